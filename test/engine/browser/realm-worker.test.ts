@@ -13,14 +13,7 @@ const BOUNDS = { pauseMs: 2, readyWithinMs: 500, threadRuns: 100, measureAfter: 
 
 interface RealmThread {
   begin(bindingName: string): void;
-  run(
-    payload: string,
-    settings: string,
-    forget: string[],
-    scripts: unknown[],
-    standInsJson: null,
-    base: string,
-  ): string;
+  run(payload: string, settings: string, scripts: unknown[], standInsJson: null, base: string): string;
   part(from: number, to: number): string;
 }
 
@@ -74,7 +67,7 @@ function createRealmThread() {
     begin: () =>
       new Promise<string | number>((resolve) => {
         answers.push(resolve);
-        const refusal = thread.run("{}", "{}", [], [["action.js", "", "", false]], null, "");
+        const refusal = thread.run("{}", "{}", [["action.js", "", ""]], null, "");
         if (refusal !== "") resolve(refusal);
       }),
     async answered(answer: string) {

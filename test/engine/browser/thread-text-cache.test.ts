@@ -1,7 +1,4 @@
-/**
- * Checks that the service knows which texts a page has stored. The service sends a text only if the page lacks it, and sends
- * the list of texts that the page must drop.
- */
+/** Checks that the service knows which texts a page has stored. The service sends a text only if the page lacks it. */
 import { expect } from "chai";
 import { wrapInFunction } from "../../../src/engine/browser/pages/action-script.js";
 import type { SentScript } from "../../../src/engine/browser/pages/in-page/page-texts.js";
@@ -20,17 +17,11 @@ function createStoredTextPair(maxCharacters: number) {
   const page = new Map<string, string>();
   return (contents: readonly string[]) => {
     const packages = contents.map((content) => ({ name: `${content}.js`, source: content.repeat(4), content }));
-    const [, , forget, scripts] = kept.createRunArguments(runOf("own", { packages })) as [
-      string,
-      string,
-      string[],
-      SentScript[],
-    ];
-    const evaluated = scripts.map(([, text, content, keep]) => {
-      if (keep) page.set(content, text!);
+    const scripts = kept.createRunArguments(runOf("own", { packages }))[2] as SentScript[];
+    const evaluated = scripts.map(([, text, content]) => {
+      if (text !== null && content !== "") page.set(content, text);
       return text ?? page.get(content);
     });
-    for (const content of forget) page.delete(content);
     const held = [...page.values()].reduce((sum, text) => sum + text.length, 0);
     return { evaluated, held, sent: scripts.filter(([, text]) => text !== null).length };
   };
@@ -47,7 +38,7 @@ describe("texts that a page stores", () => {
     const kept = new ThreadTextCache();
     const sent = (name: string) => {
       const packages = [{ name, source: "1", content: "a" }];
-      return (kept.createRunArguments(runOf("own", { packages }))[3] as SentScript[])[0]![1];
+      return (kept.createRunArguments(runOf("own", { packages }))[2] as SentScript[])[0]![1];
     };
     expect(["a.js", "b.js", "a.js"].map(sent)).to.deep.equal([named("a.js", "1"), named("b.js", "1"), null]);
   });

@@ -1,4 +1,4 @@
-/** Sends the text of a package to a thread only once. The code of actions is never cached. */
+/** Sends the text of a package to a thread only once, until the thread's cache is full. The code of actions is never cached. */
 import { listDocumentStandIns, NETWORK_ISOLATE_STAND_INS } from "../globals.js";
 import { findDocumentGlobalNames } from "../mode.js";
 import { DEFAULT_SOURCE_NAME, type PageRunRequest } from "../run.js";
@@ -21,41 +21,26 @@ function createStandInsJson({ packages, source, trialForMode }: PageRunRequest):
 }
 
 export class ThreadTextCache {
-  private readonly lengthByKey = new Map<string, number>();
+  private readonly keys = new Set<string>();
   private characters = 0;
 
   constructor(private readonly maxCharacters = STORED_MAX_CHARACTERS) {}
 
-  /** Arguments of the thread's method `run`: payload, settings, keys to remove from the cache, scripts, replaced globals. */
+  /** Arguments of the thread's method `run`: payload, settings, scripts, replaced globals. */
   createRunArguments(request: PageRunRequest): unknown[] {
     const { payload, settings, packages, sourceName: name = DEFAULT_SOURCE_NAME, source } = request;
-    const removed: string[] = [];
     const sent = packages.flatMap((script): SentScript[] => {
       if (!("source" in script)) return [];
       // The cached text contains the name of the script, so the key contains it too.
       const content = script.content ? `${script.name}\n${script.content}` : "";
-      if (this.lengthByKey.has(content)) return [[script.name, null, content, false]];
+      if (this.keys.has(content)) return [[script.name, null, content]];
       const text = addSourceUrl(script);
-      const isStored = content !== "" && text.length <= this.maxCharacters;
-      if (isStored) removed.push(...this.add(content, text.length));
-      return [[script.name, text, content, isStored]];
+      if (content === "" || this.characters + text.length > this.maxCharacters) return [[script.name, text, ""]];
+      this.keys.add(content);
+      this.characters += text.length;
+      return [[script.name, text, content]];
     });
-    sent.push([name, wrapInFunction({ name, source }), "", false]);
-    // A text that an earlier script removed may be in the cache again, because a later script added it.
-    const stillRemoved = removed.filter((content) => !this.lengthByKey.has(content));
-    return [payload, settings, stillRemoved, sent, createStandInsJson(request)];
-  }
-
-  private add(content: string, length: number): string[] {
-    const removed: string[] = [];
-    for (const [other, size] of this.lengthByKey) {
-      if (this.characters + length <= this.maxCharacters) break;
-      this.lengthByKey.delete(other);
-      this.characters -= size;
-      removed.push(other);
-    }
-    this.lengthByKey.set(content, length);
-    this.characters += length;
-    return removed;
+    sent.push([name, wrapInFunction({ name, source }), ""]);
+    return [payload, settings, sent, createStandInsJson(request)];
   }
 }

@@ -112,7 +112,6 @@ export function createRealmWorker(
     run(
       payload: string,
       settings: string,
-      forget: readonly string[],
       scripts: readonly SentScript[],
       standInsJson: string | null,
       base: string,
@@ -121,7 +120,7 @@ export function createRealmWorker(
       if (pause !== undefined) prepare();
       if (startRunInRealm === null) return "late";
       answer = "";
-      const texts = getScripts(forget, scripts);
+      const texts = getScripts(scripts);
       const hostOfRun = hostRun;
       const receive = receiver();
       const drop = startRunInRealm(
