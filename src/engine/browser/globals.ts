@@ -20,9 +20,7 @@ export const NETWORK_ISOLATE_CLASSES: readonly string[] = [
 export const NETWORK_ISOLATE_NON_GLOBAL_CLASSES: readonly string[] = ["Crypto", "SubtleCrypto", "CryptoKey"];
 const PLATFORM_GLOBALS =
   "fetch crypto setTimeout clearTimeout setInterval clearInterval queueMicrotask atob btoa " +
-  "TextEncoder TextDecoder URL URLSearchParams AbortController AbortSignal DOMException Event EventTarget " +
-  "ReadableStream ReadableStreamDefaultReader ReadableStreamBYOBReader WritableStream WritableStreamDefaultWriter TransformStream " +
-  "ByteLengthQueuingStrategy CountQueuingStrategy TextDecoderStream TextEncoderStream CompressionStream DecompressionStream";
+  "TextEncoder TextDecoder URL URLSearchParams AbortController AbortSignal DOMException Event EventTarget";
 
 const COMMON_DOCUMENT_GLOBALS = "FinalizationRegistry structuredClone performance";
 
@@ -76,7 +74,9 @@ const DOCUMENT_FUNCTIONS = (
   "HTMLElement HTMLCanvasElement HTMLImageElement HTMLVideoElement SVGElement Document DocumentFragment DOMParser XMLSerializer Range " +
   "MutationObserver FileList ImageData OffscreenCanvas CustomEvent MessageEvent KeyboardEvent MouseEvent Window CSSStyleSheet " +
   "requestAnimationFrame cancelAnimationFrame requestIdleCallback getComputedStyle matchMedia postMessage addEventListener " +
-  "removeEventListener dispatchEvent alert"
+  "removeEventListener dispatchEvent alert " +
+  "ReadableStream ReadableStreamDefaultReader ReadableStreamBYOBReader WritableStream WritableStreamDefaultWriter TransformStream " +
+  "ByteLengthQueuingStrategy CountQueuingStrategy TextDecoderStream TextEncoderStream CompressionStream DecompressionStream"
 ).split(" ");
 
 const DOCUMENT_STAND_IN_KINDS: ReadonlyMap<string, GlobalStandIn[1]> = new Map<string, GlobalStandIn[1]>([

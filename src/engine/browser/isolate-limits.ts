@@ -4,14 +4,13 @@ import { fullAncestor } from "acorn-walk";
 
 /** Many objects of these classes cause an incremental garbage collection, which can crash an isolate (chromium-flags.ts). */
 const HEAVY_CLASSES = new Set(
-  (
-    "AbortController AbortSignal Blob CompressionStream DecompressionStream EventTarget File FormData Headers ReadableStream Request Response " +
-    "TextDecoderStream TextEncoderStream TransformStream WritableStream"
-  ).split(" "),
+  "AbortController AbortSignal Blob EventTarget File FormData Headers Request Response".split(" "),
 );
-const STREAM_READER_NAMES = ["getReader", "ReadableStreamDefaultReader", "ReadableStreamBYOBReader"];
-/** A network isolate has no blob URLs, because they would belong to its worker thread instead of the run. */
-const UNSUPPORTED_MEMBERS = ["createObjectURL", "revokeObjectURL"];
+/**
+ * A network isolate has no blob URLs, because they would belong to its worker thread instead of the run. It can pass only streams of the
+ * worker to other functions, and `tee` creates other streams.
+ */
+const UNSUPPORTED_MEMBERS = ["createObjectURL", "revokeObjectURL", "tee"];
 /** `getReader({ mode: "byob" })` does not work in an isolate, because response bodies are no byte streams there. */
 const UNSUPPORTED_TEXT = "byob";
 const LOOP_NODE_TYPES = ["ForStatement", "ForInStatement", "ForOfStatement", "WhileStatement", "DoWhileStatement"];
@@ -62,9 +61,8 @@ export function needsMoreThanNetworkIsolate(program: Program): boolean {
     isUnsupported ||= (node as AnyNode).type === "Literal" && (node as Literal).value === UNSUPPORTED_TEXT;
     if (node.type !== "Identifier") return;
     const { name } = node as Identifier;
-    if (STREAM_READER_NAMES.includes(name)) read.add(name);
     makesMany ||= HEAVY_CLASSES.has(name) && !isUsedOnce(ancestors as AnyNode[]);
   });
   if (isUnsupported || UNSUPPORTED_MEMBERS.some((member) => read.has(member))) return true;
-  return makesMany || (read.has("closed") && STREAM_READER_NAMES.some((reader) => read.has(reader)));
+  return makesMany || (read.has("closed") && read.has("getReader"));
 }

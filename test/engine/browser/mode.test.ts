@@ -48,7 +48,7 @@ const NETWORK_ISOLATE_SAMPLES: [string, string][] = [
   ["events", "const execute = async () => new AbortController().signal instanceof EventTarget"],
   ["a request", "const execute = async () => fetch('https://example.com')"],
   [
-    "headers, bodies and streams",
+    "headers and bodies",
     "const execute = async () => new Response(new Blob([new FormData()])).headers instanceof Headers",
   ],
   [
@@ -68,6 +68,11 @@ const BOTH_MODES_SAMPLES: [string, string][] = [
 const DOCUMENT: [string, string][] = [
   ["the document", "const execute = async () => document.title"],
   ["a socket", "const execute = async () => new WebSocket('wss://example.com')"],
+  ["a stream of its own", "const execute = async () => new Response(new ReadableStream()).text()"],
+  [
+    "a compressed stream",
+    "const execute = async () => (await fetch('a')).body.pipeThrough(new CompressionStream('gzip'))",
+  ],
   ["storage", "const execute = async () => localStorage.length + indexedDB.length"],
   ["a request of another kind", "const execute = async () => new XMLHttpRequest()"],
   ["what a navigator keeps", "const execute = async () => navigator.storage.estimate()"],

@@ -39,8 +39,8 @@ export const KNOWN_DIFFERENCES: readonly { of: RegExp; why: string }[] = [
     why: "the service cannot distinguish an error of the language in the realm from one of the author, so the message lacks the name of what failed",
   },
   {
-    of: any(["the body is the stream", "a body that is another's, being read"]),
-    why: "the platform reads a stream of its own, which asks the realm's for each part",
+    of: any(["a body that is another's, being read"]),
+    why: "a lock of the realm's stream is passed on only when the stream itself is passed on",
   },
   {
     of: any(["the prototype of EventTarget"]),

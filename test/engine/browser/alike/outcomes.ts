@@ -9,8 +9,7 @@ export type Sample = readonly [title: string, code: string];
 function outcomes() {
   const scope = globalThis as Any;
   const CLASSES = (
-    "Response Headers File Blob FormData URL URLSearchParams ReadableStream ReadableStreamDefaultReader " +
-    "ReadableStreamBYOBReader DOMException TypeError RangeError SyntaxError ReferenceError Error Map Set Date Promise Array Function " +
+    "Response Headers File Blob FormData URL URLSearchParams DOMException TypeError RangeError SyntaxError ReferenceError Error Map Set Date Promise Array Function " +
     "ArrayBuffer Uint8Array DataView Object"
   ).split(" ");
   const MADE_UP = /(?<=WebKitFormBoundary)\w{16}|(?<=webkitformboundary)\w{16}|[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}/g;
@@ -56,7 +55,7 @@ function outcomes() {
     if (name === "URL") return show(value.href);
     if (name === "Date") return value.getTime();
     if (name === "Function") return [value.name, value.length];
-    if (name === "ReadableStream") return value.locked;
+    if (name === "[object ReadableStream]") return value.locked;
     if (value instanceof ArrayBuffer) return value.detached ? "detached" : textOf(new Uint8Array(value));
     if (ArrayBuffer.isView(value)) return textOf(new Uint8Array(value.buffer, value.byteOffset, value.byteLength));
     if (depth > 5) return "deep";

@@ -1,6 +1,6 @@
 /** Web platform of a network isolate. Its objects stay in the worker, because only primitives and functions can enter a ShadowRealm. */
 import type { Any } from "./any.js";
-import type { RealmObjectOperation, RealmValueDecoder, ReceiveEncodedValues } from "./host-rows.js";
+import type { RealmValueDecoder, ReceiveEncodedValues } from "./host-rows.js";
 import type { WorkerTimers } from "./host-timers.js";
 
 declare const self: Any;
@@ -8,8 +8,7 @@ declare const self: Any;
 /**
  * Function through which a realm (ShadowRealm of a run) uses an object of the worker. `receive` gets the result. Values are passed in flat
  * rows, where each value starts with its kind: `v` primitive, `d` date, `q` URLSearchParams, `b` bytes, `l` list, `k` plain object, `i`
- * iterator, `o` object of the platform, `f` object of the realm, `a` signal, `r` stream of the realm, `s` stream of the
- * worker, `t` error of the realm's code, `e` error of the platform. `p` announces a row that follows later.
+ * iterator, `o` object of the platform, `f` object of the realm, `a` signal, `s` stream of the worker, `t` error of the realm's code, `e` error of the platform. `p` announces a row that follows later.
  */
 export type WorkerObjectHandle = (
   verb: string,
@@ -182,18 +181,23 @@ export function createWorkerPlatform(
       return new Row(["i", next]);
     }
 
-    /** Encodes a stream as a function. The first read through the function locks the stream. */
+    /** Encodes a stream as a function. The first read through the function, or `lock`, locks the stream. */
     function streamOf(stream: Any): Row {
       let reader: Any = null;
       const verbs: Readonly<Record<string, (...parameters: Any[]) => unknown>> = {
         cancel: (...reason) => (reader ?? stream).cancel(...reason),
+        lock() {
+          reader ??= stream.getReader();
+        },
         read() {
           reader ??= stream.getReader();
           return reader.read().then(({ done, value }: Any) => (done ? [] : [value]));
         },
       };
-      const handle: WorkerObjectHandle = (verb, _member, receive, ...values) =>
-        respond(receive, () => verbs[verb]!(...readRow(values)));
+      const handle: WorkerObjectHandle = (verb, _member, receive, ...values) => {
+        if (verb === "self") unwrapped = stream;
+        else respond(receive, () => verbs[verb]!(...readRow(values)));
+      };
       return new Row(["s", stream.locked, handle]);
     }
 
@@ -212,30 +216,6 @@ export function createWorkerPlatform(
         return ["v", value];
       const members = Object.entries(value);
       return ["k", members.length, ...members.flatMap(([key, item]) => [key, ...rowOf(item)])];
-    }
-
-    /** Returns a stream with the chunks of a realm's stream. The browser rejects chunks of a wrong type when it consumes the stream. */
-    function streamOfRealm(read: RealmObjectOperation, isLocked: boolean) {
-      const callRealm = (verb: string, onPart: (value: Any) => void, reason?: unknown) =>
-        new Promise<void>((resolve, reject) => {
-          const receive = (...row: Any[]) => {
-            try {
-              rows.checkPart(row[0]);
-              resolve(onPart(readRow(row)[0]));
-            } catch (error) {
-              reject(error);
-            }
-          };
-          read(verb, receive, reason);
-        });
-      const source = {
-        pull: (controller: Any) =>
-          callRealm("read", (part) => (Array.isArray(part) ? controller.close() : controller.enqueue(part))),
-        cancel: (reason: unknown) => callRealm("cancel", () => {}, Object(reason) === reason ? undefined : reason),
-      };
-      const stream = new ReadableStream(source, { highWaterMark: 0 });
-      if (isLocked) stream.getReader();
-      return stream;
     }
 
     /** Returns a signal that follows a signal of the realm. The platform passes the realm's reason on as a RealmError. */
@@ -271,7 +251,6 @@ export function createWorkerPlatform(
         if (kind === "b") return bytesOf(next(), next(), next(), next());
         if (kind === "q") return new URLSearchParams(next());
         if (kind === "f") return proxyOf(next(), next(), readRow);
-        if (kind === "r") return streamOfRealm(next(), next());
         if (kind === "a") return signalOfRealm(next());
         if (kind === "t") throw new RealmError(next());
         if (kind === "l") return Array.from({ length: next() }, read);

@@ -58,13 +58,5 @@ export function createRealmValueDecoder() {
     return ["b", view[Symbol.toStringTag], memory.toBase64()];
   }
 
-  /** Kinds of values that a stream of the realm may produce: bytes, primitives, objects of the platform, the end, an error. */
-  const PARTS: readonly unknown[] = ["b", "v", "o", "l", "t"];
-
-  function checkPart(kind: unknown): void {
-    if (!PARTS.includes(kind))
-      throw new TypeError("each chunk of the stream must be bytes or a primitive value (got an object)");
-  }
-
-  return { RealmError, proxyOf, bytesOf, rowOfView, checkPart };
+  return { RealmError, proxyOf, bytesOf, rowOfView };
 }

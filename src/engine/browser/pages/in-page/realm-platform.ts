@@ -140,6 +140,7 @@ export function createRealmPlatformInstaller(
     };
     const stream = new ReadableStream(source, { __proto__: null, highWaterMark: 0 });
     if (isLocked) apply(getReader, stream, []);
+    rows.setStreamHandle(stream, handle);
     return stream;
   }
 

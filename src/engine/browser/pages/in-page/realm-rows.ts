@@ -1,7 +1,7 @@
 /** Encodes values that code in a ShadowRealm passes to the worker. The worker reads the properties of objects through functions. */
 import type { Any } from "./any.js";
 import type { WorkerObjectHandle } from "./host-platform.js";
-import type { RealmObjectOperation, ReceiveEncodedValues } from "./host-rows.js";
+import type { RealmObjectOperation } from "./host-rows.js";
 import type { RealmAbortSignals } from "./realm-signals.js";
 
 export type RealmValueEncoder = ReturnType<typeof createRealmValueEncoder>;
@@ -11,11 +11,11 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
   const scope = globalThis as Any;
   const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
   const { isView } = ArrayBuffer;
-  const { ReadableStream, ReadableStreamDefaultReader, URLSearchParams } = scope;
+  const { ReadableStream, URLSearchParams } = scope;
+  const OwnTypeError = TypeError;
   const OwnUint8Array = Uint8Array as Any;
   const { fromBase64 } = OwnUint8Array;
   const { toBase64, set: setBytes } = OwnUint8Array.prototype;
-  const { then } = Promise.prototype;
   const { get: getOf, set: setOf } = WeakMap.prototype;
   const getterOf = (holder: Any, name: string): Any => getOwnPropertyDescriptor(holder, name)!.get;
   const typedArrays = getPrototypeOf(Uint8Array.prototype)!;
@@ -26,14 +26,13 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
     (name) => getterOf(ArrayBuffer.prototype, name),
   );
   const isLocked = getterOf(ReadableStream.prototype, "locked");
-  const { cancel: cancelReader, read: readPart } = ReadableStreamDefaultReader.prototype;
-  const { getReader } = ReadableStream.prototype;
   const { toString: searchText } = URLSearchParams.prototype;
   const views: Any = {
     ...{ __proto__: null, Int8Array, Uint8ClampedArray, Int16Array, Uint16Array, Int32Array, Uint32Array, DataView },
     ...{ Float16Array: scope.Float16Array, Float32Array, Float64Array, BigInt64Array, BigUint64Array },
   };
   const handles = new WeakMap<object, WorkerObjectHandle>();
+  const streamHandles = new WeakMap<object, WorkerObjectHandle>();
   /** Errors that the action's code threw while the platform read its objects, and abort reasons. The worker refers to them by index. */
   const thrown: unknown[] = [];
 
@@ -82,26 +81,13 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
     appendAll(row, "b", kind, base64Of(value), most, apply(isDetached, buffer, []));
   }
 
-  /** Returns the function through which the worker reads or cancels a stream of the realm. The first call locks the stream. */
-  function readerOf(stream: Any): Any {
-    let reader: Any = null;
-    return (verb: string, receive: ReceiveEncodedValues, reason: unknown): void => {
-      try {
-        reader ??= apply(getReader, stream, []);
-      } catch (error) {
-        receive("t", store(error));
-        return;
-      }
-      const method = verb === "read" ? readPart : cancelReader;
-      const pending = apply(method, reader, verb === "read" ? [] : [reason]) as object;
-      // With `constructor` undefined, `then` creates a plain promise even if the action has changed Promise.
-      defineProperty(pending, "constructor", { __proto__: null, value: undefined } as Any);
-      const onPart = (part: Any): void => {
-        if (part === undefined || part.done) receive("l", 0);
-        else apply(receive, undefined, apply(rowOfValue, undefined, [part.value]));
-      };
-      void apply(then, pending, [onPart, (error: unknown) => receive("t", store(error))]);
-    };
+  /** Returns the handle of the worker's stream behind a stream of the realm. Locks the worker's stream if the realm's stream is locked. */
+  function streamHandleOf(stream: object): WorkerObjectHandle {
+    const handle = apply(getOf, streamHandles, [stream]);
+    // Code that names a class of streams runs in a document. So only `tee` creates other streams in an isolate.
+    if (handle === undefined) throw new OwnTypeError("a stream of tee() is supported only in a document");
+    if (apply(isLocked, stream, [])) handle("lock", "", () => {});
+    return handle;
   }
 
   function store(error: unknown): number {
@@ -140,7 +126,7 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
     if (handle !== undefined) appendAll(row, "o", handle);
     else if (isView(value) || isOf(lengthOf, value)) appendBytes(row, value);
     else if (isOf(searchText, value)) appendAll(row, "q", apply(searchText, value, []));
-    else if (isOf(isLocked, value)) appendAll(row, "r", readerOf(value), apply(isLocked, value, []));
+    else if (isOf(isLocked, value)) appendAll(row, "o", streamHandleOf(value));
     else if (signals.isSignal(value))
       appendAll(row, "a", (abort: (index: number) => void) => signals.onAbort(value, (reason) => abort(store(reason))));
     else appendAll(row, "f", typeof value === "function", operationsOf(value, holder));
@@ -161,6 +147,7 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
     isObject,
     append,
     setHandle: (object: object, handle: WorkerObjectHandle) => apply(setOf, handles, [object, handle]),
+    setStreamHandle: (stream: object, handle: WorkerObjectHandle) => apply(setOf, streamHandles, [stream, handle]),
     thrownError: (index: number): unknown => thrown[index],
     rowOf(values: readonly unknown[], row: Any[] = []): Any[] {
       for (let at = 0; at < values.length; at += 1) appendValue(row, values[at]);
