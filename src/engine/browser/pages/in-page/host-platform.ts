@@ -159,7 +159,7 @@ export function createWorkerPlatform(
       if (name === "Crypto.getRandomValues") return bytesWritten(result);
       if (name.startsWith("SubtleCrypto.")) addSizeWhenDone(result);
       if (result instanceof ReadableStream) return streamOf(result);
-      return Object(result) === result && typeof result.next === "function" ? entriesOf(result) : result;
+      return Object(result) === result && typeof result.next === "function" ? entriesOf(name, result) : result;
     }
 
     /** Returns the bytes that the browser wrote into the worker's copy of a buffer. The realm copies them to the original. */
@@ -172,13 +172,13 @@ export function createWorkerPlatform(
     }
 
     /** Each call of the encoded function returns a list with the next value, or an empty list at the end. */
-    function entriesOf(entries: Iterator<unknown>): Row {
+    function entriesOf(methodName: string, entries: Iterator<unknown>): Row {
       const next: WorkerObjectHandle = (_verb, _member, receive) =>
         respond(receive, () => {
           const { done, value } = entries.next();
           return done ? [] : [value];
         });
-      return new Row(["i", next]);
+      return new Row(["i", methodName.split(".")[0], next]);
     }
 
     /** Encodes a stream as a function. The first read through the function, or `lock`, locks the stream. */

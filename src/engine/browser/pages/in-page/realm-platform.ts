@@ -9,7 +9,6 @@ import type { RealmTimers } from "./realm-timers.js";
 
 interface Call {
   __proto__: null;
-  of?: string;
   convert?: ((value: Any, trace: Any) => unknown) | undefined;
   /** Function that the action called. Its frame and all frames above it are removed from the stack of an error. */
   caller?: object | undefined;
@@ -55,7 +54,7 @@ export function createRealmPlatformInstaller(
     defineProperty(holder, key, { __proto__: null, value, configurable: true, enumerable, writable: true } as Any);
   }
 
-  function createReader(row: readonly Any[], { of = "", caller = callHost }: Call, trace?: Any): () => Any {
+  function createReader(row: readonly Any[], caller: object, trace?: Any): () => Any {
     let at = 0;
     const next = () => {
       at += 1;
@@ -67,7 +66,7 @@ export function createRealmPlatformInstaller(
       if (kind === "b") return rows.bytesOf(next(), next());
       if (kind === "s") return streamOf(next(), next());
       if (kind === "a") return signalOf(next());
-      if (kind === "i") return entriesOf(of, next());
+      if (kind === "i") return entriesOf(next(), next());
       if (kind === "e") throw faults.faultOf(next(), next(), next(), next(), caller, trace);
       if (kind === "d") return new RealmDate(next());
       if (kind === "t") throw rows.thrownError(next());
@@ -88,7 +87,7 @@ export function createRealmPlatformInstaller(
     return signals.create((abortWith) => {
       listen((...row) => {
         try {
-          createReader(row, PLAIN)();
+          createReader(row, callHost)();
         } catch (reason) {
           abortWith(reason);
         }
@@ -151,14 +150,14 @@ export function createRealmPlatformInstaller(
     row: readonly Any[] = [],
     call: Call = PLAIN,
   ): Any {
-    const { of = "", convert, caller = callHost } = call;
+    const { convert, caller = callHost } = call;
     let value: unknown;
     let fault: Any = null;
     let later: Any = null;
     let trace: Any;
     const settle = (answer: readonly Any[]) => {
       try {
-        const result = createReader(answer, { __proto__: null, of, caller }, trace)();
+        const result = createReader(answer, caller, trace)();
         value = convert === undefined ? result : convert(result, trace);
         if (later !== null) later.resolve(value);
       } catch (error) {
@@ -208,8 +207,7 @@ export function createRealmPlatformInstaller(
 
   /** Reads one entry at a time, because the callback may change the entries. */
   function forEachOf(hostScope: WorkerObjectHandle, name: string, object: unknown, [work, self]: readonly Any[]): void {
-    const call = { __proto__: null, of: name } as Call;
-    const entries = callHost(hostScope, "member", `${name}.entries`, rows.rowOf([object]), call);
+    const entries = callHost(hostScope, "member", `${name}.entries`, rows.rowOf([object]));
     const handle = apply(getOf, iterators, [entries]);
     for (let entry = callHost(handle, "next"); entry.length > 0; entry = callHost(handle, "next"))
       apply(work, self, [entry[0][1], entry[0][0], object]);
@@ -221,7 +219,7 @@ export function createRealmPlatformInstaller(
         if (iterable && key === "forEach" && typeof values[0] === "function")
           return forEachOf(hostScope, name, this, values);
         const convert = conversionOf(key, values[0]);
-        const call = { __proto__: null, of: name, convert, caller: method } as Call;
+        const call = { __proto__: null, convert, caller: method } as Call;
         const result = callHost(hostScope, "member", `${name}.${key}`, rows.rowOf(values, rows.rowOf([this])), call);
         // `clone` replaces the body of the original, so the cached body is removed.
         if (key === "clone") deleteProperty(apply(getOf, attributes, [this]) ?? {}, "body");
