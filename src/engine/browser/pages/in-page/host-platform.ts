@@ -295,8 +295,7 @@ export function createWorkerPlatform(
       timeOrigin: () => performance.timeOrigin + startedAt,
     };
 
-    const hostScope: WorkerObjectHandle = (verb, name, receive, ...values) => {
-      if (runEnd.signal.aborted) return;
+    const hostScope: WorkerObjectHandle = (verb, name, receive, ...values) =>
       respond(receive, () => {
         if (verb === "timer") return timers.start(name, values[0], readRow(values.slice(1)));
         const parameters = readRow(values);
@@ -306,11 +305,13 @@ export function createWorkerPlatform(
         if (verb === "new" && hostClass === Request && parameters.length > 0)
           return new Request(parameters[0], withRunSignal(parameters[0], parameters[1]));
         if (verb === "new" && hostClass) return new hostClass(...parameters);
-        if (verb === "json") return Response.json(JSON.parse(parameters[0]), ...parameters.slice(1));
-        if (verb === "static" && hostClass) return hostClass[parameters[0]](...parameters.slice(1));
+        if (verb === "static" && hostClass) {
+          const [key, ...rest] = parameters;
+          if (key === "json" && rest[0] !== undefined) rest[0] = JSON.parse(rest[0]);
+          return hostClass[key](...rest);
+        }
         return globals[name]!(...parameters);
       });
-    };
 
     return {
       hostScope,

@@ -277,19 +277,10 @@ export function createRealmPlatformInstaller(
   function staticOf(hostScope: WorkerObjectHandle, name: string, key: string): Any {
     const { [key]: method } = {
       [key](...values: Any[]): unknown {
-        const call = { __proto__: null, caller: method } as Call;
-        if (key !== "json" || values.length === 0)
-          return callHost(hostScope, "static", name, rows.rowOf(values, ["v", key]), call);
         // The worker parses this JSON text. `stringify` returns undefined for a value without JSON, and the browser then throws.
-        values[0] = stringify(values[0]);
-        const hasText = values[0] !== undefined;
-        return callHost(
-          hostScope,
-          hasText ? "json" : "static",
-          name,
-          rows.rowOf(values, hasText ? [] : ["v", key]),
-          call,
-        );
+        if (key === "json" && values.length > 0) values[0] = stringify(values[0]);
+        const call = { __proto__: null, caller: method } as Call;
+        return callHost(hostScope, "static", name, rows.rowOf(values, ["v", key]), call);
       },
     };
     return method;
