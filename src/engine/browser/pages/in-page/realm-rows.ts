@@ -11,7 +11,7 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
   const scope = globalThis as Any;
   const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
   const { isView } = ArrayBuffer;
-  const { ReadableStream, URLSearchParams } = scope;
+  const { AbortSignal, ReadableStream, URLSearchParams } = scope;
   const OwnTypeError = TypeError;
   const OwnUint8Array = Uint8Array as Any;
   const { fromBase64 } = OwnUint8Array;
@@ -26,6 +26,7 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
     (name) => getterOf(ArrayBuffer.prototype, name),
   );
   const isLocked = getterOf(ReadableStream.prototype, "locked");
+  const isAborted = getterOf(AbortSignal.prototype, "aborted");
   const { toString: searchText } = URLSearchParams.prototype;
   const views: Any = {
     ...{ __proto__: null, Int8Array, Uint8ClampedArray, Int16Array, Uint16Array, Int32Array, Uint32Array, DataView },
@@ -68,17 +69,13 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
     return new OwnUint8Array(buffer, apply(parts[1], value, []), apply(parts[2], value, []));
   }
 
-  function base64Of(value: Any): string {
-    const memory = memoryOf(value);
-    return memory === null ? "" : apply(toBase64, memory, []);
-  }
-
   function appendBytes(row: Any[], value: Any): void {
     const kind = !isView(value) ? "ArrayBuffer" : (apply(kindOfArray, value, []) ?? "DataView");
     const parts = kind === "DataView" ? partOfView : partOf;
     const buffer = kind === "ArrayBuffer" ? value : apply(parts[0], value, []);
     const most = apply(isResizable, buffer, []) ? apply(maxLengthOf, buffer, []) : undefined;
-    appendAll(row, "b", kind, base64Of(value), most, apply(isDetached, buffer, []));
+    const memory = memoryOf(value);
+    appendAll(row, "b", kind, memory === null ? "" : apply(toBase64, memory, []), most, memory === null);
   }
 
   /** Returns the handle of the worker's stream behind a stream of the realm. Locks the worker's stream if the realm's stream is locked. */
@@ -127,7 +124,7 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
     else if (isView(value) || isOf(lengthOf, value)) appendBytes(row, value);
     else if (isOf(searchText, value)) appendAll(row, "q", apply(searchText, value, []));
     else if (isOf(isLocked, value)) appendAll(row, "o", streamHandleOf(value));
-    else if (signals.isSignal(value))
+    else if (isOf(isAborted, value))
       appendAll(row, "a", (abort: (index: number) => void) => signals.onAbort(value, (reason) => abort(store(reason))));
     else appendAll(row, "f", typeof value === "function", operationsOf(value, holder));
   }

@@ -101,14 +101,6 @@ export function createRealmAbortSignals() {
   }
 
   return {
-    isSignal(value: unknown): boolean {
-      try {
-        apply(isAborted, value as object, []);
-        return true;
-      } catch {
-        return false;
-      }
-    },
     onAbort(signal: object, work: (reason: unknown) => void): void {
       const report = () => work(apply(reasonOf, signal, []));
       if (apply(isAborted, signal, [])) report();
