@@ -21,6 +21,14 @@ export function createRealmTimers() {
     return timer;
   }
 
+  const withoutErrors = (work: Any, self: unknown, parameters: readonly unknown[]) => (): void => {
+    try {
+      apply(work, self, parameters);
+    } catch {
+      // Ignores errors of the callback, as a worker does.
+    }
+  };
+
   return (hostScope: WorkerObjectHandle, callHost: CallHost, rows: RealmValueEncoder): Record<string, Any> => {
     const start = (kind: string, values: readonly Any[]): number => {
       const work = values[0];
@@ -28,13 +36,7 @@ export function createRealmTimers() {
       for (let at = 2; at < values.length; at += 1) rows.append(parameters, values[at]);
       // A timer with a text instead of a function does nothing: a timer of the worker cannot evaluate text in the realm.
       const isFunction = typeof work === "function";
-      const onTime = () => {
-        try {
-          if (isFunction) apply(work, scope, parameters);
-        } catch {
-          // Ignores errors of the callback, as a worker does.
-        }
-      };
+      const onTime = isFunction ? withoutErrors(work, scope, parameters) : () => {};
       const converted: unknown[] = [];
       // A timer without a function converts its first argument to text, as a worker does. The conversion may throw.
       if (values.length > 0) rows.append(converted, isFunction ? undefined : `${work}`);
@@ -66,14 +68,7 @@ export function createRealmTimers() {
         }
         const soon = apply(resolvedWith, OwnPromise, []);
         defineProperty(soon, "constructor", { __proto__: null, value: undefined } as Any);
-        const onTime = () => {
-          try {
-            apply(work, undefined, []);
-          } catch {
-            // Ignores errors of the callback, as a worker does.
-          }
-        };
-        void apply(then, soon, [onTime]);
+        void apply(then, soon, [withoutErrors(work, undefined, [])]);
       },
     };
   };
