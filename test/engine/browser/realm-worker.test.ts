@@ -5,7 +5,6 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { createContext, runInContext } from "node:vm";
 import { expect } from "chai";
-import { createScriptCache } from "../../../src/engine/browser/pages/in-page/page-texts.js";
 import { createRealmWorker } from "../../../src/engine/browser/pages/in-page/realm-worker.js";
 import { createWorkerThreadManager } from "../../../src/engine/browser/pages/in-page/worker-thread-manager.js";
 
@@ -55,7 +54,7 @@ function createRealmThread() {
     },
     clearTimeout: (timer: object) => void timers.delete(timer),
   });
-  const given = `"", (${createScriptCache})(), null, null, [], ${JSON.stringify(BOUNDS)}`;
+  const given = `"", null, null, [], ${JSON.stringify(BOUNDS)}`;
   const thread: RealmThread = runInContext(`globalThis.self = globalThis; (${createRealmWorker})(${given})`, context);
   thread.begin("print");
   return {

@@ -1,7 +1,7 @@
 /** Checks that the service knows which texts a page has stored. The service sends a text only if the page lacks it. */
 import { expect } from "chai";
 import { wrapInFunction } from "../../../src/engine/browser/pages/action-script.js";
-import type { SentScript } from "../../../src/engine/browser/pages/in-page/page-texts.js";
+import type { SentScript } from "../../../src/engine/browser/pages/in-page/messages.js";
 import { ThreadTextCache } from "../../../src/engine/browser/pages/thread-text-cache.js";
 import { runOf } from "./support.js";
 

@@ -25,7 +25,6 @@ import { createConsoleInstaller, type HarnessLimits, replaceWorkerConsole } from
 import { createWorkerPlatform } from "./in-page/host-platform.js";
 import { createRealmValueDecoder } from "./in-page/host-rows.js";
 import { createWorkerTimers } from "./in-page/host-timers.js";
-import { createScriptCache } from "./in-page/page-texts.js";
 import { createRealmErrorFactory } from "./in-page/realm-faults.js";
 import { createRealmHarness } from "./in-page/realm-harness.js";
 import { createRealmPlatformInstaller } from "./in-page/realm-platform.js";
@@ -82,7 +81,6 @@ const createStrictScript = (source: string): string =>
   `(() => { "use strict"; return ${source} })()\n//# sourceURL=${HARNESS_SOURCE_NAME}`;
 const FORMATTER_CODE = createCallCode(createValueFormatter, String(ERROR_OR_CONSOLE_TEXT_MAX_CHARACTERS));
 const HARNESS_CORE_CODE = `((formatter) => ${createCallCode(createHarnessCore, JSON.stringify(HARNESS_LIMITS), "formatter", createCallCode(createConsoleInstaller, JSON.stringify(HARNESS_LIMITS), "formatter"))})(${FORMATTER_CODE})`;
-const PAGE_TEXTS_CODE = createCallCode(createScriptCache);
 const HOST_CALLS_CODE = createCallCode(
   createHostServiceCalls,
   String(CONCURRENT_SERVICE_REQUESTS_MAX),
@@ -157,7 +155,6 @@ function createIsolateHarnessScripts(
   const worker = createCallCode(
     createRealmWorker,
     JSON.stringify(createStrictScript(realm)),
-    PAGE_TEXTS_CODE,
     ifNetwork(hostPlatformSource),
     ifNetwork(HOST_CALLS_CODE),
     NAVIGATOR_JSON,

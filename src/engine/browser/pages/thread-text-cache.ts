@@ -3,7 +3,7 @@ import { listDocumentStandIns, NETWORK_ISOLATE_STAND_INS } from "../globals.js";
 import { findDocumentGlobalNames } from "../mode.js";
 import { DEFAULT_SOURCE_NAME, type PageRunRequest } from "../run.js";
 import { wrapInFunction } from "./action-script.js";
-import type { SentScript } from "./in-page/page-texts.js";
+import type { SentScript } from "./in-page/messages.js";
 
 const STORED_MAX_CHARACTERS = 4 * 1024 * 1024;
 

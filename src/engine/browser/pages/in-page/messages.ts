@@ -6,6 +6,9 @@ export type RunAnswerText = "undefined" | `data ${string}` | `error ${string}`;
 /** `answer` contains a RunAnswerText. */
 export type IsolateMessage = `console ${string}` | `answer ${string}` | "needs-more";
 
+/** Script for a thread. `content` is its key in the thread's cache; empty if it must not be cached. `text` is null if the cache has it. */
+export type SentScript = readonly [name: string, text: string | null, content: string];
+
 /** Use of a worker thread after a run: `reuse` for another run, `measure` its memory first, or `replace` the thread. */
 export type ThreadUseAfterRun = "reuse" | "measure" | "replace";
 

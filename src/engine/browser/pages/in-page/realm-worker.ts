@@ -1,8 +1,7 @@
 /** Runs on the worker thread of an isolate: creates a ShadowRealm for each run, and the next one in advance. */
 import type { Any } from "./any.js";
 import type { WorkerPlatform } from "./host-platform.js";
-import type { ThreadMessage, ThreadUseAfterRun } from "./messages.js";
-import type { ScriptCache, SentScript } from "./page-texts.js";
+import type { SentScript, ThreadMessage, ThreadUseAfterRun } from "./messages.js";
 import type { HostServiceCalls } from "./service-calls.js";
 
 declare const self: Any;
@@ -22,7 +21,6 @@ export interface ThreadLimits {
 /** The browser evaluates this function's source text, so it can use only globals and its own code. */
 export function createRealmWorker(
   realmSource: string,
-  getScripts: ScriptCache,
   host: WorkerPlatform | null,
   calls: HostServiceCalls | null,
   navigatorMembers: readonly string[],
@@ -43,6 +41,15 @@ export function createRealmWorker(
   let answeredAt = Number.POSITIVE_INFINITY;
   let runs = 0;
   let unmeasured = 0;
+  /** Sources of packages, so that the service sends each of them only once. Actions have no access to this cache. */
+  const sources = new Map<string, string>();
+
+  /** Returns names and sources alternately. */
+  const readScripts = (scripts: readonly SentScript[]): string[] =>
+    scripts.flatMap(([name, text, content]) => {
+      if (text !== null && content !== "") sources.set(content, text);
+      return [name, text ?? sources.get(content)!];
+    });
 
   /** Ends the last run, and creates the next realm. After `readyWithinMs`, does nothing, and the service discards the page. */
   function prepare(): void {
@@ -120,7 +127,7 @@ export function createRealmWorker(
       if (pause !== undefined) prepare();
       if (startRunInRealm === null) return "late";
       answer = "";
-      const texts = getScripts(scripts);
+      const texts = readScripts(scripts);
       const hostOfRun = hostRun;
       const receive = receiver();
       const drop = startRunInRealm(
