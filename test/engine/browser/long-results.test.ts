@@ -1,7 +1,9 @@
 /** Checks that a result that is too long for one message arrives completely, even if the run has changed its globals. */
 import { expect } from "chai";
+import { DEVTOOLS_MESSAGE_MAX_CHARACTERS, readAnswer } from "../../../src/engine/browser/pages/fresh-document.js";
 import { LongTextBuffer } from "../../../src/engine/browser/pages/long-text.js";
 import { EVALUATION_MODES } from "../../../src/engine/browser/run.js";
+import { RESULT_MAX_BYTES } from "../../../src/limits.js";
 import { resultOf, sharedBrowsers } from "./support.js";
 
 const CHANGED_GLOBALS = `
@@ -33,6 +35,18 @@ describe("the buffer of a long text", () => {
     ascii.add("a".repeat(characters / 2));
     expect(process.memoryUsage().external - before).to.be.within(characters / 2, characters - 1);
     expect(ascii.toBytes().buffer.byteLength).to.equal(characters / 2);
+  });
+});
+
+describe("an answer whose characters have three bytes", () => {
+  it("is read only until its bytes exceed the limit of a result", async () => {
+    let parts = 0;
+    const bytes = await readAnswer<undefined>(RESULT_MAX_BYTES, async (from, to) => {
+      parts += 1;
+      return "€".repeat(to - from);
+    });
+    expect(bytes!.length).to.be.above(RESULT_MAX_BYTES);
+    expect(parts).to.equal(Math.ceil(RESULT_MAX_BYTES / 3 / DEVTOOLS_MESSAGE_MAX_CHARACTERS) + 1);
   });
 });
 

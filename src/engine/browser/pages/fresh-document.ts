@@ -112,7 +112,7 @@ export async function readAnswer<T>(
   const length = answer;
   if (!(length > DEVTOOLS_MESSAGE_MAX_CHARACTERS && length <= TEXT_MAX_CHARACTERS)) return undefined;
   const text = new LongTextBuffer(length);
-  for (let from = 0; from < length; from += DEVTOOLS_MESSAGE_MAX_CHARACTERS) {
+  for (let from = 0; from < length && !text.isFull; from += DEVTOOLS_MESSAGE_MAX_CHARACTERS) {
     const to = Math.min(length, from + DEVTOOLS_MESSAGE_MAX_CHARACTERS);
     const part = await readPart(from, to);
     if (typeof part !== "string" || part.length !== to - from) return undefined;

@@ -26,6 +26,11 @@ export class LongTextBuffer {
     this.write(isSplit ? text.slice(0, -1) : text);
   }
 
+  /** True if the text is too large for the result of a run. Further text is ignored. */
+  get isFull(): boolean {
+    return this.end >= TEXT_MAX_BYTES - CHARACTER_MAX_BYTES;
+  }
+
   toBytes(): Buffer {
     this.write(this.pendingHighSurrogate);
     return this.memory.subarray(0, this.end);

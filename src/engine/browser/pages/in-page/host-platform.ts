@@ -8,7 +8,8 @@ declare const self: Any;
 /**
  * Function through which a realm (ShadowRealm of a run) uses an object of the worker. `receive` gets the result. Values are passed in flat
  * rows, where each value starts with its kind: `v` primitive, `d` date, `q` URLSearchParams, `b` bytes, `l` list, `k` plain object, `i`
- * iterator, `o` object of the platform, `f` object of the realm, `a` signal, `s` stream of the worker, `t` error of the realm's code, `e` error of the platform. `p` announces a row that follows later.
+ * iterator, `o` object of the platform, `f` object of the realm, `a` signal, `s` stream of the worker, `t` error of the realm's code, `e`
+ * error of the platform. `p` announces a row that follows later.
  */
 export type WorkerObjectHandle = (
   verb: string,
