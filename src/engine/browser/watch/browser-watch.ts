@@ -55,13 +55,12 @@ export class BrowserWatch {
     this.timers = [
       repeatCheck(ANSWER_INTERVAL_MS, async () => floods.check(await isStillActiveAfterDelay(isActive))),
       repeatCheck(MEASURE_INTERVAL_MS, async () => {
-        if (await isStillActiveAfterDelay(isActive))
-          await memory.check(await measureProcesses(floods.processes, group));
+        if (await isStillActiveAfterDelay(isActive)) await memory.check(measureProcesses(floods.processes, group));
       }),
       repeatCheck(PRIORITY_INTERVAL_MS, async () => {
         if (!(await isStillActiveAfterDelay(isActive))) return;
         const renderers = floods.processes.filter(({ isRenderer }) => isRenderer);
-        priorities.update(await measureProcesses(renderers, group));
+        priorities.update(measureProcesses(renderers, group));
       }),
     ];
   }

@@ -1,6 +1,6 @@
 /** Finds the renderer that fills the shared processes: pauses all suspects, and lets one after the other continue for a moment. */
 import { setTimeout as delay } from "node:timers/promises";
-import { readBrowserProcessUsage, readResidentBytes, signalProcess } from "./processes.js";
+import { readBrowserProcessUsage, signalProcess } from "./processes.js";
 
 const CHECK_INTERVAL_MS = 20;
 /** Maximum wait for data that renderers sent before they were paused. */
@@ -16,14 +16,15 @@ interface BrowserGroup {
   sharedPids: readonly number[];
 }
 
-const readSharedBytes = ({ sharedPids, id }: BrowserGroup) => readResidentBytes(sharedPids, id);
-const readCpuMs = async (pid: number, { id }: BrowserGroup) => (await readBrowserProcessUsage(pid, id))?.cpuMs ?? 0;
+const readSharedBytes = ({ sharedPids, id }: BrowserGroup) =>
+  sharedPids.reduce((sum, pid) => sum + (readBrowserProcessUsage(pid, id)?.residentBytes ?? 0), 0);
+const readCpuMs = (pid: number, { id }: BrowserGroup) => readBrowserProcessUsage(pid, id)?.cpuMs ?? 0;
 
 async function waitForStableBytes(group: BrowserGroup): Promise<number> {
-  let bytes = await readSharedBytes(group);
+  let bytes = readSharedBytes(group);
   for (const deadline = Date.now() + SETTLE_TIMEOUT_MS; Date.now() < deadline; ) {
     await delay(CHECK_INTERVAL_MS);
-    const next = await readSharedBytes(group);
+    const next = readSharedBytes(group);
     if (next - bytes < STABLE_GROWTH_BYTES) return next;
     bytes = next;
   }
@@ -32,12 +33,12 @@ async function waitForStableBytes(group: BrowserGroup): Promise<number> {
 
 async function growsWhileRunning(pid: number, group: BrowserGroup): Promise<boolean> {
   const before = await waitForStableBytes(group);
-  const spent = await readCpuMs(pid, group);
+  const spent = readCpuMs(pid, group);
   signalProcess(pid, "SIGCONT");
   for (const deadline = Date.now() + TURN_MAX_MS; Date.now() < deadline; ) {
     await delay(CHECK_INTERVAL_MS);
-    if ((await readSharedBytes(group)) - before > SUSPICIOUS_GROWTH_BYTES) return true;
-    if ((await readCpuMs(pid, group)) - spent > TURN_MAX_CPU_MS) break;
+    if (readSharedBytes(group) - before > SUSPICIOUS_GROWTH_BYTES) return true;
+    if (readCpuMs(pid, group) - spent > TURN_MAX_CPU_MS) break;
   }
   return (await waitForStableBytes(group)) - before > SUSPICIOUS_GROWTH_BYTES;
 }

@@ -110,10 +110,9 @@ export class FloodWatch {
     return threads !== null && isBrowserStarved(threads, readSharedProcessLoad(this.group), ms);
   }
 
-  private async takeSample(): Promise<CpuUsageSample> {
+  private takeSample(): CpuUsageSample {
     const at = Date.now();
-    const measured = await measureProcesses(this.processes, this.group);
-    return { at, usages: new Map(measured.map((usage) => [usage.pid, usage])) };
+    return { at, usages: new Map(measureProcesses(this.processes, this.group).map((usage) => [usage.pid, usage])) };
   }
 
   private pauseOrKill(pid: number): void {
@@ -131,13 +130,13 @@ export class FloodWatch {
     const now = Date.now();
     const lateMs = now - late.at;
     if (lateMs > HUNG_AFTER_MS && (lateMs > STARVED_AFTER_MS || !this.isStarvedFor(late, lateMs)))
-      await this.chromium.stop();
+      return this.chromium.stop();
     if (lateMs < FIRST_MEASUREMENT_AFTER_MS || (late.sample !== null && now - late.sample.at < COMPARISON_INTERVAL_MS))
       return;
     const before = late.sample;
     late.threads ??= readSharedProcessLoad(this.group);
-    late.sample = await this.takeSample();
-    if (before === null || this.unansweredRequest !== late) return;
+    late.sample = this.takeSample();
+    if (before === null) return;
     const sender = findFloodingRenderer(before, late.sample);
     if (sender !== null && !this.paused.has(sender)) this.pauseOrKill(sender);
   }

@@ -39,7 +39,7 @@ export function readStatFields(path: string): string[] {
 }
 
 /** Returns null if the process has ended, or if it is not in the process group (its ID was reused). */
-export async function readBrowserProcessUsage(pid: number, group: number): Promise<Usage | null> {
+export function readBrowserProcessUsage(pid: number, group: number): Usage | null {
   try {
     const fields = readStatFields(`/proc/${pid}/stat`);
     if (Number(fields[2]) !== group) return null;
@@ -94,20 +94,11 @@ export function readSharedProcessLoad(group: number, readStat = readStatFields):
 
 export type MeasuredProcess = BrowserProcess & Usage;
 
-export async function measureProcesses(
-  processes: readonly BrowserProcess[],
-  group: number,
-): Promise<MeasuredProcess[]> {
-  const measured = processes.map(async (process) => {
-    const usage = await readBrowserProcessUsage(process.pid, group);
-    return usage === null ? null : { ...process, ...usage };
+export function measureProcesses(processes: readonly BrowserProcess[], group: number): MeasuredProcess[] {
+  return processes.flatMap((process) => {
+    const usage = readBrowserProcessUsage(process.pid, group);
+    return usage === null ? [] : [{ ...process, ...usage }];
   });
-  return (await Promise.all(measured)).filter((usage) => usage !== null);
-}
-
-export async function readResidentBytes(pids: readonly number[], group: number): Promise<number> {
-  const usages = await Promise.all(pids.map((pid) => readBrowserProcessUsage(pid, group)));
-  return usages.reduce((sum, usage) => sum + (usage?.residentBytes ?? 0), 0);
 }
 
 export function signalProcess(pid: number, name: "SIGSTOP" | "SIGCONT" | "SIGKILL"): void {
