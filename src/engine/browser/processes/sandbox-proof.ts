@@ -1,8 +1,8 @@
 /** Checks in /proc that every process of a browser is sandboxed. Does not trust what the browser itself reports. */
-import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { readFileSync, readlinkSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Chromium } from "../browser-source.js";
-import { readStatFields } from "../watch/processes.js";
+import { listGroupMembers } from "../watch/processes.js";
 
 export interface ProcessSandboxState {
   pid: number;
@@ -46,35 +46,28 @@ function getProcessKind(commandLine: string, pid: number, parent: number, group:
   return pid === group || parent === group ? "browser" : "unknown";
 }
 
-function readProcess(pid: number, group: number): ProcessSandboxState | null {
-  try {
-    const [state, parent, leader] = readStatFields(`/proc/${pid}/stat`);
-    if (Number(leader) !== group || state === "Z") return null;
-    const commandLine = readFileSync(`/proc/${pid}/cmdline`, "latin1");
-    const status = readFileSync(`/proc/${pid}/status`, "utf8");
-    const kind = getProcessKind(commandLine, pid, Number(parent), group);
-    const seccompMode = readStatusField(status, "Seccomp");
-    const ownUserNamespace = !sharesUserNamespace(pid);
-    return {
-      pid,
-      parent: Number(parent),
-      kind,
-      seccompMode,
-      noNewPrivileges: readStatusField(status, "NoNewPrivs") === 1,
-      ownUserNamespace,
-      uid: readStatusField(status, "Uid"),
-      contained: TRUSTED_KINDS.includes(kind) || (seccompMode === 2 && (kind !== "renderer" || ownUserNamespace)),
-    };
-  } catch {
-    return null;
-  }
-}
-
 export function readProcessSandboxStates(group: number): ProcessSandboxState[] {
-  const pids = readdirSync("/proc")
-    .map(Number)
-    .filter((pid) => pid > 0);
-  return pids.map((pid) => readProcess(pid, group)).filter((proof) => proof !== null);
+  return listGroupMembers(group).flatMap(({ pid, parent, commandLine }) => {
+    try {
+      const status = readFileSync(`/proc/${pid}/status`, "utf8");
+      const kind = getProcessKind(commandLine, pid, parent, group);
+      const seccompMode = readStatusField(status, "Seccomp");
+      const ownUserNamespace = !sharesUserNamespace(pid);
+      return {
+        pid,
+        parent,
+        kind,
+        seccompMode,
+        noNewPrivileges: readStatusField(status, "NoNewPrivs") === 1,
+        ownUserNamespace,
+        uid: readStatusField(status, "Uid"),
+        contained: TRUSTED_KINDS.includes(kind) || (seccompMode === 2 && (kind !== "renderer" || ownUserNamespace)),
+      };
+    } catch {
+      // The process has ended.
+      return [];
+    }
+  });
 }
 
 /** Waits up to SANDBOX_TIMEOUT_MS until all processes are sandboxed. Null for a remote browser, and on systems other than Linux. */

@@ -1,5 +1,5 @@
 /** Lists the processes that a browser reports, and reads their CPU time and memory from /proc. */
-import { readdirSync, readFileSync } from "node:fs";
+import { globSync, readdirSync, readFileSync } from "node:fs";
 import type { Connection } from "puppeteer";
 
 const PAGE_BYTES = 4_096;
@@ -56,12 +56,19 @@ export function readBrowserProcessUsage(pid: number, group: number): Usage | nul
   }
 }
 
-function readThreadFields(path: string, readStat: typeof readStatFields): string[] | null {
-  try {
-    return readStat(path);
-  } catch {
-    return null;
-  }
+/** Reads all processes of the machine, so call it rarely. Leaves out zombies. */
+export function listGroupMembers(group: number): { pid: number; parent: number; commandLine: string }[] {
+  const pids = readdirSync("/proc").map(Number);
+  return pids.filter(Number.isInteger).flatMap((pid) => {
+    try {
+      const [state, parent, leader] = readStatFields(`/proc/${pid}/stat`);
+      if (Number(leader) !== group || state === "Z") return [];
+      return [{ pid, parent: Number(parent), commandLine: readFileSync(`/proc/${pid}/cmdline`, "latin1") }];
+    } catch {
+      // The process has ended.
+      return [];
+    }
+  });
 }
 
 export interface SharedProcessLoad {
@@ -70,26 +77,20 @@ export interface SharedProcessLoad {
   isAnyRunnable: boolean;
 }
 
-/** Lists all processes of the machine, so call it rarely. `readStat` is for tests. */
+/** `readStat` is for tests. */
 export function readSharedProcessLoad(group: number, readStat = readStatFields): SharedProcessLoad {
-  const threads = { cpuMs: 0, isAnyRunnable: false };
-  for (const name of readdirSync("/proc")) {
-    if (!/^\d+$/.test(name)) continue;
+  const load = { cpuMs: 0, isAnyRunnable: false };
+  const shared = listGroupMembers(group).filter(({ commandLine }) => !commandLine.includes("--type=renderer"));
+  for (const path of globSync(shared.map(({ pid }) => `/proc/${pid}/task/*/stat`))) {
     try {
-      const [, , pgrp] = readStat(`/proc/${name}/stat`);
-      if (Number(pgrp) !== group || readFileSync(`/proc/${name}/cmdline`, "latin1").includes("--type=renderer"))
-        continue;
-      for (const thread of readdirSync(`/proc/${name}/task`)) {
-        const fields = readThreadFields(`/proc/${name}/task/${thread}/stat`, readStat);
-        if (fields === null) continue;
-        threads.cpuMs += (Number(fields[11]) + Number(fields[12])) * CLOCK_TICK_MS;
-        threads.isAnyRunnable ||= fields[0] === "R";
-      }
+      const fields = readStat(path);
+      load.cpuMs += (Number(fields[11]) + Number(fields[12])) * CLOCK_TICK_MS;
+      load.isAnyRunnable ||= fields[0] === "R";
     } catch {
-      // The process has ended.
+      // The thread has ended.
     }
   }
-  return threads;
+  return load;
 }
 
 export type MeasuredProcess = BrowserProcess & Usage;
