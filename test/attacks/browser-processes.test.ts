@@ -82,9 +82,9 @@ describe("the processes of a browser", () => {
       const source = `const execute = () => Promise.race([
         (async () => { try { ${code} } catch {} })(), new Promise((resolve) => setTimeout(resolve, 500))])`;
       await resultOf(browsers, source);
-      const proof = (await browsers.waitForBrowserSandboxState())!;
-      expect(proof.processes.filter(({ contained }) => !contained)).to.deep.equal([]);
-      expect(proof.processes.map(({ kind }) => kind)).to.include.members(["browser", "renderer", "gpu-process"]);
+      const states = (await browsers.waitForProcessSandboxStates())!;
+      expect(states.filter(({ contained }) => !contained)).to.deep.equal([]);
+      expect(states.map(({ kind }) => kind)).to.include.members(["browser", "renderer", "gpu-process"]);
     });
   }
 

@@ -159,10 +159,10 @@ export async function checkBrowser({
   });
   try {
     await browsers.start();
-    const proof = await browsers.waitForBrowserSandboxState();
+    const states = await browsers.waitForProcessSandboxStates();
     const started = createPassedDiagnostic("browser", `${path} starts`);
-    if (proof?.sandboxed)
-      return [started, createPassedDiagnostic("sandbox", `is active for ${proof.processes.length} processes`)];
+    if (states?.every(({ contained }) => contained))
+      return [started, createPassedDiagnostic("sandbox", `is active for ${states.length} processes`)];
     const advice =
       "allow user namespaces (kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns), and leave CHROME_SANDBOX on";
     return [

@@ -6,7 +6,7 @@ import { StartError } from "../../errors.js";
 import { BROWSER_START_TIMEOUT_MS, type BrowserSource, type Chromium } from "./browser-source.js";
 import { createCodeNeedsFinder } from "./mode.js";
 import type { PageKey } from "./pages/pool.js";
-import { type BrowserSandboxState, waitForBrowserSandboxState } from "./processes/sandbox-proof.js";
+import { type ProcessSandboxState, waitForProcessSandboxStates } from "./processes/sandbox-proof.js";
 import {
   createFailedPageRunOutcome,
   EVALUATION_MODES,
@@ -206,9 +206,9 @@ export class Browsers {
     return { up, serving: sum("serving"), warm: sum("warm"), spare: sum("spare") };
   };
 
-  async waitForBrowserSandboxState(): Promise<BrowserSandboxState | null> {
+  async waitForProcessSandboxStates(): Promise<ProcessSandboxState[] | null> {
     const { first } = this;
-    return first === null ? null : waitForBrowserSandboxState(first);
+    return first === null ? null : waitForProcessSandboxStates(first);
   }
 
   getBrowserPid(): number | null {

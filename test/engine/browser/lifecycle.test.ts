@@ -2,7 +2,16 @@
 
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -65,14 +74,18 @@ describe("the life of the browser", () => {
   afterEach(() => browsers.stop());
 
   it("runs its renderers in a sandbox, as seen from outside", async () => {
-    const { processes, sandboxed } = (await browsers.waitForBrowserSandboxState())!;
-    expect(sandboxed).to.equal(true);
-    const renderers = processes.filter(({ kind }) => kind === "renderer");
+    const states = (await browsers.waitForProcessSandboxStates())!;
+    expect(states.filter(({ contained }) => !contained)).to.deep.equal([]);
+    const readStatus = ({ pid }: { pid: number }) => readFileSync(`/proc/${pid}/status`, "utf8");
+    const renderers = states.filter(({ kind }) => kind === "renderer");
     expect(renderers).to.not.have.length(0);
     for (const renderer of renderers) {
-      expect(renderer).to.include({ seccompMode: 2, noNewPrivileges: true, ownUserNamespace: true });
+      expect(readStatus(renderer))
+        .to.match(/^Seccomp:\s2$/m)
+        .and.match(/^NoNewPrivs:\s1$/m);
+      expect(readlinkSync(`/proc/${renderer.pid}/ns/user`)).to.not.equal(readlinkSync("/proc/self/ns/user"));
     }
-    expect(processes.filter(({ uid }) => uid === 0)).to.deep.equal([]);
+    expect(states.filter((state) => /^Uid:\s0\s/m.test(readStatus(state)))).to.deep.equal([]);
   });
 
   it("leaves no process and no folder when it stops", async () => {
@@ -309,7 +322,8 @@ describe("a browser that cannot start", () => {
     await browsers.start();
     try {
       expect(lines.join()).to.include("WITHOUT its sandbox");
-      expect(await browsers.waitForBrowserSandboxState()).to.include({ sandboxed: false });
+      const states = (await browsers.waitForProcessSandboxStates())!;
+      expect(states.filter(({ contained }) => !contained)).to.not.deep.equal([]);
       expect(await resultOf(browsers, "const execute = async () => 5")).to.equal(5);
     } finally {
       await browsers.stop();

@@ -120,7 +120,7 @@ describe("browsers that were started elsewhere", () => {
     await browsers.start();
     const flood = "async function execute() { const kept = []; for (;;) kept.push(new Array(1e7).fill(1.5)); }";
     expect((await failureOf(browsers, flood, { timeoutMs: 25_000 })).error.message).to.include("crashed");
-    expect([browsers.getBrowserPid(), await browsers.waitForBrowserSandboxState()]).to.deep.equal([null, null]);
+    expect([browsers.getBrowserPid(), await browsers.waitForProcessSandboxStates()]).to.deep.equal([null, null]);
   });
 
   longTest("get runs by load, the least busy first", async () => {

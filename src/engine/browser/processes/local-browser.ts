@@ -5,7 +5,7 @@ import { runInBackground } from "../../../background.js";
 import { StartError } from "../../../errors.js";
 import type { BrowserSource, Chromium } from "../browser-source.js";
 import { type ChromiumOptions, removeOrphanedBrowsers, startChromium } from "./chromium.js";
-import { type ProcessSandboxState, readProcessSandboxStates, waitForBrowserSandboxState } from "./sandbox-proof.js";
+import { type ProcessSandboxState, readProcessSandboxStates, waitForProcessSandboxStates } from "./sandbox-proof.js";
 
 const ZYGOTE_CHECK_INTERVAL_MS = 100;
 
@@ -53,10 +53,10 @@ export function createLocalBrowserSource({ log, ...options }: ChromiumOptions & 
     },
 
     async checkSandbox(chromium) {
-      const proof = await waitForBrowserSandboxState(chromium);
       const { pid } = chromium;
-      if (!options.sandbox || proof === null) return { pid, sandbox: options.sandbox };
-      const unsandboxedKinds = proof.processes.filter(({ contained }) => !contained).map(({ kind }) => kind);
+      const states = options.sandbox ? await waitForProcessSandboxStates(chromium) : null;
+      if (states === null) return { pid, sandbox: options.sandbox };
+      const unsandboxedKinds = states.filter(({ contained }) => !contained).map(({ kind }) => kind);
       if (unsandboxedKinds.length === 0) return { pid, sandbox: true };
       throw new StartError(
         `these Chromium processes run without a sandbox: ${[...new Set(unsandboxedKinds)].join(", ")}; set CHROME_SANDBOX=off to run ` +

@@ -9,33 +9,21 @@ export interface ProcessSandboxState {
   parent: number;
   /** `browser`, `renderer`, `gpu-process`, or the service of a utility process. */
   kind: string;
-  /** Mode of seccomp, the filter of system calls. 2 means that a filter checks every call. */
-  seccompMode: number;
-  noNewPrivileges: boolean;
-  ownUserNamespace: boolean;
-  uid: number;
   /** True if the process is sandboxed, or if its kind never runs code of actions (TRUSTED_KINDS). */
   contained: boolean;
 }
 
-export interface BrowserSandboxState {
-  processes: readonly ProcessSandboxState[];
-  sandboxed: boolean;
-}
-
 /** These kinds run only Chromium's own code, and need no sandbox. All other processes need a seccomp filter. */
 const TRUSTED_KINDS = ["browser", "zygote", "broker", "network.mojom.NetworkService"];
+/** Line of a process's status: seccomp, the filter of system calls, checks every call of the process. */
+const SECCOMP_FILTER_LINE = /^Seccomp:\s+2$/m;
 
 /** On a busy machine, new processes take long to enter their sandbox. */
 const SANDBOX_TIMEOUT_MS = 3_000;
 const CHECK_INTERVAL_MS = 50;
 
-function readStatusField(status: string, name: string): number {
-  return Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(status)?.[1] ?? -1);
-}
-
-function sharesUserNamespace(pid: number): boolean {
-  return readlinkSync(`/proc/${pid}/ns/user`) === readlinkSync("/proc/self/ns/user");
+function hasOwnUserNamespace(pid: number): boolean {
+  return readlinkSync(`/proc/${pid}/ns/user`) !== readlinkSync("/proc/self/ns/user");
 }
 
 /** The main process, and a script that starts it, have no type on their command line. Other processes without a type are unknown. */
@@ -49,20 +37,10 @@ function getProcessKind(commandLine: string, pid: number, parent: number, group:
 export function readProcessSandboxStates(group: number): ProcessSandboxState[] {
   return listGroupMembers(group).flatMap(({ pid, parent, commandLine }) => {
     try {
-      const status = readFileSync(`/proc/${pid}/status`, "utf8");
       const kind = getProcessKind(commandLine, pid, parent, group);
-      const seccompMode = readStatusField(status, "Seccomp");
-      const ownUserNamespace = !sharesUserNamespace(pid);
-      return {
-        pid,
-        parent,
-        kind,
-        seccompMode,
-        noNewPrivileges: readStatusField(status, "NoNewPrivs") === 1,
-        ownUserNamespace,
-        uid: readStatusField(status, "Uid"),
-        contained: TRUSTED_KINDS.includes(kind) || (seccompMode === 2 && (kind !== "renderer" || ownUserNamespace)),
-      };
+      const isFiltered = SECCOMP_FILTER_LINE.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+      const isSandboxed = isFiltered && (kind !== "renderer" || hasOwnUserNamespace(pid));
+      return { pid, parent, kind, contained: isSandboxed || TRUSTED_KINDS.includes(kind) };
     } catch {
       // The process has ended.
       return [];
@@ -71,13 +49,12 @@ export function readProcessSandboxStates(group: number): ProcessSandboxState[] {
 }
 
 /** Waits up to SANDBOX_TIMEOUT_MS until all processes are sandboxed. Null for a remote browser, and on systems other than Linux. */
-export async function waitForBrowserSandboxState({ pid }: Chromium): Promise<BrowserSandboxState | null> {
+export async function waitForProcessSandboxStates({ pid }: Chromium): Promise<ProcessSandboxState[] | null> {
   if (pid === null || process.platform !== "linux") return null;
   const deadline = Date.now() + SANDBOX_TIMEOUT_MS;
   for (;;) {
-    const processes = readProcessSandboxStates(pid);
-    const sandboxed = processes.every(({ contained }) => contained);
-    if (sandboxed || Date.now() > deadline) return { processes, sandboxed };
+    const states = readProcessSandboxStates(pid);
+    if (states.every(({ contained }) => contained) || Date.now() > deadline) return states;
     await delay(CHECK_INTERVAL_MS);
   }
 }
