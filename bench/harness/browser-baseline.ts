@@ -96,7 +96,7 @@ export async function startDefaultBrowserBaseline(): Promise<Pick<BrowserBaselin
 }
 
 export async function startBrowserBaseline(): Promise<BrowserBaseline> {
-  const chromium = await startChromium(readChromium());
+  const chromium = await startChromium(readChromium(), new AbortController().signal);
   const disposeContext = (browserContextId: string) =>
     chromium.connection.send("Target.disposeBrowserContext", { browserContextId });
   // The pages stay open between measurements, because an idle page costs no processor time.

@@ -4,10 +4,8 @@
  */
 import type { Chromium } from "../../src/engine/browser/browser-source.js";
 import { Page } from "../../src/engine/browser/pages/page.js";
-import { startChromium } from "../../src/engine/browser/processes/chromium.js";
 import type { EvaluationMode } from "../../src/engine/browser/run.js";
-import { runOf } from "../engine/browser/support.js";
-import { chromePath } from "../harness/remote-chromium.js";
+import { runOf, startTestChromium } from "../engine/browser/support.js";
 import { createStateMarker } from "./browser-marks-in-page.js";
 
 const MARK = "leftmark7331";
@@ -26,7 +24,7 @@ export class MarkedPage {
 
   /** Opens a page, and reads its state four times before any run leaves a mark. */
   static async open(mode: EvaluationMode): Promise<MarkedPage> {
-    const marked = new MarkedPage(await startChromium({ chromePath: chromePath(), sandbox: true }), mode);
+    const marked = new MarkedPage(await startTestChromium(), mode);
     await marked.replace();
     for (let count = 0; count < 4; count += 1) {
       marked.quiet.push((await marked.ask("await tool.read()")) as State);

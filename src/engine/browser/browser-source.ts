@@ -19,7 +19,7 @@ export interface Chromium {
 
 export interface BrowserSource {
   readonly name: string;
-  open(stopped?: AbortSignal): Promise<Chromium>;
+  open(stopped: AbortSignal): Promise<Chromium>;
   /** Call it after the browser has opened pages. Returns fields for the log. @throws StartError if the sandbox is not safe */
   checkSandbox(chromium: Chromium): Promise<object>;
   /** Converts an error of `open` to an error whose message contains no secrets. */

@@ -53,7 +53,7 @@ describe("a host that requires https (HSTS)", () => {
     const resolve = async () => [{ address: "127.0.0.1", family: 4 }];
     proxy = createEgressProxy({ allowPrivateNetwork: true, resolve });
     remote = await startRemoteChromium({ more: [`--ignore-certificate-errors-spki-list=${KEY_HASH}`] });
-    chromium = await createRemoteSource(remote.endpoint).open();
+    chromium = await createRemoteSource(remote.endpoint).open(new AbortController().signal);
   });
   after(async () => {
     await chromium.stop();

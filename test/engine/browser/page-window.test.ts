@@ -3,10 +3,8 @@ import { expect } from "chai";
 import type { Connection } from "puppeteer";
 import type { Chromium } from "../../../src/engine/browser/browser-source.js";
 import { Page } from "../../../src/engine/browser/pages/page.js";
-import { startChromium } from "../../../src/engine/browser/processes/chromium.js";
-import { chromePath } from "../../harness/remote-chromium.js";
 import { longTest } from "../../harness/samples.js";
-import { runOf } from "./support.js";
+import { runOf, startTestChromium } from "./support.js";
 
 const { origin: ORIGIN } = runOf("");
 
@@ -63,7 +61,7 @@ describe("the window of a document", () => {
   let chromium: Chromium;
   let page: Page;
   before(async () => {
-    chromium = await startChromium({ chromePath: chromePath(), sandbox: true });
+    chromium = await startTestChromium();
   });
   after(() => chromium.stop());
   afterEach(() => page.discard());

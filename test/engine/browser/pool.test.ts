@@ -5,11 +5,9 @@ import { runInBackground } from "../../../src/background.js";
 import type { Chromium } from "../../../src/engine/browser/browser-source.js";
 import type { Page } from "../../../src/engine/browser/pages/page.js";
 import { PagePool } from "../../../src/engine/browser/pages/pool.js";
-import { startChromium } from "../../../src/engine/browser/processes/chromium.js";
-import { chromePath } from "../../harness/remote-chromium.js";
 import { until } from "../../harness/until.js";
 import { zygotesOf } from "./process-group.js";
-import { runOf } from "./support.js";
+import { runOf, startTestChromium } from "./support.js";
 
 const { origin } = runOf("");
 const SLOT = { key: "key", origin, mode: "isolate" } as const;
@@ -17,7 +15,7 @@ const SLOT = { key: "key", origin, mode: "isolate" } as const;
 describe("a pool whose browser starts no renderer", () => {
   let chromium: Chromium;
   before(async () => {
-    chromium = await startChromium({ chromePath: chromePath(), sandbox: true });
+    chromium = await startTestChromium();
   });
   after(() => chromium.stop());
 
@@ -78,7 +76,7 @@ describe("a page after a run", () => {
   let enter: () => Promise<() => void> = async () => () => undefined;
 
   before(async () => {
-    chromium = await startChromium({ chromePath: chromePath(), sandbox: true });
+    chromium = await startTestChromium();
     const openings = { enter: () => enter() };
     pool = new PagePool({
       chromium,

@@ -10,13 +10,11 @@ import type { CDPSession } from "puppeteer";
 import type { Chromium } from "../../../src/engine/browser/browser-source.js";
 import { Page } from "../../../src/engine/browser/pages/page.js";
 import { PagePool } from "../../../src/engine/browser/pages/pool.js";
-import { startChromium } from "../../../src/engine/browser/processes/chromium.js";
 import { EVALUATION_MODES, type EvaluationMode, modeHasNetwork } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
-import { chromePath } from "../../harness/remote-chromium.js";
 import { longTest, sampleOf } from "../../harness/samples.js";
 import { until } from "../../harness/until.js";
-import { runOf } from "./support.js";
+import { runOf, startTestChromium } from "./support.js";
 
 const ORIGIN = runOf("").origin;
 
@@ -121,7 +119,7 @@ describe("after the requests of a run", () => {
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     proxy = createEgressProxy({ allowPrivateNetwork: true });
-    chromium = await startChromium({ chromePath: chromePath(), sandbox: true });
+    chromium = await startTestChromium();
   });
   after(async () => {
     await chromium.stop();

@@ -12,9 +12,8 @@ describe("the socket to a browser", () => {
     server = new WebSocketServer({ port: 0, host: "127.0.0.1", autoPong });
     await once(server, "listening");
     const connected = once(server, "connection");
-    const transport = await openSocketTransport(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`, {
-      pingMs: 20,
-    });
+    const url = `ws://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const transport = await openSocketTransport(url, new AbortController().signal, 20);
     const [far] = await connected;
     return { transport, far };
   }

@@ -1,7 +1,7 @@
 import pino from "pino";
-import type { BrowserSource } from "../../../src/engine/browser/browser-source.js";
+import type { BrowserSource, Chromium } from "../../../src/engine/browser/browser-source.js";
 import { Browsers, type BrowsersOptions } from "../../../src/engine/browser/browsers.js";
-import type { ChromiumOptions } from "../../../src/engine/browser/processes/chromium.js";
+import { type ChromiumOptions, startChromium } from "../../../src/engine/browser/processes/chromium.js";
 import { createLocalBrowserSource } from "../../../src/engine/browser/processes/local-browser.js";
 import {
   createRemoteBrowserSource,
@@ -19,6 +19,9 @@ export function testBrowsers(options: Partial<BrowsersOptions & ChromiumOptions>
   const local = createLocalBrowserSource({ chromePath: options.chromePath ?? chromePath(), sandbox, log });
   return new Browsers({ sources: [local], openProxyPort: null, log, ...others });
 }
+
+export const startTestChromium = (): Promise<Chromium> =>
+  startChromium({ chromePath: chromePath(), sandbox: true }, new AbortController().signal);
 
 export function createRemoteSource(endpoint: string, changes: Partial<RemoteBrowserOptions> = {}): RemoteBrowser {
   return createRemoteBrowserSource({

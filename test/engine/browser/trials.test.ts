@@ -255,7 +255,7 @@ function browserAfterScript(source: string) {
   return {
     ...local,
     taken: () => taken,
-    async open(stopped?: AbortSignal) {
+    async open(stopped: AbortSignal) {
       const chromium = await local.open(stopped);
       const create = chromium.connection.createSession.bind(chromium.connection);
       chromium.connection.createSession = async (target: Protocol.Target.TargetInfo) => {

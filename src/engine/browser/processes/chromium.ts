@@ -141,7 +141,7 @@ function createPipe(child: ChildProcess, onClose: () => void): ConnectionTranspo
 }
 
 /** @throws StartError with instructions if the sandbox or the binary does not start */
-export async function startChromium(options: ChromiumOptions, stopped?: AbortSignal): Promise<Chromium> {
+export async function startChromium(options: ChromiumOptions, stopped: AbortSignal): Promise<Chromium> {
   const owner = chooseUnusedAccount();
   const folder = createProfileFolder(owner);
   const child = spawn(options.chromePath, createArguments(options, folder), {
@@ -170,7 +170,7 @@ export async function startChromium(options: ChromiumOptions, stopped?: AbortSig
   runInBackground(ended.then(() => process.off("exit", kill)));
 
   const timer = setTimeout(kill, BROWSER_START_TIMEOUT_MS);
-  stopped?.addEventListener("abort", kill);
+  stopped.addEventListener("abort", kill);
   try {
     const failed = ended.then(() => Promise.reject(new Error("the process ended")));
     const connection = await Promise.race([openBrowserConnection(createPipe(child, kill)), failed]);
@@ -185,6 +185,6 @@ export async function startChromium(options: ChromiumOptions, stopped?: AbortSig
     throw createStartError(options, stderr.text(), (error as Error).message);
   } finally {
     clearTimeout(timer);
-    stopped?.removeEventListener("abort", kill);
+    stopped.removeEventListener("abort", kill);
   }
 }

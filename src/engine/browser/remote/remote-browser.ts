@@ -3,7 +3,6 @@
 import { networkInterfaces } from "node:os";
 import type { Logger } from "pino";
 import type { Connection } from "puppeteer";
-import { runInBackground } from "../../../background.js";
 import { StartError } from "../../../errors.js";
 import { type BrowserSource, type Chromium, openBrowserConnection } from "../browser-source.js";
 import { findUnsafeBrowserFlags } from "../chromium-flags.js";
@@ -69,18 +68,12 @@ async function checkRemoteBrowser(
 }
 
 function connectChromium(connection: Connection, transport: SocketTransport): Chromium {
-  let open = true;
-  const ended = transport.closed;
-  runInBackground(
-    ended.then(() => {
-      open = false;
-    }),
-  );
+  const { closed: ended, isOpen } = transport;
   const stop = () => {
     transport.close();
     return ended;
   };
-  return { connection, pid: null, ended, isAlive: () => open, getHeapFullTime: () => 0, stop };
+  return { connection, pid: null, ended, isAlive: isOpen, getHeapFullTime: () => 0, stop };
 }
 
 export function createRemoteBrowserSource(options: RemoteBrowserOptions): RemoteBrowser {

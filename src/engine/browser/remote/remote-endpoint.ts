@@ -30,14 +30,14 @@ export function getMaskedErrorMessage(error: unknown, endpoint: URL): string {
 }
 
 /** Requests the WebSocket URL from a browser that was started with `--remote-debugging-port`. Returns null without a valid answer. */
-async function discoverWebSocketUrl(endpoint: URL, stopped?: AbortSignal): Promise<string | null> {
+async function discoverWebSocketUrl(endpoint: URL, stopped: AbortSignal): Promise<string | null> {
   const protocol = endpoint.protocol === "wss:" ? "https:" : "http:";
   const { username, password } = endpoint;
   const basic = Buffer.from(`${decodeUrlPart(username)}:${decodeUrlPart(password)}`).toString("base64");
   try {
     const response = await fetch(`${protocol}//${endpoint.host}/json/version`, {
       redirect: "error",
-      signal: AbortSignal.any([AbortSignal.timeout(DISCOVERY_TIMEOUT_MS), ...(stopped ? [stopped] : [])]),
+      signal: AbortSignal.any([AbortSignal.timeout(DISCOVERY_TIMEOUT_MS), stopped]),
       headers: username === "" ? {} : { authorization: `Basic ${basic}` },
     });
     const { webSocketDebuggerUrl } = (await response.json()) as { webSocketDebuggerUrl: string };
@@ -50,15 +50,15 @@ async function discoverWebSocketUrl(endpoint: URL, stopped?: AbortSignal): Promi
 }
 
 /** Requests the WebSocket URL from the browser if the URL has only host and port, or the ID of a browser that no longer exists. */
-export async function openRemoteBrowserTransport(endpoint: URL, stopped?: AbortSignal): Promise<SocketTransport> {
+export async function openRemoteBrowserTransport(endpoint: URL, stopped: AbortSignal): Promise<SocketTransport> {
   if (endpoint.pathname === "/" && endpoint.search === "") {
-    return openSocketTransport((await discoverWebSocketUrl(endpoint, stopped)) ?? endpoint.href, { stopped });
+    return openSocketTransport((await discoverWebSocketUrl(endpoint, stopped)) ?? endpoint.href, stopped);
   }
   try {
-    return await openSocketTransport(endpoint.href, { stopped });
+    return await openSocketTransport(endpoint.href, stopped);
   } catch (error) {
     const other = endpoint.pathname.startsWith(DEVTOOLS_PATH) ? await discoverWebSocketUrl(endpoint, stopped) : null;
     if (other === null) throw error;
-    return openSocketTransport(other, { stopped });
+    return openSocketTransport(other, stopped);
   }
 }

@@ -1,4 +1,5 @@
 /** Transport for DevTools messages over a WebSocket. It sends pings to detect a dead connection. */
+import { once } from "node:events";
 import type { ConnectionTransport } from "puppeteer";
 import WebSocket from "ws";
 
@@ -13,16 +14,15 @@ export interface SocketTransport extends ConnectionTransport {
   readonly peer: string;
   /** Resolves when the connection has closed, after `onclose` was called. */
   readonly closed: Promise<void>;
+  isOpen(): boolean;
 }
 
-interface SocketOptions {
-  pingMs?: number;
-  stopped?: AbortSignal | undefined;
-}
-
-export async function openSocketTransport(url: string, options: SocketOptions = {}): Promise<SocketTransport> {
-  const { pingMs = PING_INTERVAL_MS, stopped } = options;
-  stopped?.throwIfAborted();
+export async function openSocketTransport(
+  url: string,
+  stopped: AbortSignal,
+  pingMs = PING_INTERVAL_MS,
+): Promise<SocketTransport> {
+  stopped.throwIfAborted();
   const socket = new WebSocket(url, {
     perMessageDeflate: false,
     handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
@@ -31,16 +31,15 @@ export async function openSocketTransport(url: string, options: SocketOptions = 
     followRedirects: false,
   });
   const terminate = () => socket.terminate();
-  stopped?.addEventListener("abort", terminate);
-  socket.on("close", () => stopped?.removeEventListener("abort", terminate));
+  stopped.addEventListener("abort", terminate);
+  socket.on("close", () => stopped.removeEventListener("abort", terminate));
   let peer = "";
   socket.on("upgrade", (response) => {
     peer = (response.socket.remoteAddress ?? "").replace(/^::ffff:/, "");
   });
-  await new Promise<void>((resolve, reject) => {
-    socket.once("open", resolve);
-    socket.once("error", reject);
-  });
+  // An error is followed by the close event.
+  socket.on("error", () => {});
+  await once(socket, "open");
   return createTransport(socket, peer, pingMs);
 }
 
@@ -58,8 +57,9 @@ function createTransport(socket: WebSocket, peer: string, pingMs: number): Socke
   const transport: SocketTransport = {
     peer,
     closed,
+    isOpen: () => socket.readyState === WebSocket.OPEN,
     send(message) {
-      if (socket.readyState === WebSocket.OPEN) socket.send(message);
+      if (transport.isOpen()) socket.send(message);
     },
     close() {
       socket.close();
@@ -73,7 +73,6 @@ function createTransport(socket: WebSocket, peer: string, pingMs: number): Socke
   socket.on("pong", () => {
     unanswered = 0;
   });
-  socket.on("error", () => {});
   socket.on("close", () => {
     clearInterval(pinging);
     transport.onclose?.();
