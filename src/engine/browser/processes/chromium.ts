@@ -7,11 +7,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import type { ConnectionTransport } from "puppeteer";
-import { runInBackground } from "../../../background.js";
 import { StartError } from "../../../errors.js";
 import { BROWSER_START_TIMEOUT_MS, type Chromium, openBrowserConnection } from "../browser-source.js";
 import { createBrowserFlags } from "../chromium-flags.js";
 import { lowerBrowserPriority } from "../watch/priorities.js";
+import { signalProcess } from "../watch/processes.js";
 import { createPipeTransport } from "./pipe-transport.js";
 
 const PROXY_HOST = "127.0.0.1";
@@ -63,7 +63,7 @@ export function removeOrphanedBrowsers(): void {
     const pid = name.startsWith(FOLDER_PREFIX) ? Number(name.slice(FOLDER_PREFIX.length).split("-")[0]) : 0;
     if (!(pid > 0) || isProcessAlive(pid)) continue;
     const folder = join(tmpdir(), name);
-    for (const orphan of findBrowserPids(folder)) process.kill(orphan, "SIGKILL");
+    for (const orphan of findBrowserPids(folder)) signalProcess(orphan, "SIGKILL");
     removeProfileFolder(folder);
   }
 }
@@ -125,14 +125,6 @@ function listenToStderr(child: ChildProcess): { text(): string; heapFullAt(): nu
   return { text: () => text, heapFullAt: () => heapFullAt };
 }
 
-function killProcessGroup(child: ChildProcess): void {
-  try {
-    if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
-  } catch {
-    child.kill("SIGKILL");
-  }
-}
-
 function createPipe(child: ChildProcess, onClose: () => void): ConnectionTransport {
   const [, , , toBrowser, fromBrowser] = child.stdio as unknown as [null, null, null, Writable, Readable];
   // The started process may be a wrapper script that outlives the browser. So the end of the pipe counts as the end of the browser.
@@ -156,18 +148,18 @@ export async function startChromium(options: ChromiumOptions, stopped: AbortSign
   let alive = true;
   const kill = () => {
     alive = false;
-    killProcessGroup(child);
+    if (child.pid !== undefined) signalProcess(-child.pid, "SIGKILL");
   };
   const ended = new Promise<void>((resolve) => {
     const finish = () => {
       kill();
+      process.off("exit", kill);
       removeProfileFolder(folder);
       resolve();
     };
     child.once("exit", finish).once("error", finish);
   });
   process.once("exit", kill);
-  runInBackground(ended.then(() => process.off("exit", kill)));
 
   const timer = setTimeout(kill, BROWSER_START_TIMEOUT_MS);
   stopped.addEventListener("abort", kill);

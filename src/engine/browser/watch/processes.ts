@@ -102,10 +102,11 @@ export function measureProcesses(processes: readonly BrowserProcess[], group: nu
   });
 }
 
+/** A negative `pid` means the process group with this ID. */
 export function signalProcess(pid: number, name: "SIGSTOP" | "SIGCONT" | "SIGKILL"): void {
   try {
     process.kill(pid, name);
   } catch {
-    // The process has ended.
+    // The process has ended, or belongs to another account.
   }
 }
