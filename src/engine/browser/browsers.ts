@@ -19,7 +19,7 @@ import {
   type RunFailureCause,
 } from "./run.js";
 import { BrowserSupervisor, type BrowserSupervisorOptions, type SupervisedBrowser } from "./supervisor.js";
-import { type ModeWithoutTrial, RecentTrialFailures, TrialRunner } from "./trials.js";
+import { RecentTrialFailures, TrialRunner } from "./trials.js";
 
 export interface BrowsersOptions extends BrowserSupervisorOptions {
   sources: readonly BrowserSource[];
@@ -60,7 +60,7 @@ const codeThatNeedsDocument = new RecentTrialFailures();
 
 interface RunPlacement {
   mode: EvaluationMode;
-  trialForMode: ModeWithoutTrial | null;
+  trialForMode: EvaluationMode | null;
   network: boolean;
 }
 

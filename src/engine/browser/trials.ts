@@ -21,9 +21,6 @@ const TRIAL_MAX_SHARE_OF_TIMEOUT = 1 / 4;
 /** Console lines that a trial holds back. A run that prints more is repeated without a trial, so that people see its lines live. */
 const TRIAL_LINES_MAX = 500;
 
-/** Mode of the run without a trial. The trial itself always runs in `isolate`. */
-export type ModeWithoutTrial = NonNullable<PageRunRequest["trialForMode"]>;
-
 function createCodeKey({ packages, source }: PageRunRequest): string {
   const contents = packages.map((script) => ("content" in script && script.content) || script.name);
   return hash("sha256", [...contents, source].join("\n"));
@@ -41,7 +38,7 @@ function areSearchable(packages: readonly PageScript[]): boolean {
 }
 
 /** True if the run may succeed in a document: code that builds a global's name at run time finds no stand-in for the global. */
-const isDocumentTrialFailure = (ended: PageRunOutcome, trialForMode: ModeWithoutTrial): boolean =>
+const isDocumentTrialFailure = (ended: PageRunOutcome, trialForMode: EvaluationMode): boolean =>
   trialForMode === "document" && !ended.ok && ended.cause === "script";
 
 /** Code that failed in an isolate, for each app. Entries expire, because code may also fail if the machine is busy. */
@@ -61,14 +58,10 @@ export class RecentTrialFailures {
 }
 
 export class TrialRunner {
-  private readonly codeWithFailedTrial: RecentTrialFailures;
+  private readonly codeWithFailedTrial = new RecentTrialFailures();
 
-  constructor(codeSetPerApp = CODE_SET_PER_APP_MAX) {
-    this.codeWithFailedTrial = new RecentTrialFailures(codeSetPerApp);
-  }
-
-  /** Returns `mode` to try the run in `isolate` first, else null. `modeOfSource` is the mode that the code needs without its packages. */
-  selectTrialMode(request: PageRunRequest, mode: EvaluationMode, modeOfSource = mode): ModeWithoutTrial | null {
+  /** Returns `mode`, the mode without a trial, to try the run in `isolate` first, else null. `modeOfSource` is the mode that the code needs without its packages. */
+  selectTrialMode(request: PageRunRequest, mode: EvaluationMode, modeOfSource = mode): EvaluationMode | null {
     if (modeOfSource !== "isolate" || this.codeWithFailedTrial.has(request)) return null;
     const mayBe = mode === "isolate" || request.packages.every(mayBeTried);
     return mayBe && (mode !== "document" || areSearchable(request.packages)) ? mode : null;
@@ -77,7 +70,7 @@ export class TrialRunner {
   /** Prints the run's console lines only if the trial succeeds. Resolves with null if the run must be repeated in another mode. */
   async run(
     request: PageRunRequest,
-    trialForMode: ModeWithoutTrial,
+    trialForMode: EvaluationMode,
     run: (request: PageRunRequest) => Promise<PageRunOutcome>,
   ): Promise<PageRunOutcome | null> {
     const lines: ConsoleLine[] = [];

@@ -75,7 +75,7 @@ describe("runs that are tried", () => {
   const ok = { ok: true, data: "1" } as const;
 
   async function outcomes(causes: readonly (RunFailureCause | null)[], request: PageRunRequest) {
-    const trialRunner = new TrialRunner(2);
+    const trialRunner = new TrialRunner();
     const seen: unknown[] = [];
     for (const cause of causes) {
       const trialOf = trialRunner.selectTrialMode(request, "network-isolate", "isolate");
