@@ -32,16 +32,15 @@ function chooseSupervisor(
   supervisors: readonly BrowserSupervisor[],
   tried: ReadonlySet<BrowserSupervisor>,
 ): BrowserSupervisor | null {
-  const rank = (supervisor: BrowserSupervisor) => [
-    Number(tried.has(supervisor)),
-    supervisor.countActiveRuns(),
-    supervisor.current?.runCount ?? 0,
-  ];
-  const ranked = supervisors
+  const [best = null] = supervisors
     .filter(({ current }) => current !== null)
-    .map((supervisor) => ({ supervisor, rank: rank(supervisor) }))
-    .sort((a, b) => a.rank.map((value, index) => value - b.rank[index]!).find((difference) => difference !== 0) ?? 0);
-  return ranked[0]?.supervisor ?? null;
+    .sort(
+      (a, b) =>
+        Number(tried.has(a)) - Number(tried.has(b)) ||
+        a.countActiveRuns() - b.countActiveRuns() ||
+        a.current!.runCount - b.current!.runCount,
+    );
+  return best;
 }
 
 async function waitForBrowser(supervisors: readonly BrowserSupervisor[]): Promise<boolean> {
