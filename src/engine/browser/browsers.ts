@@ -135,20 +135,16 @@ async function runWithSupervisor(
 }
 
 async function startSupervisors(supervisors: readonly BrowserSupervisor[]): Promise<void> {
-  const down: { supervisor: BrowserSupervisor; fault: Error }[] = [];
-  const open = (supervisor: BrowserSupervisor) =>
-    supervisor.replace().catch((fault: Error) => {
-      down.push({ supervisor, fault });
-    });
-  await Promise.all(supervisors.map(open));
-  if (down.length === supervisors.length) {
+  const starts = await Promise.allSettled(supervisors.map((supervisor) => supervisor.replace()));
+  const faults = starts.map((start) => (start.status === "rejected" ? (start.reason as Error) : null));
+  if (faults.every((fault) => fault !== null)) {
     await Promise.all(supervisors.map((supervisor) => supervisor.stop()));
-    const [first] = down;
-    throw down.length === 1 ? first!.fault : new StartError(down.map(({ fault }) => fault.message).join("; "));
+    throw faults.length === 1 ? faults[0]! : new StartError(faults.map(({ message }) => message).join("; "));
   }
-  for (const { supervisor, fault } of down) {
-    supervisor.logFault(fault);
-    runInBackground(supervisor.restart());
+  for (const [index, fault] of faults.entries()) {
+    if (fault === null) continue;
+    supervisors[index]!.logFault(fault);
+    runInBackground(supervisors[index]!.restart());
   }
 }
 
