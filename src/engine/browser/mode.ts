@@ -39,33 +39,26 @@ interface CodeNeeds {
   network: boolean;
 }
 
-type FindCodeNeeds = (code: string, defined?: readonly string[]) => CodeNeeds;
-
 const DOCUMENT_NEEDS: CodeNeeds = { mode: "document", network: true };
 
-/** Matches names of document globals that are missing in the npm package `globals`. */
-const ADDITIONAL_GLOBALS_PATTERN =
-  /webkit|^(FinalizationRegistry|AnimationTrigger|BeforeInstallPromptEvent|captureEvents|releaseEvents)$/i;
-const IDENTIFIER_PATTERN = /^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u;
-
-/** True if a document may have a global of this name. False for a name that no browser has, such as a global of Node. */
-export function isDocumentGlobal(name: string): boolean {
-  return (
-    !IDENTIFIER_PATTERN.test(name) ||
-    Object.hasOwn(browserGlobals.browser, name) ||
-    ADDITIONAL_GLOBALS_PATTERN.test(name)
-  );
-}
-
-/** Chromium's globals that ADDITIONAL_GLOBALS_PATTERN matches, as a list, because the pattern also matches other words. */
+/** Chromium's globals that are missing in the npm package `globals`. */
 const ADDITIONAL_CHROMIUM_GLOBALS = new Set(
   (
     "webkitURL webkitRTCPeerConnection webkitMediaStream WebKitMutationObserver WebKitCSSMatrix webkitSpeechRecognitionError " +
     "webkitSpeechRecognitionEvent webkitSpeechRecognition webkitSpeechGrammar webkitSpeechGrammarList webkitCancelAnimationFrame " +
     "webkitRequestAnimationFrame webkitRequestFileSystem webkitResolveLocalFileSystemURL onwebkitanimationend onwebkitanimationiteration " +
-    "onwebkitanimationstart onwebkittransitionend AnimationTrigger BeforeInstallPromptEvent captureEvents releaseEvents"
+    "onwebkitanimationstart onwebkittransitionend AnimationTrigger BeforeInstallPromptEvent captureEvents releaseEvents FinalizationRegistry"
   ).split(" "),
 );
+
+const isListedGlobal = (name: string): boolean =>
+  Object.hasOwn(browserGlobals.browser, name) || ADDITIONAL_CHROMIUM_GLOBALS.has(name);
+
+const IDENTIFIER_PATTERN = /^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u;
+
+/** True if a document may have a global of this name. False for a name that no browser has, such as a global of Node. */
+export const isDocumentGlobal = (name: string): boolean =>
+  !IDENTIFIER_PATTERN.test(name) || isListedGlobal(name) || /webkit/i.test(name);
 
 /** Matches a word or an escape sequence, so that the `n` of `\n` does not start a word. */
 const CODE_WORD_PATTERN = /\\.|[A-Za-z_$][\w$]*/g;
@@ -77,10 +70,7 @@ const namesByContent = new LRUCache<string, readonly string[]>({ max: CACHED_TEX
 export function findDocumentGlobalNames(source: string, content?: string): readonly string[] {
   const knownNames = content === undefined ? undefined : namesByContent.get(content);
   if (knownNames !== undefined) return knownNames;
-  const words = [...new Set(source.match(CODE_WORD_PATTERN))];
-  const names = words.filter(
-    (word) => Object.hasOwn(browserGlobals.browser, word) || ADDITIONAL_CHROMIUM_GLOBALS.has(word),
-  );
+  const names = [...new Set(source.match(CODE_WORD_PATTERN))].filter(isListedGlobal);
   if (content !== undefined) namesByContent.set(content, names);
   return names;
 }
@@ -94,13 +84,13 @@ export function computeCodeNeedsFromGlobals(names: readonly string[]): CodeNeeds
 
 const CACHE_MAX_CHARACTERS = 16 * 1024 * 1024;
 
-export function createCodeNeedsFinder(cacheCharacters = CACHE_MAX_CHARACTERS): FindCodeNeeds {
+export function createCodeNeedsFinder(cacheCharacters = CACHE_MAX_CHARACTERS) {
   const cache = new LRUCache<string, CodeNeeds>({
     maxSize: cacheCharacters,
     sizeCalculation: (_, key) => key.length + 1,
   });
 
-  return (code, defined = []) => {
+  return (code: string, defined: readonly string[] = []): CodeNeeds => {
     // `code` is never a JSON array, so a key without `defined` never equals a key that contains `defined`.
     const key = defined.length === 0 ? code : JSON.stringify([...defined, code]);
     const cachedNeeds = cache.get(key);
