@@ -1,5 +1,4 @@
 /** Records a run's active requests, and the reasons of failures. Reasons contain hosts, but no paths and queries (possible secrets). */
-import { setTimeout as setTimeoutPromise } from "node:timers/promises";
 import type { CDPSession, Protocol } from "puppeteer";
 import type { PageRunOutcome, PageRunRequest } from "../run.js";
 
@@ -41,7 +40,7 @@ export class RequestRecorder {
   private faults = new Set<string>();
   private readonly traced = new Map<string, TracedRequest>();
   private onFault: (fault: string) => void = () => {};
-  private onAllEnded: (() => void) | null = null;
+  private onAllEnded: () => void = () => {};
   private hasTooManyRequests = false;
 
   constructor(private readonly origin: string) {}
@@ -111,16 +110,13 @@ export class RequestRecorder {
     if (this.hasTooManyRequests)
       throw new Error("the run has too many requests in progress, so the service cannot detect when all have ended");
     if (this.pending.size === 0) return;
-    const timer = new AbortController();
-    const timeout = setTimeoutPromise(SETTLE_TIMEOUT_MS, undefined, { signal: timer.signal }).then(() => {
-      throw new Error(`some requests of the run did not end within ${SETTLE_TIMEOUT_MS} ms`);
-    });
-    const done = new Promise<void>((resolve) => {
-      this.onAllEnded = resolve;
-    });
-    await Promise.race([done, timeout]).finally(() => {
-      this.onAllEnded = null;
-      timer.abort();
+    await new Promise<void>((resolve, reject) => {
+      const fail = () => reject(new Error(`some requests of the run did not end within ${SETTLE_TIMEOUT_MS} ms`));
+      const timer = setTimeout(fail, SETTLE_TIMEOUT_MS);
+      this.onAllEnded = () => {
+        clearTimeout(timer);
+        resolve();
+      };
     });
   }
 
@@ -150,7 +146,7 @@ export class RequestRecorder {
     this.traced.delete(requestId);
     request?.endTrace(request.status);
     this.pending.delete(requestId);
-    if (this.pending.size === 0) this.onAllEnded?.();
+    if (this.pending.size === 0) this.onAllEnded();
   }
 
   private onFailed(event: Protocol.Network.LoadingFailedEvent): void {
