@@ -1,23 +1,14 @@
 /** Pauses every request of a page, its frames and its workers until the run's URL check (`mayRequest`) has accepted the URL. */
 import type { CDPSession, Protocol } from "puppeteer";
 import type { PageRunRequest } from "../run.js";
-import type { RequestRecorder } from "./request-recorder.js";
+import { getUrlHostAndPort, type RequestRecorder } from "./request-recorder.js";
 
 type UrlCheck = NonNullable<PageRunRequest["mayRequest"]>;
 
-const DEFAULT_PORTS: Readonly<Record<string, string>> = { "http:": "80", "ws:": "80", "https:": "443", "wss:": "443" };
 /** If the browser has not reported all requests of the run after this time, the proxy rejects a new connection. */
 const ANSWER_TIMEOUT_MS = 5_000;
 /** Options of Network.enable with which the browser stores no bodies for DevTools. This saves memory. */
 export const NO_BUFFERING_OPTIONS = { maxTotalBufferSize: 0, maxResourceBufferSize: 0, maxPostDataSize: 0 };
-
-/** Returns `host:port` of a URL; null for a URL without a host, such as `data:`. */
-export function getUrlHostAndPort(address: string): string | null {
-  const url = URL.parse(address);
-  const port = url === null ? undefined : DEFAULT_PORTS[url.protocol];
-  if (url === null || port === undefined) return null;
-  return `${url.hostname.replace(/^\[(.*)\]$/, "$1")}:${url.port || port}`;
-}
 
 export class RequestGuard {
   private whenEnabled: Promise<unknown> | null = null;

@@ -2,6 +2,7 @@
 import type { CDPSession, Protocol } from "puppeteer";
 import type { PageRunOutcome, PageRunRequest } from "../run.js";
 
+const DEFAULT_PORTS: Readonly<Record<string, string>> = { "http:": "80", "ws:": "80", "https:": "443", "wss:": "443" };
 /** Error message that Chromium gives a page for every failed `fetch`. */
 const DEFAULT_MESSAGE = "Failed to fetch";
 export const BLOCKED_REQUEST_TEXT = "the request was blocked, because its URL contains a secret of the app";
@@ -15,6 +16,14 @@ const TRACED_REQUESTS_MAX = 500;
 interface TracedRequest {
   endTrace(status: number | null): void;
   status: number | null;
+}
+
+/** Returns `host:port` of a URL; null for a URL without a host, such as `data:`. */
+export function getUrlHostAndPort(address: string): string | null {
+  const url = URL.parse(address);
+  const port = url === null ? undefined : DEFAULT_PORTS[url.protocol];
+  if (url === null || port === undefined) return null;
+  return `${url.hostname.replace(/^\[(.*)\]$/, "$1")}:${url.port || port}`;
 }
 
 function describeReason(
@@ -153,8 +162,7 @@ export class RequestRecorder {
     const url = URL.parse(this.pending.get(event.requestId) ?? "");
     this.endRequest(event.requestId);
     if (url === null || url.origin === "null" || event.canceled) return;
-    const port = url.port || (url.protocol === "https:" ? "443" : "80");
-    const refusal = this.rejectionByHost.get(`${url.hostname.replace(/^\[(.*)\]$/, "$1")}:${port}`);
+    const refusal = this.rejectionByHost.get(getUrlHostAndPort(url.href) ?? "");
     this.addFault(url, refusal ?? describeReason(event, this.origin));
   }
 }

@@ -2,8 +2,8 @@
 import type { CDPSession } from "puppeteer";
 import type { PageRunRequest, RunHttpRequest } from "../run.js";
 import type { ProxyPort } from "./proxy-port.js";
-import { getUrlHostAndPort, NO_BUFFERING_OPTIONS, RequestGuard } from "./request-guard.js";
-import { BLOCKED_REQUEST_TEXT, RequestRecorder } from "./request-recorder.js";
+import { NO_BUFFERING_OPTIONS, RequestGuard } from "./request-guard.js";
+import { BLOCKED_REQUEST_TEXT, getUrlHostAndPort, RequestRecorder } from "./request-recorder.js";
 
 /** The caller adds `headers`, and calls `reportEnd` at the end of the request; `failure` is the reason if there is no response. */
 export interface AdmittedRunRequest {
