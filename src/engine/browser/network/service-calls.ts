@@ -1,6 +1,6 @@
 /** Performs requests of a run's client library (docs/internals/adr.md, 6). Checks every field, because the run may control the page. */
 import { CONCURRENT_OUTGOING_REQUESTS_PER_RUN } from "../../../limits.js";
-import type { SendOutgoingRequest, ServiceClient, ServiceRequest } from "../run.js";
+import type { PageRunRequest, SendOutgoingRequest, ServiceClient, ServiceRequest } from "../run.js";
 import type { AdmittedRunRequest, PageNetwork } from "./run-requests.js";
 
 /** Maximum for a run: as many as the connections that a browser opens to one host. */
@@ -9,8 +9,6 @@ export const CONCURRENT_SERVICE_REQUESTS_MAX = 6;
 export const SERVICE_REQUEST_BODY_MAX_CHARACTERS = 128 * 1024;
 export const SERVICE_CALL_MAX_CHARACTERS = 256 * 1024;
 
-/** Maximum for a run. The client library in the run queues further requests to other services. */
-export const CONCURRENT_OUTGOING_REQUESTS_MAX = CONCURRENT_OUTGOING_REQUESTS_PER_RUN;
 const OUTGOING_MAX_CHARACTERS = 2 * 1024 * 1024;
 const OUTGOING_PREFIX = "outgoing ";
 const CANCEL_MESSAGE = "cancel";
@@ -64,13 +62,7 @@ export class ServiceCalls {
   ) {}
 
   /** Without `outgoing`, requests to other services are rejected. Without `service`, requests to this service get no response. */
-  beginRun({
-    service,
-    outgoing,
-  }: {
-    service?: ServiceClient | undefined;
-    outgoing?: SendOutgoingRequest | undefined;
-  }): void {
+  beginRun({ service, outgoing }: Pick<PageRunRequest, "service" | "outgoing">): void {
     this.service = service;
     this.sendOutgoing = outgoing;
     this.outgoingActive = 0;
@@ -167,8 +159,9 @@ export class ServiceCalls {
 
   private async performOutgoing(id: number, options: string): Promise<void> {
     const { sendOutgoing, run } = this;
+    // The client library in the run queues further requests, so only manipulated code sends too many.
     const isTooMuch =
-      options.length > OUTGOING_MAX_CHARACTERS || this.outgoingActive >= CONCURRENT_OUTGOING_REQUESTS_MAX;
+      options.length > OUTGOING_MAX_CHARACTERS || this.outgoingActive >= CONCURRENT_OUTGOING_REQUESTS_PER_RUN;
     if (sendOutgoing === undefined || isTooMuch) return this.reject(id);
     this.outgoingActive += 1;
     try {

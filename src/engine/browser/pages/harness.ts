@@ -1,5 +1,5 @@
 /** Builds the scripts that pages and workers evaluate before a run, from the source text of the functions in `in-page/`. */
-import { RESULT_MAX_BYTES } from "../../../limits.js";
+import { CONCURRENT_OUTGOING_REQUESTS_PER_RUN, RESULT_MAX_BYTES } from "../../../limits.js";
 import {
   ISOLATE_GLOBALS,
   NETWORK_ISOLATE_CLASSES,
@@ -8,7 +8,6 @@ import {
   TRIAL_NAVIGATOR_MEMBERS,
 } from "../globals.js";
 import {
-  CONCURRENT_OUTGOING_REQUESTS_MAX,
   CONCURRENT_SERVICE_REQUESTS_MAX,
   SERVICE_CALL_MAX_CHARACTERS,
   SERVICE_REQUEST_BODY_MAX_CHARACTERS,
@@ -84,7 +83,7 @@ const HARNESS_CORE_CODE = `((formatter) => ${createCallCode(createHarnessCore, J
 const HOST_CALLS_CODE = createCallCode(
   createHostServiceCalls,
   String(CONCURRENT_SERVICE_REQUESTS_MAX),
-  String(CONCURRENT_OUTGOING_REQUESTS_MAX),
+  String(CONCURRENT_OUTGOING_REQUESTS_PER_RUN),
 );
 const SERVICE_OPENER_CODE = createCallCode(
   createServiceOpener,
