@@ -15,8 +15,8 @@ const MEASURE_AFTER_RUN_MS = 10;
 /** The cause of a crash is `memory` if the crash follows a kill or a full V8 heap within this time. */
 const KILL_EFFECT_MS = 5_000;
 
-/** Ignores errors of `check`, because the browser or a process may have ended. */
-function repeatCheck(ms: number, check: () => Promise<void>): NodeJS.Timeout {
+/** Skips a check while the previous one is active. Ignores errors of `check`, because the browser or a process may have ended. */
+export function repeatCheck(ms: number, check: () => Promise<void>): NodeJS.Timeout {
   let isChecking = false;
   return setInterval(() => {
     if (isChecking) return;

@@ -2,6 +2,7 @@
 import type { Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import type { Chromium } from "../browser-source.js";
+import { repeatCheck } from "./browser-watch.js";
 import { listBrowserProcesses } from "./processes.js";
 
 export const FAILED_LAUNCH_STATUS = "failed to launch";
@@ -16,9 +17,8 @@ export class RendererLaunchWatch {
   private failureTimes: number[] = [];
   private checksWithoutRenderer = 0;
   private networkService: number | null = null;
-  private isChecking = false;
   private isStopped = false;
-  private readonly timer = setInterval(() => runInBackground(this.check()), LAUNCH_CHECK_INTERVAL_MS);
+  private readonly timer = repeatCheck(LAUNCH_CHECK_INTERVAL_MS, () => this.check());
 
   /** `hasPages` must count opening pages, but not crashed pages. `on.broken` is called once, before the browser is ended. */
   constructor(
@@ -56,19 +56,11 @@ export class RendererLaunchWatch {
   }
 
   private async check(): Promise<void> {
-    if (this.isChecking) return;
-    this.isChecking = true;
-    try {
-      const processes = await listBrowserProcesses(this.chromium.connection);
-      // Calls `hasPages` after the browser's response, because a page that closed during the check needs no renderer.
-      const isIntact = !this.hasPages() || processes.some(({ isRenderer }) => isRenderer);
-      this.checksWithoutRenderer = isIntact ? 0 : this.checksWithoutRenderer + 1;
-      if (this.checksWithoutRenderer >= CHECKS_WITHOUT_RENDERER_MAX) this.replace();
-      this.compareNetworkService(processes.find(({ isNetworkService }) => isNetworkService)?.pid);
-    } catch {
-      // The command fails only if the browser has ended.
-    } finally {
-      this.isChecking = false;
-    }
+    const processes = await listBrowserProcesses(this.chromium.connection);
+    // Calls `hasPages` after the browser's response, because a page that closed during the check needs no renderer.
+    const isIntact = !this.hasPages() || processes.some(({ isRenderer }) => isRenderer);
+    this.checksWithoutRenderer = isIntact ? 0 : this.checksWithoutRenderer + 1;
+    if (this.checksWithoutRenderer >= CHECKS_WITHOUT_RENDERER_MAX) this.replace();
+    this.compareNetworkService(processes.find(({ isNetworkService }) => isNetworkService)?.pid);
   }
 }
