@@ -33,11 +33,6 @@ function isThisMachine(address: string): boolean {
   return isLoopback(address) || interfaces.some((network) => network.address === address);
 }
 
-async function readCommandLine(connection: Connection): Promise<string | null> {
-  const { commandLine } = await connection.send("SystemInfo.getInfo").catch(() => ({ commandLine: "" }));
-  return commandLine || null;
-}
-
 async function checkRemoteBrowser(
   connection: Connection,
   peer: string,
@@ -50,8 +45,8 @@ async function checkRemoteBrowser(
       "the browser is on another machine; set EGRESS_PROXY_HOST to the address at which the browser reaches this machine",
     );
   }
-  const commandLine = await readCommandLine(connection);
-  if (commandLine === null) {
+  const { commandLine } = await connection.send("SystemInfo.getInfo").catch(() => ({ commandLine: "" }));
+  if (!commandLine) {
     log.warn(
       { browser: name },
       "the browser does not report its command line, so the service cannot check if it isolates actions",
