@@ -74,8 +74,7 @@ export class BrowserSupervisor {
       spareContexts,
       idlePagesMax,
     });
-    const counts = { runCount: 0, activeRuns: 0, isRetired: false };
-    const generation: SupervisedBrowser = { chromium, pool, watch, ...counts };
+    const generation: SupervisedBrowser = { chromium, pool, watch, runCount: 0, activeRuns: 0, isRetired: false };
     this.generations.add(generation);
     const browser = this.source.name;
     const launches = new RendererLaunchWatch(chromium, pool.hasPages, {
