@@ -3,22 +3,28 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileS
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-const CGROUP_MOUNT = "/sys/fs/cgroup";
-/** Lines are `<number>:<controllers>:<path>`, or `0::<path>` in version 2. */
-const SERVICE_GROUPS_FILE = "/proc/self/cgroup";
 const GROUP_NAME_PREFIX = "svc-idle-";
 /** CPU weight of all busy renderers together: a twentieth of the default, so that they still get CPU time on a busy machine. */
 const IDLE_WEIGHT = "5";
 const IDLE_SHARES = "51";
 const CREATION_RETRY_MS = 60_000;
 
-interface GroupPaths {
+/** Only tests set these options. */
+interface IdleGroupOptions {
   mount: string;
+  /** Lines are `<number>:<controllers>:<path>`, or `0::<path>` in version 2. */
   groupsFile: string;
+  now: () => number;
 }
 
+const DEFAULT_OPTIONS: IdleGroupOptions = {
+  mount: "/sys/fs/cgroup",
+  groupsFile: "/proc/self/cgroup",
+  now: () => performance.now(),
+};
+
 /** Returns the folder of the control group of this process that controls CPU time; null if there is none. */
-function findServiceGroup({ mount, groupsFile }: GroupPaths): string | null {
+function findServiceGroup({ mount, groupsFile }: IdleGroupOptions): string | null {
   for (const line of readFileSync(groupsFile, "utf8").split("\n")) {
     const [number, controllers = "", ...path] = line.split(":");
     const isVersion2 = number === "0" && controllers === "";
@@ -59,9 +65,9 @@ interface ControlGroups {
   service: string;
 }
 
-function createGroups(paths: GroupPaths): ControlGroups | null {
+function createGroups(options: IdleGroupOptions): ControlGroups | null {
   try {
-    const service = findServiceGroup(paths);
+    const service = findServiceGroup(options);
     if (service === null) return null;
     removeOldGroups(service);
     const control = join(service, "cgroup.subtree_control");
@@ -76,17 +82,6 @@ function createGroups(paths: GroupPaths): ControlGroups | null {
     return null;
   }
 }
-
-/** Only tests set these options. */
-interface IdleGroupOptions extends GroupPaths {
-  now: () => number;
-}
-
-const DEFAULT_OPTIONS: IdleGroupOptions = {
-  mount: CGROUP_MOUNT,
-  groupsFile: SERVICE_GROUPS_FILE,
-  now: () => performance.now(),
-};
 
 export class IdleControlGroup {
   private groups: ControlGroups | null = null;
