@@ -60,7 +60,10 @@ export class RecentTrialFailures {
 export class TrialRunner {
   private readonly codeWithFailedTrial = new RecentTrialFailures();
 
-  /** Returns `mode`, the mode without a trial, to try the run in `isolate` first, else null. `modeOfSource` is the mode that the code needs without its packages. */
+  /**
+   * Returns `mode`, the mode without a trial, if the run is tried in `isolate` first; otherwise null. `modeOfSource` is the mode that the code
+   * needs without its packages.
+   */
   selectTrialMode(request: PageRunRequest, mode: EvaluationMode, modeOfSource = mode): EvaluationMode | null {
     if (modeOfSource !== "isolate" || this.codeWithFailedTrial.has(request)) return null;
     const mayBe = mode === "isolate" || request.packages.every(mayBeTried);
