@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import WebSocket from "ws";
 import { type Network, startNetwork } from "../harness/network.js";
@@ -130,6 +131,27 @@ describe("a service whose database is not available", () => {
     const state = async () => (await service.db.query("SELECT state FROM run WHERE id = $1", [id]))[0].state;
     await until(async () => (await state()) === "completed");
     expect(await metric("svc_runner_taking")).to.equal("1");
+  });
+
+  it("stores all lines that a run prints while the database is away", async () => {
+    await until(async () => (await ready()).http === 200);
+    const actions = `/v3/apps/${service.appId}/actions`;
+    const code = `async function execute() {
+      for (let n = 0; n < 20; n += 1) { console.log(n); await new Promise((resolve) => setTimeout(resolve, 100)); } }`;
+    const body = { name: "printing", code, active: true, triggers: [{ trigger: "manual" }] };
+    await service.rest("POST", actions, { body });
+    const { runId } = (await service.rest("POST", `${actions}/printing/run`, { body: {} })).body;
+    const lines = async () =>
+      (await service.rest("GET", `/v3/apps/${service.appId}/runs/${runId}/console`)).body.lines.map(
+        ({ text }: { text: string }) => text,
+      );
+    await until(async () => (await lines()).length > 0);
+    network.cut();
+    // The code of the run ends during this outage.
+    await delay(3_000);
+    network.restore();
+    await until(async () => (await lines().catch(() => [])).includes("19"));
+    expect(await lines()).to.deep.equal(Array.from({ length: 20 }, (_, n) => String(n)));
   });
 
   it("stops a run that another process ended, after it has renewed its lease too late", async () => {

@@ -1,6 +1,6 @@
 /** Stores the console lines of runs with secrets masked, lists them, and streams them during the run. */
 import { setTimeout as delay } from "node:timers/promises";
-import { type Db, rows } from "../../data/database.js";
+import { type Db, isDatabaseUnavailable, rows } from "../../data/database.js";
 import type { ConsoleLine } from "../../engine/browser/run.js";
 import type { DatabaseNotifications } from "../../engine/notifications.js";
 import type { ScannedText } from "../../engine/secret-scan.js";
@@ -49,28 +49,39 @@ export class ConsoleWriter {
   readonly print = (line: ConsoleLine): void => {
     this.lines.push({ ...line, seq: this.seq });
     this.seq += 1;
-    this.timer ??= setTimeout(() => this.flush(), FLUSH_INTERVAL_MS);
+    this.timer ??= setTimeout(() => this.storeInBackground(), FLUSH_INTERVAL_MS);
   };
 
-  /** Stores the remaining lines. Call this method before the run ends. */
-  readonly finish = async (): Promise<void> => {
-    this.flush();
-    await this.lastWrite;
-  };
-
-  private flush(): void {
+  /** Stores the remaining lines. Call this method before the run ends, and again if it rejects because the database is unavailable. */
+  readonly finish = (): Promise<void> => {
     clearTimeout(this.timer);
     this.timer = undefined;
-    const { lines } = this;
-    this.lines = [];
-    if (lines.length === 0) return;
-    this.lastWrite = this.lastWrite.then(() => this.store(lines)).catch(() => undefined);
+    const write = this.lastWrite.then(() => this.store());
+    this.lastWrite = write.catch(() => undefined);
+    return write;
+  };
+
+  private storeInBackground(): void {
+    // The next call of `finish` writes the lines that the database could not store.
+    this.finish().catch(() => undefined);
   }
 
-  private async store(lines: readonly (ConsoleLine & { seq: number })[]): Promise<void> {
-    const texts = await this.mask(lines);
-    const columns = [lines.map(({ seq }) => seq), lines.map(({ level }) => level), lines.map(({ at }) => new Date(at))];
-    await this.db.query(INSERT_LINES, [this.runId, ...columns, texts.map(storableText)]);
+  private async store(): Promise<void> {
+    const { lines } = this;
+    if (lines.length === 0) return;
+    this.lines = [];
+    try {
+      const texts = await this.mask(lines);
+      const columns = [
+        lines.map(({ seq }) => seq),
+        lines.map(({ level }) => level),
+        lines.map(({ at }) => new Date(at)),
+      ];
+      await this.db.query(INSERT_LINES, [this.runId, ...columns, texts.map(storableText)]);
+    } catch (error) {
+      if (isDatabaseUnavailable(error)) this.lines = [...lines, ...this.lines];
+      throw error;
+    }
   }
 }
 

@@ -190,7 +190,7 @@ class RunExecution {
     } finally {
       await Promise.all([
         this.tryAfterwards("revoke its token", scripts.revokeToken),
-        this.tryAfterwards("store its console", writer.finish),
+        this.tryAfterwards("store its console", () => retryInOutage(signal, writer.finish)),
       ]);
     }
     if (!ended.ok) ended.error.stack = toSource(ended.error.stack);
