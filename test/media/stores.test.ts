@@ -37,6 +37,23 @@ describe("media: the store", () => {
     await s3.stop();
   });
 
+  it("in a folder is empty before its first file, but not if the folder cannot be read", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "svc-store-"));
+    const store = await openBlobStore({ folder, bucket: null, space: "a" });
+    const list = async () => {
+      const keys: string[] = [];
+      for await (const { key } of store.list()) keys.push(key);
+      return keys;
+    };
+    expect(await list()).to.deep.equal([]);
+    rmSync(join(folder, "a"), { recursive: true, force: true });
+    writeFileSync(join(folder, "a"), "not a folder");
+    const fault = await list().catch((error: NodeJS.ErrnoException) => error.code);
+    store.stop();
+    rmSync(folder, { recursive: true });
+    expect(fault).to.equal("ENOTDIR");
+  });
+
   for (const kind of ["folder", "bucket"] as const) {
     describe(`in a ${kind}`, () => {
       let service: Awaited<ReturnType<typeof startTestService>>;

@@ -53,7 +53,12 @@ export function createFolderBlobStore(root: string, space: string): BlobStore {
     remove: (key) => rm(pathOf(key), { force: true }),
 
     async *list(): AsyncIterable<BlobEntry> {
-      for (const name of await readdir(home).catch(() => [])) {
+      // The folder does not exist before the first file. Any other error must not look like an empty store.
+      const names = await readdir(home).catch((error: unknown) => {
+        if (isNotFound(error)) return [];
+        throw error;
+      });
+      for (const name of names) {
         if (!/^[0-9a-f]{2}$/.test(name)) continue;
         for (const key of await readdir(join(home, name))) {
           // Another process may have removed the file after this process has read the folder.
