@@ -55,6 +55,7 @@ async function subscribe(
   const ended = once(subscribers, "exit").then(() => {
     throw new Error("the subscriber process exited");
   });
+  // Prevents an unhandled rejection while nothing awaits the promise.
   ended.catch(() => undefined);
   subscribers.send(wanted);
   while (lastReport.reachedSockets < wanted.sockets) {

@@ -27,6 +27,7 @@ function runMemoryHogs({ call, first }: BenchService): { stop(): Promise<number>
     return endedRuns;
   };
   const finished = loop();
+  // Prevents an unhandled rejection. `stop` awaits the promise.
   finished.catch(() => undefined);
   return {
     stop() {

@@ -103,6 +103,7 @@ function registerVitalSignMetrics(
   ];
   const setQueues = registerQueueMetrics(register);
   return async () => {
+    // Without the database, the gauges have no values.
     const now = await readVitalSigns().catch(() => null);
     up.set(now ? 1 : 0);
     for (const set of all) set(now);

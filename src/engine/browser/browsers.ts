@@ -107,6 +107,7 @@ async function runWithSupervisor(
   const slot: PageKey = { key: [isolationKey, origin, mode].join("\n"), origin, mode };
   generation.activeRuns += 1;
   try {
+    // After an error, the caller tries another browser.
     const page = await pool.acquire(slot).catch(() => null);
     if (page === null) return null;
     if (!page.isReady) {

@@ -159,6 +159,7 @@ export class Passkeys {
         expectedRPID: new URL(origin).hostname,
         supportedAlgorithmIDs: PASSKEY_ALGORITHMS,
       })
+      // The library throws if the response is invalid.
       .catch(() => null);
     if (verification?.verified) return verification.registrationInfo.credential;
     throw new ActionError(
@@ -190,6 +191,7 @@ export class Passkeys {
         expectedRPID: new URL(origin).hostname,
         credential: { id: body["id"] as string, publicKey: new Uint8Array(publicKey), counter, transports },
       })
+      // The library throws if the response is invalid.
       .catch(() => null);
     if (!verification?.verified) return null;
     refuseUnknownFields(body, CREDENTIAL_FIELDS);

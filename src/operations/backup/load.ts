@@ -246,6 +246,7 @@ export class BackupLoader {
   }
 
   async removeWrittenFiles(): Promise<void> {
+    // Ignores errors, because the reason why the backup cannot be loaded is reported instead. The clean-up of files removes the rest later.
     for (const key of this.writtenBlobKeys) await this.store?.remove(key).catch(() => undefined);
   }
 

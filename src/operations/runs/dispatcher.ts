@@ -89,6 +89,7 @@ export class Dispatcher {
   }
 
   private claimMissedRuns(): void {
+    // Ignores an error of the database, because the process reads the queue again every second.
     if (this.mustCheckQueue) this.claimAll().catch(() => undefined);
   }
 

@@ -30,6 +30,7 @@ function readMessage({ data }: PushEvent): Record<string, unknown> {
 serviceWorker.addEventListener("push", (event) => {
   const { title, body, badge, notificationId, ...rest } = readMessage(event);
   const { setAppBadge } = navigator as { setAppBadge?: (count: number) => Promise<void> };
+  // Ignores an error of the badge, so that the notification is still shown.
   const marked =
     typeof badge === "number" && setAppBadge ? setAppBadge.call(navigator, badge).catch(() => undefined) : null;
   const options = { body: String(body ?? ""), tag: `svc-${String(notificationId)}`, data: { ...rest, notificationId } };

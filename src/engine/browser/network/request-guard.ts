@@ -57,6 +57,7 @@ export class RequestGuard {
     const { requestId, request } = event;
     const referrer = request.headers["Referer"] ?? request.headers["referer"];
     this.acceptsUrl(request.url + (request.urlFragment ?? ""), referrer)
+      // A check that fails blocks the request.
       .catch(() => false)
       .then((isAllowed) =>
         isAllowed

@@ -101,6 +101,7 @@ export class ServiceCalls {
     await this.reject(id);
   }
 
+  /** Ignores an error, which means that the page has closed. */
   private async reject(id: number): Promise<void> {
     await this.reply(id, null, null, true).catch(() => {});
   }
@@ -151,6 +152,7 @@ export class ServiceCalls {
     } catch (error) {
       if (signal.aborted) return;
       endCall((error as Error).message);
+      // The command fails only if the page has closed.
       await last(null).catch(() => {});
     } finally {
       endCall();

@@ -51,6 +51,7 @@ export class PageChildTargets {
     if (!child) return;
     this.sessions.add(child);
     await Promise.allSettled([this.attachTo(child), this.prepare(child, targetInfo.type)]);
+    // The command fails only if the worker or frame has ended.
     await child.send("Runtime.runIfWaitingForDebugger").catch(() => {});
   }
 }

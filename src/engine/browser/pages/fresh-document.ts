@@ -26,6 +26,7 @@ export function serveEmptyDocument(
     PERMISSIONS_POLICY_HEADER,
     ...headers,
   ];
+  // The command fails only if the page has closed, or has started another navigation.
   session
     .send("Fetch.fulfillRequest", { requestId, responseCode: 200, responseHeaders, body: DOCUMENT_BASE64 })
     .catch(() => {});

@@ -194,6 +194,7 @@ export class Isolate implements Sandbox {
 
   private scheduleStuckCheck(ms: number): void {
     this.stuckTimer ??= setTimeout(() => {
+      // The check fails only if the page has closed or its thread was replaced.
       this.checkStuck().catch(() => {});
     }, ms);
     this.stuckTimer.unref();

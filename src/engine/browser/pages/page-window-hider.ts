@@ -31,6 +31,7 @@ export class PageWindowHider {
   }
 
   reset(): void {
+    // The command fails only if the page has closed.
     if (this.windowId !== null && this.isShown) this.hide().catch(() => {});
   }
 
@@ -49,6 +50,7 @@ export class PageWindowHider {
 
   private show(): void {
     this.isShown = true;
+    // The command fails only if the page has closed.
     this.options.connection
       .send("Browser.setWindowBounds", { windowId: this.windowId!, bounds: { windowState: "normal" } })
       .catch(() => {});

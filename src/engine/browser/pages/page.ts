@@ -81,6 +81,7 @@ export class Page {
   ): Promise<Page> {
     const page = new Page(connection, proxyPort, crashCause);
     page.onTarget = onTarget;
+    // The reason of a failure does not matter: the caller opens another page.
     const created = page.create().catch(() => false);
     if (await page.completesWithin(OPEN_TIMEOUT_MS, () => created)) return page;
     runInBackground(page.discard());
@@ -157,6 +158,7 @@ export class Page {
   private listen(): void {
     const { session } = this;
     session.on("Page.javascriptDialogOpening", () => {
+      // The command fails only if the dialog or the page has closed.
       session.send("Page.handleJavaScriptDialog", { accept: false }).catch(() => {});
     });
     session.on("Runtime.bindingCalled", ({ name, payload }) => {
@@ -205,6 +207,7 @@ export class Page {
     this.onIdleLoss = onLoss;
   }
 
+  /** Resolves with false if `work` fails or returns false, or if the page is lost. */
   private async completesWithin(timeoutMs: number, work: () => Promise<boolean>): Promise<boolean> {
     if (!this.isUsable) return false;
     let timer: NodeJS.Timeout | undefined;

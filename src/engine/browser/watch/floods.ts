@@ -94,6 +94,7 @@ export class FloodWatch {
       .then(([processes]) => {
         this.processes = processes;
       })
+      // The commands fail only if the browser has ended.
       .catch(() => {})
       .finally(() => this.onAnswer());
   }

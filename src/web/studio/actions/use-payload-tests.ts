@@ -104,6 +104,7 @@ export function usePayloadTests(api: ApiClient, appId: number): PayloadTests {
         if (acceptedRun === null) return endTest({ state: "cancelled", outcomeText: "", durationMs: null });
         const { runId } = acceptedRun.run;
         write({ ...test, runId });
+        // The service rejects a request to cancel an ended run. This is ignored, because the test then shows the result.
         const cancel = () => void api.request(CancelRun, { appId, runId }).catch(() => undefined);
         if (signal.aborted) cancel();
         else signal.addEventListener("abort", cancel);

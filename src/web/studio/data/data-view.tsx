@@ -170,6 +170,7 @@ function NewDataSourceForm({
     try {
       await importFile(appId, made.id, chosen);
     } catch (error) {
+      // Ignores a failed removal, because the person must see the error of the import.
       await api.request(DeleteDataSource, { appId, id: made.id, ifUpdatedAt: made.updatedAt }).catch(() => undefined);
       throw error;
     }

@@ -57,6 +57,7 @@ export function useDocsCommands(typed: string, { openDocs }: PaletteContext): Pa
     if (query.length < DOCS_MIN_CHARACTERS) return;
     let isOver = false;
     const timer = setTimeout(async () => {
+      // Without the documentation, the palette still finds everything else.
       const docPages = await searchDocs(query).catch(() => []);
       const commands = docPages.slice(0, MAX_DOCS_SHOWN).map(({ name, path }) => ({
         name: `Docs: ${name}`,
