@@ -145,7 +145,7 @@ export const ESTIMATED_SCHEDULED_RUNS_PER_CORE_AND_MINUTE = 300;
 /** Maximum delay by which the scheduled runs of an action can be spread (jitter), in seconds. */
 export const SCHEDULE_JITTER_MAX_SECONDS = 300;
 
-/** Maximum length of a chain of runs, in which each run emits the log event that starts the next run. */
+/** Maximum number of runs after the first one in a chain, in which each run starts the next one by a call or a log event. */
 export const RUN_CHAIN_DEPTH_MAX = 8;
 /** Maximum number of runs that one chain can start in a minute. In a chain, each run emits the log event that starts the next run. */
 export const RUNS_PER_CHAIN_AND_MINUTE = 100;

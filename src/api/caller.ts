@@ -10,7 +10,7 @@ export const SESSION_COOKIE_NAME = "auth_token";
 
 const SAFE_METHODS = ["GET", "HEAD", "OPTIONS"];
 
-/** Route that signs in with a pasted token (POST) and signs out (DELETE). */
+/** Route that signs in with a pasted token (POST), signs out (DELETE), and returns the state of the sign-in (GET). */
 const TOKEN_SIGN_IN_ROUTE = "/v1/session";
 
 /** Parts of a request that the cross-site check reads. `route` is the route's pattern, such as "/v1/apps/:id". */

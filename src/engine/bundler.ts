@@ -193,10 +193,10 @@ export class Bundler {
     });
     try {
       const header = Buffer.from(JSON.stringify(job));
-      const length = Buffer.alloc(4);
-      length.writeUInt32BE(header.length);
+      const lengthPrefix = Buffer.alloc(4);
+      lengthPrefix.writeUInt32BE(header.length);
       // Writing fails if the process ends before it has read everything. The response of the process then contains the reason.
-      const sent = pipeline(Readable.from([length, header, ...archives]), child.stdin!).catch(() => undefined);
+      const sent = pipeline(Readable.from([lengthPrefix, header, ...archives]), child.stdin!).catch(() => undefined);
       const text = await readStream(child.stdio[3] as Readable).catch(() => "");
       await sent;
       return JSON.parse(text) as BundlerResponse;

@@ -41,7 +41,7 @@ describe("the command line", () => {
       [["publish", "hello"], /needs a confirmation, but there is no terminal/],
       [["publish", "--service"], /--service needs --tested/],
       [["test", "--service", "--watch"], /--watch cannot be used with --service/],
-      [["completion", "tcsh"], /bash, zsh and fish/],
+      [["completion", "tcsh"], /shell must be bash, zsh or fish \(got tcsh\)/],
     ];
     await service.rest("POST", `/v3/apps/${(await project(folder)).app}/actions`, {
       body: { name: "hello", code: "async function execute() {}", triggers: [{ trigger: "manual" }] },

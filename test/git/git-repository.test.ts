@@ -189,7 +189,7 @@ describe("git repositories", () => {
       (body: string, { status = 200, type = "application/x-git-upload-pack-advertisement" } = {}): SendGitRequest =>
       async () => ({ status, headers: { "content-type": type }, body: Buffer.from(body) });
     const cases: [send: SendGitRequest, fault: RegExp][] = [
-      [server("", { status: 500 }), /the status 500/],
+      [server("", { status: 500 }), /the HTTP status 500/],
       [server("", { status: 404 }), /no repository at this URL/],
       [server("<html>", { type: "text/html" }), /not in the format of a Git server/],
       [server("zzzz"), /not in the format of a Git server/],

@@ -34,7 +34,8 @@ export class LogEventType {
     description: "ID of the session in which the event occurred; null if there is none.",
   })
   sessionId: number | null;
-  @Field(() => String, { description: "ID of the request that stored the event." }) requestId: string;
+  @Field(() => String, { description: "Random ID that the service gave to the event when it stored the event." })
+  requestId: string;
   @Field(() => String, { description: "Type of the event, for example dataSource.entry.create." }) type: string;
   @Field(() => GraphQLJSON, { description: "Details of the event, an object." }) data: unknown;
   @Field(() => String, { description: "`data` as JSON text." }) dataString: string;

@@ -120,11 +120,11 @@ The limits that most apps meet first:
 
 The tables below do not contain these limits:
 
-- **Runs at the same time.** A runner (a process that executes runs) executes up to four times \`RUNNER_CONCURRENCY\` runs of all apps at once. One app can have \`RUNNER_CONCURRENCY\` minus one of these runs, but at least one. Further runs wait in the [queue](../operate/queue.md).
+- **Runs at the same time.** A runner (a process that executes runs) executes up to four times \`RUNNER_CONCURRENCY\` runs of all apps at once. One app can have \`RUNNER_CONCURRENCY\` minus one of these runs, but at least one. On a busy runner, one app can have two, or one. Further runs wait in the [queue](../operate/queue.md).
 - **Apps, organizations and people.** Their numbers have no limit.
 - **Interval of a schedule.** The service rejects a [schedule](../guides/schedules.md) that is due every minute.
 - **Build of an npm package.** A build can take 30 s and 512 MB ([packages from npm](npm-packages.md)).
-- **Response of an HTTP trigger.** A response can have about 4.5 MB of bytes. The service disconnects clients that read it slowly ([HTTP triggers](http-triggers.md#limits)).
+- **Response of an HTTP trigger.** A response can have about 4.5 MB of binary data, or 6 MB of JSON. The service disconnects clients that read it slowly ([HTTP triggers](http-triggers.md#limits)).
 - **Missed live changes.** After a lost connection, the subscription \`dataSourceChanged\` with the argument \`since\` sends the missed changes of the last ten minutes ([data sources](data-sources.md#log-events-and-live-changes)).
 - **Verification codes.** The page [verification](verification.md#guarantees-and-limits) lists the rate limits of codes that verify an address.`;
 

@@ -18,7 +18,7 @@ const SAMPLE_NOTIFICATION = {
 };
 const SAMPLE_RULES = [{ type: ["select"], allow: "all" }];
 const SAMPLE_MEDIA_RULES = { accessRules: [{ type: ["read"], allow: "all" }] };
-const SAMPLE_PERSON = { firstName: "Ann", lastName: "Lee" };
+const SAMPLE_PERSON_NAME = { firstName: "Ann", lastName: "Lee" };
 const SAMPLE_PASSPHRASE = "a long passphrase";
 
 const APP_PATH = "/v1/apps/{appId}";
@@ -50,7 +50,7 @@ export const SAMPLE_BODIES: Readonly<Record<string, unknown>> = {
   [`PUT ${APP_PATH}`]: { name: "Shop" },
   "PUT /v1/admin/apps/{appId}": { name: "Shop" },
   "POST /v1/admin/apps": { name: "Shop", organizationId: 1 },
-  "POST /v1/admin/users": { ...SAMPLE_PERSON, email: "ann@example.com" },
+  "POST /v1/admin/users": { ...SAMPLE_PERSON_NAME, email: "ann@example.com" },
   "POST /v1/organizations": { name: "Example" },
   "POST /v1/organizations/{organizationId}/invitations": { email: "bob@example.com", role: "editor", appId: 1 },
   [`POST ${APP_PATH}/communicate/email`]: SAMPLE_EMAIL,
@@ -119,13 +119,13 @@ export const SAMPLE_BODIES: Readonly<Record<string, unknown>> = {
   [`POST ${APP_PATH}/tokens`]: { kind: "api", name: "shop back end", scopes: ["run", "data"] },
   "POST /v1/auth/invitations/accept": {
     token: "the token of the link",
-    ...SAMPLE_PERSON,
+    ...SAMPLE_PERSON_NAME,
     passphrase: SAMPLE_PASSPHRASE,
   },
   "POST /v1/auth/setup": {
     token: "svc_setup_…",
     email: "ann@example.com",
-    ...SAMPLE_PERSON,
+    ...SAMPLE_PERSON_NAME,
     passphrase: SAMPLE_PASSPHRASE,
   },
   "POST /v1/auth/sign-in": { email: "ann@example.com", passphrase: SAMPLE_PASSPHRASE },

@@ -110,9 +110,9 @@ class TimeLimitedEntryReader {
     const columns = isPaged
       ? `${entryColumnsSql("e")}, ARRAY[${sql.map(sortKeyTextSql).join(", ")}] AS keys`
       : entryColumnsSql("e");
-    const boundLimit = statement.bind(options.limit + (isPaged ? 1 : 0), "bigint");
+    const limitPlaceholder = statement.bind(options.limit + (isPaged ? 1 : 0), "bigint");
     const select = `SELECT ${columns} FROM data_source_entry e WHERE ${where.join(" AND ")}
-      ORDER BY ${orderBySql(keys, sql, isReversed)} LIMIT ${boundLimit} OFFSET ${statement.bind(options.offset, "bigint")}`;
+      ORDER BY ${orderBySql(keys, sql, isReversed)} LIMIT ${limitPlaceholder} OFFSET ${statement.bind(options.offset, "bigint")}`;
     refuseUnknownFields(options.receivedQuery, QUERY_SHAPE);
     const boundedSelect = limitBySizeSql(select, options.limit, isPaged ? ["keys", "found"] : []);
     const rows = selectRowsThatFit(await this.read<RowWithSortKeys>(key.appId, boundedSelect, statement.values));

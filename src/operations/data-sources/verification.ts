@@ -124,7 +124,7 @@ export class AppUserVerification {
     if (address !== null && by === "sms" && rules.secondFactor) {
       throw new ActionError(
         "REQUEST_INVALID",
-        "this app uses text messages as the second factor; sign in with a password or a code by e-mail before you request a code by text message",
+        '"sms" is not allowed, because this app uses text messages as the second factor; sign in with a password or a code by e-mail, then send {"secondFactor": "sms"}',
       );
     }
     const source = await this.options.sources.find(appId, parseReference(rules.dataSource));

@@ -135,6 +135,7 @@ export class LogEventStore {
     const input = { ...eventInput, userId: eventInput.userId ?? emitter.personId, sessionId };
     const { data: _, ...facts } = input;
     const { runId } = emitter;
+    // A new ID for each event. It is not the ID in the header x-request-id.
     const requestId = randomUUID();
     const openedData = toOpenJson(eventInput);
     const stored = await this.storeEvent({ ...facts, ...openedData, appId, requestId, runId }, executor);

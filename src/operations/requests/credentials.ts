@@ -5,7 +5,7 @@
 import { createHash, createHmac } from "node:crypto";
 import { SignatureV4 } from "@smithy/signature-v4";
 import { OutgoingError, type OutgoingHop } from "../../engine/outgoing.js";
-import { isObject } from "../../rules/describe-value.js";
+import { describeType, isObject } from "../../rules/describe-value.js";
 import { isHeaderValue } from "../../rules/request-options.js";
 import type { SecretBinding } from "../../rules/secret-bindings.js";
 import type { RequestCredential } from "./run-requests.js";
@@ -43,7 +43,10 @@ const bindingError = ({ key, origin }: SecretBinding, problem: string) =>
 function requireTextValue(binding: SecretBinding, value: unknown): string {
   if (typeof value === "string" && value !== "") return value;
   if (typeof value === "number") return String(value);
-  throw bindingError(binding, "must be a text");
+  throw bindingError(
+    binding,
+    `must be a text or a number (got ${value === "" ? "an empty text" : describeType(value)})`,
+  );
 }
 
 function addCredentialHeader(hop: OutgoingHop, binding: SecretBinding, name: string, value: string): OutgoingHop {

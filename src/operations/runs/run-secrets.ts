@@ -45,7 +45,7 @@ export interface ScannedOutcome {
   outcome: RunOutcome;
   /** Payload for the log entry, as JSON text; null if the entry can refer to the payload of the run's row. */
   payload: string | null;
-  /** Version of the app's secrets that the search covers; null if the run cannot have read newer secrets. */
+  /** Version of the app's secrets that the search covers; null if the run has no network access, so that it cannot read later secrets. */
   version: number | null;
 }
 
@@ -221,7 +221,10 @@ export class SecretStore {
     }
   }
 
-  /** Returns null if no secret was set after `version`. @throws EXECUTION_FAILED for too many secrets, or if they changed too often */
+  /**
+   * Returns a scanner for the secrets at the start of the run and all later ones; null if `version` is still current.
+   * @throws EXECUTION_FAILED if there are too many secrets, or if they changed too often
+   */
   async readSince(appId: number, start: StartSecrets, version: number) {
     const { secretValues } = this;
     if ((await secretValues.version(appId)) === version) return null;

@@ -148,7 +148,7 @@ export class Runs {
     if (runDepth >= RUN_CHAIN_DEPTH_MAX) {
       throw new ActionError(
         "EXECUTION_FAILED",
-        `recursion: a chain of runs, each started by the run before, can have at most ${RUN_CHAIN_DEPTH_MAX} runs`,
+        `recursion: after its first run, a chain of runs that start each other can have at most ${RUN_CHAIN_DEPTH_MAX} more runs`,
       );
     }
     const needsPublishedApp = caller.kind === "live";

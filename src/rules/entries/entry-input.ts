@@ -35,7 +35,7 @@ function hasUnstorableText(value: unknown): boolean {
  * @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE, whose messages contain `fieldPath`
  */
 export function validateAndSerializeEntry(data: unknown, fieldPath: string): string {
-  if (!isObject(data)) refuseField(fieldPath, "an object with a value for each column", data);
+  if (!isObject(data)) refuseField(fieldPath, "an object of column names and values", data);
   const columns = Object.keys(data);
   if (columns.length > COLUMNS_PER_ENTRY_MAX) {
     throw new ActionError(
@@ -91,7 +91,7 @@ const ENTRY_FIELDS = ["id", "dataSourceId", "createdAt", "updatedAt", "order"];
  */
 export function parseEntryData(body: unknown, fieldPath: string): EntryData {
   if (!isObject(body)) {
-    refuseField(fieldPath, "an object with a value for each column", body);
+    refuseField(fieldPath, "an object of column names and values", body);
   }
   const { data } = body;
   const otherFields = Object.keys(body).filter((key) => key !== "data");
@@ -100,7 +100,7 @@ export function parseEntryData(body: unknown, fieldPath: string): EntryData {
   const remedy = 'to write a column that is named "data", send {"data": {"data": …}}';
   throw new ActionError(
     "REQUEST_INVALID",
-    `data of ${fieldPath} must be an object with a value for each column (got ${describeValue(data)}); ${remedy}`,
+    `data of ${fieldPath} must be an object of column names and values (got ${describeValue(data)}); ${remedy}`,
   );
 }
 
@@ -166,7 +166,7 @@ function parseHookVerbs(value: unknown): readonly HookVerb[] {
 function readEntryData(entry: Record<string, unknown>, field: string): EntryData {
   const { data } = entry;
   if (isObject(data)) return data;
-  refuseField(`${field}.data`, "an object with a value for each column", data);
+  refuseField(`${field}.data`, "an object of column names and values", data);
 }
 
 /** Validates the body of a commit. @throws REQUEST_INVALID with the path of the invalid field */

@@ -145,7 +145,7 @@ export class RendererPriorities {
     return isIdleNext ? idleUntilNext : 0;
   }
 
-  /** Returns the new priority; the old one if the change failed, so that the next update tries again. */
+  /** Returns `priority`, or `oldPriority` if the change failed, so that the next update tries again. */
   private changePriority(pid: number, oldPriority: number, priority: number): number {
     if (priority === oldPriority) return oldPriority;
     try {
