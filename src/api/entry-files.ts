@@ -3,7 +3,7 @@
  * checks access, and src/rules checks the content.
  */
 import { Readable, Transform } from "node:stream";
-import multipart from "@fastify/multipart";
+import multipart, { type MultipartFile, type MultipartValue } from "@fastify/multipart";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 import { BODY_MAX_BYTES, LARGE_BODY_MAX_BYTES } from "../limits.js";
@@ -15,6 +15,7 @@ import {
   parseCsvDelimiter,
   parseImportRows,
 } from "../operations/data-sources/row-streams.js";
+import { describeValue } from "../rules/describe-value.js";
 import { createQuotaHeaders } from "./context.js";
 import { convertInvalidFormError, rejectInvalidUtf8 } from "./form-refusal.js";
 import type { Resolvers } from "./graphql/schema.js";
@@ -28,7 +29,13 @@ const SOURCE_ROUTE = "/v1/apps/:appId/data-sources/:ds";
 const SENDER_PAUSE_MAX_MS = 20_000;
 
 /** Limits of an upload form, which needs few fields besides the file. */
-const UPLOAD_FORM_LIMITS = { fields: 20, fieldSize: 4_096, fieldNameSize: 100, headerPairs: 100, files: 1 } as const;
+const UPLOAD_FORM_LIMITS = {
+  fields: 20,
+  fieldSize: 4_096,
+  fieldNameSize: 100,
+  headerPairs: 100,
+  files: 1,
+} as const;
 
 const CONTENT_TYPES: Record<ExportFormat, string> = {
   csv: "text/csv; charset=utf-8",
@@ -88,14 +95,25 @@ function limitUpload(bytes: Readable, max: number, { raw }: FastifyRequest): Rea
   return bytes.pipe(countingStream);
 }
 
-async function readUploadedFile(request: FastifyRequest): Promise<{ bytes: Readable; format: ImportFormat }> {
+/** Yields the only file of the request. Throws after it if the form has further fields or files, so that nothing is imported. */
+async function* readUploadedFile(request: FastifyRequest): AsyncGenerator<{ bytes: Readable; format: ImportFormat }> {
   if (!request.isMultipart()) {
-    return { bytes: request.raw, format: readFileFormat(request.headers["content-type"] ?? "") };
+    yield { bytes: request.raw, format: readFileFormat(request.headers["content-type"] ?? "") };
+    return;
   }
-  const part = await request.file();
-  if (!part) throw new ActionError("REQUEST_INVALID", "the form must contain a file (got none)");
-  rejectInvalidUtf8(part.filename, part.fieldname);
-  return { bytes: part.file, format: readFileFormat(part.mimetype, part.filename) };
+  let hasFile = false;
+  for await (const part of request.parts() as AsyncIterable<MultipartFile | MultipartValue>) {
+    if (part.type !== "file") {
+      throw new ActionError(
+        "REQUEST_INVALID",
+        `the form of an import must contain only its file (got the field ${describeValue(part.fieldname)}); send options as query parameters`,
+      );
+    }
+    rejectInvalidUtf8(part.filename, part.fieldname);
+    hasFile = true;
+    yield { bytes: part.file, format: readFileFormat(part.mimetype, part.filename) };
+  }
+  if (!hasFile) throw new ActionError("REQUEST_INVALID", "the form must contain a file (got none)");
 }
 
 async function importFile(request: FastifyRequest, reply: FastifyReply, entries: Resolvers["entries"]) {
@@ -113,8 +131,12 @@ async function importFile(request: FastifyRequest, reply: FastifyReply, entries:
     return format === "json" ? LARGE_BODY_MAX_BYTES : Number.POSITIVE_INFINITY;
   };
   const rows = async function* () {
-    const { bytes, format } = await readUploadedFile(request);
-    yield* parseImportRows(limitUpload(bytes, mostOf(format), request), format, { layout, types, mayBeEmpty: append });
+    for await (const { bytes, format } of readUploadedFile(request))
+      yield* parseImportRows(limitUpload(bytes, mostOf(format), request), format, {
+        layout,
+        types,
+        mayBeEmpty: append,
+      });
   };
   try {
     const importResult = await entries.importEntryFile(context, q.pathId("appId"), q.pathReference("ds"), {

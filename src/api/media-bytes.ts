@@ -14,6 +14,7 @@ import {
   getMediaResponseHeaders,
   parseRangeHeader,
 } from "../rules/media-serving.js";
+import { createFlatShape, refuseUnknownFields } from "../rules/unknown-fields.js";
 import { convertInvalidFormError, rejectInvalidUtf8 } from "./form-refusal.js";
 import type { Resolvers } from "./graphql/schema.js";
 import { STALLED_CLIENT_TIMEOUT_MS } from "./live/outbox.js";
@@ -24,6 +25,8 @@ const FILES_ROUTE = "/v1/apps/:appId/media/files";
 
 /** Limits of an upload form, which needs few fields besides the files: names and IDs. */
 const UPLOAD_FORM_LIMITS = { fields: 20, fieldSize: 4_096, fieldNameSize: 100, headerPairs: 100 } as const;
+
+const UPLOAD_FORM_SHAPE = createFlatShape(["folderId", "name"]);
 
 type FormPart = MultipartFile | MultipartValue;
 
@@ -58,7 +61,10 @@ async function receiveUploadForm(
     rejectInvalidUtf8(part.fieldname, "the name of a field");
     rejectInvalidUtf8(part.type === "file" ? part.filename : part.value, part.fieldname);
     if (part.type === "file") await upload.receive(connectionSignal(part.file), part.filename, folder());
-    else if (part.fieldname === "folderId" || part.fieldname === "name") fields[part.fieldname] = part.value;
+    else {
+      refuseUnknownFields({ [part.fieldname]: part.value }, UPLOAD_FORM_SHAPE);
+      fields[part.fieldname as keyof typeof fields] = part.value;
+    }
   }
   return upload.finish({ folderId: folder(), name: fields["name"] });
 }

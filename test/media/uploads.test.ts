@@ -122,6 +122,34 @@ describe("media: failing uploads", () => {
     }
   });
 
+  it("are rejected with an unknown field or too many files, like imports of entries", async () => {
+    const source = await service.rest("POST", `/v1/apps/${service.appId}/data-sources`, { body: { name: "forms" } });
+    const path = `/v1/apps/${service.appId}/data-sources/${source.body.dataSource.id}`;
+    const send = async (to: string, parts: readonly [string, string | Blob][]) => {
+      const form = new FormData();
+      for (const [name, value] of parts) form.append(name, value);
+      const headers = { "auth-token": service.tokens.editor };
+      const answer = await fetch(service.url + to, { method: "POST", headers, body: form });
+      const { status, error } = (await answer.json()) as { status: string; error: string };
+      return [answer.status, status, error];
+    };
+    const file: [string, Blob] = ["file", new Blob(["a\n1\n"], { type: "text/csv" })];
+    const refusal = (reason: string) => [400, "REQUEST_INVALID", reason];
+    const misspelt = 'folderid is not a known field; the nearest known field is "folderId"';
+    for (const parts of [
+      [["folderid", "1"] as const, file],
+      [file, ["folderid", "1"] as const],
+    ] as [string, string][][])
+      expect(await send(`${media.root}/files`, parts)).to.deep.equal(refusal(misspelt));
+    const option =
+      'the form of an import must contain only its file (got the field "append"); send options as query parameters';
+    expect(await send(`${path}/import`, [["append", "true"], file])).to.deep.equal(refusal(option));
+    expect(await send(`${path}/import`, [file, ["append", "true"]])).to.deep.equal(refusal(option));
+    expect(await send(`${path}/import`, [file, file])).to.deep.equal(refusal("the form contains too many files"));
+    expect((await service.rest("POST", `${path}/query`, { body: { type: "select" } })).body.entries).to.deep.equal([]);
+    await until(async () => (await storedTotals()).blobs === 0 && stored().length === 0);
+  });
+
   it("are rejected above the size of a file, also with a wrong length or none", async () => {
     const { http, body } = await media.send([{ name: "big", bytes: noise(2 * MB + 1) }]);
     expect([http, body.status]).to.deep.equal([413, "PAYLOAD_TOO_LARGE"]);
