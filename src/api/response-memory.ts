@@ -125,11 +125,11 @@ export class ResponseMemoryLimiter {
    * True if the owner may use `bytes` more. `times` multiplies the total limit: 1 for reads, CHANGE_RESULT_FACTOR for results of changes.
    */
   private hasCapacity(owner: string, bytes: number, times: number): boolean {
-    const { totalBytes, maxBytesPerOwner: ofOwnerBytes } = this.options;
+    const { totalBytes, maxBytesPerOwner } = this.options;
     const ownerBytes = this.byOwner.get(owner) ?? 0;
     const othersBytes = this.total - ownerBytes;
     // With a share of one half, the first owner may use half of the total, the second owner half of the rest, and so on.
-    const share = (ofOwnerBytes / totalBytes) * (times * totalBytes - othersBytes);
+    const share = (maxBytesPerOwner / totalBytes) * (times * totalBytes - othersBytes);
     return ownerBytes + bytes <= share;
   }
 

@@ -41,14 +41,16 @@ const BASE64_TEXT = /^[A-Za-z0-9+/]*={0,2}$/;
 /** Matches control characters. A line break in a header's value could add another header. */
 const CONTROL_CHARACTER = /\p{Cc}|[\u2028\u2029]/u;
 
-/** Returns the value if it is one line of text without control characters. @throws REQUEST_INVALID */
+/** Returns the value if it is a text of at most `max` characters without control characters, such as line breaks. @throws REQUEST_INVALID */
 export function requireSingleLineText(value: unknown, field: string, max = LINE_MAX_CHARACTERS): string {
   const isValid =
     typeof value === "string" &&
     value.length <= max &&
     !CONTROL_CHARACTER.test(value) &&
     findUnstorableCharacter(value) < 0;
-  return isValid ? value : refuseField(field, `one line of at most ${max} characters, without line breaks`, value);
+  return isValid
+    ? value
+    : refuseField(field, `one line of at most ${max} characters, without control characters`, value);
 }
 
 /** Returns the value if it is one line of text; null if the field is absent. @throws ActionError REQUEST_INVALID */

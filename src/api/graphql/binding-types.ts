@@ -79,7 +79,11 @@ export class SecretBindingTestInput {
   @Field(() => String, { nullable: true, description: "Key of the binding; required." }) key?: unknown;
   @Field(() => String, { nullable: true, description: "Origin of the binding; required." }) origin?: unknown;
   @Field(() => String, { nullable: true, description: "GET, HEAD or POST; GET by default." }) method?: unknown;
-  @Field(() => String, { nullable: true, description: "Path with its query; / by default." }) path?: unknown;
+  @Field(() => String, {
+    nullable: true,
+    description: 'Path and query string of the test request, for example /v1/me?page=2; "/" by default.',
+  })
+  path?: unknown;
 }
 
 @InputType("SecretBindingInput", { description: "Rule that sends a setting to one origin as a credential." })

@@ -118,11 +118,11 @@ class SelectionSizeEstimator {
     if (!field || !node.selectionSet) return { cost: 1, depth: 1 };
     const type = getNamedType(field.type);
     const isListField = returnsList(field.type);
-    const pageSize = this.findLimit(node.arguments) ?? page;
+    const assumedItems = this.findLimit(node.arguments) ?? page;
     const innerMeasure = isCompositeType(type)
-      ? this.measureSelections(node.selectionSet, type, isListField ? INNER_LIST_ASSUMED_ITEMS : pageSize)
+      ? this.measureSelections(node.selectionSet, type, isListField ? INNER_LIST_ASSUMED_ITEMS : assumedItems)
       : EMPTY_SELECTION_SIZE;
-    const repeatCount = this.lists[`${parent.name}.${name}`] ?? (isListField ? pageSize : 1);
+    const repeatCount = this.lists[`${parent.name}.${name}`] ?? (isListField ? assumedItems : 1);
     return { cost: 1 + repeatCount * (1 + innerMeasure.cost), depth: 1 + innerMeasure.depth };
   }
 

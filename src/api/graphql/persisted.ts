@@ -33,5 +33,7 @@ export function findNotPersistedError(
   mode: "any" | "persisted",
 ): GraphQLError | null {
   if (mode === "any" || !caller || !isPageCaller(caller) || KNOWN_DOCUMENTS.has(documentIdOf(query))) return null;
-  return new GraphQLError("app users can send only the GraphQL documents that the service's client library contains");
+  return new GraphQLError(
+    "app users can send only the GraphQL documents of the service's client library; call the client library, or let the operator set GRAPHQL_DOCUMENTS=any",
+  );
 }

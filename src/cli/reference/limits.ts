@@ -62,7 +62,9 @@ function parseConstant(source: string, name: string, file: string): number {
   const factors = text.split("*").map((word) => Number(LIMIT_VALUES[word.trim()] ?? word.trim().replaceAll("_", "")));
   const value = factors.reduce((product, factor) => product * factor, 1);
   if (Number.isNaN(value))
-    throw new Error(`limits.txt names the constant ${name}, which must be a product of numbers (got ${text})`);
+    throw new Error(
+      `${name} in src/${file} must be a product of numbers and of constants in src/limits.ts, because limits.txt names it (got ${text})`,
+    );
   return value;
 }
 

@@ -43,7 +43,7 @@ export class ServiceResponseError extends CliError {
   }
 }
 
-const parseJson = (text: string): unknown => {
+const parseJsonOrText = (text: string): unknown => {
   try {
     return JSON.parse(text);
   } catch {
@@ -98,7 +98,7 @@ export class CliApiClient {
         `${new URL(address).origin} does not answer: ${cause instanceof Error ? cause.message : message}`,
       );
     }
-    return { status: response.status, headers: response.headers, body: parseJson(await response.text()) };
+    return { status: response.status, headers: response.headers, body: parseJsonOrText(await response.text()) };
   }
 
   /** Sends a request. After a response 429 or 503 with Retry-After, waits and sends the request again, up to WAIT_MAX_SECONDS in total. */

@@ -96,7 +96,7 @@ async function* rowsOfJson(bytes: Readable): AsyncGenerator<unknown> {
     if (error instanceof ActionError) throw error;
     if ((error as { code?: string }).code !== undefined && !/JSON|Parser|Top-level/i.test((error as Error).message))
       throw error;
-    throw invalidFileError("the file must be a JSON array of entries");
+    throw invalidFileError("the file must be one complete JSON array of entries");
   }
 }
 

@@ -70,11 +70,11 @@ type SummaryRow = Omit<RunSummary, DateField | "failure" | "resultPreview" | "pe
 const CHECKED_RUNS_MAX = 10_000;
 const TOTAL_MAX = 10_000;
 const EXCERPT_MAX_CHARACTERS = 200;
-/** Maximum bytes of a log entry that is read completely for a list. A list can contain 1,000 runs. */
+/** Maximum bytes of a log entry that a list reads completely: of a failed run, or with the payload. A list can contain 1,000 runs. */
 const ENTRY_MAX_BYTES = 8 * 1024;
-/** Maximum bytes of a log entry of which only the beginning is read for a list. Larger entries are not read. */
+/** Maximum bytes of a completed run's log entry without the payload. A list reads only its beginning, and no larger entry. */
 const CUT_ENTRY_MAX_BYTES = 64 * 1024;
-/** Characters that are read of a larger entry. They contain the fields before the result, and enough of the result for an excerpt. */
+/** Characters of this beginning: the fields before the result, and enough of the result for an excerpt. */
 const CUT_CHARACTERS = 600;
 const UNFINISHED_RUNS_MAX = 100;
 const CAUSED_RUNS_MAX = 100;

@@ -36,7 +36,8 @@ function createUserCode(): string {
   return code;
 }
 
-const createUsedCodeError = () => new OauthError("invalid_grant", "the device code is unknown or was already used");
+const createUsedCodeError = () =>
+  new OauthError("invalid_grant", "the device code is unknown or was already used; request a new one");
 
 export class OauthDeviceRequests {
   readonly #db: Db;
@@ -99,7 +100,7 @@ export class OauthDeviceRequests {
       [hashToken(deviceCode), clientId, POLL_INTERVAL_SECONDS - 1],
     );
     if (!device) throw createUsedCodeError();
-    if (device.isExpired) throw new OauthError("expired_token", "the device code has expired");
+    if (device.isExpired) throw new OauthError("expired_token", "the device code has expired; request a new one");
     if (device.isDenied) throw new OauthError("access_denied", "the person denied access");
     if (device.isFast)
       throw new OauthError("slow_down", `the program polls too often; poll every ${POLL_INTERVAL_SECONDS} seconds`);

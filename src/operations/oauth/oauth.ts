@@ -6,6 +6,7 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import type { Db, SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { TOKEN_SCOPES, type TokenScope } from "../../rules/access.js";
+import { describeValue } from "../../rules/describe-value.js";
 import type { Credentials } from "../access/credentials.js";
 import { generateSecret, generateToken } from "../access/tokens.js";
 import {
@@ -110,7 +111,10 @@ export class OAuthServer {
       throw new OauthError("unsupported_response_type", 'response_type must be "code"');
     const codeChallenge = input["code_challenge"] ?? "";
     if (input["code_challenge_method"] !== "S256" || !/^[\w-]{43}$/.test(codeChallenge)) {
-      throw new OauthError("invalid_request", "code_challenge with code_challenge_method=S256 is required");
+      throw new OauthError(
+        "invalid_request",
+        'code_challenge must be a SHA-256 hash in base64url (43 characters), and code_challenge_method must be "S256"',
+      );
     }
     const state = input["state"] ?? null;
     if (state !== null && state.length > STATE_MAX_CHARACTERS)
@@ -155,7 +159,10 @@ export class OAuthServer {
       );
     const app = input["app"];
     if (app !== undefined && !/^[1-9]\d{0,14}$/.test(app))
-      throw new OauthError("invalid_request", "app must be the ID of an app");
+      throw new OauthError(
+        "invalid_request",
+        `app must be the ID of an app, a positive whole number (got ${describeValue(app)})`,
+      );
     return this.devices.start(client.id, readScopes(input["scope"]), app === undefined ? null : Number(app));
   }
 

@@ -1007,7 +1007,7 @@ export type SecretBindingTestInput = {
   method?: string | null | undefined;
   /** Origin of the binding; required. */
   origin?: string | null | undefined;
-  /** Path with its query; / by default. */
+  /** Path and query string of the test request, for example /v1/me?page=2; "/" by default. */
   path?: string | null | undefined;
 };
 

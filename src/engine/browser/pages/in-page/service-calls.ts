@@ -75,21 +75,21 @@ export function createHostServiceCalls(atOnceMax: number, outgoingMax: number) {
 /** Runs in the run's global scope. The function stores the globals it uses, because the action may replace them. */
 export function createServiceOpener(bodyMax: number, callMax: number, globalName: string) {
   const { defineProperty } = Reflect;
-  const RunPromise = Promise;
-  const RunTypeError = TypeError;
+  const OriginalPromise = Promise;
+  const OriginalTypeError = TypeError;
   const { parse, stringify } = JSON;
   const pending: Any = { __proto__: null };
   let count = 0;
   let post: (number: number, text: string) => number = () => 0;
 
-  const fault = () => new RunTypeError("Failed to fetch");
+  const fault = () => new OriginalTypeError("Failed to fetch");
 
   function createAnswer(resolve: (answer: Any) => void, reject: (error: unknown) => void, cancel: () => void) {
     let received = "";
     let state = 0;
     let settle: (() => void) | null = null;
     const text = () =>
-      new RunPromise<string>((resolveText, rejectText) => {
+      new OriginalPromise<string>((resolveText, rejectText) => {
         settle = () => {
           if (state !== 0) state === 1 ? resolveText(received) : rejectText(fault());
         };
@@ -97,7 +97,7 @@ export function createServiceOpener(bodyMax: number, callMax: number, globalName
       });
     /** Resolves with the text that arrived since the last call, or with null at the end. Waits if there is no text. */
     const next = () =>
-      new RunPromise<string | null>((resolvePart, rejectText) => {
+      new OriginalPromise<string | null>((resolvePart, rejectText) => {
         settle = () => {
           const part = received;
           if (part === "" && state === 0) return;
@@ -120,7 +120,7 @@ export function createServiceOpener(bodyMax: number, callMax: number, globalName
   }
 
   function send(text: string): Promise<Any> {
-    return new RunPromise((resolve, reject) => {
+    return new OriginalPromise((resolve, reject) => {
       count += 1;
       const number = count;
       let id = 0;
