@@ -154,6 +154,26 @@ describe("a service whose database is not available", () => {
     expect(await lines()).to.deep.equal(Array.from({ length: 20 }, (_, n) => String(n)));
   });
 
+  it("builds a unique index whose build an outage has ended, without a restart", async () => {
+    await until(async () => (await ready()).http === 200);
+    const sources = `/v1/apps/${service.appId}/data-sources`;
+    const body = { name: "People", indexes: [{ columns: ["Name"], unique: true }], entries: [{ Name: "Ann" }] };
+    const { id } = (await service.rest("POST", sources, { body })).body.dataSource;
+    const indexNames = async () =>
+      (
+        await service.db.query(
+          "SELECT indexrelid::regclass::text AS name FROM pg_index WHERE indisvalid AND indisunique",
+        )
+      ).flatMap(({ name }: { name: string }) => (name.startsWith("entry_ix_") ? [name] : []));
+    for (const name of await indexNames()) await service.db.query(`DROP INDEX ${name}`);
+    network.cut();
+    await until(async () => (await ready()).http === 503);
+    network.restore();
+    await until(async () => (await indexNames()).length === 1);
+    const repeated = await service.rest("POST", `${sources}/${id}/entries`, { body: { Name: "Ann" } });
+    expect(repeated.body.status).to.equal("ENTRY_ALREADY_EXISTS");
+  });
+
   it("stops a run that another process ended, after it has renewed its lease too late", async () => {
     await until(async () => (await ready()).http === 200);
     const actions = `/v3/apps/${service.appId}/actions`;

@@ -218,7 +218,7 @@ export class EntryIndexes {
 
   /**
    * For all data sources, creates indexes that are defined but missing, and drops indexes that no definition requests. Such differences
-   * remain after an app was removed, or if a process ended during an index change.
+   * remain after an app was removed, or if a process or the database ended during an index change.
    */
   reconcile(): Promise<void> {
     return this.withIndexLock(async (client) => {

@@ -94,8 +94,23 @@ export function createDataSourceModules(options: {
     exports: new EntryExport(pool),
     feed,
   });
+  /** Repairs indexes in the background, so that a long index build does not delay the start of the service. */
+  const repairIndexes = () => {
+    indexes
+      .reconcile()
+      .catch((err: unknown) =>
+        log.warn({ err }, "the indexes on entries could not be compared with their definitions"),
+      );
+  };
+  let stopListening = () => {};
+  const startStore = () => {
+    repairIndexes();
+    // An outage may have ended changes of indexes before they were complete, in any process.
+    stopListening = notifications.onGap(repairIndexes);
+  };
   const stopStore = async () => {
     feed.stop();
+    stopListening();
     const stopLimit = new AbortController();
     // If the build of an index does not finish in time, an invalid index remains. `reconcile` builds it again at the next start.
     await Promise.race([
@@ -104,14 +119,6 @@ export function createDataSourceModules(options: {
     ]);
     stopLimit.abort();
     await pool.end();
-  };
-  /** Repairs indexes in the background, so that a long index build does not delay the start of the service. */
-  const startStore = () => {
-    indexes
-      .reconcile()
-      .catch((err: unknown) =>
-        log.warn({ err }, "the indexes on entries could not be compared with their definitions"),
-      );
   };
   return {
     dataSources,
