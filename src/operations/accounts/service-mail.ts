@@ -4,6 +4,7 @@
  */
 import { createTransport } from "nodemailer";
 import type { Logger } from "pino";
+import { runInBackground } from "../../background.js";
 import type { Config } from "../../config.js";
 
 export interface ServiceEmail {
@@ -12,17 +13,23 @@ export interface ServiceEmail {
   text: string;
 }
 
-/** Sends an e-mail. A failure is logged, not thrown. */
+/** Tries to send an e-mail. If the failure is temporary, tries again in the background. A failure is logged, not thrown. */
 export type SendServiceMail = (mail: ServiceEmail) => Promise<void>;
 
 const SMTP_GREETING_TIMEOUT_MS = 20_000;
 const SMTP_IDLE_TIMEOUT_MS = 60_000;
+/** Delays before further attempts. They end within the hour for which a reset link is valid. A stop of the process ends the attempts. */
+const RETRY_DELAYS_MS: readonly number[] = [10_000, 60_000, 10 * 60_000];
 const LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "::1"];
+
+/** True for a failed connection, and for a response of the mail server that permits another attempt (4xx, such as greylisting). */
+const isTemporary = (responseCode: number | undefined): boolean => responseCode === undefined || responseCode < 500;
 
 /** Creates the function that sends the service's e-mails. Returns null if no mail server is configured. */
 export function createServiceMailer(
   { smtpUrl, mailFrom }: Pick<Config, "smtpUrl" | "mailFrom">,
-  log: Logger,
+  log: Pick<Logger, "warn">,
+  retryDelaysMs = RETRY_DELAYS_MS,
 ): SendServiceMail | null {
   if (smtpUrl === null || mailFrom === null) return null;
   const { protocol, hostname, port, username, password } = new URL(smtpUrl);
@@ -42,14 +49,19 @@ export function createServiceMailer(
     disableFileAccess: true,
     disableUrlAccess: true,
   });
-  return async ({ to, subject, text }) => {
+  const send = async (mail: ServiceEmail, attempt = 0): Promise<void> => {
+    const { to, subject, text } = mail;
     try {
       await transport.sendMail({ from: mailFrom, to: { name: "", address: to }, subject, text });
     } catch (error) {
-      const { code } = error as { code?: string };
-      log.warn({ code }, "an e-mail to a person of this service could not be sent; check SMTP_URL");
+      const { code, responseCode } = error as { code?: string; responseCode?: number };
+      const retryDelayMs = isTemporary(responseCode) ? retryDelaysMs[attempt] : undefined;
+      if (retryDelayMs === undefined)
+        log.warn({ code, responseCode }, "an e-mail to a person of this service could not be sent; check SMTP_URL");
+      else setTimeout(() => runInBackground(send(mail, attempt + 1)), retryDelayMs).unref();
     }
   };
+  return (mail) => send(mail);
 }
 
 export const createInvitationMailer =
