@@ -102,6 +102,7 @@ export interface RestoreTo {
   replace?: boolean;
   secret?: BackupSecret | null;
   warnings?: string[];
+  removeMediaFiles?: (space: string) => Promise<void>;
 }
 
 export function restoreTo(to: RestoreTo, path: string): Promise<BackupRestoreReport> {
@@ -111,7 +112,8 @@ export function restoreTo(to: RestoreTo, path: string): Promise<BackupRestoreRep
     ...{ url, path, secret, replace },
     storeKeys: async (keys) => writeKeyFile(keyFileOf(dataDir), keys),
     openStore: (space) => openBlobStore({ folder: folderOf(dataDir), bucket: null, space }),
-    removeMediaFiles: (space) => rm(join(folderOf(dataDir), space), { recursive: true, force: true }),
+    removeMediaFiles:
+      to.removeMediaFiles ?? ((space) => rm(join(folderOf(dataDir), space), { recursive: true, force: true })),
     temporaryDir: join(folderOf(dataDir), "incoming"),
     createIndexes: () => new EntryIndexes({ url, log: pino({ level: "silent" }) }).reconcile(),
     logWarning: (words) => void warnings.push(words),

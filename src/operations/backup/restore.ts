@@ -143,6 +143,36 @@ async function undoRestore(client: Client): Promise<void> {
   await client.query(`BEGIN; DROP SCHEMA public; ALTER SCHEMA ${PREVIOUS_TABLES_SCHEMA} RENAME TO public; COMMIT`);
 }
 
+/** Undoes a failed restore. Keeps the restored files if the restored rows may remain, because these rows need the files. */
+async function undoRestoreWithFiles(
+  client: Client,
+  loader: BackupLoader,
+  { logWarning }: BackupRestoreOptions,
+): Promise<void> {
+  try {
+    await undoRestore(client);
+  } catch (error) {
+    logWarning(`the unfinished restore could not be undone: ${(error as Error).message}`);
+    return;
+  }
+  await loader.removeWrittenFiles();
+}
+
+/** Deletes the media files of the previous database content. If this fails, the restore is complete nevertheless. */
+async function removePreviousFiles(
+  prefix: string,
+  { removeMediaFiles, logWarning }: BackupRestoreOptions,
+): Promise<void> {
+  try {
+    await removeMediaFiles(prefix);
+  } catch (error) {
+    logWarning(
+      `the restore is complete, but the old files in DATA_DIR/media/${prefix} could not be deleted; ` +
+        `delete this folder: ${(error as Error).message}`,
+    );
+  }
+}
+
 async function loadParts(
   loader: BackupLoader,
   options: BackupRestoreOptions,
@@ -179,26 +209,26 @@ async function restoreIntoDatabase(
   options: BackupRestoreOptions,
   backupContents: BackupContents,
 ): Promise<BackupSummary> {
-  const { url, logWarning } = options;
+  const { url } = options;
   const loader = new BackupLoader({ ...options, client, manifest: backupContents.manifest });
+  let previousPrefix: string | null;
+  let summary: BackupSummary;
   try {
     await migrateSchema(url, requireKnownMigrations(backupContents.manifest));
-    const summary = await loadParts(loader, options, backupContents);
+    summary = await loadParts(loader, options, backupContents);
     await migrateToCurrentSchema(url, async (sql) => (await client.query(sql)).rows);
     await client.query("UPDATE public.media_store SET identity = $1", [await loader.mediaStoreIdentity()]);
-    const replacedStores = await previousStorePrefix(client);
+    previousPrefix = await previousStorePrefix(client);
     await client.query(`DROP SCHEMA IF EXISTS ${PREVIOUS_TABLES_SCHEMA} CASCADE`);
-    if (replacedStores !== null) await options.removeMediaFiles(replacedStores);
-    return summary;
   } catch (error) {
-    await loader.removeWrittenFiles();
-    await undoRestore(client).catch(({ message }: Error) =>
-      logWarning(`the unfinished restore could not be undone: ${message}`),
-    );
+    await undoRestoreWithFiles(client, loader, options);
     throw error;
   } finally {
     loader.closeStore();
   }
+  // Without the previous tables, the restore cannot be undone, so an error from here on must not start the rollback.
+  if (previousPrefix !== null) await removePreviousFiles(previousPrefix, options);
+  return summary;
 }
 
 /**
