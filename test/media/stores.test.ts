@@ -170,6 +170,36 @@ describe("media: the store", () => {
         expect(await lostAt()).to.be.below(marked);
       });
 
+      it("is compared again after a minute if it could not be listed, and then after six hours", async () => {
+        const log = pino({ level: "silent" });
+        const blobs = new MediaBlobs({ db: service.db, quotaBytes: 0, log });
+        const reception = new UploadReceiver(join(service.dataDir, "media", "incoming"), new FairSemaphore(1, 1));
+        let time = 0;
+        let listCount = 0;
+        const list: BlobStore["list"] = () => {
+          listCount += 1;
+          if (listCount === 1) throw new Error("the store is away");
+          return store.list();
+        };
+        const failingStore: BlobStore = { ...store, list };
+        const isOwnStore = async () => true;
+        const now = () => time;
+        const sweep = new MediaSweep({ db: service.db, store: failingStore, reception, blobs, isOwnStore, log, now });
+        const listsAt = async (seconds: number) => {
+          time = seconds * 1_000;
+          const outcome = await sweep.sweep().then(
+            () => "done",
+            ({ message }: Error) => message,
+          );
+          return [listCount, outcome];
+        };
+        expect(await listsAt(600)).to.deep.equal([1, "the store is away"]);
+        expect(await listsAt(659)).to.deep.equal([1, "done"]);
+        expect(await listsAt(660)).to.deep.equal([2, "done"]);
+        expect(await listsAt(660 + 6 * 3_600 - 1)).to.deep.equal([2, "done"]);
+        expect(await listsAt(660 + 6 * 3_600)).to.deep.equal([3, "done"]);
+      });
+
       it("releases files of a dead process, and their quota", async () => {
         const log = pino({ level: "silent" });
         const blobs = new MediaBlobs({ db: service.db, quotaBytes: 0, log });

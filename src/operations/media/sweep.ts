@@ -18,6 +18,8 @@ const SWEEP_INTERVAL_MS = 30_000;
 const COMPARE_INTERVAL_MS = 6 * 3_600_000;
 /** Time from the start of a process to its first comparison of the media store with the database. */
 const FIRST_COMPARE_DELAY_MS = 600_000;
+/** Time from the start of a comparison that fails to the next one. Each comparison lists the whole media store. */
+const COMPARE_RETRY_MS = 60_000;
 const BATCH_SIZE = 500;
 /** Younger blobs without a row are not deleted, because the transaction that inserts the row may not be committed yet. */
 const ORPHAN_MIN_AGE_MS = 3_600_000;
@@ -170,8 +172,9 @@ export class MediaSweep {
     if (!(await isOwnStore())) return Date.now() + SWEEP_INTERVAL_MS;
     await this.removeUnused();
     if (this.now() >= this.compareAt && !this.isStopped) {
-      this.compareAt = this.now() + COMPARE_INTERVAL_MS;
+      this.compareAt = this.now() + COMPARE_RETRY_MS;
       await this.compare();
+      this.compareAt = this.now() + COMPARE_INTERVAL_MS;
     }
     return Date.now() + SWEEP_INTERVAL_MS;
   }
