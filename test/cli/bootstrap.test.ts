@@ -1,10 +1,11 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
+import { Client } from "pg";
+import { emptyDatabase, type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { programEnvironment } from "../harness/program-environment.js";
 import { longTest } from "../harness/samples.js";
 
@@ -53,6 +54,34 @@ describe("npm run bootstrap", () => {
         "The database is not empty, so the command created nothing. Use an empty database, or sign in to the existing service.",
     });
     expect(credentials()).to.deep.equal(made);
+  });
+
+  it("creates nothing if it cannot write the file of the tokens; the next call creates both", async () => {
+    const fresh = await freshDatabase();
+    const dataDir = join(folder, "blocked");
+    const path = join(dataDir, "credentials.json");
+    mkdirSync(path, { recursive: true });
+    const client = new Client({ connectionString: fresh.url });
+    await client.connect();
+    try {
+      const call = { ...environment, DATABASE_URL: fresh.url, DATA_DIR: dataDir };
+      const { code, stdout, stderr } = await bootstrap(call);
+      expect([code, stdout]).to.deep.equal([1, ""]);
+      expect(stderr)
+        .to.match(
+          /^the service must be able to write the tokens of the first app to .*, so it created nothing: EISDIR.*$/,
+        )
+        .and.to.contain(path);
+      expect((await client.query("SELECT FROM organization")).rowCount).to.equal(0);
+      expect(readdirSync(dataDir)).to.not.include("credentials.json.draft");
+      rmdirSync(path);
+      expect((await bootstrap(call)).code).to.equal(0);
+      expect(Object.keys(JSON.parse(readFileSync(path, "utf8")).tokens)).to.have.length(5);
+      expect((await client.query("SELECT FROM organization")).rowCount).to.equal(1);
+    } finally {
+      await client.end();
+      await fresh.drop();
+    }
   });
 
   longTest("asks for DATABASE_URL if it is missing", async () => {

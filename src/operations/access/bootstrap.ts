@@ -1,8 +1,9 @@
 /** Creates the first app in an empty database, so that a new installation can be used without further set-up (contract, section 1). */
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { EntityManager } from "typeorm";
 import { type Db, rows, type SqlClient } from "../../data/database.js";
+import { StartError } from "../../errors.js";
 import type { Credentials } from "./credentials.js";
 
 /** Content of the file credentials.json: the IDs and tokens of the app that the first start creates. */
@@ -63,20 +64,44 @@ export async function createAppWithTokens(
   };
 }
 
-/** Creates the first app. Returns null if the database already contains an organization. */
-async function createFirstCredentials(db: Db, credentials: Credentials): Promise<AppWithTokens | null> {
+/** Replaces the file atomically. Without the flush to disk, a crash could lose the only copy of the tokens. */
+function writeCredentialsFile(path: string, content: FirstCredentials): void {
+  const temporaryPath = `${path}.draft`;
+  try {
+    writeFileSync(temporaryPath, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600, flush: true });
+    renameSync(temporaryPath, path);
+  } catch (error) {
+    rmSync(temporaryPath, { force: true });
+    throw error;
+  }
+}
+
+function writeFirstCredentials(path: string, content: FirstCredentials): void {
+  try {
+    writeCredentialsFile(path, content);
+  } catch (error) {
+    const { message } = error as Error;
+    throw new StartError(
+      `the service must be able to write the tokens of the first app to ${path}, so it created nothing: ${message}`,
+      { cause: error },
+    );
+  }
+}
+
+/**
+ * Creates the first app and writes its credentials to `path`. Returns false if the database already contains an organization.
+ * @throws StartError if the file cannot be written; the database is then unchanged
+ */
+async function createFirstApp(db: Db, credentials: Credentials, path: string, baseUrl: string): Promise<boolean> {
   return db.transaction(async (manager) => {
     // Makes concurrent first starts of several processes wait for each other, so that only one of them creates the first app.
     await manager.query("LOCK TABLE organization IN EXCLUSIVE MODE");
-    if ((await rows(manager, "SELECT 1 FROM organization LIMIT 1")).length > 0) return null;
-    return createAppWithTokens(manager, credentials, "example.com");
+    if ((await rows(manager, "SELECT 1 FROM organization LIMIT 1")).length > 0) return false;
+    const first = await createAppWithTokens(manager, credentials, "example.com");
+    // The database stores only hashes of the tokens, so the file must exist before the commit. If the commit fails, the next start replaces it.
+    writeFirstCredentials(path, { baseUrl, ...first });
+    return true;
   });
-}
-
-function writeCredentialsFile(path: string, content: FirstCredentials): void {
-  const temporaryPath = `${path}.draft`;
-  writeFileSync(temporaryPath, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 });
-  renameSync(temporaryPath, path);
 }
 
 /**
@@ -92,11 +117,7 @@ export async function createFirstAppIfEmpty(options: {
   const { db, credentials, dataDir, baseUrl } = options;
   const path = join(dataDir, "credentials.json");
   mkdirSync(dataDir, { recursive: true });
-  const first = await createFirstCredentials(db, credentials);
-  if (first) {
-    writeCredentialsFile(path, { baseUrl, ...first });
-    return path;
-  }
+  if (await createFirstApp(db, credentials, path, baseUrl)) return path;
   try {
     const storedCredentials = JSON.parse(readFileSync(path, "utf8")) as FirstCredentials;
     if (storedCredentials.baseUrl !== baseUrl) writeCredentialsFile(path, { ...storedCredentials, baseUrl });
