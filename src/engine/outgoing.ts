@@ -57,10 +57,16 @@ export interface OutgoingRequestContext {
   mayUseOrigin(origin: string): boolean;
   /** Returns the normal form of a URL's origin; null if its host name is invalid. */
   originOf(url: URL): string | null;
-  /** Called with each redirect target before it is followed. @throws OutgoingError POLICY */
-  checkRedirect?(url: URL): Promise<void>;
-  /** Adds the credential to a hop. Called for each hop to the origin of the first request, including retries. */
-  authorize?(hop: OutgoingHop): Promise<OutgoingHop>;
+  /**
+   * Called with each redirect target before it is followed. `signal` also aborts at the request's time limit.
+   * @throws OutgoingError POLICY
+   */
+  checkRedirect?(url: URL, signal: AbortSignal): Promise<void>;
+  /**
+   * Adds the credential to a hop. Called for each hop to the origin of the first request, including retries. `signal` also aborts at the
+   * request's time limit.
+   */
+  authorize?(hop: OutgoingHop, signal: AbortSignal): Promise<OutgoingHop>;
   /** True if the request has a credential. The request is then not redirected to another origin. */
   hasCredential: boolean;
   signal: AbortSignal;
@@ -188,7 +194,7 @@ export class OutgoingRequestSender {
       const hop: OutgoingHop = { url, method, headers, body };
       const response = await this.sendHop(
         origin,
-        scope.authorize && origin === first ? await scope.authorize(hop) : hop,
+        scope.authorize && origin === first ? await scope.authorize(hop, scope.signal) : hop,
         scope,
         onPart,
       );
@@ -234,7 +240,7 @@ export class OutgoingRequestSender {
     if (!scope.mayUseOrigin(origin))
       throw refuse("the redirect leads to an origin that is not in the action's integrationOrigins");
     next.hash = "";
-    await scope.checkRedirect?.(next);
+    await scope.checkRedirect?.(next, scope.signal);
     return next;
   }
 

@@ -205,10 +205,10 @@ const createProgramModules = (
 });
 
 function createIntegrationModules(
-  { db, config }: ProcessDependencies,
+  { db, config, log }: ProcessDependencies,
   parts: Pick<ConstructorParameters<typeof Ai>[0], "settings" | "scannerCache" | "logEvents">,
 ) {
-  const integrations = createOutgoingRequestModules({ db, config, ...parts });
+  const integrations = createOutgoingRequestModules({ db, config, log, ...parts });
   return { ...integrations, ai: new Ai({ db, ...parts, ...integrations, allowHttp: config.allowPrivateNetwork }) };
 }
 

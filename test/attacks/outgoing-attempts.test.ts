@@ -7,6 +7,7 @@ import type { IncomingMessage, RequestListener } from "node:http";
 import type { ServerHttp2Session } from "node:http2";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { expect } from "chai";
+import { pino } from "pino";
 import { createAddressCheckedConnections } from "../../src/engine/checked-connections.js";
 import { isPublicAddress } from "../../src/engine/egress-proxy.js";
 import { OutgoingRequestSender } from "../../src/engine/outgoing.js";
@@ -64,7 +65,7 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
   };
 
   async function send(options: object, origins = [origin], by = sender) {
-    const run = new RunRequestSender({ sender: by, bindings }).beginRun({
+    const run = new RunRequestSender({ sender: by, bindings, log: pino({ level: "silent" }) }).beginRun({
       appId: 1,
       environment: "server",
       origins,

@@ -1,5 +1,6 @@
 /** Generates 2,000 URLs that try to reach hosts outside the allowed origins of an action. The service must open no such connection. */
 import { expect } from "chai";
+import { pino } from "pino";
 import { OutgoingRequestSender } from "../../src/engine/outgoing.js";
 import { RunRequestSender } from "../../src/operations/requests/run-requests.js";
 import { HOSTS, numbers, PATHS, PORTS, SCHEMES, USERS } from "./outgoing-urls.js";
@@ -22,7 +23,7 @@ describe("requests that try to leave the origins of an action", () => {
   };
   /** Each request belongs to a separate run, because one run can send at most 100 requests. */
   const send = (options: object) =>
-    new RunRequestSender({ sender, bindings })
+    new RunRequestSender({ sender, bindings, log: pino({ level: "silent" }) })
       .beginRun({
         appId: 1,
         environment: "server",

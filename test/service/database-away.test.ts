@@ -1,7 +1,10 @@
 import { once } from "node:events";
+import type { RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import WebSocket from "ws";
+import { tlsServer, trustLocalhost } from "../harness/localhost-tls.js";
 import { type Network, startNetwork } from "../harness/network.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -16,7 +19,7 @@ describe("a service whose database is not available", () => {
 
   before(async () => {
     network = await startNetwork();
-    service = await startTestService({}, (databaseUrl) => {
+    service = await startTestService({ ALLOW_PRIVATE_NETWORK: "1" }, (databaseUrl) => {
       network.setTarget(databaseUrl);
       return Object.assign(new URL(databaseUrl), { port: new URL(network.url).port }).href;
     });
@@ -172,6 +175,67 @@ describe("a service whose database is not available", () => {
     await until(async () => (await indexNames()).length === 1);
     const repeated = await service.rest("POST", `${sources}/${id}/entries`, { body: { Name: "Ann" } });
     expect(repeated.body.status).to.equal("ENTRY_ALREADY_EXISTS");
+  });
+
+  /** Runs a server action that can send requests to a local TLS server as `origin`. @returns the result of the run */
+  async function runWithServer(name: string, code: string, answer: RequestListener) {
+    const undoTrust = trustLocalhost();
+    const server = tlsServer(answer).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    try {
+      const origin = `https://localhost:${(server.address() as AddressInfo).port}`;
+      const bindings = [{ key: "__key", origin, in: "header", value: "sk_live_4eC39HqLyjWDarjtT1zdp7dc" }];
+      const bound = await service.rest("PUT", `/v1/apps/${service.appId}/secret-bindings`, { body: { bindings } });
+      expect(bound.http).to.equal(200);
+      const actions = `/v3/apps/${service.appId}/actions`;
+      const body = { name, code, active: true, triggers: [{ trigger: "manual" }], integrationOrigins: [origin] };
+      await service.rest("POST", actions, { body });
+      const { runId } = (await service.rest("POST", `${actions}/${name}/run`, { body: { origin } })).body;
+      const run = async () => (await service.rest("GET", `/v3/apps/${service.appId}/runs/${runId}`)).body.run;
+      await until(async () => ["completed", "failed"].includes((await run())?.state));
+      return (await run()).log.data.result.data;
+    } finally {
+      server.closeAllConnections();
+      server.close();
+      undoTrust();
+    }
+  }
+
+  it("completes requests of a run that it sent or received before the database is back, and sends each only once", async () => {
+    await until(async () => (await ready()).http === 200);
+    const code = `async function execute({ payload: { origin } }) {
+      const { request } = Svc.App.V3.Actions;
+      const payment = request({ url: origin + "/payment", method: "POST" }).catch(({ message }) => ({ status: message }));
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      const later = request({ url: origin + "/later", auth: "__key" }).catch(({ message }) => ({ status: message }));
+      return [(await payment).status, (await later).status];
+    }`;
+    const received: unknown[] = [];
+    const result = await runWithServer("paying", code, (request, response) => {
+      received.push(request.url);
+      if (request.url === "/payment") {
+        network.cut();
+        setTimeout(() => network.restore(), 2_000);
+      }
+      response.end("fine");
+    });
+    expect(result).to.deep.equal([200, 200]);
+    expect(received).to.deep.equal(["/payment", "/later"]);
+  });
+
+  it("says that a request may have been processed if the service fails after it sent the request", async () => {
+    await until(async () => (await ready()).http === 200);
+    const code = `async function execute({ payload: { origin } }) {
+      return Svc.App.V3.Actions.request({ url: origin, method: "POST" }).catch(({ code, message }) => ({ code, message }));
+    }`;
+    const result = await runWithServer("failing", code, async (_request, response) => {
+      await service.db.query("ALTER TABLE app RENAME COLUMN secrets_version TO renamed_version");
+      response.end("fine");
+      await delay(1_000);
+      await service.db.query("ALTER TABLE app RENAME COLUMN renamed_version TO secrets_version");
+    });
+    expect(result.code).to.equal("TRANSPORT");
+    expect(result.message).to.contain("the other server may have processed it");
   });
 
   it("stops a run that another process ended, after it has renewed its lease too late", async () => {

@@ -1,4 +1,5 @@
 /** Creates the modules that send requests to other services, and connects them. */
+import type { Logger } from "pino";
 import type { Db } from "../../data/database.js";
 import { createAddressCheckedConnections } from "../../engine/checked-connections.js";
 import { isPublicAddress } from "../../engine/egress-proxy.js";
@@ -37,13 +38,14 @@ export function createOutgoingRequestModules(options: {
   config: OutgoingOptions;
   settings: Settings;
   scannerCache: SecretScannerCache;
+  log: Logger;
 }) {
-  const { db, config, settings, scannerCache } = options;
+  const { db, config, settings, scannerCache, log } = options;
   const sender = createOutgoingRequestSender(config);
   const tokens = new OauthTokens({ db, settings, sender });
   const { allowPrivateNetwork } = config;
   const bindings = new SecretBindingStore({ db, settings, scannerCache, tokens, allowPrivateNetwork });
-  const requests = new RunRequestSender({ sender, bindings: bindings.ofRuns });
+  const requests = new RunRequestSender({ sender, bindings: bindings.ofRuns, log });
   return {
     requestSender: sender,
     bindings,

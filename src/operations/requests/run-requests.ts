@@ -2,10 +2,13 @@
  * Sends a run's requests to other services (`Svc.App.V3.Actions.request`). Checks the action's allowed origins, rejects URLs with secrets,
  * and masks the secrets of bindings in responses.
  */
+import type { Logger } from "pino";
 import type { Environment } from "../../data/action-types.js";
+import { retryInOutage } from "../../data/outage-retry.js";
 import type { ConsoleLine, EncodedOutgoingResponse, SendOutgoingRequest } from "../../engine/browser/run.js";
 import {
   OutgoingError,
+  type OutgoingHop,
   type OutgoingHopSummary,
   type OutgoingRequestContext,
   type OutgoingRequestSender,
@@ -30,7 +33,7 @@ export interface OutgoingRequestRecord extends Omit<OutgoingHopSummary, "origin"
 
 /** The credential that the service adds to requests to one origin. */
 export interface RequestCredential {
-  authorize: NonNullable<OutgoingRequestContext["authorize"]>;
+  authorize(hop: OutgoingHop): Promise<OutgoingHop>;
   /** Replaces an access token that the origin has rejected. Returns false if no other token is available. */
   replaceToken(): Promise<boolean>;
 }
@@ -66,6 +69,9 @@ export interface BindingSecretScan {
   version: number;
 }
 
+const FAILED_BEFORE_SENDING_MESSAGE = "the service could not send this request";
+const FAILED_AFTER_SENDING_MESSAGE =
+  "the service failed after it began to send this request, so the other server may have processed it";
 const UNAUTHORIZED_STATUS = 401;
 const HTTPS_PORT = "443";
 const HTTP_PORT = "80";
@@ -90,14 +96,15 @@ function refuseSecretInUrl(key: string | null, origin: string): void {
 }
 
 export class RunRequestSender {
-  constructor(private readonly options: { sender: OutgoingRequestSender; bindings: SecretBindings }) {}
+  constructor(private readonly options: { sender: OutgoingRequestSender; bindings: SecretBindings; log: Logger }) {}
 
   private async encodeResponse(
     run: RequestingRun,
     response: OutgoingResponse,
     type: RequestDescription["responseType"],
+    signal: AbortSignal,
   ): Promise<EncodedOutgoingResponse> {
-    const { scan, version } = await this.options.bindings.scanFor(run.appId);
+    const { scan, version } = await retryInOutage(signal, () => this.options.bindings.scanFor(run.appId));
     run.onSecretsRead(version);
     const text = type === "bytes" ? null : decodeResponseText(response);
     const maskedResponse = scan && (await maskResponse(scan, response, text));
@@ -120,14 +127,16 @@ export class RunRequestSender {
     description: RequestDescription,
   ): Promise<EncodedOutgoingResponse> {
     const { sender, bindings } = this.options;
+    const { signal } = scope;
     const { url, auth, headers, responseType, ...request } = description;
     const origin = normalizeOrigin(url)!;
     if (!run.origins.includes(origin)) {
       const message = `${origin} is not allowed for this action: add it to the action's integrationOrigins`;
       throw new OutgoingError("POLICY", message, origin);
     }
-    refuseSecretInUrl(await run.findInRequestUrl(url.href), origin);
-    const credential = auth === null ? null : await bindings.credentialFor(run.appId, auth, origin);
+    refuseSecretInUrl(await retryInOutage(signal, () => run.findInRequestUrl(url.href)), origin);
+    const credential =
+      auth === null ? null : await retryInOutage(signal, () => bindings.credentialFor(run.appId, auth, origin));
     const sendOnce = () =>
       sender.send(
         { ...request, url, headers },
@@ -137,15 +146,20 @@ export class RunRequestSender {
           mayUseOrigin: (requested) => run.origins.includes(requested),
           originOf: normalizeOrigin,
           // The URL of the redirect can contain a secret that was set after the run's start.
-          checkRedirect: async (next) => refuseSecretInUrl(await run.findInUrl(next.href), origin),
-          ...(credential && { authorize: credential.authorize }),
+          checkRedirect: async (next, limit) =>
+            refuseSecretInUrl(await retryInOutage(limit, () => run.findInUrl(next.href)), origin),
+          ...(credential && {
+            authorize: (hop: OutgoingHop, limit: AbortSignal) => retryInOutage(limit, () => credential.authorize(hop)),
+          }),
           hasCredential: credential !== null || headers["authorization"] !== undefined,
         },
       );
     let response = await sendOnce();
     // The server has not processed a request whose credential it rejected. So the request can be sent again with any HTTP method.
-    if (response.status === UNAUTHORIZED_STATUS && (await credential?.replaceToken())) response = await sendOnce();
-    return this.encodeResponse(run, response, responseType);
+    const isRejected = response.status === UNAUTHORIZED_STATUS;
+    if (isRejected && credential && (await retryInOutage(signal, () => credential.replaceToken())))
+      response = await sendOnce();
+    return this.encodeResponse(run, response, responseType, signal);
   }
 
   /** Returns the function that sends the requests of one run, and the list to which this function adds each sent request. */
@@ -164,20 +178,30 @@ export class RunRequestSender {
     };
     const send: SendOutgoingRequest = async (text, signal) => {
       let options: unknown = null;
+      let isSent = false;
+      const onRequestHop = (origin: string, method: string) => {
+        isSent = true;
+        return onHop(origin, method);
+      };
       try {
         options = JSON.parse(text);
         if (run.environment !== "server") {
           const message = "Svc.App.V3.Actions.request is available in server actions only";
           return encodeFailure(options, "INTEGRATION_UNAVAILABLE", message);
         }
-        return await this.performRequest(run, { budget, signal, onHop }, parseRequestOptions(options));
+        return await this.performRequest(run, { budget, signal, onHop: onRequestHop }, parseRequestOptions(options));
       } catch (error) {
         signal.throwIfAborted();
         run.onRequestFailed();
         if (error instanceof OutgoingError || error instanceof RequestOptionsError) {
           return encodeFailure(options, error.code, error.message);
         }
-        return encodeFailure(options, "TRANSPORT", "the service could not send this request");
+        this.options.log.error({ err: error, appId: run.appId, isSent }, "a request of a run failed in the service");
+        return encodeFailure(
+          options,
+          "TRANSPORT",
+          isSent ? FAILED_AFTER_SENDING_MESSAGE : FAILED_BEFORE_SENDING_MESSAGE,
+        );
       }
     };
     return { send, records };

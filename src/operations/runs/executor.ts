@@ -1,7 +1,8 @@
 /** Executes a claimed run: evaluates the code, searches the outcome for secrets, and writes it to the database. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
-import { type Db, isDatabaseUnavailable, isInvalidDataError, queryPreparedRows, rows } from "../../data/database.js";
+import { type Db, isInvalidDataError, queryPreparedRows, rows } from "../../data/database.js";
+import { retryInOutage } from "../../data/outage-retry.js";
 import {
   type EvaluationMode,
   modeHasNetwork,
@@ -57,19 +58,6 @@ const toUnscannedEvaluation = (outcome: RunOutcome): Evaluation => ({ outcome, i
 
 const isLongResult = (outcome: RunOutcome): boolean =>
   outcome.ok && outcome.data !== undefined && outcome.data.length > SHORT_RESULT_MAX_CHARACTERS;
-
-/** Repeats `work` while the database is unavailable and `signal` has not aborted. */
-async function retryInOutage<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-  for (;;) {
-    try {
-      return await work();
-    } catch (error) {
-      if (signal.aborted || !isDatabaseUnavailable(error)) throw error;
-      // An abort ends this delay. The next attempt then throws the database error.
-      await delay(RETRY_DELAY_MS, undefined, { signal }).catch(() => undefined);
-    }
-  }
-}
 
 /** Returns false for a URL that contains a secret. Prints a console line with the key of the secret's setting. */
 function createUrlCheck(
