@@ -42,6 +42,16 @@ export function clearDiskFullState(): void {
   diskFullAt = null;
 }
 
+/** SQLSTATE code of a rejected write, for example if the server became a standby, or if a provider stops writes because of a full disk. */
+export const READ_ONLY = "25006";
+/** Time for which the database counts as read-only after a rejected write. Each process writes its lease more often than that. */
+const READ_ONLY_MS = 5_000;
+/** Time (`performance.now()`) of PostgreSQL's last error for a write to a read-only database. */
+let readOnlyAt = Number.NEGATIVE_INFINITY;
+
+/** True if PostgreSQL rejected a write of this process less than READ_ONLY_MS ago, because the database is read-only. */
+export const isReadOnly = (): boolean => performance.now() - readOnlyAt < READ_ONLY_MS;
+
 /** Returns the number of connections that failed in this process since its start. */
 export const countLostConnections = (): number => lost;
 
@@ -57,7 +67,10 @@ class ClientWithErrorListener extends pg.Client {
   }
 }
 
-/** Client whose connection fails if a statement is running and no byte is received or sent for SILENCE_LIMIT_MS. */
+/**
+ * Client whose connection fails if a statement is running and no byte is received or sent for SILENCE_LIMIT_MS. Closes the connection after
+ * a rejected write to a read-only database, because the next connection may reach the new primary server.
+ */
 class BoundedClient extends ClientWithErrorListener {
   private isStatementRunning = false;
 
@@ -65,6 +78,11 @@ class BoundedClient extends ClientWithErrorListener {
     super(config);
     this.on("drain", () => {
       this.isStatementRunning = false;
+    });
+    this.connection.on("errorMessage", ({ code }: { code?: string }) => {
+      if (code !== READ_ONLY) return;
+      readOnlyAt = performance.now();
+      (this.connection.stream as Socket).destroy();
     });
     this.once("connect", () => {
       const socket = this.connection.stream as Socket;
@@ -193,8 +211,10 @@ export async function isPoolerUrl(url: string): Promise<boolean> {
   }
 }
 
-/** SQLSTATE codes of a server that stops, starts or lacks resources, of lost connections, and of statements that took too long. */
-const AWAY_STATES = /^(08|53|57P0\d|57014|25P03)/;
+/**
+ * SQLSTATE codes of a server that stops, starts, lacks resources or is read-only, of lost connections, and of statements that took too long.
+ */
+const AWAY_STATES = /^(08|53|57P0\d|57014|25P03|25006)/;
 const AWAY_CODES = /^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/;
 /** Messages of errors that pg itself creates. These errors have no code. */
 const AWAY_MESSAGES =

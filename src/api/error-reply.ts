@@ -3,7 +3,13 @@ import { unwrapResolverError } from "@apollo/server/errors";
 import type { FastifyError } from "fastify";
 import { GraphQLError, type GraphQLFormattedError } from "graphql";
 import type { Logger } from "pino";
-import { findViolatedForeignKey, isDatabaseUnavailable, isDeadlock, isUnstorableTextError } from "../data/database.js";
+import {
+  findViolatedForeignKey,
+  isDatabaseUnavailable,
+  isDeadlock,
+  isReadOnlyError,
+  isUnstorableTextError,
+} from "../data/database.js";
 import { ActionError, type ErrorDetails, getHttpStatus, type Status } from "../errors.js";
 import type { ServiceMetrics } from "../operations/watch/measures.js";
 import { isDiskFull } from "../postgres.js";
@@ -84,6 +90,11 @@ function convertMissingReference(error: unknown, log: Logger): ActionError | nul
   return new ActionError(status, message, status === "OVERLOADED" ? { retryAfter: DATABASE_RETRY_SECONDS } : {});
 }
 
+function describeUnavailability(error: unknown): string {
+  if (isReadOnlyError(error)) return "the database is read-only";
+  return isDiskFull() ? "the database's disk is full" : "the database is not reachable";
+}
+
 /** Converts any thrown value to an error that callers may see. Logs unexpected errors and hides them behind INTERNAL_ERROR. */
 function toVisibleError(error: unknown, log: Logger): ActionError {
   if (error instanceof ActionError) return error;
@@ -98,8 +109,9 @@ function toVisibleError(error: unknown, log: Logger): ActionError {
   }
   if (isDatabaseUnavailable(error)) {
     log.warn({ err: error }, "a request failed because the database is not reachable");
-    const problem = isDiskFull() ? "the database's disk is full" : "the database is not reachable";
-    return new ActionError("OVERLOADED", `${problem}; try again shortly`, { retryAfter: DATABASE_RETRY_SECONDS });
+    return new ActionError("OVERLOADED", `${describeUnavailability(error)}; try again shortly`, {
+      retryAfter: DATABASE_RETRY_SECONDS,
+    });
   }
   // The caller can try again. All transactions should lock rows in the same order, so each deadlock is a fault of the service.
   if (isDeadlock(error)) {

@@ -18,6 +18,7 @@ import {
   MIGRATION_POOL_OPTIONS,
   POOLER_CONNECTION_OPTIONS,
   queryPreparedRowsInPool,
+  READ_ONLY,
   TIME_LIMITED_POOL_OPTIONS,
 } from "../postgres.js";
 import { ActionRow } from "./action.js";
@@ -193,6 +194,11 @@ export function isUnstorableTextError(error: unknown): boolean {
 
 export function isConnectionLimitReached(error: unknown): boolean {
   return driverErrorOf(error).code === "53300";
+}
+
+/** True if the database rejected a write because it is read-only, for example after a failover. */
+export function isReadOnlyError(error: unknown): boolean {
+  return driverErrorOf(error).code === READ_ONLY;
 }
 
 export function isLockTimeout(error: unknown): boolean {

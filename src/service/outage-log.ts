@@ -3,7 +3,12 @@
  * file if lines about the database are missing from the log.
  */
 import type { DestinationStream, Logger } from "pino";
-import { isConnectionLimitReached, isDatabaseUnavailable, isStatementTimeout } from "../data/database.js";
+import {
+  isConnectionLimitReached,
+  isDatabaseUnavailable,
+  isReadOnlyError,
+  isStatementTimeout,
+} from "../data/database.js";
 import { createLog } from "../engine/log.js";
 import { isDiskFull } from "../postgres.js";
 
@@ -34,6 +39,7 @@ export function describeDatabaseProblem(error: unknown): string | null {
   // A statement that exceeds its time limit is no outage, so its error gets its own log line.
   if (!isDatabaseUnavailable(error) || isStatementTimeout(error)) return null;
   if (isConnectionLimitReached(error)) return "the database has no free connection";
+  if (isReadOnlyError(error)) return "the database is read-only";
   return isDiskFull() ? "the database's disk is full" : "the database is away";
 }
 

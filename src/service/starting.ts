@@ -28,7 +28,7 @@ import type { Operations } from "../operations/operations.js";
 import { QUEUED_RUN_CHANNEL } from "../operations/records/queue-limits.js";
 import { CONCURRENCY_LIMITS_CHANNEL } from "../operations/runs/concurrency-limiter.js";
 import { createTracing, type RequestTracing } from "../operations/watch/tracing.js";
-import { countLostConnections, isDiskFull } from "../postgres.js";
+import { countLostConnections, isDiskFull, isReadOnly } from "../postgres.js";
 import { createBrowserSources } from "./browser-sources.js";
 import { createDatabaseClock, createSkewCorrectedClock } from "./database-clock.js";
 import { openServiceDatabase } from "./database-start.js";
@@ -78,8 +78,10 @@ export class ServiceStarter {
     const probe = createDiskFullProbe({ db, log });
     await probe.start();
     releases.add("disk probe", () => probe.stop());
-    readinessChecks["database"] = () =>
-      isDiskFull() ? "its disk is full" : db.isInitialized && notifications.isHealthy();
+    readinessChecks["database"] = () => {
+      if (isReadOnly()) return "it is read-only";
+      return isDiskFull() ? "its disk is full" : db.isInitialized && notifications.isHealthy();
+    };
     return { url, db, notifications };
   }
 

@@ -4,7 +4,7 @@
  */
 import { expect } from "chai";
 import fc from "fast-check";
-import { rows } from "../../src/data/database.js";
+import { isDatabaseUnavailable, rows } from "../../src/data/database.js";
 import { ActionError } from "../../src/errors.js";
 import type { DataSourceKey } from "../../src/operations/data-sources/entry-rows.js";
 import { UNRESTRICTED_ENTRY_SCOPE } from "../../src/rules/entry-query/options.js";
@@ -204,6 +204,8 @@ describe("SQL in a query", () => {
 
   it("could not write even if it were executed: the connections for reads are read-only", async () => {
     const write = fixture.pool.read(1, "DELETE FROM data_source_entry RETURNING id", []);
-    expect(await write.catch((error: { code: string }) => error.code)).to.equal("25006");
+    const error: unknown = await write.catch((reason: unknown) => reason);
+    expect((error as { code: string }).code).to.equal("25006");
+    expect(isDatabaseUnavailable(error)).to.equal(false);
   });
 });

@@ -136,25 +136,65 @@ describe("a service whose database is not available", () => {
     expect(await metric("svc_runner_taking")).to.equal("1");
   });
 
-  it("stores all lines that a run prints while the database is away", async () => {
-    await until(async () => (await ready()).http === 200);
+  /** Starts a run that prints the numbers from 0 to 19 in two seconds. @returns a function that returns the stored lines */
+  async function startPrintingRun(name: string) {
     const actions = `/v3/apps/${service.appId}/actions`;
     const code = `async function execute() {
       for (let n = 0; n < 20; n += 1) { console.log(n); await new Promise((resolve) => setTimeout(resolve, 100)); } }`;
-    const body = { name: "printing", code, active: true, triggers: [{ trigger: "manual" }] };
+    const body = { name, code, active: true, triggers: [{ trigger: "manual" }] };
     await service.rest("POST", actions, { body });
-    const { runId } = (await service.rest("POST", `${actions}/printing/run`, { body: {} })).body;
-    const lines = async () =>
+    const { runId } = (await service.rest("POST", `${actions}/${name}/run`, { body: {} })).body;
+    const lines = async (): Promise<string[]> =>
       (await service.rest("GET", `/v3/apps/${service.appId}/runs/${runId}/console`)).body.lines.map(
         ({ text }: { text: string }) => text,
       );
     await until(async () => (await lines()).length > 0);
+    const state = async () => (await service.db.query("SELECT state FROM run WHERE id = $1", [runId]))[0].state;
+    return { lines, state };
+  }
+  const allLines = Array.from({ length: 20 }, (_, n) => String(n));
+
+  it("stores all lines that a run prints while the database is away", async () => {
+    await until(async () => (await ready()).http === 200);
+    const { lines } = await startPrintingRun("printing");
     network.cut();
     // The code of the run ends during this outage.
     await delay(3_000);
     network.restore();
-    await until(async () => (await lines().catch(() => [])).includes("19"));
-    expect(await lines()).to.deep.equal(Array.from({ length: 20 }, (_, n) => String(n)));
+    await until(async () => (await lines().catch(() => [] as string[])).includes("19"));
+    expect(await lines()).to.deep.equal(allLines);
+  });
+
+  it("answers 503 while the database is read-only, and stores the lines and the end of a run afterwards", async () => {
+    await until(async () => (await ready()).http === 200);
+    const { lines, state } = await startPrintingRun("printing-to-read-only");
+    const { pathname } = new URL(service.databaseUrl);
+    const change = (setting: string) =>
+      service.db.query(`BEGIN READ WRITE; ALTER DATABASE "${pathname.slice(1)}" ${setting}; COMMIT`);
+    await change("SET default_transaction_read_only = on");
+    // A new connection reads the setting of the database.
+    network.cut();
+    network.restore();
+    try {
+      // The code of the run ends while the database is read-only.
+      await delay(3_000);
+      const body = { body: { type: "app.view", data: {} } };
+      const written = await service.rest("POST", `/v1/apps/${service.appId}/logs`, body);
+      expect([written.http, written.body.status]).to.deep.equal([503, "OVERLOADED"]);
+      expect(written.body.error).to.contain("the database is read-only");
+      expect((await (await fetch(`${service.url}/health/ready`)).json()) as object).to.deep.include({
+        error: "not up: database (it is read-only)",
+        failing: ["database"],
+      });
+      expect(await state()).to.equal("running");
+    } finally {
+      await change("RESET default_transaction_read_only");
+    }
+    await until(async () => (await state()) === "completed");
+    await until(async () => (await ready()).http === 200);
+    expect(await lines()).to.deep.equal(allLines);
+    const run = () => service.rest("POST", `/v3/apps/${service.appId}/actions/subject/runWithResult`, { body: {} });
+    await until(async () => (await run()).body.result === 1);
   });
 
   it("builds a unique index whose build an outage has ended, without a restart", async () => {

@@ -83,10 +83,11 @@ describe("the log while the database is not available", () => {
     }
   });
 
-  it("distinguishes a lack of connections and a slow statement from an outage", () => {
+  it("distinguishes a read-only database, a lack of connections and a slow statement from an outage", () => {
     const fault = (code: string) => Object.assign(new DatabaseError("a fault", 1, "error"), { code });
     expect(describeDatabaseProblem(fault("57P01"))).to.equal("the database is away");
     expect(describeDatabaseProblem(REFUSED_BY_CODE)).to.equal("the database is away");
+    expect(describeDatabaseProblem(fault("25006"))).to.equal("the database is read-only");
     expect(describeDatabaseProblem(fault("53300"))).to.equal("the database has no free connection");
     for (const code of ["57014", "23505", "42601"]) expect(describeDatabaseProblem(fault(code)), code).to.equal(null);
     expect(describeDatabaseProblem(new Error("another"))).to.equal(null);

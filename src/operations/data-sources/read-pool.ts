@@ -6,7 +6,7 @@ import pg from "pg";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import { ENTRY_QUERY_TIMEOUT_MS, OVERLOADED_RETRY_SECONDS } from "../../limits.js";
-import { createPool } from "../../postgres.js";
+import { createPool, READ_ONLY } from "../../postgres.js";
 
 export const READ_POOL_CONNECTIONS = 6;
 /** Maximum number of connections of one app. Each app can also use at most half of the connections that others leave, rounded up. */
@@ -44,6 +44,18 @@ function callerErrorMessage({ code = "" }: Partial<pg.DatabaseError>): string | 
   return /^(22|54)/.test(code)
     ? "the database cannot evaluate a value in the query, for example a number that is too large"
     : undefined;
+}
+
+/**
+ * Converts an error of a statement for the caller of `read`. The connections are always read-only, so a rejected write is a fault of the
+ * statement. The database's own error would count as an outage, because other connections get it only from a read-only database.
+ */
+function toReadError(error: unknown): unknown {
+  const { code } = error as Partial<pg.DatabaseError>;
+  if (code === READ_ONLY)
+    return Object.assign(new Error("a statement on a connection for reads tried to write", { cause: error }), { code });
+  const message = callerErrorMessage(error as Partial<pg.DatabaseError>);
+  return message === undefined ? error : new ActionError("REQUEST_INVALID", message);
 }
 
 /**
@@ -100,8 +112,7 @@ export class ReadPool {
         client.release(isLost);
       }
     } catch (error) {
-      const refusal = callerErrorMessage(error as Partial<pg.DatabaseError>);
-      throw refusal === undefined ? error : new ActionError("REQUEST_INVALID", refusal);
+      throw toReadError(error);
     } finally {
       leavePool();
     }
