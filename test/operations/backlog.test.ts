@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { Db } from "../../src/data/database.js";
+import { type Db, isDatabaseUnavailable, openDatabase } from "../../src/data/database.js";
 import { QUEUED_RUNS_PER_APP_RESERVED } from "../../src/limits.js";
 import { QueuedRuns } from "../../src/operations/history/queued-runs.js";
 import { ExecutionLogs } from "../../src/operations/records/execution-logs.js";
@@ -9,6 +9,7 @@ import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import type { NewRun } from "../../src/operations/runs/run-types.js";
 import type { Caller } from "../../src/rules/access.js";
 import { type ConnectedDatabase, connectedDatabase, emptyTables } from "../harness/connected-database.js";
+import { startCuttingProxy } from "../harness/cutting-proxy.js";
 
 const BOUNDS = { maxRuns: 1_000_000, maxRunsPerApp: 100_000, maxPayloadBytes: 2 ** 30 };
 const HOLDER = "00000000-0000-4000-8000-000000000001";
@@ -32,11 +33,11 @@ describe("a backlog", () => {
   });
   after(() => database.stop());
 
-  const wait = (appId: number, runs: number, { actionId = 1, payload = '{"n":1}' } = {}) =>
+  const wait = (appId: number, runs: number, { actionId = 1, payload = '{"n":1}', trigger = "manual" } = {}) =>
     db.query(
       `INSERT INTO run (app_id, action_id, copy, trigger, payload, state)
-       SELECT $1, $2, 'master', 'manual', $3, 'queued' FROM generate_series(1, $4::int)`,
-      [appId, actionId, payload, runs],
+       SELECT $1, $2, 'master', $5, $3, 'queued' FROM generate_series(1, $4::int)`,
+      [appId, actionId, payload, runs, trigger],
     );
   const states = async (appId: number) =>
     (await db.query("SELECT state, count(*)::int AS n FROM run WHERE app_id = $1 GROUP BY 1 ORDER BY 1", [appId])).map(
@@ -63,6 +64,27 @@ describe("a backlog", () => {
       type: "app.runs.cancel",
       data: { cancelled: 2_499, actionId: null },
     });
+  });
+
+  it("is in the audit log with the runs that are cancelled before the database connection is lost", async () => {
+    await wait(1, 1_000);
+    await wait(1, 5, { trigger: "schedule" });
+    const proxy = await startCuttingProxy(database.url);
+    const throughProxy = await openDatabase(proxy.url);
+    try {
+      // Only the second batch has runs of this trigger.
+      proxy.loseAnswer({ with: "schedule" });
+      const queuedRuns = new QueuedRuns(throughProxy, new QueueLimits(db, BOUNDS), async () => false);
+      const outcome = await queuedRuns.cancel(EDITOR, 1, {}).catch(isDatabaseUnavailable);
+      expect([outcome, proxy.answersLost()]).to.deep.equal([true, 1]);
+    } finally {
+      await throughProxy.destroy();
+      await proxy.stop();
+    }
+    expect(await states(1)).to.deep.equal(["1000 cancelled", "5 queued"]);
+    expect(await db.query("SELECT type, data FROM audit_entry")).to.deep.equal([
+      { type: "app.runs.cancel", data: { cancelled: 1_000, actionId: null } },
+    ]);
   });
 
   it("is cancelled for one action only if it is named, and never for an action of another app", async () => {

@@ -4,7 +4,7 @@ import { type Db, rows, type SqlClient } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import { parseOptionalId } from "../../rules/fields.js";
 import { throwIfUnknownField } from "../../rules/unknown-fields.js";
-import { recordChange } from "../records/audit.js";
+import { recordChange, updateChangeData } from "../records/audit.js";
 import type { QueueLimits } from "../records/queue-limits.js";
 import { finishRuns } from "../runs/finish.js";
 import { createCancelledRunOutcome, createRunEndRecord, EMPTY_PAYLOAD } from "../runs/outcomes.js";
@@ -51,18 +51,25 @@ const SELECT_QUEUED_RUNS = `
  * Cancels the queued runs of the app or of one action, and writes a log entry for each. Skips runs that a process is claiming. No further
  * batch starts after `isOver` has returned true.
  * @param options.payload payload text of the log entries; null if each entry must refer to the stored payload of its run
+ * @param options.recordProgress records the number of cancelled runs so far, in the transaction of each batch
  */
 export async function cancelQueuedRuns(
   db: Db,
   appId: number,
-  options: { actionId?: number | null; payload: string | null; isOver?: () => boolean },
+  options: {
+    actionId?: number | null;
+    payload: string | null;
+    isOver?: () => boolean;
+    recordProgress?: (manager: SqlClient, cancelled: number) => Promise<void>;
+  },
 ): Promise<QueuedRunsCancellation> {
-  const { actionId = null, payload, isOver = () => false } = options;
+  const { actionId = null, payload, isOver = () => false, recordProgress } = options;
   let [cancelled, after, more] = [0, 0, true];
   while (more && !isOver()) {
     await db.transaction(async (manager) => {
       const queued = await rows<QueuedRunRow>(manager, SELECT_QUEUED_RUNS, [appId, after, actionId]);
       if (queued.length > 0) cancelled += await cancelBatch(manager, queued, payload);
+      await recordProgress?.(manager, cancelled);
       after = queued.at(-1)?.id ?? after;
       more = queued.length === BATCH_SIZE;
     });
@@ -89,7 +96,8 @@ export class QueuedRuns {
 
   /**
    * Cancels the queued runs of the app or of one action, and writes a log entry for each. If the app has secrets, the entries contain no
-   * payload, because searching all payloads would take too long. @throws REQUEST_INVALID
+   * payload, because searching all payloads would take too long. The audit log gets one entry for the request. Each batch updates this
+   * entry in its transaction, so that no run is cancelled without an entry. @throws REQUEST_INVALID
    */
   async cancel(caller: Caller, appId: number, input: { actionId?: unknown }): Promise<QueuedRunsCancellation> {
     const actionId = parseOptionalId(input.actionId, "actionId");
@@ -97,9 +105,13 @@ export class QueuedRuns {
     const payload = (await this.hasSecrets(appId)) ? EMPTY_PAYLOAD : null;
     const deadline = performance.now() + CANCEL_TIMEOUT_MS;
     const isOver = () => performance.now() >= deadline;
-    const { cancelled, more } = await cancelQueuedRuns(this.db, appId, { actionId, payload, isOver });
-    await recordChange(this.db, caller, { appId, type: "app.runs.cancel", data: { cancelled, actionId } });
-    return { cancelled, more };
+    let entryId: number | null = null;
+    const recordProgress = async (manager: SqlClient, cancelled: number) => {
+      const data = { cancelled, actionId };
+      if (entryId !== null) return updateChangeData(manager, entryId, data);
+      entryId = await recordChange(manager, caller, { appId, type: "app.runs.cancel", data });
+    };
+    return cancelQueuedRuns(this.db, appId, { actionId, payload, isOver, recordProgress });
   }
 }
 

@@ -54,20 +54,23 @@ export interface AuditActor {
   credentialId: number | null;
 }
 
-/** Writes an audit log entry in the transaction that makes the change. `more` are further entries about the same change. */
+/**
+ * Writes an audit log entry in the transaction that makes the change. `more` are further entries about the same change.
+ * @returns ID of the first entry
+ */
 export async function recordChange(
   executor: SqlClient,
   caller: AuditActor | null,
   entry: NewAuditEntry & { appId: number; actionId?: number },
   more: readonly NewAuditEntry[] = [],
-): Promise<void> {
+): Promise<number> {
   const { appId, actionId = null } = entry;
   const all = [entry, ...more];
-  await rows(
+  const [first] = await rows<{ id: number }>(
     executor,
     `INSERT INTO audit_entry (app_id, type, person_id, credential_id, action_id, data)
      SELECT $1::bigint, fact.type, $3::bigint, $4::bigint, $5::bigint, fact.data FROM unnest($2::text[], $6::json[]) WITH ORDINALITY AS fact (type, data, place)
-      ORDER BY fact.place`,
+      ORDER BY fact.place RETURNING id`,
     [
       appId,
       all.map(({ type }) => type),
@@ -77,6 +80,16 @@ export async function recordChange(
       all.map(({ data }) => JSON.stringify(data)),
     ],
   );
+  return first!.id;
+}
+
+/** Replaces the data of an entry, in the next transaction of a change that several transactions make. */
+export async function updateChangeData(
+  executor: SqlClient,
+  entryId: number,
+  data: NewAuditEntry["data"],
+): Promise<void> {
+  await rows(executor, "UPDATE audit_entry SET data = $2 WHERE id = $1", [entryId, JSON.stringify(data)]);
 }
 
 /**
