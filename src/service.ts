@@ -139,6 +139,7 @@ async function startServiceParts(
   plan.releases.add("packages", () => operations.packages.stop());
   plan.releases.add("code check", operations.authoring.closeCodeCheck);
   plan.releases.add("outgoing requests", () => operations.requestSender.close());
+  plan.releases.add("rejected requests", () => operations.rejectedRequestCounter.stop());
   await starting.startLease(operations);
   await starting.startMediaStore(operations);
   const openDoor = await starting.startApi(operations, tracing, baseUrl);

@@ -50,18 +50,20 @@ const LIST_REJECTIONS = `
 export class RejectedRequestCounter {
   private pending = new Map<string, PendingRejections>();
   private timer: NodeJS.Timeout | null = null;
+  /** Resolves when the last write has ended. Writes run one after the other, so that a list contains all earlier counts. */
+  private lastWrite: Promise<void> = Promise.resolve();
 
   constructor(private readonly options: { db: Db; log: Logger }) {}
 
-  private async storePending(): Promise<void> {
+  private async writePending(): Promise<void> {
     const { db } = this.options;
     if (this.timer) clearTimeout(this.timer);
     this.timer = null;
-    const pendingRejections = [...this.pending.values()];
+    if (this.pending.size === 0 || !db.isInitialized) return;
+    const batch = this.pending;
     this.pending = new Map();
-    if (pendingRejections.length === 0 || !db.isInitialized) return;
-    const column = <K extends keyof PendingRejections>(name: K) =>
-      pendingRejections.map((rejection) => rejection[name]);
+    const rejections = [...batch.values()];
+    const column = <K extends keyof PendingRejections>(name: K) => rejections.map((rejection) => rejection[name]);
     const values = [
       column("actionId"),
       column("status"),
@@ -70,7 +72,37 @@ export class RejectedRequestCounter {
       column("at"),
       column("address"),
     ];
-    await rows(db, UPSERT_REJECTIONS, values);
+    try {
+      await rows(db, UPSERT_REJECTIONS, values);
+    } catch (error) {
+      this.restore(batch);
+      throw error;
+    }
+  }
+
+  /** Puts a batch whose write failed back, so that the next write stores it. If only the response was lost, it is counted twice. */
+  private restore(batch: ReadonlyMap<string, PendingRejections>): void {
+    for (const [key, rejections] of batch) {
+      const later = this.pending.get(key);
+      if (later) later.count += rejections.count;
+      else if (this.pending.size < PENDING_REJECTIONS_MAX) this.pending.set(key, rejections);
+    }
+    this.scheduleWrite();
+  }
+
+  private storePending(): Promise<void> {
+    const written = this.lastWrite.then(() => this.writePending());
+    this.lastWrite = written.catch(() => undefined);
+    return written;
+  }
+
+  private scheduleWrite(): void {
+    this.timer ??= setTimeout(() => {
+      const flushed = this.storePending().catch((error: unknown) =>
+        this.options.log.warn({ err: error }, "rejected requests to HTTP triggers could not be counted; trying again"),
+      );
+      runInBackground(flushed);
+    }, FLUSH_MS).unref();
   }
 
   /** Counts a rejected request in memory. `actionId` is the draft's ID, also for the live version. */
@@ -80,12 +112,12 @@ export class RejectedRequestCounter {
     if (!pendingRejection && this.pending.size >= PENDING_REJECTIONS_MAX) return;
     const count = (pendingRejection?.count ?? 0) + 1;
     this.pending.set(key, { actionId, status, reason, count, at: new Date(), address: address ?? null });
-    this.timer ??= setTimeout(() => {
-      const flushed = this.storePending().catch((error: unknown) =>
-        this.options.log.warn({ err: error }, "rejected requests to HTTP triggers could not be counted"),
-      );
-      runInBackground(flushed);
-    }, FLUSH_MS).unref();
+    this.scheduleWrite();
+  }
+
+  /** Stores the counts in memory. Call this function at a stop, after the last request and before the database closes. */
+  stop(): Promise<void> {
+    return this.storePending();
   }
 
   /**
