@@ -1,7 +1,7 @@
 /** Tests how many users the service reads at once for a notification, and the order in which it sends notifications of several apps. */
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
-import type { Logger } from "pino";
+import { type Logger, pino } from "pino";
 import { type Db, rows, type SqlClient } from "../../src/data/database.js";
 import { createNotificationFeed } from "../../src/operations/notifications/notification-feed.js";
 import { PushSender } from "../../src/operations/notifications/push-sender.js";
@@ -162,7 +162,7 @@ describe("notifications for many users", () => {
       subject: "mailto:a@example.com",
       processId: randomUUID(),
       now: () => Date.UTC(2026, 0, 1),
-      log: {} as Logger,
+      log: pino({ level: "silent" }),
     });
     await sender.sendDue();
     await sender.drain(AbortSignal.timeout(60_000));

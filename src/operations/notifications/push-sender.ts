@@ -3,11 +3,12 @@
  * be sent twice after a crash; the device then shows it once, because both have the same topic and tag.
  */
 import type { Logger } from "pino";
-import { type Db, rows, type SqlClient } from "../../data/database.js";
+import { type Db, isDatabaseUnavailable, rows, type SqlClient } from "../../data/database.js";
 import { type AddressCheckedConnections, NotConnectedError } from "../../engine/checked-connections.js";
 import { createPushRequest } from "../../engine/push-message.js";
 import type { NotificationScope } from "../../rules/notification-scope.js";
 import { DeliveryTracker } from "../delivery-tracker.js";
+import { type FailedPush, type PushFailure, PushFailureLog } from "./push-failure-log.js";
 import type { FindCredentialsInScope } from "./reader.js";
 import type { ReadOrCreateVapidKeys } from "./vapid-keys.js";
 
@@ -19,7 +20,7 @@ const SEND_ATTEMPTS_MAX = 5;
 const FIRST_RETRY_DELAY_MS = 30_000;
 /** HTTP statuses with which a push service reports that the device no longer has this subscription. */
 const UNSUBSCRIBED_HTTP_STATUSES = [404, 410];
-const RETRYABLE_HTTP_STATUSES = [429, 500, 502, 503, 504];
+const RETRYABLE_HTTP_STATUSES = [408, 425, 429, 500, 502, 503, 504];
 
 const SELECT_NOTIFICATION_TO_PUSH = `
   SELECT id, app_id AS "appId", scope FROM notification WHERE push_at <= $1 AND app_id <> ALL ($2::bigint[])
@@ -54,16 +55,28 @@ const CLAIM_DELIVERIES = `
     FROM taken JOIN notification ON notification.id = taken.notification_id
                JOIN push_subscription AS device ON device.id = taken.subscription_id`;
 const DELETE_DELIVERY = "DELETE FROM push_delivery WHERE id = $1 AND holder = $2";
-const POSTPONE_DELIVERY = "UPDATE push_delivery SET holder = NULL, due_at = $3 WHERE id = $1 AND holder = $2";
-/** Releases the deliveries that the process $1 claimed but does not send (all except $2), and, if $3 is true, those of dead processes. */
+const POSTPONE_DELIVERY = `
+  UPDATE push_delivery SET holder = NULL, due_at = $3, attempts = attempts - $4 WHERE id = $1 AND holder = $2`;
+/**
+ * Releases the deliveries that the process $1 claimed but does not send (all except $2), and, if $3 is true, those of dead processes.
+ * Subtracts the attempt from the deliveries $4, which the process $1 never tried to send.
+ */
 const RELEASE_DELIVERIES = `
   WITH lost AS (
-    SELECT id FROM push_delivery
+    SELECT delivery.id, app_id, endpoint, attempts - (holder = $1 AND delivery.id = ANY ($4::bigint[]))::int AS attempts
+      FROM push_delivery AS delivery JOIN push_subscription AS device ON device.id = subscription_id
      WHERE holder IS NOT NULL AND
            (($3 AND NOT EXISTS (SELECT FROM instance WHERE instance.id = holder AND lease_until >= now()))
-            OR (holder = $1 AND id <> ALL ($2::bigint[]) AND claimed_at < now() - interval '10 seconds'))),
-  given_up AS (DELETE FROM push_delivery USING lost WHERE push_delivery.id = lost.id AND attempts >= ${SEND_ATTEMPTS_MAX})
-  UPDATE push_delivery SET holder = NULL FROM lost WHERE push_delivery.id = lost.id AND attempts < ${SEND_ATTEMPTS_MAX} RETURNING push_delivery.id`;
+            OR (holder = $1 AND delivery.id <> ALL ($2::bigint[])
+                AND (delivery.id = ANY ($4::bigint[]) OR claimed_at < now() - interval '10 seconds')))),
+  given_up AS (
+    DELETE FROM push_delivery USING lost WHERE push_delivery.id = lost.id AND lost.attempts >= ${SEND_ATTEMPTS_MAX}
+    RETURNING app_id, endpoint),
+  released AS (
+    UPDATE push_delivery SET holder = NULL, attempts = lost.attempts FROM lost
+     WHERE push_delivery.id = lost.id AND lost.attempts < ${SEND_ATTEMPTS_MAX} RETURNING app_id, endpoint)
+  SELECT app_id AS "appId", endpoint, true AS "isGivenUp" FROM given_up
+  UNION ALL SELECT app_id, endpoint, false FROM released`;
 const SELECT_NEXT_DUE_TIME = `SELECT least((SELECT min(push_at) FROM notification WHERE push_at IS NOT NULL),
                            (SELECT min(due_at) FROM push_delivery WHERE holder IS NULL)) AS next`;
 
@@ -86,6 +99,11 @@ interface PushDelivery extends PushTarget {
   auth: string;
 }
 
+/** `unattempted`: the service did not send the message, because the database was unavailable. */
+type PushOutcome =
+  | { kind: "delivered" | "gone" | "unattempted" }
+  | { kind: "rejected" | "failed"; failure: PushFailure };
+
 interface PushSenderOptions {
   db: Db;
   readVapidKeys: ReadOrCreateVapidKeys;
@@ -107,8 +125,13 @@ export class PushSender {
   private readonly deliveries = new DeliveryTracker(CONCURRENT_PUSHES_MAX);
   /** Apps whose turn is over in this round: deliveries were created for one notification of each. */
   private readonly expandedApps = new Set<number>();
+  /** Claimed deliveries that this process never tried to send, and whose claim it has not given back yet. */
+  private readonly unattemptedIds = new Set<number>();
+  private readonly failureLog: PushFailureLog;
 
-  constructor(private readonly options: PushSenderOptions) {}
+  constructor(private readonly options: PushSenderOptions) {
+    this.failureLog = new PushFailureLog(options.log);
+  }
 
   private async selectInScope<T extends PushTarget>(
     executor: SqlClient,
@@ -180,40 +203,64 @@ export class PushSender {
         ...this.deliveries.byApp(),
         processId,
       ]);
-      for (const delivery of await this.dropOutOfScope(claimedDeliveries)) this.startPush(delivery);
+      try {
+        for (const delivery of await this.dropOutOfScope(claimedDeliveries)) this.startPush(delivery);
+      } catch (error) {
+        if (isDatabaseUnavailable(error)) for (const { id } of claimedDeliveries) this.unattemptedIds.add(id);
+        throw error;
+      }
       if (claimedDeliveries.length === 0) break;
     }
   }
 
-  private async postPush(delivery: PushDelivery): Promise<"done" | "gone" | "later"> {
-    const { readVapidKeys, connections, subject } = this.options;
+  private async prepareRequest(delivery: PushDelivery): Promise<ReturnType<typeof createPushRequest>> {
+    const keys = await this.options.readVapidKeys(delivery.appId);
+    const topic = `svc-${delivery.notificationId}`;
+    return createPushRequest(delivery, payloadOf(delivery), { ...keys, subject: this.options.subject, topic });
+  }
+
+  private async postRequest({ url, ...request }: ReturnType<typeof createPushRequest>): Promise<PushOutcome> {
+    const { signal } = this.deliveries;
     try {
-      const keys = await readVapidKeys(delivery.appId);
-      const topic = `svc-${delivery.notificationId}`;
-      const { url, headers, body } = createPushRequest(delivery, payloadOf(delivery), { ...keys, subject, topic });
-      const { status } = await connections.request(url, {
-        method: "POST",
-        headers,
-        body,
-        signal: this.deliveries.signal,
-      });
-      if (UNSUBSCRIBED_HTTP_STATUSES.includes(status)) return "gone";
-      return RETRYABLE_HTTP_STATUSES.includes(status) ? "later" : "done";
+      const { status } = await this.options.connections.request(url, { method: "POST", ...request, signal });
+      if (status >= 200 && status < 300) return { kind: "delivered" };
+      if (UNSUBSCRIBED_HTTP_STATUSES.includes(status)) return { kind: "gone" };
+      return { kind: RETRYABLE_HTTP_STATUSES.includes(status) ? "failed" : "rejected", failure: { status } };
     } catch (error) {
-      return error instanceof NotConnectedError && error.forbidden ? "done" : "later";
+      // Messages of other errors may contain the URL, which is a secret.
+      const reason = error instanceof NotConnectedError ? error.message : "the push service did not respond";
+      const isForbidden = error instanceof NotConnectedError && error.forbidden;
+      return { kind: isForbidden ? "rejected" : "failed", failure: { reason } };
+    }
+  }
+
+  private async attemptPush(delivery: PushDelivery): Promise<PushOutcome> {
+    try {
+      return await this.postRequest(await this.prepareRequest(delivery));
+    } catch (error) {
+      if (isDatabaseUnavailable(error)) return { kind: "unattempted" };
+      this.failureLog.failedUnexpectedly(delivery, error);
+      return { kind: "failed", failure: { reason: "the message could not be prepared" } };
     }
   }
 
   private async sendPush(delivery: PushDelivery): Promise<void> {
     const { db, processId, now } = this.options;
-    const outcome = await this.postPush(delivery);
+    const outcome = await this.attemptPush(delivery);
     const { id, subscriptionId, attempts } = delivery;
-    if (outcome === "gone") await rows(db, "DELETE FROM push_subscription WHERE id = $1", [subscriptionId]);
-    else if (outcome === "later" && attempts < SEND_ATTEMPTS_MAX) {
+    const isUnattempted = outcome.kind === "unattempted";
+    if (isUnattempted) this.unattemptedIds.add(id);
+    if (outcome.kind === "gone") await rows(db, "DELETE FROM push_subscription WHERE id = $1", [subscriptionId]);
+    else if (isUnattempted || (outcome.kind === "failed" && attempts < SEND_ATTEMPTS_MAX)) {
       // A process that stops makes its deliveries due at once, so that other processes can send them.
       const pause = this.deliveries.signal.aborted ? 0 : FIRST_RETRY_DELAY_MS * 2 ** (attempts - 1);
-      await rows(db, POSTPONE_DELIVERY, [id, processId, new Date(now() + pause)]);
-    } else await rows(db, DELETE_DELIVERY, [id, processId]);
+      await rows(db, POSTPONE_DELIVERY, [id, processId, new Date(now() + pause), isUnattempted ? 1 : 0]);
+    } else {
+      if (outcome.kind === "rejected") this.failureLog.rejected(delivery, outcome.failure);
+      if (outcome.kind === "failed") this.failureLog.givenUp(delivery, outcome.failure);
+      await rows(db, DELETE_DELIVERY, [id, processId]);
+    }
+    this.unattemptedIds.delete(id);
   }
 
   private startPush(delivery: PushDelivery): void {
@@ -242,9 +289,19 @@ export class PushSender {
    */
   async recover(mayDeclareDead: boolean): Promise<void> {
     const { db, processId, log } = this.options;
-    const releasedDeliveries = await rows(db, RELEASE_DELIVERIES, [processId, this.deliveries.ids(), mayDeclareDead]);
-    if (releasedDeliveries.length > 0)
-      log.warn({ count: releasedDeliveries.length }, "released push messages whose sending process has stopped");
+    const sendingIds = this.deliveries.ids();
+    const unattemptedIds = [...this.unattemptedIds].filter((id) => !sendingIds.includes(id));
+    const lostDeliveries = await rows<FailedPush & { isGivenUp: boolean }>(db, RELEASE_DELIVERIES, [
+      processId,
+      sendingIds,
+      mayDeclareDead,
+      unattemptedIds,
+    ]);
+    for (const id of unattemptedIds) this.unattemptedIds.delete(id);
+    const givenUp = lostDeliveries.filter(({ isGivenUp }) => isGivenUp);
+    const count = lostDeliveries.length - givenUp.length;
+    if (count > 0) log.warn({ count }, "released push messages whose sending process has stopped");
+    for (const push of givenUp) this.failureLog.givenUp(push, { reason: "the result of the last attempt is unknown" });
   }
 
   /** Sets the function that is called when a delivery has ended. */
