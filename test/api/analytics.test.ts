@@ -83,6 +83,34 @@ describe("Analytics events of clients", () => {
     expect(await recorded()).to.have.length(before);
   });
 
+  it("are stored all or none if the database fails, so that a client can send them again", async () => {
+    const before = (await recorded()).length;
+    const countRuns = async () => (await service.db.query("SELECT count(*)::int AS runs FROM run"))[0].runs;
+    const runsBefore = await countRuns();
+    // Ends the first and the third statement as a stopping database does. The sequence also counts statements that are rolled back.
+    await service.db.query(`
+      CREATE SEQUENCE event_statement;
+      CREATE FUNCTION stop_some() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN IF nextval('event_statement') IN (1, 3) THEN RAISE EXCEPTION 'stopping' USING ERRCODE = '57P01'; END IF;
+        RETURN NULL; END $$;
+      CREATE TRIGGER stop_some BEFORE INSERT ON log_event FOR EACH STATEMENT EXECUTE FUNCTION stop_some()`);
+    // More events than one statement takes from several requests.
+    const events = Array.from({ length: 100 }, (_, n) => event(n, "analytics.event"));
+    const answers: number[] = [];
+    for (;;) {
+      const { http, headers } = await send({ events });
+      answers.push(http);
+      if (http === 201) break;
+      expect([http, headers.get("retry-after")]).to.deep.equal([503, "1"]);
+      expect(await recorded()).to.have.length(before);
+    }
+    await service.db.query("DROP FUNCTION stop_some CASCADE");
+    expect(answers).to.deep.equal([503, 201]);
+    const stored = (await recorded()).slice(before);
+    expect(stored.map(({ data }: { data: string }) => JSON.parse(data).n)).to.deep.equal(events.map((_, n) => n));
+    expect((await countRuns()) - runsBefore).to.equal(100);
+  });
+
   longTest("have a limit for each client", async () => {
     const made = await service.rest("POST", `/v1/apps/${service.appId}/tokens`, { body: { kind: "live" } });
     let refused: Answer | undefined;

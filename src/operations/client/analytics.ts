@@ -41,7 +41,8 @@ export class Analytics {
 
   /**
    * Records a list of events `[{createdAt, type, data}]` (specification, Analytics event payload) as `app.analytics.*`
-   * log events. An invalid event or a reached limit rejects the whole request.
+   * log events. An invalid event, a reached limit or an unavailable database rejects the whole request, so that the
+   * client can send it again.
    * @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE, RATE_LIMIT_EXCEEDED, OVERLOADED
    */
   async record(caller: Caller, appId: number, events: unknown): Promise<{ count: number }> {
@@ -57,7 +58,8 @@ export class Analytics {
     // Counts all events at once, because after a partial rejection the client would send all of them again.
     const bytes = parsedEvents.reduce((sum, event) => sum + event.bytes, 0);
     receivedDataLimiter.takeRows(caller, appId, bytes, parsedEvents.length);
-    await Promise.all(parsedEvents.map(({ input }) => logEvents.store(caller, appId, input)));
+    const inputs = parsedEvents.map(({ input }) => input);
+    await logEvents.storeAll(caller, appId, inputs);
     return { count: parsedEvents.length };
   }
 }

@@ -60,6 +60,23 @@ function sessionIdOf({ kind, credentialId }: DataSender): number | null {
   return kind === "api" || kind === "task" ? null : credentialId;
 }
 
+/** Results of events, in their order; undefined for an event whose app does not exist. */
+type StoredEvents = (StoredLogEvent | undefined)[];
+
+/** Returns the stored events in the order of `events`. */
+function sortLike(events: readonly NewLogEvent[], stored: readonly StoredLogEvent[]): StoredEvents {
+  const byRequest = new Map(stored.map((storedEvent) => [storedEvent.requestId, storedEvent]));
+  return events.map(({ requestId }) => byRequest.get(requestId));
+}
+
+function toLogEvent(event: NewLogEvent, inputData: LogEvent["data"], stored: StoredLogEvent): LogEvent {
+  const { head, separator: _separator, claimed: _claimed, runId: _runId, ...fields } = event;
+  const { id, organizationId, completed } = stored;
+  const createdAt = stored.createdAt.toISOString();
+  const data = completed === null ? inputData : JSON.parse(completed);
+  return { id, ...fields, organizationId, data, dataString: completed ?? `${head}}`, createdAt, updatedAt: createdAt };
+}
+
 const NO_IDS = { dataSourceId: null, dataSourceEntryId: null, appNotificationId: null, sessionId: null };
 
 const EVENTS_PER_STATEMENT = 64;
@@ -81,13 +98,13 @@ export class LogEventStore {
   /** Average number of runs per event in the last statement, by app. */
   private readonly runsPerEvent = new LRUCache<number, number>({ max: MEASURED_APPS_MAX });
 
-  // Stores concurrent events in one statement. If an event or app makes the statement fail, stores the other events without it.
+  // Stores concurrent lists of events in one statement. If a list or app makes the statement fail, stores the other lists without it.
   private readonly eventBatches = createBatchProcessor({
-    processBatch: (events: readonly NewLogEvent[]) => this.storeAll(events),
+    processBatch: (lists: readonly (readonly NewLogEvent[])[]) => this.storeLists(lists),
     maxItems: EVENTS_PER_STATEMENT,
     maxConcurrentCalls: CONCURRENT_STATEMENTS_MAX,
-    keyOf: ({ appId }) => appId,
-    costOf: ({ appId }) => this.runsPerEvent.get(appId) ?? RUNS_OF_FIRST_EVENTS,
+    keyOf: ([first]) => first!.appId,
+    costOf: (events) => this.estimateCost(events),
     maxCost: RUNS_PER_STATEMENT,
     isCausedByOneItem: (error) => !isDatabaseUnavailable(error),
     isCausedByOneKey: isStatementTimeout,
@@ -95,58 +112,79 @@ export class LogEventStore {
 
   constructor(private readonly options: LogEventsOptions) {}
 
+  /** Returns the expected number of runs that the events start, but at least each event's share of a full statement. */
+  private estimateCost(events: readonly NewLogEvent[]): number {
+    const runsPerEvent = this.runsPerEvent.get(events[0]!.appId) ?? RUNS_OF_FIRST_EVENTS;
+    return events.length * Math.max(runsPerEvent, RUNS_PER_STATEMENT / EVENTS_PER_STATEMENT);
+  }
+
   /** Returns one result for each event, in the same order; undefined for an event whose app does not exist. */
-  private async storeAll(events: readonly NewLogEvent[]): Promise<(StoredLogEvent | undefined)[]> {
+  private async storeLists(lists: readonly (readonly NewLogEvent[])[]): Promise<StoredEvents[]> {
     const { db, queueLimits } = this.options;
-    const values = createStoreEventsParameters(events, queueLimits.lastCount());
+    const values = createStoreEventsParameters(lists.flat(), queueLimits.lastCount());
     const stored = await queryPreparedRows<StoredLogEvent>(db, "store-log-events", STORE_EVENTS_SQL, values);
     for (const [appId, eventsOfApp] of Map.groupBy(stored, (storedEvent) => storedEvent.appId)) {
       const runs = eventsOfApp.reduce((sum, { attempted }) => sum + attempted, 0);
       this.runsPerEvent.set(appId, runs / eventsOfApp.length);
     }
-    const byRequest = new Map(stored.map((storedEvent) => [storedEvent.requestId, storedEvent]));
-    return events.map(({ requestId }) => byRequest.get(requestId));
+    return lists.map((events) => sortLike(events, stored));
   }
 
   /** Also writes a log entry for each run that was not started because its chain of runs would become too long. */
-  private async storeEventWithHaltedRuns(executor: SqlClient, event: NewLogEvent): Promise<StoredLogEvent | undefined> {
-    const values = createStoreEventsParameters([event], this.options.queueLimits.lastCount());
-    const [stored] = await rows<StoredLogEvent>(executor, STORE_EVENTS_SQL, values);
-    if (stored?.halted) await logHaltedRuns(executor, event.appId, event.runId!, stored.halted);
+  private async storeEventsWithHaltedRuns(executor: SqlClient, events: readonly NewLogEvent[]): Promise<StoredEvents> {
+    const values = createStoreEventsParameters(events, this.options.queueLimits.lastCount());
+    const stored = sortLike(events, await rows<StoredLogEvent>(executor, STORE_EVENTS_SQL, values));
+    for (const [index, { appId, runId }] of events.entries()) {
+      const halted = stored[index]?.halted;
+      if (halted) await logHaltedRuns(executor, appId, runId!, halted);
+    }
     return stored;
   }
 
   /** Stores events of runs in separate transactions, because they may have to write log entries too, and other events in batches. */
-  private storeEvent(event: NewLogEvent, executor?: SqlClient): Promise<StoredLogEvent | undefined> {
-    if (executor) return this.storeEventWithHaltedRuns(executor, event);
-    return event.runId === null
-      ? this.eventBatches.add(event)
-      : this.options.db.transaction((manager) => this.storeEventWithHaltedRuns(manager, event));
+  private storeEvents(events: readonly NewLogEvent[], executor?: SqlClient): Promise<StoredEvents> {
+    if (executor) return this.storeEventsWithHaltedRuns(executor, events);
+    return events[0]!.runId === null
+      ? this.eventBatches.add(events)
+      : this.options.db.transaction((manager) => this.storeEventsWithHaltedRuns(manager, events));
   }
 
-  /** Stores a validated event and queues the runs that it triggers, in the transaction `executor` or in a separate one. */
+  /**
+   * Stores validated events of one app and queues the runs that they trigger, in the transaction `executor` or in a separate one. Stores all
+   * events or none. One statement stores them: with several, concurrent transactions could deadlock on the runs of debounced actions.
+   */
+  async storeAll(
+    emitter: LogEventCause,
+    appId: number,
+    eventInputs: readonly ParsedLogEvent[],
+    executor?: SqlClient,
+  ): Promise<LogEvent[]> {
+    if (eventInputs.length === 0) return [];
+    const { runId } = emitter;
+    const events = eventInputs.map((eventInput) => {
+      const sessionId = eventInput.sessionId ?? sessionIdOf(emitter);
+      const { data: _, ...facts } = { ...eventInput, userId: eventInput.userId ?? emitter.personId, sessionId };
+      // A new ID for each event. It is not the ID in the header x-request-id.
+      return { ...facts, ...toOpenJson(eventInput), appId, requestId: randomUUID(), runId };
+    });
+    const stored = await this.storeEvents(events, executor);
+    return events.map((event, index) => {
+      const storedEvent = stored[index];
+      if (!storedEvent) throw new ActionError("APP_NOT_FOUND");
+      this.options.receivedDataLimiter.charge(emitter, appId, storedEvent.started);
+      return toLogEvent(event, eventInputs[index]!.data, storedEvent);
+    });
+  }
+
+  /** Stores one event, as `storeAll` does. */
   async store(
     emitter: LogEventCause,
     appId: number,
     eventInput: ParsedLogEvent,
     executor?: SqlClient,
   ): Promise<LogEvent> {
-    const sessionId = eventInput.sessionId ?? sessionIdOf(emitter);
-    const input = { ...eventInput, userId: eventInput.userId ?? emitter.personId, sessionId };
-    const { data: _, ...facts } = input;
-    const { runId } = emitter;
-    // A new ID for each event. It is not the ID in the header x-request-id.
-    const requestId = randomUUID();
-    const openedData = toOpenJson(eventInput);
-    const stored = await this.storeEvent({ ...facts, ...openedData, appId, requestId, runId }, executor);
-    if (!stored) throw new ActionError("APP_NOT_FOUND");
-    const { id, organizationId, completed, started } = stored;
-    this.options.receivedDataLimiter.charge(emitter, appId, started);
-    const createdAt = stored.createdAt.toISOString();
-    const data = completed === null ? input.data : JSON.parse(completed);
-    const dataString = completed ?? `${openedData.head}}`;
-    const eventTimes = { createdAt, updatedAt: createdAt };
-    return { id, ...input, appId, organizationId, requestId, data, dataString, ...eventTimes };
+    const [event] = await this.storeAll(emitter, appId, [eventInput], executor);
+    return event!;
   }
 
   /**
