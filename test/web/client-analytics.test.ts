@@ -27,4 +27,39 @@ describe("Svc.App.Analytics in a browser", () => {
     const sent = await client.service.requests(ANALYTICS_PATH, 2);
     expect(sent.map((one) => eventNames(one)[0])).to.deep.equal(["one 0", "two 0"]);
   });
+
+  for (const [http, status] of [
+    [503, "OVERLOADED"],
+    [429, "RATE_LIMIT_EXCEEDED"],
+  ] as const) {
+    it(`sends events again, once and after the stated time, that the service has rejected with ${status}`, async () => {
+      const body = { status, error: "try again", retryAfter: 2 };
+      client.service.answers.set(`POST ${ANALYTICS_PATH}`, { status: http, body });
+      await client.run(`for (let n = 0; n < 20; n += 1) Svc.App.Analytics.event("one " + n)`);
+      await client.service.requests(ANALYTICS_PATH);
+      const rejectedAt = performance.now();
+      client.service.answers.clear();
+      // The first request has ended, so that these events are added during the pause.
+      await client.page.waitForNetworkIdle({ idleTime: 200 });
+      await client.run(`for (let n = 0; n < 20; n += 1) Svc.App.Analytics.event("two " + n)`);
+      const sent = await client.service.requests(ANALYTICS_PATH, 3);
+      expect(performance.now() - rejectedAt).to.be.at.least(1_900);
+      expect(sent.map((one) => eventNames(one)[0])).to.deep.equal(["one 0", "one 0", "two 0"]);
+      await client.run(`for (let n = 0; n < 20; n += 1) Svc.App.Analytics.event("three " + n)`);
+      const all = await client.service.requests(ANALYTICS_PATH, 4);
+      expect(eventNames(all[3]!)[0]).to.equal("three 0");
+    });
+  }
+
+  it("sends at most 100 events a request when the page closes, because the service would reject more", async () => {
+    const rejection = { status: 503, body: { status: "OVERLOADED", error: "try again", retryAfter: 60 } };
+    client.service.answers.set(`POST ${ANALYTICS_PATH}`, rejection);
+    await client.run(`for (let n = 0; n < 20; n += 1) Svc.App.Analytics.event("one " + n)`);
+    await client.service.requests(ANALYTICS_PATH);
+    await client.page.waitForNetworkIdle({ idleTime: 200 });
+    await client.run(`for (let n = 0; n < 100; n += 1) Svc.App.Analytics.event("two " + n)`);
+    await client.page.goto("about:blank");
+    const [, ...last] = await client.service.requests(ANALYTICS_PATH, 3);
+    expect(last.map((one) => eventNames(one).length).sort()).to.deep.equal([100, 20]);
+  });
 });

@@ -1,5 +1,5 @@
 /** Creates `Svc.App.Analytics`: records events, starts the actions that they trigger, and sends the events to the service in batches. */
-import { EVENT_MAX_BYTES } from "../../limits.js";
+import { ANALYTICS_EVENTS_PER_REQUEST, EVENT_MAX_BYTES } from "../../limits.js";
 import type { Connection } from "./connection.js";
 import { createAnalyticsIdentity, detectOperatingSystem } from "./identity.js";
 import type { Analytics, AnalyticsEvent, SvcError } from "./public-types.js";
@@ -7,8 +7,16 @@ import { globalScope } from "./scope.js";
 
 const BATCH_WAIT_MS = 1_000;
 const BATCH_MAX_EVENTS = 20;
+/** Pause after a failed request, if the service has not responded with a time after which to retry. */
+const RETRY_WAIT_MS = 10 * BATCH_WAIT_MS;
 /** Maximum number of unsent events while the service is not available. Beyond it, the oldest unsent events are dropped. */
 const UNSENT_MAX_EVENTS = 500;
+
+/** True if the service has not stored the events of the failed request, and may accept them later. */
+function isRetryable({ status, answered }: Partial<SvcError>): boolean {
+  // After a part of a response has arrived, the service has received the events, and would count them twice.
+  return status === "OVERLOADED" || status === "RATE_LIMIT_EXCEEDED" || (status === "NETWORK_ERROR" && !answered);
+}
 
 interface EventSender {
   addEvent(event: AnalyticsEvent): void;
@@ -17,33 +25,45 @@ interface EventSender {
 function createEventSender({ appId, resolveUrl, request, getToken }: Connection): EventSender {
   let waitingEvents: AnalyticsEvent[] = [];
   let timer: ReturnType<typeof setTimeout> | undefined;
+  /** Timer of the pause after a failed request. */
+  let pauseTimer: ReturnType<typeof setTimeout> | undefined;
   const path = () => `/v1/apps/${appId()}/analytics`;
+
+  /** Queues unsent events again, and sends no further batch for a while. */
+  function retryLater(events: AnalyticsEvent[], { retryAfter }: Partial<SvcError>): void {
+    waitingEvents = [...events, ...waitingEvents].slice(-UNSENT_MAX_EVENTS);
+    const pauseMs = retryAfter === undefined ? RETRY_WAIT_MS : Math.max(retryAfter * 1_000, BATCH_WAIT_MS);
+    pauseTimer ??= setTimeout(() => {
+      pauseTimer = undefined;
+      void sendBatch();
+    }, pauseMs);
+  }
 
   async function sendBatch(): Promise<void> {
     clearTimeout(timer);
     timer = undefined;
+    if (pauseTimer !== undefined) return;
     const events = waitingEvents.splice(0, BATCH_MAX_EVENTS);
     if (events.length === 0) return;
     try {
       await request("POST", path(), { events }, { keepalive: true });
     } catch (error) {
-      // Sends the events again only if no part of a response arrived. Otherwise the service has received them, and would count them twice.
-      const { status, answered } = error as Partial<SvcError>;
-      if (status === "NETWORK_ERROR" && !answered) {
-        waitingEvents = [...events, ...waitingEvents].slice(-UNSENT_MAX_EVENTS);
-        timer ??= setTimeout(sendBatch, 10 * BATCH_WAIT_MS);
-      }
+      const failure = error as Partial<SvcError>;
+      if (isRetryable(failure)) retryLater(events, failure);
       return;
     }
     if (waitingEvents.length > 0) await sendBatch();
   }
 
-  /** Sends the remaining events when the page may be closing. A beacon cannot send a token, so a page with a token sends a request. */
+  /** Sends the remaining events when the page may be closing. */
   function sendBeforeClose(): void {
     clearTimeout(timer);
     timer = undefined;
-    const events = waitingEvents.splice(0);
-    if (events.length === 0) return;
+    while (waitingEvents.length > 0) sendWithoutRetry(waitingEvents.splice(0, ANALYTICS_EVENTS_PER_REQUEST));
+  }
+
+  /** Sends the events even when the page closes. A beacon cannot send a token, so a page with a token sends a request. */
+  function sendWithoutRetry(events: AnalyticsEvent[]): void {
     const body = new Blob([JSON.stringify({ events })], { type: "application/json" });
     const isSent = getToken() === null && navigator.sendBeacon(resolveUrl(path()), body);
     // Ignores a failed request: it must not become an unhandled rejection in the page.
@@ -63,6 +83,7 @@ function createEventSender({ appId, resolveUrl, request, getToken }: Connection)
         return;
       }
       waitingEvents.push(event);
+      if (waitingEvents.length > UNSENT_MAX_EVENTS) waitingEvents.shift();
       if (waitingEvents.length >= BATCH_MAX_EVENTS) void sendBatch();
       else timer ??= setTimeout(sendBatch, BATCH_WAIT_MS);
     },
