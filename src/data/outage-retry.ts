@@ -1,6 +1,6 @@
-/** Repeats work that failed because the database was unavailable. Runs use it for database reads between their other steps. */
+/** Repeats database work during an outage. Read this file before you write a loop that waits for the database. */
 import { setTimeout as delay } from "node:timers/promises";
-import { isDatabaseUnavailable } from "./database.js";
+import { type Db, isDatabaseUnavailable, type SqlClient } from "./database.js";
 
 const RETRY_DELAY_MS = 500;
 
@@ -15,4 +15,29 @@ export async function retryInOutage<T>(signal: AbortSignal, work: () => Promise<
       await delay(RETRY_DELAY_MS, undefined, { signal }).catch(() => undefined);
     }
   }
+}
+
+/**
+ * Executes `write` in a transaction, and repeats it as `retryInOutage` does. If the connection is lost during the commit, throws instead:
+ * the database may have stored the changes, and would store them twice.
+ */
+export async function writeOnceInOutage(
+  db: Db,
+  signal: AbortSignal,
+  write: (executor: SqlClient) => Promise<unknown>,
+): Promise<void> {
+  let commitError: unknown = null;
+  await retryInOutage(signal, async () => {
+    let isWritten = false;
+    try {
+      await db.transaction(async (manager) => {
+        await write(manager);
+        isWritten = true;
+      });
+    } catch (error) {
+      if (!isWritten) throw error;
+      commitError = error;
+    }
+  });
+  if (commitError !== null) throw commitError;
 }

@@ -209,7 +209,7 @@ function createIntegrationModules(
   parts: Pick<ConstructorParameters<typeof Ai>[0], "settings" | "scannerCache" | "logEvents">,
 ) {
   const integrations = createOutgoingRequestModules({ db, config, log, ...parts });
-  return { ...integrations, ai: new Ai({ db, ...parts, ...integrations, allowHttp: config.allowPrivateNetwork }) };
+  return { ...integrations, ai: new Ai({ db, log, ...parts, ...integrations, allowHttp: config.allowPrivateNetwork }) };
 }
 
 function createGitModules(

@@ -3,7 +3,9 @@
  * this setting, and logs them. The action passes options and receives the answer, but never the provider's key.
  */
 import { LRUCache } from "lru-cache";
-import { type Db, rows } from "../../data/database.js";
+import type { Logger } from "pino";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
+import { retryInOutage, writeOnceInOutage } from "../../data/outage-retry.js";
 import {
   OutgoingError,
   type OutgoingRequestSender,
@@ -55,6 +57,9 @@ const PROVIDER_APIS = { openai: OPENAI_API, anthropic: ANTHROPIC_API };
 const MAX_COUNTED_RUNS = 2_000;
 /** Time in milliseconds for which the counts of a run are stored in memory. */
 const RUN_COUNTS_TTL_MS = 10 * 60 * 1000;
+
+/** Time in milliseconds for which a call retries to use an unavailable database after the provider has sent its paid answer. */
+const OUTAGE_RETRY_MS = 5_000;
 
 const CHARACTERS_PER_TOKEN = 4;
 const ASSUMED_ANSWER_TOKENS = 1_024;
@@ -126,6 +131,7 @@ async function createProviderError(
 
 interface AiDependencies {
   db: Db;
+  log: Logger;
   settings: Settings;
   scannerCache: SecretScannerCache;
   requestSender: OutgoingRequestSender;
@@ -196,19 +202,31 @@ export class Ai {
       : PROVIDER_APIS[setting.provider].readResponse(requested, model, response.body);
   }
 
-  /** Returns a scanner that masks the app's secrets, because a provider could repeat the received key in its answer. */
+  /** Returns a scanner that masks the app's secrets, because a provider could repeat the received key in its answer. Retries in an outage. */
   private async scanOf(appId: number): Promise<SecretScanner> {
     const { settings, scannerCache } = this.options;
-    const { version, entries } = await settings.secretValues.read(appId);
+    const { version, entries } = await retryInOutage(AbortSignal.timeout(OUTAGE_RETRY_MS), () =>
+      settings.secretValues.read(appId),
+    );
     const secrets = entries.flatMap(([name, value]) => findSecretsInSettingValue(name, value));
     return scannerCache.getScan(String(appId), `${appId}:${version}`, secrets);
+  }
+
+  /** Stores facts about a call. Retries in an outage. A failure is only logged, because the caller must get the answer, which is paid for. */
+  private async record(appId: number, write: (executor: SqlClient) => Promise<unknown>): Promise<void> {
+    const { db, log } = this.options;
+    try {
+      await writeOnceInOutage(db, AbortSignal.timeout(OUTAGE_RETRY_MS), write);
+    } catch (error) {
+      log.error({ err: error, appId }, "the usage or the log event of a call to an AI provider is not stored");
+    }
   }
 
   private async performCall(
     caller: Caller,
     { appId, call, options, disconnectSignal, onTextPart }: AiRequest,
   ): Promise<AiAnswer> {
-    const { db, settings, logEvents, allowHttp } = this.options;
+    const { settings, logEvents, allowHttp } = this.options;
     const runId = await this.runOf(caller, appId);
     const requested = parseAiOptions(call, options);
     const setting = parseAiSetting((await settings.readAll(appId)).get(AI_SETTING_KEY), allowHttp);
@@ -229,12 +247,14 @@ export class Ai {
         );
       }
       const receivedAnswer = await this.sendRequest({ appId, runId, setting, model, signal }, requested, parts);
+      used = usedTokens(receivedAnswer, expected);
       // Gets the scanner again, because the app may have got a new secret while the provider answered.
       const answer = await maskAnswer(await this.scanOf(appId), receivedAnswer);
-      used = usedTokens(answer, expected);
       const callFacts = { model, ...tokenUsageOf(answer), durationMs: Math.round(performance.now() - started) };
       const data = { ...callFacts, ...(setting.logTexts && loggedTexts(requested, answer)) };
-      await logEvents.emit(db, caller, appId, { type: EVENT_TYPE_BY_CALL[call], data });
+      await this.record(appId, (executor) =>
+        logEvents.emit(executor, caller, appId, { type: EVENT_TYPE_BY_CALL[call], data }),
+      );
       return answer;
     } finally {
       parts?.stop();
@@ -244,7 +264,7 @@ export class Ai {
         receivedCharacters === null
           ? 0
           : estimateInputTokens(requested) + Math.ceil(receivedCharacters / CHARACTERS_PER_TOKEN);
-      await settle(used || spentTokens);
+      await this.record(appId, (executor) => settle(executor, used || spentTokens));
     }
   }
 

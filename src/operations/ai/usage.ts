@@ -2,7 +2,7 @@
  * Counts in the database how many requests and tokens an app has used for language models on the current day. So the
  * daily limits of an app apply to all processes of the service together.
  */
-import { type Db, rows } from "../../data/database.js";
+import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { AiError } from "../../rules/ai/failure.js";
 import { AI_SETTING_KEY, type AiSetting } from "../../rules/ai/setting.js";
 
@@ -43,8 +43,8 @@ export class AiUsageRecorder {
       const limitText = dailyLimits.filter(Boolean).join(" and ");
       throw new AiError("LIMIT", `the app has reached its daily limit of ${limitText} (setting ${AI_SETTING_KEY})`);
     }
-    return async (used: number): Promise<void> => {
-      if (used !== expected) await rows(db, CORRECT_TOKEN_COUNT, [appId, counted.day, used - expected]);
+    return async (executor: SqlClient, used: number): Promise<void> => {
+      if (used !== expected) await rows(executor, CORRECT_TOKEN_COUNT, [appId, counted.day, used - expected]);
     };
   }
 }
