@@ -35,7 +35,10 @@ function contentLengthOf({ headers }: FastifyRequest): number | null {
   return /^\d{1,15}$/.test(text) ? Number(text) : null;
 }
 
-/** Returns a function to call with each file of the upload. Without it, reading a file would never end if the client disconnects. */
+/**
+ * Returns a function that registers the file that is being read. If the client disconnects, the read of this file fails. Otherwise, it
+ * would never end.
+ */
 function abortReadsOnDisconnect({ raw }: FastifyRequest) {
   let current: Readable | undefined;
   const destroyBytes = () => {

@@ -188,7 +188,7 @@ export class ResponseMemoryLimiter {
         if (heldBefore > 0 && heldBytes + bytes > ofAnswerBytes) throw this.tooLargeAfter();
         if (bytes > SMALL_RESULT_BYTES && !this.hasCapacity(owner, bytes, CHANGE_RESULT_FACTOR)) {
           throw overloadedError(
-            "the change was made, but its result is too large while other responses are being sent",
+            "the request was executed, but the service has too little memory for its result at present; if the request changed data, do not repeat it, and read the data instead",
           );
         }
         countBytes(bytes);

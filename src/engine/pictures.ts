@@ -50,7 +50,7 @@ export interface PictureResizeOptions {
 export interface PictureJob {
   contentType: string;
   maxPixels: number;
-  /** Settings of the thumbnail; absent if no thumbnail is needed. `edge` is the length of its longer edge in pixels. */
+  /** Settings of the thumbnail; absent if no thumbnail is needed. `edge` is the maximum length of its longer edge in pixels. */
   thumbnail?: { edge: number; quality: number };
   resize?: PictureResizeOptions;
 }

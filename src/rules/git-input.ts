@@ -25,10 +25,11 @@ export interface GitConnectionFields {
   branch: string;
   /** Folder of the project in the repository; "" for the repository's root. */
   folder: string;
-  /** Pattern for names of tags, such as `v*`. The service pulls a tag that matches, and publishes the app. null: no tags are pulled. */
+  /** Pattern for names of tags, such as `v*`. The service pulls a tag that matches, and publishes its changed actions. null: none. */
   tagPattern: string | null;
   /**
-   * True if a pull also removes actions and data sources that the repository does not contain. A data source with entries is never removed.
+   * True if a pull also removes definitions that the repository does not contain: actions, settings, alert rules, secret bindings and data
+   * sources. The pull fails if it would remove a data source with entries.
    */
   prune: boolean;
   username: string;

@@ -298,7 +298,7 @@ describe("the count of bytes in progress", () => {
     ).to.deep.equal([
       4 * MB,
       4 * MB,
-      "the change was made, but its result is too large while other responses are being sent",
+      "the request was executed, but the service has too little memory for its result at present; if the request changed data, do not repeat it, and read the data instead",
       100,
       4 * MB,
     ]);

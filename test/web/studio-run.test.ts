@@ -143,8 +143,8 @@ describe("a run in Studio", () => {
   describe("and data that is read again", () => {
     let tab: Page;
     let other: StudioPage;
-    /** Requests that the service counts towards the rate class MANAGE: their bodies, or their URLs if they have no body. */
-    const limited: string[] = [];
+    /** Requests that count towards the rate limit of the class MANAGE: the body of each, or its URL if it has no body. */
+    const manageRequests: string[] = [];
     let isMediaFailing = false;
 
     before(async () => {
@@ -159,7 +159,7 @@ describe("a run in Studio", () => {
       });
       tab.on("response", (response) => {
         const { url, postData } = { url: response.url(), postData: response.request().postData() };
-        if (response.headers()["ratelimit-limit"] === String(MANAGE_RATE_LIMIT)) limited.push(postData ?? url);
+        if (response.headers()["ratelimit-limit"] === String(MANAGE_RATE_LIMIT)) manageRequests.push(postData ?? url);
       });
       await tab.setRequestInterception(true);
       const { appId, rest } = service;
@@ -172,10 +172,10 @@ describe("a run in Studio", () => {
     const focusWindow = () => tab.evaluate('dispatchEvent(new Event("focus"))');
     async function readAtFocus(): Promise<string[]> {
       await settle(tab);
-      limited.length = 0;
+      manageRequests.length = 0;
       await focusWindow();
       await settle(tab);
-      return [...limited];
+      return [...manageRequests];
     }
 
     longTest("reads nothing at the focus of the window that counts towards the rate limit of saves", async () => {
@@ -192,9 +192,9 @@ describe("a run in Studio", () => {
       const { runId } = (await service.rest("POST", `/v3/apps/${appId}/actions/${ids["small"]}/run`)).body;
       await other.open(`${appId}/runs/${runId}`);
       await tab.waitForSelector("#again-target");
-      limited.length = 0;
+      manageRequests.length = 0;
       await tab.focus("#again-target");
-      await until(() => limited.join().includes("ListActionVersions"));
+      await until(() => manageRequests.join().includes("ListActionVersions"));
       expect(await readAtFocus(), "versions of a run's action").to.deep.equal([]);
       await other.open(`${appId}/actions/${ids["small"]}`);
       await tab.waitForSelector(".code-editor .view-line");

@@ -231,7 +231,7 @@ export function createGraphqlCostEstimator(schema: GraphQLSchema) {
     );
     if (levels > GRAPHQL_DOCUMENT_LIMITS[FIELD_DEPTH_LIMIT_NAME]) {
       return new GraphQLError(
-        `a GraphQL operation can be at most ${GRAPHQL_DOCUMENT_LIMITS[FIELD_DEPTH_LIMIT_NAME]} levels deep`,
+        `a GraphQL operation can be at most ${GRAPHQL_DOCUMENT_LIMITS[FIELD_DEPTH_LIMIT_NAME]} levels deep (got ${levels})`,
       );
     }
     const costMax = isIntrospectionOnly(operation) ? introspectionMax : GRAPHQL_OPERATION_COST_MAX;

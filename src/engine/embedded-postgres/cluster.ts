@@ -21,7 +21,7 @@ export function getDataFolderArgument(folder: string): string {
   return process.platform === "linux" ? "/proc/self/cwd" : folder;
 }
 
-/** Hides this process's environment, because variables such as PGDATA and PGPORT would change PostgreSQL's behavior. */
+/** The started program gets no environment of this process: variables such as PGDATA and PGPORT would change its behavior. */
 export function createPostgresSpawnOptions(account: SystemAccount | null, folder: string): SpawnOptions {
   return { ...account, cwd: folder, env: { LC_ALL: "C", TZ: "UTC" } };
 }

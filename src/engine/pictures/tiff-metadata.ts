@@ -38,7 +38,7 @@ class TiffEditor {
     return true;
   }
 
-  private listEntries(offset: number): number[] {
+  private listEntryOffsets(offset: number): number[] {
     const count = this.readShort(offset);
     const starts = Array.from({ length: count }, (_, index) => offset + 2 + index * 12);
     return starts.filter((start) => start + 12 <= this.file.length);
@@ -53,14 +53,14 @@ class TiffEditor {
 
   private clearDirectory(offset: number): void {
     if (!this.isFirstVisit(offset)) return;
-    const entries = this.listEntries(offset);
+    const entries = this.listEntryOffsets(offset);
     for (const entry of entries) this.clearEntry(entry);
     this.file.fill(0, offset, Math.min(this.file.length, offset + 2 + entries.length * 12));
   }
 
   clearDirectories(first: number): void {
     for (let at = first; this.isFirstVisit(at); ) {
-      const entries = this.listEntries(at);
+      const entries = this.listEntryOffsets(at);
       const next = this.readLong(at + 2 + entries.length * 12);
       const isPersonal = (entry: number) => PERSONAL_TAGS.has(this.readShort(entry));
       for (const entry of entries.filter(isPersonal)) this.clearEntry(entry);

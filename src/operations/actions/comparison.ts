@@ -33,7 +33,7 @@ interface ActionState {
   assets?: ComparedScript[];
 }
 
-const comparedScriptsOf = ({ assets }: ActionRow): ComparedScript[] =>
+const toComparedScripts = ({ assets }: ActionRow): ComparedScript[] =>
   (assets ?? [])
     .filter(isStoredScript)
     .map(({ name, version, integrity }) => ({ name, ...(version && { version }), integrity: integrity! }));
@@ -136,7 +136,7 @@ export class ActionComparisons {
     const stateOf = (side: ComparedVersionSelector, row: ActionRow): ActionState => ({
       side,
       input: pickAuthoredFields(row),
-      assets: comparedScriptsOf(row),
+      assets: toComparedScripts(row),
     });
     return compareStates(appId, stateOf("production", production), stateOf("master", master));
   }

@@ -28,7 +28,7 @@ export interface RunSummary {
   reason: string | null;
   /** Condition, other than a free slot, for which a queued run waits; null if there is no such condition. */
   waitsFor: RunWaitReason | null;
-  /** Name of the error and the beginning of its message; null if the run did not fail. */
+  /** Name of the error and the beginning of its message; null if the run did not fail, or if its log entry is too long to read for a list. */
   failure: string | null;
   /** Beginning of the result as JSON; null if there is no result, or if the log entry is too long to read for a list. */
   resultPreview: string | null;

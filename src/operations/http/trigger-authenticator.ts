@@ -45,7 +45,8 @@ async function checkBasic(request: VerifiableRequest, keys: readonly string[]): 
   // Compares the input with every key, so that the duration does not reveal which key matches.
   const matchingKeys =
     keys.filter((key) => input !== null && key.includes(":") && areEqualTexts(input, key)).length > 0;
-  if (!matchingKeys) throw new TriggerAuthenticationError("UNAUTHORIZED", "the user name or password is wrong");
+  if (!matchingKeys)
+    throw new TriggerAuthenticationError("UNAUTHORIZED", "the user name or password is missing or wrong");
   return null;
 }
 

@@ -62,7 +62,11 @@ export function checkTokenResource({ resource }: Parameters, issuer: string): vo
   const isOwnResource = [issuer, `${issuer}/mcp`].some(
     (resource) => removeTrailingSlash(new URL(resource).href) === removeTrailingSlash(resourceUrl),
   );
-  if (!isOwnResource) throw new OauthError("invalid_target", `resource must be ${issuer} or ${issuer}/mcp`);
+  if (!isOwnResource)
+    throw new OauthError(
+      "invalid_target",
+      `resource must be ${issuer} or ${issuer}/mcp (got ${describeValue(resource)})`,
+    );
 }
 
 function matchesCodeChallenge(verifier: string, challenge: string): boolean {
