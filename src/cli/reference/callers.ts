@@ -66,7 +66,7 @@ export function readOperationsByField(root: string): ReadonlyMap<string, readonl
     const methods = source.split(/\n {2}@(?:Query|Mutation|Subscription)\(/);
     for (const method of methods.slice(1)) {
       const name = /\n {2}(?:async )?(\w+)\(/.exec(method)?.[1];
-      // Removes the private methods that follow the last resolver method of a class.
+      // Keeps only the resolver method, because other methods of the class can follow it.
       const [text = ""] = method.split("\n  }\n");
       const namedOperations = [...text.matchAll(/"(\w+)"/g)].map(([, word]) => word!).filter(isOperation);
       if (name !== undefined && !operationsByName.has(name)) operationsByName.set(name, [...new Set(namedOperations)]);

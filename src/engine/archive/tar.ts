@@ -98,7 +98,7 @@ async function readNextPart(bytes: ByteReader): Promise<ArchiveFile | null> {
   if (type !== "File" || linkpath || !isValidPartName(path))
     throw createDamagedFileError("the archive contains a part that no backup contains");
   if (!Number.isSafeInteger(size) || size < 0 || size > ARCHIVE_FILE_MAX_BYTES)
-    throw createDamagedFileError(`the size of the part ${path} is not valid`);
+    throw createDamagedFileError(`the size of the part ${path} is not valid (got ${size})`);
   const padded = Math.ceil(size / BLOCK_BYTES) * BLOCK_BYTES;
   const content = await bytes.readBytes(padded);
   if (content.length < padded) throw createDamagedFileError("the last bytes are missing");

@@ -101,8 +101,8 @@ async function moveOldTablesAside(client: Client, replace: boolean): Promise<voi
   if (replacedCount > 0) {
     throw new StartError(
       `a restore was interrupted: the previous tables are in the schema ${PREVIOUS_TABLES_SCHEMA}. ` +
-        `To get them back, drop the schema public and rename ${PREVIOUS_TABLES_SCHEMA} to public. ` +
-        `To discard them, drop the schema ${PREVIOUS_TABLES_SCHEMA}. Then try again`,
+        `To get them back, run DROP SCHEMA public CASCADE, then ALTER SCHEMA ${PREVIOUS_TABLES_SCHEMA} RENAME TO public. ` +
+        `To discard them, run DROP SCHEMA ${PREVIOUS_TABLES_SCHEMA} CASCADE. Then try again`,
     );
   }
   if (objectCount === 0) return;

@@ -66,7 +66,7 @@ export class RunReplayer {
     if (replayed.actionId === null)
       throw new ActionError(
         "ACTION_NOT_FOUND",
-        "the action of this run has no live version; replay the run with the draft of the action",
+        "this run cannot be replayed: its action is not published, was unpublished after the run, or was deleted; start the action with the payload of the run",
       );
     if (versionId !== null && replayed.versionId === null) throw new ActionError("VERSION_NOT_FOUND");
     const { environment } = replayed.version ?? replayed;

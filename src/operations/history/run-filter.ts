@@ -38,7 +38,7 @@ const SEARCH_MAX_CHARACTERS = 200;
 const SEARCH_WORDS_MAX = 5;
 /** Maximum number of runs that a search by words returns. If more runs match, the newest are returned. */
 const SEARCH_RESULTS_MAX = 1_000;
-/** Runs that were queued within this interval can have IDs in another order, because their transactions overlap. */
+/** Runs that were queued within this interval may have IDs in another order than their queue times, because their transactions overlap. */
 const OUT_OF_ORDER_INTERVAL = "interval '1 minute'";
 /** Run states that are rare and for which there is a separate index. */
 const INDEXED_STATES: readonly RunState[] = ["failed", "skipped", "cancelled"];

@@ -167,7 +167,10 @@ function parseRowCursor(value: unknown): FindOptions["cursor"] {
   return value === true ? true : requireQueryText(value, "cursor", CURSOR_MAX_CHARACTERS);
 }
 
-/** Validates the options of a query. @throws REQUEST_INVALID with the path of the invalid field, the expected and the received value */
+/**
+ * Parses the options of a query. Does not validate `where`, `order` and `aggregate`, which need the columns of the data source.
+ * @throws REQUEST_INVALID with the path of the invalid field, the expected and the received value
+ */
 export function parseFindOptions(value: unknown): FindOptions {
   const options = requireObject(value ?? {}, "the query");
   const parsed = {

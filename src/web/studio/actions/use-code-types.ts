@@ -31,7 +31,10 @@ function readLibraryTypes(): Promise<string> {
 
 type Declarations = ReadonlyMap<string, readonly string[]>;
 
-/** Type declarations of npm packages, by app ID and integrity hash. They never become outdated, because the hash identifies the script. */
+/**
+ * Type declarations of npm packages, by app ID and integrity hash of the package's script. They are not read again until Studio reloads,
+ * because the hash identifies the script.
+ */
 const declarationCache = new Map<string, Promise<readonly string[] | null>>();
 
 function readDeclarations(api: ApiClient, appId: number, integrity: string): Promise<readonly string[] | null> {
