@@ -16,6 +16,7 @@ import {
   RunRequestBudget,
 } from "../../engine/outgoing.js";
 import type { SecretScanner } from "../../engine/secret-scan.js";
+import { ActionError } from "../../errors.js";
 import { normalizeOrigin } from "../../rules/integration-origins.js";
 import {
   parseRequestedOrigin,
@@ -93,6 +94,15 @@ function refuseSecretInUrl(key: string | null, origin: string): void {
   if (key === null) return;
   const message = `the URL of a request to ${origin} holds the value of the setting ${key}; send the value in a header or in the body`;
   throw new OutgoingError("POLICY", message, origin);
+}
+
+/** Hostile code can send any text. @throws RequestOptionsError */
+function parseOptionsText(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new RequestOptionsError("POLICY", "the options must be JSON");
+  }
 }
 
 export class RunRequestSender {
@@ -176,6 +186,7 @@ export class RunRequestSender {
         endHop(facts);
       };
     };
+    let hasLoggedError = false;
     const send: SendOutgoingRequest = async (text, signal) => {
       let options: unknown = null;
       let isSent = false;
@@ -184,7 +195,7 @@ export class RunRequestSender {
         return onHop(origin, method);
       };
       try {
-        options = JSON.parse(text);
+        options = parseOptionsText(text);
         if (run.environment !== "server") {
           const message = "Svc.App.V3.Actions.request is available in server actions only";
           return encodeFailure(options, "INTEGRATION_UNAVAILABLE", message);
@@ -196,7 +207,10 @@ export class RunRequestSender {
         if (error instanceof OutgoingError || error instanceof RequestOptionsError) {
           return encodeFailure(options, error.code, error.message);
         }
-        this.options.log.error({ err: error, appId: run.appId, isSent }, "a request of a run failed in the service");
+        // Logs one error of each run, because the code of the run can cause any number of errors.
+        if (!hasLoggedError && !(error instanceof ActionError))
+          this.options.log.error({ err: error, appId: run.appId, isSent }, "a request of a run failed in the service");
+        hasLoggedError = true;
         return encodeFailure(
           options,
           "TRANSPORT",

@@ -48,7 +48,7 @@ function encodeOptions(options: unknown): string {
   if (typeof options !== "object" || options === null) return stringify(options) ?? "null";
   const { url, headers, query, form, body, json, ...rest } = options as RequestOptions;
   try {
-    return stringify({
+    const text = stringify({
       ...rest,
       url: url === undefined || url === null ? url : String(url),
       headers: toPlainObject(headers),
@@ -58,6 +58,8 @@ function encodeOptions(options: unknown): string {
       // `json` is converted to text here, so that the service sends exactly this JSON.
       json: json === undefined ? undefined : stringify(json),
     });
+    // `rest` can contain a method `toJSON` that returns undefined.
+    return text ?? "null";
   } catch (error) {
     throw createRequestError("POLICY", `the options cannot be converted to JSON: ${(error as Error).message}`);
   }
