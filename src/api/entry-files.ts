@@ -102,16 +102,23 @@ async function* readUploadedFile(request: FastifyRequest): AsyncGenerator<{ byte
     return;
   }
   let hasFile = false;
-  for await (const part of request.parts() as AsyncIterable<MultipartFile | MultipartValue>) {
-    if (part.type !== "file") {
-      throw new ActionError(
-        "REQUEST_INVALID",
-        `the form of an import must contain only its file (got the field ${describeValue(part.fieldname)}); send options as query parameters`,
-      );
+  let silenceTimer: NodeJS.Timeout | undefined;
+  try {
+    for await (const part of request.parts() as AsyncIterable<MultipartFile | MultipartValue>) {
+      if (part.type !== "file") {
+        throw new ActionError(
+          "REQUEST_INVALID",
+          `the form of an import must contain only its file (got the field ${describeValue(part.fieldname)}); send options as query parameters`,
+        );
+      }
+      rejectInvalidUtf8(part.filename, part.fieldname);
+      hasFile = true;
+      yield { bytes: part.file, format: readFileFormat(part.mimetype, part.filename) };
+      // The sender may stall after the file, before the end of the form.
+      silenceTimer = setTimeout(() => request.raw.destroy(), SENDER_PAUSE_MAX_MS);
     }
-    rejectInvalidUtf8(part.filename, part.fieldname);
-    hasFile = true;
-    yield { bytes: part.file, format: readFileFormat(part.mimetype, part.filename) };
+  } finally {
+    clearTimeout(silenceTimer);
   }
   if (!hasFile) throw new ActionError("REQUEST_INVALID", "the form must contain a file (got none)");
 }
