@@ -113,6 +113,8 @@ class RunExecution {
   private readonly hosts = new Set<string>();
   private requests: readonly OutgoingRequestRecord[] = [];
   private mode: EvaluationMode | null = null;
+  /** Time (`performance.now()`) at which the code ended; null before. An outage of the database afterwards is not part of the duration. */
+  private codeEndedAt: number | null = null;
   /** Payload for the log entry. It stays empty if the run fails before its own payload was searched for secrets. */
   private payload: string | null = EMPTY_PAYLOAD;
 
@@ -127,7 +129,7 @@ class RunExecution {
   async execute(): Promise<RunOutcome> {
     const startedAt = performance.now();
     const evaluation = await this.evaluateCode().catch((error: unknown) => this.toFailedEvaluation(error));
-    const durationMs = performance.now() - startedAt;
+    const durationMs = (this.codeEndedAt ?? performance.now()) - startedAt;
     let { outcome } = evaluation;
     try {
       // Stores the requests before `finish`, because the process may crash while it searches a long result for secrets.
@@ -176,6 +178,7 @@ class RunExecution {
     try {
       ended = await this.trace.tracePage(options.runPage, page);
     } finally {
+      this.codeEndedAt = performance.now();
       await Promise.all([
         this.tryAfterwards("revoke its token", scripts.revokeToken),
         this.tryAfterwards("store its console", () => retryInOutage(signal, writer.finish)),
