@@ -34,20 +34,21 @@ describe("an e-mail to a person of the service", () => {
     answerFirst(2, 450);
     await send();
     await server.has(1);
-    expect([attempts, server.acceptedMessages.length, warnings]).to.deep.equal([3, 1, []]);
+    expect([attempts, server.acceptedMessages.length, warnings.length]).to.deep.equal([3, 1, 2]);
   });
 
   it("is not repeated if the mail server rejects it for good", async () => {
     answerFirst(1, 550);
     await send();
-    expect([attempts, warnings]).to.deep.equal([1, [{ code: "EENVELOPE", responseCode: 550 }]]);
+    expect([attempts, warnings]).to.deep.equal([1, [{ code: "EENVELOPE", responseCode: 550, retryInSeconds: null }]]);
   });
 
-  it("is reported as not sent after the last attempt", async () => {
+  it("is reported after each attempt, with the time until the next one", async () => {
     answerFirst(9, 450);
     await send();
-    await until(() => warnings.length > 0);
-    expect([attempts, warnings]).to.deep.equal([3, [{ code: "EENVELOPE", responseCode: 450 }]]);
+    await until(() => warnings.length === 3);
+    const warning = (retryInSeconds: number | null) => ({ code: "EENVELOPE", responseCode: 450, retryInSeconds });
+    expect([attempts, warnings]).to.deep.equal([3, [warning(0.02), warning(0.02), warning(null)]]);
   });
 
   it("arrives if the mail server is unreachable for a while", async () => {
@@ -60,6 +61,6 @@ describe("an e-mail to a person of the service", () => {
     };
     await send(port);
     await server.has(before + 1);
-    expect([attempts, warnings]).to.deep.equal([2, []]);
+    expect([attempts, warnings.length]).to.deep.equal([2, 1]);
   });
 });

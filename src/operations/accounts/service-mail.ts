@@ -56,9 +56,11 @@ export function createServiceMailer(
     } catch (error) {
       const { code, responseCode } = error as { code?: string; responseCode?: number };
       const retryDelayMs = isTemporary(responseCode) ? retryDelaysMs[attempt] : undefined;
-      if (retryDelayMs === undefined)
-        log.warn({ code, responseCode }, "an e-mail to a person of this service could not be sent; check SMTP_URL");
-      else setTimeout(() => runInBackground(send(mail, attempt + 1)), retryDelayMs).unref();
+      log.warn(
+        { code, responseCode, retryInSeconds: retryDelayMs === undefined ? null : retryDelayMs / 1_000 },
+        "an e-mail to a person of this service could not be sent; check SMTP_URL",
+      );
+      if (retryDelayMs !== undefined) setTimeout(() => runInBackground(send(mail, attempt + 1)), retryDelayMs).unref();
     }
   };
   return (mail) => send(mail);
