@@ -12,7 +12,10 @@ const RETRY_WAIT_MS = 10 * BATCH_WAIT_MS;
 /** Maximum number of unsent events while the service is not available. Beyond it, the oldest unsent events are dropped. */
 const UNSENT_MAX_EVENTS = 500;
 
-/** True if the service has not stored the events of the failed request, and may accept them later. */
+/**
+ * True if the service may accept the events of the failed request later. In rare cases, it stores events twice: if it loses the connection
+ * to its database just after it has stored them, the request fails.
+ */
 function isRetryable({ status, answered }: Partial<SvcError>): boolean {
   // After a part of a response has arrived, the service has received the events, and would count them twice.
   return status === "OVERLOADED" || status === "RATE_LIMIT_EXCEEDED" || (status === "NETWORK_ERROR" && !answered);
