@@ -70,11 +70,12 @@ function sortLike(events: readonly NewLogEvent[], stored: readonly StoredLogEven
 }
 
 function toLogEvent(event: NewLogEvent, inputData: LogEvent["data"], stored: StoredLogEvent): LogEvent {
-  const { head, separator: _separator, claimed: _claimed, runId: _runId, ...fields } = event;
+  const { head, separator: _separator, claimed: _claimed, runId: _runId, type, ...fields } = event;
   const { id, organizationId, completed } = stored;
   const createdAt = stored.createdAt.toISOString();
   const data = completed === null ? inputData : JSON.parse(completed);
-  return { id, ...fields, organizationId, data, dataString: completed ?? `${head}}`, createdAt, updatedAt: createdAt };
+  const dataString = completed ?? `${head}}`;
+  return { id, type, data, ...fields, organizationId, dataString, createdAt, updatedAt: createdAt };
 }
 
 const NO_IDS = { dataSourceId: null, dataSourceEntryId: null, appNotificationId: null, sessionId: null };
