@@ -16,7 +16,7 @@ import {
   type ScopeValueTest,
 } from "./notification-scope-values.js";
 
-/** User on whom a scope is tested: the entry of an app user, or a person with an account; null for a visitor who is not signed in. */
+/** User who is compared with a scope: the entry of an app user, or a person with an account; null for a visitor who is not signed in. */
 export type ScopeUser = Readonly<Record<string, unknown>> | null;
 
 export type NotificationScope = Record<string, unknown> | Record<string, unknown>[];
