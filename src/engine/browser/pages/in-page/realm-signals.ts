@@ -102,6 +102,7 @@ export function createRealmAbortSignals() {
 
   return {
     onAbort(signal: object, work: (reason: unknown) => void): void {
+      // The listener must be a function of the realm. A function of the worker as a listener would crash the page.
       const report = () => work(apply(reasonOf, signal, []));
       if (apply(isAborted, signal, [])) report();
       else apply(addEventListener, signal, ["abort", report]);
