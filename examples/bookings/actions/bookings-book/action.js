@@ -1,7 +1,7 @@
 import { defineAction } from "svc";
 
 export const config = defineAction({
-  description: "Sells a seat to whoever is signed in to the page, and to nobody else.",
+  description: "Sells a seat to the guest who is signed in to the page.",
   active: true,
   environment: "server",
   triggers: [
@@ -13,8 +13,8 @@ export const config = defineAction({
 });
 
 /**
- * Sells one seat to whoever is signed in to the page. Who that is the service says, never the payload; and the mail goes to the
- * address of that guest's own entry.
+ * Sells one seat to the guest who is signed in to the page. Reads the guest from the session, because a visitor can write any name and
+ * address into the payload.
  * @param {{ payload: { seat?: unknown } }} context
  */
 async function execute({ payload }) {
@@ -28,12 +28,12 @@ async function execute({ payload }) {
   const name = String(seat.data["Seat"]);
   if (seat.data["Taken"]) return { refused: `Seat ${name} is taken.` };
   try {
-    const sold = { Taken: true, Name: guest["Name"], Email: guest["Email"], Reminded: false };
-    // From the state that was read: of any number of guests who want this seat now, one gets it.
-    await seats.update(seat.id, sold, { ifUpdatedAt: seat.updatedAt });
+    const soldSeat = { Taken: true, Name: guest["Name"], Email: guest["Email"], Reminded: false };
+    // Fails if the seat has changed since it was read. So only one of several guests who book it at the same time gets the seat.
+    await seats.update(seat.id, soldSeat, { ifUpdatedAt: seat.updatedAt });
   } catch (error) {
     if (error.status !== "ENTRY_CHANGED") throw error;
-    return { refused: `Somebody was faster: seat ${name} is taken.` };
+    return { refused: `Another guest was faster: seat ${name} is taken.` };
   }
 
   await Svc.Communicate.sendEmail(

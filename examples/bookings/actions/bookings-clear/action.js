@@ -1,7 +1,7 @@
 import { defineAction } from "svc";
 
 export const config = defineAction({
-  description: "Frees the seats at night, for the next evening.",
+  description: "At night, frees the seats for the next evening.",
   active: true,
   environment: "server",
   triggers: [
@@ -14,11 +14,11 @@ export const config = defineAction({
   dependencies: ["svc-datasources"],
 });
 
-/** At night, after the show: all seats are free again, and who sat there is forgotten. */
+/** Frees all seats after the show. Replaces their entries, so that the names and addresses of the guests are deleted too. */
 async function execute() {
   const seats = await Svc.DataSources.connectByName("bookings-seats");
-  const sold = await seats.find({ where: { Taken: true } });
-  const freed = sold.map(({ id, data }) => ({ id, data: { Seat: data["Seat"], Taken: false } }));
-  if (freed.length > 0) await seats.commit({ entries: freed });
-  console.log(`seats freed: ${freed.length}`);
+  const soldSeats = await seats.find({ where: { Taken: true } });
+  const freeSeats = soldSeats.map(({ id, data }) => ({ id, data: { Seat: data["Seat"], Taken: false } }));
+  if (freeSeats.length > 0) await seats.commit({ entries: freeSeats });
+  console.log(`seats freed: ${freeSeats.length}`);
 }

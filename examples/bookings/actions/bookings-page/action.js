@@ -1,7 +1,7 @@
 import { defineAction } from "svc";
 
 export const config = defineAction({
-  description: "Draws the theatre's page and follows the seats.",
+  description: "Draws the page of the theatre, and updates the seats when guests book.",
   active: true,
   environment: "client",
   triggers: [
@@ -15,17 +15,17 @@ export const config = defineAction({
   dependencies: ["svc-datasources", "svc-session"],
 });
 
-/** Draws the theatre's page in the place of the empty app's. It sees the seats as far as their access rules show them to a visitor. */
+/** Replaces the content of the app's page by the page of the theatre. Visitors can read which seats are taken, but no names. */
 async function execute() {
   if (document.querySelector("#bookings")) return;
   const { title = "", when = "" } = /** @type {Record<string, string>} */ (window.ENV?.appSettings?.["bookings"] ?? {});
-  document.querySelector("main")?.replaceChildren(frame(title, when));
+  document.querySelector("main")?.replaceChildren(createSection(title, when));
 
-  const note = find("#bookings-note");
-  const guest = find("#bookings-guest");
+  const noteElement = getElement("#bookings-note");
+  const guestElement = getElement("#bookings-guest");
   /** @param {string} text */
-  const tell = (text) => {
-    note.textContent = text;
+  const showNote = (text) => {
+    noteElement.textContent = text;
   };
 
   /** @param {SubmitEvent} event */
@@ -36,30 +36,30 @@ async function execute() {
     try {
       await Svc.Session.authorize({ passport: "dataSource", dataSourceName: "bookings-guests", where });
     } catch (error) {
-      return tell(error.status === "UNAUTHORIZED" ? "E-mail and password do not fit." : error.message);
+      return showNote(error.status === "UNAUTHORIZED" ? "The e-mail address or the password is wrong." : error.message);
     }
     const session = await Svc.Session.get();
-    guest.textContent = `Signed in as ${session?.entries?.dataSource.data["Name"]}.`;
-    tell("Choose a seat.");
+    guestElement.textContent = `Signed in as ${session?.entries?.dataSource.data["Name"]}.`;
+    showNote("Choose a seat.");
   }
-  find("#bookings-guest form").addEventListener("submit", signIn);
+  getElement("#bookings-guest form").addEventListener("submit", signIn);
 
   /** @param {string} seat */
   async function book(seat) {
-    tell(`Booking ${seat} …`);
+    showNote(`Booking ${seat} …`);
     try {
       /** @type {{ refused?: string }} */
       const { refused } = await Svc.App.V3.Actions.runWithResult("bookings-book", { seat });
-      if (refused) return tell(refused);
+      if (refused) return showNote(refused);
     } catch (error) {
-      return tell(error.message);
+      return showNote(error.message);
     }
-    // What starts the action bookings-thanks.
+    // This event starts the action bookings-thanks.
     Svc.App.Analytics.event("booked", { seat });
   }
 
   const seats = await Svc.DataSources.connectByName("bookings-seats");
-  async function show() {
+  async function showSeats() {
     const entries = await seats.find({ order: [["data.Seat", "ASC"]] });
     const buttons = entries.map(({ data }) => {
       const name = String(data["Seat"]);
@@ -69,15 +69,15 @@ async function execute() {
       button.onclick = () => book(name);
       return button;
     });
-    find("#bookings-seats").replaceChildren(...buttons);
+    getElement("#bookings-seats").replaceChildren(...buttons);
   }
-  await show();
-  // Others book too.
-  seats.subscribe({}, show);
+  await showSeats();
+  // Shows the bookings of other guests.
+  seats.subscribe({}, showSeats);
 }
 
 /** @param {string} selector */
-function find(selector) {
+function getElement(selector) {
   return /** @type {HTMLElement} */ (document.querySelector(selector));
 }
 
@@ -85,7 +85,7 @@ function find(selector) {
  * @param {string} title
  * @param {string} when
  */
-function frame(title, when) {
+function createSection(title, when) {
   const section = Object.assign(document.createElement("section"), { id: "bookings" });
   section.innerHTML = `
     <style>
@@ -107,7 +107,7 @@ function frame(title, when) {
       <input name="password" type="password" placeholder="Password" aria-label="Password" required>
       <button>Sign in</button>
     </form></div>`;
-  // What an editor wrote is text, never markup.
+  // Sets the texts of the setting as text, so that they cannot contain markup.
   const [heading, paragraph] = section.querySelectorAll("h1, p");
   if (heading) heading.textContent = title;
   if (paragraph) paragraph.textContent = when;

@@ -1,7 +1,7 @@
 import { defineAction } from "svc";
 
 export const config = defineAction({
-  description: "Three hours before the curtain rises, sends a reminder to every guest.",
+  description: "Three hours before the show, sends an e-mail for each sold seat.",
   active: true,
   environment: "server",
   triggers: [
@@ -14,14 +14,14 @@ export const config = defineAction({
   dependencies: ["svc-datasources", "svc-communicate"],
 });
 
-/** Each afternoon: one reminder for each seat that is sold for tonight. */
+/** Sends one reminder for each seat that is sold for tonight. */
 async function execute() {
   const seats = await Svc.DataSources.connectByName("bookings-seats");
-  const sold = await seats.find({ where: { Taken: true, Reminded: false } });
+  const soldSeats = await seats.find({ where: { Taken: true, Reminded: false } });
   const mails = [];
-  for (const seat of sold) {
+  for (const seat of soldSeats) {
     try {
-      // Marked before the mail is sent: should this run be killed, or two run at once, nobody is reminded twice.
+      // Marks the seat before the e-mail is sent. So no guest gets a second reminder if this run ends early, or if two runs overlap.
       await seats.update(seat.id, { Reminded: true }, { ifUpdatedAt: seat.updatedAt });
     } catch (error) {
       if (error.status !== "ENTRY_CHANGED") throw error;

@@ -1,7 +1,7 @@
 import { defineAction } from "svc";
 
 export const config = defineAction({
-  description: "Thanks for a booking, in the page that made it.",
+  description: "Thanks the guest for a booking, in the page from which the guest booked.",
   active: true,
   environment: "client",
   triggers: [
@@ -18,7 +18,7 @@ export const config = defineAction({
 });
 
 /**
- * Runs in the page that has just sent the analytics event "booked".
+ * Shows the thanks. Runs in the page that sent the analytics event "booked".
  * @param {{ payload: { data: Record<string, unknown> } }} context
  */
 async function execute({ payload }) {
