@@ -85,6 +85,10 @@ import { VisitorBlocks1766990000000 } from "../../migrations/1766990000000-visit
 import { VisitorDevices1767000000000 } from "../../migrations/1767000000000-visitor-devices.js";
 import { MediaOrphans1767100000000 } from "../../migrations/1767100000000-media-orphans.js";
 import { SearchWordsByPattern1767200000000 } from "../../migrations/1767200000000-search-words-by-pattern.js";
+import {
+  LiveVersionIds1767300000000,
+  LiveVersionIndex1767300000100,
+} from "../../migrations/1767300000000-live-version-ids.js";
 
 export const MIGRATIONS = [
   Foundation1763600000000,
@@ -170,4 +174,6 @@ export const MIGRATIONS = [
   VisitorDevices1767000000000,
   MediaOrphans1767100000000,
   SearchWordsByPattern1767200000000,
+  LiveVersionIds1767300000000,
+  LiveVersionIndex1767300000100,
 ];

@@ -140,6 +140,39 @@ describe("runs over REST and GraphQL", () => {
     expect((await entryOf(body.runId)).result.data).to.deep.equal({ mark: "odd", n: 1 });
   });
 
+  it("belong to their action while it is not published, and after it was published again", async () => {
+    const fields = { name: "twice", code: codeOf("one"), active: true, triggers: [{ trigger: "manual" }] };
+    const draft = (await post("/actions", fields)).body.action.id;
+    const live = (await post(`/actions/${draft}/publish`)).body.action.id;
+    const { runId } = (await post("/actions/twice/runWithResult", { n: 1 }, "api")).body;
+    expect((await post(`/actions/${draft}/unpublish`)).http).to.equal(200);
+    const expected = { id: runId, actionId: live, actionName: "twice", masterId: draft, copy: "production" };
+    for (const id of [draft, live]) {
+      const { runs: listed } = await runs(`?actionId=${id}`);
+      expect(listed).to.have.length(1);
+      expect(listed[0]).to.deep.include(expected);
+    }
+    const refused = await post(`/runs/${runId}/replay`);
+    expect([refused.http, refused.body.status]).to.deep.equal([404, "ACTION_NOT_FOUND"]);
+    const ofDraft = await post(`/runs/${runId}/replay`, { copy: "draft" });
+    expect(ofDraft.http).to.equal(202);
+    expect((await entryOf(ofDraft.body.runId)).result.data).to.deep.equal({ mark: "one", n: 1 });
+
+    await service.rest("PUT", `${base}/actions/${draft}`, { body: { code: codeOf("two") } });
+    expect((await post(`/actions/${draft}/publish`)).body.action.id).to.equal(live);
+    const ofLive = await post(`/runs/${runId}/replay`);
+    expect(ofLive.http).to.equal(202);
+    expect((await entryOf(ofLive.body.runId)).result.data).to.deep.equal({ mark: "two", n: 1 });
+    expect((await runs(`?actionId=${draft}`)).runs.map(({ id }: { id: number }) => id)).to.deep.equal([
+      ofLive.body.runId,
+      ofDraft.body.runId,
+      runId,
+    ]);
+    const { body } = await service.rest("DELETE", `${base}/actions/${draft}`);
+    expect(body.status).to.equal("ACTION_DELETED");
+    expect((await runs()).runs[0]).to.deep.include({ actionId: live, actionName: null, masterId: null });
+  });
+
   it("reject a replay of an unknown run, and by a caller who is no author", async () => {
     const { body } = await post("/actions/job/runWithResult");
     const replay = (runId: unknown, options: object, as = "editor") => post(`/runs/${runId}/replay`, options, as);

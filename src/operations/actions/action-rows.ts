@@ -50,6 +50,7 @@ export const createActionRowConverter =
   (addAssetUrls: AddAssetUrls): ConvertActionRow =>
   ({
     masterId: _,
+    liveId: __,
     lastRunAt,
     createdAt,
     updatedAt,
@@ -172,10 +173,14 @@ export async function rejectDuplicateName<T>(write: Promise<T>, refusal: ActionE
 
 /**
  * Inserts a row, or updates all its columns except `lastRunAt` and `createdAt`. TypeORM's `save` is not used, because it merges JSON key by
- * key, and loses keys that every object inherits, such as `toString`.
+ * key, and loses keys that every object inherits, such as `toString`. A new live version may already have an ID, of an earlier one.
  */
-export async function writeActionRow(manager: EntityManager, row: ActionRow): Promise<void> {
-  if (row.id === undefined) {
+export async function writeActionRow(
+  manager: EntityManager,
+  row: ActionRow,
+  isNew = row.id === undefined,
+): Promise<void> {
+  if (isNew) {
     await manager.insert(ActionRow, row as object);
     return;
   }

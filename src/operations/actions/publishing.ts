@@ -64,6 +64,19 @@ function overwriteLiveVersion(liveVersion: ActionRow | null, master: ActionRow):
   return Object.assign(assignAuthoredFields(liveVersion ?? new ActionRow(), pickAuthoredFields(master)), link);
 }
 
+/** A live version that was removed is created again with its earlier ID, so that its earlier runs still belong to the action. */
+async function writeLiveVersion(manager: EntityManager, liveVersion: ActionRow, master: ActionRow): Promise<void> {
+  const isNew = liveVersion.id === undefined;
+  if (isNew && master.liveId !== null) liveVersion.id = master.liveId;
+  const { name } = master;
+  const refusal = new ActionError(
+    "NAME_ALREADY_EXISTS",
+    `another published action of this app has the name ${JSON.stringify(name)}; rename one of them`,
+  );
+  await rejectDuplicateName(writeActionRow(manager, liveVersion, isNew), refusal);
+  if (master.liveId !== liveVersion.id) await manager.update(ActionRow, master.id, { liveId: liveVersion.id });
+}
+
 /** @throws TRIGGERS_INVALID if the live version of another action has one of the URL paths */
 async function publishRoutes(manager: EntityManager, liveVersion: ActionRow): Promise<void> {
   const { appId, id, triggers } = liveVersion;
@@ -104,15 +117,10 @@ export class ActionPublisher {
     const currentLiveVersion = await findLiveVersion(manager, id);
     await checkTotalActionSize(manager, currentLiveVersion ?? { appId }, pickAuthoredFields(master));
     const liveVersion = overwriteLiveVersion(currentLiveVersion, master);
-    const { name } = master;
-    const refusal = new ActionError(
-      "NAME_ALREADY_EXISTS",
-      `another published action of this app has the name ${JSON.stringify(name)}; rename one of them`,
-    );
-    await rejectDuplicateName(writeActionRow(manager, liveVersion), refusal);
+    await writeLiveVersion(manager, liveVersion, master);
     await publishRoutes(manager, liveVersion);
     await markVersionPublished(manager, master);
-    const data = { name, productionId: liveVersion.id, ...(target.tested && { tested: true }) };
+    const data = { name: master.name, productionId: liveVersion.id, ...(target.tested && { tested: true }) };
     await recordChange(manager, caller, { appId, type: "appAction.v3.publish", actionId: id, data });
     await triggerIndex.apply(manager, liveVersion);
     return convertRow(liveVersion);
@@ -137,7 +145,7 @@ export class ActionPublisher {
   }
 
   /**
-   * Creates the live version of a draft, or overwrites it with the current draft. An existing live version keeps its ID.
+   * Creates the live version of a draft, or overwrites it with the current draft. The live version always gets the same ID.
    * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION, APP_NOT_PUBLISHED, TESTS_REQUIRED, ACTION_CHANGED,
    * NAME_ALREADY_EXISTS, DEPENDENCY_UNRESOLVED, PUBLISH_FAILED; REQUEST_INVALID if the app's actions together are too large
    */

@@ -17,9 +17,8 @@ const SELECT_REPLAYED_VERSION = `
   SELECT svc_run_payload(run.payload, run.event_id) AS payload, run.copy, target.id AS "actionId", target.active, target.environment,
          CASE WHEN target.concurrency IS NOT NULL THEN 'concurrency' END AS "waitsFor", version.id AS "versionId", version.data AS version
     FROM run
-    LEFT JOIN action self ON self.id = run.action_id
-    LEFT JOIN action target ON coalesce(target.master_id, target.id) = coalesce(self.master_id, self.id)
-         AND (target.master_id IS NULL) = (coalesce($3, run.copy) = 'master')
+    LEFT JOIN action draft ON draft.master_id IS NULL AND (draft.id = run.action_id OR draft.live_id = run.action_id)
+    LEFT JOIN action target ON target.id = CASE coalesce($3, run.copy) WHEN 'master' THEN draft.id ELSE draft.live_id END
     LEFT JOIN action_version version ON version.id = $4 AND version.action_id = target.id
    WHERE run.app_id = $1 AND run.id = $2`;
 
@@ -66,7 +65,7 @@ export class RunReplayer {
     if (replayed.actionId === null)
       throw new ActionError(
         "ACTION_NOT_FOUND",
-        "this run cannot be replayed: its action is not published, was unpublished after the run, or was deleted; start the action with the payload of the run",
+        "this run cannot be replayed: its action is not published, or was deleted; publish the action, or replay the run with the draft",
       );
     if (versionId !== null && replayed.versionId === null) throw new ActionError("VERSION_NOT_FOUND");
     const { environment } = replayed.version ?? replayed;

@@ -192,12 +192,12 @@ export async function searchRuns(
 }
 
 /**
- * Returns SQL for the IDs of an action's draft and live version.
+ * Returns SQL for the IDs of an action's draft and live version, also of a live version that was removed.
  * @param app SQL parameter for the app's ID, such as `$1` @param action SQL parameter for the ID of the draft or live version
  */
 export const createSelectDraftAndLiveIdsSql = (app: string, action: string) => `
-  SELECT kin.id FROM action self JOIN action kin ON coalesce(kin.master_id, kin.id) = coalesce(self.master_id, self.id)
-   WHERE self.app_id = ${app} AND self.id = ${action}`;
+  SELECT version.id FROM action draft, unnest(ARRAY[draft.id, draft.live_id]) AS version (id)
+   WHERE draft.app_id = ${app} AND (draft.id = ${action} OR draft.live_id = ${action}) AND draft.master_id IS NULL AND version.id IS NOT NULL`;
 
 const SELECT_VERSIONS = createSelectDraftAndLiveIdsSql("$1", "$2");
 

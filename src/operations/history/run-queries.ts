@@ -84,8 +84,8 @@ const LOG_ID_SQL = `
   coalesce(run.log_id, CASE WHEN run.finished_at IS NOT NULL THEN (SELECT id FROM execution_log WHERE run_id = run.id LIMIT 1) END)`;
 
 const SUMMARY_COLUMNS = `
-  run.id, run.action_id AS "actionId", action.name AS "actionName",
-  coalesce(action.master_id, action.id) AS "masterId", run.copy, run.trigger, run.state, run.tick, run.tick_count AS "tickCount", run.reason,
+  run.id, run.action_id AS "actionId", coalesce(action.name, draft.name) AS "actionName",
+  coalesce(action.master_id, action.id, draft.id) AS "masterId", run.copy, run.trigger, run.state, run.tick, run.tick_count AS "tickCount", run.reason,
   CASE WHEN run.state = 'queued' THEN run.waits_for END AS "waitsFor",
   run.queued_at AS "queuedAt", run.started_at AS "startedAt", run.finished_at AS "finishedAt",
   entry.id AS "logId", run.event_id AS "eventId", run.cause_run_id AS "causeRunId", run.chain_id AS "chainId", run.depth,
@@ -93,7 +93,9 @@ const SUMMARY_COLUMNS = `
   person.first_name AS "firstName", person.last_name AS "lastName",
   CASE WHEN run.state = 'completed' AND entry.payload_at IS NOT NULL AND entry.bytes <= ${CUT_ENTRY_MAX_BYTES} THEN left(entry.data::text, ${CUT_CHARACTERS})
        WHEN run.state IN ('completed', 'failed') AND entry.bytes <= ${ENTRY_MAX_BYTES} THEN entry.data::text END AS entry`;
-const SUMMARY_JOINS = `LEFT JOIN action ON action.id = run.action_id LEFT JOIN execution_log entry ON entry.id = ${LOG_ID_SQL}
+/** `draft` has the draft of a run whose action is not published any more. */
+const SUMMARY_JOINS = `LEFT JOIN action ON action.id = run.action_id
+  LEFT JOIN action draft ON draft.live_id = run.action_id AND action.id IS NULL LEFT JOIN execution_log entry ON entry.id = ${LOG_ID_SQL}
   LEFT JOIN person ON person.id = run.person_id`;
 
 const toIsoText = (date: Date | null): string | null => date?.toISOString() ?? null;
