@@ -83,7 +83,10 @@ export const CONCURRENT_LARGE_BODIES_MAX_BYTES = 3 * LARGE_BODY_MAX_BYTES;
 
 /** Request bodies up to this size are parsed immediately. Larger bodies wait until it is the turn of their sender. */
 export const IMMEDIATELY_PARSED_BODY_MAX_BYTES = 32 * 1024;
-/** Maximum total size of the request bodies that are received at the same time: from all callers, and from one network address. */
+/**
+ * Maximum total size of the request bodies up to BODY_MAX_BYTES that a process receives at the same time: from all callers, and from one
+ * network address. Bodies up to IMMEDIATELY_PARSED_BODY_MAX_BYTES have a quarter of these limits for themselves.
+ */
 export const CONCURRENT_BODIES_MAX_BYTES = 64 * 1024 * 1024;
 export const CONCURRENT_BODIES_PER_ADDRESS_MAX_BYTES = 16 * 1024 * 1024;
 
@@ -104,7 +107,7 @@ export const SYNTAX_CHECK_TIMEOUT_MS = 1_000;
 export const CODE_RULES_CHECK_MEMORY_MB = 256;
 export const CODE_RULES_CHECK_TIMEOUT_MS = 15_000;
 
-/** Maximum number of queued runs: of all apps together, and of one app. Further runs are rejected, or skipped if a trigger starts them. */
+/** Maximum queued runs: of all apps together, and of one app. Further runs are rejected, skipped (events) or still queued (schedules). */
 export const QUEUE_MAX = 1_000_000;
 export const QUEUE_MAX_PER_APP = 100_000;
 /** Maximum size of all queued payloads. QUEUE_BYTES_APP_SHARE is the maximum share of one app. */
@@ -210,7 +213,10 @@ export const INTAKE_QUOTA_ADDRESS_SHARE = 1 / 8;
 /** Estimated disk space that a database row needs in addition to its content. */
 export const INTAKE_ROW_OVERHEAD_BYTES = 200;
 
-/** Maximum disk space of an app's finished runs and logs, and separately of its events. The variable LOG_MAX_MB replaces this default. */
+/**
+ * Maximum disk space of an app's finished runs and logs, and separately of its events. Those that visitors caused do not count: they have
+ * half of this limit. The variable LOG_MAX_MB replaces this default.
+ */
 export const LOG_MAX_MB = 1_024;
 /** Minimum age in days of a version that the service chooses for an npm package. The variable NPM_MIN_AGE_DAYS replaces this default. */
 export const NPM_MIN_AGE_DAYS = 7;
@@ -232,7 +238,7 @@ export const INVITATION_LIFETIME_MAX_HOURS = 720;
 export const INVITATION_LIFETIME_DEFAULT_HOURS = 168;
 /** Maximum number of stored snapshots of an app. The oldest are removed. */
 export const VERSIONS_PER_APP_MAX = 100;
-/** Maximum bytes of an app's stored versions of actions, and maximum entries of its audit log. The oldest are removed. */
+/** Maximum bytes of an app's stored versions of actions, and maximum entries of each group in its audit log. The oldest are removed. */
 export const ACTION_VERSIONS_PER_APP_MAX_BYTES = 1024 * 1024 * 1024;
 export const AUDIT_ENTRIES_PER_APP_MAX = 100_000;
 export const AUDIT_ENTRIES_PER_ACCOUNT_MAX = 10_000;
@@ -242,7 +248,7 @@ export const PAGE_SESSIONS_PER_APP_MAX = 100_000;
 export const SENT_MESSAGES_PER_APP_MAX_BYTES = 512 * 1024 * 1024;
 export const IDEMPOTENT_RESPONSES_PER_APP_MAX_BYTES = 64 * 1024 * 1024;
 
-/** Free disk space below which the service rejects events. With less than half of this space, the service also rejects new runs. */
+/** Free disk space below which the service rejects events and changes. Below half of it, the service also rejects new runs. */
 export const DISK_FREE_MIN_MB = 1_024;
 /** `Retry-After` of OVERLOADED responses while the disk is nearly full. */
 export const LOW_DISK_RETRY_SECONDS = 60;
@@ -312,7 +318,7 @@ export const MEDIA_QUOTA_MB = 10_240;
 export const MEDIA_QUOTA_MIN_BYTES_PER_FILE = 4_096;
 /** Maximum size of an uploaded picture. */
 export const PICTURE_MAX_BYTES = 100 * 1024 * 1024;
-/** `edge` is the length of a thumbnail's longer edge in pixels, `maxBytes` the maximum size of the thumbnail's file. */
+/** `edge` is the maximum length of a thumbnail's longer edge in pixels, `maxBytes` the maximum size of the thumbnail's file. */
 export const THUMBNAIL_LIMITS = { edge: 320, quality: 75, maxBytes: 512 * 1024 } as const;
 export const RESIZED_PICTURE_MAX_BYTES = 32 * 1024 * 1024;
 /** Maximum total size of the converted pictures that one process caches in memory. */

@@ -71,7 +71,7 @@ const VARIABLE_SCHEMAS = {
   DATA_DIR: describeVariable(
     values.textSchema,
     ".data",
-    "folder for the embedded database, the first credentials and the keys",
+    "folder for the embedded database, the files of apps, the first credentials and the keys",
   ),
   ROLES: describeVariable<ProcessRole[]>(
     values.listSchema(`a comma-separated list of ${PROCESS_ROLES.join(", ")}`, (part) =>
@@ -81,7 +81,7 @@ const VARIABLE_SCHEMAS = {
     "roles of this process",
     "`api,scheduler,runner`",
   ),
-  CHROME_PATH: optionalVariable(values.textSchema, "path of the Chromium to use", "found"),
+  CHROME_PATH: optionalVariable(values.textSchema, "path of the Chromium to use", "an installed Chromium"),
   PUPPETEER_CACHE_DIR: optionalVariable(
     values.textSchema,
     "folder in which Puppeteer looks for its browsers",
@@ -117,7 +117,7 @@ const VARIABLE_SCHEMAS = {
   RATE_LIMIT_PUBLISH: describeVariable(
     REQUEST_LIMIT_SCHEMA,
     limits.RATE_LIMIT_PUBLISH,
-    "publications of an app, in 60 s; 0: unlimited",
+    "requests that publish, unpublish or restore actions of an app, in 60 s; 0: unlimited",
   ),
   RATE_LIMIT_HTTP: describeVariable(
     REQUEST_LIMIT_SCHEMA,
@@ -245,12 +245,12 @@ const VARIABLE_SCHEMAS = {
   LOG_MAX_MB: describeVariable(
     values.integerSchema(0, 1_000_000),
     limits.LOG_MAX_MB,
-    "disk space for the runs and logs of an app. Its events have as much again. Above it, the service deletes the oldest. It checks the size at the start, each hour, and when an app has written an eighth of it; 0: unlimited",
+    "disk space for the runs and logs of an app. Those of visitors have half as much in addition, and its events have the same limits again. Above a limit, the service deletes the oldest. It checks the sizes at the start, each hour, and when an app has written an eighth of `LOG_MAX_MB`; 0: unlimited",
   ),
   INTAKE_QUOTA_MB: describeVariable(
     values.integerSchema(0, 1_000_000),
     limits.INTAKE_QUOTA_MB,
-    "size of the events and settings that an app can store in a minute. All its visitors can use half of it, one network address an eighth; 0: unlimited",
+    "size of the events, payloads, settings and other data that callers can store for an app in a minute. All its visitors can use half of it, one network address an eighth; 0: unlimited",
   ),
   DATA_SOURCE_QUOTA_MB: describeVariable(
     values.integerSchema(0, 100_000_000),
@@ -272,7 +272,7 @@ const VARIABLE_SCHEMAS = {
   DISK_FREE_MIN_MB: describeVariable(
     values.integerSchema(0, 1_000_000),
     limits.DISK_FREE_MIN_MB,
-    "free disk space. Below it, the service rejects events; below half of it, also new runs; 0: it never rejects them",
+    "free disk space. Below it, the service rejects events, uploads and changes; below half of it, also new runs; 0: it never rejects them",
   ),
   DATABASE_MAX_MB: describeVariable(
     values.integerSchema(0, 1_000_000_000),

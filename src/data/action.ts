@@ -72,7 +72,7 @@ export class ActionRow {
   @Column("integer", { name: "jitter_seconds", nullable: true })
   jitterSeconds: number | null;
 
-  /** Origins that the code may send requests to. */
+  /** Origins to which the code may send requests by `request()`. This list does not limit `fetch`. */
   @Column("json", { name: "integration_origins" })
   integrationOrigins: string[];
   /** Callers who can run the action by its `manual` trigger. null means everyone. */

@@ -2,8 +2,8 @@
 import { Column, CreateDateColumn, Entity, PrimaryGeneratedColumn, UpdateDateColumn } from "typeorm";
 
 /**
- * Value of `app_stage.expires_at` for a closed stage. A stage is a copy of an app. A closed stage was removed by a user: its credentials
- * are invalid, and its data will be deleted.
+ * Value of `app_stage.expires_at` for a closed stage. A stage is an app with the same definitions as another app. A closed stage was removed
+ * by a user or has expired: its credentials are invalid, and its data will be deleted.
  */
 export const CLOSED_STAGE_EXPIRY_SQL = "'-infinity'::timestamptz";
 

@@ -20,19 +20,19 @@ const CACHED_ESTIMATES_MAX = 1_000;
 const estimatesByDatabase = new WeakMap<Db, LRUCache<string, number>>();
 
 async function estimateRows(db: Db, fromClause: string, parameters: unknown[]): Promise<number> {
-  const stored =
+  const estimates =
     estimatesByDatabase.get(db) ?? new LRUCache<string, number>({ max: CACHED_ESTIMATES_MAX, ttl: ESTIMATE_CACHE_MS });
-  estimatesByDatabase.set(db, stored);
+  estimatesByDatabase.set(db, estimates);
   const key = JSON.stringify([fromClause, parameters]);
-  const knownEstimate = stored.get(key);
+  const knownEstimate = estimates.get(key);
   if (knownEstimate !== undefined) return knownEstimate;
   const [plan] = await rows<ExplainedPlan>(db, `EXPLAIN (FORMAT JSON) SELECT FROM ${fromClause}`, parameters);
   const estimatedRows = Math.round(plan!["QUERY PLAN"][0].Plan["Plan Rows"]);
-  stored.set(key, estimatedRows);
+  estimates.set(key, estimatedRows);
   return estimatedRows;
 }
 
-/** `fromClause` is the SQL after FROM, including the conditions. */
+/** Counts the rows, or estimates their number above EXACT_COUNT_MAX_ROWS. `fromClause` is the SQL after FROM, with the conditions. */
 export async function countRows(db: Db, fromClause: string, parameters: unknown[]): Promise<Count> {
   const countLimit = EXACT_COUNT_MAX_ROWS + 1;
   const countSql = `SELECT count(*) FROM (SELECT FROM ${fromClause} LIMIT ${countLimit}) AS counted`;

@@ -21,12 +21,12 @@ export const RUN_TRANSITIONS = {
     to: "queued",
     when: { "": "no slot is free, or the run waits for its `concurrency` or `debounce`" },
   },
-  start: { from: null, to: "running", when: { "": "a slot is free" } },
+  start: { from: null, to: "running", when: { "": "a slot is free, or a page starts the run of a client action" } },
   reject: {
     from: null,
     to: "skipped",
     when: {
-      "": "the trigger fires while the app is unpublished or paused, its previous scheduled run has not ended, or the queue is full",
+      "": "the app is unpublished or its schedules are paused, the previous scheduled run has not ended, the scheduled time was missed, the queue is full, or the chain of runs is too long",
     },
   },
   claim: { from: "queued", to: "running", when: { "": "a runner has a free slot" } },
@@ -38,7 +38,7 @@ export const RUN_TRANSITIONS = {
   skip: {
     from: "queued",
     to: "skipped",
-    when: { "": "the run is late by more than 60 s, or its `concurrency` has the policy `skip`" },
+    when: { "": "the scheduled run is late by more than 60 s, or its `concurrency` has the policy `skip`" },
   },
   cancelQueued: {
     from: "queued",
@@ -66,7 +66,7 @@ export const RUN_TRANSITIONS = {
     to: "failed",
     when: {
       "the error of the code": "the code of the action throws an error",
-      TimeoutError: "the run exceeds its time limit",
+      TimeoutError: "the run exceeds its time limit, or its page does not report its end in time",
       RangeError: "the run exceeds 512 MB of memory, or its result has too many levels",
       ResultError: "the result of the run is not JSON, or PostgreSQL cannot store it",
       SecretLeakError: "the result or the error of the run contains a secret",
