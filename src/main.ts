@@ -8,12 +8,12 @@ const REQUIRED_NODE_MAJOR = 24;
 // Runs before the other imports: with another Node version, native modules would fail with a message that does not name the cause.
 if (Number(process.versions.node.split(".")[0]) < REQUIRED_NODE_MAJOR) {
   console.error(
-    `Node ${REQUIRED_NODE_MAJOR} or later is needed, this is ${process.versions.node}. Start with npm start, which brings it.`,
+    `the service requires Node ${REQUIRED_NODE_MAJOR} or later (got ${process.versions.node}); start it with npm start, which on Linux installs this Node`,
   );
   process.exit(1);
 }
 
-const unwantedStart = new AbortController();
+const stopRequest = new AbortController();
 let service: Service | null = null;
 let signalCount = 0;
 
@@ -24,7 +24,7 @@ let signalCount = 0;
 function handleSignal(): void {
   signalCount += 1;
   if (signalCount > 2) process.exit(1);
-  unwantedStart.abort(new Error("the service was stopped during its start"));
+  stopRequest.abort(new Error("the service was stopped during its start"));
   // Ignores a failure of `stop` here, because `main` reports it.
   service?.stop({ now: signalCount === 2 }).catch(() => undefined);
 }
@@ -43,12 +43,12 @@ const writeFault = (error: unknown) => process.stderr.write(`${formatFatalError(
 try {
   const config = readConfig();
   redirectConsoleToLog(createLog(config.logLevel));
-  service = await startService(config, { stopRequested: unwantedStart.signal, mayChangeProcess: true });
+  service = await startService(config, { stopRequested: stopRequest.signal, mayChangeProcess: true });
   // The greeting is for people, so it is written to standard error. Standard output has only JSON lines for programs.
   if (config.roles.has("api") && config.logLevel !== "silent") process.stderr.write(formatStartMessage(service));
   const stopRequested = new Promise<null>((resolve) => {
-    if (unwantedStart.signal.aborted) resolve(null);
-    unwantedStart.signal.addEventListener("abort", () => resolve(null));
+    if (stopRequest.signal.aborted) resolve(null);
+    stopRequest.signal.addEventListener("abort", () => resolve(null));
   });
   const failure = await Promise.race([stopRequested, service.failed]);
   if (failure) writeFault(failure);
@@ -57,7 +57,7 @@ try {
 } catch (error) {
   // Lets Node handle a signal first that has arrived together with the error.
   await new Promise((resolve) => setImmediate(resolve));
-  if (unwantedStart.signal.aborted) process.exit(0);
+  if (stopRequest.signal.aborted) process.exit(0);
   writeFault(error);
   process.exit(1);
 }

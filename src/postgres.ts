@@ -19,14 +19,14 @@ const KEEP_ALIVE_AFTER_MS = 30_000;
 /** Keeps idle connections of a pool open, because opening a connection costs 20 ms of processor time. */
 const KEEP_OPEN = { keepAlive: true, keepAliveInitialDelayMillis: KEEP_ALIVE_AFTER_MS, idleTimeoutMillis: 0 };
 
-const BOUNDS = {
+const LIMITED_POOL_SETTINGS = {
   ...KEEP_OPEN,
   connectionTimeoutMillis: CONNECT_LIMIT_MS,
   statement_timeout: STATEMENT_LIMIT_MS,
   idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_LIMIT_MS,
 };
 
-let lost = 0;
+let lostConnectionCount = 0;
 
 const DISK_FULL = "53100";
 /** Time (`performance.now()`) of PostgreSQL's last error for a full disk; null before the first one and after `clearDiskFullState`. */
@@ -53,7 +53,7 @@ let readOnlyAt = Number.NEGATIVE_INFINITY;
 export const isReadOnly = (): boolean => performance.now() - readOnlyAt < READ_ONLY_MS;
 
 /** Returns the number of connections that failed in this process since its start. */
-export const countLostConnections = (): number => lost;
+export const countLostConnections = (): number => lostConnectionCount;
 
 /** pg client with an error listener. Without one, the loss of an idle connection would end the process. */
 class ClientWithErrorListener extends pg.Client {
@@ -63,7 +63,7 @@ class ClientWithErrorListener extends pg.Client {
     this.connection.on("errorMessage", ({ code }: { code?: string }) => {
       if (code === DISK_FULL) diskFullAt = performance.now();
     });
-    this.once("connect", () => this.once("error", () => (lost += 1)));
+    this.once("connect", () => this.once("error", () => (lostConnectionCount += 1)));
   }
 }
 
@@ -71,7 +71,7 @@ class ClientWithErrorListener extends pg.Client {
  * Client whose connection fails if a statement is running and no byte is received or sent for SILENCE_LIMIT_MS. Closes the connection after
  * a rejected write to a read-only database, because the next connection may reach the new primary server.
  */
-class BoundedClient extends ClientWithErrorListener {
+class TimeLimitedClient extends ClientWithErrorListener {
   private isStatementRunning = false;
 
   constructor(config?: string | pg.ClientConfig) {
@@ -106,7 +106,7 @@ class BoundedClient extends ClientWithErrorListener {
 }
 
 /** Options with time limits for TypeORM's pool and for the pools of this file. */
-export const TIME_LIMITED_POOL_OPTIONS = { ...BOUNDS, Client: BoundedClient };
+export const TIME_LIMITED_POOL_OPTIONS = { ...LIMITED_POOL_SETTINGS, Client: TimeLimitedClient };
 /** Time after which the client stops waiting for a statement. PostgreSQL's own limit must be shorter, so that it cancels the statement. */
 const POOLER_READ_LIMIT_MS = STATEMENT_LIMIT_MS + 5_000;
 
@@ -118,7 +118,7 @@ export const POOLER_CONNECTION_OPTIONS = {
   ...KEEP_OPEN,
   connectionTimeoutMillis: CONNECT_LIMIT_MS,
   query_timeout: POOLER_READ_LIMIT_MS,
-  Client: BoundedClient,
+  Client: TimeLimitedClient,
 };
 export const MIGRATION_POOL_OPTIONS = {
   connectionTimeoutMillis: CONNECT_LIMIT_MS,
@@ -151,14 +151,14 @@ export function createPool(
   name: string,
   onConnect: (client: pg.ClientBase) => Promise<void> = async () => undefined,
 ): pg.Pool {
-  const options = { ...BOUNDS, Client: ClientWithErrorListener, application_name: name, onConnect };
+  const options = { ...LIMITED_POOL_SETTINGS, Client: ClientWithErrorListener, application_name: name, onConnect };
   const pool = new pg.Pool({ connectionString: url, max: size, ...options });
   // The clients handle lost connections. Without an `error` listener, the pool would throw the same error.
   return pool.on("error", () => undefined).on("connect", () => undefined);
 }
 
 /** With generic plans, PostgreSQL could choose a sequential scan for a small app next to a large one, so such scans are switched off. */
-const FOR_ANY_VALUES = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET jit = off";
+const SET_GENERIC_PLANS_SQL = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET jit = off";
 
 /**
  * Creates a pool for prepared statements with generic plans. On a table with many partitions, planning a statement again for each execution
@@ -167,7 +167,7 @@ const FOR_ANY_VALUES = "SET plan_cache_mode = force_generic_plan; SET enable_seq
  */
 export function createPreparedStatementPool(url: string, size: number, limitMs?: number): pg.Pool {
   const onConnect = async (client: pg.ClientBase) => {
-    await client.query(FOR_ANY_VALUES);
+    await client.query(SET_GENERIC_PLANS_SQL);
   };
   const limits = limitMs && { connectionTimeoutMillis: limitMs, statement_timeout: limitMs, query_timeout: limitMs };
   const options = { ...TIME_LIMITED_POOL_OPTIONS, ...limits, application_name: "svc-app-actions", onConnect };
@@ -214,23 +214,24 @@ export async function isPoolerUrl(url: string): Promise<boolean> {
 /**
  * SQLSTATE codes of a server that stops, starts, lacks resources or is read-only, of lost connections, and of statements that took too long.
  */
-const AWAY_STATES = /^(08|53|57P0\d|57014|25P03|25006)/;
-const AWAY_CODES = /^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/;
+const UNAVAILABLE_SQLSTATES = /^(08|53|57P0\d|57014|25P03|25006)/;
+const UNAVAILABLE_ERROR_CODES =
+  /^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/;
 /** Messages of errors that pg itself creates. These errors have no code. */
-const AWAY_MESSAGES =
+const UNAVAILABLE_MESSAGES =
   /^(Connection terminated|timeout e|Query read timeout|Client (has encountered a connection error|was closed)|Cannot use a pool after)/;
 
 /** True if the client stopped waiting for a statement (`query_timeout`). PostgreSQL may still execute the statement. */
 export const isClientStatementTimeout = (error: unknown): boolean =>
   error instanceof Error && error.message === "Query read timeout";
 
-/** True if an error means that the database was unavailable, false if the statement was at fault. */
+/** True if an error means that the database was unavailable or a time limit ended the statement; false for errors of the statement. */
 export function isConnectionFault(error: unknown): boolean {
-  if (error instanceof pg.DatabaseError) return AWAY_STATES.test(error.code ?? "");
+  if (error instanceof pg.DatabaseError) return UNAVAILABLE_SQLSTATES.test(error.code ?? "");
   if (!(error instanceof Error)) return false;
   return (
-    AWAY_CODES.test((error as NodeJS.ErrnoException).code ?? "") ||
-    AWAY_MESSAGES.test(error.message) ||
+    UNAVAILABLE_ERROR_CODES.test((error as NodeJS.ErrnoException).code ?? "") ||
+    UNAVAILABLE_MESSAGES.test(error.message) ||
     error.message === SILENCE_MESSAGE
   );
 }

@@ -72,11 +72,13 @@ async function startListening(server: Server, { host, port }: Config): Promise<s
     server.listen(port, host, () => resolve(server.off("error", reject) && undefined));
   }).catch((error: NodeJS.ErrnoException) => {
     const isPort = error.code === "EADDRINUSE" || error.code === "EACCES";
-    const problem = isPort ? "PORT must be free to listen on" : "HOST must be an address of this machine";
+    const problem = isPort
+      ? "PORT must be a free port that this process is allowed to use"
+      : "HOST must be an address of this machine";
     throw new StartError(`${problem} (got ${isPort ? port : host}): ${error.message}`, { cause: error });
   });
-  const { port: taken } = server.address() as AddressInfo;
-  return `http://${host.includes(":") ? `[${host}]` : host}:${taken}`;
+  const { port: usedPort } = server.address() as AddressInfo;
+  return `http://${host.includes(":") ? `[${host}]` : host}:${usedPort}`;
 }
 
 /** Creates the first app in a new embedded database. If the service has no administrator, returns a link that creates one. */
@@ -142,7 +144,7 @@ async function startServiceParts(
   plan.releases.add("rejected requests", () => operations.rejectedRequestCounter.stop());
   await starting.startLease(operations);
   await starting.startMediaStore(operations);
-  const openDoor = await starting.startApi(operations, tracing, baseUrl);
+  const acceptRequests = await starting.startApi(operations, tracing, baseUrl);
   const work = await starting.startRuns(openedDatabase, operations);
   await startScheduler(plan, notifications, operations);
   await startSendingMessages(plan, notifications, operations);
@@ -154,25 +156,25 @@ async function startServiceParts(
   const nothingCreated = { firstCredentials: null, setupLink: null };
   const first = alone ? await createFirstAppAndLink(operations, db, config, baseUrl, log) : nothingCreated;
   stopRequested.throwIfAborted();
-  openDoor();
+  acceptRequests();
   return { databaseUrl, ...first };
 }
 
 /** Creates the function that stops the service. */
 function createStop(
   { config, log, readinessChecks, releases }: ServiceStartContext,
-  hurryController: AbortController,
+  gracePeriodController: AbortController,
 ): Service["stop"] {
   let stopped: Promise<void> | null = null;
-  const beginStop = () => {
+  const releaseResources = () => {
     readinessChecks["stopping"] = () => false;
     log.info("stopping");
-    const graceTimer = setTimeout(() => hurryController.abort(), config.shutdownGraceMs);
+    const graceTimer = setTimeout(() => gracePeriodController.abort(), config.shutdownGraceMs);
     return releases.releaseAll().finally(() => clearTimeout(graceTimer));
   };
   return ({ now } = { now: false }) => {
-    stopped ??= beginStop();
-    if (now) hurryController.abort();
+    stopped ??= releaseResources();
+    if (now) gracePeriodController.abort();
     return stopped;
   };
 }
@@ -188,7 +190,7 @@ export async function startService(config: Config, options: ServiceStartOptions 
   const readinessChecks = createInitialReadinessChecks(config);
   const httpEntryPoint = createHttpEntryPoint(readinessChecks);
   const server = createHttpServer(httpEntryPoint);
-  const hurryController = new AbortController();
+  const gracePeriodController = new AbortController();
   const { promise: failed, resolve: fail } = Promise.withResolvers<Error>();
   const measures = new ServiceMetrics();
   // Uses a log without the filter for database outages, so that faults of the service itself are logged during an outage too.
@@ -204,10 +206,10 @@ export async function startService(config: Config, options: ServiceStartOptions 
     server,
     httpEntryPoint,
     stopRequested,
-    gracePeriodEnded: hurryController.signal,
+    gracePeriodEnded: gracePeriodController.signal,
     stopAfterFailure: fail,
   };
-  const stop = createStop(plan, hurryController);
+  const stop = createStop(plan, gracePeriodController);
   try {
     const url = await startListening(server, config);
     releases.add("port", () => new Promise((resolve) => server.close(resolve).closeAllConnections()));

@@ -53,9 +53,9 @@ const ISSUER_VARIABLE = /^OIDC_(?:([A-Z0-9]+(?:_[A-Z0-9]+)*)_)?ISSUER$/;
 const RESERVED_NAMES = ["CLIENT", "ROLE", "AUTO", "ORGANIZATION"];
 const ROLE_NAMES = ["owner", "admin", "editor", "operator", "reader"];
 const LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"];
-const ROLE_PAIRS_MAX = 200;
+const PAIRS_MAX = 200;
 
-/** Parses a list of pairs such as `a=b,c=d`. Returns null for an invalid list. */
+/** Parses a list of pairs such as `a=b,c=d`. Returns null for an invalid list, and for more than PAIRS_MAX pairs. */
 function parsePairs(text: string | null): Map<string, string> | null {
   const parts = (text ?? "").split(",").map((part) => part.trim());
   if (parts.join("") === "") return new Map();
@@ -63,8 +63,8 @@ function parsePairs(text: string | null): Map<string, string> | null {
     const at = part.lastIndexOf("=");
     return [part.slice(0, Math.max(at, 0)).trim(), part.slice(at + 1).trim()] as const;
   });
-  const isSound = pairs.length <= ROLE_PAIRS_MAX && pairs.every(([key, value]) => key !== "" && value !== "");
-  return isSound ? new Map(pairs) : null;
+  const isValid = pairs.length <= PAIRS_MAX && pairs.every(([key, value]) => key !== "" && value !== "");
+  return isValid ? new Map(pairs) : null;
 }
 
 function isIssuer(text: string, isPrivateAllowed: boolean): boolean {
@@ -88,17 +88,23 @@ function readProvider(env: Environment, name: string | undefined, fault: ReportF
   };
   const issuer = text("ISSUER") ?? "";
   if (!isIssuer(issuer, env["ALLOW_PRIVATE_NETWORK"]?.trim() === "1")) {
-    rejected("ISSUER", "the https:// address of an OpenID provider");
+    rejected("ISSUER", "the https:// address of an OpenID provider, without user name, query and fragment");
   }
   const autoCreate = text("AUTO_CREATE") ?? "0";
   if (autoCreate !== "0" && autoCreate !== "1") rejected("AUTO_CREATE", "0 or 1");
   const roles = parsePairs(text("ROLES"));
   if (!roles || ![...roles.values()].every((role) => ROLE_NAMES.includes(role))) {
-    rejected("ROLES", `pairs of group=role separated by commas, each role one of ${ROLE_NAMES.join(", ")}`);
+    rejected(
+      "ROLES",
+      `at most ${PAIRS_MAX} pairs of group=role separated by commas, each role one of ${ROLE_NAMES.join(", ")}`,
+    );
   }
   const organizations = parsePairs(text("ORGANIZATIONS"));
   if (!organizations || ![...organizations.values()].every((id) => /^[1-9]\d{0,14}$/.test(id))) {
-    rejected("ORGANIZATIONS", "pairs value=ID separated by commas, where ID is the ID of an organization");
+    rejected(
+      "ORGANIZATIONS",
+      `at most ${PAIRS_MAX} pairs of value=ID separated by commas, where ID is the ID of an organization`,
+    );
   }
   return {
     id: (name ?? "oidc").toLowerCase(),

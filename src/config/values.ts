@@ -29,6 +29,7 @@ export function describeRejectedValue(input: string, { isSecret }: { isSecret: b
 }
 
 /**
+ * Creates a schema that parses a text.
  * @param expected completes the message "NAME must be …"
  * @param read returns undefined for an invalid text
  */
@@ -89,7 +90,7 @@ function isNetworkRange(part: string): boolean {
 }
 
 export const trustedProxiesSchema = createSchemaFromParser(
-  "how many proxies stand before this service (1 to 9), or their addresses and networks, separated by commas",
+  "the number of proxies before this service (1 to 9), or their addresses and networks, separated by commas",
   (input): number | string[] | undefined => {
     if (/^[1-9]$/.test(input)) return Number(input);
     const networks = input.split(",").map((part) => part.trim());

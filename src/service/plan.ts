@@ -22,7 +22,7 @@ export interface ServiceStartContext {
   config: Config;
   clock: Clock;
   log: Logger;
-  /** Called after each heartbeat of this process that the database has accepted. */
+  /** Called after each renewal of this process's lease, which shows that the database responds. */
   onDatabaseReached: () => void;
   measures: ServiceMetrics;
   releases: ResourceReleaseStack;
@@ -45,17 +45,17 @@ export interface DatabaseConnections {
 
 export interface RunnerState {
   countSlots: () => { total: number; free: number; waiting: number };
-  /** False if queued runs have waited too long although this process has free slots. This process then counts as faulty. */
+  /** False if queued runs have waited too long although this process has free slots. The process is then not ready. */
   isClaimingRuns: () => boolean;
 }
 
 /** Returns a readiness check for each component of this process (ROLES). It says "not ready" until the component replaces it. */
 export function createInitialReadinessChecks({ roles }: Config): ReadinessChecks {
-  const down = () => false;
+  const reportNotReady = () => false;
   return {
-    database: down,
-    ...(roles.has("runner") && { browser: down, runner: down }),
-    ...(roles.has("scheduler") && { scheduler: down }),
-    ...(roles.has("api") && { api: down }),
+    database: reportNotReady,
+    ...(roles.has("runner") && { browser: reportNotReady, runner: reportNotReady }),
+    ...(roles.has("scheduler") && { scheduler: reportNotReady }),
+    ...(roles.has("api") && { api: reportNotReady }),
   };
 }

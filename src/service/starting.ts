@@ -42,10 +42,10 @@ const LAST_RESPONSES_MS = 1_000;
 /** Maximum number of browser contexts and documents that open at the same time. Each keeps one core busy; other cores run pages. */
 const CONCURRENT_OPENINGS_MAX = Math.max(1, Math.floor(availableParallelism() / 2));
 
-/** Milliseconds that a run may wait for a start although this process has a free slot. Then the process counts as faulty. */
+/** Maximum time that a run may wait although this process has a free slot. After a longer wait, the process is not ready. */
 const UNCLAIMED_RUN_WAIT_MAX_MS = 10_000;
 
-/** Starts the components of the service. Most methods throw an error if the service must stop during the start. */
+/** Starts the components of the service. Most methods throw the reason of `stopRequested` if the service must stop during the start. */
 export class ServiceStarter {
   private readonly taskQueue = createFairTaskQueue();
   private readonly responseMemory = new ResponseMemoryLimiter(undefined, this.taskQueue);
@@ -74,7 +74,7 @@ export class ServiceStarter {
     }
     const { db, notifications } = await openServiceDatabase(config, url, { log, stopRequested });
     releases.add("database", () => db.destroy());
-    releases.add("notices", () => notifications.stop());
+    releases.add("database notifications", () => notifications.stop());
     const probe = createDiskFullProbe({ db, log });
     await probe.start();
     releases.add("disk probe", () => probe.stop());
@@ -111,10 +111,10 @@ export class ServiceStarter {
   async startDiskSpace(db: Db): Promise<DiskSpaceMonitor> {
     const { config, log, releases } = this.plan;
     const diskSpace = createDatabaseDiskSpaceMonitor(config, db, log);
-    releases.add("room", diskSpace.stop);
+    releases.add("database disk space", diskSpace.stop);
     await diskSpace.start();
     const watch = createDataDirDiskSpaceMonitor(config, log);
-    releases.add("data folder", watch.stop);
+    releases.add("DATA_DIR disk space", watch.stop);
     await watch.start();
     return diskSpace;
   }
@@ -126,14 +126,17 @@ export class ServiceStarter {
     if (!config.roles.has("runner")) return null;
     const { sources, egressOptions } = createBrowserSources(config, log);
     const { hostname, port, protocol } = new URL(apiUrl);
-    const named = `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
-    const endpoints = new Map([[named, hostname]]);
+    const apiEndpoint = `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
+    const endpoints = new Map([[apiEndpoint, hostname]]);
     const egress = createEgressProxy({ ...egressOptions, endpoints: () => endpoints });
     releases.add("egress", () => egress.close());
-    const first = await egress.openProxyPort().catch((error: Error) => {
-      throw new StartError(`EGRESS_PROXY_HOST must be a network address of this machine: ${error.message}`);
+    const testedPort = await egress.openProxyPort().catch((error: Error) => {
+      const host = egressOptions.host ?? "127.0.0.1";
+      throw new StartError(
+        `EGRESS_PROXY_HOST must be an address of this machine at which a proxy can listen (got ${host}: ${error.message})`,
+      );
     });
-    first.close();
+    testedPort.close();
     const openings = new FairSemaphore(CONCURRENT_OPENINGS_MAX, 1);
     const browsers = new Browsers({
       sources,
@@ -210,12 +213,12 @@ export class ServiceStarter {
     this.sockets = sockets;
     releases.add("sockets", () => sockets.stop());
     // At a stop, the API ends only after all runs, because runs send requests to it.
-    releases.add("door", () => httpEntryPoint.forwardRequestsTo(null));
+    releases.add("API routing", () => httpEntryPoint.forwardRequestsTo(null));
     return () => {
       server.on("upgrade", sockets.upgrade);
       httpEntryPoint.forwardRequestsTo(handleRequest);
       readinessChecks["api"] = () => true;
-      releases.add("arrivals", () => {
+      releases.add("new requests", () => {
         server.off("upgrade", sockets.upgrade);
         httpEntryPoint.startDraining();
       });
@@ -230,7 +233,7 @@ export class ServiceStarter {
     const { config, log, releases, readinessChecks, httpEntryPoint, gracePeriodEnded, stopRequested } = this.plan;
     stopRequested.throwIfAborted();
     // Gives the callers of aborted runs a moment to receive their responses before the next release.
-    releases.add("last answers", () =>
+    releases.add("last responses", () =>
       Promise.race([httpEntryPoint.waitUntilIdle(), delay(LAST_RESPONSES_MS, undefined, { ref: false })]),
     );
     let longestWaitMs = 0;

@@ -77,7 +77,7 @@ describe("the start of a service", () => {
     ],
     [
       { EGRESS_PROXY_HOST: "198.51.100.7", BROWSER_WS_ENDPOINTS: "ws://127.0.0.1:9" },
-      /^EGRESS_PROXY_HOST must be a network address of this machine: listen EADDRNOTAVAIL/,
+      /^EGRESS_PROXY_HOST must be an address of this machine at which a proxy can listen \(got 198\.51\.100\.7: listen EADDRNOTAVAIL/,
     ],
     [{ MAIL_FROM: "shop@example.com" }, /SMTP_URL must be set, because MAIL_FROM is set/],
     [{ SMTP_URL: "smtp://mail.example.com" }, /MAIL_FROM must be set, because SMTP_URL is set/],
