@@ -32,6 +32,6 @@ VOLUME /data
 EXPOSE 4000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/health/ready`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
-# tini passes signals on, and reaps what browsers leave.
+# tini forwards signals to the service, and reaps ended processes of browsers.
 ENTRYPOINT ["tini", "--"]
 CMD ["node", "--no-node-snapshot", "--enable-source-maps", "--v8-pool-size=1", "--max-semi-space-size=16", "dist/src/main.js"]
