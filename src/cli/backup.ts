@@ -49,7 +49,7 @@ await runCommand(async () => {
   const config = readConfig();
   if (secret === null) {
     process.stderr.write(
-      "warning: the file is not encrypted: everyone who has it can read every row and file, except private settings. It does not contain their keys\n",
+      "warning: the file is not encrypted: everyone who has it can read every row and file, except private and protected settings, whose keys it does not contain\n",
     );
   }
   const folder = join(config.dataDir, "media");

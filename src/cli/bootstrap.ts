@@ -13,7 +13,7 @@ import { createAccountModules } from "../operations/accounts/people-accounts.js"
 import { type CommandDatabase, parseCommandLine, runCommand, withMigratedDatabase } from "./command.js";
 
 /** Returns PUBLIC_URL, otherwise the URL that the service wrote into credentials.json, because with PORT=0 only this file has the port. */
-function serviceAddressOf({ publicUrl, dataDir, host, port }: Config): string {
+function findServiceUrl({ publicUrl, dataDir, host, port }: Config): string {
   if (publicUrl !== null) return publicUrl;
   try {
     return (JSON.parse(readFileSync(join(dataDir, "credentials.json"), "utf8")) as FirstCredentials).baseUrl;
@@ -34,7 +34,7 @@ await runCommand(async () => {
   const { databaseUrl, dataDir, host, port, publicUrl } = config;
   if (values.link) {
     const link = await withMigratedDatabase(config, (database) =>
-      createAdministratorLink(database, serviceAddressOf(config)),
+      createAdministratorLink(database, findServiceUrl(config)),
     );
     process.stdout.write(`${link}\n`);
     return;

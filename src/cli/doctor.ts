@@ -12,8 +12,8 @@ const USAGE = "Usage: npm run doctor, without arguments";
 await runCommand(async () => {
   parseCommandLine({}, USAGE);
   const diagnostics = await collectDiagnostics();
-  for (const finding of diagnostics) process.stdout.write(`${formatDiagnostic(finding)}\n`);
-  const wrong = diagnostics.filter(({ advice }) => advice !== null).length;
-  process.stdout.write(wrong === 0 ? "Nothing is wrong.\n" : `${wrong} to fix.\n`);
-  if (wrong > 0) process.exitCode = 1;
+  for (const diagnostic of diagnostics) process.stdout.write(`${formatDiagnostic(diagnostic)}\n`);
+  const problemCount = diagnostics.filter(({ advice }) => advice !== null).length;
+  process.stdout.write(problemCount === 0 ? "Nothing is wrong.\n" : `${problemCount} to fix.\n`);
+  if (problemCount > 0) process.exitCode = 1;
 });

@@ -1,4 +1,7 @@
-/** `npm run settings:rotate`: encrypts all settings with a new key while the service runs. Prints no key. */
+/**
+ * `npm run settings:rotate`: encrypts the data key of each app, which encrypts its settings, with a new key while the service runs. Prints
+ * no key.
+ */
 import "reflect-metadata";
 import { readConfig } from "../config.js";
 import { getSettingsKeyFilePath } from "../operations/settings/data-keys.js";

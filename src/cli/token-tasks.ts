@@ -39,14 +39,16 @@ function readId(text: string | undefined, optionName: string): number | null {
   if (text === undefined) return null;
   const id = Number(text);
   if (/^\d+$/.test(text) && Number.isSafeInteger(id) && id > 0) return id;
-  throw new StartError(`${optionName} must be a positive whole number. ${USAGE}`);
+  throw new StartError(`${optionName} must be a positive whole number (got ${JSON.stringify(text)}). ${USAGE}`);
 }
 
 function readExpiry(text: string | undefined): Date | null {
   if (text === undefined) return null;
   const [, count, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
   if (!count || !unit || Number(count) === 0) {
-    throw new StartError(`--expires must be a number and s, m, h or d, such as 12h. ${USAGE}`);
+    throw new StartError(
+      `--expires must be a number from 1 to 999999 and s, m, h or d, such as 12h (got ${JSON.stringify(text)}). ${USAGE}`,
+    );
   }
   return new Date(Date.now() + Number(count) * UNIT_MS[unit]!);
 }
@@ -95,21 +97,23 @@ function createTokenTask(kind: CredentialKind, values: OptionValues): TokenTask 
   return async ({ db, credentials }) => {
     await checkReferencedIds(db, credential);
     if (kind !== "editor" || credential.personId) return credentials.issue(credential);
-    return credentials.issue({ ...credential, appId: null, personId: await firstEditorOf(db, credential.appId!) });
+    return credentials.issue({ ...credential, appId: null, personId: await findFirstEditor(db, credential.appId!) });
   };
 }
 
 /** Returns the ID of the person who gets an editor session of the app: the app's editor with the lowest ID. */
-async function firstEditorOf(db: Db, appId: number): Promise<number> {
+async function findFirstEditor(db: Db, appId: number): Promise<number> {
   const sql = `SELECT person_id AS "personId" FROM app_editor WHERE app_id = $1 ORDER BY person_id LIMIT 1`;
   const [editor] = await rows<{ personId: number }>(db, sql, [appId]);
   if (!editor)
-    throw new StartError(`the app ${appId} has no editor, so the command cannot create a token of an editor`);
+    throw new StartError(
+      `the app ${appId} has no editor, so the command cannot create a token of an editor; make a person an editor of this app, or pass --user`,
+    );
   return editor.personId;
 }
 
 function createRevokeTask(text: string | undefined): TokenTask {
-  const id = readId(text, "the token's id");
+  const id = readId(text, "the ID of the token");
   if (id === null) throw new StartError(`The command revoke needs the ID of a token. ${USAGE}`);
   return async ({ credentials }) => {
     await credentials.revoke(id, null);

@@ -92,7 +92,7 @@ describe("npm run doctor", function () {
     const { code, stdout } = await doctor({ ...environment, DISK_FREE_MIN_MB: "1000000" });
     rmSync(join(folder, "settings-key"));
     expect(code).to.equal(1);
-    expect(stdout).to.match(/^WRONG {2}disk: \d+ MB free under .*\n {7}-> make room: /m);
+    expect(stdout).to.match(/^WRONG {2}disk: \d+ MB free under .*\n {7}-> free space: /m);
     expect(stdout).to.match(/^WRONG {2}settings key: others on this machine can read .*\n {7}-> chmod 600 /m);
     expect(stdout).to.match(/2 to fix\.\n$/);
   });
@@ -121,7 +121,7 @@ describe("npm run doctor", function () {
       DATABASE_URL: "postgres://someone:a-password@127.0.0.1:1/none",
     });
     expect(stdout)
-      .to.match(/^WRONG {2}database: does not answer \(ECONNREFUSED\)$/m)
+      .to.match(/^WRONG {2}database: does not respond \(ECONNREFUSED\)$/m)
       .and.to.not.contain("a-password");
   });
 
@@ -272,7 +272,7 @@ describe("npm run doctor", function () {
           "WRONG  schema: the database's schema is of a newer release (it has the migration OfTomorrow1)",
         );
       expect(stdout).to.match(
-        /^WRONG {2}schedules: a scheduled start has been due for 12\d s, but no scheduler has processed it$/m,
+        /^WRONG {2}schedules: a scheduled run has been due for 12\d s, but no scheduler has processed it$/m,
       );
     } finally {
       await client.end();

@@ -126,7 +126,7 @@ describe("npm run token", () => {
     [["api"], /^A credential of the kind api needs --app\. Usage: /],
     [["editor"], /^A credential of the kind editor needs exactly one of --app and --user\. Usage: /],
     [["api", "--app", "1", "--user", "3"], /^A credential of the kind api cannot have --user\. Usage: /],
-    [["api", "--app", "first"], /^--app must be a positive whole number\. Usage: /],
+    [["api", "--app", "first"], /^--app must be a positive whole number \(got "first"\)\. Usage: /],
     [["api", "--app", "999"], /^there is no app with the ID 999$/],
     [["editor", "--user", "999"], /^there is no user with the ID 999$/],
     [["task", "--app", "1", "--run", "999"], /^the app 1 has no run with the ID 999$/],

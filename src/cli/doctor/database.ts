@@ -29,7 +29,7 @@ const CLOCK_SKEW_MAX_MS = 2_000;
 const SCHEDULE_LAG_MAX_SECONDS = 60;
 
 const SELECT_DATABASE_FACTS = `
-  SELECT current_setting('server_version_num')::int AS version, current_setting('server_version') AS named,
+  SELECT current_setting('server_version_num')::int AS version, current_setting('server_version') AS "versionName",
          has_schema_privilege('public', 'CREATE') AND has_database_privilege(current_database(), 'CREATE') AS "mayCreate",
          current_setting('transaction_read_only') = 'on' AS "isReadOnly", pg_is_in_recovery() AS "isStandby",
          extract(epoch FROM clock_timestamp()) * 1000 AS "clockMs", to_regclass('migration') IS NOT NULL AS "isMigrated"`;
@@ -41,7 +41,7 @@ const SELECT_PROCESS_FACTS = `
 
 interface DatabaseFacts {
   version: number;
-  named: string;
+  versionName: string;
   mayCreate: boolean;
   isReadOnly: boolean;
   isStandby: boolean;
@@ -49,11 +49,11 @@ interface DatabaseFacts {
   isMigrated: boolean;
 }
 
-function checkServer({ version, named, mayCreate, isReadOnly, isStandby }: DatabaseFacts): Diagnostic[] {
+function checkServer({ version, versionName, mayCreate, isReadOnly, isStandby }: DatabaseFacts): Diagnostic[] {
   const server =
     version >= POSTGRES_VERSION_MIN
-      ? createPassedDiagnostic("database", `PostgreSQL ${named} answers`)
-      : createProblemDiagnostic("database", `PostgreSQL ${named}`, "use PostgreSQL 14 or later");
+      ? createPassedDiagnostic("database", `PostgreSQL ${versionName} responds`)
+      : createProblemDiagnostic("database", `PostgreSQL ${versionName}`, "use PostgreSQL 14 or later");
   if (isStandby || isReadOnly)
     return [
       server,
@@ -65,8 +65,8 @@ function checkServer({ version, named, mayCreate, isReadOnly, isStandby }: Datab
   return [server, createProblemDiagnostic("rights", "the user may not create tables and schemas", advice)];
 }
 
-function checkClock({ clockMs }: DatabaseFacts, askedAt: number, answeredAt: number): Diagnostic {
-  const skew = Math.max(askedAt - Number(clockMs), Number(clockMs) - answeredAt, 0);
+function checkClock({ clockMs }: DatabaseFacts, queriedAt: number, respondedAt: number): Diagnostic {
+  const skew = Math.max(queriedAt - Number(clockMs), Number(clockMs) - respondedAt, 0);
   const text = `the clocks of this machine and of the database differ by at least ${Math.round(skew)} ms`;
   if (skew <= CLOCK_SKEW_MAX_MS) return createPassedDiagnostic("clock", text);
   return createProblemDiagnostic(
@@ -90,7 +90,7 @@ async function checkDisk(client: Client): Promise<Diagnostic> {
     return createProblemDiagnostic(
       "database disk",
       `is full (${(error as Error).message})`,
-      "make room on the disk of PostgreSQL",
+      "free space on the disk of PostgreSQL",
     );
   } finally {
     await client.query("ROLLBACK");
@@ -135,16 +135,16 @@ async function checkKeys(client: Client, { settingsKeys, dataDir }: Config): Pro
 async function checkProcesses(client: Client): Promise<Diagnostic[]> {
   const { rows } = await client.query<{ living: number; schedulers: number; lagSeconds: number }>(SELECT_PROCESS_FACTS);
   const { living, schedulers, lagSeconds } = rows[0]!;
-  const lives = createPassedDiagnostic(
+  const processDiagnostic = createPassedDiagnostic(
     "processes",
     `${living} processes of the service are running, ${schedulers} of them as schedulers`,
   );
-  if (living === 0 || lagSeconds < SCHEDULE_LAG_MAX_SECONDS) return [lives];
+  if (living === 0 || lagSeconds < SCHEDULE_LAG_MAX_SECONDS) return [processDiagnostic];
   return [
-    lives,
+    processDiagnostic,
     createProblemDiagnostic(
       "schedules",
-      `a scheduled start has been due for ${Math.round(lagSeconds)} s, but no scheduler has processed it`,
+      `a scheduled run has been due for ${Math.round(lagSeconds)} s, but no scheduler has processed it`,
       "start a process whose ROLES contain scheduler",
     ),
   ];
@@ -238,10 +238,10 @@ async function hasColumn(client: Client, table: string, column: string): Promise
 }
 
 async function examineDatabase(client: Client, config: Config): Promise<Diagnostic[]> {
-  const askedAt = Date.now();
+  const queriedAt = Date.now();
   const { rows } = await client.query<DatabaseFacts>(SELECT_DATABASE_FACTS);
   const facts = rows[0]!;
-  const diagnostics = [...checkServer(facts), checkClock(facts, askedAt, Date.now()), await checkDisk(client)];
+  const diagnostics = [...checkServer(facts), checkClock(facts, queriedAt, Date.now()), await checkDisk(client)];
   if (!facts.isMigrated)
     return [...diagnostics, createPassedDiagnostic("schema", "the service creates it at its first start")];
   const users = (await hasColumn(client, "data_source", "is_users")) ? [await checkAppUsers(client)] : [];
@@ -266,8 +266,10 @@ export async function checkDatabase(config: Config): Promise<Diagnostic[]> {
       createPassedDiagnostic("database", "embedded: it starts with the service, and can only be checked while it runs"),
     ];
   const client = createClient(url, "svc-app-actions doctor");
+  let isConnected = false;
   try {
     await client.connect();
+    isConnected = true;
     await client.query(`SET statement_timeout = ${STATEMENT_TIMEOUT_MS}`);
     return await examineDatabase(client, config);
   } catch (error) {
@@ -276,10 +278,18 @@ export async function checkDatabase(config: Config): Promise<Diagnostic[]> {
       return [
         createProblemDiagnostic("connections", message, createTooFewConnectionsMessage(computeMaxConnections(config))),
       ];
+    if (isConnected)
+      return [
+        createProblemDiagnostic(
+          "database",
+          `a check failed (${message})`,
+          "run the doctor again; if the check fails again, read the log of PostgreSQL",
+        ),
+      ];
     // The advice does not contain the database URL, because the URL contains a password.
     const advice =
       "check host, port, user, password and database name in DATABASE_URL, and that the server accepts connections from this machine";
-    return [createProblemDiagnostic("database", `does not answer (${code ?? message})`, advice)];
+    return [createProblemDiagnostic("database", `does not respond (${code ?? message})`, advice)];
   } finally {
     // Ignores errors of `end`: the checks are finished, and a failed connection cannot be closed.
     await client.end().catch(() => undefined);

@@ -42,12 +42,12 @@ export async function collectDiagnostics(environment?: Environment): Promise<Dia
   const { config, settingsDiagnostics } = readSettings(environment);
   const diagnostics = [...settingsDiagnostics, checkNodeVersion(), await checkIsolatedVmModule()];
   if (!config) return diagnostics;
-  const machineFindings = [
+  const machineDiagnostics = [
     ...(await checkDataDir(config)),
     ...(await checkEgressAddress(config)),
     checkKeyFile(config),
     await checkPackageBundling(config),
     ...(await checkBrowser(config)),
   ];
-  return [...diagnostics, ...machineFindings, ...(await checkDatabase(config))];
+  return [...diagnostics, ...machineDiagnostics, ...(await checkDatabase(config))];
 }

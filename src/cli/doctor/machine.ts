@@ -27,7 +27,7 @@ export function checkNodeVersion(version = process.versions.node): Diagnostic {
   return createProblemDiagnostic(
     "Node",
     version,
-    `use Node ${NODE_VERSION_MIN.major}.${NODE_VERSION_MIN.minor} or later; npm install brings one for Linux`,
+    `use Node ${NODE_VERSION_MIN.major}.${NODE_VERSION_MIN.minor} or later; on Linux, npm install installs this version`,
   );
 }
 
@@ -51,10 +51,10 @@ function nearestExistingFolder(path: string): string {
 }
 
 export async function checkDataDir({ dataDir, diskFreeMinMb }: Config): Promise<Diagnostic[]> {
-  const there = nearestExistingFolder(dataDir);
+  const existingFolder = nearestExistingFolder(dataDir);
   try {
-    accessSync(there, constants.W_OK | constants.X_OK);
-    rmdirSync(mkdtempSync(join(there, ".svc-doctor-")));
+    accessSync(existingFolder, constants.W_OK | constants.X_OK);
+    rmdirSync(mkdtempSync(join(existingFolder, ".svc-doctor-")));
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     return [
@@ -65,18 +65,18 @@ export async function checkDataDir({ dataDir, diskFreeMinMb }: Config): Promise<
       ),
     ];
   }
-  const { bavail, bsize } = await statfs(there);
-  const free = Math.floor((bavail * bsize) / MB);
-  const says = `${free} MB free under ${dataDir}`;
-  const least = Math.max(diskFreeMinMb, 1);
-  if (free >= least)
-    return [createPassedDiagnostic("DATA_DIR", "can be written"), createPassedDiagnostic("disk", says)];
+  const { bavail, bsize } = await statfs(existingFolder);
+  const freeMb = Math.floor((bavail * bsize) / MB);
+  const description = `${freeMb} MB free under ${dataDir}`;
+  const minimumMb = Math.max(diskFreeMinMb, 1);
+  if (freeMb >= minimumMb)
+    return [createPassedDiagnostic("DATA_DIR", "can be written"), createPassedDiagnostic("disk", description)];
   return [
     createPassedDiagnostic("DATA_DIR", "can be written"),
     createProblemDiagnostic(
       "disk",
-      says,
-      `make room: below ${least} MB (DISK_FREE_MIN_MB) the service rejects new data, and below half of this also new runs`,
+      description,
+      `free space: below ${minimumMb} MB (DISK_FREE_MIN_MB), the service rejects new data, and below half of this also new runs`,
     ),
   ];
 }
@@ -118,10 +118,10 @@ export async function checkPackageBundling({ roles, npm }: Config): Promise<Diag
   } catch (error) {
     const advice =
       "allow user namespaces (kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns, a container's seccomp profile)";
-    const says = npm.sandbox
+    const description = npm.sandbox
       ? (error as Error).message
       : "are bundled in a process with network access (NPM_SANDBOX=off)";
-    return createProblemDiagnostic("packages of npm", says, advice);
+    return createProblemDiagnostic("packages of npm", description, advice);
   }
 }
 

@@ -7,15 +7,15 @@ import { createErrorTable } from "./error-table.js";
 
 /** Sorts the GraphQL schema by name. Arguments keep their order, because the API contract defines it (`appId` is first). */
 function sortSchema(schema: GraphQLSchema): GraphQLSchema {
-  const copy = lexicographicSortSchema(schema);
+  const sorted = lexicographicSortSchema(schema);
   const writtenOrder = new Map(
     listRootFields(schema).map(({ name, args }) => [name, args.map((argument) => argument.name)]),
   );
-  for (const { name, args } of listRootFields(copy)) {
+  for (const { name, args } of listRootFields(sorted)) {
     const order = writtenOrder.get(name) ?? [];
     (args as GraphQLArgument[]).sort((a, b) => order.indexOf(a.name) - order.indexOf(b.name));
   }
-  return copy;
+  return sorted;
 }
 
 /**
