@@ -71,7 +71,7 @@ describe("the command line", () => {
       "error not signed in; run svc login, or set SVC_TOKEN\n",
     ]);
     const away = await svc(folder, ["status"], { env: { SVC_URL: "http://127.0.0.1:1" } });
-    expect([away.code, away.err]).to.match(/1,error http:\/\/127\.0\.0\.1:1 does not answer/);
+    expect([away.code, away.err]).to.match(/1,error http:\/\/127\.0\.0\.1:1 did not return a response/);
   });
 
   it("runs an action with a payload from an argument, a file and standard input", async () => {

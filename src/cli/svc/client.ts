@@ -36,7 +36,10 @@ export class ServiceResponseError extends CliError {
 
   constructor(http: number, body: Record<string, unknown>) {
     const status = typeof body["status"] === "string" ? body["status"] : `HTTP_${http}`;
-    const message = typeof body["error"] === "string" ? body["error"] : `the server answered ${http}`;
+    const message =
+      typeof body["error"] === "string"
+        ? body["error"]
+        : `the server returned the HTTP status ${http} without an error message`;
     super(`${status}: ${message}`, EXIT_CODES.failed, body);
     this.http = http;
     this.status = status;
@@ -77,7 +80,8 @@ export class CliApiClient {
   async #renew({ refreshToken = "", clientId = "" }: SavedToken): Promise<string> {
     const form = new URLSearchParams({ grant_type: "refresh_token", refresh_token: refreshToken, client_id: clientId });
     const { status, body } = await this.#send("POST", `${this.target.url}/oauth/token`, { body: form });
-    if (status !== 200) throw new CliError("the session has expired; run svc login");
+    if (status === 400 || status === 401) throw new CliError("the session has expired; run svc login");
+    if (status !== 200) throw new ServiceResponseError(status, Object(body));
     this.#store.set(this.target, toSavedToken(body, clientId));
     return body.access_token;
   }
@@ -95,14 +99,14 @@ export class CliApiClient {
     } catch (error) {
       const { cause, message } = error as Error;
       throw new CliError(
-        `${new URL(address).origin} does not answer: ${cause instanceof Error ? cause.message : message}`,
+        `${new URL(address).origin} did not return a response: ${cause instanceof Error ? cause.message : message}`,
       );
     }
     return { status: response.status, headers: response.headers, body: parseJsonOrText(await response.text()) };
   }
 
   /** Sends a request. After a response 429 or 503 with Retry-After, waits and sends the request again, up to WAIT_MAX_SECONDS in total. */
-  async #sendPatiently(method: string, address: string, request: FetchInput): Promise<CliApiResponse> {
+  async #sendWithRetries(method: string, address: string, request: FetchInput): Promise<CliApiResponse> {
     for (let waited = 0; ; ) {
       const reply = await this.#send(method, address, request);
       const seconds = Number(reply.headers.get("retry-after"));
@@ -124,7 +128,7 @@ export class CliApiClient {
     for (const [name, value] of Object.entries(query)) {
       if (value !== undefined) address.searchParams.set(name, String(value));
     }
-    const reply = await this.#sendPatiently(method, address.href, {
+    const reply = await this.#sendWithRetries(method, address.href, {
       headers: {
         ...(token !== null && { authorization: `Bearer ${token}` }),
         ...(body !== undefined && { "content-type": "application/json" }),

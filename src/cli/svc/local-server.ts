@@ -20,7 +20,7 @@ const OUTPUT_MAX_CHARACTERS = 4_000;
 export interface LocalServer {
   url: string;
   app: number;
-  /** API token of the service's first editor. */
+  /** Token of the service's first editor. */
   token: string;
   /** Promise that rejects if the service ends before `stop` is called. */
   failed: Promise<never>;
@@ -33,7 +33,7 @@ export const isLocalProject = (root: string): boolean => existsSync(join(root, D
 
 export const hasLocalServerData = (root: string): boolean => existsSync(join(root, DATA_FOLDER, CREDENTIALS_FILE));
 
-export async function isServerAnswering(url: string): Promise<boolean> {
+export async function isServerResponding(url: string): Promise<boolean> {
   try {
     await fetch(`${url}/health/live`, { redirect: "manual" });
     return true;
@@ -50,7 +50,8 @@ async function findFreePort(): Promise<number> {
   return port;
 }
 
-function startArguments(): string[] {
+/** Returns the arguments of Node in the start script of package.json. */
+function readStartArguments(): string[] {
   const { scripts } = JSON.parse(readFileSync(join(PACKAGE_FOLDER, "package.json"), "utf8")) as {
     scripts: { start: string };
   };
@@ -109,7 +110,7 @@ export async function startLocalServer(
   const url = `http://127.0.0.1:${chosenPort}`;
   const { DATABASE_URL: _, ...inherited } = input;
   const env = { ...inherited, PORT: String(chosenPort), HOST: "127.0.0.1", DATA_DIR: dataDir, LOG_LEVEL: "warn" };
-  const child = spawn(process.execPath, startArguments(), {
+  const child = spawn(process.execPath, readStartArguments(), {
     cwd: PACKAGE_FOLDER,
     env,
     stdio: ["ignore", "pipe", "pipe"],

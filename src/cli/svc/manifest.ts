@@ -80,7 +80,7 @@ function formatItem(item: UnvalidatedDefinition | undefined): string {
   return typeof code === "string" ? `${head}\n${code.trimEnd()}\n` : head;
 }
 
-function itemsByKey(manifest: Manifest): Map<string, { kind: string; name: string; item: UnvalidatedDefinition }> {
+function mapItemsByKey(manifest: Manifest): Map<string, { kind: string; name: string; item: UnvalidatedDefinition }> {
   const items = new Map<string, { kind: string; name: string; item: UnvalidatedDefinition }>();
   if (manifest.app && Object.keys(manifest.app).length > 0)
     items.set("app", { kind: "app", name: "app", item: manifest.app });
@@ -98,7 +98,7 @@ function itemsByKey(manifest: Manifest): Map<string, { kind: string; name: strin
  * @param isWhole true if an item that `after` does not contain counts as removed
  */
 export function compareManifests(before: Manifest, after: Manifest, isWhole: boolean): ManifestDifference[] {
-  const [old, next] = [itemsByKey(before), itemsByKey(after)];
+  const [old, next] = [mapItemsByKey(before), mapItemsByKey(after)];
   const changes: ManifestDifference[] = [];
   for (const [key, { kind, name, item }] of next) {
     const oldItem = old.get(key)?.item;
@@ -124,7 +124,7 @@ export function computeManifestAfterPlan(
   local: Manifest,
   plan: readonly { change: ManifestChangeKind; kind: string; name: string }[],
 ): Manifest {
-  const [old, next] = [itemsByKey(manifest), itemsByKey(local)];
+  const [old, next] = [mapItemsByKey(manifest), mapItemsByKey(local)];
   for (const { change, kind, name } of plan) {
     // The service's plan names kinds such as "dataSource". In this file, the same kind is "data source".
     const key = `${kind.replace(/[A-Z]/, (letter) => ` ${letter.toLowerCase()}`)} ${name}`;

@@ -20,7 +20,7 @@ import { CliSession, type CommandEnvironment, type CommandRunner, type GlobalOpt
 function toCliError(error: unknown): CliError {
   if (error instanceof CliError) return error;
   const { message } = error as Error;
-  return new CliError(error instanceof ProjectError ? message : `unexpected: ${message}`);
+  return new CliError(error instanceof ProjectError ? message : `unexpected error: ${message}`);
 }
 
 /**
@@ -33,7 +33,7 @@ export function createProgram(surroundings: CommandEnvironment, onExit: (code: n
     .description("Develops an app of Svc App Actions from a folder.")
     .version(readServiceVersion(), "--version", "print the version")
     .option("--json", "print one JSON document and nothing else")
-    .option("--yes", "ask nothing")
+    .option("--yes", "do not ask for confirmation")
     .exitOverride()
     .configureOutput({
       writeOut: (text) => {
@@ -73,7 +73,10 @@ export function createProgram(surroundings: CommandEnvironment, onExit: (code: n
   // Lets people write --json and --yes after the name of a command too, not only before it.
   const addGlobals = (command: Command) => {
     for (const sub of command.commands) {
-      sub.option("--json", "print one JSON document and nothing else").option("--yes", "ask nothing").exitOverride();
+      sub
+        .option("--json", "print one JSON document and nothing else")
+        .option("--yes", "do not ask for confirmation")
+        .exitOverride();
       sub.copyInheritedSettings(program);
       addGlobals(sub);
     }

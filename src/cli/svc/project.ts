@@ -55,7 +55,7 @@ const formatJson = (value: unknown): string => `${JSON.stringify(value, null, 2)
  * Returns the name of the file that stores the `LastSyncState` of one app. A folder has such a file for each app, such as a stage of an
  * app.
  */
-const baseStateFileOf = ({ url, app }: ServerAndApp): string =>
+const lastSyncFileNameOf = ({ url, app }: ServerAndApp): string =>
   `base-${app}-${createHash("sha256").update(url).digest("hex").slice(0, 8)}.json`;
 
 const isPartOfItem = (fields: Item, item: Item): boolean =>
@@ -121,17 +121,17 @@ export class Project {
     renameSync(temporary, path);
   }
 
-  readBase(target: ServerAndApp): LastSyncState | null {
-    return this.#readJson<LastSyncState>(STATE_FOLDER, baseStateFileOf(target)) ?? null;
+  readLastSync(target: ServerAndApp): LastSyncState | null {
+    return this.#readJson<LastSyncState>(STATE_FOLDER, lastSyncFileNameOf(target)) ?? null;
   }
 
-  saveBase(target: ServerAndApp, state: LastSyncState): void {
+  saveLastSync(target: ServerAndApp, state: LastSyncState): void {
     this.#writeIfChanged("*\n", STATE_FOLDER, ".gitignore");
-    this.#writeIfChanged(formatJson(state), STATE_FOLDER, baseStateFileOf(target));
+    this.#writeIfChanged(formatJson(state), STATE_FOLDER, lastSyncFileNameOf(target));
   }
 
-  removeBase(target: ServerAndApp): void {
-    rmSync(this.#path(STATE_FOLDER, baseStateFileOf(target)), { force: true });
+  removeLastSync(target: ServerAndApp): void {
+    rmSync(this.#path(STATE_FOLDER, lastSyncFileNameOf(target)), { force: true });
   }
 
   listActionFolders(): string[] {

@@ -206,7 +206,10 @@ export async function runProjectTests(
     const testSource = project.readTest(folder);
     return testSource === null ? [] : [{ folder, ...testSource }];
   });
-  if (testFiles.length === 0) throw createUsageError("there is no actions/<name>/action.test.ts");
+  if (testFiles.length === 0)
+    throw createUsageError(
+      `${names.length > 0 ? `none of the actions ${names.join(", ")} has` : "no action of this project has"} a file action.test.ts or action.test.js`,
+    );
   const results: ProjectTestResult[] = [];
   await runWithTestApp(session, project, options, async (sendRequest, stopSignal) => {
     for (const { folder, test, files } of testFiles) {

@@ -69,18 +69,22 @@ export async function checkProjectTypes(session: CliSession, stopSignal?: AbortS
   const lines = diagnostics.map(
     ({ file, line, column, code: id, message }) => `${file}:${line}:${column}: ${message} (${id})`,
   );
-  throw new CliError(`${diagnostics.length} type errors\n${lines.join("\n")}`, 1, { errors: diagnostics });
+  throw new CliError(
+    `${diagnostics.length === 1 ? "1 type error" : `${diagnostics.length} type errors`}\n${lines.join("\n")}`,
+    1,
+    { errors: diagnostics },
+  );
 }
 
 /** Type declarations of npm packages by the integrity hash of their scripts. They are cached, because they never change. */
-const readTypes = new Map<string, readonly string[] | null>();
+const declarationsByIntegrity = new Map<string, readonly string[] | null>();
 
-async function readPackage({ client }: CliSession, integrity: string): Promise<readonly string[] | null> {
-  const knownTypes = readTypes.get(integrity);
+async function readPackageDeclarations({ client }: CliSession, integrity: string): Promise<readonly string[] | null> {
+  const knownTypes = declarationsByIntegrity.get(integrity);
   if (knownTypes !== undefined) return knownTypes;
   const { body } = await client.sendRequest("GET", "/v3/apps/:app/packages/declarations", { query: { integrity } });
   const files = (body.files ?? null) as readonly string[] | null;
-  readTypes.set(integrity, files);
+  declarationsByIntegrity.set(integrity, files);
   return files;
 }
 
@@ -93,7 +97,7 @@ export async function writeProjectTypes(session: CliSession, project: Project): 
   const packageNames = collectPackageHashes([...(body.actions ?? []), ...(await project.readConfigs())]);
   const packages = new Map<string, readonly string[] | null>();
   for (const [name, integrity] of packageNames)
-    packages.set(name, integrity === null ? null : await readPackage(session, integrity));
+    packages.set(name, integrity === null ? null : await readPackageDeclarations(session, integrity));
   project.writeTypes(buildProjectTypes(body, project.readDefinitions(), packages, String(declarations)));
 }
 

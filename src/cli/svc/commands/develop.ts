@@ -11,7 +11,7 @@ import { CliError, createUsageError, UnrecoverableError } from "../failure.js";
 import {
   hasLocalServerData,
   isLocalProject,
-  isServerAnswering,
+  isServerResponding,
   type LocalServer,
   startLocalServer,
 } from "../local-server.js";
@@ -71,7 +71,7 @@ async function runOnChanges(session: CliSession, work: () => Promise<unknown>, s
 }
 
 /** Returns the port if the URL is an address of this machine; otherwise null. */
-function localPortOf(url: string): number | null {
+function getLocalPort(url: string): number | null {
   const { hostname, port, protocol } = new URL(url);
   return protocol === "http:" && ["127.0.0.1", "localhost"].includes(hostname) ? Number(port || 80) : null;
 }
@@ -90,12 +90,14 @@ async function startServerIfNeeded(
   const root = findProjectRoot(cwd);
   if (root === null && !isEmpty(cwd)) return null;
   const target = root === null ? null : readServerAndApp(cwd, env);
-  const port = target && localPortOf(target.url);
-  if (target && (port === null || !isLocalProject(target.root) || (await isServerAnswering(target.url)))) return null;
+  const port = target && getLocalPort(target.url);
+  if (target && (port === null || !isLocalProject(target.root) || (await isServerResponding(target.url)))) return null;
   const folder = root ?? resolve(cwd);
   const isNew = !hasLocalServerData(folder);
   if (isTemporary && !isNew)
-    throw createUsageError("--throw-away is not possible: .svc/server has the data of an earlier service");
+    throw createUsageError(
+      "--throw-away is not possible, because .svc/server has the data of an earlier service; delete this folder, or omit the option",
+    );
   let server: LocalServer | null = null;
   const onEnd = () => {
     if (stopController.signal.aborted && server !== null) runInBackground(server.stop());
@@ -110,7 +112,7 @@ async function startServerIfNeeded(
     output.writeLine(`Created a project in ${folder}`, "green");
   }
   // Removes the record of the last pull: it describes the data of an earlier service at the same address.
-  if (isNew) new Project(folder).removeBase({ url: server.url, app: server.app, root: folder });
+  if (isNew) new Project(folder).removeLastSync({ url: server.url, app: server.app, root: folder });
   // Saves the sign-in, so that other `svc` commands in this folder can use the new service.
   store.set({ url: server.url, app: server.app }, { token: server.token });
   output.writeLine(`Studio: ${server.url}/studio`);
@@ -123,7 +125,7 @@ async function showRuns(session: CliSession, stopSignal: AbortSignal): Promise<v
     await followRuns(session, { withConsole: true, stopSignal });
   } catch (error) {
     if (!(error instanceof ServiceResponseError && error.http === 403)) throw error;
-    session.output.writeNote("This token may not read runs: they are not shown.");
+    session.output.writeNote("This token does not permit reading runs, so svc dev shows no runs.");
   }
 }
 
@@ -183,12 +185,13 @@ export function addDevelopCommand(program: Command, run: CommandRunner): void {
     .description("run actions/<name>/action.test.ts in the service's sandbox")
     .option("--watch", "run again whenever a file is saved")
     .option("--service", "run in a service that this command starts, and deletes at the end")
-    .action((names: string[], { watch: goesOn = false, service = false }: { watch?: boolean; service?: boolean }) =>
+    .action((names: string[], { watch: isWatching = false, service = false }: { watch?: boolean; service?: boolean }) =>
       run(async (session) => {
-        if (goesOn && service)
+        if (isWatching && service)
           throw createUsageError("--watch cannot be used with --service; run svc dev in another terminal");
-        const runOnce = () => runProjectTests(session, names, { usesTemporaryService: service, isRepeated: goesOn });
-        if (goesOn) await runOnChanges(session, runOnce, NEVER_ABORTED);
+        const runOnce = () =>
+          runProjectTests(session, names, { usesTemporaryService: service, isRepeated: isWatching });
+        if (isWatching) await runOnChanges(session, runOnce, NEVER_ABORTED);
         else session.output.writeJson({ tests: await runOnce() });
       }),
     );

@@ -153,12 +153,12 @@ export function addInitCommand(program: Command, run: CommandRunner): void {
     .action((folder: string, options: { url: string; app: string }) =>
       run(async ({ output, surroundings: { cwd, env } }) => {
         const root = resolve(cwd, folder);
-        const url = parseServiceUrl(env["SVC_URL"] ?? options.url, "--url");
-        const app = parseAppId(env["SVC_APP"] ?? options.app, "--app");
+        const url = parseServiceUrl(env["SVC_URL"] ?? options.url, env["SVC_URL"] === undefined ? "--url" : "SVC_URL");
+        const app = parseAppId(env["SVC_APP"] ?? options.app, env["SVC_APP"] === undefined ? "--app" : "SVC_APP");
         if (existsSync(join(root, PROJECT_FILE)))
           throw createUsageError(`${PROJECT_FILE} already exists; delete it, or choose another folder`);
         const writtenFiles = writeNewProjectFiles(root, url, app);
-        output.writeLine(`Made ${basename(root)} for app ${app} at ${url}`, "green");
+        output.writeLine(`Created ${basename(root)} for app ${app} at ${url}`, "green");
         for (const file of writtenFiles) output.writeLine(`  ${file}`);
         output.writeLine(env["SVC_TOKEN"] ? "Next: svc push" : "Next: svc login, then svc push");
         output.writeJson({ root, url, app, files: writtenFiles });

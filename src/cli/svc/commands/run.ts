@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Command, Option } from "commander";
+import { describeType } from "../../../rules/describe-value.js";
 import { ServiceResponseError } from "../client.js";
 import { CliError, createUsageError } from "../failure.js";
 import { Project } from "../project.js";
@@ -31,7 +32,7 @@ async function readPayload(session: CliSession, input: string): Promise<object> 
     throw createUsageError(`--payload must be JSON, @file or - (${(error as Error).message})`);
   }
   if (typeof payload === "object" && payload !== null && !Array.isArray(payload)) return payload;
-  throw createUsageError("--payload must be a JSON object");
+  throw createUsageError(`--payload must be a JSON object (got ${describeType(payload)})`);
 }
 
 /** Waits until the run has ended, and returns it. @throws CliError if the run does not end in time */
@@ -40,7 +41,8 @@ async function waitForRunEnd({ client }: CliSession, runId: number) {
   for (;;) {
     const { body } = await client.sendRequest("GET", `${RUNS_ROUTE}/${runId}`);
     if (!["queued", "running"].includes(body.run.state)) return body.run;
-    if (Date.now() > deadline) throw new CliError(`run ${runId} has not ended yet; follow it with svc logs`);
+    if (Date.now() > deadline)
+      throw new CliError(`run ${runId} did not end within ${RUN_WAIT_MAX_MS / 1000} s; follow it with svc logs`);
     await delay(POLL_MS);
   }
 }
@@ -52,7 +54,7 @@ async function printConsole({ client, output }: CliSession, runId: number): Prom
 }
 
 /** Replaces positions in a stack trace by those in the project's file, if the file contains the code that ran. */
-async function toAuthorStack(session: CliSession, name: string, actionId: number, stack: string): Promise<string> {
+async function mapStackToProject(session: CliSession, name: string, actionId: number, stack: string): Promise<string> {
   try {
     const { body } = await session.client.sendRequest("GET", `/v3/apps/:app/actions/${actionId}`);
     return await new Project(session.target.root).mapStackToFiles(name, String(body.action.code), stack);
@@ -91,7 +93,7 @@ async function runAction(session: CliSession, action: string, options: RunOption
     output.writeJson({ runId, state: run.state, result: result?.data ?? null, console: lines });
     return;
   }
-  const stack = error?.stack && (await toAuthorStack(session, action, run.actionId, error.stack));
+  const stack = error?.stack && (await mapStackToProject(session, action, run.actionId, error.stack));
   throw new CliError(stack ?? error?.message ?? `run ${runId} ended with the state ${run.state}`, 1, {
     runId,
     state: run.state,
@@ -123,13 +125,13 @@ interface FollowOptions {
 }
 
 /** Polls the runs, and prints each run that is new or whose state has changed since the previous poll. */
-async function followRun(
+async function pollRuns(
   session: CliSession,
   before: readonly Record<string, unknown>[],
-  { withConsole, stopSignal: over }: FollowOptions,
+  { withConsole, stopSignal }: FollowOptions,
 ): Promise<void> {
   const statesById = new Map(before.map((run) => [run["id"], run["state"]]));
-  while (over?.aborted !== true) {
+  while (stopSignal?.aborted !== true) {
     await delay(POLL_MS * 2);
     try {
       for (const run of await readRuns(session, RUNS_PAGE_SIZE)) {
@@ -149,7 +151,7 @@ async function followRun(
 }
 
 export const followRuns = async (session: CliSession, options: FollowOptions): Promise<void> =>
-  followRun(session, await readRuns(session, RUNS_PAGE_SIZE), options);
+  pollRuns(session, await readRuns(session, RUNS_PAGE_SIZE), options);
 
 export function addRunCommand(program: Command, run: CommandRunner): void {
   program
@@ -167,14 +169,15 @@ export function addRunCommand(program: Command, run: CommandRunner): void {
     .description("print the newest runs")
     .option("-f, --follow", "keep running and print each change")
     .addOption(new Option("--limit <count>", "number of runs").default(20).argParser(Number))
-    .action(({ follow: goesOn, limit }: { follow?: boolean; limit: number }) =>
+    .action(({ follow: isFollowing, limit }: { follow?: boolean; limit: number }) =>
       run(async (session) => {
-        if (!Number.isInteger(limit) || limit < 1 || limit > 1000) throw createUsageError("--limit must be 1 to 1000");
+        if (!Number.isInteger(limit) || limit < 1 || limit > 1000)
+          throw createUsageError(`--limit must be a whole number from 1 to 1000 (got ${limit})`);
         const recentRuns = await readRuns(session, Math.max(limit, RUNS_PAGE_SIZE));
         const runs = recentRuns.slice(-limit);
-        if (session.output.isJson && goesOn !== true) session.output.writeJson({ runs });
+        if (session.output.isJson && isFollowing !== true) session.output.writeJson({ runs });
         else for (const run of runs) printRun(session, run);
-        if (goesOn === true) await followRun(session, recentRuns, { withConsole: false });
+        if (isFollowing === true) await pollRuns(session, recentRuns, { withConsole: false });
       }),
     );
 }

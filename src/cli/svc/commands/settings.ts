@@ -7,7 +7,7 @@ import type { CommandRunner } from "../session.js";
 
 const SETTINGS_ROUTE = "/v1/apps/:app/settings";
 
-const tierOf = (key: string) => (key.startsWith("__") ? "protected" : key.startsWith("_") ? "private" : "public");
+const getTier = (key: string) => (key.startsWith("__") ? "protected" : key.startsWith("_") ? "private" : "public");
 
 /** Parses the value of a setting as JSON. Text that is not JSON is used as it is, without its last line break. */
 function parseSettingValue(text: string): unknown {
@@ -34,7 +34,7 @@ export function addSettingsCommand(program: Command, run: CommandRunner): void {
         const hiddenKeys = Object.keys(status.configured).filter((key) => status.configured[key] === true);
         const keys = [...new Set([...Object.keys(values), ...hiddenKeys])].sort();
         const listedKeys = keys.map((key) => {
-          const tier = tierOf(key);
+          const tier = getTier(key);
           return { key, tier, ...(tier === "public" && { value: values[key] }) };
         });
         output.writeTable(
@@ -52,7 +52,7 @@ export function addSettingsCommand(program: Command, run: CommandRunner): void {
       run(async (session) => {
         if (session.surroundings.stdin.isTTY === true) session.output.writeNote("Type the value, then Ctrl D");
         const text = await session.readStdin();
-        if (text === "") throw createUsageError("standard input is empty");
+        if (text === "") throw createUsageError("standard input must contain the value of the setting (got nothing)");
         await session.client.sendRequest("POST", SETTINGS_ROUTE, { body: { [key]: parseSettingValue(text) } });
         session.output.writeLine(`set ${key}`, "green");
         session.output.writeJson({ key });

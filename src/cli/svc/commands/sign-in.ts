@@ -40,7 +40,10 @@ async function signInByDevice(session: CliSession, client: CliApiClient): Promis
   const clientId = await registerClient(client);
   const form = new URLSearchParams({ client_id: clientId, scope: REQUESTED_SCOPES, app: String(client.target.app) });
   const started = await client.sendWithoutToken("POST", "/oauth/device_authorization", form);
-  if (started.status !== 200) throw new CliError(`the server refused the sign-in: ${started.body.error_description}`);
+  if (started.status !== 200)
+    throw new CliError(
+      `the server rejected the sign-in: ${started.body.error_description ?? `HTTP ${started.status}`}`,
+    );
   const { device_code: deviceCode, user_code: userCode, verification_uri_complete: address } = started.body;
   session.output.writeNote(`Open ${address}\nand confirm the code ${userCode}`);
   const deadline = Date.now() + started.body.expires_in * 1000;

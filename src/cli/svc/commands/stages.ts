@@ -1,5 +1,6 @@
 /** svc stage and svc promote: create stages (apps with the same definitions, such as a test app), and copy definitions between stages. */
 import type { Command } from "commander";
+import { describeValue } from "../../../rules/describe-value.js";
 import { ServiceResponseError } from "../client.js";
 import { parseAppId } from "../config.js";
 import { createUsageError } from "../failure.js";
@@ -77,7 +78,7 @@ function addPromotions(stage: Command, run: CommandRunner, runAsEditor: CommandR
     .action((promotion: string) =>
       runAsEditor(async (session) => {
         if (!/^[1-9]\d{0,14}$/.test(promotion))
-          throw createUsageError("the promotion must be an ID, a positive integer");
+          throw createUsageError(`the promotion must be an ID, a positive integer (got ${describeValue(promotion)})`);
         await session.confirm(`Roll app ${session.target.app} back by promotion ${promotion}?`);
         const { body } = await session.client.sendRequest("POST", `${APP_ROUTE}/promotions/${promotion}/rollback`);
         printPlan(session, body.promotion.plan);
@@ -114,7 +115,7 @@ export function addStagesCommand(program: Command, run: CommandRunner): void {
     .action((name: string, { expiresIn }: { expiresIn?: string }) =>
       runAsEditor(async ({ client, output }) => {
         if (expiresIn !== undefined && !/^\d+$/.test(expiresIn))
-          throw createUsageError("--expires-in must be a number of hours");
+          throw createUsageError(`--expires-in must be a whole number of hours (got ${describeValue(expiresIn)})`);
         const body = { name, ...(expiresIn !== undefined && { expiresInHours: Number(expiresIn) }) };
         const { body: made } = await client.sendRequest("POST", `${APP_ROUTE}/stages`, { body });
         output.writeLine(`stage ${name} is app ${made.app.id}`, "green");

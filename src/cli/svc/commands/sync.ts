@@ -66,7 +66,7 @@ export interface ProjectPushOptions {
 const keyOf = ({ kind, name }: ManifestDifference): string => `${kind} ${name}`;
 
 /** Returns a test that is true for items that are equal in the folder and on the server, as after a push whose response was lost. */
-function createItemFilter(server: Manifest, local: Manifest): (item: ManifestDifference) => boolean {
+function createEqualItemTest(server: Manifest, local: Manifest): (item: ManifestDifference) => boolean {
   const toPush = new Set(compareManifests(server, local, true).map(keyOf));
   return (item) => !toPush.has(keyOf(item));
 }
@@ -82,7 +82,7 @@ function checkConflictsBeforePush(
   if (base?.tag === server.tag || force) return server.tag;
   const since = compareManifests(base?.manifest ?? EMPTY_MANIFEST, server.manifest, true);
   if (base) {
-    if (since.every(createItemFilter(server.manifest, local))) return server.tag;
+    if (since.every(createEqualItemTest(server.manifest, local))) return server.tag;
     throw createConflictError(session, since, "the server has changed since the last pull");
   }
   // Without an earlier pull or push, this push must not overwrite an item of the server that differs from the folder's item.
@@ -110,7 +110,7 @@ export function printBindingsWithoutValue({ output }: CliSession, missing: reado
   for (const { name } of missing) output.writeLine(`missing  value of ${name}`, "yellow");
 }
 
-const plannedItemsOf = (plan: PushPlan) =>
+const listPlannedItems = (plan: PushPlan) =>
   (["created", "changed", "removed"] as const).flatMap((change) =>
     plan[change].map(({ kind, name }) => ({ change, kind, name })),
   );
@@ -118,13 +118,13 @@ const plannedItemsOf = (plan: PushPlan) =>
 function printPlan(session: CliSession, plan: PushPlan): void {
   printBindingsWithoutValue(session, plan.missing);
   const styles = { created: "green", changed: "yellow", removed: "red" } as const;
-  for (const { change, kind, name } of plannedItemsOf(plan))
+  for (const { change, kind, name } of listPlannedItems(plan))
     session.output.writeLine(`${change.padEnd(8)} ${kind} ${name}`, styles[change]);
 }
 
 async function confirmPlan(session: CliSession, plan: PushPlan): Promise<void> {
   printPlan(session, plan);
-  if (plannedItemsOf(plan).length > 0) await session.confirm("Push these drafts?");
+  if (listPlannedItems(plan).length > 0) await session.confirm("Push these drafts?");
 }
 
 /** Compares entity tags without the prefix `W/`, which a proxy adds when it compresses a response. */
@@ -139,7 +139,7 @@ async function computeStateAfterPush(
 ): Promise<LastSyncState> {
   const now = await readServer(session);
   if (isSameTag(now.tag, pushed.tag)) return now;
-  return { tag: pushed.tag, manifest: computeManifestAfterPlan(before.manifest, local, plannedItemsOf(pushed.plan)) };
+  return { tag: pushed.tag, manifest: computeManifestAfterPlan(before.manifest, local, listPlannedItems(pushed.plan)) };
 }
 
 /**
@@ -154,17 +154,20 @@ export async function pushProject(
   const project = new Project(session.target.root);
   const local = await project.readManifest();
   const server = await readServer(session);
-  const tag = checkConflictsBeforePush(session, project.readBase(session.target), server, local, force);
+  const tag = checkConflictsBeforePush(session, project.readLastSync(session.target), server, local, force);
   const put = (query: Record<string, boolean>) =>
     putManifest(session, local, tag, { ...query, ...(prune && { prune }) });
   try {
     const planned = asks ? await put({ plan: true }) : null;
     if (planned) await confirmPlan(session, planned.plan);
-    const pushed = planned && plannedItemsOf(planned.plan).length === 0 ? planned : await put({});
+    const pushed = planned && listPlannedItems(planned.plan).length === 0 ? planned : await put({});
     const { plan } = pushed;
     if (!asks) printPlan(session, plan);
-    const isChanged = plannedItemsOf(plan).length > 0;
-    project.saveBase(session.target, isChanged ? await computeStateAfterPush(session, server, local, pushed) : server);
+    const isChanged = listPlannedItems(plan).length > 0;
+    project.saveLastSync(
+      session.target,
+      isChanged ? await computeStateAfterPush(session, server, local, pushed) : server,
+    );
     if (isChanged) session.output.writeLine("Pushed", "green");
     else session.output.writeLine("The server has everything already");
     session.output.writeJson({ plan });
@@ -196,7 +199,7 @@ function findReplacedItems(local: Manifest, writtenManifest: Manifest): Manifest
 async function pullProject(session: CliSession, { force = false }: { force?: boolean }): Promise<void> {
   const project = new Project(session.target.root);
   const server = await readServer(session);
-  const base = project.readBase(session.target);
+  const base = project.readLastSync(session.target);
   const local = await project.readManifest();
   const theirChanges = compareManifests(base?.manifest ?? EMPTY_MANIFEST, server.manifest, true);
   const myChanges = compareManifests(base?.manifest ?? server.manifest, local, false);
@@ -238,7 +241,7 @@ async function pullProject(session: CliSession, { force = false }: { force?: boo
   await project.writeManifest(writtenManifest);
   for (const { kind, name, change } of theirChanges)
     if (change === "removed" && isTaken(kind, name)) await project.removeItem(kind, name);
-  project.saveBase(session.target, server);
+  project.saveLastSync(session.target, server);
   const changeSummary = summarizeChanges([...theirChanges, ...furtherChanges]);
   for (const { kind, name, change } of changeSummary) session.output.writeLine(`${change.padEnd(8)} ${kind} ${name}`);
   session.output.writeLine(changeSummary.length === 0 ? "This folder has everything already" : "Pulled", "green");
@@ -271,7 +274,7 @@ async function showStatus(session: CliSession): Promise<void> {
   const { url, app, root } = session.target;
   const server = await readServer(session);
   const local = summarizeChanges(compareManifests(server.manifest, await project.readManifest(), false));
-  const base = project.readBase(session.target);
+  const base = project.readLastSync(session.target);
   const isBehind = base !== null && base.tag !== server.tag;
   session.output.writeLine(`app ${app} at ${url}`);
   session.output.writeLine(`folder ${root}`);
