@@ -101,7 +101,7 @@ export const usesAccessRules = (field: string, operations: readonly Operation[])
 
 const PEOPLE_ROLES: readonly CallerRole[] = ["reader", "operator", "editor", "admin", "owner"];
 
-function rolesToList(who: readonly CallerRole[]): CallerRole[] {
+function selectListedRoles(who: readonly CallerRole[]): CallerRole[] {
   const roles = PEOPLE_ROLES.filter((role) => who.includes(role));
   // "editor" stands for editors, admins and owners, because each of them has all rights of an editor. Readers and operators are listed
   // apart.
@@ -134,7 +134,7 @@ export function describeCallers(operations: readonly Operation[]): string {
   const rules = operations.map((name) => ACCESS_TABLE[name]);
   const callerRoles = [...new Set(rules.flatMap((rule) => [...rule.callers] as CallerRole[]))];
   const scopes = [...new Set(rules.flatMap((rule) => ("scopes" in rule ? [...rule.scopes] : [])))];
-  const people = rolesToList(callerRoles);
+  const people = selectListedRoles(callerRoles);
   const roles = people.length > 0 || !callerRoles.includes("administrator") ? people : (["administrator"] as const);
   const isPage = callerRoles.includes("live") || callerRoles.includes("viewer");
   return [

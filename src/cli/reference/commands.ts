@@ -4,7 +4,7 @@ import { createProgram } from "../svc/program.js";
 import type { CommandEnvironment } from "../svc/session.js";
 import { buildReferencePage, formatInlineCode, formatMarkdownTable } from "./tables.js";
 
-function usageOf(command: Command, before: string): string {
+function formatUsage(command: Command, before: string): string {
   const words = command.registeredArguments.map((argument) => {
     const name = argument.variadic ? `${argument.name()}...` : argument.name();
     return argument.required ? `<${name}>` : `[${name}]`;
@@ -14,7 +14,7 @@ function usageOf(command: Command, before: string): string {
 
 const isGlobalOption = (flags: string): boolean => flags === "--json" || flags === "--yes";
 
-function rowsOfCommand(command: Command, before: string): string[][] {
+function buildCommandRows(command: Command, before: string): string[][] {
   const path = `${before} ${command.name()}`.trim();
   const options = command.options
     .filter(({ flags }) => !isGlobalOption(flags))
@@ -22,8 +22,8 @@ function rowsOfCommand(command: Command, before: string): string[][] {
   const commandRows =
     command.commands.length > 0
       ? []
-      : [[formatInlineCode(usageOf(command, before)), command.description(), options.join("; ")]];
-  return [...commandRows, ...command.commands.flatMap((sub) => rowsOfCommand(sub, path))];
+      : [[formatInlineCode(formatUsage(command, before)), command.description(), options.join("; ")]];
+  return [...commandRows, ...command.commands.flatMap((sub) => buildCommandRows(sub, path))];
 }
 
 export function buildCommandsPage(): string {
@@ -32,6 +32,6 @@ export function buildCommandsPage(): string {
   const lead =
     "For developers who keep an app in a folder. [The command line](command-line.md) shows how to use these commands. Every command also has the options `--json` (print one JSON document) and `--yes` (ask no questions). Operators find the commands of the service, such as `npm run backup`, in [operating](../operate/operating.md#commands).";
   return buildReferencePage("Commands of svc", lead, "the program", [
-    formatMarkdownTable(["command", "does", "options"], rowsOfCommand(program, "")),
+    formatMarkdownTable(["command", "does", "options"], buildCommandRows(program, "")),
   ]);
 }

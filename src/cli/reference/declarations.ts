@@ -23,7 +23,7 @@ function removeComments(text: string): string {
   return `${text.slice(0, start)}${removeComments(text.slice(commentEnd + 2).trimStart())}`;
 }
 
-const bracketDepthOf = (text: string): number =>
+const countOpenBrackets = (text: string): number =>
   [...text].reduce(
     (depth, character) => depth + ("({[".includes(character) ? 1 : ")}]".includes(character) ? -1 : 0),
     0,
@@ -34,7 +34,7 @@ function parseDeclarationHead(line: string): { kind: string; name: string; rest:
   return name === "" ? null : { kind, name, rest: line.slice(head.length) };
 }
 
-function interfaceLinesOf(source: string, name: string): string[] | null {
+function findInterfaceLines(source: string, name: string): string[] | null {
   const lines = source.split("\n");
   const start = lines.findIndex(
     (line) => parseDeclarationHead(line)?.kind === "interface" && parseDeclarationHead(line)?.name === name,
@@ -46,7 +46,7 @@ function interfaceLinesOf(source: string, name: string): string[] | null {
 
 /** Returns the members of an interface in the order of its source, including overloads. @throws Error if no source has the interface */
 export function parseMembers(sources: readonly string[], name: string): InterfaceMember[] {
-  const body = sources.map((source) => interfaceLinesOf(source, name)).find((lines) => lines !== null);
+  const body = sources.map((source) => findInterfaceLines(source, name)).find((lines) => lines !== null);
   if (!body) throw new Error(`none of the source files declares the interface ${name}`);
   const members: InterfaceMember[] = [];
   let comment = "";
@@ -59,7 +59,7 @@ export function parseMembers(sources: readonly string[], name: string): Interfac
     }
     if (text.startsWith("//")) continue;
     open = `${open} ${text}`.trim();
-    if (!open.endsWith(";") || bracketDepthOf(open) > 0) continue;
+    if (!open.endsWith(";") || countOpenBrackets(open) > 0) continue;
     const signature = removeComments(open.slice(0, -1)).replaceAll("( ", "(").replaceAll(", )", ")");
     members.push({
       name: /^\w*/.exec(signature.replace(/^readonly /, ""))![0],
@@ -79,6 +79,7 @@ export interface Declaration {
   isAlias: boolean;
 }
 
+/** Returns the interfaces and type aliases at the top level of a source file. */
 export function parseDeclarations(source: string): Declaration[] {
   const declarations: Declaration[] = [];
   let comment = "";
@@ -87,7 +88,7 @@ export function parseDeclarations(source: string): Declaration[] {
   for (const line of source.split("\n")) {
     if (alias) {
       alias.text = `${alias.text} ${line.trim()}`.trim();
-      if (line.endsWith(";") && bracketDepthOf(alias.text) === 0) alias = null;
+      if (line.endsWith(";") && countOpenBrackets(alias.text) === 0) alias = null;
       continue;
     }
     if (line.startsWith("/**") || isCommentOpen) {

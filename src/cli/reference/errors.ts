@@ -51,7 +51,7 @@ const ADVICE_BY_STATUS: Record<Status, [advice: string, retry: RetryAdvice]> = {
     "Correct the field that the error names. If the HTTP code is 408, the request arrived too slowly: send it again.",
     "no",
   ],
-  PASSPHRASE_TOO_WEAK: ["Choose a longer passphrase.", "no"],
+  PASSPHRASE_TOO_WEAK: ["Choose a longer passphrase, or one that is not common: the error says which.", "no"],
   UNAUTHORIZED: ["Send a valid token, or sign in again. For app users: check the password or the code.", "no"],
   SIGN_IN_FAILED: ["Check the e-mail address and the passphrase, or the passkey.", "no"],
   SIGNATURE_INVALID: [
@@ -134,7 +134,10 @@ const ADVICE_BY_STATUS: Record<Status, [advice: string, retry: RetryAdvice]> = {
     "Wait for the time in the header `Retry-After`. If the [limit](limits.md) has a variable, you can also raise it.",
     "yes",
   ],
-  EXECUTION_FAILED: ["Read the error and the console of the run. The response contains its `runId`.", "no"],
+  EXECUTION_FAILED: [
+    "If the response has a `runId`, read the error and the console of this run. Otherwise, the error has the reason why no run started.",
+    "no",
+  ],
   PUBLISH_FAILED: ["Retry once. If the request fails again, read the log of the service.", "yes"],
   RESTORE_FAILED: ["Retry once. If the request fails again, read the log of the service.", "yes"],
   INTERNAL_ERROR: [
@@ -178,6 +181,11 @@ const CLOSE_CODES = [
     "Give each operation a different ID.",
   ],
   ["4429", "The client sent `connection_init` twice.", "Send `connection_init` only once."],
+  [
+    "4500",
+    "The service had an unexpected error.",
+    "Connect again. If the code appears again, read the log of the service.",
+  ],
 ];
 
 /** @param root checkout folder, in which src/errors.ts declares the additional fields of errors */

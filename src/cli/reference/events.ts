@@ -48,7 +48,7 @@ const AUDIT_TYPE =
 /** Types of audit log entries that SQL statements write: changes of entries, and one that a migration wrote. */
 const TYPES_IN_SQL: readonly string[] = [ENTRIES_CHANGED_AUDIT_TYPE, "dataSource.notUsers"];
 
-function auditTypes(root: string, writers: readonly string[], others: readonly string[] = []): string[] {
+function collectAuditTypes(root: string, writers: readonly string[], others: readonly string[] = []): string[] {
   const texts = globSync("src/operations/**/*.ts", { cwd: root }).map((file) => readFileSync(join(root, file), "utf8"));
   const foundTypes = texts
     .filter((text) => writers.some((writer) => text.includes(writer)))
@@ -68,7 +68,7 @@ export function buildEventsPage(root: string): string {
     "## Execution log",
     "When a run ends, the execution log gets an entry of the type `app.task.completed` or `app.task.failed`. Entries of the execution log cannot start an action. To get a message about failed runs, use [alerts](alerts.md). To send errors to another system, catch them in the code of the action, or let a program read `GET /v3/apps/:appId/runs?state=failed`.",
     "## Audit log",
-    `The audit log records changes that people, tokens and server actions make. Entries of the audit log cannot start an action, but a program can read them. \`GET /v1/apps/:id/audit\` lists the entries of an app ([example](../guides/who-changed-what.md)). Entries of an app have these types: ${list(auditTypes(root, ["recordChange(", "recordMediaChange("], TYPES_IN_SQL))}.`,
-    `\`GET /v1/organizations/:id/audit\` lists the audit log of an organization: changes of the organization and its people, and their sign-ins. Entries of an organization have these types: ${list(auditTypes(root, ["recordAccessEvent("]))}.`,
+    `The audit log records changes that people, tokens and server actions make. Entries of the audit log cannot start an action, but a program can read them. \`GET /v1/apps/:id/audit\` lists the entries of an app ([example](../guides/who-changed-what.md)). Entries of an app have these types: ${list(collectAuditTypes(root, ["recordChange(", "recordMediaChange("], TYPES_IN_SQL))}.`,
+    `\`GET /v1/organizations/:id/audit\` lists the audit log of an organization: changes of the organization and its people, and their sign-ins. Entries of an organization have these types: ${list(collectAuditTypes(root, ["recordAccessEvent("]))}.`,
   ]);
 }

@@ -18,14 +18,14 @@ const formatSignature = ({ name, args, type }: Field): string => {
   return `${name}${listed === "" ? "" : `(${listed})`}: ${type}`;
 };
 
-function fieldCallers(name: string, operations: readonly Operation[]): string {
+function describeFieldCallers(name: string, operations: readonly Operation[]): string {
   const callers = describeCallers(operations) || "a signed-in person";
   return usesAccessRules(name, operations)
     ? `${callers}; other callers if an access rule of the app allows the request`
     : callers;
 }
 
-function sectionOf(
+function buildSection(
   title: string,
   root: GraphQLObjectType | null | undefined,
   byField: ReadonlyMap<string, readonly Operation[]>,
@@ -34,7 +34,7 @@ function sectionOf(
   const cells = rows.map((field) => [
     formatInlineCode(formatSignature(field)),
     `${field.deprecationReason == null ? "" : `**Deprecated**: ${field.deprecationReason} `}${field.description ?? ""}`,
-    fieldCallers(field.name, byField.get(field.name) ?? []),
+    describeFieldCallers(field.name, byField.get(field.name) ?? []),
   ]);
   return `## ${title}\n\n${formatMarkdownTable(["operation", "does", "callers"], cells)}`;
 }
@@ -69,9 +69,9 @@ export function buildGraphqlOperationsPage(
 ): string {
   const lead = `${PAGE_LEAD}\n\n${CALLERS_NOTE}`;
   return buildReferencePage("GraphQL operations", lead, "the schema", [
-    sectionOf("Queries", schema.getQueryType(), byField),
-    sectionOf("Mutations", schema.getMutationType(), byField),
-    sectionOf("Subscriptions", schema.getSubscriptionType(), byField),
+    buildSection("Queries", schema.getQueryType(), byField),
+    buildSection("Mutations", schema.getMutationType(), byField),
+    buildSection("Subscriptions", schema.getSubscriptionType(), byField),
     formatTypes(schema),
   ]);
 }

@@ -13,8 +13,8 @@ import { buildReferencePage, formatInlineCode, formatMarkdownTable } from "./tab
 
 const MB = 1024 * 1024;
 const LIMIT_VALUES: Readonly<Record<string, unknown>> = { ...limits };
-const OTHER_SUBJECT = "Others";
-const GRAPHQL_SUBJECT = "Answers and lists";
+const OTHER_LIMITS_TITLE = "Others";
+const LISTS_TITLE = "Answers and lists";
 
 interface LimitRow {
   /** Path of the file in src/ that defines the limit, without src/; undefined for src/limits.ts. */
@@ -143,7 +143,7 @@ export function buildLimitsPage(root: string): string {
   if (missingNames.length > 0)
     throw new Error(`limits.txt must have a row for each limit (missing: ${missingNames.join(", ")})`);
   const sections = [...subjects].map(([subject, rows]) => {
-    if (subject === OTHER_SUBJECT) {
+    if (subject === OTHER_LIMITS_TITLE) {
       const rowCells = rows.map((row) => [formatInlineCode(row.name), formattedValue(row), row.meaning]);
       return `## ${subject}\n\n${formatMarkdownTable(["constant", "value", "note"], rowCells)}`;
     }
@@ -158,7 +158,7 @@ export function buildLimitsPage(root: string): string {
       "document",
       describeEffect("REQUEST_INVALID"),
     ]);
-    if (subject === GRAPHQL_SUBJECT) cells.push(...formLimitRows);
+    if (subject === LISTS_TITLE) cells.push(...formLimitRows);
     return `## ${subject}\n\n${formatMarkdownTable(["limit", "default", "variable", "scope", "above it"], cells)}`;
   });
   return buildReferencePage("Limits", PAGE_LEAD, "`src/limits.ts` and the rules", sections);

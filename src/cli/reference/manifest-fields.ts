@@ -32,7 +32,7 @@ function findObjectSchema(schema: Schema): Schema | null {
   );
 }
 
-function fieldRows(schema: Schema, path: string): string[][] {
+function buildFieldRows(schema: Schema, path: string): string[][] {
   const object = findObjectSchema(schema);
   return Object.entries(object?.properties ?? {}).flatMap(([name, field]) => {
     const fieldPath = path === "" ? name : `${path}.${name}`;
@@ -40,7 +40,7 @@ function fieldRows(schema: Schema, path: string): string[][] {
     const need = object!.required?.includes(name) ? "yes" : "";
     return [
       [formatInlineCode(fieldPath), formatType(field), need, field.description ?? ""],
-      ...fieldRows(field, isList ? `${fieldPath}[]` : fieldPath),
+      ...buildFieldRows(field, isList ? `${fieldPath}[]` : fieldPath),
     ];
   });
 }
@@ -50,6 +50,6 @@ export function buildManifestFieldsPage(): string {
   const lead =
     "This page is for authors and tools that write a manifest. [Keep an app's definitions as one document](manifest.md) explains how to use a manifest. The JSON Schema at `/schemas/manifest.json` describes the same fields.";
   return buildReferencePage("Fields of the manifest", lead, "its schema", [
-    formatMarkdownTable(["field", "type", "required", "meaning"], fieldRows(schema, "")),
+    formatMarkdownTable(["field", "type", "required", "meaning"], buildFieldRows(schema, "")),
   ]);
 }

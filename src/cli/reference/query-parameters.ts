@@ -17,7 +17,7 @@ const PARAMETER_MEANINGS: Readonly<Record<string, string>> = {
 };
 
 /** Returns the descriptions of a GraphQL operation's arguments by name. `operationId` may have a suffix of REST, such as `ByName`. */
-function argumentsOf(schema: GraphQLSchema, operationId: string): ReadonlyMap<string, string> {
+function readArgumentDescriptions(schema: GraphQLSchema, operationId: string): ReadonlyMap<string, string> {
   const fields = { ...schema.getQueryType()?.getFields(), ...schema.getMutationType()?.getFields() };
   const field = fields[operationId] ?? fields[operationId.split(/By(?=[A-Z])|\d/)[0]!];
   return new Map((field?.args ?? []).map(({ name, description }) => [name, description ?? ""]));
@@ -28,7 +28,7 @@ export function describeQueryParameters(
   operationId: string,
   names: readonly string[],
 ): string[] {
-  const described = argumentsOf(schema, operationId);
+  const described = readArgumentDescriptions(schema, operationId);
   const rows = names.map((name) => {
     const description = described.get(name) ?? "";
     const meaning = REFERENCE_MEANING.test(description) ? BY_MEANING : description || PARAMETER_MEANINGS[name];

@@ -154,10 +154,10 @@ function createFieldExample(name: string, schema: Schema, document: Document, de
 function createExampleObject({ properties = {} }: Schema, document: Document, depth: number): object {
   const names = Object.keys(properties);
   if (names.length === 0) return MORE_FIELDS;
-  const typeNames = names
+  const exampleFields = names
     .slice(0, SAMPLE_FIELDS_MAX)
     .map((name) => [name, createFieldExample(name, properties[name]!, document, depth + 1)]);
-  return Object.fromEntries(names.length > SAMPLE_FIELDS_MAX ? [...typeNames, ["…", "…"]] : typeNames);
+  return Object.fromEntries(names.length > SAMPLE_FIELDS_MAX ? [...exampleFields, ["…", "…"]] : exampleFields);
 }
 
 const formatJson = (value: unknown): string =>
@@ -165,7 +165,7 @@ const formatJson = (value: unknown): string =>
     .replaceAll('"…":"…"', "…")
     .replaceAll(/,"…"\]/g, ",…]");
 
-const jsonSchemaOf = (content: Record<string, { schema: Schema }> | undefined): Schema | null =>
+const findBodySchema = (content: Record<string, { schema: Schema }> | undefined): Schema | null =>
   Object.values(content ?? {})[0]?.schema ?? null;
 
 interface RouteRow {
@@ -174,8 +174,8 @@ interface RouteRow {
   operation: RestOperation;
 }
 
-function sampleBodyOf({ method, path, operation }: RouteRow, document: Document): unknown {
-  const schema = jsonSchemaOf(operation.requestBody?.content);
+function createSampleBody({ method, path, operation }: RouteRow, document: Document): unknown {
+  const schema = findBodySchema(operation.requestBody?.content);
   if (!schema) return null;
   const route = `${method} ${path}`;
   if (WEBAUTHN_ROUTES.includes(route)) return MORE_FIELDS;
@@ -215,10 +215,10 @@ function formatRoute(
 ): string {
   const { method, path, operation } = row;
   const summary = operation.summary ?? ROUTE_SUMMARIES[`${method} ${path}`] ?? "";
-  const body = sampleBodyOf(row, document);
+  const body = createSampleBody(row, document);
   const query = (operation.parameters ?? []).filter((parameter) => parameter.in === "query").map(({ name }) => name);
-  const filledIn = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => SAMPLE_PATH_NAMES[name] ?? "1");
-  const address = recorded?.address ?? `${filledIn}${SAMPLE_QUERY_STRINGS[`${method} ${path}`] ?? ""}`;
+  const examplePath = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => SAMPLE_PATH_NAMES[name] ?? "1");
+  const address = recorded?.address ?? `${examplePath}${SAMPLE_QUERY_STRINGS[`${method} ${path}`] ?? ""}`;
   const request = `${method} ${EXAMPLE_BASE_URL}${address}${body === null ? "" : `\n${formatJson(body)}`}`;
   const routeNotes = [
     summary,
@@ -234,7 +234,7 @@ ${formatResponse(row, recorded)}`;
 /**
  * Returns the callers of a route: those who may use the operations of its resolver method, or everyone if the route needs no credential.
  */
-function routeCallers({ operation }: RouteRow, byField: ReadonlyMap<string, readonly Operation[]>): string {
+function describeRouteCallers({ operation }: RouteRow, byField: ReadonlyMap<string, readonly Operation[]>): string {
   const name = operation.operationId;
   const fields = [...byField.keys()].filter(
     (field) => name.startsWith(field) && /^(?:By[A-Z]|\d|$)/.test(name.slice(field.length)),
@@ -261,8 +261,9 @@ export async function buildRestRoutesPage(
   const rows = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]): RouteRow => ({ method: method.toUpperCase(), path, operation })),
   );
-  const tagOf = ({ path, operation }: RouteRow) => (path.startsWith("/v1/auth") ? "sign-in" : operation.tags[0]!);
-  const tags = [...new Set(rows.map(tagOf))].sort();
+  const getSectionName = ({ path, operation }: RouteRow) =>
+    path.startsWith("/v1/auth") ? "sign-in" : operation.tags[0]!;
+  const tags = [...new Set(rows.map(getSectionName))].sort();
   const lead = `For everyone who calls the service over HTTP. [The API](api.md) explains credentials, errors, limits and conditional requests.
 
 **Examples** show real responses, but with the same sample time everywhere. A \`…\` stands for further fields, items or characters. [The GraphQL types](graphql-operations.md#types) list all fields.
@@ -271,8 +272,8 @@ export async function buildRestRoutesPage(
 
 **IDs and names.** If a path accepts an ID or a name, the service reads digits as an ID. With the query parameter \`by=name\`, it reads digits as a name.`;
   const sections = tags.map((tag) => {
-    const tagRows = rows.filter((row) => tagOf(row) === tag);
-    return `## ${tag}\n\n${tagRows.map((row) => formatRoute(row, document, schema, routeCallers(row, byField), recorded[`${row.method} ${row.path}`])).join("\n\n")}`;
+    const tagRows = rows.filter((row) => getSectionName(row) === tag);
+    return `## ${tag}\n\n${tagRows.map((row) => formatRoute(row, document, schema, describeRouteCallers(row, byField), recorded[`${row.method} ${row.path}`])).join("\n\n")}`;
   });
   const otherTable = formatMarkdownTable(
     ["route", "what it does", "page"],

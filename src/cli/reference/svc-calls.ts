@@ -15,7 +15,7 @@ const COMMON_ERRORS_NOTE =
 export const wrapInAction = (example: string): string =>
   `async function execute() {\n${example.replaceAll(/^/gm, "  ")}\n}`;
 
-const exampleOf = (
+const formatExample = (
   path: string,
   title: string,
   { code: text, result, notes = [] }: { code: string; result: unknown; notes?: string[] },
@@ -26,7 +26,7 @@ const exampleOf = (
   `The example for ${formatInlineCode(path)} returns \`${JSON.stringify(result)}\`.`,
 ];
 
-function examplesOf({ path, example, pageExample, package: name }: NamespaceExample): string[] {
+function formatNamespaceExamples({ path, example, pageExample, package: name }: NamespaceExample): string[] {
   const dependencyNote = name === null ? "" : `, with \`"dependencies": ["${name}"]\``;
   const notes = [
     ...(example?.calls
@@ -38,20 +38,20 @@ function examplesOf({ path, example, pageExample, package: name }: NamespaceExam
   ];
   return [
     ...(example
-      ? exampleOf(path, `Example of a server action${dependencyNote}`, {
+      ? formatExample(path, `Example of a server action${dependencyNote}`, {
           ...example,
           code: wrapInAction(example.code),
           notes,
         })
       : []),
-    ...(pageExample ? exampleOf(path, "Example in a page, inside an async function", pageExample) : []),
+    ...(pageExample ? formatExample(path, "Example in a page, inside an async function", pageExample) : []),
   ];
 }
 
 export const parseNamespaceCalls = (sources: readonly string[], type: string): InterfaceMember[] =>
   parseMembers(sources, type).filter(({ signature }) => /^\w+[(<]|^\w+: (?:\(|SendRequest)|^unread/.test(signature));
 
-function sectionOf(namespace: NamespaceExample, sources: readonly string[]): string {
+function buildNamespaceSection(namespace: NamespaceExample, sources: readonly string[]): string {
   const { path, type, package: name, about, errors, otherErrors, seeAlso } = namespace;
   const rows = parseNamespaceCalls(sources, type).map(({ signature, comment }) => [
     formatInlineCode(`${path}.${signature}`),
@@ -66,7 +66,7 @@ function sectionOf(namespace: NamespaceExample, sources: readonly string[]): str
     `${about} ${name === null ? `${formatInlineCode(path)} needs no package in \`dependencies\`.` : `An action that uses ${formatInlineCode(path)} lists \`${name}\` in \`dependencies\`.`} See also ${seeAlso}.`,
     formatMarkdownTable(["call", "what it does"], rows),
     `${errorsText}${otherErrors ?? ""}`.trim(),
-    ...examplesOf(namespace),
+    ...formatNamespaceExamples(namespace),
   ]
     .filter((part) => part !== "")
     .join("\n\n");
@@ -91,7 +91,7 @@ export function buildSvcCallsPage(root: string): string {
 If a call fails, its promise rejects with an \`Error\`. The field \`status\` of this error is a code such as \`FORBIDDEN\`. The fields \`message\` and \`error\` contain the same text. Every call to the service can fail with ${COMMON_ERRORS_NOTE}. The page [errors](errors.md) says what to do in each case.`;
   return buildReferencePage("Calls of Svc", lead, "the declarations of the client library", [
     errorsSection,
-    ...SVC_NAMESPACES.map((namespace) => sectionOf(namespace, sources)),
+    ...SVC_NAMESPACES.map((namespace) => buildNamespaceSection(namespace, sources)),
     buildTypesSection(signatures, sources, described),
   ]);
 }

@@ -38,7 +38,7 @@ export interface NamespaceExample {
   seeAlso: string;
 }
 
-const localNoteOf = (path: string) =>
+const describeLocalErrors = (path: string) =>
   `The functions of \`${path}\` use no network. If an argument is not valid, they throw an \`Error\` with a message.`;
 
 export const SVC_NAMESPACES: readonly NamespaceExample[] = [
@@ -221,7 +221,7 @@ export const SVC_NAMESPACES: readonly NamespaceExample[] = [
     },
     about: "Reads and writes CSV.",
     errors: [],
-    otherErrors: localNoteOf("Svc.CSV"),
+    otherErrors: describeLocalErrors("Svc.CSV"),
     example: {
       code: 'const rows = Svc.CSV.parse("name,seats\\nAnn,2\\n", { dynamicTyping: true });\nreturn { rows, text: Svc.CSV.stringify(rows) };',
       result: { rows: [{ name: "Ann", seats: 2 }], text: "name,seats\r\nAnn,2" },
@@ -232,7 +232,7 @@ export const SVC_NAMESPACES: readonly NamespaceExample[] = [
     about:
       "Computes hashes and signatures, and encrypts texts. Make an encryption key once, and store it in a protected setting, such as `__dataKey`. If you lose the key, or the salt from which `deriveKey` made the key, you can no longer decrypt the texts.",
     errors: [],
-    otherErrors: localNoteOf("Svc.Encryption"),
+    otherErrors: describeLocalErrors("Svc.Encryption"),
     example: {
       code: ENCRYPTION_EXAMPLE,
       result: {
@@ -247,7 +247,7 @@ export const SVC_NAMESPACES: readonly NamespaceExample[] = [
     ...{ path: "Svc.Barcode", type: "Barcode", package: "svc-barcode", seeAlso: "[packages](packages.md)" },
     about: "Creates bar codes and QR codes as pictures.",
     errors: [],
-    otherErrors: localNoteOf("Svc.Barcode"),
+    otherErrors: describeLocalErrors("Svc.Barcode"),
     example: {
       code: 'const qr = Svc.Barcode.qr("https://example.com");\nconst svg = Svc.Barcode.svg({ bcid: "ean13", text: "9780201379624" });\nconst png = Svc.Barcode.png({ bcid: "code128", text: "ABC-1" });\nreturn [qr.slice(0, 4), svg.slice(0, 4), png.slice(0, 14)];',
       result: ["<svg", "<svg", "data:image/png"],
@@ -257,7 +257,8 @@ export const SVC_NAMESPACES: readonly NamespaceExample[] = [
     ...{ path: "Svc.Audio", type: "Audio", package: "svc-audio", seeAlso: "[packages](packages.md)" },
     about: "Plays and decodes sounds.",
     errors: [],
-    otherErrors: localNoteOf("Svc.Audio"),
+    otherErrors:
+      "If an argument is not valid, or a sound cannot be loaded from its URL, the functions of `Svc.Audio` throw an `Error` with a message.",
     example: { code: AUDIO_EXAMPLE, result: [0.001, 1, 48] },
   },
 ];

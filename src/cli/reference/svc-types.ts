@@ -2,10 +2,10 @@
 import { type Declaration, parseDeclarations, parseMembers } from "./declarations.js";
 import { formatInlineCode, formatMarkdownTable } from "./tables.js";
 
-const typeNamesIn = (text: string): string[] => text.replaceAll(/"[^"]*"/g, "").match(/\b[A-Z]\w+\b/g) ?? [];
+const findTypeNames = (text: string): string[] => text.replaceAll(/"[^"]*"/g, "").match(/\b[A-Z]\w+\b/g) ?? [];
 
 /** Returns the part of a declaration that can refer to other types: an interface's fields, or the text of a type alias. */
-const declarationTextOf = ({ name, text, isAlias }: Declaration, sources: readonly string[]): string =>
+const getReferringText = ({ name, text, isAlias }: Declaration, sources: readonly string[]): string =>
   isAlias ? text : [text, ...parseMembers(sources, name).map(({ signature }) => signature)].join("\n");
 
 function findReachableTypes(
@@ -14,17 +14,17 @@ function findReachableTypes(
   sources: readonly string[],
 ) {
   const declarationsByName = new Map<string, Declaration>();
-  const queue = signatures.flatMap(typeNamesIn);
+  const queue = signatures.flatMap(findTypeNames);
   for (const name of queue) {
     const declaration = all.get(name);
     if (!declaration || declarationsByName.has(name)) continue;
     declarationsByName.set(name, declaration);
-    queue.push(...typeNamesIn(declarationTextOf(declaration, sources)));
+    queue.push(...findTypeNames(getReferringText(declaration, sources)));
   }
   return [...declarationsByName.values()];
 }
 
-function sectionOf({ name, comment, text, isAlias }: Declaration, sources: readonly string[]): string {
+function buildTypeSection({ name, comment, text, isAlias }: Declaration, sources: readonly string[]): string {
   const rows = isAlias
     ? []
     : parseMembers(sources, name).map((member) => [formatInlineCode(member.signature), member.comment]);
@@ -53,6 +53,6 @@ export function buildTypesSection(
   return [
     "## Types",
     "`?` marks an optional field.",
-    ...types.map((declaration) => sectionOf(declaration, sources)),
+    ...types.map((declaration) => buildTypeSection(declaration, sources)),
   ].join("\n\n");
 }

@@ -13,7 +13,7 @@ const COMPOSE_DEFAULTS: Record<string, string> = {
   RUNNER_PUBLIC_URL: "Address at which runners reach the API.",
 };
 
-function composeRows(root: string): string[][] {
+function readComposeRows(root: string): string[][] {
   const text = readFileSync(join(root, "compose.yaml"), "utf8");
   const composeVariables = new Map(
     [...text.matchAll(/\$\{([A-Z_]+)(:[-?])([^${}]*)\}/g)].map(([, name, mark, rest]) => [
@@ -28,7 +28,7 @@ function composeRows(root: string): string[][] {
   ]);
 }
 
-function helmRows(root: string): string[][] {
+function readHelmRows(root: string): string[][] {
   const rows: string[][] = [];
   const path: string[] = [];
   for (const line of readFileSync(join(root, "deploy/helm/svc-app-actions/values.yaml"), "utf8").split("\n")) {
@@ -59,10 +59,10 @@ export function buildVariablesPage(root: string): string {
       formatMarkdownTable(["variable", "default", "meaning"], OPEN_ID_VARIABLE_DESCRIPTIONS),
       "## compose.yaml",
       "Set the variables of this table in the shell or in the file `.env` beside `compose.yaml`. [Containers](../operate/containers.md) shows how to run the service with `compose.yaml`.",
-      formatMarkdownTable(["variable", "default", "meaning"], composeRows(root)),
+      formatMarkdownTable(["variable", "default", "meaning"], readComposeRows(root)),
       "## Helm chart",
       "Each key under `environment` is a variable of the service.",
-      formatMarkdownTable(["value", "default"], helmRows(root)),
+      formatMarkdownTable(["value", "default"], readHelmRows(root)),
       "## Object storage",
       "If you set `MEDIA_URL`, the service uses the AWS client to store the files of apps in an S3 bucket. This client reads its credentials from `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_PROFILE`, or from the role of the machine.",
     ],
