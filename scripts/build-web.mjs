@@ -91,7 +91,7 @@ const DESCRIBING_MODULES =
 
 const DIFF_EDITOR_MODULES = /[\\/](?:diffEditorWidget|multiDiffEditorWidget)\.js$/i;
 const ABSENT_NAMESPACE = "absent-part-of-monaco";
-const absentClass = (name) =>
+const createAbsentClass = (name) =>
   `export class ${name} { constructor() { throw new Error("${name} is not part of this build of Monaco"); } }`;
 
 const shrinkMonaco = {
@@ -101,7 +101,7 @@ const shrinkMonaco = {
       /[\\/]standalone(?:Code)?Editor\.js$/.test(importer) ? { path, namespace: ABSENT_NAMESPACE } : undefined,
     );
     bundler.onLoad({ filter: /.*/, namespace: ABSENT_NAMESPACE }, ({ path }) => ({
-      contents: absentClass(path.includes("multiDiff") ? "MultiDiffEditorWidget" : "DiffEditorWidget"),
+      contents: createAbsentClass(path.includes("multiDiff") ? "MultiDiffEditorWidget" : "DiffEditorWidget"),
     }));
     bundler.onLoad({ filter: /monaco-editor[\\/]esm[\\/].*\.js$/ }, async ({ path }) => {
       const withoutKeys = (await readFile(path, "utf8")).replaceAll(LOCALIZE_KEY_PATTERN, "$1(0,");
@@ -113,7 +113,7 @@ const shrinkMonaco = {
 
 /** Puts modules that parts of a page share into one file, instead of many small ones: a browser requests only six files at once. */
 const PART_NAMESPACE = "part-of-a-page";
-const partsImportTheCore = {
+const importCoreInParts = {
   name: "parts-import-the-core",
   setup(bundler) {
     bundler.onResolve({ filter: /^\./ }, async ({ kind, path, resolveDir, importer }) => {
@@ -132,7 +132,7 @@ const ICON_NAMESPACE = "icon";
 /**
  * Provides each icon of Lucide as a module, such as "icon:bell". One file with all icons is faster to install than a file for each icon.
  */
-const iconsOfLucide = {
+const provideIcons = {
   name: "icons-of-lucide",
   setup(bundler) {
     bundler.onResolve({ filter: /^icon:/ }, ({ path }) => ({ path: path.slice(5), namespace: ICON_NAMESPACE }));
@@ -222,7 +222,7 @@ async function buildClient() {
   await joinTypes(runtime);
 }
 
-function namesByEntry(outputs) {
+function mapOutputsByEntry(outputs) {
   const entries = Object.entries(outputs).filter(([, output]) => output.entryPoint);
   return new Map(entries.map(([file, output]) => [output.entryPoint, { file, css: output.cssBundle }]));
 }
@@ -231,7 +231,7 @@ const assetPath = (file) => `/${ASSETS_FOLDER}/${basename(file)}`;
 
 async function buildWorkers() {
   const outputs = await bundles.bundle({ ...HASHED_OPTIONS, entryPoints: MONACO_WORKERS, format: "iife" });
-  const built = [...namesByEntry(outputs)];
+  const built = [...mapOutputsByEntry(outputs)];
   const workerUrl = (entry) => assetPath(built.find(([path]) => path.endsWith(entry))[1].file);
   return Object.fromEntries(Object.entries(MONACO_WORKERS).map(([label, entry]) => [label, workerUrl(entry)]));
 }
@@ -248,11 +248,11 @@ async function buildMonacoStyle() {
 }
 
 /** Returns a script, and then all files that it imports statically, directly or through other files. */
-function staticImportsOf(outputs, file, found = []) {
+function listStaticImports(outputs, file, found = []) {
   if (found.includes(file)) return found;
   found.push(file);
   for (const { kind, path } of outputs[file].imports) {
-    if (kind === "import-statement") staticImportsOf(outputs, path, found);
+    if (kind === "import-statement") listStaticImports(outputs, path, found);
   }
   return found;
 }
@@ -271,13 +271,13 @@ async function buildPage(name, workerFiles, monacoStyle) {
       WORKER_FILES: `${JSON.stringify(workerFiles)}`,
       MONACO_STYLE: `${JSON.stringify(monacoStyle)}`,
     },
-    plugins: [leaveOutMonacoStyles, partsImportTheCore, iconsOfLucide, ...(name === "studio" ? [shrinkMonaco] : [])],
+    plugins: [leaveOutMonacoStyles, importCoreInParts, provideIcons, ...(name === "studio" ? [shrinkMonaco] : [])],
   });
-  const built = namesByEntry(outputs);
+  const built = mapOutputsByEntry(outputs);
   const largestFirst = (files) => files.sort((a, b) => outputs[b].bytes - outputs[a].bytes).map(assetPath);
   const { file, css } = built.get(entry);
-  const [script, ...requiredFiles] = staticImportsOf(outputs, file);
-  const partFiles = (module) => staticImportsOf(outputs, built.get(`${PART_NAMESPACE}:${module}`).file);
+  const [script, ...requiredFiles] = listStaticImports(outputs, file);
+  const partFiles = (module) => listStaticImports(outputs, built.get(`${PART_NAMESPACE}:${module}`).file);
   const first = [script, ...requiredFiles];
   const nextFiles = [...new Set(scriptsAfter.flatMap(partFiles))].filter((one) => !first.includes(one));
   const isLater = (one) => !first.includes(one) && !nextFiles.includes(one);

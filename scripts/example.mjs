@@ -9,7 +9,8 @@ import { createApi, ExampleError } from "./example/api.mjs";
 import { createBookings } from "./example/bookings.mjs";
 
 const USAGE = `Usage: npm run example [-- --app ID] [--url ADDRESS] [--remove]
-The token is SVC_TOKEN's, else the editor's of credentials.json in DATA_DIR (.data); address and app are that file's too, unless given.`;
+Sends the token in SVC_TOKEN. Without SVC_TOKEN, sends the editor's token in credentials.json of DATA_DIR (.data).
+The defaults of --url and --app are the address and the app in credentials.json.`;
 
 const printLine = (text) => process.stdout.write(`${text}\n`);
 
@@ -61,12 +62,14 @@ function createTarget({ app, url }) {
   const firstCredentials = readCredentials();
   const address = url ?? firstCredentials.baseUrl;
   if (!address)
-    throw new ExampleError(`no address: ${firstCredentials.fault ?? "no baseUrl"}, and --url is not given\n${USAGE}`);
+    throw new ExampleError(
+      `--url is missing, and ${firstCredentials.fault ?? `${firstCredentials.path} has no baseUrl`}\n${USAGE}`,
+    );
   if (!/^https?:\/\//.test(address) || !URL.canParse(address))
     throw new ExampleError(`--url must be an address such as http://127.0.0.1:4000 (got ${address})`);
   const appId = app ?? String(firstCredentials.appId ?? "");
   if (!/^[1-9]\d{0,14}$/.test(appId))
-    throw new ExampleError(`--app must be an app's id, a whole number above 0 (got ${appId || "nothing"})`);
+    throw new ExampleError(`--app must be the ID of an app, a positive whole number (got ${appId || "nothing"})`);
   return {
     url: address.replace(/\/+$/, ""),
     appId: Number(appId),
@@ -84,7 +87,9 @@ async function main() {
   if (options.remove) {
     const removed = await bookings.remove();
     return printLine(
-      removed ? `The example is out of app ${appId}. What ran stays in the log.` : `App ${appId} has no example.`,
+      removed
+        ? `Removed the example from app ${appId}. Its past runs stay in the log.`
+        : `App ${appId} has no example.`,
     );
   }
   const { emails, password } = await bookings.put();

@@ -34,7 +34,7 @@ const SCALAR_TYPES = {
 
 const capitalize = (text) => text[0].toUpperCase() + text.slice(1);
 
-function sentOperations(document) {
+function listOperations(document) {
   const texts = separateOperations(document);
   return document.definitions
     .filter(({ kind }) => kind === Kind.OPERATION_DEFINITION)
@@ -43,8 +43,8 @@ function sentOperations(document) {
     });
 }
 
-function operationConstants(document) {
-  return sentOperations(document)
+function createOperationConstants(document) {
+  return listOperations(document)
     .map(({ name, operation, text }) => {
       const types = name + capitalize(operation);
       return `export const ${name}: Document<${types}, ${types}Variables> =\n  ${JSON.stringify(text)};`;
@@ -55,7 +55,7 @@ function operationConstants(document) {
 const ROOT_TYPES = ["Query", "Mutation", "Subscription"];
 
 /** Returns the schema with non-null root fields: a root field is null only in a response with errors, which the clients reject. */
-function withoutNullRoots(schema) {
+function requireRootFields(schema) {
   return visit(schema, {
     ObjectTypeDefinition: (node) => (ROOT_TYPES.includes(node.name.value) ? undefined : false),
     FieldDefinition: (node) =>
@@ -67,7 +67,7 @@ function withoutNullRoots(schema) {
 
 /** Returns the operations of a document as TypeScript. @throws if a field is not in the schema */
 export async function generateTypedDocuments(root, text, up = "..") {
-  const schema = withoutNullRoots(parse(readFileSync(join(root, "schema/schema.graphql"), "utf8")));
+  const schema = requireRootFields(parse(readFileSync(join(root, "schema/schema.graphql"), "utf8")));
   const document = parse(text, { noLocation: true });
   const source = await codegen({
     filename: "documents.ts",
@@ -78,7 +78,7 @@ export async function generateTypedDocuments(root, text, up = "..") {
     plugins: [{ constants: {} }, { operations: {} }],
     pluginMap: {
       operations,
-      constants: { plugin: () => ({ prepend: [createHeader(up)], content: operationConstants(document) }) },
+      constants: { plugin: () => ({ prepend: [createHeader(up)], content: createOperationConstants(document) }) },
     },
   });
   return `${source}\n`;
@@ -86,8 +86,8 @@ export async function generateTypedDocuments(root, text, up = "..") {
 
 const PERSISTED_FILE = "src/api/graphql/persisted-documents.json";
 
-function persistedDocuments(texts) {
-  const operations = texts.flatMap((text) => sentOperations(parse(text, { noLocation: true })));
+function createPersistedDocuments(texts) {
+  const operations = texts.flatMap((text) => listOperations(parse(text, { noLocation: true })));
   const entries = operations.map(({ text }) => [`sha256:${createHash("sha256").update(text).digest("hex")}`, text]);
   return `${JSON.stringify(Object.fromEntries(entries), null, 2)}\n`;
 }
@@ -128,7 +128,7 @@ export async function generateDocumentFiles(root = ROOT) {
     texts.map((text, index) => generateTypedDocuments(root, text, pathToWeb(sources[index]))),
   );
   const files = sources.map((source, index) => [source.replace(/\.graphql$/, ".ts"), generatedFiles[index]]);
-  return Object.fromEntries([...files, [PERSISTED_FILE, persistedDocuments(texts)]]);
+  return Object.fromEntries([...files, [PERSISTED_FILE, createPersistedDocuments(texts)]]);
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

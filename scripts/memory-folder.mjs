@@ -13,13 +13,13 @@ const FREE_BYTES_MIN = 4 * 2 ** 30;
 /** Minimum available memory in bytes. Files in memory use it up, also in a container with a memory limit. */
 const MEMORY_BYTES_MIN = 6 * 2 ** 30;
 
-function hasRoom() {
+function hasEnoughMemory() {
   const { type, bsize, bavail } = statfsSync(MEMORY);
   return type === TMPFS && bsize * bavail >= FREE_BYTES_MIN && process.availableMemory() >= MEMORY_BYTES_MIN;
 }
 
 /** True if programs in the folder can run. Some containers mount it with the option noexec, but tests start programs there. */
-function runsPrograms(folder) {
+function canRunPrograms(folder) {
   const program = join(folder, "program");
   writeFileSync(program, "#!/bin/sh\n", { mode: 0o755 });
   const { status } = spawnSync(program);
@@ -35,12 +35,12 @@ function removeAtEnd(folder) {
 /** Creates the folder and returns its path; null if this machine has too little memory, or no file system in memory. */
 export function createMemoryFolder() {
   try {
-    if (!hasRoom()) return null;
+    if (!hasEnoughMemory()) return null;
     const folder = mkdtempSync(join(MEMORY, "svc-tests-"));
     removeAtEnd(folder);
     // The same mode as /tmp, because PostgreSQL and Chromium run as other accounts.
     chmodSync(folder, 0o1777);
-    return runsPrograms(folder) ? folder : null;
+    return canRunPrograms(folder) ? folder : null;
   } catch {
     return null;
   }

@@ -42,7 +42,7 @@ async function isDetected({ file, tests, mutant }) {
   return code !== 0;
 }
 
-function lineNumber(file, at) {
+function getLineNumber(file, at) {
   const before = readFileSync(file, "utf8").slice(0, at);
   return before.split("\n").length;
 }
@@ -79,13 +79,13 @@ async function main() {
       resultsByArea.set(one.area, [hits + Number(isDetectedMutant), tries + 1]);
       const { name, file, mutant } = one;
       if (!isDetectedMutant)
-        console.log(`not found: ${name}.js:${lineNumber(file, mutant.start)} ${mutant.from} → ${mutant.text}`);
+        console.log(`not detected: ${name}.js:${getLineNumber(file, mutant.start)} ${mutant.from} → ${mutant.text}`);
     }
   }
   await Promise.all(Array.from({ length: PROCESSES }, testMutants));
-  for (const [area, [hits, tries]] of resultsByArea) console.log(`${area}: ${hits} of ${tries} found`);
+  for (const [area, [hits, tries]] of resultsByArea) console.log(`${area}: ${hits} of ${tries} detected`);
   const hits = [...resultsByArea.values()].reduce((sum, [one]) => sum + one, 0);
-  console.log(`${hits} of ${sample.length} found (${all.length} faults in all, seed ${SEED})`);
+  console.log(`${hits} of ${sample.length} detected (${all.length} faults in all, seed ${SEED})`);
   process.exitCode = hits >= sample.length * 0.9 ? 0 : 1;
 }
 

@@ -22,7 +22,7 @@ const LONG_FOLDERS = [
 /**
  * Returns the path of Node in node_modules. Before the set-up, it may not exist, so npm may have started this process with another Node.
  */
-function ownNode() {
+function findProjectNode() {
   const path = join(ROOT, "node_modules/.bin/node");
   return existsSync(path) ? path : process.execPath;
 }
@@ -39,24 +39,27 @@ async function run(node, args) {
 }
 
 /** Returns a filter for every n-th file, so that long test files are spread over the shards. */
-function shardFilter(shard = "1/1") {
+function createShardFilter(shard = "1/1") {
   const [part, parts] = shard.split("/").map(Number);
-  if (!(part >= 1 && part <= parts)) throw new Error(`TEST_SHARD must be like 2/4 (got ${shard})`);
+  if (!(part >= 1 && part <= parts))
+    throw new Error(
+      `TEST_SHARD must be the number of a shard and the number of all shards, such as 2/4 (got ${shard})`,
+    );
   return (_file, index) => index % parts === part - 1;
 }
 
-function rankOf(name) {
+function getRank(name) {
   const rank = LONG_FOLDERS.indexOf(name.split("/")[0]);
   return rank === -1 ? LONG_FOLDERS.length : rank;
 }
 
-function gateFiles() {
+function listGateFiles() {
   const names = readdirSync(join(ROOT, "dist/test"), { recursive: true }).sort();
   return names
     .filter((name) => name.endsWith(".test.js") && !name.startsWith("long/"))
-    .sort((a, b) => rankOf(a) - rankOf(b))
+    .sort((a, b) => getRank(a) - getRank(b))
     .map((name) => `dist/test/${name}`)
-    .filter(shardFilter(process.env["TEST_SHARD"]));
+    .filter(createShardFilter(process.env["TEST_SHARD"]));
 }
 
 function parseCommandLine(all) {
@@ -73,7 +76,7 @@ async function runTests(node, files, options) {
   return { passed: passes, failed: failures, failures: failed, broken: code !== 0 && failures === 0 };
 }
 
-function repeat({ title, file, message }) {
+function printFailure({ title, file, message }) {
   process.stdout.write(`failed: ${title}\n  in ${file}\n  ${message.replaceAll("\n", "\n  ")}\n`);
 }
 
@@ -81,14 +84,14 @@ async function main() {
   const { files, options } = parseCommandLine(process.argv.slice(2));
   const setUp = await run(process.execPath, ["scripts/setup.mjs"]);
   if (setUp.code !== 0) return { passed: 0, failed: 1 };
-  const node = ownNode();
+  const node = findProjectNode();
   // All test processes use this cache of V8. It is in the checkout, where no other account can write.
   process.env["NODE_COMPILE_CACHE"] ??= join(ROOT, "node_modules/.cache/compiled");
   process.env["TMPDIR"] = createMemoryFolder() ?? tmpdir();
-  const chosen = files.length > 0 ? files : gateFiles();
+  const chosen = files.length > 0 ? files : listGateFiles();
   const { passed, failed, failures, broken } = await runTests(node, chosen, options);
-  for (const failure of failures) repeat(failure);
-  if (broken) process.stdout.write("failed beside the tests: mocha itself, see its output above\n");
+  for (const failure of failures) printFailure(failure);
+  if (broken) process.stdout.write("mocha itself failed; its output is above\n");
   return { passed, failed: failed + (broken ? 1 : 0) };
 }
 

@@ -9,13 +9,13 @@ function createErrorText(http, answer, { url, appId, from }) {
   const [refused] = answer.errors ?? [];
   const { status, error } = refused ? { status: refused.extensions?.status, error: refused.message } : answer;
   if (http === 401)
-    return `the service at ${url} does not know this token (from ${from}): take an editor's token of that service`;
+    return `the service at ${url} rejects this token (from ${from}); use the token of an editor of this service`;
   if (http === 403 || status === "FORBIDDEN")
-    return `this token (from ${from}) may not edit app ${appId}: take an editor's or an administrator's`;
-  return `the service answered ${http} ${status ?? ""}: ${error ?? "no reason"}`;
+    return `this token (from ${from}) does not permit changes of app ${appId}; use the token of an editor or administrator`;
+  return `the service returned ${http} ${status ?? ""}: ${error ?? "no reason"}`;
 }
 
-function errorReason(error) {
+function getErrorReason(error) {
   const { code, message } = error.cause ?? error;
   return code ?? message;
 }
@@ -31,13 +31,15 @@ export function createApi(target) {
     const headers = { "Auth-token": token, ...(body && { "Content-Type": "application/json" }) };
     const response = await fetch(url + path, { method, headers, body: body && JSON.stringify(body) }).catch((error) => {
       throw new ExampleError(
-        `no service answers at ${url} (${errorReason(error)}): start it with npm start, or name another with --url`,
+        `no service responds at ${url} (${getErrorReason(error)}); start it with npm start, or pass another address by --url`,
       );
     });
     const text = await response.text();
     const isJson = response.headers.get("content-type")?.includes("json");
     if (!isJson)
-      throw new ExampleError(`${url} is not this service: ${method} ${path} answered ${response.status} without JSON`);
+      throw new ExampleError(
+        `${url} is not this service: the response to ${method} ${path} has the status ${response.status} and no JSON`,
+      );
     return { http: response.status, seconds: Number(response.headers.get("retry-after")), answer: JSON.parse(text) };
   }
 

@@ -65,7 +65,7 @@ export function createBookings({ call, target, say }) {
     const app = apps.find(({ id }) => id === appId);
     if (app) return app;
     const knownApps = apps.map(({ id }) => id).join(", ") || "none";
-    throw new ExampleError(`this token reaches no app ${appId}: name one with --app (it reaches ${knownApps})`);
+    throw new ExampleError(`this token has no access to app ${appId}; pass one of its apps by --app (${knownApps})`);
   }
 
   async function listActions() {
@@ -134,7 +134,7 @@ export function createBookings({ call, target, say }) {
       const foreignParts = found.mark === null ? findForeignParts(found) : [];
       if (foreignParts.length > 0)
         throw new ExampleError(
-          `app ${appId} has ${foreignParts.join(", ")}, which the example did not create: use another app`,
+          `app ${appId} has ${foreignParts.join(", ")}, which the example did not create; use another app`,
         );
       if (found.mark === null)
         await call("POST", `${v1}/settings`, { [MARK_SETTING]: { publishedApp: !found.app.isPublished } });

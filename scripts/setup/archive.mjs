@@ -36,6 +36,7 @@ function readExtendedHeader(content) {
   return { ...(path && { path }), ...(size && { size: Number(size) }) };
 }
 
+/** Yields the files of a tar file, each with its name, mode and content. @throws Error if the tar file is damaged or of an unknown kind */
 export function* readFiles(tar) {
   let extended = {};
   let header = 0;

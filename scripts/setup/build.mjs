@@ -18,7 +18,7 @@ const INPUTS = [...SERVICE_INPUTS, "test", "bench"];
 const COMPILED = ["src", "test", "bench", "migrations"];
 const OUTPUT = /\.(js|js\.map|d\.ts)$/;
 
-function filesUnder(path) {
+function listFiles(path) {
   if (!existsSync(path)) return [];
   if (!statSync(path).isDirectory()) return [path];
   const entries = readdirSync(path, { recursive: true, withFileTypes: true });
@@ -29,7 +29,7 @@ function filesUnder(path) {
 export function hashBuildInputs(root, isService = false) {
   const hash = createHash("sha256");
   const inputs = isService ? SERVICE_INPUTS : INPUTS;
-  for (const file of inputs.flatMap((input) => filesUnder(join(root, input))).sort()) {
+  for (const file of inputs.flatMap((input) => listFiles(join(root, input))).sort()) {
     const { size, mtimeMs } = statSync(file);
     hash.update(`${relative(root, file)}\0${size}\0${mtimeMs}\0`);
   }
@@ -38,7 +38,7 @@ export function hashBuildInputs(root, isService = false) {
 
 /** Removes compiled files without a source. Otherwise mocha would still run a deleted test. */
 export function removeOrphans(root) {
-  for (const file of COMPILED.flatMap((folder) => filesUnder(join(root, "dist", folder)))) {
+  for (const file of COMPILED.flatMap((folder) => listFiles(join(root, "dist", folder)))) {
     if (!OUTPUT.test(file)) continue;
     const source = join(root, relative(join(root, "dist"), file)).replace(OUTPUT, ".ts");
     if (!existsSync(source)) rmSync(file, { force: true });
@@ -51,20 +51,20 @@ const SERVICE_STAMP = ".stamp-service";
 const COMPILER_STATE = ".tsbuildinfo";
 const SERVICE_COMPILER_STATE = ".tsbuildinfo-service";
 
-const stampOf = (root, isService) => join(root, "dist", isService ? SERVICE_STAMP : STAMP);
+const getStampPath = (root, isService) => join(root, "dist", isService ? SERVICE_STAMP : STAMP);
 
 /**
- * Removes the records of earlier builds. Must be called before anything writes compiled files. @param keptState record that the compiler
+ * Removes the records of earlier builds. Must be called before anything writes compiled files. @param usedState record that the compiler
  * updates
  */
-export function discardBuildRecords(root, keptState = null) {
+export function discardBuildRecords(root, usedState = null) {
   for (const record of [STAMP, SERVICE_STAMP, COMPILER_STATE, SERVICE_COMPILER_STATE]) {
-    if (record !== keptState) rmSync(join(root, "dist", record), { force: true });
+    if (record !== usedState) rmSync(join(root, "dist", record), { force: true });
   }
 }
 
 function isBuilt(root, isService) {
-  const stamp = stampOf(root, isService);
+  const stamp = getStampPath(root, isService);
   return existsSync(stamp) && readFileSync(stamp, "utf8") === hashBuildInputs(root, isService);
 }
 
@@ -121,5 +121,5 @@ export async function build(root, isService = false) {
   await step("building", () => compile(root, isService));
   removeOrphans(root);
   mkdirSync(join(root, "dist"), { recursive: true });
-  writeFileSync(stampOf(root, isService), stamp);
+  writeFileSync(getStampPath(root, isService), stamp);
 }

@@ -12,7 +12,7 @@ const CONCURRENCY = 4;
 const SHA512 = /^sha512-(\S+)$/;
 
 /** Returns the path of a package's archive in npm's cache; null if there is none. */
-function cachedArchive(cache, { integrity }) {
+function findCachedArchive(cache, { integrity }) {
   const [, base64] = SHA512.exec(integrity ?? "") ?? [];
   if (!base64) return null;
   const hash = Buffer.from(base64, "base64").toString("hex");
@@ -21,7 +21,7 @@ function cachedArchive(cache, { integrity }) {
 }
 
 /** npm passes the folder of its cache to the programs that it starts. */
-const defaultCache = () => process.env.npm_config_cache || join(homedir(), ".npm");
+const getDefaultCache = () => process.env.npm_config_cache || join(homedir(), ".npm");
 
 async function extractPackage(folder, { path, entry, file }, isWanted) {
   const archive = await readFile(file);
@@ -56,12 +56,18 @@ function matchesManifest(lock, manifest) {
  * @param isWanted receives the path of a file in `node_modules`, and returns false to leave the file out
  * @throws if an archive is damaged or a file cannot be written
  */
-export async function installCachedPackages(folder, { lock, manifest }, isService, isWanted, cache = defaultCache()) {
+export async function installCachedPackages(
+  folder,
+  { lock, manifest },
+  isService,
+  isWanted,
+  cache = getDefaultCache(),
+) {
   if (!lock.packages[""] || !matchesManifest(lock, manifest)) return false;
   const paths = selectPackages(lock.packages, currentMachine(), isService);
   const found = paths.map((path) => {
     const entry = lock.packages[path];
-    return { path, entry, file: entry.link ? null : cachedArchive(cache, entry) };
+    return { path, entry, file: entry.link ? null : findCachedArchive(cache, entry) };
   });
   if (found.some(({ file }) => file === null)) return false;
   const pending = [...found];

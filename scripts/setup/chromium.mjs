@@ -8,28 +8,28 @@ import { createToolEnvironment, run, SetupError, step } from "./steps.mjs";
 const PACKAGE = "chromium-headless-shell";
 
 /** Returns the prefix of apt-get: [] for root, sudo if it needs no password, null without either. */
-async function privilege() {
+async function findPrivilegePrefix() {
   if (process.getuid?.() === 0) return [];
   return (await run("sudo", ["-n", "true"])).code === 0 ? ["sudo", "-n"] : null;
 }
 
-function reasonIn(output) {
+function findReason(output) {
   const lines = output.split("\n").map((line) => line.trim());
   return lines.findLast((line) => /^E: |error/i.test(line)) ?? lines.findLast(Boolean) ?? "no output";
 }
 
-async function attempt(name, command, args, options) {
+async function runInstaller(name, command, args, options) {
   const { code, output } = await run(command, args, options);
-  if (code !== 0) throw new SetupError(`${name}: ${reasonIn(output)}`);
+  if (code !== 0) throw new SetupError(`${name}: ${findReason(output)}`);
 }
 
 async function installByApt() {
-  const prefix = existsSync("/usr/bin/apt-get") ? await privilege() : null;
+  const prefix = existsSync("/usr/bin/apt-get") ? await findPrivilegePrefix() : null;
   if (prefix === null) throw new SetupError("apt-get: not available, or it needs root or sudo without a password");
   const apt = (...args) => {
     const options = ["-q", "-o", "DPkg::Lock::Timeout=300"];
     const [command, ...rest] = [...prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", ...options, ...args];
-    return attempt("apt-get", command, rest);
+    return runInstaller("apt-get", command, rest);
   };
   await step(`installing ${PACKAGE} by apt-get`, async () => {
     // Ignores a failure: an old package list may contain the package too.
@@ -43,25 +43,25 @@ async function installByPuppeteer(root, cache) {
   const installer = join(root, "node_modules/.bin/puppeteer");
   const env = { ...createToolEnvironment(root), PUPPETEER_CACHE_DIR: cache };
   await step("downloading chrome-headless-shell", () =>
-    attempt("Puppeteer's installer", installer, args, { cwd: root, env }),
+    runInstaller("Puppeteer's installer", installer, args, { cwd: root, env }),
   );
 }
 
 /** Returns the folder for the browser. After a set-up as root, another account that runs the browser must be able to read it. */
-function cacheFor(environment, publicCache) {
+function chooseCacheFolder(environment, publicCache) {
   if (environment.PUPPETEER_CACHE_DIR) return environment.PUPPETEER_CACHE_DIR;
   return process.getuid?.() === 0 ? publicCache : join(homedir(), ".cache/puppeteer");
 }
 
 /** Tries the installers in order until `find` returns a path. Resolves to this path, or null, and the messages of failed installers. */
 export async function installUntilFound(find, installers) {
-  const complaints = [];
+  const failures = [];
   for (const install of installers) {
-    await install().catch((error) => complaints.push(error.message));
+    await install().catch((error) => failures.push(error.message));
     const path = find();
-    if (path) return { path, complaints };
+    if (path) return { path, failures };
   }
-  return { path: null, complaints };
+  return { path: null, failures };
 }
 
 /**
@@ -74,12 +74,14 @@ export async function ensureChromium(root, environment, packages) {
   const explicit = environment.CHROME_PATH || null;
   const find = () => findChromium(explicit, defaultChromiumPaths(environment.PUPPETEER_CACHE_DIR || null));
   if (find()) return;
-  if (explicit) throw new SetupError(`CHROME_PATH names ${explicit}, which is not an executable program`);
+  if (explicit) throw new SetupError(`CHROME_PATH must be the path of an executable program (got ${explicit})`);
   const installWithPackages = async () => {
     await packages;
-    await installByPuppeteer(root, cacheFor(environment, PUBLIC_BROWSER_CACHE));
+    await installByPuppeteer(root, chooseCacheFolder(environment, PUBLIC_BROWSER_CACHE));
   };
-  const { path, complaints } = await installUntilFound(find, [installByApt, installWithPackages]);
+  const { path, failures } = await installUntilFound(find, [installByApt, installWithPackages]);
   if (path) return;
-  throw new SetupError(`no Chromium: install ${PACKAGE} or set CHROME_PATH (${complaints.join("; ")})`);
+  throw new SetupError(
+    `Chromium was not found, and could not be installed (${failures.join("; ")}); install ${PACKAGE}, or set CHROME_PATH`,
+  );
 }

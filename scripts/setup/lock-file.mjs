@@ -9,13 +9,14 @@ export function readPackages(file) {
   }
 }
 
-function admits(list, value) {
+function isAdmitted(list, value) {
   if (!list) return true;
   const names = [list].flat();
   return names.includes(value) || (names.every((name) => name.startsWith("!")) && !names.includes(`!${value}`));
 }
 
-export const fitsPlatform = (entry, machine) => admits(entry.os, machine.platform) && admits(entry.cpu, machine.arch);
+export const fitsPlatform = (entry, machine) =>
+  isAdmitted(entry.os, machine.platform) && isAdmitted(entry.cpu, machine.arch);
 
 export function currentMachine() {
   process.report.excludeNetwork = true;
@@ -32,7 +33,7 @@ function resolveDependency(packages, path, name) {
   }
 }
 
-function dependenciesOf(entry, isService) {
+function listDependencies(entry, isService) {
   const { dependencies, optionalDependencies, peerDependencies, devDependencies } = entry;
   return Object.keys({
     ...dependencies,
@@ -47,11 +48,12 @@ export function selectPackages(packages, machine, isService) {
   const selected = new Set();
   const pending = [""];
   for (const path of pending) {
-    for (const name of dependenciesOf(packages[path], isService)) {
+    for (const name of listDependencies(packages[path], isService)) {
       const found = resolveDependency(packages, path, name);
       if (found === null || selected.has(found)) continue;
       const entry = packages[found];
-      const fits = fitsPlatform(entry, machine) && (machine.platform !== "linux" || admits(entry.libc, machine.libc));
+      const fits =
+        fitsPlatform(entry, machine) && (machine.platform !== "linux" || isAdmitted(entry.libc, machine.libc));
       if (entry.optional && !fits) continue;
       selected.add(found);
       pending.push(found);

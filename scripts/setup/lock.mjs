@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { closeSync, constants, mkdirSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { SetupError, say } from "./steps.mjs";
+import { printProgress, SetupError } from "./steps.mjs";
 
 const POLL_MS = 200;
 const LIMIT_MS = 15 * 60_000;
@@ -46,7 +46,7 @@ async function acquireLock(folder, limitMs) {
     if (descriptor !== null) return descriptor;
     if (waited >= limitMs)
       throw new SetupError("another set-up of this checkout is still running; wait for it, or end it");
-    if (waited === 0) say("waiting for another set-up of this checkout");
+    if (waited === 0) printProgress("waiting for another set-up of this checkout");
     await delay(POLL_MS);
   }
 }

@@ -14,7 +14,7 @@ import { join } from "node:path";
 import { installCachedPackages } from "./cached-packages.mjs";
 import { fitsPlatform, readPackages } from "./lock-file.mjs";
 import { isNeededByService, prunePackages } from "./prune.mjs";
-import { runOrThrow, SetupError, say, step } from "./steps.mjs";
+import { printProgress, runOrThrow, SetupError, step } from "./steps.mjs";
 
 const NODE_MAJOR = 24;
 const NODE_MINOR = 11;
@@ -106,7 +106,7 @@ async function installFromCache(root, stage, lock, isService) {
     );
   } catch (error) {
     if (error instanceof SetupError) throw error;
-    say(`installing again by npm: ${error.message}`);
+    printProgress(`installing again by npm: ${error.message}`);
     rmSync(join(stage, "node_modules"), { recursive: true, force: true });
     return false;
   }

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 
 export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
-const STILL_AT_IT_MS = 15_000;
+const PROGRESS_INTERVAL_MS = 15_000;
 
 const ENDING_SIGNALS = ["SIGINT", "SIGTERM"];
 let receivedSignal = null;
@@ -13,7 +13,7 @@ let receivedSignal = null;
 /** Expected failure of the set-up, reported in one line. Any other error is a bug in the set-up itself. */
 export class SetupError extends Error {}
 
-export function say(line) {
+export function printProgress(line) {
   process.stderr.write(`set-up: ${line}\n`);
 }
 
@@ -37,7 +37,7 @@ export function run(command, args, { cwd = ROOT, env = createToolEnvironment(ROO
       receivedSignal = signal;
       process.exitCode = 1;
       // The compiler ignores signals, so it may still run for a minute.
-      say(`received ${signal}; waiting for \`${command}\` to end`);
+      printProgress(`received ${signal}; waiting for \`${command}\` to end`);
       child.kill(signal);
     };
     const finish = (result) => {
@@ -61,14 +61,14 @@ export function run(command, args, { cwd = ROOT, env = createToolEnvironment(ROO
 export async function step(title, action) {
   const began = performance.now();
   const elapsed = () => `${((performance.now() - began) / 1000).toFixed(1)} s`;
-  say(`${title} …`);
-  const timer = setInterval(() => say(`${title} … ${elapsed()}`), STILL_AT_IT_MS);
+  printProgress(`${title} …`);
+  const timer = setInterval(() => printProgress(`${title} … ${elapsed()}`), PROGRESS_INTERVAL_MS);
   try {
     const result = await action();
-    say(`${title}: done in ${elapsed()}`);
+    printProgress(`${title}: done in ${elapsed()}`);
     return result;
   } catch (error) {
-    say(`${title}: failed after ${elapsed()}`);
+    printProgress(`${title}: failed after ${elapsed()}`);
     throw error;
   } finally {
     clearInterval(timer);

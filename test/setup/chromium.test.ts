@@ -11,7 +11,7 @@ const { installUntilFound } = await importSetUpModule<{
   installUntilFound(
     find: () => string | null,
     installers: Installer[],
-  ): Promise<{ path: string | null; complaints: string[] }>;
+  ): Promise<{ path: string | null; failures: string[] }>;
 }>("chromium");
 
 describe("the search for Chromium", () => {
@@ -102,7 +102,7 @@ describe("installers of Chromium in the set-up", () => {
     const result = await installUntilFound(() => path, installers);
     expect({ ...result, tried }).to.deep.equal({
       path: "/there",
-      complaints: ["apt: no network"],
+      failures: ["apt: no network"],
       tried: ["apt", "puppeteer"],
     });
   });
@@ -110,6 +110,6 @@ describe("installers of Chromium in the set-up", () => {
   it("are each quoted if none installs one", async () => {
     const failing = (reason: string) => () => Promise.reject(new Error(reason));
     const result = await installUntilFound(() => null, [failing("apt: locked"), failing("puppeteer: offline")]);
-    expect(result).to.deep.equal({ path: null, complaints: ["apt: locked", "puppeteer: offline"] });
+    expect(result).to.deep.equal({ path: null, failures: ["apt: locked", "puppeteer: offline"] });
   });
 });

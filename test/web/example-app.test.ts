@@ -215,7 +215,7 @@ describe("the example app", () => {
     });
 
     it("is removed completely, and a second removal reports that nothing is there", async () => {
-      expect((await installExample("--remove")).stdout).to.contain("The example is out of app");
+      expect((await installExample("--remove")).stdout).to.contain("Removed the example from app");
       expect(await readAppState()).to.deep.equal({ actions: [], dataSources: [], settings: {}, isPublished: false });
       const again = await installExample("--remove");
       expect([again.code, again.stdout]).to.deep.equal([0, `App ${service.appId} has no example.\n`]);
@@ -241,7 +241,7 @@ describe("the example app", () => {
       const output = await installExample();
       expect([output.code, output.stderr]).to.deep.equal([
         1,
-        `example: app ${service.appId} has the action bookings-book, which the example did not create: use another app\n`,
+        `example: app ${service.appId} has the action bookings-book, which the example did not create; use another app\n`,
       ]);
       expect((await installExample("--remove")).stdout).to.contain("has no example");
       expect(await readAppState()).to.deep.equal(before);
@@ -253,30 +253,30 @@ describe("the example app", () => {
       args: () => string[],
       words: RegExp,
     ][] = [
+      ["a token that nobody has", () => ({ SVC_TOKEN: "nobody" }), () => [], /rejects this token \(from SVC_TOKEN\)/],
       [
-        "a token that nobody has",
-        () => ({ SVC_TOKEN: "nobody" }),
+        "a token that may not edit",
+        () => ({ SVC_TOKEN: service.tokens.api }),
         () => [],
-        /does not know this token \(from SVC_TOKEN\)/,
+        /does not permit changes of app 1/,
       ],
-      ["a token that may not edit", () => ({ SVC_TOKEN: service.tokens.api }), () => [], /may not edit app 1/],
       [
         "an app that there is not",
         () => ({}),
         () => ["--app", "77"],
-        /reaches no app 77: name one with --app \(it reaches 1\)/,
+        /has no access to app 77; pass one of its apps by --app \(1\)/,
       ],
       [
         "no app's id",
         () => ({}),
         () => ["--app", "first"],
-        /--app must be an app's id, a whole number above 0 \(got first\)/,
+        /--app must be the ID of an app, a positive whole number \(got first\)/,
       ],
       [
         "a service that is away",
         () => ({}),
         () => ["--url", "http://127.0.0.1:9"],
-        /no service answers at http:\/\/127\.0\.0\.1:9/,
+        /no service responds at http:\/\/127\.0\.0\.1:9/,
       ],
       ["no address", () => ({}), () => ["--url", "localhost"], /--url must be an address such as/],
       [
