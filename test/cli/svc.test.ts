@@ -105,6 +105,9 @@ describe("the command line", () => {
       "completed",
       "failed",
     ]);
+    const { id, finishedAt } = runs.at(-1);
+    const { out } = await svc(folder, ["logs"]);
+    expect(out.trimEnd().split("\n").at(-1)).to.equal(`${finishedAt}  failed  echo  run ${id}`);
   });
 
   it("sets a setting from standard input, and prints no private or protected value", async () => {

@@ -102,11 +102,9 @@ async function runAction(session: CliSession, action: string, options: RunOption
 }
 
 function printRun({ output }: CliSession, run: Record<string, unknown>): void {
-  const time = String(run["endedAt"] ?? run["startedAt"] ?? run["createdAt"] ?? "");
+  const time = String(run["finishedAt"] ?? run["startedAt"] ?? run["queuedAt"] ?? "");
   const stateStyle = run["state"] === "failed" ? "red" : run["state"] === "completed" ? "green" : "yellow";
-  const name = String(
-    run["actionName"] ?? (run["action"] as { name?: string } | undefined)?.name ?? run["actionId"] ?? "",
-  );
+  const name = String(run["actionName"] ?? run["actionId"] ?? "");
   output.writeLine(`${time}  ${output.applyStyle(stateStyle, String(run["state"]))}  ${name}  run ${run["id"]}`);
   if (output.isJson) output.writeJson(run);
 }
