@@ -103,11 +103,22 @@ describe("Svc.App.V3.Actions in a browser", () => {
     });
 
     it(`${code} rejects with {status, error} if no response arrives, or if one is cut off`, async () => {
-      const received = { status: "NETWORK_ERROR", error: `no response from ${client.service.origin}` };
-      client.service.answers.set(`${sends[0]} ${sends[1]}`, { body: received, cut: "after the headers" });
-      expect(await rejection(code)).to.deep.include({ isError: true, own: received, json: JSON.stringify(received) });
+      const { origin } = client.service;
+      const endedEarly = { status: "NETWORK_ERROR", error: `the response from ${origin} ended unexpectedly` };
+      client.service.answers.set(`${sends[0]} ${sends[1]}`, { body: endedEarly, cut: "after the headers" });
+      expect(await rejection(code)).to.deep.include({
+        isError: true,
+        own: endedEarly,
+        json: JSON.stringify(endedEarly),
+      });
+      const error = `no response from ${origin}, or the browser blocked the response`;
+      const noResponse = { status: "NETWORK_ERROR", error };
       client.service.answers.set(`${sends[0]} ${sends[1]}`, { cut: "before the headers" });
-      expect(await rejection(code)).to.deep.include({ isError: true, own: received, json: JSON.stringify(received) });
+      expect(await rejection(code)).to.deep.include({
+        isError: true,
+        own: noResponse,
+        json: JSON.stringify(noResponse),
+      });
     });
   }
 

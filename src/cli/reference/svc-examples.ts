@@ -54,7 +54,7 @@ export const SVC_NAMESPACES: readonly NamespaceExample[] = [
     errors: ["FORBIDDEN", "APP_NOT_PUBLISHED"],
     example: null,
     pageExample: {
-      code: 'await Svc.init({ app: 1, url: "http://127.0.0.1:4000" });\nSvc.configure({ clientTimeoutMs: 10_000 });\nconst { environment, user } = await Svc.session();\nreturn { environment, user };',
+      code: 'Svc.configure({ apiUrl: "http://127.0.0.1:4000" });\nawait Svc.init({ app: 1 });\nconst { environment, user } = await Svc.session();\nreturn { environment, user };',
       result: { environment: "production", user: null },
     },
   },

@@ -82,7 +82,7 @@ export const listTokensWithSessions = (db: Db, appId: number): Promise<TokenSumm
     appId,
   );
 
-/** Returns null if the field "scopes" is missing or null. An API token without scopes has all rights. @throws REQUEST_INVALID */
+/** Returns null if "scopes" is missing or null. A token without scopes has the rights of `api` in the access table. @throws REQUEST_INVALID */
 function parseScopes(value: unknown, kind: unknown): TokenScope[] | null {
   if (value === undefined || value === null) return null;
   if (kind !== "api") throw new ActionError("REQUEST_INVALID", '"scopes" is only allowed for tokens of the kind "api"');

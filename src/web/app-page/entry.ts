@@ -92,7 +92,7 @@ document.querySelector("main")?.append(
   createElement("h1", { textContent: name }),
   createElement("p", {
     className: "badge",
-    textContent: isViewer ? "App viewer: master copies" : "Live app: production copies",
+    textContent: isViewer ? "App viewer: runs drafts" : "Live app: runs live versions",
   }),
   greetingOutput,
   createNavigation(),

@@ -1,6 +1,6 @@
 /**
- * Page on which a person allows a program to access one app (OAuth). The program redirects the browser to this page, or
- * the person enters the code that a device shows.
+ * Pages on which a person allows a program to access one app (OAuth), and ends the access of programs. To ask for access, the program
+ * redirects the browser to `/oauth/authorize`, or the person enters the program's code on `/oauth/device`.
  */
 import { resolveServiceUrl } from "../service-address.js";
 import "./consent.css";
@@ -14,7 +14,7 @@ interface ConsentApp {
 
 interface ConsentRequest {
   client: string;
-  /** URL of the program to which the browser returns after the person's decision; null if the person entered a device's code. */
+  /** Host or scheme of the program's URL that the browser opens after the decision; null if the person entered a code. */
   to: string | null;
   scopes: string[];
   appId?: number | null;
@@ -24,16 +24,16 @@ interface ConsentRequest {
 const timeFormat = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short", hourCycle: "h23" });
 
 const SCOPE_TEXTS: Record<string, string> = {
-  read: "Read actions, runs, logs and data",
+  read: "Read actions, runs, logs, data and public settings",
   run: "Run actions",
   settings: "Read public and private settings, and change settings",
-  data: "Read and change entries, media and messages",
-  manage: "Change drafts of actions and other definitions",
-  publish: "Change what live users get",
+  data: "Read and change entries and media, and send messages",
+  manage: "Change and run drafts, and change data sources, alert rules and other definitions",
+  publish: "Publish and unpublish actions and the app",
 };
 
 const pageRoot = document.getElementById("consent")!;
-const isDevice = location.pathname.endsWith("/device");
+const isDevicePage = location.pathname.endsWith("/device");
 
 function createElement<Name extends keyof HTMLElementTagNameMap>(
   name: Name,
@@ -74,8 +74,8 @@ function createDecisionForm(requested: ConsentRequest, decide: (decision: object
       );
     }),
   );
-  const scopeBoxes = createElement("fieldset", {}, createElement("legend", {}, "It may"));
-  const update = () => {
+  const scopeBoxes = createElement("fieldset", {}, createElement("legend", {}, "Permissions"));
+  const showScopesOfApp = () => {
     const app = requested.apps.find(({ id }) => String(id) === select.value);
     for (const label of scopeBoxes.querySelectorAll("label")) label.remove();
     for (const scope of requested.scopes.filter((scope) => app?.scopes.includes(scope))) {
@@ -83,20 +83,20 @@ function createDecisionForm(requested: ConsentRequest, decide: (decision: object
       scopeBoxes.append(createElement("label", {}, checkbox, ` ${SCOPE_TEXTS[scope] ?? scope}`));
     }
   };
-  select.addEventListener("change", update);
-  update();
-  const fault = createElement("div");
+  select.addEventListener("change", showScopesOfApp);
+  showScopesOfApp();
+  const problem = createElement("div");
   const form = createElement(
     "form",
     {},
     createElement("label", {}, "App ", select),
     scopeBoxes,
-    fault,
+    problem,
     createElement("button", { type: "submit", className: "primary" }, "Allow"),
     createElement("button", { type: "button", name: "refuse" }, "Refuse"),
   );
   const sendDecision = (decision: object) => {
-    decide(decision).catch((error: unknown) => fault.replaceChildren(createProblemText(error)));
+    decide(decision).catch((error: unknown) => problem.replaceChildren(createProblemText(error)));
   };
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -111,10 +111,10 @@ function showConsentRequest(requested: ConsentRequest, decide: (decision: object
   const name = createElement("strong", {}, requested.client);
   const warning =
     requested.to === null
-      ? "Go on only if you started this sign-in yourself and see the same code there."
-      : `You will be sent to ${requested.to}. Anyone can choose a program's name.`;
+      ? "Continue only if you started this sign-in yourself, and if your program shows the code that you entered."
+      : `After your decision, the browser opens ${requested.to}. Check this address: any program can use this name.`;
   if (requested.apps.length === 0) {
-    showContent(createElement("p", {}, "You have no role on any app."));
+    showContent(createElement("p", {}, "You have no role in any app, so you cannot allow a program to access one."));
     return;
   }
   showContent(
@@ -151,17 +151,17 @@ async function showDeviceRequest(code: string): Promise<void> {
 function showCodeForm(): void {
   const input = createElement("input", { name: "code", required: true, autocomplete: "off", ariaLabel: "Code" });
   input.value = new URLSearchParams(location.search).get("user_code") ?? "";
-  const fault = createElement("div");
+  const problem = createElement("div");
   const form = createElement(
     "form",
     {},
     createElement("label", {}, "Code that your program shows ", input),
-    fault,
+    problem,
     createElement("button", { type: "submit", className: "primary" }, "Continue"),
   );
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    showDeviceRequest(input.value).catch((error: unknown) => fault.replaceChildren(createProblemText(error)));
+    showDeviceRequest(input.value).catch((error: unknown) => problem.replaceChildren(createProblemText(error)));
   });
   showContent(form);
 }
@@ -201,5 +201,5 @@ async function listPrograms(): Promise<void> {
 
 if (location.pathname.endsWith("/programs"))
   listPrograms().catch((error: unknown) => showContent(createProblemText(error)));
-else if (isDevice) showCodeForm();
+else if (isDevicePage) showCodeForm();
 else showAuthorization().catch((error: unknown) => showContent(createProblemText(error)));

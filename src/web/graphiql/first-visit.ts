@@ -1,11 +1,11 @@
-/** Queries that GraphiQL shows on a first visit. They lead from creating an action to reading its log. */
+/** Texts that GraphiQL shows on a first visit: headers, and operations from the creation of an action to its log entries. */
 
-/** Operations to run one after the other with the play button. */
 export const FIRST_VISIT_QUERY = `# 1. Paste a token into Headers, below.
-# 2. Press play and take the operations in turn.
+# 2. Press the play button. Run the operations
+#    one after the other.
 #
-# The first app has the id 1; its tokens are in
-# .data/credentials.json, made at the first start.
+# The first app has the ID 1. The first start of the
+# service wrote its tokens to .data/credentials.json.
 
 mutation CreateAction {
   createAction(
@@ -50,7 +50,7 @@ query ReadLog {
   }
 }
 
-# Follows the log as it grows: start this one,
+# Receives new log entries: start this subscription,
 # then run the action in a second tab.
 subscription FollowLog {
   actionLogAdded(appId: 1) {
@@ -62,8 +62,8 @@ subscription FollowLog {
 `;
 
 export const FIRST_VISIT_HEADERS = `{
-  // An editor's token. It is stored only in this tab.
-  // "Authorization": "Bearer …" works as well.
+  // Token of an editor. GraphiQL does not store it.
+  // You can also use "Authorization": "Bearer …".
   "Auth-token": ""
 }
 `;

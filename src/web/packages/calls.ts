@@ -22,7 +22,7 @@ export function encodeIdPathSegment(id: unknown, status: string, description: st
 }
 
 /**
- * Rejects query conditions with a value that JSON omits, such as undefined: the service would ignore such a condition.
+ * Rejects query conditions with a value that JSON omits, such as undefined. The service would not receive the condition.
  * @throws SvcError REQUEST_INVALID with the path of the value
  */
 export function rejectUndefinedValues(conditions: object, path: string, parents: readonly object[] = []): void {

@@ -10,7 +10,7 @@ const CONNECTION_KEY = Symbol.for("svc.connection");
 /** Returns the client library's connection to the service. @throws Error if the page has not loaded svc.js */
 export function getConnection(): PackageConnection {
   const { Svc } = globalThis as unknown as { Svc?: Record<symbol, PackageConnection | undefined> };
-  const foundConnection = Svc?.[CONNECTION_KEY];
-  if (foundConnection) return foundConnection;
+  const connection = Svc?.[CONNECTION_KEY];
+  if (connection) return connection;
   throw new Error("the page has not loaded svc.js, which this package needs; load /client/svc.js first");
 }

@@ -3,7 +3,7 @@ import type { Notification, NotificationOptions } from "../runtime/message-types
 import { rejectUndefinedValues } from "./calls.js";
 import { getConnection } from "./connection.js";
 
-export const getNotificationsPath = (rest = "") => `/v1/apps/${getConnection().appId()}/notifications${rest}`;
+export const getNotificationsPath = (suffix = "") => `/v1/apps/${getConnection().appId()}/notifications${suffix}`;
 
 export async function insertNotification(options: NotificationOptions): Promise<Notification> {
   rejectUndefinedValues(options?.scope ?? {}, "scope");

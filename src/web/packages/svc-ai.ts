@@ -63,6 +63,7 @@ async function* streamCompletion(options: unknown): AsyncGenerator<AiPart, void,
 
 const CHUNK_BYTES = 0x8000;
 
+/** Returns the file with its bytes in base64. A file that is not a Blob already has this form. */
 async function encodeFile(file: AiFile): Promise<{ name: string; contentType: string; data: string }> {
   if (!("arrayBuffer" in file)) return file;
   const bytes = new Uint8Array(await file.arrayBuffer());

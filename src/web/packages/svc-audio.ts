@@ -11,7 +11,7 @@ type SoundSource = string | ArrayBuffer;
 
 let sharedContext: AudioContext | null = null;
 
-/** Returns the page's shared audio context, because browsers allow only a few contexts. */
+/** Returns the audio context that all calls of the page share, because browsers allow only a few contexts. */
 function getAudioContext(): AudioContext {
   if (typeof AudioContext === "undefined") throw new Error("this browser does not support Web Audio");
   sharedContext ??= new AudioContext();
@@ -38,6 +38,7 @@ async function decodeSound(source: SoundSource) {
   return { duration: buffer.duration, sampleRate: buffer.sampleRate, channels };
 }
 
+/** Starts the audio output. @throws Error if the browser has blocked sound for MAX_SOUND_WAIT_MS */
 async function resumeContext(output: AudioContext): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const timeout = new Promise<never>((_resolve, reject) => {

@@ -15,19 +15,18 @@ import { getConnection } from "./connection.js";
 import { defineSvcNamespace } from "./define.js";
 import { insertNotification } from "./notification-calls.js";
 
-const getCommunicatePath = (rest: string) => `/v1/apps/${getConnection().appId()}/communicate/${rest}`;
-
-async function sendRequest(rest: string, body: unknown): Promise<unknown> {
-  return getConnection().request("POST", getCommunicatePath(rest), body);
+async function sendRequest(subpath: string, body: unknown): Promise<unknown> {
+  const { appId, request } = getConnection();
+  return request("POST", `/v1/apps/${appId()}/communicate/${subpath}`, body);
 }
 
-async function sendBatch(rest: string, body: unknown): Promise<MessageReceipt[]> {
-  return ((await sendRequest(rest, body)) as { messages: MessageReceipt[] }).messages;
+async function sendBatch(subpath: string, body: unknown): Promise<MessageReceipt[]> {
+  return ((await sendRequest(subpath, body)) as { messages: MessageReceipt[] }).messages;
 }
 
 /**
- * Checks that the code runs in a page that a user has opened. Pages without HTTPS have neither `share` nor `clipboard`; server actions are no
- * such pages.
+ * Checks that the code runs in a page that a user has opened. In such a page, the browser has `share` or `clipboard`, unless the page was
+ * loaded without HTTPS.
  * @throws Error if the code runs elsewhere, such as in a server action
  */
 function assertPage(name: string): void {
@@ -42,16 +41,16 @@ function assertPage(name: string): void {
 /** Opens the user's mail program with a new message, which the user can change and send. */
 async function composeEmail({ to = [], subject = "", text = "" }: Partial<EmailOptions> = {}): Promise<void> {
   assertPage("composeEmail");
-  const addressesOf = (type: string) =>
+  const encodeAddresses = (type: string) =>
     to.filter((recipient) => (recipient.type ?? "to") === type).map(({ email }) => encodeURIComponent(email));
   const fields = {
-    cc: addressesOf("cc").join(","),
-    bcc: addressesOf("bcc").join(","),
+    cc: encodeAddresses("cc").join(","),
+    bcc: encodeAddresses("bcc").join(","),
     subject: encodeURIComponent(subject),
     body: encodeURIComponent(text),
   };
   const query = Object.entries(fields).flatMap(([name, value]) => (value === "" ? [] : [`${name}=${value}`]));
-  window.open(`mailto:${addressesOf("to").join(",")}${query.length > 0 ? `?${query.join("&")}` : ""}`, "_self");
+  window.open(`mailto:${encodeAddresses("to").join(",")}${query.length > 0 ? `?${query.join("&")}` : ""}`, "_self");
 }
 
 /** Shares a URL with other programs of the user. Copies the URL if the browser cannot share. */

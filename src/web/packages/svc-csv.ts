@@ -1,9 +1,9 @@
-/** Package `Svc.CSV`: converts text to rows and rows to text by Papa Parse. It does not read files or URLs. */
+/** Package `Svc.CSV`: converts CSV text to rows and rows to CSV text by the library Papa Parse. It does not read files or URLs. */
 import Papa from "papaparse";
 import { defineSvcNamespace } from "./define.js";
 
 export interface CsvParseOptions {
-  /** True (the default): the first line has the names of the columns, and rows are objects. False: rows are arrays. */
+  /** True (the default): the first line has the names of the columns, and rows are objects. False: all lines are rows, and rows are arrays. */
   header?: boolean;
   /** Character between cells. Default: detected from the text. */
   delimiter?: string;
@@ -16,6 +16,7 @@ export interface CsvStringifyOptions {
   delimiter?: string;
   /** Columns to write, in this order. Default: the keys of the first row. */
   columns?: string[];
+  /** True (the default): the first line has the names of the columns. */
   header?: boolean;
   /** Adds an apostrophe before a cell that a spreadsheet would treat as a formula. Default true. */
   escapeFormulae?: boolean;

@@ -56,7 +56,7 @@ function createEntryPage(
   readPageAt: (cursor: string) => Promise<EntryPage>,
 ): EntryPage {
   const { isFirstPage = true, isLastPage = true, next = null, prev = null } = cursor ?? {};
-  // Returns an empty page, for `next()` of the last page and `prev()` of the first page. The opposite function returns to `currentPage`.
+  // Returns an empty page: for `next()` of the last page, and for `prev()` of the first page. The empty page leads back to `currentPage`.
   const readBeyondEnd = (isLast: boolean): Promise<EntryPage> =>
     Promise.resolve(
       addPageLinks([], {
@@ -148,38 +148,41 @@ async function sendImport(path: string, input: string | unknown[] | FormData | B
   return { inserted };
 }
 
-/** Reference to a data source by ID or name. `by` is needed for a name that consists of digits. */
+/** Reference to a data source by ID or name. Without `by`, the service takes a text of digits as an ID. */
 interface SourceRef {
   ref: string | number;
   by?: "name";
 }
 
-function connectDataSource(to: SourceRef): DataSourceConnection {
-  const byName: Record<string, string> = to.by === "name" ? { by: "name" } : {};
+function connectDataSource(source: SourceRef): DataSourceConnection {
+  const byName: Record<string, string> = source.by === "name" ? { by: "name" } : {};
   const sourcePath = (path: string, query: Record<string, string> = {}) => {
     const text = String(new URLSearchParams({ ...query, ...byName }));
-    return `${getDataSourcesPath()}/${encodeSourceSegment(to.ref)}/${path}${text && `?${text}`}`;
+    return `${getDataSourcesPath()}/${encodeSourceSegment(source.ref)}/${path}${text && `?${text}`}`;
   };
   const entryPath = (id: number) =>
     sourcePath(`entries/${encodeIdPathSegment(id, "ENTRY_NOT_FOUND", "an entry's id")}`);
-  const query = ({ includePagination = false, ...body }: EntryQuery & { cursor?: string | true }) => {
+  const queryEntries = ({ includePagination = false, ...body }: EntryQuery & { cursor?: string | true }) => {
     rejectUndefinedValues(body.where ?? {}, "where");
     rejectUndefinedValues(body.aggregate ?? [], "aggregate");
     return requestJson<EntriesResponse>("POST", sourcePath("query"), { type: "select", includePagination, ...body });
   };
-  const at = (options: EntryQuery, cursor: string | true): Promise<EntryPage> =>
-    query({ ...options, cursor }).then((page) => createEntryPage(page, (next) => at(options, next)));
+  /** Reads the page of entries at a cursor; true: the first page. */
+  const readPage = (options: EntryQuery, cursor: string | true): Promise<EntryPage> =>
+    queryEntries({ ...options, cursor }).then((response) =>
+      createEntryPage(response, (nextCursor) => readPage(options, nextCursor)),
+    );
 
   async function find(options: EntryQuery = {}) {
-    const { entries, pagination } = await query(options);
+    const { entries, pagination } = await queryEntries(options);
     return options.includePagination ? { entries, pagination } : entries;
   }
 
   const calls: Omit<DataSourceConnection, "subscribe"> = {
     find: find as DataSourceConnection["find"],
-    findOne: async (options = {}) => (await query({ ...options, limit: 1 })).entries[0],
+    findOne: async (options = {}) => (await queryEntries({ ...options, limit: 1 })).entries[0],
     findById: (id) => requestJson("GET", entryPath(id)),
-    findWithCursor: (options = {}) => at(options, true),
+    findWithCursor: (options = {}) => readPage(options, true),
     insert: (data) => requestJson("POST", sourcePath("entries"), data),
     update: (id, data, { ifUpdatedAt } = {}) =>
       requestJson("PUT", entryPath(id), data, createIfMatchHeader(ifUpdatedAt)),
@@ -205,21 +208,21 @@ function connectDataSource(to: SourceRef): DataSourceConnection {
   };
   const subscribe: DataSourceConnection["subscribe"] = ({ where } = {}, callback) => {
     rejectUndefinedValues(where ?? {}, "where");
-    return subscribeToChanges(to, where, callback);
+    return subscribeToChanges(source, where, callback);
   };
   return { ...wrapWithSvcErrors(calls), subscribe };
 }
 
-async function requestDataSource(answer: Promise<{ dataSource: DataSource }>): Promise<DataSource> {
-  return (await answer).dataSource;
+async function unwrapDataSource(response: Promise<{ dataSource: DataSource }>): Promise<DataSource> {
+  return (await response).dataSource;
 }
 
 const dataSources: DataSources = {
   get: async () => (await requestJson<{ dataSources: DataSource[] }>("GET", getDataSourcesPath())).dataSources,
-  getById: (ref) => requestDataSource(requestJson("GET", `${getDataSourcesPath()}/${encodeSourceSegment(ref)}`)),
-  create: (fields) => requestDataSource(requestJson("POST", getDataSourcesPath(), fields)),
+  getById: (ref) => unwrapDataSource(requestJson("GET", `${getDataSourcesPath()}/${encodeSourceSegment(ref)}`)),
+  create: (fields) => unwrapDataSource(requestJson("POST", getDataSourcesPath(), fields)),
   update: (ref, fields) =>
-    requestDataSource(requestJson("PUT", `${getDataSourcesPath()}/${encodeSourceSegment(ref)}`, fields)),
+    unwrapDataSource(requestJson("PUT", `${getDataSourcesPath()}/${encodeSourceSegment(ref)}`, fields)),
   async delete(ref) {
     await requestJson("DELETE", `${getDataSourcesPath()}/${encodeSourceSegment(ref)}`);
   },

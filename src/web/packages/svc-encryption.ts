@@ -38,10 +38,11 @@ const randomBytes = (count: number) => crypto.getRandomValues(new Uint8Array(cou
 /** Returns a new key for `encrypt` and `decrypt`: 32 random bytes in base64. */
 const generateKey = async () => toBase64(randomBytes(KEY_BYTES));
 
-/** Derives a key from a password. `salt` is base64 of at least 16 bytes, for example from `randomBytes(16)`. */
+/** Derives a key from a password. `salt` is at least 16 bytes in base64, for example from `randomBytes(16)`. */
 async function deriveKey(password: string, salt: string): Promise<string> {
   const saltBytes = fromBase64(salt, "salt");
-  if (saltBytes.length < 16) throw new Error("salt must be base64 of at least 16 bytes");
+  if (saltBytes.length < 16)
+    throw new Error(`salt must be at least 16 bytes in base64 (got ${saltBytes.length} bytes)`);
   const passwordKey = await crypto.subtle.importKey("raw", encoder.encode(password), "PBKDF2", false, ["deriveBits"]);
   const parameters = { name: "PBKDF2", hash: "SHA-256", salt: saltBytes, iterations: PBKDF2_ITERATIONS };
   return toBase64(new Uint8Array(await crypto.subtle.deriveBits(parameters, passwordKey, KEY_BYTES * 8)));

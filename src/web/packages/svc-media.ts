@@ -11,15 +11,17 @@ const PAGE_MAX_FILES = 1_000;
 
 const getMediaPath = () => `/v1/apps/${getConnection().appId()}/media`;
 
-const getFilePath = (id: number, verb = "") =>
-  `${getMediaPath()}/files/${encodeIdPathSegment(id, "FILE_NOT_FOUND", "a file's id")}${verb}`;
+const getFilePath = (id: number, suffix = "") =>
+  `${getMediaPath()}/files/${encodeIdPathSegment(id, "FILE_NOT_FOUND", "a file's id")}${suffix}`;
 const getFolderPath = (id: number) =>
   `${getMediaPath()}/folders/${encodeIdPathSegment(id, "FOLDER_NOT_FOUND", "a folder's id")}`;
 
 /** Returns the fields that are neither undefined nor null as a query string with a leading "?"; "" if there are none. */
 function toQueryString(fields: Record<string, unknown>): string {
-  const input = Object.entries(fields).filter(([, value]) => value !== undefined && value !== null);
-  return input.length === 0 ? "" : `?${new URLSearchParams(input.map(([name, value]) => [name, String(value)]))}`;
+  const parameters = Object.entries(fields).filter(([, value]) => value !== undefined && value !== null);
+  return parameters.length === 0
+    ? ""
+    : `?${new URLSearchParams(parameters.map(([name, value]) => [name, String(value)]))}`;
 }
 
 async function requestJson<Answer>(method: string, path: string, body?: unknown): Promise<Answer> {
@@ -44,7 +46,7 @@ const mediaFolders: MediaFolders = {
 
 type UploadOptions = Parameters<MediaFiles["upload"]>[0];
 
-/** Returns the form to upload. The other fields are in the URL, because the service must receive them before the file. */
+/** Returns the form with the file or files to upload. The folder and the name are in the URL, because the service needs them before the file. */
 function createUploadForm({ file: input, data, name }: UploadOptions): FormData {
   if (data instanceof FormData) return data;
   if (!(input instanceof Blob))
@@ -65,12 +67,12 @@ const mediaFiles: MediaFiles = {
     return (await requestJson<{ file: MediaFile }>("GET", getFilePath(id))).file;
   },
   async getAll() {
-    const all: MediaFile[] = [];
+    const files: MediaFile[] = [];
     for (;;) {
-      const path = `${getMediaPath()}/files${toQueryString({ limit: PAGE_MAX_FILES, offset: all.length })}`;
+      const path = `${getMediaPath()}/files${toQueryString({ limit: PAGE_MAX_FILES, offset: files.length })}`;
       const page = await requestJson<{ files: MediaFile[]; pagination: { hasMore: boolean } }>("GET", path);
-      all.push(...page.files);
-      if (!page.pagination.hasMore || page.files.length === 0) return all;
+      files.push(...page.files);
+      if (!page.pagination.hasMore || page.files.length === 0) return files;
     }
   },
   async getContents(id, { size, format, quality } = {}) {

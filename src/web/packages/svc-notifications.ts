@@ -9,8 +9,10 @@ import { defineSvcNamespace } from "./define.js";
 import { insertNotification, getNotificationsPath as path } from "./notification-calls.js";
 
 function toQueryString(options: object): string {
-  const input = Object.entries(options).filter(([, value]) => value !== undefined);
-  return input.length === 0 ? "" : `?${new URLSearchParams(input.map(([name, value]) => [name, String(value)]))}`;
+  const parameters = Object.entries(options).filter(([, value]) => value !== undefined);
+  return parameters.length === 0
+    ? ""
+    : `?${new URLSearchParams(parameters.map(([name, value]) => [name, String(value)]))}`;
 }
 
 /** Decodes a base64url key into bytes. */
@@ -19,21 +21,21 @@ function decodeBase64Url(text: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(binary, (character) => character.charCodeAt(0));
 }
 
-/** Registers the page's service worker, which receives push messages. @throws Error if Web Push is not available in this browser or page */
-async function getServiceWorker(address: string): Promise<ServiceWorkerRegistration> {
+/** Registers the service worker that receives push messages. Returns its registration. @throws Error if Web Push is not available */
+async function registerServiceWorker(scriptUrl: string): Promise<ServiceWorkerRegistration> {
   if (location.origin === "null" || !("serviceWorker" in navigator) || !("PushManager" in globalThis)) {
     throw new Error(
       "Web Push is not available here; open the page over https, outside of a sandboxed frame, in a browser that supports Web Push",
     );
   }
-  const { scope } = await navigator.serviceWorker.register(address);
+  const { scope } = await navigator.serviceWorker.register(scriptUrl);
   await navigator.serviceWorker.ready;
   return (await navigator.serviceWorker.getRegistration(scope))!;
 }
 
 /** Subscribes the browser to Web Push. `worker` is a script on the page's own origin that imports the service's push-worker.js. */
 async function subscribeToPush({ worker = "/svc-push-worker.js" }: { worker?: string } = {}): Promise<{ id: number }> {
-  const registration = await getServiceWorker(worker);
+  const registration = await registerServiceWorker(worker);
   if ((await globalThis.Notification.requestPermission()) !== "granted")
     throw new Error("the user did not allow notifications in this browser");
   const { publicKey } = (await getConnection().request("GET", getPushPath())) as { publicKey: string };

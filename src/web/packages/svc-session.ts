@@ -1,4 +1,4 @@
-/** Package `Svc.Session`: describes the user of the page or run. This file never uses the session as a credential. */
+/** Package `Svc.Session`: returns the session of the page or run, and signs app users in and out. A session is never used as a credential. */
 import type { AppSession, Session } from "../runtime/public-types.js";
 import { getConnection } from "./connection.js";
 import { defineSvcNamespace } from "./define.js";
@@ -12,7 +12,7 @@ const globalObject = globalThis as unknown as {
 
 const { parse, stringify } = JSON;
 
-// The session of the server run is stored as text and removed from the global object, so that other code cannot change or read it.
+// Stores the session of the server run as text and removes it from the global object, so that other code cannot change it.
 const runSession = globalObject.__svcSession === undefined ? undefined : stringify(globalObject.__svcSession);
 delete globalObject.__svcSession;
 

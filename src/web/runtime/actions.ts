@@ -7,14 +7,19 @@ import { createResponseFunction } from "./response.js";
 /** Encodes an action's name or ID as one segment of a URL path. Rejects ".", ".." and "", because the URL would then have another path. */
 function encodePathSegment(nameOrId: string | number): string {
   const text = String(nameOrId ?? "");
-  if (/^\.{0,2}$/.test(text)) throw createSvcError("ACTION_NOT_FOUND", "an action's name or id is required");
+  if (/^\.{0,2}$/.test(text)) {
+    const received = JSON.stringify(nameOrId) ?? "undefined";
+    throw createSvcError("ACTION_NOT_FOUND", `an action's name or id is required (got ${received})`);
+  }
   return encodeURIComponent(text.toWellFormed());
 }
 
 function toQueryString(options: { limit?: number; offset?: number } | null): string {
   const { limit, offset } = options ?? {};
-  const input = Object.entries({ limit, offset }).filter(([, n]) => n !== undefined);
-  return input.length === 0 ? "" : `?${new URLSearchParams(input.map(([name, n]) => [name, String(n)]))}`;
+  const parameters = Object.entries({ limit, offset }).filter(([, value]) => value !== undefined);
+  return parameters.length === 0
+    ? ""
+    : `?${new URLSearchParams(parameters.map(([name, value]) => [name, String(value)]))}`;
 }
 
 export function createActionsApi({ appId, request }: Pick<Connection, "appId" | "request">): Omit<Actions, "request"> {

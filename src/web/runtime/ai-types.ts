@@ -23,7 +23,7 @@ export interface AiTool {
 }
 
 export interface AiCompletionOptions {
-  /** Name of the model. Default: the first model in `models` of the app's AI setting. */
+  /** Name of the model. Default: the first model in `models` of the app's setting `__ai`. */
   model?: string;
   messages: AiMessage[];
   tools?: AiTool[];

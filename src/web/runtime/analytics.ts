@@ -9,15 +9,15 @@ const BATCH_WAIT_MS = 1_000;
 const BATCH_MAX_EVENTS = 20;
 /** Pause after a failed request, if the service has not responded with a time after which to retry. */
 const RETRY_WAIT_MS = 10 * BATCH_WAIT_MS;
-/** Maximum number of unsent events while the service is not available. Beyond it, the oldest unsent events are dropped. */
+/** Maximum number of events that wait to be sent, for example while the service is not available. Beyond it, the oldest are dropped. */
 const UNSENT_MAX_EVENTS = 500;
 
 /**
- * True if the service may accept the events of the failed request later. In rare cases, it stores events twice: if it loses the connection
- * to its database just after it has stored them, the request fails.
+ * True if the service may accept the events of the failed request later. In rare cases, a retry stores events twice: the service had stored
+ * them, but the request failed because the connection to the database or to the page was lost.
  */
 function isRetryable({ status, answered }: Partial<SvcError>): boolean {
-  // After a part of a response has arrived, the service has received the events, and would count them twice.
+  // If a part of a response has arrived, the service has received the events. A retry would then store them twice.
   return status === "OVERLOADED" || status === "RATE_LIMIT_EXCEEDED" || (status === "NETWORK_ERROR" && !answered);
 }
 
@@ -58,14 +58,14 @@ function createEventSender({ appId, resolveUrl, request, getToken }: Connection)
     if (waitingEvents.length > 0) await sendBatch();
   }
 
-  /** Sends the remaining events when the page may be closing. */
+  /** Sends all waiting events when the page may be closing, even during the pause after a failed request. */
   function sendBeforeClose(): void {
     clearTimeout(timer);
     timer = undefined;
     while (waitingEvents.length > 0) sendWithoutRetry(waitingEvents.splice(0, ANALYTICS_EVENTS_PER_REQUEST));
   }
 
-  /** Sends the events even when the page closes. A beacon cannot send a token, so a page with a token sends a request. */
+  /** Sends the events once, if possible by a beacon, which outlives the page. A beacon cannot send a token, so a page with a token uses fetch. */
   function sendWithoutRetry(events: AnalyticsEvent[]): void {
     const body = new Blob([JSON.stringify({ events })], { type: "application/json" });
     const isSent = getToken() === null && navigator.sendBeacon(resolveUrl(path()), body);
@@ -80,9 +80,12 @@ function createEventSender({ appId, resolveUrl, request, getToken }: Connection)
 
   return {
     addEvent(event) {
-      // An event above the limit is dropped, because the service would reject the whole batch that contains it.
-      if (new TextEncoder().encode(JSON.stringify(event)).length > EVENT_MAX_BYTES) {
-        console.warn(`an analytics event of more than ${EVENT_MAX_BYTES} bytes is not recorded`);
+      // Drops an event above the limit, because the service would reject the whole batch that contains it.
+      const bytes = new TextEncoder().encode(JSON.stringify(event)).length;
+      if (bytes > EVENT_MAX_BYTES) {
+        console.warn(
+          `svc: an analytics event is not sent to the service, because it is larger than ${EVENT_MAX_BYTES} bytes of JSON (got ${bytes})`,
+        );
         return;
       }
       waitingEvents.push(event);

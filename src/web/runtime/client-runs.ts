@@ -12,7 +12,8 @@ export interface ClientRunsOptions {
 }
 
 const MAX_REPORT_ATTEMPTS = 5;
-const FIRST_REPORT_DELAY_MS = 1_000;
+/** The delays before repeated reports are 2, 4, 8 and 16 times this value. */
+const REPORT_DELAY_BASE_MS = 1_000;
 const PAGE_CLOSED_MESSAGE = "the page was closed or left before the run ended";
 /** Maximum length of an error's message in the report of a run. The service would truncate a longer one. */
 const MESSAGE_MAX_CHARACTERS = 10_000;
@@ -25,7 +26,7 @@ function describeError(thrown: unknown): { error: { name: string; message: strin
   };
 }
 
-/** Returns the value as JSON data for the log. @throws Error if JSON cannot represent the value */
+/** Returns the value as JSON data for the log. @throws Error if JSON cannot represent the value, RangeError if the JSON is too large */
 function toJsonValue(value: unknown): unknown {
   const text = JSON.stringify(value);
   if (text && new Blob([text]).size > RESULT_MAX_BYTES) {
@@ -34,14 +35,17 @@ function toJsonValue(value: unknown): unknown {
   return text === undefined ? undefined : JSON.parse(text);
 }
 
-/** Returns a promise that rejects at the time limit. Cannot stop the action's code, because the page's own thread executes it. */
+/**
+ * Starts the time limit of a run. `passed` rejects at the limit, unless `clear` was called before. Cannot stop the action's code, because
+ * the page's own thread executes it.
+ */
 function startTimeLimit(timeoutMs: number): { passed: Promise<never>; clear(): void } {
   let clear = () => {};
   const timeLimit = new Promise<never>((_resolve, reject) => {
     const timer = setTimeout(() => {
-      const expired = new Error(`the action ran longer than the limit of ${timeoutMs / 1000} seconds`);
-      expired.name = "TimeoutError";
-      reject(expired);
+      const timeoutError = new Error(`the action ran longer than the limit of ${timeoutMs / 1000} seconds`);
+      timeoutError.name = "TimeoutError";
+      reject(timeoutError);
     }, timeoutMs);
     clear = () => clearTimeout(timer);
   });
@@ -89,15 +93,15 @@ export function createClientActionRunner({ connection, loadAction, timeoutMs }: 
       } catch (error) {
         const isConnectionLost = (error as { status?: string }).status === "NETWORK_ERROR";
         if (!isConnectionLost || attempt === MAX_REPORT_ATTEMPTS)
-          return console.warn(`svc: a run of action ${id} was not logged`, error);
-        await new Promise((resolve) => setTimeout(resolve, FIRST_REPORT_DELAY_MS * 2 ** attempt));
+          return console.warn(`svc: the service did not confirm the report of a run of the action ${id}`, error);
+        await new Promise((resolve) => setTimeout(resolve, REPORT_DELAY_BASE_MS * 2 ** attempt));
       }
     }
   }
 
   /** Sends a request about a run. `keepalive` lets the browser finish small requests even when the page closes. */
-  async function sendClientRun(id: number, verb: string, key: string, body: object): Promise<void> {
-    const path = `/v3/apps/${connection.appId()}/actions/${id}/clientRuns${verb}`;
+  async function sendClientRun(id: number, pathSuffix: string, key: string, body: object): Promise<void> {
+    const path = `/v3/apps/${connection.appId()}/actions/${id}/clientRuns${pathSuffix}`;
     await connection.request("POST", path, body, { headers: { "Idempotency-Key": key }, keepalive: true });
   }
 
@@ -107,7 +111,7 @@ export function createClientActionRunner({ connection, loadAction, timeoutMs }: 
     const { error } = describeError(Object.assign(new Error(PAGE_CLOSED_MESSAGE), { name: "PageClosedError" }));
     for (const { action, idempotencyKey, startedAtMs } of openRuns) {
       const duration = Math.round(performance.now() - startedAtMs);
-      // Ignores a failure, because the page is closing. Without this report, the service ends the run at the run's time limit.
+      // Ignores a failure, because the page is closing. Without this report, the run fails at its time limit in the service.
       sendClientRun(action.id, "", idempotencyKey, { error, duration }).catch(() => undefined);
     }
   });

@@ -41,7 +41,7 @@ export function createSvc({ scriptUrl, nonce, sendToService, outgoingTransport }
   );
   const analytics = createAnalyticsApi(connection, handle);
   const { session, forget } = createSessionReader(connection);
-  // Only pages that load the script env.js have an environment. Other pages receive client actions from their first analytics event on.
+  // Only pages that load the script env.js have an environment. Other pages receive client actions after their first analytics event.
   if (env.appId !== undefined && env.environment !== undefined) triggers.start();
   const pushDevice = createPushDeviceAssigner(connection);
   function forgetSession(): void {

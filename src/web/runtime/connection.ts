@@ -7,9 +7,9 @@ import type { SendToService, ServiceReply } from "./service-transport.js";
 
 export interface Connection {
   configure(configuration: Configuration): void;
-  /** Returns the ID of the configured app. @throws SvcError if no app is configured */
+  /** Returns the ID of the configured app. @throws SvcError APP_NOT_FOUND if no app is configured */
   appId(): number;
-  /** Returns a URL of the service. @throws SvcError if the path leads to a URL outside of the service */
+  /** Returns the URL of a path of the service. @throws SvcError REQUEST_INVALID if this URL is outside of the service, or no service is set */
   resolveUrl(path: string): URL;
   /** Sends a request with JSON and returns the body of the response. @throws SvcError */
   request(method: string, path: string, body?: unknown, options?: ConnectionRequestOptions): Promise<ResponseBody>;
@@ -51,14 +51,20 @@ export type ResponseBody = Record<string, unknown>;
 function toApiBase(apiUrl: string): string {
   const url = URL.parse(apiUrl, globalScope.location?.href);
   const isUsable = url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password;
-  if (!isUsable) throw createSvcError("REQUEST_INVALID", "apiUrl must be an http or https address without credentials");
+  if (!isUsable) throw createSvcError("REQUEST_INVALID", "apiUrl must be an http or https URL without credentials");
   let path = url.pathname;
   while (path.endsWith("/")) path = path.slice(0, -1);
   return `${url.origin}${path}/`;
 }
 
-const createNoResponseError = (from: string, answered = false) =>
-  createSvcError("NETWORK_ERROR", `no response from ${from}`, { answered });
+/** Creates the error for a request without a readable response. Browsers do not reveal whether they have blocked the response (CORS). */
+const createNoResponseError = (origin: string) =>
+  createSvcError("NETWORK_ERROR", `no response from ${origin}, or the browser blocked the response`, {
+    answered: false,
+  });
+
+const createIncompleteResponseError = (origin: string) =>
+  createSvcError("NETWORK_ERROR", `the response from ${origin} ended unexpectedly`, { answered: true });
 
 /** Returns the request body as JSON text. @throws SvcError if JSON cannot represent it */
 function toJson(body: unknown): string {
@@ -69,12 +75,12 @@ function toJson(body: unknown): string {
   }
 }
 
-/** Returns the service's URL, computed from the URL of the library's script. */
+/** Returns the service's URL: the URL of the library's script without `/client/svc.js` or `/client/svc.mjs`. */
 const deriveServiceUrl = (library: string): string => library.split(/[?#]/, 1)[0]!.replace(/\/client\/svc\.m?js$/, "");
 
 async function readResponseBody(response: ServiceReply, { origin }: URL): Promise<ResponseBody> {
   const text = await response.text().catch(() => {
-    throw createNoResponseError(origin, true);
+    throw createIncompleteResponseError(origin);
   });
   let body: unknown = null;
   try {
@@ -115,7 +121,7 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
     if (!url.href.startsWith(apiBaseUrl))
       throw createSvcError(
         "REQUEST_INVALID",
-        `the path must not lead to another URL than the service's ${apiBaseUrl} (got ${url.origin})`,
+        `the path must lead to a URL below ${apiBaseUrl} (got ${url.origin}${url.pathname})`,
       );
     return url;
   }
@@ -143,22 +149,22 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
     );
   }
 
-  /** Runs `call`. After a response with status 401, runs it again with a new token, because a request with this status changes nothing. */
+  /** Runs `call`. After a response with status 401, runs it again if there is a new token: the request with this status has changed nothing. */
   async function callAuthorized<T>(call: () => Promise<T>): Promise<T> {
     try {
       return await call();
     } catch (error) {
-      const isRefused = (error as { status?: string }).status === "UNAUTHORIZED";
-      if (isRefused && (await renew?.())) return call();
+      const isUnauthorized = (error as { status?: string }).status === "UNAUTHORIZED";
+      if (isUnauthorized && (await renew?.())) return call();
       throw error;
     }
   }
 
   return {
     configure(configuration) {
-      const next = configuration.apiUrl === undefined ? apiBaseUrl : toApiBase(configuration.apiUrl);
-      if (next !== apiBaseUrl) token = null;
-      apiBaseUrl = next;
+      const newApiBaseUrl = configuration.apiUrl === undefined ? apiBaseUrl : toApiBase(configuration.apiUrl);
+      if (newApiBaseUrl !== apiBaseUrl) token = null;
+      apiBaseUrl = newApiBaseUrl;
       if (configuration.appId !== undefined) appId = configuration.appId;
       if (configuration.token !== undefined) token = configuration.token || null;
     },
@@ -193,7 +199,7 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
       try {
         yield* parseJsonLines(reply);
       } catch {
-        throw createNoResponseError(url.origin, true);
+        throw createIncompleteResponseError(url.origin);
       }
     },
     async exchange(method, path, body) {

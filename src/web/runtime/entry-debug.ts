@@ -9,7 +9,7 @@ import { loadScriptText } from "./scripts.js";
 const { script = "" } = readEmbeddedPageData();
 
 const nonce = (document.currentScript as HTMLScriptElement | null)?.nonce;
-const scriptLoading = loadScriptText(script, nonce ? { nonce } : {}).catch((failed: unknown) => console.error(failed));
+const scriptLoading = loadScriptText(script, nonce ? { nonce } : {}).catch((error: unknown) => console.error(error));
 
 const actions = window.Svc.App.V3.Actions;
 const { run, runWithResult } = actions;

@@ -22,19 +22,22 @@ function readMessage({ data }: PushEvent): Record<string, unknown> {
     const message: unknown = data?.json();
     return typeof message === "object" && message !== null ? (message as Record<string, unknown>) : {};
   } catch {
-    // The service sends only JSON, so it did not send this message. The notification then has no content.
+    // A message that is not JSON is not from the service, which sends only JSON. The notification then has no text.
     return {};
   }
 }
 
 serviceWorker.addEventListener("push", (event) => {
-  const { title, body, badge, notificationId, ...rest } = readMessage(event);
+  const { title, body, badge, notificationId, ...otherFields } = readMessage(event);
   const { setAppBadge } = navigator as { setAppBadge?: (count: number) => Promise<void> };
   // Ignores an error of the badge, so that the notification is still shown.
-  const marked =
+  const badgeUpdate =
     typeof badge === "number" && setAppBadge ? setAppBadge.call(navigator, badge).catch(() => undefined) : null;
-  const options = { body: String(body ?? ""), tag: `svc-${String(notificationId)}`, data: { ...rest, notificationId } };
-  event.waitUntil(Promise.all([serviceWorker.registration.showNotification(String(title ?? ""), options), marked]));
+  const data = { ...otherFields, notificationId };
+  const options = { body: String(body ?? ""), tag: `svc-${String(notificationId)}`, data };
+  event.waitUntil(
+    Promise.all([serviceWorker.registration.showNotification(String(title ?? ""), options), badgeUpdate]),
+  );
 });
 
 serviceWorker.addEventListener("notificationclick", (event) => {

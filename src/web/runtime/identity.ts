@@ -1,4 +1,7 @@
-/** Random IDs in analytics events: one for the browser, one for the session in a browser tab. Neither identifies a person. */
+/**
+ * Random IDs in analytics events: one for the browser, one for the session in a browser tab. Neither identifies a person. Also detects the
+ * operating system for these events.
+ */
 
 /**
  * Returns the stored ID, or a new one. If the browser blocks storage (private windows, sandboxed frames), the ID lasts as long as the page.
@@ -19,6 +22,7 @@ export interface AnalyticsIdentity {
   _deviceTrackingId: string;
 }
 
+/** Returns a function that returns the two IDs. Its first call reads them from the browser's storage, or creates them. */
 export function createAnalyticsIdentity(): () => AnalyticsIdentity {
   let identity: AnalyticsIdentity | null = null;
   return () => {

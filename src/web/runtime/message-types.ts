@@ -3,7 +3,7 @@
 /** Response to a call that sends a message. The service has stored the message. It sends the message later, unless `status` is `kept`. */
 export interface MessageReceipt {
   id: number;
-  /** queued: will be sent. kept: stays in the outbox, because the app has no server that sends such messages. */
+  /** queued: the service will send the message. kept: the service only stores it, because the app has no mail server or SMS provider. */
   status: "kept" | "queued";
 }
 

@@ -1,4 +1,4 @@
-/** Public types of the client library (specification, Action operations). The build adds them to svc.d.ts. Only types. */
+/** Public types of the client library (specification, Action operations). The build adds them to svc.d.ts. This file contains only types. */
 import type {
   ActionAccess,
   AnalyticsEventType,
@@ -89,11 +89,11 @@ export interface LogOptions {
 }
 
 /**
- * Every rejection: an Error whose enumerable properties are `status`, `error`, and `nextValidRequestDate` for an exceeded rate limit. Its
- * other properties can be read, but are not enumerable.
+ * Rejection of a call to the service: an Error whose enumerable properties are `status`, `error`, and `nextValidRequestDate` for an exceeded
+ * rate limit. Its other properties can be read, but are not enumerable.
  */
 export interface SvcError extends Error {
-  /** A status of the service, or NETWORK_ERROR if no response arrived. */
+  /** A status of the service, or NETWORK_ERROR if no complete response arrived. */
   status: string;
   error: string;
   /** Seconds after which the call can be repeated. */
@@ -107,7 +107,7 @@ export interface SvcError extends Error {
   entry?: Entry | null;
   /** With ENTRY_ALREADY_EXISTS: columns whose values another entry already has. Only columns that the caller may read. */
   columns?: string[];
-  /** With NETWORK_ERROR: true if the response had started, so the service has received the request. */
+  /** With NETWORK_ERROR: true if a part of the response arrived, so the service has received the request. */
   answered?: boolean;
 }
 
@@ -164,7 +164,7 @@ export interface Analytics {
 export interface Triggers {
   /** Starts to receive the app's client actions. The first analytics event also does this. */
   start(): void;
-  /** Stops receiving client actions. */
+  /** Stops receiving client actions, until the page calls `start` or records an analytics event. */
   stop(): void;
 }
 
@@ -172,16 +172,22 @@ export interface Configuration {
   /** URL of the service, such as https://actions.example.com or https://example.com/actions. */
   apiUrl?: string;
   appId?: number;
-  /** Token of the page. `configure` stores it only in memory, `init` also in `localStorage`. Sent only to `apiUrl`. Without a token, the browser's cookie is the credential. */
+  /** Token of the page, stored only in memory and sent only to `apiUrl`. Without a token, the browser's cookie is the credential. */
   token?: string | null;
 }
 
 export interface Client {
-  /** Starts or continues the session of this visitor. The app must list the page's origin. `url` is the service; default: the library's origin. */
+  /**
+   * Starts or continues the session of this visitor, and stores it in `localStorage`. The app must list the page's origin. `url` is the URL of
+   * the service; default: the URL that is already configured, or that of the service from which the page loaded `svc.js`.
+   */
   init(options: { app: number; url?: string }): Promise<void>;
-  /** Replaces values of `window.ENV`. A new `apiUrl` removes the token, because a token is only valid for one service. */
+  /**
+   * Replaces the service's URL, the app or the token. A new `apiUrl` without a `token` removes the token, because a token is only valid for one
+   * service. Ends the renewal of a session that `init` has started.
+   */
   configure(configuration: Configuration): void;
-  /** Returns the session of the page; null if there is none. */
+  /** Returns the session of the page; null if there is none, or if the service responds with an error. */
   session(): Promise<AppSession | null>;
   App: { V3: { Actions: Actions }; Analytics: Analytics; Triggers: Triggers; Settings: SettingsReader };
 }
@@ -234,7 +240,7 @@ export interface Session {
     where: Record<string, string | number>;
   }): Promise<AppSession>;
   /**
-   * Without `code`: sends a code if a user has this address. Returns `expiresAt` even if no user has it. With `code`: signs in the user and returns `session`; a wrong code rejects with UNAUTHORIZED. `secondFactor` does the same for a user who has signed in with a password.
+   * Without `code`: sends a code if a user has this address. Returns `expiresAt` even if no user has it. With `code`: signs in the user and returns `session`; a wrong code rejects with UNAUTHORIZED. `secondFactor` does the same with the phone number of the user who has signed in with a password or a code by e-mail.
    */
   verify(what: { code?: string } & ({ email: string } | { sms: string } | { secondFactor: "sms" })): Promise<{
     expiresAt?: string;
@@ -246,7 +252,7 @@ export interface Session {
   set(fields: { locale: string }): Promise<AppSession>;
 }
 
-/** Content of a folder, at most 1,000 files. */
+/** Content of a folder, or the results of a search: at most 1,000 folders and 1,000 files. */
 export interface MediaListing {
   folder: MediaFolder | null;
   /** Parent folders of the listed folder, from the top level down. Only server actions and editors receive them. */

@@ -12,6 +12,7 @@ const encodeBase64Url = (bytes: ArrayBuffer): string =>
     .replaceAll("/", "_")
     .replaceAll("=", "");
 
+/** Creates the object that assigns this browser's push subscription of the app to the page's session. */
 export function createPushDeviceAssigner({ appId, request }: Pick<Connection, "appId" | "request">) {
   let lastAssignment = Promise.resolve();
 
@@ -33,7 +34,7 @@ export function createPushDeviceAssigner({ appId, request }: Pick<Connection, "a
   }
 
   return {
-    /** Assigns the device to the session in the background, after earlier assignments have ended. Ignores a failed request. */
+    /** Starts an assignment in the background, which waits until earlier assignments have ended. Ignores all failures. */
     assign(): void {
       lastAssignment = lastAssignment.then(assignDevice).catch(() => undefined);
     },

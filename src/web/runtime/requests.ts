@@ -43,13 +43,13 @@ function encodeBody(body: unknown): unknown {
   return { base64: new Uint8ArrayWithBase64(body.buffer, body.byteOffset, body.byteLength).toBase64() };
 }
 
-/** Returns the options as JSON for the service. @throws RequestError POLICY if JSON cannot represent them */
+/** Returns the options of a request as JSON for the service. @throws RequestError POLICY if JSON cannot represent them */
 function encodeOptions(options: unknown): string {
   if (typeof options !== "object" || options === null) return stringify(options) ?? "null";
-  const { url, headers, query, form, body, json, ...rest } = options as RequestOptions;
+  const { url, headers, query, form, body, json, ...otherOptions } = options as RequestOptions;
   try {
     const text = stringify({
-      ...rest,
+      ...otherOptions,
       url: url === undefined || url === null ? url : String(url),
       headers: toPlainObject(headers),
       query: toPlainObject(query),
@@ -58,10 +58,10 @@ function encodeOptions(options: unknown): string {
       // `json` is converted to text here, so that the service sends exactly this JSON.
       json: json === undefined ? undefined : stringify(json),
     });
-    // `rest` can contain a method `toJSON` that returns undefined.
+    // `otherOptions` can contain a method `toJSON` that returns undefined.
     return text ?? "null";
   } catch (error) {
-    throw createRequestError("POLICY", `the options cannot be converted to JSON: ${(error as Error).message}`);
+    throw createRequestError("POLICY", `options cannot be converted to JSON: ${(error as Error).message}`);
   }
 }
 

@@ -36,8 +36,8 @@ function loadScript(src: string, attributes: ScriptAttributes): Promise<void> {
 
 /** Loads a script from its text. The page's content security policy must allow blob: URLs or the nonce. */
 export function loadScriptText(source: string, attributes: ScriptAttributes): Promise<void> {
-  const blob = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-  return loadScript(blob, attributes).finally(() => URL.revokeObjectURL(blob));
+  const blobUrl = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+  return loadScript(blobUrl, attributes).finally(() => URL.revokeObjectURL(blobUrl));
 }
 
 function findRegisteredAction(id: number): RegisteredAction | undefined {

@@ -26,19 +26,19 @@ export function createSessionReader({ appId, request }: Pick<Connection, "appId"
   }
 
   return {
-    /** Returns the session of the token; null if the token is not valid. Rejects if the service does not respond. */
+    /** Returns the session of the token; null if the service responds with an error, for example to an invalid token. @throws NETWORK_ERROR */
     session(): Promise<AppSession | null> {
-      const answer = cachedSession ?? requestSession();
-      cachedSession = answer;
-      answer.catch(() => {
-        if (cachedSession === answer) cachedSession = null;
+      const session = cachedSession ?? requestSession();
+      cachedSession = session;
+      session.catch(() => {
+        if (cachedSession === session) cachedSession = null;
       });
-      return answer.catch((error: { status?: string }) => {
+      return session.catch((error: { status?: string }) => {
         if (error.status === "NETWORK_ERROR") throw error;
         return null;
       });
     },
-    /** Discards the cached session. Call this when the token changes, because each token has its own session. */
+    /** Discards the cached session and `window.ENV.session`. Call this when the token changes, because each token has its own session. */
     forget(): void {
       cachedSession = null;
       Reflect.deleteProperty(globalScope.ENV ?? {}, "session");

@@ -7,6 +7,7 @@ const PING_INTERVAL_MS = 15_000;
 const PONG_TIMEOUT_MS = 5_000;
 /** WebSocket close codes after which a reconnect is useless: the service would reject the same token or the same protocol again. */
 const FINAL_CLOSE_CODES = [4400, 4401, 4403, 4406];
+/** Error statuses with which the service would reject the same subscription again. */
 const FINAL_STATUSES = [
   "UNAUTHORIZED",
   "FORBIDDEN",
@@ -24,9 +25,10 @@ function isFinalError(cause: unknown): boolean {
 }
 
 /**
- * Resolves when the next attempt to connect should start. Delays grow and are random, so that not all clients reconnect at the same moment.
+ * Resolves when the next attempt to connect should start: after a delay, or as soon as the browser is online again. The delays grow, and
+ * are random, so that not all clients reconnect at the same moment.
  */
-function reconnectDelay(retries: number): Promise<void> {
+function waitBeforeReconnect(retries: number): Promise<void> {
   const maxDelay = Math.min(RECONNECT_MAX_MS, 500 * 2 ** retries);
   return new Promise((resolve) => {
     setTimeout(resolve, maxDelay * (0.5 + Math.random() / 2));
@@ -46,7 +48,7 @@ function openSocket({ resolveUrl, getToken }: Connection): SocketClient {
     connectionParams: () => (getToken() === null ? {} : { authToken: getToken() }),
     keepAlive: PING_INTERVAL_MS,
     retryAttempts: Number.POSITIVE_INFINITY,
-    retryWait: reconnectDelay,
+    retryWait: waitBeforeReconnect,
     shouldRetry: (cause) => !isFinalError(cause),
     on: {
       ping(received) {
@@ -73,7 +75,7 @@ export interface SubscriptionSocket {
   follow<Data>(
     query: string,
     variables: () => Record<string, unknown>,
-    follower: SubscriptionListener<Data>,
+    listener: SubscriptionListener<Data>,
   ): () => void;
   /** Reconnects with the connection's current token. */
   reconnect(): void;
@@ -85,12 +87,12 @@ export function createSubscriptionSocket(connection: Connection): SubscriptionSo
   const resubscriptions = new Set<() => void>();
 
   return {
-    follow<Data>(query: string, variables: () => Record<string, unknown>, follower: SubscriptionListener<Data>) {
+    follow<Data>(query: string, variables: () => Record<string, unknown>, listener: SubscriptionListener<Data>) {
       let attempt = 1;
       let unsubscribe: () => void = () => undefined;
 
       async function subscribeLater(): Promise<void> {
-        await reconnectDelay(attempt++);
+        await waitBeforeReconnect(attempt++);
         if (resubscriptions.has(subscribe)) subscribe();
       }
 
@@ -108,11 +110,11 @@ export function createSubscriptionSocket(connection: Connection): SubscriptionSo
         unsubscribe = ownClient.subscribe<Data>(request, {
           next({ data }) {
             attempt = 1;
-            if (data && !isOver()) follower.next(data);
+            if (data && !isOver()) listener.next(data);
           },
           error(cause) {
             if (isOver()) return;
-            if (isFinalError(cause)) follower.refused(cause);
+            if (isFinalError(cause)) listener.refused(cause);
             else void subscribeLater();
           },
           // The service ends all subscriptions when it shuts down. This subscription then starts again on the restarted service.

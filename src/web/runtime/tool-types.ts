@@ -3,14 +3,14 @@
 /** `Svc.CSV`, of the package svc-csv. */
 export interface CSV {
   /**
-   * Returns the rows of a CSV text: objects with the names of the first line as keys, or arrays if `header` is false. Throws if a row has
-   * another number of cells than the first line. Detects the delimiter, unless `delimiter` is set. Ignores a byte order mark, and skips
-   * empty lines, but not rows of blank cells.
+   * Returns the rows of a CSV text: objects with the names of the first line as keys, or arrays if `header` is false. Unless `header` is false,
+   * throws if a row has another number of cells than the first line. Detects the delimiter, unless `delimiter` is set. Ignores a byte order
+   * mark, and skips empty lines, but not rows of blank cells.
    */
   parse(text: string, options?: { header?: boolean; delimiter?: string; dynamicTyping?: boolean }): unknown[];
   /**
-   * Returns rows as CSV text without a line break at the end. If `columns` is set and there are no rows, returns only the header. Puts an
-   * apostrophe before cells that a spreadsheet would run as a formula, unless `escapeFormulae` is false.
+   * Returns rows as CSV text without a line break at the end. `columns` selects the keys of the rows to write; default: the keys of the first
+   * row. Puts an apostrophe before cells that a spreadsheet would run as a formula, unless `escapeFormulae` is false.
    */
   stringify(
     rows: unknown[],
@@ -22,11 +22,11 @@ export interface CSV {
 export interface Encryption {
   /** Returns a random key for `encrypt` and `decrypt`, in base64. */
   generateKey(): Promise<string>;
-  /** Returns a key for `encrypt` and `decrypt` that is computed from a password and a salt. */
+  /** Returns a key for `encrypt` and `decrypt` that is computed from a password and a salt. `salt` is at least 16 bytes in base64. */
   deriveKey(password: string, salt: string): Promise<string>;
   /** Encrypts a text with AES-GCM. Returns base64. */
   encrypt(text: string, key: string): Promise<string>;
-  /** Decrypts a result of `encrypt`. Throws if the key is wrong or the encrypted text was changed. */
+  /** Decrypts a result of `encrypt`. Rejects if the key is wrong or the encrypted text was changed. */
   decrypt(encrypted: string, key: string): Promise<string>;
   /** Returns the hash of a text in hexadecimal. */
   hash(text: string, algorithm?: "SHA-256" | "SHA-512"): Promise<string>;

@@ -15,8 +15,9 @@ export function createClientActionStarter(
   startAction: (action: ClientAction, event: AnalyticsEvent) => void,
 ) {
   let stopFollowing: (() => void) | null = null;
-  /** True after the service has rejected the subscription. Analytics events then do not open the WebSocket until the token changes. */
+  /** True after the service has rejected the subscription. Events then start nothing, until the token changes or the page calls `start`. */
   let isRejected = false;
+  /** Events that wait for the list of client actions; null after the page has received this list. */
   let earlyEvents: AnalyticsEvent[] | null = [];
   const actions = new Map<number, ClientAction>();
 

@@ -115,7 +115,7 @@ export function createVisitorSessionManager(
     clearTimeout(timer);
   }
 
-  // Status 401 can also mean a wrong password, so the request is repeated only if the service returns another session.
+  // Status 401 can also mean a wrong password. So the connection repeats the request only if the session has another token now.
   connection.onUnauthorized(async () => {
     const isOtherSession = key !== null && (await refreshSession().catch(() => false));
     if (isOtherSession) onSessionChanged();
@@ -126,11 +126,15 @@ export function createVisitorSessionManager(
     stop: stopRenewal,
     /**
      * Starts or continues the session.
-     * @throws SvcError FORBIDDEN if the app does not list the page's origin, APP_NOT_PUBLISHED, RATE_LIMIT_EXCEEDED, NETWORK_ERROR
+     * @throws SvcError REQUEST_INVALID, FORBIDDEN if the app does not list the page's origin, APP_NOT_PUBLISHED, RATE_LIMIT_EXCEEDED,
+     *   OVERLOADED, NETWORK_ERROR
      */
     async init({ app, url }: Parameters<Client["init"]>[0]): Promise<void> {
       if (!Number.isSafeInteger(app) || app < 1)
-        throw createSvcError("REQUEST_INVALID", "app must be the id of an app");
+        throw createSvcError(
+          "REQUEST_INVALID",
+          `app must be the id of an app, a positive integer (got ${JSON.stringify(app) ?? typeof app})`,
+        );
       stopRenewal();
       connection.configure({ appId: app, token: "", ...(url !== undefined && { apiUrl: url }) });
       key = `svc.visitor ${connection.resolveUrl("/").href} ${app}`;

@@ -1,5 +1,7 @@
-/** Sign-in page that the service sends instead of a page for signed-in persons. Asks for a token, signs in with it, and reloads the URL. */
-
+/**
+ * Sign-in page. The service sends it instead of a page that only signed-in persons can open. Asks for a token, signs in with it, and reloads
+ * the page.
+ */
 import { resolveServiceUrl } from "../service-address.js";
 
 const PAGE_STYLE = `
@@ -15,21 +17,28 @@ const signInButton = Object.assign(document.createElement("button"), { textConte
 const problemText = Object.assign(document.createElement("p"), { role: "alert" });
 signInForm.append(tokenInput, signInButton);
 
+/** Returns the text for a failed sign-in. @param response null if the request failed */
+function describeProblem(response: Response | null): string {
+  if (response === null) return "The service does not answer.";
+  return response.status === 401
+    ? "This token is not valid. Enter another token."
+    : `The service rejected the request (HTTP status ${response.status}). Try again later.`;
+}
+
 signInForm.onsubmit = async (event) => {
   event.preventDefault();
   problemText.textContent = "";
-  // If the request fails, `response` is null. The code below handles null like an error response.
   const response = await fetch(resolveServiceUrl("/v1/session"), {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ token: tokenInput.value.trim() }),
   }).catch(() => null);
   if (response?.ok) location.reload();
-  else problemText.textContent = response ? "This token is not valid here." : "The service does not answer.";
+  else problemText.textContent = describeProblem(response);
 };
 
 const introText =
-  "This page is for editors of the app. Sign in with an editor's token, or with your account in Studio:";
+  "Only people with a role in the app can open this page. Sign in with an editor's token, or with your account in Studio:";
 const studioLink = Object.assign(document.createElement("a"), {
   href: resolveServiceUrl("/studio").href,
   textContent: "sign in to Studio, then reload this page",

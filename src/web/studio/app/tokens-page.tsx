@@ -43,7 +43,8 @@ function ScopeChoice({ chosen, choose }: { chosen: readonly TokenScope[]; choose
     <fieldset className="scopes">
       <legend>Scopes</legend>
       <p className="hint">
-        Without a scope, the token can read and write settings and log events, and read logs and runs.
+        Without a scope, the token can run live versions, read runs and logs, store log events, send messages, and read
+        and change settings, data sources and media. It cannot read, change or publish actions.
       </p>
       {(Object.keys(SCOPE_TEXTS) as TokenScope[]).map((scope) => (
         <label key={scope} className="check">
