@@ -222,7 +222,7 @@ describe("Studio's pages while other people change the app", () => {
     async () => {
       await page.setViewport({ width: 390, height: 800 });
       await studio.open(`${service.appId}/data/999999`);
-      await shows("There is no such data source.");
+      await shows("This data source does not exist.");
       await page.waitForSelector(".data-list h2", { visible: true });
       await studio.button("orders", '//*[@class="data-list"]');
       await page.waitForFunction(

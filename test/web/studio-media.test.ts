@@ -93,7 +93,7 @@ describe("Studio's media page", () => {
     await choose("broken.jpg", new Uint8Array([0xff, 0xd8, 0xff, 0xe1, 0xff, 0xff, 1, 2, 3]));
     await page.waitForSelector(".uploads .fault");
     expect(await studio.textOf(".uploads .fault")).to.contain("but cannot be read:");
-    await page.click('[aria-label="Forget broken.jpg"]');
+    await page.click('[aria-label="Remove broken.jpg from the uploads"]');
     await page.waitForFunction('document.querySelector(".uploads") === null');
   });
 

@@ -349,7 +349,7 @@ describe("runs in Studio", () => {
     await open("log");
     await page.waitForSelector(".runs-page");
     await open("runs/999999");
-    await page.waitForSelector("::-p-text(No run 999999)");
+    await page.waitForSelector("::-p-text(Run 999999 cannot be shown)");
   });
 
   longTest("mark an action while the last run of its live version failed", async () => {

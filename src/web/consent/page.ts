@@ -114,7 +114,7 @@ function showConsentRequest(requested: ConsentRequest, decide: (decision: object
       ? "Continue only if you started this sign-in yourself, and if your program shows the code that you entered."
       : `After your decision, the browser opens ${requested.to}. Check this address: any program can use this name.`;
   if (requested.apps.length === 0) {
-    showContent(createElement("p", {}, "You have no role in any app, so you cannot allow a program to access one."));
+    showContent(createElement("p", {}, "You have no role on any app, so you cannot allow a program to access one."));
     return;
   }
   showContent(

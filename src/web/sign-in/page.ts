@@ -38,7 +38,7 @@ signInForm.onsubmit = async (event) => {
 };
 
 const introText =
-  "Only people with a role in the app can open this page. Sign in with an editor's token, or with your account in Studio:";
+  "Only people with a role on the app can open this page. Sign in with an editor's token, or with your account in Studio:";
 const studioLink = Object.assign(document.createElement("a"), {
   href: resolveServiceUrl("/studio").href,
   textContent: "sign in to Studio, then reload this page",

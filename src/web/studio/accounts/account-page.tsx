@@ -28,13 +28,13 @@ interface Account {
 async function readAccount(isToken: boolean): Promise<Account> {
   const { user } = await requestAuthRoute<{ user: Person }>("GET", "session");
   if (isToken) return { user, signInData: null };
-  const [a, b, c, d] = await Promise.all([
+  const [sessions, passkeys, identities, providers] = await Promise.all([
     requestAuthRoute<{ sessions: PersonSession[] }>("GET", "sessions"),
     requestAuthRoute<{ passkeys: Passkey[] }>("GET", "passkeys"),
     requestAuthRoute<{ identities: Identity[] }>("GET", "identities"),
     requestAuthRoute<{ providers: Provider[] }>("GET", "providers"),
   ]);
-  return { user, signInData: { ...a, ...b, ...c, ...d } };
+  return { user, signInData: { ...sessions, ...passkeys, ...identities, ...providers } };
 }
 
 type ChangeAccount = Resource<Account>["applyChange"];
@@ -125,7 +125,7 @@ function PasskeysSection({
     if (await applyChange(() => registerPasskey(name.trim() || "Passkey"))) clearSaved(name);
   };
   const remove = async (passkey: Passkey) => {
-    const text = "It signs in no more. Delete it on your device too.";
+    const text = "You can no longer sign in with this passkey. Delete it on your device too.";
     if (
       !(await confirm({
         title: `Remove ${passkey.name}?`,
@@ -289,7 +289,7 @@ export function AccountPage({ confirm, email }: Pick<PageProps, "confirm" | "ema
           renderSection("account-providers", "OpenID providers", (props) => <IdentitiesSection {...props} />)}
         {renderSection("account-programs", "Programs", () => (
           <p>
-            <a href={resolveServiceUrl("/oauth/programs").href}>Programs that you let into your apps</a>
+            <a href={resolveServiceUrl("/oauth/programs").href}>Programs with access to your apps</a>
           </p>
         ))}
         {renderSection("account-sessions", "Sessions", (props) => (

@@ -62,7 +62,7 @@ export async function requestAuthRoute<Answer>(
   throw new ApiError(answer.status, answer.error, retryAfter === undefined ? {} : { retryAfter });
 }
 
-/** Returns the URL that starts a sign-in at an OpenID provider. The provider then redirects the browser to `next`. */
+/** Returns the URL that starts a sign-in at an OpenID provider. After the sign-in, the browser opens the path `next` of this service. */
 export function getProviderSignInUrl(id: string, next: string): string {
   const address = resolveServiceUrl(`/v1/auth/oidc/${encodeURIComponent(id)}/start`);
   address.searchParams.set("next", next);
@@ -73,7 +73,7 @@ export function getSignInErrorText({ status, message, details }: ApiError): stri
   if (status === "SIGN_IN_FAILED") return "The e-mail address or the passphrase is wrong.";
   if (status === "RATE_LIMIT_EXCEEDED" && details.retryAfter !== undefined) {
     const minutes = Math.ceil(details.retryAfter / 60);
-    return `Too many failed attempts. Try again in ${minutes === 1 ? "a minute" : `${minutes} minutes`}.`;
+    return `Too many attempts. Try again in ${minutes === 1 ? "a minute" : `${minutes} minutes`}.`;
   }
   return message;
 }
@@ -82,8 +82,9 @@ export function getSignInErrorText({ status, message, details }: ApiError): stri
 export const PROVIDER_ERROR_TEXTS: Readonly<Record<string, string>> = {
   failed: "The sign-in at the provider did not succeed. Try again.",
   unavailable: "The provider does not answer. Try again later.",
-  "no-account": "You have no account here yet. Ask an administrator for an invitation.",
-  "no-organization": "No organization here is for your address. Ask an administrator for an invitation.",
+  "no-account": "You have no account of this service yet. Ask an administrator for an invitation.",
+  "no-organization":
+    "Your e-mail address belongs to no organization of this service. Ask an administrator for an invitation.",
   "too-many-members": "Your organization has the maximum number of members. Ask an owner to remove a member.",
   "email-in-use":
     "An account with your e-mail address exists. Sign in to it and link the provider on the page Account.",

@@ -68,18 +68,19 @@ export function SignInField({
 
 /**
  * Hook for attempts to sign in: runs one attempt at a time, and provides the error of the last attempt.
- * @param before error message to show before the first attempt
+ * @param getErrorText converts an error to the message for the person
+ * @param initialFault error message to show before the first attempt
  */
-export function useSignInAttempt(errorText: (error: ApiError) => string, before: string | null = null) {
+export function useSignInAttempt(getErrorText: (error: ApiError) => string, initialFault: string | null = null) {
   const [busy, setBusy] = useState(false);
-  const [fault, setFault] = useState<string | null>(before);
+  const [fault, setFault] = useState<string | null>(initialFault);
   const attempt = async (action: () => Promise<void>) => {
     setBusy(true);
     setFault(null);
     try {
       await action();
     } catch (error) {
-      setFault(errorText(asApiError(error)));
+      setFault(getErrorText(asApiError(error)));
     } finally {
       setBusy(false);
     }
@@ -110,15 +111,15 @@ export function FormError({ text }: { text: string | null }) {
 
 function AccountForm({
   onSignedIn,
-  email: known = "",
+  email: initialEmail = "",
   isOverPage = false,
-  fault: before = null,
-  turnTo: switchTo,
-}: Omit<SignInFormsProps, "heading"> & { turnTo: (mode: SignInMode) => void }) {
-  const [email, setEmail] = useState(known);
+  fault: initialFault = null,
+  switchTo,
+}: Omit<SignInFormsProps, "heading"> & { switchTo: (mode: SignInMode) => void }) {
+  const [email, setEmail] = useState(initialEmail);
   const [passphrase, setPassphrase] = useState("");
   const providers = useProviders();
-  const { busy, fault, attempt } = useSignInAttempt(getSignInErrorText, before);
+  const { busy, fault, attempt } = useSignInAttempt(getSignInErrorText, initialFault);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     void attempt(async () => {
@@ -141,7 +142,7 @@ function AccountForm({
         autoComplete="username"
         {...{ value: email, fault }}
         onChange={setEmail}
-        autoFocus={known === ""}
+        autoFocus={initialEmail === ""}
       />
       <SignInField
         label="Passphrase"
@@ -150,7 +151,7 @@ function AccountForm({
         autoComplete="current-password"
         {...{ value: passphrase, fault }}
         onChange={setPassphrase}
-        autoFocus={known !== ""}
+        autoFocus={initialEmail !== ""}
       />
       <FormError text={fault} />
       <button type="submit" className="primary" disabled={busy || email.trim() === "" || passphrase === ""}>
@@ -183,14 +184,14 @@ function AccountForm({
   );
 }
 
-const TOKEN_REJECTED_TEXT = "This token is not valid here, or not any more.";
+const TOKEN_REJECTED_TEXT = "This token is not valid. Enter another token.";
 const getTokenErrorText = ({ status, message }: ApiError) =>
   status === "UNAUTHORIZED" ? TOKEN_REJECTED_TEXT : message;
 
 function TokenForm({
   onSignedIn,
-  turnTo: switchTo,
-}: Pick<SignInFormsProps, "onSignedIn"> & { turnTo: (mode: SignInMode) => void }) {
+  switchTo,
+}: Pick<SignInFormsProps, "onSignedIn"> & { switchTo: (mode: SignInMode) => void }) {
   const [token, setToken] = useState("");
   const [keep, setKeep] = useState(false);
   const { busy, fault, attempt } = useSignInAttempt(getTokenErrorText);
@@ -214,7 +215,8 @@ function TokenForm({
       />
       <FormError text={fault} />
       <p className="hint">
-        The first start wrote one to <code>.data/credentials.json</code>, under <code>tokens.editor</code>.
+        The first start of the service wrote such a token to <code>.data/credentials.json</code>, as{" "}
+        <code>tokens.editor</code>.
       </p>
       <label className="check">
         <input type="checkbox" checked={keep} onChange={(event) => setKeep(event.target.checked)} />
@@ -232,7 +234,7 @@ function TokenForm({
   );
 }
 
-function ResetForm({ turnTo: switchTo }: { turnTo: (mode: SignInMode) => void }) {
+function ResetForm({ switchTo }: { switchTo: (mode: SignInMode) => void }) {
   const [email, setEmail] = useState("");
   const [isSent, setSent] = useState(false);
   const { busy, fault, attempt } = useSignInAttempt(getSignInErrorText);
@@ -245,7 +247,10 @@ function ResetForm({ turnTo: switchTo }: { turnTo: (mode: SignInMode) => void })
   };
   return (
     <form onSubmit={submit} aria-busy={busy}>
-      <p>Enter your e-mail address. If it has an account, a link to choose a new passphrase is sent to it.</p>
+      <p>
+        Enter your e-mail address. If an account has this address, the service sends a link to it, with which you can
+        choose a new passphrase.
+      </p>
       <SignInField
         label="E-mail address"
         name="email"
@@ -280,9 +285,9 @@ export function SignInForms({ heading, ...props }: SignInFormsProps) {
   return (
     <section className="sign-in-forms" aria-labelledby={id}>
       <h1 id={id}>{heading}</h1>
-      {mode === "account" && <AccountForm {...props} turnTo={setMode} />}
-      {mode === "token" && <TokenForm onSignedIn={props.onSignedIn} turnTo={setMode} />}
-      {mode === "reset" && <ResetForm turnTo={setMode} />}
+      {mode === "account" && <AccountForm {...props} switchTo={setMode} />}
+      {mode === "token" && <TokenForm onSignedIn={props.onSignedIn} switchTo={setMode} />}
+      {mode === "reset" && <ResetForm switchTo={setMode} />}
     </section>
   );
 }

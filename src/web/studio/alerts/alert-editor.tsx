@@ -123,12 +123,12 @@ function ConditionFields({
   actions,
 }: AlertFieldsProps & { actions: ActionSummary[] }) {
   const { condition, actionId, failures, of, minutes } = draft;
-  const named: [string, string][] = [
+  const actionOptions: [string, string][] = [
     ["", "Every action of the app"],
     ...actions.map(({ id, name }): [string, string] => [String(id), name]),
   ];
   // If the list of actions is not loaded yet, the select contains the alert's action with its ID as name.
-  if (!named.some(([id]) => id === actionId)) named.push([actionId, `Action ${actionId}`]);
+  if (!actionOptions.some(([id]) => id === actionId)) actionOptions.push([actionId, `Action ${actionId}`]);
   return (
     <>
       <ChoiceField
@@ -141,7 +141,7 @@ function ConditionFields({
         <ChoiceField
           label="Action"
           value={actionId}
-          options={named}
+          options={actionOptions}
           onChoose={(next) => changeDraft({ actionId: next })}
         />
       )}
@@ -177,8 +177,8 @@ function Recipients({ draft, changeDraft, getFieldFault }: AlertFieldsProps) {
   const { channel, to, setting } = draft;
   const isMail = channel === "email";
   const hints = {
-    webhook: 'A protected setting that holds {"url", "secret"}.',
-    slack: "A protected setting that holds the URL of the webhook.",
+    webhook: 'Key of a protected setting that contains {"url", "secret"}.',
+    slack: "Key of a protected setting that contains the URL of the webhook.",
   };
   return (
     <>
@@ -288,10 +288,10 @@ export function AlertEditor(props: AlertEditorProps) {
     setFault(null);
     setDraft((old) => ({ ...old, ...part }));
   };
-  const named = findFieldName(fault);
+  const namedField = findFieldName(fault);
   // Shows the error at the field that it names, or below the form if that field is hidden.
-  const faulty = named !== null && isFieldShown(named, draft) ? named : null;
-  const getFieldFault = (name: FieldName) => (name === faulty ? fault : null);
+  const faultyField = namedField !== null && isFieldShown(namedField, draft) ? namedField : null;
+  const getFieldFault = (name: FieldName) => (name === faultyField ? fault : null);
 
   const attempt = async (work: () => Promise<void>) => {
     setBusy(true);
@@ -327,7 +327,7 @@ export function AlertEditor(props: AlertEditorProps) {
           <ConditionFields {...{ draft, changeDraft: change, getFieldFault, actions }} />
           <Recipients {...{ draft, changeDraft: change, getFieldFault }} />
           <p className="fault" role="alert">
-            {faulty === null && fault}
+            {faultyField === null && fault}
           </p>
           <p className="notice" role="status">
             {isDeleted && "This alert was deleted elsewhere."}

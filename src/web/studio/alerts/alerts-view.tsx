@@ -21,18 +21,20 @@ function useAlerts(api: ApiClient, appId: number) {
    * Throws an error with a message for the person in place of the service's error. If another person has changed the alert, first reads
    * the list again.
    */
-  const refused = async (error: unknown): Promise<never> => {
+  const throwReadableError = async (error: unknown): Promise<never> => {
     throw new ApiError(asApiError(error).status, await handleRejectedChange(error, reload));
   };
   const save = async (alert: Alert | null, rule: AlertInput): Promise<number> => {
     const { saved } = alert
-      ? await api.request(UpdateAlert, { appId, id: alert.id, rule, ifUpdatedAt: alert.updatedAt }).catch(refused)
+      ? await api
+          .request(UpdateAlert, { appId, id: alert.id, rule, ifUpdatedAt: alert.updatedAt })
+          .catch(throwReadableError)
       : await api.request(CreateAlert, { appId, rule });
     await reload();
     return saved.id;
   };
   const remove = async ({ id, updatedAt: ifUpdatedAt }: Alert) => {
-    await api.request(DeleteAlert, { appId, id, ifUpdatedAt }).catch(refused);
+    await api.request(DeleteAlert, { appId, id, ifUpdatedAt }).catch(throwReadableError);
     await reload();
   };
   const test = async (id: number) => {
@@ -112,7 +114,7 @@ export function AlertsView({ api, appId, confirm, route, go, setDirty, actions: 
       ) : (
         <div className="welcome">
           <h2>{alerts?.length === 0 ? "No alerts yet" : "Choose an alert"}</h2>
-          <p>An alert sends a message at the first failure, and another when the problem is over.</p>
+          <p>An alert sends a message when its condition is met, and another when the problem is over.</p>
           <button type="button" onClick={() => show("new")}>
             New alert
           </button>

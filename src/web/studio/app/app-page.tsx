@@ -38,7 +38,8 @@ function AppFields({ api, app, appId, confirm, reloadApps }: PageProps) {
     if (await runAndReload(api.request(RenameApp, { ...ids, data: { name } }))) field.markSaved(name);
   };
   const unpublish = async () => {
-    const text = "Live pages, schedules and log events stop running its actions until you publish it again.";
+    const text =
+      "Live pages, schedules, events and HTTP requests no longer run its actions until you publish it again.";
     if (
       await confirm({
         title: `Unpublish ${app.name}?`,

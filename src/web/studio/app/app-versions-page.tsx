@@ -43,7 +43,7 @@ export function AppVersionsPage({ api, app, appId, confirm, reloadApps }: PagePr
           .history;
         appVersions.push(...versions);
         if (!pagination.hasMore || appVersions.length > shownCount)
-          return { found: appVersions, hasMore: pagination.hasMore };
+          return { versions: appVersions, hasMore: pagination.hasMore };
       }
     },
     placeholderData: keepPreviousData,
@@ -76,7 +76,7 @@ export function AppVersionsPage({ api, app, appId, confirm, reloadApps }: PagePr
         {fault}
       </p>
       <ul className="records">
-        {value?.found.map((version) => (
+        {value?.versions.map((version) => (
           <li key={version.id}>
             <button
               type="button"
@@ -98,9 +98,9 @@ export function AppVersionsPage({ api, app, appId, confirm, reloadApps }: PagePr
           </li>
         ))}
       </ul>
-      {value?.found.length === 0 && <p className="hint">No version yet.</p>}
+      {value?.versions.length === 0 && <p className="hint">No version yet.</p>}
       {value?.hasMore && (
-        <button type="button" className="link" onClick={() => setShownCount(value.found.length)}>
+        <button type="button" className="link" onClick={() => setShownCount(value.versions.length)}>
           Older versions
         </button>
       )}

@@ -1,4 +1,4 @@
-/** Page of all apps that the person may edit, with their states. Administrators can create an app on this page. */
+/** Page of all apps on which the person has a role, and of the person's organizations. Owners and admins of an organization can create apps. */
 import { type FormEvent, useState } from "react";
 import { CreateOrganization } from "../documents.js";
 import { asApiError } from "../shared/api.js";
@@ -88,7 +88,7 @@ export function AppsPage(props: PageProps) {
           {isAdmin || organizations.some(({ role }) => mayManage(role)) ? (
             <NewAppForm {...{ api, route, go, reloadApps }} onBusyChange={setLeaving} />
           ) : (
-            <p className="hint">Owners and admins of an organization make apps and invite people.</p>
+            <p className="hint">Owners and admins of an organization can create apps and invite people.</p>
           )}
           <ul className="records">
             {apps.map(({ id, name, isPublished }) => (

@@ -1,4 +1,4 @@
-/** Audit log of the app, newest entry first: who changed what, and when. The log contains no values. */
+/** Page of the app's audit log, newest entry first: each change with its person and time. The log contains no values of settings or entries. */
 import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
 import { ReadAuditLog } from "../documents.js";
 import { usePersonNames } from "../people/people.js";

@@ -174,7 +174,9 @@ function WebhookSection({ url, secret, isBusy, renewSecret }: WebhookSectionProp
   return (
     <>
       <h3>Webhook</h3>
-      <p className="hint">Add it to the repository for pushes and tags, with the content type application/json.</p>
+      <p className="hint">
+        Add this URL to the repository as a webhook for pushes and tags, with the content type application/json.
+      </p>
       <p>
         <code>{url}</code>
       </p>
@@ -256,8 +258,8 @@ export function GitPage(props: PageProps) {
   return (
     <>
       <p className="hint">
-        A push to the branch becomes the drafts of this app: all of the commit, or nothing. A tag that matches publishes
-        the actions of the commit that differ from their live version.
+        After a push to the branch, the service changes the drafts of this app to those of the commit, all or none. A
+        tag that matches publishes the actions of the commit that differ from their live version.
       </p>
       <p className="fault" role="alert">
         {fault}
@@ -289,7 +291,7 @@ export function GitPage(props: PageProps) {
                 Pull
               </button>
               <span className="hint">
-                It publishes no action. Data sources, settings and alerts have no draft: they change at once.
+                A pull publishes no action. Data sources, settings and alerts have no draft: they change at once.
               </span>
             </p>
           )}

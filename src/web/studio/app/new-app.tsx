@@ -1,4 +1,4 @@
-/** Form for administrators that creates an app. */
+/** Form that creates an app. Studio shows it to administrators of the service, and to owners and admins of an organization. */
 import { type FormEvent, useState } from "react";
 import { CreateApp } from "../documents.js";
 import { type ApiClient, asApiError } from "../shared/api.js";

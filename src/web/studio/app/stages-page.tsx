@@ -130,7 +130,7 @@ function ReviewPanel({
         <button type="button" onClick={cancelReview}>
           Cancel
         </button>
-        <span className="hint">All of it, or nothing. It publishes nothing.</span>
+        <span className="hint">A promotion makes all of these changes or none. It publishes nothing.</span>
       </p>
     </section>
   );
@@ -212,7 +212,7 @@ function PromotionHistory({ promotions, stages, isBusy, findPersonName, rollBack
 function useStages({ api, appId, confirm, actions, reloadApps }: PageProps) {
   const { value, fault, isBusy, applyChange } = useResource(createQueryOptions(ListStages, { appId }));
   const [review, setReview] = useState<PromotionReview | null>(null);
-  /** Reason why the page did not send the last promotion; null if the page sent it. */
+  /** Message if the service rejected the last promotion because the reviewed changes were outdated; otherwise null. */
   const [notice, setNotice] = useState<string | null>(null);
 
   const create = async (name: string, expiresInHours: number | null) => {
@@ -252,7 +252,9 @@ function useStages({ api, appId, confirm, actions, reloadApps }: PageProps) {
         }),
     );
     if (sent === "changed" && (await planPromotion(sourceStage))) {
-      setNotice("Not promoted: the changes are not those that you reviewed. The current ones are listed now.");
+      setNotice(
+        "Not promoted: the changes are no longer those that you reviewed. The list now shows the current changes.",
+      );
     }
     if (sent === null || sent === "changed") return;
     setReview(null);
@@ -262,7 +264,7 @@ function useStages({ api, appId, confirm, actions, reloadApps }: PageProps) {
     const isLast = value?.promotions[0]?.id === id;
     const text = isLast
       ? "The definitions become what they were before this promotion."
-      : "The definitions become what this promotion left.";
+      : "The definitions become what they were after this promotion.";
     if (
       !(await confirm({
         title: `Roll back promotion ${id}?`,

@@ -29,7 +29,8 @@ interface ManifestToImport {
 const MAX_FAULTS_SHOWN = 50;
 
 /**
- * Sends the manifest by REST, because GraphQL requests are limited to 1 MB. @throws ApiError whose message lists all faults of the manifest
+ * Sends the manifest by REST, because GraphQL requests are limited to 1 MB. @throws ApiError whose message lists the first MAX_FAULTS_SHOWN
+ * faults of the manifest
  */
 async function sendManifest(
   appId: number,
@@ -94,8 +95,8 @@ export function TransferPage({ api: _, appId, actions, reloadApps }: PageProps) 
       <section aria-labelledby="export">
         <h3 id="export">Export</h3>
         <p>
-          All definitions of the app in one document: actions, data sources, alerts, names of settings, secret bindings.
-          It has no entries and no values of private and protected settings.
+          The export is one document with all definitions of the app: actions, data sources, alerts, settings and secret
+          bindings. It contains no entries, and no values of private and protected settings.
         </p>
         <p>
           <a
@@ -110,8 +111,8 @@ export function TransferPage({ api: _, appId, actions, reloadApps }: PageProps) 
       <section aria-labelledby="import">
         <h3 id="import">Import</h3>
         <p>
-          Parts are created and changed by name. Other parts stay. The service imports all of the file or nothing, and
-          publishes nothing.
+          An import creates and changes parts of the app by their names. Parts that the file does not contain stay. The
+          service imports all of the file or nothing, and publishes nothing.
         </p>
         <p>
           <input

@@ -1,4 +1,4 @@
-/** Rules tab of a data source: access rules, hooks, indexes, the check box for a data source of app users, and snapshots of all entries. */
+/** Tabs of a data source: Rules (access rules, hooks, indexes, and the check box for app users), and Versions (snapshots of all entries). */
 import { type ReactNode, useCallback, useState } from "react";
 import { ListEntryVersions, type ListEntryVersionsQuery, RestoreEntries, UpdateDataSource } from "../documents.js";
 import { type ApiClient, asApiError, isChangedByOthersError } from "../shared/api.js";
@@ -52,8 +52,8 @@ function UsersCheckBox(props: DefinitionProps) {
         {fault}
       </p>
       <p className="hint">
-        Pages sign in by its entries. It needs a column that a hook hashes, such as a password. Data sources without
-        this mark sign no one in.
+        Each entry is then an app user, who can sign in to the app's pages. The data source needs a column that a hook
+        hashes, such as a password.
       </p>
     </section>
   );
@@ -114,7 +114,8 @@ export function DataSourceVersions({
   return (
     <div className="data-versions">
       <p className="hint">
-        The service stores a snapshot before an import, a restore, and a change that removes more than 1,000 entries.
+        The service stores a snapshot before it replaces all entries, before it imports or removes more than 1,000
+        entries, and before a restore.
       </p>
       <p className="fault" role="alert">
         {fault}

@@ -111,8 +111,8 @@ export function DataImport({ buttonLabel, canAppend, readTypes, importFile }: Da
   const [file, setFile] = useState<File | null>(null);
   const [delimiter, setDelimiter] = useState<string | null>(null);
   const [preview, setPreview] = useState<CsvPreview | null>(null);
-  const [existing, setExisting] = useState<ColumnTypes>({});
-  const [changed, setChanged] = useState<ColumnTypes>({});
+  const [existingTypes, setExistingTypes] = useState<ColumnTypes>({});
+  const [chosenTypes, setChosenTypes] = useState<ColumnTypes>({});
   const [append, setAppend] = useState(true);
   const [outcome, setOutcome] = useState<{ text: string; failed: boolean } | null>(null);
   const [busy, setBusy] = useState(false);
@@ -124,8 +124,8 @@ export function DataImport({ buttonLabel, canAppend, readTypes, importFile }: Da
   const types: Record<string, CsvCellType> = {};
   const suggestedTypes: Record<string, CsvCellType> = {};
   for (const column of preview?.columns ?? []) {
-    types[column] = changed[column] ?? "text";
-    suggestedTypes[column] = (willAppend ? existing[column] : undefined) ?? preview!.detectedTypes[column]!;
+    types[column] = chosenTypes[column] ?? "text";
+    suggestedTypes[column] = (willAppend ? existingTypes[column] : undefined) ?? preview!.detectedTypes[column]!;
   }
 
   const chooseFile = async (chosen: File | null, separator: string | null) => {
@@ -136,13 +136,13 @@ export function DataImport({ buttonLabel, canAppend, readTypes, importFile }: Da
     setFile(chosen);
     setDelimiter(separator);
     setOutcome(null);
-    setChanged({});
+    setChosenTypes({});
     // If the existing entries cannot be read, the suggested types depend only on the file.
     const knownTypes = (chosen && (await readTypes?.().catch(() => null))) ?? {};
     // If the file cannot be parsed, the form shows no preview. The service reports the error when the person sends the file.
     const nextPreview = chosen && (await readPreview(chosen, separator).catch(() => null));
     if (choiceNumber !== latestChoice.current) return;
-    setExisting(knownTypes);
+    setExistingTypes(knownTypes);
     setPreview(nextPreview);
     setReading(false);
   };
@@ -183,9 +183,9 @@ export function DataImport({ buttonLabel, canAppend, readTypes, importFile }: Da
         <>
           <PreviewTable
             {...{ preview, columnTypes: types }}
-            chooseType={(column: string, type: CsvCellType) => setChanged({ ...changed, [column]: type })}
+            chooseType={(column: string, type: CsvCellType) => setChosenTypes({ ...chosenTypes, [column]: type })}
           />
-          <SuggestedTypes {...{ chosenTypes: types, suggestedTypes }} applyTypes={setChanged} />
+          <SuggestedTypes {...{ chosenTypes: types, suggestedTypes }} applyTypes={setChosenTypes} />
           <p className="hint">
             Text columns store each cell unchanged. A number column stores 00123 as 123 and 1.10 as 1.1. A date column
             stores text such as 2026-11-26 and takes times without a zone as UTC. In both, and in yes/no columns, a

@@ -100,12 +100,12 @@ function DataSourceTabs(props: SourceProps) {
       setFault(await handleRejectedChange(error, reload));
     }
   };
-  const take = async (chosen: FileToImport) => {
+  const importIntoSource = async (chosen: FileToImport) => {
     const { inserted, columns, delimiter } = await importFile(appId, source.id, chosen);
     await reload();
     const entries = formatCount(inserted, "entry was", "entries were");
-    const layout = delimiter === null ? "" : `, cells separated by ${getDelimiterName(delimiter)}`;
-    return `${entries} imported: ${formatCount(columns.length, "column", "columns")}${layout}.`;
+    const delimiterText = delimiter === null ? "" : `, cells separated by ${getDelimiterName(delimiter)}`;
+    return `${entries} imported: ${formatCount(columns.length, "column", "columns")}${delimiterText}.`;
   };
   const readTypes = async () => {
     const query = { limit: ENTRIES_FOR_TYPES };
@@ -113,7 +113,7 @@ function DataSourceTabs(props: SourceProps) {
   };
   const panels = {
     Entries: () => <EntriesPanel {...props} reload={() => void reload()} />,
-    Import: () => <DataImport buttonLabel="Import" canAppend {...{ readTypes, importFile: take }} />,
+    Import: () => <DataImport buttonLabel="Import" canAppend {...{ readTypes, importFile: importIntoSource }} />,
     Rules: () => <DataSourceDefinition {...{ api, appId, source, onChanged, onDirtyChange: onDirty }} />,
     Versions: () => <DataSourceVersions {...{ api, appId, source, confirm }} onRestored={() => void reload()} />,
   };
@@ -154,30 +154,32 @@ function NewDataSourceForm({
   const [name, setName] = useState("");
   const [fault, setFault] = useState<string | null>(null);
   const [isBusy, setBusy] = useState(false);
-  const make = async (): Promise<DataSource> =>
+  const createDataSource = async (): Promise<DataSource> =>
     (await api.request(CreateDataSource, { appId, data: { name } })).created;
-  const empty = async () => {
+  const createEmpty = async () => {
     setBusy(true);
     try {
-      await onMade(await make());
+      await onMade(await createDataSource());
     } catch (error) {
       setFault(asApiError(error).message);
     }
     setBusy(false);
   };
   const importToNew = async (chosen: FileToImport) => {
-    const made = await make();
+    const created = await createDataSource();
     try {
-      await importFile(appId, made.id, chosen);
+      await importFile(appId, created.id, chosen);
     } catch (error) {
       // Ignores a failed removal, because the person must see the error of the import.
-      await api.request(DeleteDataSource, { appId, id: made.id, ifUpdatedAt: made.updatedAt }).catch(() => undefined);
+      await api
+        .request(DeleteDataSource, { appId, id: created.id, ifUpdatedAt: created.updatedAt })
+        .catch(() => undefined);
       throw error;
     }
-    await onMade(made);
+    await onMade(created);
     return "";
   };
-  const take = (chosen: FileToImport) => {
+  const createFromFile = (chosen: FileToImport) => {
     setBusy(true);
     return importToNew(chosen).finally(() => setBusy(false));
   };
@@ -192,14 +194,16 @@ function NewDataSourceForm({
         {fault}
       </p>
       <p className="row">
-        <button type="button" disabled={isBusy || name.trim() === ""} onClick={() => void empty()}>
+        <button type="button" disabled={isBusy || name.trim() === ""} onClick={() => void createEmpty()}>
           Create empty
         </button>
         <span className="hint">
           {name.trim() === "" ? "With a name, you can also create it from a file." : "or from a file:"}
         </span>
       </p>
-      {name.trim() !== "" && <DataImport buttonLabel="Create from this file" canAppend={false} importFile={take} />}
+      {name.trim() !== "" && (
+        <DataImport buttonLabel="Create from this file" canAppend={false} importFile={createFromFile} />
+      )}
     </section>
   );
 }
@@ -301,7 +305,7 @@ export function DataSourcesPage({ api, appId, confirm, go, route, setDirty }: Pa
       ) : sourceId === null ? (
         sources && CHOOSE_DATA_SOURCE_TEXT
       ) : (
-        <p className="welcome">{sources ? "There is no such data source." : fault === null && "Loading…"}</p>
+        <p className="welcome">{sources ? "This data source does not exist." : fault === null && "Loading…"}</p>
       )}
     </div>
   );

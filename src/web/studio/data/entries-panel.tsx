@@ -77,7 +77,7 @@ export function EntriesPanel({ api, appId, confirm, source, reload, query, chang
     if (insertFault === null) setInsertedCount((old) => old + 1);
     reload();
   };
-  // `escapeFormulae` marks cells that begin with "=" as text, because a spreadsheet program would run them as formulas.
+  // With the parameter `spreadsheet`, the service writes a "'" before texts that a spreadsheet program would run as formulas.
   const exportUrl = (format: string) => {
     const query = `format=${format}${format === "csv" ? "&spreadsheet=true" : ""}`;
     return resolveServiceUrl(`/v1/apps/${appId}/data-sources/${source.id}/export?${query}`).href;

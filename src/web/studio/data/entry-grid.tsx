@@ -1,6 +1,6 @@
 /**
- * Grid of the entries of a data source. A data source may have a hundred thousand entries, so the grid renders only the visible rows and
- * the edited row.
+ * Grid of the entries of a data source. A data source may have millions of entries, so the grid renders only the visible rows and the edited
+ * row.
  */
 // biome-ignore-all lint/a11y/useSemanticElements: browsers drop the roles of table elements that are laid out as grids
 // biome-ignore-all lint/a11y/useFocusableInteractive: only the controls inside of rows and cells receive the focus
@@ -99,7 +99,7 @@ function useScrollToEnd(
 
 export function EntryGrid({ columns, entries, sortOrder, setOrder, insertedCount, removeEntry }: EntryGridProps) {
   const scrollBox = useRef<HTMLDivElement>(null);
-  const { edit, fault, acts } = useCellEdit(entries);
+  const { edit, fault, cellFunctions } = useCellEdit(entries);
   const editedEntry = edit ? entries.findEntry(edit.entry.id) : undefined;
   const editedIndex = edit && (editedEntry?.rowIndex ?? edit.rowIndex);
   const rangeExtractor = useCallback(
@@ -133,7 +133,7 @@ export function EntryGrid({ columns, entries, sortOrder, setOrder, insertedCount
     return (
       <EntryRow
         key={index}
-        {...{ entry, rowIndex: index, columns, topPixels, widthPixels, gridColumns, cellFunctions: acts, removeEntry }}
+        {...{ entry, rowIndex: index, columns, topPixels, widthPixels, gridColumns, cellFunctions, removeEntry }}
         edit={edit && editedIndex === index && edit.entry.id === entry?.id ? edit : null}
         fault={fault && fault.entryId === entry?.id ? fault : null}
       />

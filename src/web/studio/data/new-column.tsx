@@ -37,7 +37,7 @@ export function NewColumnForm({ columns, addColumn }: NewColumnFormProps) {
       </button>
       {isNameTaken && (
         <span className="fault" role="alert">
-          There is a column of that name.
+          A column with this name exists already.
         </span>
       )}
     </form>

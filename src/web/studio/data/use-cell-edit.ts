@@ -27,7 +27,7 @@ export interface CellFault {
 export const formatCellValue = (value: unknown): string =>
   value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value);
 
-/** Converts typed text to a value: the text if the cell contained a string, otherwise the parsed JSON, or the text if it is no JSON. */
+/** Converts typed text to a value: the text if the cell contained a string, otherwise the parsed JSON, or the text if it is not JSON. */
 function parseCellText(text: string, before: unknown): unknown {
   if (typeof before === "string") return text;
   try {
@@ -61,7 +61,7 @@ export function useCellEdit({ updateEntry, findEntry }: Pick<EntriesState, "upda
       if (typedText === formatCellValue(before)) return change(null);
       const saving = { entry, rowIndex, column, typedText, isSaving: true };
       change(saving);
-      // If nobody has changed this cell, sends the entry's newest time of change, so that changes of other cells cause no rejection.
+      // If no other person has changed this cell, sends the entry's newest time of change. Changes of other cells then cause no rejection.
       const now = findEntry(entry.id)?.entry ?? entry;
       const base = formatCellValue(now.data[column]) === formatCellValue(before) ? now : entry;
       const message = await updateEntry(base, { [column]: parseCellText(typedText, before) });
@@ -71,7 +71,7 @@ export function useCellEdit({ updateEntry, findEntry }: Pick<EntriesState, "upda
     },
     [change, updateEntry, findEntry],
   );
-  const acts = useMemo<CellEditFunctions>(
+  const cellFunctions = useMemo<CellEditFunctions>(
     () => ({
       beginEdit(entry, rowIndex, column) {
         setFault(null);
@@ -85,5 +85,5 @@ export function useCellEdit({ updateEntry, findEntry }: Pick<EntriesState, "upda
     }),
     [change, save],
   );
-  return { edit, fault, acts };
+  return { edit, fault, cellFunctions };
 }

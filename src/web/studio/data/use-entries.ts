@@ -79,9 +79,10 @@ function createPageCache(
   /** Numbers of the pages requested since the last change of an entry. Other loaded pages may be outdated, but are still shown. */
   const requestedPages = new Set<number>();
   /** Numbers of the pages whose request failed. The cache requests them again when the visible rows change. */
-  const refused = new Set<number>();
+  const failedPages = new Set<number>();
   const pendingLoads = new Set<Promise<void>>();
-  let turn = 0;
+  /** Number of reloads so far. The cache ignores responses to requests from before the last reload. */
+  let reloadCount = 0;
   let visibleRange = { from: 0, to: 0 };
 
   function storePage(page: number, entries: Entry[]): void {
@@ -93,13 +94,13 @@ function createPageCache(
     requestedPages.delete(first!);
   }
 
-  async function loadStudioPage(page: number): Promise<void> {
-    const startedTurn = turn;
+  async function loadPage(page: number): Promise<void> {
+    const startReloadCount = reloadCount;
     requestedPages.add(page);
     const outcome = await readPage(page).catch(asApiError);
-    if (turn !== startedTurn) return;
+    if (reloadCount !== startReloadCount) return;
     if ("entries" in outcome) storePage(page, outcome.entries);
-    else refused.add(page);
+    else failedPages.add(page);
     onPageRead(outcome);
   }
 
@@ -111,7 +112,7 @@ function createPageCache(
       page += 1
     ) {
       if (pendingLoads.size >= MAX_CONCURRENT_PAGES || requestedPages.has(page)) continue;
-      const load = loadStudioPage(page).then(() => {
+      const load = loadPage(page).then(() => {
         pendingLoads.delete(load);
         loadVisiblePages();
       });
@@ -130,14 +131,14 @@ function createPageCache(
     },
     show(from: number, to: number): void {
       visibleRange = { from, to };
-      for (const page of refused) requestedPages.delete(page);
-      refused.clear();
+      for (const page of failedPages) requestedPages.delete(page);
+      failedPages.clear();
       loadVisiblePages();
     },
     reload: createReloadFunction(async () => {
-      turn += 1;
+      reloadCount += 1;
       requestedPages.clear();
-      refused.clear();
+      failedPages.clear();
       loadVisiblePages();
       // Waits for all requests, because requests for newer data start only when earlier requests end.
       while (pendingLoads.size > 0) await Promise.all(pendingLoads);
@@ -149,11 +150,11 @@ export function useEntries({ api, appId, id, where, order }: EntriesOptions): En
   const [total, setTotal] = useState<number | null>(null);
   const [fault, setFault] = useState<ApiError | null>(null);
   const [, redraw] = useState(0);
-  const shape = JSON.stringify([id, where, order]);
+  const queryJson = JSON.stringify([id, where, order]);
   const shownPages = useRef<PageCache>(null);
 
   const pages = useMemo(() => {
-    const [source, filter, by] = JSON.parse(shape) as [number, object | null, EntryOrder | null];
+    const [source, filter, by] = JSON.parse(queryJson) as [number, object | null, EntryOrder | null];
     const read = async (page: number) => {
       const query = {
         ...(filter && { where: filter }),
@@ -171,7 +172,7 @@ export function useEntries({ api, appId, id, where, order }: EntriesOptions): En
       redraw((count) => count + 1);
     });
     return made;
-  }, [api, appId, shape]);
+  }, [api, appId, queryJson]);
   shownPages.current = pages;
 
   // This query stores no entries. The query cache only determines when the visible pages are read again.
@@ -208,7 +209,7 @@ export function useEntries({ api, appId, id, where, order }: EntriesOptions): En
     [pages],
   );
 
-  const acts = useMemo<Pick<EntriesState, "insertEmptyEntry" | "updateEntry" | "removeEntry">>(
+  const changeFunctions = useMemo<Pick<EntriesState, "insertEmptyEntry" | "updateEntry" | "removeEntry">>(
     () => ({
       insertEmptyEntry: () => write(api.request(InsertEntry, { appId, id, data: {} })),
       updateEntry: ({ id: entryId, updatedAt: ifUpdatedAt }, data) =>
@@ -233,6 +234,6 @@ export function useEntries({ api, appId, id, where, order }: EntriesOptions): En
     at: pages.at,
     findEntry: pages.find,
     setVisibleRange: pages.show,
-    ...acts,
+    ...changeFunctions,
   };
 }

@@ -14,7 +14,7 @@ async function readMainElement(path: string): Promise<HTMLElement> {
   if (!response.ok) {
     throw new ApiError(
       "INTERNAL_ERROR",
-      `the documentation page ${path} cannot be read (HTTP status ${response.status})`,
+      `the documentation page ${path} cannot be read (got HTTP status ${response.status})`,
     );
   }
   const main = new DOMParser().parseFromString(await response.text(), "text/html").querySelector("main");
@@ -34,7 +34,7 @@ function insertAppId(main: HTMLElement, appId: number): void {
   }
 }
 
-/** Reads a page of the documentation and prepares it for the panel. @throws ApiError if there is no such page */
+/** Reads a page of the documentation and prepares it for the panel. @throws ApiError if the page does not exist or cannot be read */
 export async function readDocsPage(path: string, appId: number): Promise<DocsPage> {
   const main = await readMainElement(path);
   insertAppId(main, appId);

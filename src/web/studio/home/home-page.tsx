@@ -52,7 +52,12 @@ function UsageCard({ statistics: { periods } }: HomeData) {
   const figures = [
     { label: "Runs", value: totalOf("runs").toLocaleString("en"), key: "runs", tone: "accent" },
     { label: "Failed", value: totalOf("failed").toLocaleString("en"), key: "failed", tone: "bad" },
-    { label: "Duration, p95", value: slowest === 0 ? "–" : formatDuration(slowest), key: "p95", tone: "soft" },
+    {
+      label: "Duration, p95 of the slowest hour",
+      value: slowest === 0 ? "–" : formatDuration(slowest),
+      key: "p95",
+      tone: "soft",
+    },
   ] as const;
   return (
     <section className="usage" aria-label="Usage in the last 24 hours">
@@ -146,7 +151,7 @@ function RunCards({ home, appId }: { home: HomeData; appId: number }) {
         moreLink={{ label: "All schedules", href: createHref({ appId, view: "schedule" }) }}
       >
         {next.length === 0 ? (
-          <p className="hint">No published action has a schedule.</p>
+          <p className="hint">No run is scheduled in the next 7 days.</p>
         ) : (
           <ul className="home-next">
             {next.map(({ actionId, masterId, name, tick, description, timezone }) => (

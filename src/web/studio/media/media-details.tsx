@@ -1,7 +1,7 @@
 /** Dialog for one file or folder: a preview, its properties, and buttons to rename, move, share and delete it. */
 import X from "icon:x";
 import { type FormEvent, useEffect, useState } from "react";
-import { type ApiClient, asApiError } from "../shared/api.js";
+import { type ApiClient, ApiError, asApiError } from "../shared/api.js";
 import { ChangedElsewhereNotice } from "../shared/changed-elsewhere.js";
 import { formatBytes, formatExactTime } from "../shared/format.js";
 import { ModalDialog } from "../shared/modal.js";
@@ -25,8 +25,8 @@ function getPreviewKind({ contentType, size, bytes }: MediaFile): PreviewKind {
 }
 
 /** Returns the URL of the file's preview, or null if it has none. For a picture, the URL requests the width of the dialog. */
-const getPreviewUrl = ({ url }: MediaFile, shape: PreviewKind) =>
-  shape === "none" ? null : shape === "picture" ? `${url}?width=1024&format=webp` : url;
+const getPreviewUrl = ({ url }: MediaFile, previewKind: PreviewKind) =>
+  previewKind === "none" ? null : previewKind === "picture" ? `${url}?width=1024&format=webp` : url;
 
 function TextPreview({ blob }: { blob: Blob }) {
   const [text, setText] = useState("");
@@ -35,15 +35,15 @@ function TextPreview({ blob }: { blob: Blob }) {
 }
 
 function FilePreview({ api, file }: { api: ApiClient; file: MediaFile }) {
-  const shape = getPreviewKind(file);
-  const { blob, url, hasFailed } = useFileContent(api, getPreviewUrl(file, shape));
-  if (shape === "none") return <p className="hint">There is no preview of {file.contentType}.</p>;
+  const previewKind = getPreviewKind(file);
+  const { blob, url, hasFailed } = useFileContent(api, getPreviewUrl(file, previewKind));
+  if (previewKind === "none") return <p className="hint">Studio has no preview for this type or size of file.</p>;
   if (hasFailed) return <p className="fault">The file could not be read.</p>;
   if (!blob || !url) return <p className="hint">Loading…</p>;
-  if (shape === "picture") return <img src={url} alt={file.name} />;
-  if (shape === "text") return <TextPreview blob={blob} />;
+  if (previewKind === "picture") return <img src={url} alt={file.name} />;
+  if (previewKind === "text") return <TextPreview blob={blob} />;
   // biome-ignore lint/a11y/useMediaCaption: uploaded files have no captions
-  return shape === "sound" ? <audio src={url} controls /> : <video src={url} controls />;
+  return previewKind === "sound" ? <audio src={url} controls /> : <video src={url} controls />;
 }
 
 /** Downloads the file under its own name. The link sets the name, because an object URL does not contain it. */
@@ -87,9 +87,8 @@ function FileActions({
       await navigator.clipboard.writeText(await createLink(file.id));
       showMessage("Copied. Anyone with the link can read the file for a day.");
     } catch (error) {
-      showMessage(
-        error instanceof DOMException ? "The browser does not let this page copy." : asApiError(error).message,
-      );
+      // Each other error is from the clipboard, which browsers block on pages without https.
+      showMessage(error instanceof ApiError ? error.message : "The browser does not allow copying");
     }
   };
   return (
@@ -179,10 +178,10 @@ export function MediaDetails({ api, media, listing, item, removeItem, onClose }:
   const [isRenamed, setRenamed] = useState(false);
   // Closes the dialog if a link names an item outside of this folder. Also closes it after a rename if the current
   // search does not find the new name.
-  const isOver = !openItem || (isRenamed && !isListed);
+  const shouldClose = !openItem || (isRenamed && !isListed);
   useEffect(() => {
-    if (isOver) onClose();
-  }, [isOver, onClose]);
+    if (shouldClose) onClose();
+  }, [shouldClose, onClose]);
   if (!openItem) return null;
   const ownFolderId = file ? file.folderId : (openItem as MediaFolder).parentId;
   const rename = async (event: FormEvent) => {
@@ -239,9 +238,9 @@ export function MediaDetails({ api, media, listing, item, removeItem, onClose }:
           <option value="" disabled>
             Choose a folder…
           </option>
-          {findPossibleFolders(listing, item, ownFolderId).map((place) => (
-            <option key={place.id ?? "top"} value={place.id ?? "top"}>
-              {place.name}
+          {findPossibleFolders(listing, item, ownFolderId).map((folder) => (
+            <option key={folder.id ?? "top"} value={folder.id ?? "top"}>
+              {folder.name}
             </option>
           ))}
         </select>

@@ -89,11 +89,11 @@ function NewFolderForm({ create }: { create: MediaState["createFolder"] }) {
   );
 }
 
-function UploadList({ sending }: { sending: readonly PendingUpload[] }) {
-  if (sending.length === 0) return null;
+function UploadList({ uploads }: { uploads: readonly PendingUpload[] }) {
+  if (uploads.length === 0) return null;
   return (
     <ul className="uploads" aria-label="Uploads">
-      {sending.map(({ uploadKey, name, sentFraction, fault, cancelUpload }) => (
+      {uploads.map(({ uploadKey, name, sentFraction, fault, cancelUpload }) => (
         <li key={uploadKey}>
           <span className="grow">{name}</span>
           {fault === null ? (
@@ -106,7 +106,7 @@ function UploadList({ sending }: { sending: readonly PendingUpload[] }) {
           <button
             type="button"
             className="quiet icon"
-            aria-label={fault === null ? `Break off ${name}` : `Forget ${name}`}
+            aria-label={fault === null ? `Cancel the upload of ${name}` : `Remove ${name} from the uploads`}
             onClick={cancelUpload}
           >
             <X size={14} aria-hidden />
@@ -123,7 +123,7 @@ function EmptyFolder({ search }: { search: string }) {
     <div className="welcome">
       <h2>{search ? "Nothing has that name" : "Nothing here yet"}</h2>
       {!search && isEditor && (
-        <p>Drop files here, or choose Upload. The service removes place and camera data from pictures.</p>
+        <p>Drop files here, or choose Upload. The service removes location and camera data from pictures.</p>
       )}
     </div>
   );
@@ -194,7 +194,7 @@ function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps)
     const text =
       item.kind === "folder"
         ? "This also deletes all files and folders in it."
-        : "Links to it end, and pages that show it show nothing.";
+        : "Links to the file stop working, and pages can no longer show it.";
     if (!(await confirm({ title: `Delete ${name}?`, explanation: text, confirmLabel: "Delete", isDangerous: true })))
       return;
     setFault(await media.removeItem(item));
@@ -237,7 +237,7 @@ function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps)
       <p className="fault" role="alert">
         {fault ?? media.fault}
       </p>
-      <UploadList sending={media.uploads} />
+      <UploadList uploads={media.uploads} />
       {isEmpty && <EmptyFolder search={search} />}
       <ul className="tiles">
         {listing?.folders.map((folder) => {

@@ -53,7 +53,7 @@ export interface MediaState {
   createLink(fileId: number): Promise<string>;
 }
 
-let keys = 0;
+let lastUploadKey = 0;
 
 /** True if the service answers this read of a file or folder with "not found". @throws ApiError for other errors */
 async function isMissing(read: Promise<unknown>): Promise<boolean> {
@@ -85,7 +85,7 @@ export function useMedia(api: ApiClient, appId: number, folderId: number | null,
   });
   const listing = value?.media ?? null;
   const seenTimes = useListedChangeTimes(listing);
-  const [uploads, setSending] = useState<PendingUpload[]>([]);
+  const [uploads, setUploads] = useState<PendingUpload[]>([]);
 
   const write = useCallback(
     async (written: Promise<unknown>) => {
@@ -100,26 +100,26 @@ export function useMedia(api: ApiClient, appId: number, folderId: number | null,
     [reload],
   );
 
-  const sendOne = useCallback(
+  const uploadFile = useCallback(
     async (file: File) => {
-      keys += 1;
-      const key = keys;
-      const breaker = new AbortController();
-      const removeUpload = () => setSending((all) => all.filter((pendingUpload) => pendingUpload.uploadKey !== key));
+      lastUploadKey += 1;
+      const key = lastUploadKey;
+      const abortController = new AbortController();
+      const removeUpload = () => setUploads((all) => all.filter((pendingUpload) => pendingUpload.uploadKey !== key));
       const change = (part: Partial<PendingUpload>) =>
-        setSending((all) =>
+        setUploads((all) =>
           all.map((pendingUpload) => (pendingUpload.uploadKey === key ? { ...pendingUpload, ...part } : pendingUpload)),
         );
       const cancelUpload = () => {
-        breaker.abort();
+        abortController.abort();
         removeUpload();
       };
-      setSending((all) => [...all, { uploadKey: key, name: file.name, sentFraction: 0, fault: null, cancelUpload }]);
+      setUploads((all) => [...all, { uploadKey: key, name: file.name, sentFraction: 0, fault: null, cancelUpload }]);
       const form = new FormData();
       form.append("file", file, file.name);
       const path = `/v1/apps/${appId}/media/files${folderId === null ? "" : `?folderId=${folderId}`}`;
       try {
-        await api.uploadFiles(path, form, (sentFraction) => change({ sentFraction }), breaker.signal);
+        await api.uploadFiles(path, form, (sentFraction) => change({ sentFraction }), abortController.signal);
         removeUpload();
         await reload();
       } catch (error) {
@@ -129,12 +129,12 @@ export function useMedia(api: ApiClient, appId: number, folderId: number | null,
     [api, appId, folderId, reload],
   );
 
-  const send = useCallback(
+  const uploadAll = useCallback(
     async (files: readonly File[]) => {
       // Uploads one file at a time, because browsers open only a few connections, which the page also needs for other requests.
-      for (const file of files) await sendOne(file);
+      for (const file of files) await uploadFile(file);
     },
-    [sendOne],
+    [uploadFile],
   );
 
   /** Identifies a file or folder, with its last received time of change: the service rejects a change of an outdated item. */
@@ -143,7 +143,7 @@ export function useMedia(api: ApiClient, appId: number, folderId: number | null,
     listing,
     fault,
     uploads,
-    uploadFiles: (files) => void send(files),
+    uploadFiles: (files) => void uploadAll(files),
     createFolder: (name) => write(api.request(CreateMediaFolder, { appId, name, parentId: folderId })),
     renameItem: (item, name) =>
       write(

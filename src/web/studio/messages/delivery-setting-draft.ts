@@ -78,8 +78,10 @@ export const MESSAGE_DELIVERY_KINDS: Readonly<Record<DeliveryChannel, Readonly<R
 
 export const DELIVERY_SETTING_KEYS: Readonly<Record<DeliveryChannel, string>> = { email: "__smtp", sms: "__sms" };
 
-/** Port on which e-mail servers expect TLS from the start of a connection (implicit TLS). */
-const TLS_PORT = "465";
+const isPort = (text: string): boolean => {
+  const port = Number(text);
+  return Number.isInteger(port) && port >= 1 && port <= 65_535;
+};
 
 /** Returns the typed text of a field without spaces around it; a password with its spaces. */
 const getFieldText = ({ name, type }: DeliveryField, draft: DeliverySettingDraft): string =>
@@ -98,9 +100,8 @@ export function validateDeliverySettingDraft(
   for (const field of MESSAGE_DELIVERY_KINDS[channel][kind]?.fields ?? []) {
     const { name, label, type, isRequired } = field;
     const text = getFieldText(field, draft);
-    const port = Number(text || TLS_PORT);
     if (isRequired && text === "") faults[name] = `${label} is required.`;
-    else if (type === "number" && (!Number.isInteger(port) || port < 1 || port > 65_535))
+    else if (type === "number" && text !== "" && !isPort(text))
       faults[name] = `${label} must be a number from 1 to 65535.`;
     else if (type === "url" && !/^https?:\/\//.test(text)) faults[name] = `${label} must begin with https://.`;
   }

@@ -22,11 +22,15 @@ interface MessageReaderProps {
 
 const DECISION_QUESTIONS = {
   again: {
-    title: "Send it again?",
-    explanation: "It is unknown whether it has arrived. Its recipients may get it twice.",
+    title: "Send the message again?",
+    explanation: "It is unknown whether the message has arrived. Its recipients may get it twice.",
     confirmLabel: "Send again",
   },
-  sent: { title: "Mark it as sent?", explanation: "It will not be sent again.", confirmLabel: "Mark as sent" },
+  sent: {
+    title: "Mark the message as sent?",
+    explanation: "The service does not send the message again.",
+    confirmLabel: "Mark as sent",
+  },
 };
 
 function DecisionButtons({ confirm, sendDecision }: Pick<MessageReaderProps, "confirm" | "sendDecision">) {
@@ -37,7 +41,9 @@ function DecisionButtons({ confirm, sendDecision }: Pick<MessageReaderProps, "co
   };
   return (
     <div className="notice row">
-      <span className="grow">It is unknown whether the server accepted it. It is not sent again automatically.</span>
+      <span className="grow">
+        It is unknown whether the server accepted the message. The service does not send it again automatically.
+      </span>
       <button type="button" onClick={() => void choose("again")}>
         Send again
       </button>

@@ -10,7 +10,7 @@ export interface NotificationDraft {
   /** Recipients as JSON text; "" for all users of the app. */
   scope: string;
   publicationTime: PublicationChoice;
-  /** Time of publication in the person's time zone, such as "2026-01-31T09:00". "T09:00" until the person has chosen a date. */
+  /** Time of publication in the person's time zone, such as "2026-01-31T09:00". Until the person has chosen a date: "", or only "T09:00". */
   orderAt: string;
   sendsPush: boolean;
 }

@@ -26,20 +26,20 @@ function useNotifications(api: ApiClient, appId: number) {
    * Throws an error with a message for the person in place of the service's error. If another person has changed the notification, first
    * reads the list again.
    */
-  const refused = async (error: unknown): Promise<never> => {
+  const throwReadableError = async (error: unknown): Promise<never> => {
     throw new ApiError(asApiError(error).status, await handleRejectedChange(error, reload));
   };
   const save = async (edited: Notification | null, notification: NotificationInput): Promise<Notification> => {
     const { saved } = edited
       ? await api
           .request(UpdateNotification, { appId, id: edited.id, notification, ifUpdatedAt: edited.updatedAt })
-          .catch(refused)
+          .catch(throwReadableError)
       : await api.request(CreateNotification, { appId, notification });
     await reload();
     return saved;
   };
   const remove = async ({ id, updatedAt: ifUpdatedAt }: Notification) => {
-    await api.request(DeleteNotification, { appId, id, ifUpdatedAt }).catch(refused);
+    await api.request(DeleteNotification, { appId, id, ifUpdatedAt }).catch(throwReadableError);
     await reload();
   };
   return { entries, fault, more: entries?.length === limit, loadMore: () => setLimit(limit + PAGE_SIZE), save, remove };
@@ -138,7 +138,9 @@ export function NotificationsView({ api, appId, confirm, route, go, setDirty }: 
       ) : (
         <div className="welcome">
           <h2>{entries?.length === 0 ? "No notifications yet" : "Choose a notification"}</h2>
-          <p>Users receive a notification in open pages at once, and on devices that subscribed.</p>
+          <p>
+            Users receive a notification in open pages at once, and by Web Push on subscribed devices if you choose so.
+          </p>
           <button type="button" onClick={() => show("new")}>
             New notification
           </button>

@@ -140,7 +140,7 @@ export function OutboxView({ api, appId, confirm, route, go, setDirty, email }: 
         {messages?.length === 0 && (
           <p className="hint empty">
             {status === null
-              ? "No message yet. What actions send with Svc.Communicate appears here."
+              ? "No message yet. The e-mails and text messages of the app appear here."
               : "No message has this status."}
           </p>
         )}

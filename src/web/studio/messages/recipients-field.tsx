@@ -194,8 +194,8 @@ export function RecipientsField({ scope, onChange, onFaultyChange }: RecipientsF
             onChange={({ target }) => onChange(target.value)}
           />
           <p className="hint">
-            A where on the app user, such as {'{"email": {"$iLike": "@example.com"}}'}, or a list of which one must
-            match.
+            Conditions on the columns of app users, such as {'{"email": {"$iLike": "@example.com"}}'}, or a list of
+            conditions and user IDs, of which one must match.
           </p>
         </>
       )}

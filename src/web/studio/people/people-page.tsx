@@ -24,7 +24,7 @@ import { parseId } from "../shell/studio-route.js";
 import { getFullName } from "./people.js";
 
 const ROLE_DESCRIPTIONS: Readonly<Record<Role, string>> = {
-  owner: "full access, names other owners",
+  owner: "full access, can add other owners",
   admin: "full access, manages people below owner",
   editor: "writes actions, data and settings",
   operator: "runs, cancels and pauses; sees no code",
@@ -291,19 +291,19 @@ function usePeople({ api, appId, organizationId, callerRole }: PeoplePanelProps)
 function PeoplePanel(props: PeoplePanelProps) {
   const { api, confirm, organizationId, appId, callerRole } = props;
   const { list, setRole, remove } = usePeople(props);
-  const [once, setOnce] = useState<OneTimeLink | null>(null);
+  const [newLink, setNewLink] = useState<OneTimeLink | null>(null);
   const invite = async (data: NewInvitation) => {
     const made = await list.applyChange(() =>
       api.request(CreateInvitation, { organizationId, data: { ...data, appId } }),
     );
-    if (made) setOnce({ label: `Link for ${made.created.invitation.email}`, secret: made.created.link });
+    if (made) setNewLink({ label: `Link for ${made.created.invitation.email}`, secret: made.created.link });
     return made !== null;
   };
   const askAndRemove = async (member: Member) => {
     const { user } = member;
     const text =
       appId === null
-        ? "All roles in this organization and on its apps end at once. With the last role, so do the person's sessions."
+        ? "The person loses all roles in this organization and on its apps immediately. Without another role, the person is also signed out."
         : "The person loses the role on this app immediately. Without another role, the person is also signed out.";
     if (
       await confirm({
@@ -327,7 +327,7 @@ function PeoplePanel(props: PeoplePanelProps) {
   };
   const resetLink = async ({ user }: Member) => {
     const made = await list.applyChange(() => api.request(CreateSignInResetLink, { organizationId, userId: user.id }));
-    if (made) setOnce({ label: `Reset link for ${getFullName(user)}`, secret: made.created.link });
+    if (made) setNewLink({ label: `Reset link for ${getFullName(user)}`, secret: made.created.link });
   };
   const { members, invitations } = list.value ?? { members: [], invitations: null };
   return (
@@ -340,7 +340,7 @@ function PeoplePanel(props: PeoplePanelProps) {
       <p className="fault" role="alert">
         {list.fault}
       </p>
-      {once && <NewSecretNotice {...once} onClose={() => setOnce(null)} />}
+      {newLink && <NewSecretNotice {...newLink} onClose={() => setNewLink(null)} />}
       <ul className="records" aria-label="People">
         {members.map((member) => (
           <MemberRow

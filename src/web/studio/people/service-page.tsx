@@ -21,8 +21,8 @@ interface AdministratorProps extends Pick<PageProps, "api" | "confirm"> {
 function AdministratorList({ api, confirm, administrators }: AdministratorProps) {
   const { value, fault, isBusy, applyChange } = administrators;
   const remove = async (person: Administrator) => {
-    const text = "The person keeps the roles in organizations and on apps. Without one, all sessions end at once.";
-    const title = `${getFullName(person)} no longer administers the service?`;
+    const text = "The person keeps all roles in organizations and on apps. Without a role, the person is signed out.";
+    const title = `Remove ${getFullName(person)} as an administrator of the service?`;
     if (!(await confirm({ title, explanation: text, confirmLabel: "Remove", isDangerous: true }))) return;
     await applyChange(() => api.request(RemoveAdministrator, { userId: person.id, ifUpdatedAt: person.updatedAt }));
   };
@@ -95,7 +95,8 @@ function OrganizationMembers({ api, confirm, administrators, organizationId }: O
   const { value, fault } = useResource(createQueryOptions(ListOrganizationPeople, { organizationId }));
   const raise = async ({ user }: Member) => {
     const title = `Make ${getFullName(user)} an administrator of the service?`;
-    const text = "Administrators act as owners of every organization and app, and name other administrators.";
+    const text =
+      "Administrators have the rights of an owner in every organization and app, and can add other administrators.";
     if (!(await confirm({ title, explanation: text, confirmLabel: "Make administrator", isDangerous: true }))) return;
     await administrators.applyChange(() => api.request(AddAdministrator, { userId: user.id }));
   };

@@ -35,7 +35,7 @@ export function QueuedRunsLine({ api, appId, confirm }: { api: ApiClient; appId:
     const sure = await confirm({
       title: "Cancel all queued runs?",
       explanation:
-        "All queued runs of this app are cancelled, also those that are queued meanwhile. Running runs continue.",
+        "This cancels all queued runs of this app, also those that are queued meanwhile. Running runs continue.",
       confirmLabel: "Cancel them",
       isDangerous: true,
     });
@@ -49,21 +49,21 @@ export function QueuedRunsLine({ api, appId, confirm }: { api: ApiClient; appId:
     setBusy(false);
     await reload();
   }
-  const waits = value && value.backlog.runs > 0 ? value.backlog : null;
-  if (!waits && message === "") return null;
+  const backlog = value && value.backlog.runs > 0 ? value.backlog : null;
+  if (!backlog && message === "") return null;
   return (
     <section className="row backlog" aria-label="Backlog">
-      {waits && (
+      {backlog && (
         <p>
-          {formatRunCount(waits.runs)} queued
-          {waits.oldestAt && (
-            <>, the oldest for {formatDuration(Math.max(0, Date.now() - Date.parse(waits.oldestAt)))}</>
+          {formatRunCount(backlog.runs)} queued
+          {backlog.oldestAt && (
+            <>, the oldest for {formatDuration(Math.max(0, Date.now() - Date.parse(backlog.oldestAt)))}</>
           )}
-          , with {formatBytes(waits.bytes)} of payloads
+          , with {formatBytes(backlog.bytes)} of payloads
         </p>
       )}
       <p role="status">{message}</p>
-      {waits && (
+      {backlog && (
         <ForOperators>
           <button type="button" disabled={busy} onClick={() => void cancel()}>
             Cancel all queued runs

@@ -46,7 +46,7 @@ function EntryDetails({ entry, appId, action }: Pick<EntryProps, "entry" | "appI
       <div>
         <h3>{error ? "Error" : "Result"}</h3>
         {error && <ErrorStack error={error} appId={appId} action={action} />}
-        {!error && <pre>{result ? formatJson(result.data) : "A scheduled run keeps no result."}</pre>}
+        {!error && <pre>{result ? formatJson(result.data) : "The service stores no result of a scheduled run."}</pre>}
       </div>
       <p className="hint">
         action id {taskId}, on the {runOn}

@@ -28,24 +28,24 @@ const toReplayOptions = (target: ReplayTarget) =>
   target === "master" || target === "production" ? { copy: target } : { versionId: Number(target) };
 
 /**
- * Hook that reads the older versions of the action when the person opens the form. If the read fails, the form offers
- * only the draft and the live version.
+ * Hook that reads the older versions of the action after a call of `requestVersions`. If the read fails, the form offers only the draft and
+ * the live version.
  */
 function useOlderVersions(appId: number, masterId: number | null) {
-  const [isWanted, setWanted] = useState(false);
+  const [isRequested, setRequested] = useState(false);
   const query = createQueryOptions(ListActionVersions, { appId, id: masterId ?? 0 });
-  const { value } = useResource({ ...query, enabled: isWanted && masterId !== null, refetchOnWindowFocus: false });
-  return { versions: value?.history.versions ?? [], want: () => setWanted(true) };
+  const { value } = useResource({ ...query, enabled: isRequested && masterId !== null, refetchOnWindowFocus: false });
+  return { versions: value?.history.versions ?? [], requestVersions: () => setRequested(true) };
 }
 
 export function ReplayForm({ api, appId, run, route, go, confirm }: ReplayFormProps) {
   const { masterId, copy, versionId, log } = run;
-  const was = log ? JSON.stringify(log.payload, null, 2) : "{}";
+  const loggedPayload = log ? JSON.stringify(log.payload, null, 2) : "{}";
   const [text, setText] = useState<string | null>(null);
   const [target, setTarget] = useState<ReplayTarget>(versionId === null ? copy : `${versionId}`);
   const [fault, setFault] = useState<string | null>(null);
   const [isBusy, setBusy] = useState(false);
-  const { versions, want } = useOlderVersions(appId, masterId);
+  const { versions, requestVersions } = useOlderVersions(appId, masterId);
   if (masterId === null) return null;
 
   const start = async () => {
@@ -55,7 +55,7 @@ export function ReplayForm({ api, appId, run, route, go, confirm }: ReplayFormPr
     setBusy(true);
     setFault(null);
     try {
-      const payload = parsed && text !== was ? { payload: parsed.payload } : {};
+      const payload = parsed && text !== loggedPayload ? { payload: parsed.payload } : {};
       const options = { ...toReplayOptions(target), ...payload };
       const { runId } = (await api.request(ReplayRun, { appId, runId: run.id, options })).run;
       go({ view: "runs", item: String(runId) }, { startRoute: route });
@@ -75,7 +75,7 @@ export function ReplayForm({ api, appId, run, route, go, confirm }: ReplayFormPr
         rows={6}
         spellCheck={false}
         readOnly={isBusy}
-        value={text ?? was}
+        value={text ?? loggedPayload}
         onChange={(event) => setText(event.target.value)}
       />
       <label htmlFor="again-target">Version</label>
@@ -84,7 +84,7 @@ export function ReplayForm({ api, appId, run, route, go, confirm }: ReplayFormPr
           id="again-target"
           value={target}
           disabled={isBusy}
-          onFocus={want}
+          onFocus={requestVersions}
           onChange={(event) => setTarget(event.target.value as ReplayTarget)}
         >
           <option value="master">Draft</option>

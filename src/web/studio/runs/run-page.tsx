@@ -1,4 +1,4 @@
-/** Page of one run: its times, its payload and result, the runs and messages that it caused, and a form that replays it. */
+/** Page of one run: its times, payload, result, console and requests, the runs that it caused, and a form that replays it. */
 import type { ReactNode } from "react";
 import { AllowOriginButton } from "../actions/allow-origin.js";
 import type { ApiClient } from "../shared/api.js";
@@ -88,12 +88,12 @@ function RunProperties({ run, appId }: { run: RunDetails; appId: number }) {
   const by = person ? `${person.firstName} ${person.lastName}` : personId === null ? null : `person ${personId}`;
   const facts: [string, ReactNode][] = [
     ["Started by", TRIGGER_WORDS[run.trigger]],
-    ["Asked for by", by && to({ view: "runs", query: { person: String(personId) } }, by)],
+    ["Requested by", by && to({ view: "runs", query: { person: String(personId) } }, by)],
     [
-      "Ran",
+      "Version",
       versionId === null ? null : to({ view: "runs", query: { version: String(versionId) } }, `version ${versionId}`),
     ],
-    ["Again of", replayOf === null ? null : runLink(replayOf)],
+    ["Replay of", replayOf === null ? null : runLink(replayOf)],
     ["Caused by", causeRunId === null ? null : runLink(causeRunId)],
     ["First of the chain", chainId === null || chainId === causeRunId ? null : runLink(chainId)],
     ["Log event", eventId],
@@ -124,7 +124,7 @@ interface RunHeadProps {
 
 function RunHead({ run, appId, cancelRun }: RunHeadProps) {
   const { actionId, actionName, masterId } = run;
-  const name = actionName ?? `action ${actionId}, which is gone`;
+  const name = actionName ?? `action ${actionId} (deleted)`;
   return (
     <div className="row run-head">
       <h2>
@@ -197,7 +197,7 @@ function RunOutcome({ run, appId, api }: { run: RunDetails; appId: number; api: 
       {result ? (
         <ResultView value={result.data} name={`run-${run.id}.json`} />
       ) : (
-        <p className="hint">A scheduled run keeps no result.</p>
+        <p className="hint">The service stores no result of a scheduled run.</p>
       )}
     </RunSection>
   );
@@ -210,7 +210,7 @@ export function RunPage({ api, appId, runId, route, go, confirm }: PageProps & {
       <div className="welcome">
         {fault ? (
           <>
-            <h2>No run {runId}</h2>
+            <h2>Run {runId} cannot be shown</h2>
             <p role="alert">{fault}</p>
             <a href={createHref({ appId, view: "runs" })}>All runs</a>
           </>
@@ -230,13 +230,13 @@ export function RunPage({ api, appId, runId, route, go, confirm }: PageProps & {
           <RunRequests requests={run.requests} />
           <RunSection title="Console">
             {lines.length === 0 ? (
-              <p className="hint">{isUnfinished(run) ? "Nothing yet." : "It printed nothing."}</p>
+              <p className="hint">{isUnfinished(run) ? "Nothing yet." : "The run wrote nothing to the console."}</p>
             ) : (
               <ConsoleLines lines={lines} />
             )}
           </RunSection>
           {caused.length > 0 && (
-            <RunSection title="What it caused">
+            <RunSection title="Runs that this run caused">
               <ul className="caused">
                 {caused.map((causedRun) => (
                   <li key={causedRun.id} className={`run-row ${causedRun.state}`}>

@@ -156,7 +156,7 @@ export function RunsFilters({ query, actionList, changeQuery, setSearch, clearFi
       )}
       {(isOpen || !isNarrow) && <FilterSelects {...{ query, actionList, changeQuery }} />}
       {query.person !== undefined && (
-        <RemovableFilter words={`asked for by person ${query.person}`} remove={() => changeQuery({ person: "" })} />
+        <RemovableFilter words={`requested by person ${query.person}`} remove={() => changeQuery({ person: "" })} />
       )}
       {query.version !== undefined && (
         <RemovableFilter words={`of version ${query.version}`} remove={() => changeQuery({ version: "" })} />

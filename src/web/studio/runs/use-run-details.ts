@@ -13,7 +13,7 @@ const REFRESH_INTERVAL_MS = 1_000;
 function useConsole(api: ApiClient, appId: number, runId: number, endConsole: () => void): ConsoleLine[] {
   const [lines, setLines] = useState<ConsoleLine[]>([]);
   useEffect(() => {
-    const addLines = (come: ConsoleLine[]) => setLines((old) => old.concat(come));
+    const addLines = (newLines: ConsoleLine[]) => setLines((old) => old.concat(newLines));
     const unfollow = followRunConsole(api, { appId, runId }, { addLines, endConsole });
     return () => {
       setLines([]);

@@ -23,7 +23,7 @@ export interface RunListState {
   /** Runs that match the filter, newest first; null until they are loaded for the first time. */
   runs: RunRow[] | null;
   total: { count: number; isExact: boolean } | null;
-  /** True if the service has older runs that match the filter. */
+  /** True if the service has older runs that it has not searched yet. They may match the filter. */
   hasMore: boolean;
   /** True if the search paused after MAX_EMPTY_PAGES pages without a matching run. */
   isPaused: boolean;

@@ -33,9 +33,9 @@ function describeScheduleState(
   listProps: ScheduleListProps,
 ): ScheduleRow["state"] {
   const { actions, app, isPaused } = listProps;
-  const copy = actions.findLiveVersion(action.id);
-  if (!copy) return { words: "not published", tone: "" };
-  if (!copy.active) return { words: "inactive", tone: "" };
+  const liveVersion = actions.findLiveVersion(action.id);
+  if (!liveVersion) return { words: "not published", tone: "" };
+  if (!liveVersion.active) return { words: "inactive", tone: "" };
   // `week` lists only the actions that run next. If the app has more scheduled actions, this action may have a schedule
   // that `week` does not list.
   if (!scheduledAction) return { words: listProps.week.hasMore ? "next run not listed" : "no live schedule", tone: "" };
@@ -165,7 +165,10 @@ export function ScheduleList(listProps: ScheduleListProps) {
         <p>
           <b>No schedules yet</b>
         </p>
-        <p className="hint">An action runs by itself once it has a schedule trigger and is published.</p>
+        <p className="hint">
+          The service runs an action at its scheduled times if the action has a schedule trigger, is active and is
+          published.
+        </p>
         <a className="button" href={createHref({ appId: listProps.appId, view: "actions" })}>
           Open the actions
         </a>

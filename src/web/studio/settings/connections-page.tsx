@@ -21,7 +21,7 @@ interface ActionWithOrigins {
   integrationOrigins: string[];
 }
 
-/** Reads all actions that have allowed origins, page by page. */
+/** Reads the actions that have allowed origins, page by page: those among the first MAX_PAGES pages of the app's actions. */
 async function readListedActions(api: ApiClient, appId: number): Promise<ActionWithOrigins[]> {
   const listedActions: ActionWithOrigins[] = [];
   for (let page = 0; page < MAX_PAGES; page += 1) {
@@ -82,7 +82,7 @@ function BindingLine({ api, appId, binding, usingActions, removeBinding }: Bindi
       </button>
       <p className="hint used-by">
         {usingActions.length === 0 ? (
-          "No action uses it: none lists the origin and names the key."
+          "No action uses this binding: none lists the origin and names the key in its code."
         ) : (
           <>
             Used by <ActionLinks appId={appId} actions={usingActions} />
@@ -113,13 +113,13 @@ export function ConnectionsPage({ api, appId, confirm }: PageProps) {
     const ifUpdatedAt = value!.connections.updatedAt;
     return (await applyChange(() => api.request(SetSecretBindings, { appId, bindings: next, ifUpdatedAt }))) !== null;
   };
-  const remove = async (gone: SecretBinding) => {
-    const text = gone.sealed
-      ? "Requests with this key fail from this moment on. The key stays sealed: code does not receive it."
-      : "Requests with this key fail from this moment on.";
-    const title = `Remove ${gone.key} for ${gone.origin}?`;
+  const remove = async (removedBinding: SecretBinding) => {
+    const { key, origin, sealed } = removedBinding;
+    const failureText = `Requests to ${origin} with this key fail from now on.`;
+    const text = sealed ? `${failureText} The key stays sealed: code does not receive it.` : failureText;
+    const title = `Remove ${key} for ${origin}?`;
     if (await confirm({ title, explanation: text, confirmLabel: "Remove", isDangerous: true }))
-      await save(bindings.filter((binding) => binding !== gone));
+      await save(bindings.filter((binding) => binding !== removedBinding));
   };
   const usersOf = ({ key, origin }: SecretBinding) =>
     value?.uses.find((use) => use.key === key && use.origin === origin)?.actions ?? [];

@@ -9,8 +9,8 @@ import { ValueInput } from "./value-input.js";
 
 const TIER_TEXTS = {
   public: "public: everyone, also the app's pages",
-  private: "private: editors and server actions",
-  protected: "protected: only server actions, it can never be read back",
+  private: "private: editors, API tokens and server actions",
+  protected: "protected: only server actions; Studio and the API never return the value",
 };
 
 const EMPTY_VALUE: EditableSettingText = { isPlainText: true, text: "" };
@@ -72,7 +72,7 @@ export function NewSettingForm({ settings, confirm, onDirtyChange }: NewSettingF
           onChange={(event) => setKey(event.target.value)}
         />
         <span className="hint" data-tier={key === "" ? undefined : tier}>
-          {key === "" ? "Underscores set who can read it." : TIER_TEXTS[tier]}
+          {key === "" ? "The underscores at the start of the key decide who can read the value." : TIER_TEXTS[tier]}
         </span>
       </div>
       <div>

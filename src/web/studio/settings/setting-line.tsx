@@ -92,7 +92,7 @@ export function SettingLine(props: SettingLineProps) {
       <div className="setting-name">
         <code>{settingKey}</code>
         {settingDetails && getSettingTier(settingKey) === "private" && (
-          <label className="hint check" title="Whether a run fails that would let this value out">
+          <label className="hint check" title="Checked: a run fails if its result or its error contains this value.">
             <input
               type="checkbox"
               checked={settingDetails.secret}

@@ -29,7 +29,7 @@ export function SettingsGauge({ appId, updatedAt }: { appId: number; updatedAt: 
         optimum={0}
         value={underscoreBytes}
       />
-      {isOver && <p className="fault">No server action runs until they take less.</p>}
+      {isOver && <p className="fault">No server action can run until these settings are smaller.</p>}
     </div>
   );
 }

@@ -15,7 +15,7 @@ import { useSettings } from "./use-settings.js";
 
 const TIER_SECTIONS: [tier: SettingTier, title: string, text: string][] = [
   ["public", "Public", "Everyone can read these. The pages of the app have them as window.ENV.appSettings."],
-  ["private", "Private _", "Only editors and server actions can read these."],
+  ["private", "Private _", "Only editors, API tokens and server actions can read these."],
   ["protected", "Protected __", "Only server actions can read these. You can replace a value but never read it back."],
 ];
 

@@ -22,7 +22,7 @@ const CHECK_INTERVAL_MS = 3_000;
 export interface SettingsState {
   /** Values of public and private settings by key; null until they are loaded for the first time. */
   valuesByKey: Record<string, unknown> | null;
-  /** Time of the last change of each setting, and the person who made it, by key. */
+  /** Time of the last change of a setting, and the person who made it, by key. Contains only the first MAX_KEYS_WITH_DETAILS public settings. */
   detailsByKey: Record<string, SettingDetails>;
   /** Time of the last change of any setting; "" until the first read has ended. */
   updatedAt: string;
@@ -48,8 +48,9 @@ async function readSettings(api: ApiClient, appId: number): Promise<SettingsResp
   const keys = Object.keys(values)
     .filter((key) => getSettingTier(key) === "public")
     .slice(0, MAX_KEYS_WITH_DETAILS);
-  const known = keys.length > 0 ? (await api.request(ReadPublicSettingsStatus, { appId, keys })).settingsStatus : [];
-  const details = [...settingsStatus, ...known].map(({ key, ...setting }) => [key, setting] as const);
+  const publicStatus =
+    keys.length > 0 ? (await api.request(ReadPublicSettingsStatus, { appId, keys })).settingsStatus : [];
+  const details = [...settingsStatus, ...publicStatus].map(({ key, ...setting }) => [key, setting] as const);
   return { valuesByKey: values, detailsByKey: Object.fromEntries(details), updatedAt };
 }
 

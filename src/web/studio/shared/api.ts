@@ -19,7 +19,7 @@ interface ErrorDetails {
   retryAfter?: number;
 }
 
-/** Error with the service's message. `status` is an error status of the service, or OFFLINE if there was no response. */
+/** Error with a message for the person. `status` is an error status of the service, or a status of Studio, such as OFFLINE for no response. */
 export class ApiError extends Error {
   constructor(
     readonly status: string,
@@ -66,7 +66,7 @@ function getData<Data>({ data, errors, status, error }: GraphqlResponse<Data>): 
   return data;
 }
 
-/** Converts any thrown value to an ApiError whose message a person can read. */
+/** Returns an ApiError unchanged. Converts any other thrown value, such as an error of `fetch`, to the error for a missing response. */
 export function asApiError(error: unknown): ApiError {
   return error instanceof ApiError ? error : new ApiError("OFFLINE", "the service does not answer");
 }
@@ -124,7 +124,7 @@ export interface ApiClient {
   subscribe<Data, Variables>(
     document: Document<Data, Variables>,
     variables: Variables,
-    follower: SubscriptionObserver<Data>,
+    observer: SubscriptionObserver<Data>,
   ): () => void;
   /** Calls the listener when the connection is made or lost. Returns a function that removes the listener. */
   onConnected(listener: ConnectionListener): () => void;
@@ -141,18 +141,18 @@ function startSubscription<Data, Variables>(
   client: Client,
   query: Document<Data, Variables>,
   variables: Variables,
-  follower: SubscriptionObserver<Data>,
+  observer: SubscriptionObserver<Data>,
 ): () => void {
   return client.subscribe<Data>(
     { query, variables: variables as Record<string, unknown> },
     {
       next: (answer) => {
-        if (answer.errors?.[0]) follower.onFailure?.(toApiError(answer.errors[0] as GraphqlError));
-        else if (answer.data) follower.next(answer.data);
+        if (answer.errors?.[0]) observer.onFailure?.(toApiError(answer.errors[0] as GraphqlError));
+        else if (answer.data) observer.next(answer.data);
       },
       error: (error) =>
-        follower.onFailure?.(Array.isArray(error) ? toApiError(error[0] as GraphqlError) : asApiError(undefined)),
-      complete: () => follower.complete?.(),
+        observer.onFailure?.(Array.isArray(error) ? toApiError(error[0] as GraphqlError) : asApiError(undefined)),
+      complete: () => observer.complete?.(),
     },
   );
 }
@@ -166,11 +166,11 @@ function uploadForm(
     signal,
   }: {
     form: FormData;
-    onProgress: (part: number) => void;
+    onProgress: (sentFraction: number) => void;
     signal: AbortSignal;
   },
 ): Promise<void> {
-  const before = getSessionRenewalCount();
+  const renewalCount = getSessionRenewalCount();
   const request = new XMLHttpRequest();
   request.open("POST", url);
   request.upload.onprogress = ({ loaded, total }) => onProgress(total > 0 ? loaded / total : 0);
@@ -179,7 +179,7 @@ function uploadForm(
     request.onload = () => {
       if (request.status === 201) return resolve();
       if (request.status === 401 && shouldWaitForSessionRenewal()) {
-        return waitForSessionRenewal(before).then(
+        return waitForSessionRenewal(renewalCount).then(
           () => uploadForm(url, { form, onProgress, signal }).then(resolve, reject),
           reject,
         );
@@ -206,23 +206,23 @@ export function createApiClient(): ApiClient {
   url.protocol = url.protocol.replace("http", "ws");
   /** True after the service has closed the WebSocket because the session has ended. The client reconnects after the next sign-in. */
   let isForbidden = false;
-  let before = getSessionRenewalCount();
+  let renewalCount = getSessionRenewalCount();
   const client = createClient({
     url: url.href,
     retryAttempts: Number.POSITIVE_INFINITY,
     shouldRetry: (event) =>
       !(event instanceof CloseEvent && event.code === FORBIDDEN_CLOSE_CODE) || shouldWaitForSessionRenewal(),
     async retryWait(retries) {
-      if (isForbidden) await waitForSessionRenewal(before);
-      before = getSessionRenewalCount();
+      if (isForbidden) await waitForSessionRenewal(renewalCount);
+      renewalCount = getSessionRenewalCount();
       isForbidden = false;
       await new Promise((resolve) => setTimeout(resolve, reconnectDelayMs(retries)));
     },
   });
-  const reconnected = new Set<() => void>();
-  const forbidden = new Set<() => void>();
+  const reconnectListeners = new Set<() => void>();
+  const forbiddenListeners = new Set<() => void>();
   const checkForbidden = (status: string | undefined) => {
-    if (status === "FORBIDDEN") for (const listener of forbidden) listener();
+    if (status === "FORBIDDEN") for (const listener of forbiddenListeners) listener();
   };
   let isLost = false;
   // Stores if the connection is lost, for pages that open during the loss and so did not receive the event "closed".
@@ -233,7 +233,7 @@ export function createApiClient(): ApiClient {
   client.on("connected", () => {
     if (!isLost) return;
     isLost = false;
-    for (const listener of reconnected) listener();
+    for (const listener of reconnectListeners) listener();
   });
   return {
     async request<Data, Variables>(query: Document<Data, Variables>, variables: Variables, idempotencyKey?: string) {
@@ -243,44 +243,47 @@ export function createApiClient(): ApiClient {
       };
       const init = { method: "POST", headers, body: JSON.stringify({ query, variables }) };
       for (;;) {
-        const sent = getSessionRenewalCount();
+        const renewalCountBefore = getSessionRenewalCount();
         const answer = await sendRequest<Data>(init);
         checkForbidden(getErrorStatus(answer));
         // Checks the error status in the body: a GraphQL response has the HTTP status 200 even if the session has expired.
         if (getErrorStatus(answer) !== "UNAUTHORIZED" || !shouldWaitForSessionRenewal()) return getData(answer);
-        await waitForSessionRenewal(sent);
+        await waitForSessionRenewal(renewalCountBefore);
       }
     },
     async readBytes(address) {
       const response = await fetchWithSignInRetry(resolveServiceUrl(address.slice(address.indexOf("/v1/apps/"))));
-      if (!response.ok) throw new ApiError("FILE_NOT_FOUND", "the file could not be loaded from the service");
+      if (!response.ok) {
+        const message = `the file could not be loaded from the service (got HTTP status ${response.status})`;
+        throw new ApiError("FILE_NOT_FOUND", message);
+      }
       return response.blob();
     },
     uploadFiles: (path, form, onProgress, signal) => uploadForm(resolveServiceUrl(path), { form, onProgress, signal }),
-    subscribe: (document, variables, follower) =>
+    subscribe: (document, variables, observer) =>
       startSubscription(client, document, variables, {
-        ...follower,
+        ...observer,
         onFailure: (error) => {
           checkForbidden(error.status);
-          follower.onFailure?.(error);
+          observer.onFailure?.(error);
         },
       }),
     onConnected(listener) {
-      const ends = [
+      const endFunctions = [
         client.on("connected", () => listener(true)),
         client.on("closed", (event) => (event as CloseEvent).code === NORMAL_CLOSE_CODE || listener(false)),
       ];
       return () => {
-        for (const endSubscription of ends) endSubscription();
+        for (const endSubscription of endFunctions) endSubscription();
       };
     },
     onReconnected(listener) {
-      reconnected.add(listener);
-      return () => void reconnected.delete(listener);
+      reconnectListeners.add(listener);
+      return () => void reconnectListeners.delete(listener);
     },
     onForbidden(listener) {
-      forbidden.add(listener);
-      return () => void forbidden.delete(listener);
+      forbiddenListeners.add(listener);
+      return () => void forbiddenListeners.delete(listener);
     },
     async isCurrent(path, updatedAt) {
       const response = await fetchWithSignInRetry(resolveServiceUrl(path), {

@@ -14,36 +14,36 @@ export interface LoadedFile {
 
 /** Hook that loads a file. @param address URL of the file; null to load nothing */
 export function useFileContent(api: ApiClient, address: string | null): LoadedFile {
-  const [bytes, setBytes] = useState<LoadedFile>({ blob: null, url: null, hasFailed: false });
+  const [file, setFile] = useState<LoadedFile>({ blob: null, url: null, hasFailed: false });
   useEffect(() => {
     let url: string | null = null;
-    let over = false;
-    setBytes({ blob: null, url: null, hasFailed: false });
+    let isOver = false;
+    setFile({ blob: null, url: null, hasFailed: false });
     if (address === null) return;
     api.readBytes(address).then(
       (blob) => {
-        if (over) return;
+        if (isOver) return;
         url = URL.createObjectURL(blob);
-        setBytes({ blob, url, hasFailed: false });
+        setFile({ blob, url, hasFailed: false });
       },
-      () => over || setBytes({ blob: null, url: null, hasFailed: true }),
+      () => isOver || setFile({ blob: null, url: null, hasFailed: true }),
     );
     return () => {
-      over = true;
+      isOver = true;
       if (url !== null) URL.revokeObjectURL(url);
     };
   }, [api, address]);
-  return bytes;
+  return file;
 }
 
-/** Hook for an element that loads its file only when it comes near the visible area. `seen` then becomes true and stays true. */
-export function useIsNearVisibleArea<Element extends HTMLElement>(): [ref: RefObject<Element | null>, seen: boolean] {
+/** Hook for an element that loads its file only when it comes near the visible area. `isNear` then becomes true and stays true. */
+export function useIsNearVisibleArea<Element extends HTMLElement>(): [ref: RefObject<Element | null>, isNear: boolean] {
   const ref = useRef<Element>(null);
-  const [isNear, setSeen] = useState(false);
+  const [isNear, setNear] = useState(false);
   useEffect(() => {
     const observer = new IntersectionObserver((entries) => {
       if (!entries.some(({ isIntersecting }) => isIntersecting)) return;
-      setSeen(true);
+      setNear(true);
       observer.disconnect();
     });
     if (ref.current) observer.observe(ref.current);

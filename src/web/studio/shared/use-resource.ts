@@ -78,11 +78,11 @@ export function useResource<Value>(query: UseQueryOptions<Value>): Resource<Valu
   const [rejection, setRejection] = useState<{ error: ApiError; at: number } | null>(null);
   const [pendingChanges, setPendingChanges] = useState(0);
   const reload = useReload(hashKey(query.queryKey));
-  const change = async <Result>(make: () => Promise<Result>) => {
+  const applyChange = async <Result>(sendChange: () => Promise<Result>) => {
     setRejection(null);
     setPendingChanges((count) => count + 1);
     try {
-      const result = await make();
+      const result = await sendChange();
       await reload();
       return result;
     } catch (error) {
@@ -101,6 +101,6 @@ export function useResource<Value>(query: UseQueryOptions<Value>): Resource<Valu
     fault: fault && asApiError(fault).message,
     isBusy: pendingChanges > 0,
     reload,
-    applyChange: change,
+    applyChange,
   };
 }

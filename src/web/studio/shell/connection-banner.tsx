@@ -15,7 +15,7 @@ export function ConnectionBanner({ api }: { api: ApiClient }) {
     <p className="notice connection" role="status">
       {lost &&
         !isExpired &&
-        "The connection to the service is lost. What you see may be old; it is tried again by itself."}
+        "The connection to the service is lost. The data on this page may be old. Studio reconnects automatically."}
     </p>
   );
 }

@@ -23,12 +23,12 @@ export interface PaletteContext {
 export function usePaletteItems({ appId, isEditor, go }: PaletteContext): PaletteCommand[] {
   // Sends one request for each kind, because the service rejects a whole request if the person may not read a part of it.
   const tables = useResource(createQueryOptions(FindPaletteDataSources, { appId })).value;
-  const readable = useResource(createQueryOptions(ReadPublicSettings, { appId })).value;
-  const protectedOnes = useResource({ ...createQueryOptions(ListSettingKeys, { appId }), enabled: isEditor }).value;
+  const publicSettings = useResource(createQueryOptions(ReadPublicSettings, { appId })).value;
+  const allSettings = useResource({ ...createQueryOptions(ListSettingKeys, { appId }), enabled: isEditor }).value;
   const people = useResource({ ...createQueryOptions(FindPalettePeople, { appId }), enabled: isEditor }).value;
   // Lists only the keys of settings. Studio never reads the values of protected settings.
-  const keys = new Set(Object.keys((readable?.settings ?? {}) as object));
-  for (const { key } of protectedOnes?.keys ?? []) keys.add(key);
+  const keys = new Set(Object.keys((publicSettings?.settings ?? {}) as object));
+  for (const { key } of allSettings?.keys ?? []) keys.add(key);
   return [
     ...(tables?.dataSources ?? []).map(({ id, name }) => ({
       name: `Table ${name}`,
@@ -57,7 +57,7 @@ export function useDocsCommands(typed: string, { openDocs }: PaletteContext): Pa
     if (query.length < DOCS_MIN_CHARACTERS) return;
     let isOver = false;
     const timer = setTimeout(async () => {
-      // Without the documentation, the palette still finds everything else.
+      // If the search in the documentation fails, the palette still finds everything else.
       const docPages = await searchDocs(query).catch(() => []);
       const commands = docPages.slice(0, MAX_DOCS_SHOWN).map(({ name, path }) => ({
         name: `Docs: ${name}`,

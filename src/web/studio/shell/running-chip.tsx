@@ -31,13 +31,19 @@ function RunCounts({ running, queued }: UnfinishedRuns) {
   );
 }
 
-export function RunningChip({ api, appId, tail }: { api: ApiClient; appId: number; tail: LogSubscription }) {
+interface RunningChipProps {
+  api: ApiClient;
+  appId: number;
+  logSubscription: LogSubscription;
+}
+
+export function RunningChip({ api, appId, logSubscription }: RunningChipProps) {
   const [isOpen, setOpen] = useState(false);
   const { value, reload } = useResource({
     ...createQueryOptions(ListUnfinishedRuns, { appId }),
     refetchInterval: isOpen ? OPEN_REFRESH_INTERVAL_MS : REFRESH_INTERVAL_MS,
   });
-  useReloadAfterEvents(tail.onEntry, reload, RELOAD_DELAY_MS);
+  useReloadAfterEvents(logSubscription.onEntry, reload, RELOAD_DELAY_MS);
   const unfinished = value?.unfinished;
   const box = useRef<HTMLDivElement>(null);
   const button = useRef<HTMLButtonElement>(null);

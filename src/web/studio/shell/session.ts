@@ -94,7 +94,7 @@ export async function readSignedInEmail(): Promise<string | null> {
   return kind && STUDIO_CREDENTIAL_KINDS.includes(kind) ? email : null;
 }
 
-/** Returns the session of the browser; null if the browser is not signed in, or if a request fails. */
+/** Returns the session of the browser; null if the browser is not signed in to Studio, or if a request fails. */
 export async function readSession(): Promise<StudioSession | null> {
   try {
     const present = await requestSession("GET");

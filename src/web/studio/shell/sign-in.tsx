@@ -18,7 +18,7 @@ function readProviderFault(): string | null {
 const PROVIDER_FAULT = readProviderFault();
 
 export function SignInPage({ onSession }: { onSession: (session: StudioSession) => void }) {
-  const [isKnown, setKnown] = useState(false);
+  const [isSignedOut, setSignedOut] = useState(false);
 
   useEffect(() => {
     document.title = "Sign in · Studio";
@@ -28,7 +28,7 @@ export function SignInPage({ onSession }: { onSession: (session: StudioSession) 
     void readCurrentSession().then((session) => {
       if (isUnmounted) return;
       if (session) onSession(session);
-      else setKnown(true);
+      else setSignedOut(true);
     });
     return () => {
       isUnmounted = true;
@@ -38,7 +38,10 @@ export function SignInPage({ onSession }: { onSession: (session: StudioSession) 
   const onSignedIn = useCallback(async () => {
     const session = await readCurrentSession();
     if (!session)
-      throw new ApiError("OFFLINE", "the browser did not store the session; allow cookies for this address");
+      throw new ApiError(
+        "OFFLINE",
+        "Studio could not read the session after the sign-in; check the connection, and allow cookies for this address",
+      );
     onSession(session);
   }, [onSession]);
   const heading = (
@@ -47,8 +50,8 @@ export function SignInPage({ onSession }: { onSession: (session: StudioSession) 
     </>
   );
   return (
-    <main className="sign-in" aria-busy={!isKnown}>
-      {isKnown && <SignInForms {...{ heading, onSignedIn }} fault={PROVIDER_FAULT} />}
+    <main className="sign-in" aria-busy={!isSignedOut}>
+      {isSignedOut && <SignInForms {...{ heading, onSignedIn }} fault={PROVIDER_FAULT} />}
     </main>
   );
 }

@@ -32,7 +32,7 @@ export function startInitialRequests(): void {
   if (isStudioPath()) startedSession = sendInitialRequests();
 }
 
-/** Returns the session of the browser; null if the browser is not signed in. The first call uses the request of `startInitialRequests`. */
+/** Returns the result of `readSession`. The first call uses the request that `startInitialRequests` has sent. */
 export function readCurrentSession(): Promise<StudioSession | null> {
   const first = startedSession;
   startedSession = null;

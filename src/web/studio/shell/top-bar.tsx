@@ -100,7 +100,7 @@ export function TopBar({ api, actions, openDocs, ...props }: TopBarProps) {
         </LoadOnFirstUse>
       )}
       <Breadcrumbs {...{ app, route, actions }} />
-      <RunningChip key={app.id} api={api} appId={app.id} tail={actions.logSubscription} />
+      <RunningChip key={app.id} api={api} appId={app.id} logSubscription={actions.logSubscription} />
       <span className={app.isPublished ? "chip live app-state" : "chip app-state"}>
         {app.isPublished ? "published" : "not published"}
       </span>
