@@ -10,7 +10,7 @@ import { Client } from "pg";
 import { pino } from "pino";
 import { migrateDatabase } from "../../src/data/database.js";
 import { startEmbeddedPostgres } from "../../src/engine/embedded-postgres.js";
-import { firstCredentials } from "../../test/harness/service.js";
+import { createFirstCredentials } from "../../test/harness/service.js";
 import { until } from "../../test/harness/until.js";
 import { measureRequestRate } from "../harness/autocannon.js";
 import { type LoadGenerator, startLoadGenerator } from "../harness/callers.js";
@@ -176,7 +176,7 @@ export async function run(rounds: number): Promise<FigureRow[]> {
     await database.query("CREATE EXTENSION pg_stat_statements");
     const dataDir = join(folder, "service");
     mkdirSync(dataDir);
-    await firstCredentials(postgres.url, dataDir);
+    await createFirstCredentials(postgres.url, dataDir);
     const environment = { DATABASE_URL: postgres.url, DATA_DIR: dataDir, ALLOW_PRIVATE_NETWORK: "1" };
     const postmaster = Number(readFileSync(join(folder, "database/postgres/postmaster.pid"), "utf8").split("\n")[0]);
     const service = await startBenchService(environment);

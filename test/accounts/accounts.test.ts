@@ -5,7 +5,7 @@ import { rows } from "../../src/data/database.js";
 import type { AccountModules } from "../../src/operations/accounts/people-accounts.js";
 import { untilLockWait } from "../harness/lock-waits.js";
 import { type MailServer, startMailServer } from "../harness/mail-server.js";
-import { createAccounts, PASSPHRASE, signedInPerson } from "../harness/people.js";
+import { createAccounts, createSignedInPerson, PASSPHRASE } from "../harness/people.js";
 import { longTest } from "../harness/samples.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -264,7 +264,7 @@ describe("accounts of people", () => {
       sent.on("error", reject).end(JSON.stringify({ email: email.toUpperCase() }));
     });
     expect(status).to.equal(202);
-    await mail.has(before + 1);
+    await mail.waitForMessages(before + 1);
     const { to, from, text } = mail.acceptedMessages.at(-1)!;
     expect([from, to]).to.deep.equal(["service@example.com", [email]]);
     const plain = text.replace(/=\r\n/g, "").replaceAll("=3D", "=");
@@ -282,7 +282,7 @@ describe("accounts of people", () => {
     const here = from("192.0.2.200");
     for (let at = 0; at < 10; at += 1) expect((await post("reset", { email }, here)).http).to.equal(202);
     expect((await post("reset", { email }, here)).http).to.equal(429);
-    await mail.has(1);
+    await mail.waitForMessages(1);
     const sql = "SELECT count(*) AS count FROM one_time_link WHERE person_id = $1 AND kind = 'reset'";
     await until(async () => (await rows<{ count: number }>(service.db, sql, [body.user.id]))[0]!.count > 0);
     const [row] = await rows<{ count: number }>(service.db, sql, [body.user.id]);
@@ -346,7 +346,7 @@ describe("accounts of people", () => {
   });
 
   it("a change of the first name keeps a last name that another request changes at the same time", async () => {
-    const { user, token } = await signedInPerson(service);
+    const { user, token } = await createSignedInPerson(service);
     const { sent } = await service.db.transaction(async (manager) => {
       await manager.query("SELECT FROM person WHERE id = $1 FOR NO KEY UPDATE", [user.id]);
       const sent = service.rest("PUT", "/v1/auth/account", { as: token, body: { firstName: "Changed" } });

@@ -4,7 +4,7 @@ import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { countLockWaits } from "../harness/lock-waits.js";
 import { type OpenIdProviderServer, startOpenIdProvider } from "../harness/open-id-provider.js";
-import { PASSPHRASE, signedInPerson } from "../harness/people.js";
+import { createSignedInPerson, PASSPHRASE } from "../harness/people.js";
 import { RedirectBrowser } from "../harness/redirect-browser.js";
 import { resetDuring } from "../harness/resets.js";
 import { longTest } from "../harness/samples.js";
@@ -138,7 +138,7 @@ describe("Sign-in at an OpenID provider", () => {
   it("keeps the last owner of an organization while another owner leaves it", async () => {
     const sub = account({ groups: ["founders"] });
     const { user } = await session((await signIn()).browser);
-    const leaving = await signedInPerson(service);
+    const leaving = await createSignedInPerson(service);
     const owners = [user.id, leaving.user.id];
     await service.db.query("DELETE FROM organization_member WHERE role = 'owner' AND person_id <> ALL ($1)", [owners]);
     provider.accounts.get(sub)!["groups"] = ["staff"];
@@ -196,7 +196,7 @@ describe("Sign-in at an OpenID provider", () => {
   });
 
   it("never signs in to an existing account by its e-mail address", async () => {
-    const { email } = await signedInPerson(service);
+    const { email } = await createSignedInPerson(service);
     for (const written of [email, email.toUpperCase()]) {
       account({ email: written });
       expect((await signIn()).landed).to.equal("/studio?sign-in=email-in-use");
@@ -204,7 +204,7 @@ describe("Sign-in at an OpenID provider", () => {
   });
 
   async function person() {
-    const made = await signedInPerson(service);
+    const made = await createSignedInPerson(service);
     const browser = new RedirectBrowser();
     browser.cookies.set(`${new URL(service.url).host} auth_token`, made.token);
     return { ...made, browser };

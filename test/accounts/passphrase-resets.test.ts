@@ -5,7 +5,7 @@
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { oauthCalls } from "../api/oauth-support.js";
-import { PASSPHRASE, signedInPerson } from "../harness/people.js";
+import { createSignedInPerson, PASSPHRASE } from "../harness/people.js";
 import { NEW_PASSPHRASE, prepareReset, resetDuring } from "../harness/resets.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -42,7 +42,7 @@ describe("a reset of a passphrase", () => {
 
   it("ends the access of programs that the person's sessions allowed, and of no other program", async () => {
     const { signedIn, may, refresh } = oauthCalls(() => service);
-    const [account, other] = [await signedInPerson(service), await signedInPerson(service)];
+    const [account, other] = [await createSignedInPerson(service), await createSignedInPerson(service)];
     const [ended, kept] = [await signedIn(["read"], account.token), await signedIn(["read"], other.token)];
     expect([await may(ended.tokens.access_token), await may(kept.tokens.access_token)]).to.deep.equal([200, 200]);
     await reset(account.user.id);
@@ -73,7 +73,7 @@ describe("a reset of a passphrase", () => {
   describe("during another request", () => {
     for (const { title, table, prepare } of REQUESTS) {
       it(`rejects ${title} (401)`, async () => {
-        const { user, email, token } = await signedInPerson(service);
+        const { user, email, token } = await createSignedInPerson(service);
         const request = await prepare(token, email);
         expect((await service.rest("GET", "/v1/auth/session", { as: token })).http).to.equal(200);
         const { http, body } = await resetDuring(service, user.id, request, table);

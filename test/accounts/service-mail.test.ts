@@ -33,7 +33,7 @@ describe("an e-mail to a person of the service", () => {
   it("arrives once if the mail server rejects it for a while", async () => {
     answerFirst(2, 450);
     await send();
-    await server.has(1);
+    await server.waitForMessages(1);
     expect([attempts, server.acceptedMessages.length, warnings.length]).to.deep.equal([3, 1, 2]);
   });
 
@@ -60,7 +60,7 @@ describe("an e-mail to a person of the service", () => {
       return attempts === 1 ? { code: 421, message: "restarting" } : null;
     };
     await send(port);
-    await server.has(before + 1);
+    await server.waitForMessages(before + 1);
     expect([attempts, warnings.length]).to.deep.equal([2, 1]);
   });
 });

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { expect } from "chai";
 import type { Client } from "graphql-ws";
-import { type Kind, startTestService, type TestService } from "../harness/service.js";
+import { startTestService, type TestService, type TokenKind } from "../harness/service.js";
 import { clientActions, code, ON_PAGE_VIEW } from "./client-actions.js";
 
 interface Change {
@@ -23,7 +23,7 @@ describe("Client actions", () => {
   const { actions, create, update, publish } = clientActions(() => service);
 
   /** Subscribes to the client actions of an app. `next` waits for a change; `known` has the actions by ID after all changes. */
-  function follow(as: Kind | (string & {}), appId = service.appId) {
+  function follow(as: TokenKind | (string & {}), appId = service.appId) {
     const client = service.socket(as);
     clients.push(client);
     const changes = client.iterate<{ clientTriggers: Change }>({
@@ -166,7 +166,7 @@ describe("Client actions", () => {
   });
 
   describe("come as scripts", () => {
-    const compile = (id: number, as: Kind | null, query = "") =>
+    const compile = (id: number, as: TokenKind | null, query = "") =>
       service.rest("GET", `${actions()}/${id}/compile${query}`, { as });
 
     it("have the announced hash, are cached under it without expiry, and are revalidated at their plain URL", async () => {

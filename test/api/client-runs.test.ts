@@ -1,7 +1,7 @@
 /** Tests runs of client actions: pages announce and report them, and each run has one log entry. */
 import { expect } from "chai";
 import { longTest } from "../harness/samples.js";
-import { type Kind, startTestService, type TestService } from "../harness/service.js";
+import { startTestService, type TestService, type TokenKind } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { clientActions } from "./client-actions.js";
 
@@ -15,7 +15,7 @@ describe("client actions that ran in a browser", () => {
 
   const { actions, create, update, publish } = clientActions(() => service);
 
-  const report = (id: number, as: Kind | null, body: unknown, headers = {}) =>
+  const report = (id: number, as: TokenKind | null, body: unknown, headers = {}) =>
     service.rest("POST", `${actions()}/${id}/clientRuns`, { as, body, headers });
 
   async function entries(id: number) {

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { buildSchema } from "graphql";
 import { ROUTES } from "../../src/api/rest/routes.js";
-import { signedInPerson } from "../harness/people.js";
+import { createSignedInPerson } from "../harness/people.js";
 import { longTest, sampleOf } from "../harness/samples.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 import { CREATING_MUTATION, GRAPHQL_CHANGES, REST_CHANGES, STATELESS_MUTATIONS } from "./conditional-samples.js";
@@ -214,7 +214,7 @@ describe("conditional requests", () => {
       it(`GET ${path} returns an ETag, and 304 for the same ETag`, async () => {
         const address = filled(path);
         const isPeopleRoute = ["/v1/auth/", "/v1/organizations/", "/v1/admin/"].some((start) => path.startsWith(start));
-        const as = isPeopleRoute ? (await signedInPerson(service)).token : "editor";
+        const as = isPeopleRoute ? (await createSignedInPerson(service)).token : "editor";
         const get = (tag?: string) =>
           service.rest("GET", address, tag === undefined ? { as } : { as, headers: { "if-none-match": tag } });
         const { http, headers, body } = await get();

@@ -2,7 +2,7 @@
  * Sample changes for the REST routes and GraphQL mutations that accept a precondition. Each sample creates the resource that it changes.
  */
 import { randomBytes } from "node:crypto";
-import { signedInPerson } from "../harness/people.js";
+import { createSignedInPerson } from "../harness/people.js";
 import type { TestService } from "../harness/service.js";
 
 export interface Sample {
@@ -173,8 +173,8 @@ const makeAppMember: MakeSample = async (service) => {
 /** Creates an administrator with an account. At least one other administrator exists, because the last one cannot be removed. */
 const administrator: MakeSample = async (service) => {
   const path = "/v1/admin/administrators";
-  if ((await ask(service, "GET", path)).body.administrators.length === 0) await signedInPerson(service);
-  const { user } = await signedInPerson(service);
+  if ((await ask(service, "GET", path)).body.administrators.length === 0) await createSignedInPerson(service);
+  const { user } = await createSignedInPerson(service);
   const { administrators } = (await ask(service, "GET", path)).body;
   const { updatedAt } = administrators.find(({ id }: { id: number }) => id === user.id);
   return { ids: { userId: user.id }, updatedAt };
@@ -196,7 +196,7 @@ const token: MakeSample = async (service) => {
 const makeAccountItem =
   (list: string, key: string, make: (service: TestService, personId: number) => Promise<unknown>): MakeSample =>
   async (service) => {
-    const { user, token: as } = await signedInPerson(service);
+    const { user, token: as } = await createSignedInPerson(service);
     await make(service, user.id);
     const found = await service.rest("GET", `/v1/auth/${list}`, { as });
     const { id, updatedAt } = found.body[list].find((one: { isCurrent?: boolean }) => !one.isCurrent);

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { CREDENTIAL_CHANNEL } from "../../src/operations/access/credentials.js";
 import { hashToken } from "../../src/operations/access/tokens.js";
 import { overlap } from "../harness/lock-waits.js";
-import { signedInPerson } from "../harness/people.js";
+import { createSignedInPerson } from "../harness/people.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { createMemberCalls, type Person } from "../members/support.js";
@@ -15,7 +15,7 @@ describe("access of programs that people allowed", () => {
 
   before(async () => {
     service = await startTestService({ ROLES: "api" });
-    const { user, email, token } = await signedInPerson(service);
+    const { user, email, token } = await createSignedInPerson(service);
     administrator = { id: user.id, email, token };
   });
   after(() => service?.stop());
@@ -180,7 +180,7 @@ describe("access of programs that people allowed", () => {
     await ended(second.tokens.access_token);
     expect((await refresh(second.clientId, second.tokens.refresh_token)).body.error).to.equal("invalid_grant");
 
-    const person = await signedInPerson(service);
+    const person = await createSignedInPerson(service);
     const third = await signedIn(["read"], person.token);
     await set(person.token, "revoked_at = now()");
     expect((await refresh(third.clientId, third.tokens.refresh_token)).http).to.equal(200);

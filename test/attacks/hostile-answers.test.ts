@@ -125,9 +125,9 @@ describe("hosts that respond with anything to the service", () => {
       const path = await sendAlert(service.appId, odd.url.href);
       const lastOf = async () => (await service.rest("GET", `${path}/deliveries`, { as: "admin" })).body.deliveries[0];
       await until(async () => (await lastOf()).status !== "queued");
-      const received = hook.heard.length;
+      const received = hook.receivedAlerts.length;
       await sendAlert(otherAppId, hook.url);
-      await until(() => hook.heard.length > received);
+      await until(() => hook.receivedAlerts.length > received);
       expect(await lastOf()).to.include({ status: "failed", detail: "HTTP 101" });
     });
 
@@ -137,11 +137,11 @@ describe("hosts that respond with anything to the service", () => {
       const rules: string[] = [];
       for (let rule = 0; rule < 20; rule += 1) rules.push(await createAlertRule(service.appId, silent.url.href));
       const otherRule = await createAlertRule(otherAppId, hook.url);
-      const received = hook.heard.length;
+      const received = hook.receivedAlerts.length;
       await Promise.all(rules.map(sendTestAlert));
       await until(() => silent.sockets.size >= REQUESTS_PER_APP.alerts);
       await sendTestAlert(otherRule);
-      await until(() => hook.heard.length > received);
+      await until(() => hook.receivedAlerts.length > received);
       // None of these requests has ended, because the app's next request would have opened another connection.
       expect(silent.sockets.size).to.equal(REQUESTS_PER_APP.alerts);
     });

@@ -10,8 +10,8 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { unpackPackageFiles } from "../../src/engine/bundler/archive.js";
 import {
-  archiveOf,
-  type Entry,
+  type ArchiveEntry,
+  createArchive,
   type PublishedPackage,
   startRegistry,
   type TestRegistry,
@@ -21,7 +21,11 @@ import { evilPackage, evilPackageWithCode, INDEX, MANIFEST, many, type Saves, st
 
 const MARK = join(tmpdir(), `svc-package-mark-${randomBytes(6).toString("hex")}`);
 
-const link = (path: string, linkpath: string, type: "SymbolicLink" | "Link"): Entry => ({ path, linkpath, type });
+const link = (path: string, linkpath: string, type: "SymbolicLink" | "Link"): ArchiveEntry => ({
+  path,
+  linkpath,
+  type,
+});
 
 const bundlerProcesses = () =>
   execFileSync("ps", ["-o", "args", "--ppid", String(process.pid)], { encoding: "utf8" })
@@ -33,24 +37,28 @@ describe("a malicious archive", () => {
     [
       "a file above its folder",
       /a file with an unsafe path/,
-      () => archiveOf([MANIFEST, { path: "package/../../../tmp/x.js" }]),
+      () => createArchive([MANIFEST, { path: "package/../../../tmp/x.js" }]),
     ],
-    ["a file at an absolute path", /a file with an unsafe path/, () => archiveOf([MANIFEST, { path: "/tmp/x.js" }])],
+    [
+      "a file at an absolute path",
+      /a file with an unsafe path/,
+      () => createArchive([MANIFEST, { path: "/tmp/x.js" }]),
+    ],
     [
       "a backslash in a path",
       /a file with an unsafe path/,
-      () => archiveOf([MANIFEST, { path: "package/..\\..\\x.js" }]),
+      () => createArchive([MANIFEST, { path: "package/..\\..\\x.js" }]),
     ],
     [
       "a symbolic link",
       /link or a device/,
-      () => archiveOf([MANIFEST, link("package/x.js", "/etc/passwd", "SymbolicLink")]),
+      () => createArchive([MANIFEST, link("package/x.js", "/etc/passwd", "SymbolicLink")]),
     ],
-    ["a hard link", /link or a device/, () => archiveOf([MANIFEST, link("package/x.js", "/etc/passwd", "Link")])],
-    ["more files than may be", /more than 20000 files/, () => archiveOf([MANIFEST, ...many(20_001)])],
+    ["a hard link", /link or a device/, () => createArchive([MANIFEST, link("package/x.js", "/etc/passwd", "Link")])],
+    ["more files than may be", /more than 20000 files/, () => createArchive([MANIFEST, ...many(20_001)])],
     ["200 MB of nothing", /more than 64 MB/, () => zeros(208)],
     ["what is no archive", /cannot be unpacked/, () => randomBytes(1_000)],
-    ["no package.json", /contains no package\.json/, () => archiveOf([INDEX])],
+    ["no package.json", /contains no package\.json/, () => createArchive([INDEX])],
   ];
   const LARGE_ARCHIVES = ["more files than may be", "200 MB of nothing"];
   for (const [what, words, archive] of HOSTILE_ARCHIVES) {
@@ -62,7 +70,7 @@ describe("a malicious archive", () => {
 
   it("without any of these is read, with declarations and without source maps", () => {
     const files = unpackPackageFiles(
-      archiveOf([
+      createArchive([
         MANIFEST,
         INDEX,
         { path: "package/a.d.ts" },
@@ -173,12 +181,12 @@ describe("a malicious package", () => {
   });
 
   it("with dependencies whose names are paths is rejected before any of them is requested", async () => {
-    const { asked } = registry;
+    const { requestedPaths } = registry;
     for (const name of ["../../-/whoami", "a/../../-/whoami", "a?b", "@a/b/c", "%2e%2e/x", "a b", "x*/alert(1)/*"]) {
       registry.publish({ ...evilPackage(INDEX), manifest: { license: "MIT", dependencies: { [name]: "*" } } });
-      asked.length = 0;
+      requestedPaths.length = 0;
       await saves.refused(/which is not a valid name of a package/);
-      expect(asked).to.deep.equal(["/evil"]);
+      expect(requestedPaths).to.deep.equal(["/evil"]);
     }
   });
 
@@ -186,20 +194,20 @@ describe("a malicious package", () => {
     const inside = await startRegistry();
     try {
       for (const host of [inside.url, "http://169.254.169.254", "https://127.0.0.1", "https://[::1]"]) {
-        registry.instead = (request, response) =>
+        registry.replacementHandler = (request, response) =>
           void response.writeHead(302, { location: `${host}${request.url}` }).end();
         await saves.refused(/a host that is not allowed/);
       }
-      registry.instead = null;
-      const archive = archiveOf([MANIFEST, INDEX]);
+      registry.replacementHandler = null;
+      const archive = createArchive([MANIFEST, INDEX]);
       registry.publish({ name: "evil", version: "1.0.0", archive });
-      registry.instead = (_request, response) => {
+      registry.replacementHandler = (_request, response) => {
         const dist = { tarball: `${inside.url}/-/evil/1.0.0.tgz`, integrity: "sha512-x" };
         const versions = { "1.0.0": { name: "evil", version: "1.0.0", dist } };
         response.end(JSON.stringify({ name: "evil", "dist-tags": { latest: "1.0.0" }, versions }));
       };
       await saves.refused(/does not use https/);
-      expect(inside.asked).to.deep.equal([]);
+      expect(inside.requestedPaths).to.deep.equal([]);
     } finally {
       await inside.close();
     }
@@ -221,7 +229,7 @@ describe("a malicious package", () => {
   ];
   for (const [what, body] of INVALID_BODIES) {
     it(`of a registry that answers ${what} is rejected`, async () => {
-      registry.instead = (_request, response) => void response.end(body);
+      registry.replacementHandler = (_request, response) => void response.end(body);
       await saves.refused(/not JSON|no version|an invalid version number|no archive|does not use https/);
     });
   }

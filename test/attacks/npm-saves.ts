@@ -3,24 +3,24 @@ import { randomBytes } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import { expect } from "chai";
 import {
-  archiveOf,
-  type Entry,
+  type ArchiveEntry,
+  createArchive,
   type PublishedPackage,
   startRegistry,
   type TestRegistry,
 } from "../harness/npm-registry.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
-export const MANIFEST: Entry = {
+export const MANIFEST: ArchiveEntry = {
   path: "package/package.json",
   content: JSON.stringify({ name: "evil", version: "1.0.0", main: "index.js" }),
 };
-export const INDEX: Entry = { path: "package/index.js", content: "module.exports = 1" };
+export const INDEX: ArchiveEntry = { path: "package/index.js", content: "module.exports = 1" };
 
-export const evilPackage = (...entries: Entry[]): PublishedPackage => ({
+export const evilPackage = (...entries: ArchiveEntry[]): PublishedPackage => ({
   name: "evil",
   version: "1.0.0",
-  archive: archiveOf([MANIFEST, ...entries]),
+  archive: createArchive([MANIFEST, ...entries]),
 });
 
 export const evilPackageWithCode = (content: string): PublishedPackage =>
@@ -28,10 +28,10 @@ export const evilPackageWithCode = (content: string): PublishedPackage =>
 
 export function zeros(megabytes: number): Buffer {
   const some = gzipSync(Buffer.alloc(16 * 2 ** 20), { level: 9 });
-  return Buffer.concat([...Array.from({ length: megabytes / 16 }, () => some), archiveOf([MANIFEST, INDEX])]);
+  return Buffer.concat([...Array.from({ length: megabytes / 16 }, () => some), createArchive([MANIFEST, INDEX])]);
 }
 
-export const many = (count: number): Entry[] =>
+export const many = (count: number): ArchiveEntry[] =>
   Array.from({ length: count }, (_, at) => ({ path: `package/${at}.js`, content: "" }));
 
 export interface Saves {
@@ -73,7 +73,7 @@ export async function startSaves(): Promise<Saves> {
       expect(written).to.deep.equal({ actions: 0, scripts: 0 });
     },
     async clear() {
-      registry.instead = null;
+      registry.replacementHandler = null;
       registry.remove("evil");
       await service.db.query("DELETE FROM action");
       await service.db.query("DELETE FROM kept_script");

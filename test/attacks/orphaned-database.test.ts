@@ -25,7 +25,7 @@ describe("a service that is killed", () => {
   async function start(): Promise<{ owner: Owner; url: string }> {
     const owner = await startOwner(dataDir, { nodeFlags: SMALL_HEAP_OPTIONS, stderr: "ignore" });
     owners.push(owner);
-    return { owner, url: owner.said.url! };
+    return { owner, url: owner.printed.url! };
   }
 
   const deaths = [

@@ -9,7 +9,7 @@ import pino from "pino";
 import { BundlerBusyError, PackageError, SandboxUnavailableError } from "../../src/engine/bundler/fault.js";
 import { findMissingResource, UNSHARE_COMMAND } from "../../src/engine/bundler/sandbox.js";
 import { Bundler } from "../../src/engine/bundler.js";
-import { archiveOf } from "../harness/npm-registry.js";
+import { createArchive } from "../harness/npm-registry.js";
 import { longTest } from "../harness/samples.js";
 import type { ProbeTask, Report } from "./sandbox-probe.js";
 
@@ -19,7 +19,7 @@ type Options = Partial<ConstructorParameters<typeof Bundler>[0]>;
 
 const placed = (archive: Buffer) => ({ name: "thing", version: "1.0.0", folder: "/node_modules/thing", archive });
 const LIBRARY_ARCHIVE = placed(
-  archiveOf([
+  createArchive([
     { path: "package/package.json", content: "{}" },
     { path: "package/index.js", content: "module.exports = 1" },
   ]),

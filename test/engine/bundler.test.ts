@@ -20,7 +20,7 @@ import {
   parsePackageScript,
 } from "../../src/engine/bundler/used-names.js";
 import { Bundler } from "../../src/engine/bundler.js";
-import { archiveOf } from "../harness/npm-registry.js";
+import { createArchive } from "../harness/npm-registry.js";
 import { longTest } from "../harness/samples.js";
 
 describe("the global name of a package", () => {
@@ -145,7 +145,7 @@ describe("a package that is bundled", () => {
     const log = pino({ level: "silent" });
     const bounds = { ms: 1, bytes: 2 ** 30 };
     const bundler = new Bundler({ log, sandbox: true, bounds, measureCpuSeconds: async () => seconds });
-    const archive = archiveOf([{ path: "package/package.json", content: "{}" }]);
+    const archive = createArchive([{ path: "package/package.json", content: "{}" }]);
     const placed = { name: "thing", version: "1.0.0", folder: "/node_modules/thing", archive };
     return bundler.bundle([placed]).catch((error: unknown) => error);
   }

@@ -52,11 +52,11 @@ describe("the embedded PostgreSQL", () => {
 
   longTest("is found by a second process, which cannot start it too: one line has the first one's pid", async () => {
     const first = await cluster.start();
-    expect(await findRunningEmbeddedPostgres(cluster.dataDir)).to.equal(first.said.url);
+    expect(await findRunningEmbeddedPostgres(cluster.dataDir)).to.equal(first.printed.url);
     const second = await cluster.start();
-    expect(second.said.error).to.match(new RegExp(`in use by process ${first.child.pid}\\b`));
-    expect(second.said.error).to.not.include("\n");
-    expect(await query(first.said.url!, "SELECT 1 AS one")).to.deep.equal([{ one: 1 }]);
+    expect(second.printed.error).to.match(new RegExp(`in use by process ${first.child.pid}\\b`));
+    expect(second.printed.error).to.not.include("\n");
+    expect(await query(first.printed.url!, "SELECT 1 AS one")).to.deep.equal([{ one: 1 }]);
   });
 
   it("logs that a statement failed, never the statement or a value in it", async () => {

@@ -13,14 +13,14 @@ const PROGRAM = `
   import pino from "pino";
   import { PictureProcessor } from ${moduleUrl("pictures")};
   import { Bundler } from ${moduleUrl("bundler")};
-  import { archiveOf } from ${HARNESS};
+  import { createArchive } from ${HARNESS};
 
   const warnings = [];
   const log = pino({ level: "warn" }, { write: (line) => void warnings.push(JSON.parse(line).msg) });
   const gif = Buffer.from("R0lGODlhAQABAIAAAP///wAAACH5BAAAAAAALAAAAAABAAEAAAICRAEAOw==", "base64");
   const resizing = { width: null, format: "png", quality: 80 };
   const picture = await new PictureProcessor({ log }).resize(Readable.from([gif]), "image/gif", resizing, 10_000);
-  const archive = archiveOf([
+  const archive = createArchive([
     { path: "package/package.json", content: "{}" },
     { path: "package/index.js", content: "module.exports = 1" },
   ]);

@@ -8,6 +8,7 @@ import type { AddressInfo } from "node:net";
 import type { Db } from "../../src/data/database.js";
 import { until } from "./until.js";
 
+/** Maximum time in milliseconds in which the service checks all ended runs and sends their alerts. */
 const SETTLE_LIMIT_MS = 180_000;
 
 interface ReceivedAlert {
@@ -18,7 +19,7 @@ interface ReceivedAlert {
 
 export interface AlertHook {
   url: string;
-  heard: ReceivedAlert[];
+  receivedAlerts: ReceivedAlert[];
   stop(): Promise<void>;
 }
 
@@ -36,7 +37,7 @@ export async function startAlertHook(): Promise<AlertHook> {
   const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}/hook`,
-    heard: received,
+    receivedAlerts: received,
     async stop() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
@@ -45,15 +46,16 @@ export async function startAlertHook(): Promise<AlertHook> {
 }
 
 /** Returns a rule's first fault: unsent alerts, no alert for failed runs, a wrong order, or a wrong last state. Null if there is none. */
-function faultOf(
+function findFault(
   states: ReceivedAlert["state"][],
   row: { failed: number; told: boolean; unsent: number },
 ): string | null {
-  if (row.unsent > 0) return `${row.unsent} messages were not sent`;
-  if (row.failed > 0 && states.length === 0) return `${row.failed} runs failed and nobody was told`;
+  if (row.unsent > 0) return `${row.unsent} alerts were not sent`;
+  if (row.failed > 0 && states.length === 0) return `${row.failed} runs failed, but no alert was received`;
   const expected = states.map((_, at) => (at % 2 === 0 ? "firing" : "recovered"));
-  if (states.join() !== expected.join()) return `told in this order: ${states.join()}`;
-  return (states.at(-1) === "firing") === row.told ? null : `last told ${states.at(-1)}, and stands at ${row.told}`;
+  if (states.join() !== expected.join()) return `alerts were received in a wrong order: ${states.join()}`;
+  if ((states.at(-1) === "firing") === row.told) return null;
+  return `the last alert has the state ${states.at(-1)}, but the database has told = ${row.told}`;
 }
 
 const SELECT_ALERT_STATE = `
@@ -61,24 +63,28 @@ const SELECT_ALERT_STATE = `
          (SELECT count(*)::int FROM run WHERE action_id = $2 AND state = 'failed' AND finished_at > $3) AS failed,
          (SELECT count(*)::int FROM alert_delivery WHERE rule_id = $1 AND status <> 'sent') AS unsent`;
 
-export async function reportFailures(
+/**
+ * Creates one alert rule for each of the actions, which sends an alert when a run of the live version fails. Returns the function `faults`,
+ * which checks the received alerts.
+ */
+export async function createFailureRules(
   hook: AlertHook,
   service: { url: string; appId: number; token: string },
-  copies: readonly { id: number; masterId: number | null }[],
+  liveVersions: readonly { id: number; masterId: number | null }[],
 ) {
   const post = async (path: string, body: object) => {
-    const answer = await fetch(`${service.url}/v1/apps/${service.appId}${path}`, {
+    const response = await fetch(`${service.url}/v1/apps/${service.appId}${path}`, {
       method: "POST",
       headers: { "auth-token": service.token, "content-type": "application/json" },
       body: JSON.stringify(body),
     });
-    if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
-    return answer.json() as Promise<{ alert: { id: number } }>;
+    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+    return response.json() as Promise<{ alert: { id: number } }>;
   };
   await post("/settings", { __hook: { url: hook.url, secret: "a secret of the test" } });
   const rule = { condition: "failed", channel: "webhook", setting: "__hook" };
   const rules: { id: number; actionId: number }[] = [];
-  for (const { id: actionId, masterId } of copies) {
+  for (const { id: actionId, masterId } of liveVersions) {
     const { alert } = await post("/alerts", { ...rule, name: `of ${masterId}`, actionId: masterId });
     rules.push({ id: alert.id, actionId });
   }
@@ -96,13 +102,13 @@ export async function reportFailures(
           )
         )[0].settled;
       await until(settled, SETTLE_LIMIT_MS).catch(() => undefined);
-      const found: string[] = [];
+      const faults: string[] = [];
       for (const { id, actionId } of rules) {
-        const states = hook.heard.filter((one) => one.rule.id === id).map(({ state }) => state);
-        const fault = faultOf(states, (await db.query(SELECT_ALERT_STATE, [id, actionId, since]))[0]);
-        if (fault) found.push(`rule ${id}: ${fault}`);
+        const states = hook.receivedAlerts.filter((one) => one.rule.id === id).map(({ state }) => state);
+        const fault = findFault(states, (await db.query(SELECT_ALERT_STATE, [id, actionId, since]))[0]);
+        if (fault) faults.push(`rule ${id}: ${fault}`);
       }
-      return found;
+      return faults;
     },
   };
 }

@@ -7,13 +7,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Db, migrateDatabase, openDatabase } from "../../src/data/database.js";
 import { computeNextTicks } from "../../src/rules/schedule.js";
-import { type AlertHook, reportFailures } from "./alert-hook.js";
+import { type AlertHook, createFailureRules } from "./alert-hook.js";
 import { CALLED_ACTIONS, createRequests, createResponseCounts, type ResponseCounts } from "./callers.js";
 import { createFastClock } from "./fast-clock.js";
 import { type ServiceFleet, startFleet } from "./fleet.js";
 import { type DatabaseLoss, startRestartablePostgres } from "./gateway.js";
 import { insertPublishedActions } from "./published-actions.js";
-import { firstCredentials } from "./service.js";
+import { createFirstCredentials } from "./service.js";
 import { type FleetObservations, FREQUENT_FAULTS, injectFaults, type Pace, sendRequestsUntil } from "./unrest.js";
 import { until } from "./until.js";
 
@@ -41,10 +41,11 @@ export interface ChaosOptions {
 }
 
 export interface ChaosOutcome extends FleetObservations {
+  /** Number of due ticks of all schedules. */
   expected: number;
-  /** Ticks that no row in `run` has, as `<action ID> <tick>`. */
+  /** Due ticks that no row in `run` has, as `<action ID> <tick>`. */
   missing: string[];
-  /** Number of repeated ticks, plus number of ticks that are not expected. */
+  /** Number of ticks in `run` that are repeated, plus number of those that were not due. */
   surplus: number;
   /** Number of scheduled runs by their reason, or by their state if they have no reason. */
   runCountsByState: Record<string, number>;
@@ -53,7 +54,9 @@ export interface ChaosOutcome extends FleetObservations {
   /** IDs of acknowledged runs that have no row in `run`. */
   unknownRuns: number[];
   answers: ResponseCounts["counts"];
+  /** Faults of the alerts about failed runs, one for each faulty rule. */
   alertDifferences: string[];
+  /** Number of killed instances. */
   kills: number;
   /** Exit code and standard error of each ready instance that ended without SIGKILL. */
   crashes: string[];
@@ -90,8 +93,9 @@ function ticksOf({ actionId, tick, tickCount }: RunRow): string[] {
   return [tick, ...more].map((one) => keyOf(actionId, one));
 }
 
+/** Compares the ticks of the scheduled runs with the due ticks of the schedules between `from` and `to`. */
 export async function checkTicks(db: Db, actionIds: number[], from: Date, to: Date) {
-  const found = (
+  const scheduledRuns = (
     await db.query(
       `SELECT action_id AS "actionId", tick, tick_count AS "tickCount", state, reason FROM run WHERE tick IS NOT NULL`,
     )
@@ -99,10 +103,10 @@ export async function checkTicks(db: Db, actionIds: number[], from: Date, to: Da
   const minutes = Math.ceil((to.getTime() - from.getTime()) / 60_000) + 1;
   const ticks = computeNextTicks(SCHEDULE_FREQUENCY, "UTC", from, minutes).filter((tick) => tick <= to);
   const expected = new Set(actionIds.flatMap((id) => ticks.map((tick) => keyOf(id, tick))));
-  const received = found.flatMap(ticksOf);
+  const received = scheduledRuns.flatMap(ticksOf);
   const seen = new Set(received);
   const runCountsByState: Record<string, number> = {};
-  for (const { state, reason } of found)
+  for (const { state, reason } of scheduledRuns)
     runCountsByState[reason ?? state] = (runCountsByState[reason ?? state] ?? 0) + 1;
   return {
     expected: expected.size,
@@ -132,8 +136,8 @@ export async function findRunFaults(db: Db, { acknowledged }: ResponseCounts) {
   return { unlogged, unknownRuns: acknowledged.filter((id) => !known.has(id)) };
 }
 
-/** Returns a function that starts the callers. Each caller uses one of the ready instances; a killed instance is replaced by another. */
-function callFleet(
+/** Returns a function that starts the callers, and resolves when all have stopped. Callers send requests only to ready instances. */
+function createFleetCallers(
   fleet: ServiceFleet,
   callers: number,
   target: { appId: number; token: string },
@@ -156,7 +160,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosOutcome> {
   const postgres = await startRestartablePostgres();
   await migrateDatabase(postgres.url);
   const dataDir = mkdtempSync(join(tmpdir(), "svc-chaos-"));
-  const { appId, tokens } = await firstCredentials(postgres.url, dataDir);
+  const { appId, tokens } = await createFirstCredentials(postgres.url, dataDir);
   const db = await openDatabase(postgres.url, 4);
   const startedAt = Date.now();
   const clock = createFastClock(startedAt, options.rate);
@@ -169,19 +173,20 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosOutcome> {
       triggers: [{ trigger: "schedule" as const }],
       frequency: SCHEDULE_FREQUENCY,
     }));
-    const copies = await insertPublishedActions(db, appId, [...scheduledActions, ...CALLED_ACTIONS], () =>
+    const liveVersions = await insertPublishedActions(db, appId, [...scheduledActions, ...CALLED_ACTIONS], () =>
       from.getTime(),
     );
     const answers = createResponseCounts();
-    const work = callFleet(fleet, options.callers, { appId, token: tokens.editor }, answers);
+    const work = createFleetCallers(fleet, options.callers, { appId, token: tokens.editor }, answers);
     const service = { url: fleet.urls()[0]!, appId, token: tokens.editor };
-    const alertReports = options.hook && (await reportFailures(options.hook, service, copies.slice(-ALERTED_ACTIONS)));
+    const alertReports =
+      options.hook && (await createFailureRules(options.hook, service, liveVersions.slice(-ALERTED_ACTIONS)));
     const seen = await injectFaults({ pace: FREQUENT_FAULTS, ...options, postgres, fleet, db, work });
     await fleet.ready();
     await postgres.restart();
     const recoveryMs = await measureRecovery(db);
     const to = await waitUntilSettled(db, clock.now);
-    const ids = copies.slice(0, scheduledActions.length).map(({ id }) => id);
+    const ids = liveVersions.slice(0, scheduledActions.length).map(({ id }) => id);
     const alertDifferences = (await alertReports?.faults(db)) ?? [];
     const verdict = { ...(await checkTicks(db, ids, from, to)), ...(await findRunFaults(db, answers)) };
     const { counts } = answers;

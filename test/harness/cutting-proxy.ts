@@ -14,13 +14,15 @@ export interface CuttingProxy {
   answersLost(): number;
   /** Until `heal`, cuts each current and new connection after a random number of bytes. */
   cut(): void;
-  /** Cuts a connection and drops its response: to the next statement that contains `to`, or the next one that contains `with`. */
+  /** Drops the response to the next statement that contains `to`, or the next response that contains `with`. Then cuts the connection. */
   loseAnswer(which: { to: string } | { with: string }): void;
   /**
    * Withholds the response to the next statement that contains `to`. Resolves, at this statement, to a function that cuts the connection.
    */
   withhold(to: string): Promise<() => void>;
+  /** Until `heal`, forwards no data in either direction. All connections stay open. */
   silence(): void;
+  /** Forwards all data again. Connections that the proxy has cut stay closed. */
   heal(): void;
   stop(): Promise<void>;
 }
@@ -28,7 +30,7 @@ export interface CuttingProxy {
 interface ProxyConnection {
   sockets: readonly [Socket, Socket];
   /** Number of bytes until the cut; null if none is planned. */
-  left: number | null;
+  bytesLeft: number | null;
   /** True if the proxy ends the connection instead of forwarding the server's next response. */
   mute: boolean;
   /** True if the proxy drops all further bytes from the server, but keeps the connection open. */
@@ -43,53 +45,55 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
   let cuts = 0;
   let answersLost = 0;
   let unanswered: { to?: string; with?: string } = {};
-  let withholding: { to: string; isWithheld: (cut: () => void) => void } | null = null;
+  let withholding: { to: string; resolve: (cut: () => void) => void } | null = null;
 
   const bytesUntilCut = () => 1 + Math.floor(Math.random() * BYTES_BEFORE_CUT_MAX);
 
   /** Closes both sockets of the connection, each with a probability of 50 % by a reset. */
-  function end(way: ProxyConnection): void {
-    connections.delete(way);
-    for (const socket of way.sockets) {
+  function closeConnection(connection: ProxyConnection): void {
+    connections.delete(connection);
+    for (const socket of connection.sockets) {
       if (Math.random() < 0.5) socket.resetAndDestroy();
       else socket.destroySoon();
     }
   }
 
-  function isLost(way: ProxyConnection, chunk: Buffer, from: Socket): boolean {
-    const isAnswer = from === way.sockets[1];
+  /** Returns true if the chunk is a response that the proxy drops. Plans the drop if the chunk contains the text of `loseAnswer`. */
+  function isLost(connection: ProxyConnection, chunk: Buffer, from: Socket): boolean {
+    const isAnswer = from === connection.sockets[1];
     const named = isAnswer ? unanswered.with : unanswered.to;
     if (named !== undefined && chunk.includes(named)) {
-      way.mute = true;
+      connection.mute = true;
       unanswered = {};
     }
-    return isAnswer && way.mute;
+    return isAnswer && connection.mute;
   }
 
-  function isWithheld(way: ProxyConnection, chunk: Buffer, from: Socket): boolean {
-    if (from === way.sockets[1]) return way.withheld;
+  /** Returns true if the chunk is a withheld response. Starts to withhold if the chunk is the statement that `withhold` waits for. */
+  function isWithheld(connection: ProxyConnection, chunk: Buffer, from: Socket): boolean {
+    if (from === connection.sockets[1]) return connection.withheld;
     if (withholding && chunk.includes(withholding.to)) {
-      way.withheld = true;
-      withholding.isWithheld(() => end(way));
+      connection.withheld = true;
+      withholding.resolve(() => closeConnection(connection));
       withholding = null;
     }
     return false;
   }
 
-  function pass(way: ProxyConnection, chunk: Buffer, from: Socket, to: Socket): void {
-    if (isWithheld(way, chunk, from)) return;
-    if (isLost(way, chunk, from)) {
+  function forwardChunk(connection: ProxyConnection, chunk: Buffer, from: Socket, to: Socket): void {
+    if (isWithheld(connection, chunk, from)) return;
+    if (isLost(connection, chunk, from)) {
       answersLost += 1;
-      end(way);
+      closeConnection(connection);
       return;
     }
-    if (way.left !== null && chunk.length >= way.left) {
+    if (connection.bytesLeft !== null && chunk.length >= connection.bytesLeft) {
       cuts += 1;
-      to.write(chunk.subarray(0, way.left));
-      end(way);
+      to.write(chunk.subarray(0, connection.bytesLeft));
+      closeConnection(connection);
       return;
     }
-    if (way.left !== null) way.left -= chunk.length;
+    if (connection.bytesLeft !== null) connection.bytesLeft -= chunk.length;
     if (to.write(chunk)) return;
     from.pause();
     to.once("drain", () => silent || from.resume());
@@ -97,20 +101,20 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
 
   const server = createServer((near) => {
     const far = connect(Number(port), hostname);
-    const way: ProxyConnection = {
+    const connection: ProxyConnection = {
       sockets: [near, far],
-      left: cutting ? bytesUntilCut() : null,
+      bytesLeft: cutting ? bytesUntilCut() : null,
       mute: false,
       withheld: false,
     };
-    connections.add(way);
+    connections.add(connection);
     for (const [from, to] of [
       [near, far],
       [far, near],
     ] as const) {
       from.on("error", () => undefined);
-      from.on("data", (chunk) => connections.has(way) && pass(way, chunk, from, to));
-      from.on("close", () => connections.delete(way) && to.destroy());
+      from.on("data", (chunk) => connections.has(connection) && forwardChunk(connection, chunk, from, to));
+      from.on("close", () => connections.delete(connection) && to.destroy());
       if (silent) from.pause();
     }
   });
@@ -125,12 +129,12 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
     answersLost: () => answersLost,
     cut() {
       cutting = true;
-      for (const way of connections) way.left = bytesUntilCut();
+      for (const connection of connections) connection.bytesLeft = bytesUntilCut();
     },
     loseAnswer(which) {
       unanswered = which;
     },
-    withhold: (to) => new Promise((isWithheld) => (withholding = { to, isWithheld })),
+    withhold: (to) => new Promise((resolve) => (withholding = { to, resolve })),
     silence() {
       silent = true;
       for (const { sockets } of connections) for (const socket of sockets) socket.pause();
@@ -138,11 +142,11 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
     heal() {
       cutting = false;
       silent = false;
-      for (const way of connections) way.left = null;
+      for (const connection of connections) connection.bytesLeft = null;
       for (const { sockets } of connections) for (const socket of sockets) socket.resume();
     },
     async stop() {
-      for (const way of [...connections]) end(way);
+      for (const connection of [...connections]) closeConnection(connection);
       server.close();
       await once(server, "close");
     },

@@ -10,7 +10,7 @@ import { startCuttingProxy } from "./cutting-proxy.js";
 import { freshDatabase } from "./postgres.js";
 import { startProcess } from "./process.js";
 import { insertPublishedActions } from "./published-actions.js";
-import { firstCredentials } from "./service.js";
+import { createFirstCredentials } from "./service.js";
 import { until } from "./until.js";
 
 const CALLERS = 24;
@@ -41,13 +41,13 @@ export interface CutsOutcome {
   after: unknown;
 }
 
-async function settled(db: Db): Promise<void> {
+async function waitUntilRunsEnd(db: Db): Promise<void> {
   await db.query("DELETE FROM schedule");
   const ended = async () => (await db.query("SELECT 1 FROM run WHERE finished_at IS NULL LIMIT 1")).length === 0;
   await until(ended, SETTLE_LIMIT_MS);
 }
 
-async function judge(db: Db, acknowledged: number[]) {
+async function checkRuns(db: Db, acknowledged: number[]) {
   const runs: { state: string; count: number }[] = await db.query("SELECT state, count(*) FROM run GROUP BY state");
   const known = new Set((await db.query("SELECT id FROM run")).map(({ id }: { id: number }) => id));
   const [{ unlogged }] = await db.query(
@@ -62,7 +62,7 @@ async function judge(db: Db, acknowledged: number[]) {
                   WHERE d.datname = current_database() AND locktype = 'advisory') AS count`,
       )
     )[0].count as number;
-  // PostgreSQL ends the session of a cut connection only after a delay. The service also opens short transactions of its own.
+  // PostgreSQL ends the session of a cut connection only after a delay. The service also opens short transactions of its requests.
   const none = until(async () => (await left()) === 0);
   return {
     unknownRuns: acknowledged.filter((id) => !known.has(id)),
@@ -75,7 +75,7 @@ async function judge(db: Db, acknowledged: number[]) {
 export async function cutDatabaseConnections(count: number): Promise<CutsOutcome> {
   const database = await freshDatabase();
   const folder = mkdtempSync(join(tmpdir(), "svc-cuts-"));
-  const { appId, tokens } = await firstCredentials(database.url, folder);
+  const { appId, tokens } = await createFirstCredentials(database.url, folder);
   const db = await openDatabase(database.url, 2);
   const proxy = await startCuttingProxy(database.url);
   const SETTINGS_KEY = randomBytes(32).toString("base64");
@@ -92,8 +92,8 @@ export async function cutDatabaseConnections(count: number): Promise<CutsOutcome
     const over = () => ended !== null || proxy.cuts() >= count;
     const callers = Array.from({ length: CALLERS }, async (_, at) => {
       // Most callers only read and write, because runs of all callers would wait for each other.
-      const own = at < RUNNING_CALLERS ? [...runs, ...others] : others;
-      for (let n = at; !over(); n += 1) await own[n % own.length]!();
+      const requests = at < RUNNING_CALLERS ? [...runs, ...others] : others;
+      for (let n = at; !over(); n += 1) await requests[n % requests.length]!();
     });
     const ticks = (async () => {
       while (!over()) {
@@ -111,10 +111,10 @@ export async function cutDatabaseConnections(count: number): Promise<CutsOutcome
       : await until(async () => (await fetch(`${url}/health/ready`)).ok, READY_LIMIT_MS).then(
           () => performance.now() - reconnectedAt,
         );
-    if (!ended) await settled(db);
+    if (!ended) await waitUntilRunsEnd(db);
     const after = ended ? null : (await runWithResult()).result;
     const { counts, withoutRetryAfter, acknowledged } = answers;
-    const verdict = await judge(db, acknowledged);
+    const verdict = await checkRuns(db, acknowledged);
     const seen = { cuts: proxy.cuts(), ended, stderr: service.stderr(), answers: counts, withoutRetryAfter };
     return { ...seen, ...verdict, readyMs, after };
   } finally {

@@ -10,7 +10,7 @@ import { until } from "./until.js";
 
 const POSTGRES_FOLDER = "/usr/lib/postgresql";
 
-export function installedVersions(): number[] {
+export function findInstalledVersions(): number[] {
   if (!existsSync(POSTGRES_FOLDER)) return [];
   const found = readdirSync(POSTGRES_FOLDER).filter((name) => existsSync(join(POSTGRES_FOLDER, name, "bin/initdb")));
   return found.map(Number).sort((one, other) => one - other);
@@ -54,16 +54,20 @@ export interface Server {
   stop(): Promise<void>;
 }
 
-/** `bin` is the folder of the server's programs; by default, Debian's folder of this version. */
-export async function startVersion(
+/**
+ * Starts a server with an empty database, in a new folder.
+ * @param bin folder of the server's programs; by default, Debian's folder of this version
+ * @param moreSettings additional settings of the server, such as `max_connections=20`
+ */
+export async function startPostgresVersion(
   version: number,
   bin = join(POSTGRES_FOLDER, String(version), "bin"),
-  more: readonly string[] = [],
+  moreSettings: readonly string[] = [],
 ): Promise<Server> {
   const folder = mkdtempSync(join(tmpdir(), `svc-postgres-${version}-`));
-  const who = postgresAccount();
-  if (who) chownSync(folder, who.uid, who.gid);
-  const options = { ...who, cwd: folder, env: { LC_ALL: "C" }, stdio: "ignore" } as const;
+  const account = postgresAccount();
+  if (account) chownSync(folder, account.uid, account.gid);
+  const options = { ...account, cwd: folder, env: { LC_ALL: "C" }, stdio: "ignore" } as const;
   const data = join(folder, "data");
   execFileSync(
     join(bin, "initdb"),
@@ -76,7 +80,7 @@ export async function startVersion(
     "listen_addresses=127.0.0.1",
     `unix_socket_directories=${folder}`,
     "fsync=off",
-    ...more,
+    ...moreSettings,
   ];
   const child = spawn(join(bin, "postgres"), ["-D", data, ...settings.flatMap((one) => ["-c", one])], options);
   const serverExit = once(child, "exit");

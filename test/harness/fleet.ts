@@ -11,7 +11,8 @@ const ENTRY = fileURLToPath(new URL("./instance-process.js", import.meta.url));
 const READY_LIMIT_MS = 120_000;
 
 export interface ServiceFleet {
-  killOne(): void;
+  /** Kills the process of one instance, selected at random. */
+  killInstance(): void;
   /** Kills one process of an instance's browser, selected at random: the main process, a renderer or a helper. */
   killBrowser(): void;
   urls(): string[];
@@ -61,7 +62,7 @@ export async function startFleet(options: {
     ...options.environment,
   };
   const sharedMedia = mkdtempSync(join(tmpdir(), "svc-fleet-media-"));
-  const living: ServiceProcess[] = [];
+  const instances: ServiceProcess[] = [];
   const leftovers: Promise<void>[] = [];
   const logs: ServiceProcess["log"][] = [];
   const crashes: string[] = [];
@@ -78,7 +79,7 @@ export async function startFleet(options: {
       String(startTime),
       String(rate),
     ]);
-    living[at] = instance;
+    instances[at] = instance;
     logs.push(instance.log);
     void instance.ended.then(({ code, signal }) => {
       if (stopping) return;
@@ -90,13 +91,13 @@ export async function startFleet(options: {
 
   async function stop(): Promise<void> {
     stopping = true;
-    for (const instance of living) instance.signal("SIGTERM");
-    await Promise.all(living.map(({ ended }) => ended));
-    await Promise.all([...leftovers, ...living.map((instance) => instance.clean())]);
+    for (const instance of instances) instance.signal("SIGTERM");
+    await Promise.all(instances.map(({ ended }) => ended));
+    await Promise.all([...leftovers, ...instances.map((instance) => instance.clean())]);
     rmSync(sharedMedia, { recursive: true, force: true });
   }
 
-  const ready = () => until(() => living.every(isUp), READY_LIMIT_MS);
+  const ready = () => until(() => instances.every(isUp), READY_LIMIT_MS);
   for (let at = 0; at < size; at += 1) launch(at);
   try {
     await ready();
@@ -113,16 +114,16 @@ export async function startFleet(options: {
         .filter(({ msg }) => msg === "a request failed" || msg === "an operation on an action failed unexpectedly")
         .map(({ err, stack }) => String((err as Error | undefined)?.stack ?? stack)),
     urls: () =>
-      living
+      instances
         .filter((instance, at) => isUp(instance) && roles[at]!.includes("api"))
         .map((instance) => String(lineOf(instance, "listening")!["url"])),
     ready,
-    killOne() {
+    killInstance() {
       kills += 1;
-      living[Math.floor(Math.random() * size)]!.signal("SIGKILL");
+      instances[Math.floor(Math.random() * size)]!.signal("SIGKILL");
     },
     killBrowser() {
-      const found = living.flatMap((instance) => instance.offspring()).filter((line) => line.includes("chromium"));
+      const found = instances.flatMap((instance) => instance.offspring()).filter((line) => line.includes("chromium"));
       const chosen = found[Math.floor(Math.random() * found.length)];
       if (chosen) endProcess(Number(chosen.split(" ")[0]));
     },

@@ -31,7 +31,7 @@ const GIT_IDENTITY_OPTIONS = ["-c", "user.name=A", "-c", "user.email=a@example.c
 
 const dataOf = (text: string) => `data ${Buffer.byteLength(text)}\n${text}\n`;
 
-function headOf(output: Buffer): { status: number; headers: [string, string][]; body: Buffer } {
+function parseCgiResponse(output: Buffer): { status: number; headers: [string, string][]; body: Buffer } {
   const end = output.indexOf("\r\n\r\n");
   const lines = output.toString("latin1", 0, end).split("\r\n");
   const headers = lines.map((line): [string, string] => {
@@ -62,11 +62,12 @@ export async function startGitServer(): Promise<GitServer> {
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => void answer(Buffer.concat(chunks)));
     const answer = async (body: Buffer) => {
-      await made.onRequest();
+      await gitServer.onRequest();
       const { url = "", method = "", headers } = request;
-      made.requests.push(`${method} ${url} ${headers["git-protocol"]}`);
-      const expected = made.token === null ? null : `Basic ${Buffer.from(`git:${made.token}`).toString("base64")}`;
-      if (made.status !== null) return response.writeHead(made.status).end();
+      gitServer.requests.push(`${method} ${url} ${headers["git-protocol"]}`);
+      const expected =
+        gitServer.token === null ? null : `Basic ${Buffer.from(`git:${gitServer.token}`).toString("base64")}`;
+      if (gitServer.status !== null) return response.writeHead(gitServer.status).end();
       if (expected !== null && headers.authorization !== expected) return response.writeHead(401).end();
       const [path = "", query = ""] = url.split("?");
       const child = spawn("git", ["http-backend"], {
@@ -82,13 +83,13 @@ export async function startGitServer(): Promise<GitServer> {
       child.stdout.on("data", (chunk: Buffer) => output.push(chunk));
       child.stdin.on("error", () => undefined).end(body);
       child.once("close", () => {
-        const { status, headers: sent, body: text } = headOf(Buffer.concat(output));
+        const { status, headers: sent, body: text } = parseCgiResponse(Buffer.concat(output));
         response.writeHead(status, Object.fromEntries(sent)).end(text);
       });
     };
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const made: GitServer = {
+  const gitServer: GitServer = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/shop.git`,
     token: null,
     status: null,
@@ -113,5 +114,5 @@ export async function startGitServer(): Promise<GitServer> {
       rmSync(root, { recursive: true, force: true });
     },
   };
-  return made;
+  return gitServer;
 }

@@ -1,4 +1,4 @@
-/** Certificate of localhost for tests, which `trustLocalhost` makes this process trust. Its private key is public. */
+/** Creates HTTPS servers with a certificate for localhost. The certificate's private key is in this file, so only tests may trust it. */
 import { createHash, X509Certificate } from "node:crypto";
 import type { RequestListener } from "node:http";
 import { createSecureServer, type Http2SecureServer } from "node:http2";
@@ -24,7 +24,7 @@ fgp+IFVtZ93BGcmfaAYtX7/LLXd5asGrBgohlHj4DVW4/GNQdsqAQrLP
 -----END PRIVATE KEY-----`;
 
 const { publicKey } = new X509Certificate(TEST_CERTIFICATE);
-/** Hash of the certificate. With this hash, a browser accepts the certificate for any host. */
+/** Hash of the public key. Chromium's flag `--ignore-certificate-errors-spki-list` with this hash accepts the certificate for any host. */
 export const KEY_HASH = createHash("sha256")
   .update(publicKey.export({ type: "spki", format: "der" }))
   .digest("base64");

@@ -2,7 +2,7 @@
 import type { Client } from "pg";
 import { LOG_CHANNEL } from "../../src/operations/records/execution-logs.js";
 
-const ADD = `
+const INSERT_LOG_ENTRY = `
   WITH entry AS (
     INSERT INTO execution_log (app_id, task_id, run_id, type, data)
     VALUES ($1, $3, (SELECT least(min(run_id), 0) - 1 FROM execution_log), 'app.task.completed', $2)
@@ -28,7 +28,7 @@ export async function addLogEntry(
 ): Promise<void> {
   await db.query({
     name: "add-log-entry",
-    text: ADD,
+    text: INSERT_LOG_ENTRY,
     values: [appId, JSON.stringify(createLogData(payload)), actionId],
   });
 }

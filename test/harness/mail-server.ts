@@ -1,4 +1,4 @@
-/** SMTP server on loopback that stores the accepted messages. A test can make the server refuse, stay silent or disconnect. */
+/** SMTP server on loopback that stores the accepted messages. A test can make the server reject messages, stay silent or disconnect. */
 import { SMTPServer, type SMTPServerOptions } from "smtp-server";
 
 export interface AcceptedMail {
@@ -14,7 +14,7 @@ type SmtpRefusal = { code: number; message: string };
 export interface MailServerBehaviour {
   onRecipient?: (address: string) => SmtpRefusal | null;
   /** Behaviour after a whole message: reject it, accept it and disconnect without a response, or stay silent. */
-  onData?: (mail: AcceptedMail) => SmtpRefusal | "take and hang up" | "silence" | null;
+  onData?: (mail: AcceptedMail) => SmtpRefusal | "accept and disconnect" | "silence" | null;
   onConnect?: () => SmtpRefusal | null;
   auth?: { user: string; password: string };
 }
@@ -24,7 +24,8 @@ export interface MailServer {
   /** Accepted messages in order of arrival. A message that was sent twice is listed twice. */
   acceptedMessages: AcceptedMail[];
   behaviour: MailServerBehaviour;
-  has(count: number): Promise<void>;
+  /** Resolves when the server has accepted at least `count` messages. */
+  waitForMessages(count: number): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -37,19 +38,19 @@ function readAll(stream: NodeJS.ReadableStream): Promise<string> {
   });
 }
 
-export async function startMailServer(manners: MailServerBehaviour = {}): Promise<MailServer> {
+export async function startMailServer(behaviour: MailServerBehaviour = {}): Promise<MailServer> {
   const waiting: { count: number; resolve: () => void }[] = [];
   const mail: MailServer = {
     port: 0,
     acceptedMessages: [],
-    behaviour: manners,
-    async has(count) {
+    behaviour,
+    async waitForMessages(count) {
       if (mail.acceptedMessages.length >= count) return;
       await new Promise<void>((resolve) => waiting.push({ count, resolve }));
     },
     stop: () => new Promise((resolve) => server.close(() => resolve())),
   };
-  const take = (one: AcceptedMail) => {
+  const acceptMessage = (one: AcceptedMail) => {
     mail.acceptedMessages.push(one);
     for (const { count, resolve } of waiting) if (mail.acceptedMessages.length >= count) resolve();
   };
@@ -66,8 +67,8 @@ export async function startMailServer(manners: MailServerBehaviour = {}): Promis
       const { auth } = mail.behaviour;
       if (auth && (username !== auth.user || password !== auth.password)) {
         // Some servers repeat the credentials in their error, so the service must mask them.
-        const said = `535 no such login: ${username} with ${password} or ${Buffer.from(password ?? "").toString("base64")}`;
-        return done(failure({ code: 535, message: said }));
+        const reason = `535 no such login: ${username} with ${password} or ${Buffer.from(password ?? "").toString("base64")}`;
+        return done(failure({ code: 535, message: reason }));
       }
       done(null, { user: username ?? "" });
     },
@@ -82,8 +83,8 @@ export async function startMailServer(manners: MailServerBehaviour = {}): Promis
         const one = { messageId, from, to: session.envelope.rcptTo.map(({ address }) => address), text };
         const manner = mail.behaviour.onData?.(one) ?? null;
         if (manner === "silence") return;
-        if (manner === null || manner === "take and hang up") take(one);
-        if (manner === "take and hang up") {
+        if (manner === null || manner === "accept and disconnect") acceptMessage(one);
+        if (manner === "accept and disconnect") {
           for (const connection of server.connections)
             (connection as unknown as { _socket: { destroy(): void } })._socket.destroy();
           return;

@@ -12,7 +12,9 @@ const CODE = "async function execute({ payload }) { return payload.n * 2; }";
 export interface NeighbourFigures {
   /** Number of calls. */
   calls: number;
+  /** Median of the durations in milliseconds. */
   p50: number;
+  /** 95th percentile of the durations in milliseconds. */
   p95: number;
   /** Duration of the longest call in milliseconds. */
   wait: number;
@@ -27,12 +29,13 @@ export interface NeighbourApp {
   measureDuring(during: Promise<unknown>, atLeastMs: number): Promise<NeighbourFigures>;
 }
 
-const at = (sorted: readonly number[], share: number) => sorted[Math.floor((sorted.length - 1) * share)] ?? 0;
+const percentile = (sorted: readonly number[], share: number) => sorted[Math.floor((sorted.length - 1) * share)] ?? 0;
 
-export async function longestPause(url: string): Promise<number> {
+/** Returns the longest pause of the event loop in milliseconds since the last read of the service's metrics. */
+export async function readLongestPause(url: string): Promise<number> {
   const text = await (await fetch(`${url}/metrics`)).text();
   const seconds = /^nodejs_eventloop_lag_max_seconds(?:\{[^}]*\})? (\S+)$/m.exec(text)?.[1];
-  if (seconds === undefined) throw new Error("the metrics do not say how long the event loop paused");
+  if (seconds === undefined) throw new Error("the service's metrics lack nodejs_eventloop_lag_max_seconds");
   return Number(seconds) * 1_000;
 }
 
@@ -49,13 +52,13 @@ export async function createNeighbour(service: ServiceProcess, url: string): Pro
   const actions = `/v3/apps/${body.app.id}/actions`;
   await post(actions, { name: "double", active: true, triggers: [{ trigger: "manual" }], code: CODE });
 
-  async function call(n: number, took: number[], failures: string[]): Promise<void> {
+  async function call(n: number, durations: number[], failures: string[]): Promise<void> {
     const startedAt = performance.now();
     const answer = await post(`${actions}/double/runWithResult`, { n }).catch((error: Error) => ({
       http: 0,
       body: { result: error.message },
     }));
-    took.push(performance.now() - startedAt);
+    durations.push(performance.now() - startedAt);
     if (answer.http !== 200 || answer.body.result !== n * 2) failures.push(JSON.stringify(answer).slice(0, 200));
   }
 
@@ -68,21 +71,21 @@ export async function createNeighbour(service: ServiceProcess, url: string): Pro
       const settled = Promise.allSettled([during, delay(atLeastMs)]).then(() => {
         over = true;
       });
-      await longestPause(url);
+      await readLongestPause(url);
       let pause = 0;
       for (let n = 0; !over; n += 1) {
         calls.push(call(n, durations, failures));
         // Each read resets the metric, so `pause` stores the maximum. The loop does not wait for the read, which can be slow.
-        if (n % 10 === 0) void longestPause(url).then((ms) => (pause = Math.max(pause, ms)));
+        if (n % 10 === 0) void readLongestPause(url).then((ms) => (pause = Math.max(pause, ms)));
         await delay(EVERY_MS);
       }
       await Promise.all([settled, ...calls]);
-      pause = Math.max(pause, await longestPause(url));
+      pause = Math.max(pause, await readLongestPause(url));
       durations.sort((a, b) => a - b);
       return {
         calls: calls.length,
-        p50: at(durations, 0.5),
-        p95: at(durations, 0.95),
+        p50: percentile(durations, 0.5),
+        p95: percentile(durations, 0.95),
         wait: durations.at(-1) ?? 0,
         failures,
         pause,

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { gzipSync } from "node:zlib";
 import { Header } from "tar";
 
-export interface Entry {
+export interface ArchiveEntry {
   path: string;
   content?: string | Buffer;
   /** Type of the entry in the archive; a file by default. */
@@ -15,7 +15,8 @@ export interface Entry {
 
 const TAR_BLOCK_BYTES = 512;
 
-export function archiveOf(entries: readonly Entry[]): Buffer {
+/** Returns a gzipped tar archive with these entries, also unsafe ones. */
+export function createArchive(entries: readonly ArchiveEntry[]): Buffer {
   const parts: Buffer[] = [];
   for (const { path, content = "", type = "File", linkpath } of entries) {
     const bytes = Buffer.from(content as string);
@@ -34,7 +35,7 @@ export interface PublishedPackage {
   files?: Record<string, string>;
   /** Additional fields of package.json. */
   manifest?: Record<string, unknown>;
-  /** Time of publication. If a version has this field, the registry returns publication times for all versions. */
+  /** Time of publication. The registry returns the field `time` of a package only if at least one version has a time of publication. */
   publishedAt?: Date;
   /** Archive to serve in place of one built from `files`. */
   archive?: Buffer;
@@ -45,13 +46,13 @@ export interface PublishedPackage {
 export interface TestRegistry {
   url: string;
   /** Requested paths, in order. */
-  asked: string[];
+  requestedPaths: string[];
   /** Headers of the last request. */
   headers: IncomingMessage["headers"];
   publish(...packages: PublishedPackage[]): void;
   remove(name: string): void;
   /** Handler of all requests in place of the registry; null for none. */
-  instead: ((request: IncomingMessage, response: ServerResponse) => void) | null;
+  replacementHandler: ((request: IncomingMessage, response: ServerResponse) => void) | null;
   close(): Promise<void>;
 }
 
@@ -59,9 +60,9 @@ export async function startRegistry(): Promise<TestRegistry> {
   const versions = new Map<string, Map<string, PublishedPackage & { archive: Buffer }>>();
   const server = createServer((request, response) => {
     const path = decodeURIComponent(request.url!);
-    registry.asked.push(path);
+    registry.requestedPaths.push(path);
     registry.headers = request.headers;
-    if (registry.instead) return registry.instead(request, response);
+    if (registry.replacementHandler) return registry.replacementHandler(request, response);
     const [, tarball, version] = /^\/-\/(.*)\/([^/]+)\.tgz$/.exec(path) ?? [];
     if (tarball) {
       const found = versions.get(tarball)?.get(version!);
@@ -87,7 +88,7 @@ export async function startRegistry(): Promise<TestRegistry> {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const registry: TestRegistry = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    asked: [],
+    requestedPaths: [],
     headers: {},
     publish(...packages) {
       for (const one of packages) {
@@ -95,12 +96,12 @@ export async function startRegistry(): Promise<TestRegistry> {
         const described = { name, version, main: "index.js", license: "MIT", ...manifest };
         const entries = Object.entries({ "package.json": JSON.stringify(described), ...files });
         const archive =
-          one.archive ?? archiveOf(entries.map(([path, content]) => ({ path: `package/${path}`, content })));
+          one.archive ?? createArchive(entries.map(([path, content]) => ({ path: `package/${path}`, content })));
         versions.set(name, (versions.get(name) ?? new Map()).set(version, { ...one, manifest: described, archive }));
       }
     },
     remove: (name) => void versions.delete(name),
-    instead: null,
+    replacementHandler: null,
     async close() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

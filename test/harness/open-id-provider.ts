@@ -50,7 +50,7 @@ function createProvider(issuer: string, state: Omit<OpenIdProviderServer, "stop"
   });
 }
 
-/** Signs in the current account, or grants the scopes, whichever the provider's interaction asks for. */
+/** Completes an interaction of the provider: signs in the current account, or grants the requested scopes. */
 async function grantAccess(
   provider: Provider,
   state: OpenIdProviderServer,

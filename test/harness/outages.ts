@@ -13,12 +13,13 @@ import { type Db, migrateDatabase, openDatabase } from "../../src/data/database.
 import { type ServiceFleet, startFleet } from "./fleet.js";
 import { type DatabaseLoss, type RestartablePostgres, startRestartablePostgres } from "./gateway.js";
 import { insertPublishedActions } from "./published-actions.js";
-import { firstCredentials } from "./service.js";
+import { createFirstCredentials } from "./service.js";
 import { until } from "./until.js";
 
 export const TWO_OF_EACH_ROLE = ["api", "api", "scheduler", "scheduler", "runner", "runner"];
 
 const ANSWER_LIMIT_MS = 90_000;
+/** Maximum time in milliseconds from the end of an outage until all callers have results. */
 const CASE_LIMIT_MS = 180_000;
 const RETRY_MS = 300;
 
@@ -29,7 +30,7 @@ const CODE = `async function execute({ payload: { witness, key, ms } }) {
 }`;
 
 /** Selects the runs of one outage that did not complete. */
-const SELECT_ENDED_RUNS = `
+const SELECT_INCOMPLETE_RUNS = `
   SELECT run.id, state, run.payload->>'key' AS key, execution_log.data->'error'->>'name' AS error
     FROM run LEFT JOIN execution_log ON execution_log.run_id = run.id
    WHERE state <> 'completed' AND payload->>'key' LIKE $1`;
@@ -46,30 +47,32 @@ export interface DatabaseOutage {
 
 export interface OutageVerdict {
   runs: number;
+  /** Keys that the witness received more than once. */
   doubled: string[];
   /** Keys that the witness never received, or whose caller never got the result. */
   missing: string[];
+  /** Runs that did not complete, as `<key>: <state> <name of the error>`. */
   ended: string[];
 }
 
 async function startWitness() {
-  const inserts = new Map<string, number>();
+  const requestCounts = new Map<string, number>();
   const server = createServer((request, response) => {
     const key = request.url!.slice(1);
-    if (request.method === "POST") inserts.set(key, (inserts.get(key) ?? 0) + 1);
+    if (request.method === "POST") requestCounts.set(key, (requestCounts.get(key) ?? 0) + 1);
     response.writeHead(204, { "access-control-allow-origin": "*", "access-control-allow-methods": "*" }).end();
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-  return { url, inserts, stop: () => new Promise((resolve) => server.close(resolve).closeAllConnections()) };
+  return { url, requestCounts, stop: () => new Promise((resolve) => server.close(resolve).closeAllConnections()) };
 }
 
 export async function startOutages(roles: readonly string[]) {
   const postgres: RestartablePostgres = await startRestartablePostgres();
   await migrateDatabase(postgres.url);
   const dataDir = mkdtempSync(join(tmpdir(), "svc-outages-"));
-  const { appId, tokens } = await firstCredentials(postgres.url, dataDir);
+  const { appId, tokens } = await createFirstCredentials(postgres.url, dataDir);
   const db: Db = await openDatabase(postgres.url, 2);
   const witness = await startWitness();
   const environment = { ALLOW_PRIVATE_NETWORK: "1", RUNNER_CONCURRENCY: "24" };
@@ -103,10 +106,10 @@ export async function startOutages(roles: readonly string[]) {
   }
 
   async function verdictOf(keys: ReadonlySet<string>, answered: ReadonlySet<string>): Promise<OutageVerdict> {
-    const count = (key: string) => witness.inserts.get(key) ?? 0;
+    const count = (key: string) => witness.requestCounts.get(key) ?? 0;
     // Retries the query, because a new connection may exceed its time limit on a busy machine.
     const ended: Record<string, string>[] = await until(() =>
-      db.query(SELECT_ENDED_RUNS, [`case-${cases}-%`]).catch(() => null),
+      db.query(SELECT_INCOMPLETE_RUNS, [`case-${cases}-%`]).catch(() => null),
     );
     return {
       runs: keys.size,
@@ -117,7 +120,7 @@ export async function startOutages(roles: readonly string[]) {
   }
 
   return {
-    /** Starts the runs of one outage, and waits until all their callers have results, at most CASE_LIMIT_MS. */
+    /** Starts the runs of one outage, and waits until all their callers have results, or until CASE_LIMIT_MS has passed. */
     async runOutage({ loss, awayMs, runDurationsMs, after }: DatabaseOutage): Promise<OutageVerdict> {
       cases += 1;
       const keys = new Set<string>();
@@ -129,7 +132,7 @@ export async function startOutages(roles: readonly string[]) {
         callers.push(call(key, ms).then((isRight) => void (isRight && answered.add(key))));
       };
       for (const [at, ms] of runDurationsMs.entries()) start(`before-${at}`, ms);
-      await until(() => [...keys].every((key) => witness.inserts.has(key)), CASE_LIMIT_MS);
+      await until(() => [...keys].every((key) => witness.requestCounts.has(key)), CASE_LIMIT_MS);
       const restore = await postgres.lose(loss);
       await delay(awayMs);
       await restore().catch((error: unknown) => {

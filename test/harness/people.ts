@@ -1,7 +1,4 @@
-/**
- * Creates people with accounts in a test's service, their sessions, and links. No response of the service contains the tokens of such
- * links.
- */
+/** Creates people with accounts, sessions and one-time links, directly in the database of a test's service. */
 import { pino } from "pino";
 import { createDatabaseNotifications } from "../../src/engine/notifications.js";
 import { CREDENTIAL_CHANNEL, Credentials } from "../../src/operations/access/credentials.js";
@@ -25,7 +22,7 @@ export function createAccounts({
 let made = 0;
 
 /** Creates an administrator with an account. Returns the person, and the token of a session. */
-export async function signedInPerson(service: Pick<TestService, "db" | "databaseUrl" | "url">) {
+export async function createSignedInPerson(service: Pick<TestService, "db" | "databaseUrl" | "url">) {
   const { accounts } = createAccounts(service);
   const { token } = await accounts.createSetupLink();
   made += 1;

@@ -1,4 +1,4 @@
-/** Starts a PgBouncer in transaction mode in front of a database, if PgBouncer is installed. */
+/** Starts PgBouncer in transaction mode in front of a PostgreSQL server. Tests skip it where PgBouncer is not installed. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { accessSync, chmodSync, constants, mkdtempSync, rmSync, writeFileSync } from "node:fs";

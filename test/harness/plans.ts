@@ -41,8 +41,8 @@ export async function countRowsReadBy(db: Db, sql: string, values: unknown[]): P
 }
 
 /**
- * Calls `work` with a database that records each SELECT statement and each prepared statement. Returns the number of rows that each of them
- * reads.
+ * Calls `work` with a database that records each SELECT or WITH statement of a transaction, and each prepared statement. Returns the number
+ * of rows that each of them reads.
  */
 export async function countReadings(db: Db, work: (watched: Db) => Promise<unknown>): Promise<PlanReading[]> {
   const readings: PlanReading[] = [];
@@ -50,7 +50,7 @@ export async function countReadings(db: Db, work: (watched: Db) => Promise<unkno
     readings.push({ text, read: countRowsRead(rowsOf(answer)[0]!["QUERY PLAN"][0].Plan) });
   const { statements } = db as unknown as { statements: pg.Pool };
 
-  async function kept(statement: { name: string; text: string; values: unknown[] }): Promise<unknown> {
+  async function queryPrepared(statement: { name: string; text: string; values: unknown[] }): Promise<unknown> {
     const client = await statements.connect();
     try {
       await client.query(`PREPARE walked AS ${statement.text}`);
@@ -64,15 +64,16 @@ export async function countReadings(db: Db, work: (watched: Db) => Promise<unkno
     }
     return statements.query(statement);
   }
-  const recordStatements = (asker: StatementExecutor): StatementExecutor => ({
+  const recordStatements = (executor: StatementExecutor): StatementExecutor => ({
     async query(sql, values) {
-      if (/^\s*(SELECT|WITH)\b/.test(sql)) recordStatement(sql, await asker.query(`${EXPLAIN_ANALYZE} ${sql}`, values));
-      return asker.query(sql, values);
+      if (/^\s*(SELECT|WITH)\b/.test(sql))
+        recordStatement(sql, await executor.query(`${EXPLAIN_ANALYZE} ${sql}`, values));
+      return executor.query(sql, values);
     },
   });
   await work(
     Object.create(db, {
-      statements: { value: { query: kept } },
+      statements: { value: { query: queryPrepared } },
       transaction: {
         value: (inside: (manager: StatementExecutor) => unknown) =>
           db.transaction(async (manager) => inside(recordStatements(manager))),

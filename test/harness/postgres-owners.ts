@@ -13,12 +13,13 @@ import { fileURLToPath } from "node:url";
 import { Client } from "pg";
 
 export const DIST_FOLDER = fileURLToPath(new URL("../../", import.meta.url));
-export const OWNER = "test/engine/postgres-owner.js";
+/** Path of the program that owns an embedded PostgreSQL, relative to DIST_FOLDER. */
+export const OWNER_PROGRAM = "test/engine/postgres-owner.js";
 
 export interface Owner {
   child: ChildProcess;
   /** Content of the line that the process prints once its server has started or failed. */
-  said: { url?: string; error?: string };
+  printed: { url?: string; error?: string };
 }
 
 export interface OwnerOptions {
@@ -31,10 +32,10 @@ export interface OwnerOptions {
 
 export async function startOwner(dataDir: string, options: OwnerOptions = {}): Promise<Owner> {
   const { nodeFlags = [], dist = DIST_FOLDER, stderr = "inherit" } = options;
-  const command = [...nodeFlags, join(dist, OWNER), dataDir];
+  const command = [...nodeFlags, join(dist, OWNER_PROGRAM), dataDir];
   const child = spawn(process.execPath, command, { stdio: ["ignore", "pipe", stderr] });
   const [line] = await once(createInterface({ input: child.stdout! }), "line");
-  return { child, said: JSON.parse(line) };
+  return { child, printed: JSON.parse(line) };
 }
 
 /** Sends the signal and waits for the end of the process. @returns the exit code; null if a signal ended the process */

@@ -124,7 +124,7 @@ async function clone(base: string, template: string, database: string): Promise<
   return urlOf(base, database);
 }
 
-export async function databaseFrom(template: string): Promise<FreshDatabase> {
+export async function createDatabaseFrom(template: string): Promise<FreshDatabase> {
   const base = await startTestServer();
   databases += 1;
   const database = `test_${PROCESS_NAME}_${databases}`;
@@ -140,11 +140,11 @@ export async function createTemplate(name: string, fill: (databaseUrl: string) =
 
 /** Creates a migrated database. The first call starts the server. */
 export function freshDatabase(): Promise<FreshDatabase> {
-  return databaseFrom(TEMPLATE);
+  return createDatabaseFrom(TEMPLATE);
 }
 
 export function emptyDatabase(): Promise<FreshDatabase> {
-  return databaseFrom("template0");
+  return createDatabaseFrom("template0");
 }
 
 /** Starts the server on the first call, unless TEST_POSTGRES_URL names a server. Resolves to the server's URL. */

@@ -66,14 +66,14 @@ function readProcess(pid: number): ProcessRow | null {
   }
 }
 
-function processes(): ProcessRow[] {
+function listProcesses(): ProcessRow[] {
   const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
   return pids.flatMap((pid) => readProcess(Number(pid)) ?? []).filter(({ state }) => state !== "Z");
 }
 
 /** Returns the descendants of a process, and its orphans: processes in `known`, in the data folder, or of the service's Chromium. */
 function descendantsOf(pid: number, dataDir: string, known: Set<number>): ProcessRow[] {
-  const all = processes();
+  const all = listProcesses();
   const family = new Set([pid]);
   for (let size = 0; size !== family.size; ) {
     size = family.size;
@@ -91,7 +91,7 @@ function descendantsOf(pid: number, dataDir: string, known: Set<number>): Proces
   return found;
 }
 
-/** `said` resolves to the first log line with a message, `ended` to the exit code and the signal. */
+/** Collects the process's output. `waitForLogLine` resolves to the first log line with this message, `ended` to the exit code or signal. */
 function readOutput(child: ChildProcess) {
   const log: Record<string, unknown>[] = [];
   let stderrText = "";
@@ -102,14 +102,14 @@ function readOutput(child: ChildProcess) {
   createInterface({ input: child.stdout! }).on("line", (line) => {
     if (line.startsWith("{")) log.push(JSON.parse(line));
   });
-  const said = async (message: string): Promise<Record<string, unknown>> => {
+  const waitForLogLine = async (message: string): Promise<Record<string, unknown>> => {
     const wanted = () => log.find((entry) => entry["msg"] === message);
     const gone = ended.then(({ code }) => {
-      throw new Error(`ended with ${code} before it said "${message}": ${stderrText}`);
+      throw new Error(`the process ended with code ${code} before it logged "${message}": ${stderrText}`);
     });
     return Promise.race([until(wanted, START_LIMIT_MS), gone]);
   };
-  return { log, said, ended, stderr: () => stderrText };
+  return { log, waitForLogLine, ended, stderr: () => stderrText };
 }
 
 function end(pid: number): void {
@@ -151,14 +151,14 @@ export function startProcess(
   });
   const pid = child.pid!;
   const known = new Set<number>();
-  const { log, said, ended, stderr } = readOutput(child);
+  const { log, waitForLogLine, ended, stderr } = readOutput(child);
   return {
     pid,
     dataDir,
     log,
     stderr,
-    listening: async () => String((await said("listening"))["url"]),
-    ready: async () => String((await said("ready"))["url"]),
+    listening: async () => String((await waitForLogLine("listening"))["url"]),
+    ready: async () => String((await waitForLogLine("ready"))["url"]),
     databaseUrl: () => readFileSync(join(dataDir, "database-url"), "utf8").trim(),
     credentials: () => JSON.parse(readFileSync(join(dataDir, "credentials.json"), "utf8")),
     signal: (name) => void child.kill(name),

@@ -30,7 +30,7 @@ export async function insertPublishedActions(
   const index = new TriggerIndex({ now, defaultTimezone: "UTC" });
   return db.transaction(async (manager) => {
     await manager.query("UPDATE app SET published_at = coalesce(published_at, now()) WHERE id = $1", [appId]);
-    const copies: ActionRow[] = [];
+    const liveVersions: ActionRow[] = [];
     for (const { name, code = CODE, frequency = null, timezone = null, ...rest } of wanted) {
       const { active = true, environment = "server", concurrency = null, debounce = null, jitterSeconds = null } = rest;
       const triggers = rest.triggers as Trigger[];
@@ -38,10 +38,10 @@ export async function insertPublishedActions(
       const limits = { concurrency, debounce, timeoutMs: null, jitterSeconds, access: null };
       const common = { ...fields, ...limits, dependencies: [], assets: [], updatedAt: new Date() };
       const master = await manager.save(Object.assign(new ActionRow(), common));
-      const copy = await manager.save(Object.assign(new ActionRow(), common, { masterId: master.id }));
-      await index.apply(manager, copy);
-      copies.push(copy);
+      const liveVersion = await manager.save(Object.assign(new ActionRow(), common, { masterId: master.id }));
+      await index.apply(manager, liveVersion);
+      liveVersions.push(liveVersion);
     }
-    return copies;
+    return liveVersions;
   });
 }

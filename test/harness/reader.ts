@@ -14,19 +14,21 @@ const START_LIMIT_MS = 120_000;
 
 export interface StartedService {
   log: Record<string, unknown>[];
-  said(): string;
+  /** Returns the text of standard error so far. */
+  stderr(): string;
   /** Sends SIGTERM to the service's own process, and waits for its end. @throws Error if the exit code is not 0 */
   stop(): Promise<void>;
 }
 
 export interface DocsReader {
+  /** Folder in which the commands run. */
   folder: string;
   /** Runs the commands. Resolves with their standard output. @throws Error with all output if a command fails */
   paste(commands: string, environment?: Record<string, string>): Promise<string>;
   /** Runs commands that start a service. Resolves when the service is ready. @throws Error with all output if the service ends earlier */
   start(commands: string, environment?: Record<string, string>, limitMs?: number): Promise<StartedService>;
   /** Kills remaining processes and removes the folder. */
-  leave(): void;
+  cleanUp(): void;
 }
 
 export async function freePort(): Promise<number> {
@@ -58,7 +60,7 @@ export function freshCheckout(): string {
 export function fillPlaceholders(text: string, values: Record<string, string>): string {
   let result = text;
   for (const [placeholder, value] of Object.entries(values)) {
-    if (!result.includes(placeholder)) throw new Error(`the block has no ${placeholder}: ${text}`);
+    if (!result.includes(placeholder)) throw new Error(`the text lacks the placeholder ${placeholder}: ${text}`);
     result = result.replaceAll(placeholder, value);
   }
   return result;
@@ -102,17 +104,17 @@ async function startService(child: ChildProcess, commands: string, limitMs: numb
   });
   const closed = once(child, "close").then(([code]) => Number(code));
   const ended = closed.then((code) => {
-    throw new Error(`ended with ${code}: ${commands}\n${complaints()}`);
+    throw new Error(`the commands ended with code ${code}: ${commands}\n${complaints()}`);
   });
   ended.catch(() => undefined);
   const ready = await Promise.race([until(() => log.find(({ msg }) => msg === "ready"), limitMs), ended]);
   return {
     log,
-    said: complaints,
+    stderr: complaints,
     async stop() {
       process.kill(Number(ready["pid"]), "SIGTERM");
       const code = await closed;
-      if (code !== 0) throw new Error(`the service ended with ${code}: ${complaints()}`);
+      if (code !== 0) throw new Error(`the service ended with code ${code}: ${complaints()}`);
     },
   };
 }
@@ -130,12 +132,12 @@ export function reader(folder = freshCheckout()): DocsReader {
       const child = run(commands, environment);
       const [printed, complaints] = [readText(child.stdout), readText(child.stderr)];
       const [code] = await once(child, "close");
-      if (code !== 0) throw new Error(`ended with ${code}: ${commands}\n${printed()}${complaints()}`);
+      if (code !== 0) throw new Error(`the commands ended with code ${code}: ${commands}\n${printed()}${complaints()}`);
       return printed();
     },
     start: (commands, environment = {}, limitMs = START_LIMIT_MS) =>
       startService(run(commands, environment), commands, limitMs),
-    leave() {
+    cleanUp() {
       for (const child of children) if (child.exitCode === null) killGroup(child);
       rmSync(folder, { recursive: true, force: true });
     },

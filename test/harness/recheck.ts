@@ -8,7 +8,9 @@ import { fileURLToPath } from "node:url";
  */
 export const PROVEN_FILE = fileURLToPath(new URL("../../../test/proven-expressions.json", import.meta.url));
 /** Version of the checker. If it changes, all expressions must be proven again. */
-export const { version: VERSION } = createRequire(import.meta.url)("recheck/package.json") as { version: string };
+export const { version: RECHECK_VERSION } = createRequire(import.meta.url)("recheck/package.json") as {
+  version: string;
+};
 
 // Selects the checker's JavaScript backend, because the other backends leave processes behind. Must be set before the import.
 process.env["RECHECK_BACKEND"] = "pure";
@@ -30,7 +32,8 @@ export interface ExpressionSource {
   flags: string;
 }
 
-export function faultOfExpression({ source, flags }: ExpressionSource): string | null {
+/** Returns null if the checker proves that the expression takes linear time. Otherwise, returns its complexity or an error. */
+export function findExpressionFault({ source, flags }: ExpressionSource): string | null {
   const verdict = checkSync(source, flags, TIMELESS_OPTIONS);
   if (verdict.status === "safe") return null;
   return verdict.status === "vulnerable" ? verdict.complexity.summary : `not proven: ${verdict.error.kind}`;

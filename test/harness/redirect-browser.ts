@@ -6,13 +6,13 @@ export class RedirectBrowser {
 
   async request(address: string, init: RequestInit = {}): Promise<Response> {
     const { host } = new URL(address);
-    const mine = [...this.cookies].filter(([key]) => key.startsWith(`${host} `));
-    const cookie = mine.map(([key, value]) => `${key.slice(host.length + 1)}=${value}`).join("; ");
+    const hostCookies = [...this.cookies].filter(([key]) => key.startsWith(`${host} `));
+    const cookie = hostCookies.map(([key, value]) => `${key.slice(host.length + 1)}=${value}`).join("; ");
     const headers = { ...(init.headers as Record<string, string>), ...(cookie && { cookie }) };
     const response = await fetch(address, { ...init, headers, redirect: "manual" });
-    const given = response.headers.getSetCookie();
-    expect(given.filter((text) => text.startsWith("auth_token=")).length).to.be.at.most(1);
-    for (const text of given) {
+    const setCookies = response.headers.getSetCookie();
+    expect(setCookies.filter((text) => text.startsWith("auth_token=")).length).to.be.at.most(1);
+    for (const text of setCookies) {
       const [, name, value] = /^([^=]+)=([^;]*)/.exec(text)!;
       if (value === "" || /max-age=0/i.test(text)) this.cookies.delete(`${host} ${name}`);
       else this.cookies.set(`${host} ${name}`, value!);

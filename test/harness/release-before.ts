@@ -15,7 +15,7 @@ const git = (...args: string[]): string => execFileSync("git", args, { cwd: ROOT
 function commitBefore(migration: string): string {
   const files = readdirSync(join(ROOT, "migrations")).sort();
   const newer = files.find((file) => Number.parseInt(file, 10) > getSchemaVersion(migration));
-  if (!newer) throw new Error(`no release before this one was found: no migration is newer than ${migration}`);
+  if (!newer) throw new Error(`the previous release cannot be found: no migration is newer than ${migration}`);
   const added = git("log", "--diff-filter=A", "--format=%H", "--", `migrations/${newer}`).split("\n").at(-1);
   return git("rev-parse", "--verify", `${added}^`);
 }
@@ -47,7 +47,7 @@ export interface Release {
   /** Folder with the files of the release. */
   root: string;
   /** Creates the first app and its tokens, by a program of the previous release. */
-  firstCredentials(databaseUrl: string, dataDir: string): FirstCredentials;
+  createFirstCredentials(databaseUrl: string, dataDir: string): FirstCredentials;
   remove(): void;
 }
 
@@ -76,7 +76,7 @@ export function checkOutReleaseBefore(last?: string): Release {
   return {
     commit: commit.slice(0, 7),
     root,
-    firstCredentials(databaseUrl, dataDir) {
+    createFirstCredentials(databaseUrl, dataDir) {
       const bootstrap = ["--no-node-snapshot", "dist/src/cli/bootstrap.js"];
       const env = { ...process.env, DATABASE_URL: databaseUrl, DATA_DIR: dataDir };
       const printed = execFileSync(process.execPath, bootstrap, { cwd: root, env, encoding: "utf8" });

@@ -13,7 +13,7 @@ const BROWSER_ACCOUNT = { uid: 64_950, gid: 64_950 };
 
 export function chromePath(): string {
   const path = process.env["CHROME_PATH"] ?? CHROME_CANDIDATES.find((candidate) => existsSync(candidate));
-  if (path === undefined) throw new Error("no Chromium: set CHROME_PATH");
+  if (path === undefined) throw new Error("Chromium is not installed; set CHROME_PATH to the path of a Chromium");
   return path;
 }
 
@@ -34,6 +34,7 @@ export interface RemoteChromium {
 export interface RemoteChromiumOptions {
   /** Port of the browser; a free one by default. */
   port?: number;
+  /** Host of the egress proxies, the only host to which the browser can connect. */
   egressHost?: string;
   /** Flags to use; by default those that the service requires. */
   flags?: readonly string[];

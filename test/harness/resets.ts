@@ -7,7 +7,7 @@ import { until } from "./until.js";
 
 export const NEW_PASSPHRASE = "another harbour without lamps";
 
-/** Creates a reset link for a person. Returns a function that sets NEW_PASSPHRASE by the link. */
+/** Creates a link that resets a person's passphrase. Returns a function that sets NEW_PASSPHRASE with this link. */
 export async function prepareReset(service: TestService, personId: number): Promise<() => Promise<void>> {
   const { token } = await createAccounts(service).accounts.createResetLink(personId, null, async () => undefined);
   return async () => {

@@ -11,11 +11,11 @@ import { createDatabaseNotifications } from "../../src/engine/notifications.js";
 import { createFirstAppIfEmpty, type FirstCredentials } from "../../src/operations/access/bootstrap.js";
 import { CREDENTIAL_CHANNEL, Credentials } from "../../src/operations/access/credentials.js";
 import { type Service, type ServiceStartOptions, startService } from "../../src/service.js";
-import { createTemplate, databaseFrom, startTestServer } from "./postgres.js";
+import { createDatabaseFrom, createTemplate, startTestServer } from "./postgres.js";
 import { runsAll } from "./samples.js";
 import { sharedBrowserEndpoint } from "./shared-chromium.js";
 
-export type Kind = keyof FirstCredentials["tokens"];
+export type TokenKind = keyof FirstCredentials["tokens"];
 
 /** `body` is the parsed JSON, or the text if the response is not JSON. */
 export interface Answer {
@@ -27,7 +27,7 @@ export interface Answer {
 
 export interface Call {
   /** Key of `tokens`, another token, or null for a request without a token. By default `editor`. */
-  as?: Kind | (string & {}) | null;
+  as?: TokenKind | (string & {}) | null;
   body?: unknown;
   headers?: Record<string, string>;
 }
@@ -44,7 +44,7 @@ export interface TestService {
   // biome-ignore lint/suspicious/noExplicitAny: the type depends on the query
   graphql(query: string, variables?: object, call?: Call): Promise<{ data?: any; errors?: any[] }>;
   /** Opens a graphql-ws client. The test must dispose of it. */
-  socket(as?: Kind | (string & {})): Client;
+  socket(as?: TokenKind | (string & {})): Client;
   /** Stops the service; closes only `db` if the test files share the service. */
   stop(): Promise<void>;
 }
@@ -56,7 +56,7 @@ export interface OwnService extends TestService {
 }
 
 /** Creates the first app and its tokens in a migrated database, without a service. */
-export async function firstCredentials(databaseUrl: string, dataDir: string): Promise<FirstCredentials> {
+export async function createFirstCredentials(databaseUrl: string, dataDir: string): Promise<FirstCredentials> {
   const db = await openDatabase(databaseUrl, 1);
   const log = pino({ level: "silent" });
   const notifications = createDatabaseNotifications({ url: databaseUrl, channels: [CREDENTIAL_CHANNEL], log });
@@ -78,7 +78,7 @@ const firstAppTemplates = new Map<string, Promise<FirstAppTemplate>>();
 async function createFirstAppTemplate(dataDir: string): Promise<FirstAppTemplate> {
   let first: FirstCredentials | null = null;
   const name = await createTemplate("first_app_template", async (databaseUrl) => {
-    first = await firstCredentials(databaseUrl, dataDir);
+    first = await createFirstCredentials(databaseUrl, dataDir);
   });
   return { name, first: first! };
 }
@@ -90,14 +90,14 @@ async function databaseWithFirstApp(dataDir: string) {
   firstAppTemplates.set(server, template);
   const { name, first } = await template;
   writeFileSync(join(dataDir, "credentials.json"), JSON.stringify(first));
-  return { database: await databaseFrom(name), first };
+  return { database: await createDatabaseFrom(name), first };
 }
 
 export function createCallers(
   url: string,
   tokens: FirstCredentials["tokens"],
 ): Pick<TestService, "url" | "rest" | "graphql" | "socket"> {
-  const tokenOf = (as: Call["as"]) => (as && as in tokens ? tokens[as as Kind] : as);
+  const tokenOf = (as: Call["as"]) => (as && as in tokens ? tokens[as as TokenKind] : as);
 
   async function rest(method: string, path: string, { as = "editor", body, headers = {} }: Call = {}): Promise<Answer> {
     const token = tokenOf(as);
@@ -137,18 +137,18 @@ async function browserVariables({ ROLES = "runner" }: Record<string, string>): P
 
 /**
  * Starts the service with a new database. `environment` overrides the test defaults: a free port, no rate limits, silent logs, no npm.
- * @param wayTo returns the URL with which the service connects to the database, such as the URL of a proxy
+ * @param toDatabaseUrl returns the URL with which the service connects to the database, such as the URL of a proxy
  */
 export async function startTestService(
   environment: Record<string, string> = {},
-  wayTo: (databaseUrl: string) => string | Promise<string> = (databaseUrl) => databaseUrl,
+  toDatabaseUrl: (databaseUrl: string) => string | Promise<string> = (databaseUrl) => databaseUrl,
   options: ServiceStartOptions = {},
 ): Promise<OwnService> {
   const dataDir = mkdtempSync(join(tmpdir(), "svc-service-"));
   const { database, first } = await databaseWithFirstApp(dataDir);
   const config = readConfig({
     PORT: "0",
-    DATABASE_URL: await wayTo(database.url),
+    DATABASE_URL: await toDatabaseUrl(database.url),
     DATA_DIR: dataDir,
     LOG_LEVEL: "silent",
     RATE_LIMIT_MANAGE: "0",

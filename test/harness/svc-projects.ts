@@ -86,6 +86,7 @@ export function createSvcProjects(serviceOf: () => TestService) {
     return { code, out: await out, err: await err };
   }
 
+  /** Runs a command with `--json --yes`. Returns the parsed output. Fails if the command fails or prints to standard error. */
   // biome-ignore lint/suspicious/noExplicitAny: each command prints another type
   async function json(cwd: string, args: readonly string[], options?: Options): Promise<any> {
     const { code, out, err } = await svc(cwd, [...args, "--json", "--yes"], options);
@@ -126,6 +127,7 @@ export function createSvcProjects(serviceOf: () => TestService) {
     return command;
   }
 
+  /** Creates a published app, of which the first person is an editor. Returns the app's ID. */
   async function newApp(name: string): Promise<number> {
     const service = serviceOf();
     const { body } = await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name } });
@@ -135,6 +137,7 @@ export function createSvcProjects(serviceOf: () => TestService) {
     return body.app.id;
   }
 
+  /** Creates a folder, and runs `svc init` in it. @param app ID of the project's app; by default, a new app */
   async function newProject(app?: number): Promise<{ folder: string; app: number }> {
     const folder = newFolder();
     const id = app ?? (await newApp("project"));

@@ -5,7 +5,7 @@ import type { ResponseCounts } from "./callers.js";
 import type { ServiceFleet } from "./fleet.js";
 import type { DatabaseLoss, RestartablePostgres } from "./gateway.js";
 
-const LOOK_MS = 250;
+const POLL_MS = 250;
 /** Maximum time in milliseconds that a run may wait when the database is available. */
 export const WAIT_LIMIT_MS = 10_000;
 const READY_PROBE_LIMIT_MS = 5_000;
@@ -41,7 +41,7 @@ export interface Pace {
 
 export const FREQUENT_FAULTS: Pace = { kill: [1_000, 1_000], loss: [500, 1_500] };
 
-/** Loses the database in each of the ways `losses`. Counts instances that report READY in the outage. `back` runs when it has ended. */
+/** Loses the database in each of the ways `losses`. Counts instances that report READY in an outage. Calls `back` after each outage. */
 async function loseDatabase(
   options: { postgres: RestartablePostgres; fleet: ServiceFleet; losses: readonly DatabaseLoss[]; pace: Pace },
   seen: FleetObservations,
@@ -76,7 +76,7 @@ async function watchQueue(
       .catch(() => [{ ms: 0 }]);
     if (from === since()) seen.longestQueuedMs = Math.max(seen.longestQueuedMs, row.ms);
     if (row.ms > WAIT_LIMIT_MS) seen.readyWhileWaiting += await countReady(fleet);
-    await delay(LOOK_MS);
+    await delay(POLL_MS);
   }
 }
 
@@ -101,7 +101,7 @@ export async function injectFaults(options: {
     for (let kill = 1; kill <= kills; kill += 1) {
       await between(...pace.kill);
       if (pace.browserEvery && kill % pace.browserEvery === 0) fleet.killBrowser();
-      else fleet.killOne();
+      else fleet.killInstance();
     }
   })();
   const queueWatch = watchQueue(
@@ -133,6 +133,6 @@ export async function sendRequestsUntil(
       return null;
     });
     // Waits less than the header Retry-After demands, so that the callers send more requests.
-    if (answer === null || answer.status === "OVERLOADED") await delay(LOOK_MS);
+    if (answer === null || answer.status === "OVERLOADED") await delay(POLL_MS);
   }
 }

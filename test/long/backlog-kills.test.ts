@@ -6,7 +6,7 @@ import { expect } from "chai";
 import { openDatabase } from "../../src/data/database.js";
 import { freshDatabase } from "../harness/postgres.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
-import { firstCredentials } from "../harness/service.js";
+import { createFirstCredentials } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { createEditor } from "../service/support.js";
 
@@ -34,7 +34,7 @@ describe(`${QUEUED_RUNS} runs in the queue`, function () {
   it(`each end once while runners are killed ${RUNNER_KILLS} times, and the rest is cancelled at once`, async () => {
     const database = await freshDatabase();
     const folder = mkdtempSync(join(tmpdir(), "svc-backlog-"));
-    const { appId, tokens } = await firstCredentials(database.url, folder);
+    const { appId, tokens } = await createFirstCredentials(database.url, folder);
     const db = await openDatabase(database.url, 2);
     const settings = { DATABASE_URL: database.url, SETTINGS_KEY: randomBytes(32).toString("base64") };
     const runner = () => startProcess({ ...settings, ROLES: "runner" });

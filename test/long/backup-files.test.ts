@@ -9,7 +9,7 @@ import { readArchive, writeArchive } from "../../src/engine/archive.js";
 import { writeKeyFile } from "../../src/engine/key-ring.js";
 import { backUp, KEY, restoreTo } from "../backup/support.js";
 import { emptyDatabase, type FreshDatabase, freshDatabase } from "../harness/postgres.js";
-import { firstCredentials } from "../harness/service.js";
+import { createFirstCredentials } from "../harness/service.js";
 import { filesUnder } from "../media/support.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: the tests change a manifest in any way
@@ -49,7 +49,7 @@ describe("a file that claims to be a backup", function () {
   before(async () => {
     folder = mkdtempSync(join(tmpdir(), "svc-attack-"));
     [original, place] = [await freshDatabase(), await emptyDatabase()];
-    await firstCredentials(original.url, join(folder, "source"));
+    await createFirstCredentials(original.url, join(folder, "source"));
     await query(original.url, "INSERT INTO setting (app_id, key, value) VALUES (1, 'a', '1')");
     const path = join(folder, "good");
     writeKeyFile(join(folder, "source", "settings-key"), [Buffer.alloc(32, 9)]);
@@ -167,7 +167,7 @@ describe("a file that claims to be a backup", function () {
     const own = await freshDatabase();
     const to = { url: place.url, dataDir: join(folder, "data"), warnings: [] as string[] };
     try {
-      await firstCredentials(own.url, join(folder, "own"));
+      await createFirstCredentials(own.url, join(folder, "own"));
       await query(own.url, "CREATE TABLE somebody_elses AS SELECT 1 AS one");
       // Names in mixed case, and a sequence with a value above JavaScript's safe integers.
       await query(own.url, `CREATE TABLE "Some Orders" (id int); CREATE TABLE orders ("userId" int)`);

@@ -37,7 +37,7 @@ describe("the pages on watching and backup", function () {
   });
   after(async () => {
     await service?.stop();
-    operator.leave();
+    operator.cleanUp();
     await collector.stop();
     for (const one of databases) await one.drop();
   });

@@ -15,7 +15,7 @@ import { migrateSchema } from "../../src/data/database.js";
 import { MIGRATIONS } from "../../src/data/migrations.js";
 import { startService } from "../../src/service.js";
 import { allAnswers, backUp, fillService, KEY, restoreTo } from "../backup/support.js";
-import { installedVersions, startVersion } from "../harness/debian-postgres.js";
+import { findInstalledVersions, startPostgresVersion } from "../harness/debian-postgres.js";
 import { emptyDatabase } from "../harness/postgres.js";
 import { startS3 } from "../harness/s3.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -136,12 +136,12 @@ describe("a backup of a gigabyte", function () {
     expect(made.peak).to.be.within(1, MEMORY_MAX_MB);
   });
 
-  const versions = installedVersions();
+  const versions = findInstalledVersions();
   if (versions.length === 0)
     process.stderr.write("not tried, for no other PostgreSQL is here: a restore into another version\n");
   for (const version of versions) {
     it(`is restored into PostgreSQL ${version} with little memory, and the service responds as before`, async () => {
-      const place = await startVersion(version);
+      const place = await startPostgresVersion(version);
       const dataDir = join(folder, `data-${version}`);
       try {
         const environment = { DATABASE_URL: place.url, DATA_DIR: dataDir };

@@ -77,7 +77,7 @@ describe("the page on containers", function () {
   after(async () => {
     await runner?.stop();
     await api?.stop();
-    operator.leave();
+    operator.cleanUp();
     await database.drop();
   });
 
@@ -175,6 +175,6 @@ describe("the page on containers", function () {
     await api.stop();
     runner = undefined;
     api = undefined;
-    image.leave();
+    image.cleanUp();
   });
 });

@@ -10,7 +10,7 @@ import {
   DIST_FOLDER,
   endOwner,
   isRunning,
-  OWNER,
+  OWNER_PROGRAM,
   postmasterPid,
   query,
   usePostgresOwners,
@@ -48,32 +48,32 @@ describe("the embedded PostgreSQL after a fault", () => {
 
   it("replaces an owner that was killed with its watchdog: the remaining server is stopped, committed data is there", async () => {
     const killed = await cluster.start();
-    await query(killed.said.url!, "CREATE TABLE kept (id int); INSERT INTO kept VALUES (1), (2)");
+    await query(killed.printed.url!, "CREATE TABLE kept (id int); INSERT INTO kept VALUES (1), (2)");
     const orphan = postmasterPid(cluster.dataDir);
     await killWatchdogOf(orphan);
     await endOwner(killed, "SIGKILL");
     expect(isRunning(orphan)).to.equal(true);
     const next = await cluster.start();
     expect(isRunning(orphan)).to.equal(false);
-    expect(await query(next.said.url!, "SELECT count(*)::int AS n FROM kept")).to.deep.equal([{ n: 2 }]);
+    expect(await query(next.printed.url!, "SELECT count(*)::int AS n FROM kept")).to.deep.equal([{ n: 2 }]);
   });
 
   it("recovers committed data after the server was killed with its owner, whose socket is gone", async () => {
     const killed = await cluster.start();
-    await query(killed.said.url!, "CREATE TABLE kept (id int); INSERT INTO kept VALUES (1), (2)");
+    await query(killed.printed.url!, "CREATE TABLE kept (id int); INSERT INTO kept VALUES (1), (2)");
     process.kill(postmasterPid(cluster.dataDir), "SIGKILL");
     await endOwner(killed, "SIGKILL");
     const next = await cluster.start();
-    expect(await query(next.said.url!, "SELECT count(*)::int AS n FROM kept")).to.deep.equal([{ n: 2 }]);
+    expect(await query(next.printed.url!, "SELECT count(*)::int AS n FROM kept")).to.deep.equal([{ n: 2 }]);
     const sockets = readdirSync(join(cluster.dataDir, "postgres")).filter((name) => /^\.s\.PGSQL\.\d+$/.test(name));
-    expect(sockets).to.deep.equal([`.s.PGSQL.${new URL(next.said.url!).port}`]);
+    expect(sockets).to.deep.equal([`.s.PGSQL.${new URL(next.printed.url!).port}`]);
   });
 
   it("ignores a lock whose pid now belongs to another process", async () => {
     await mkdir(cluster.dataDir);
     await writeFile(join(cluster.dataDir, "service.lock"), JSON.stringify({ pid: process.pid, startTicks: "1" }));
-    const { said } = await cluster.start();
-    expect(said.url).to.be.a("string");
+    const { printed } = await cluster.start();
+    expect(printed.url).to.be.a("string");
   });
 
   it("starts beside a pid file whose number now belongs to another program", async () => {
@@ -83,7 +83,7 @@ describe("the embedded PostgreSQL after a fault", () => {
     const file = join(cluster.dataDir, "postgres/postmaster.pid");
     await writeFile(file, readFileSync(file, "utf8").replace(/^\d+/, String(process.pid)));
     const next = await cluster.start();
-    expect(await query(next.said.url!, "SELECT 1 AS one")).to.deep.equal([{ one: 1 }]);
+    expect(await query(next.printed.url!, "SELECT 1 AS one")).to.deep.equal([{ one: 1 }]);
   });
 
   it("gives a cluster whose password file was lost a new password", async () => {
@@ -97,8 +97,8 @@ describe("the embedded PostgreSQL after a fault", () => {
 
   it("creates the cluster again if the first start was interrupted", async () => {
     await mkdir(join(cluster.dataDir, "postgres.new/base"), { recursive: true });
-    const { said } = await cluster.start();
-    expect(await query(said.url!, "SELECT 1 AS one")).to.deep.equal([{ one: 1 }]);
+    const { printed } = await cluster.start();
+    expect(await query(printed.url!, "SELECT 1 AS one")).to.deep.equal([{ one: 1 }]);
   });
 
   it("runs from a checkout that only its owner may enter, without the libraries' links", async () => {
@@ -107,7 +107,7 @@ describe("the embedded PostgreSQL after a fault", () => {
     await cp(join(DIST_FOLDER, "src/engine"), join(cluster.folder, "dist/src/engine"), { recursive: true });
     for (const file of ["errors.js", "postgres.js"])
       await cp(join(DIST_FOLDER, "src", file), join(cluster.folder, "dist/src", file));
-    await cp(join(DIST_FOLDER, OWNER), join(cluster.folder, "dist", OWNER));
+    await cp(join(DIST_FOLDER, OWNER_PROGRAM), join(cluster.folder, "dist", OWNER_PROGRAM));
     await cp(join(DIST_FOLDER, "../package.json"), join(cluster.folder, "package.json"));
     const source = dirname(dirname(fileURLToPath(import.meta.resolve(platform))));
     await cp(source, join(modules, platform), { recursive: true });
@@ -115,8 +115,8 @@ describe("the embedded PostgreSQL after a fault", () => {
       if (entry.isSymbolicLink()) rmSync(join(entry.parentPath, entry.name));
     }
     for (const name of ["pg", "pino"]) symlinkSync(join(DIST_FOLDER, "../node_modules", name), join(modules, name));
-    const { said } = await cluster.start(join(cluster.folder, "dist"));
-    expect(said.error).to.equal(undefined);
-    expect(await query(said.url!, "SELECT 1 AS one")).to.deep.equal([{ one: 1 }]);
+    const { printed } = await cluster.start(join(cluster.folder, "dist"));
+    expect(printed.error).to.equal(undefined);
+    expect(await query(printed.url!, "SELECT 1 AS one")).to.deep.equal([{ one: 1 }]);
   });
 });

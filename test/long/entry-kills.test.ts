@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { type Db, migrateDatabase, openDatabase, rows } from "../../src/data/database.js";
 import { startRestartablePostgres } from "../harness/gateway.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
-import { firstCredentials } from "../harness/service.js";
+import { createFirstCredentials } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
 const ROUNDS = 20;
@@ -44,7 +44,7 @@ describe("imports and commits under kill -9 of the service and of PostgreSQL", (
     const postgres = await startRestartablePostgres();
     const dataDir = mkdtempSync(join(tmpdir(), "svc-entry-kills-"));
     await migrateDatabase(postgres.url);
-    const { tokens, appId } = await firstCredentials(postgres.url, dataDir);
+    const { tokens, appId } = await createFirstCredentials(postgres.url, dataDir);
     const path = `/v1/apps/${appId}/data-sources`;
     const settings = { DATABASE_URL: postgres.url, DATA_DIR: dataDir, ROLES: "api", INTAKE_QUOTA_MB: "0" };
     const start = (): ServiceProcess => startProcess(settings);

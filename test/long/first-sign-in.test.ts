@@ -42,7 +42,7 @@ describe("the start of README", function () {
       const startedAt = performance.now();
       const variables = { ...NETWORK, REPOSITORY: repository, PORT: String(await freePort()) };
       const service = await home.start(commands.join("\n"), variables, START_LIMIT_MS);
-      const [link] = await until(() => /http:\S+#token=\S+/.exec(service.said()));
+      const [link] = await until(() => /http:\S+#token=\S+/.exec(service.stderr()));
       const page = await browser.newPage();
       await page.goto(link);
       const studio = studioPage(page);
@@ -58,7 +58,7 @@ describe("the start of README", function () {
       await service.stop();
     } finally {
       await browser.close();
-      home.leave();
+      home.cleanUp();
     }
   });
 });

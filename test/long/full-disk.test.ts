@@ -20,7 +20,7 @@ import { pino } from "pino";
 import { migrateDatabase } from "../../src/data/database.js";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/engine/embedded-postgres.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
-import { firstCredentials } from "../harness/service.js";
+import { createFirstCredentials } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
 const DOCTOR_PROGRAM = fileURLToPath(new URL("../../src/cli/doctor.js", import.meta.url));
@@ -75,7 +75,7 @@ describe("a full disk of PostgreSQL", function () {
     await migrateDatabase(databaseUrl);
     const dataDir = join(folder, "service");
     mkdirSync(dataDir);
-    await firstCredentials(databaseUrl, dataDir);
+    await createFirstCredentials(databaseUrl, dataDir);
     service = startProcess({ ...ENVIRONMENT, DATABASE_URL: databaseUrl, DATA_DIR: dataDir });
     url = await service.ready();
   });

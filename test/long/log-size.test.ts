@@ -15,7 +15,7 @@ import { Partitions } from "../../src/operations/upkeep/partitions.js";
 import { createRowCursor } from "../../src/rules/page.js";
 import { startService } from "../../src/service.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
-import { firstCredentials } from "../harness/service.js";
+import { createFirstCredentials } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
 const SMALL_LOG_ENTRIES = 10_000;
@@ -90,7 +90,7 @@ async function grown(size: number, url?: string): Promise<LogOfSize> {
   const database = await (url ? given(url) : connectedDatabase(10));
   const { db } = database;
   const dataDir = mkdtempSync(join(tmpdir(), "svc-log-size-"));
-  const { tokens } = await firstCredentials(database.url, dataDir);
+  const { tokens } = await createFirstCredentials(database.url, dataDir);
   if (!url) await fill(database.url, size);
   const stop = () => database.stop().finally(() => rmSync(dataDir, { recursive: true, force: true }));
   return {

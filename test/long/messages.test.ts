@@ -8,7 +8,7 @@ import { openDatabase, rows } from "../../src/data/database.js";
 import { startMailServer } from "../harness/mail-server.js";
 import { freshDatabase } from "../harness/postgres.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
-import { firstCredentials } from "../harness/service.js";
+import { createFirstCredentials } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
 const MESSAGE_COUNT = 10_000;
@@ -20,7 +20,7 @@ describe("messages under kill -9", () => {
   it("arrive at most once each, none is lost before its first try, and the outbox has all of them", async () => {
     const [database, server] = await Promise.all([freshDatabase(), startMailServer()]);
     const dataDir = mkdtempSync(join(tmpdir(), "svc-messages-"));
-    const { appId, tokens } = await firstCredentials(database.url, dataDir);
+    const { appId, tokens } = await createFirstCredentials(database.url, dataDir);
     const environment = {
       DATABASE_URL: database.url,
       ROLES: "api,scheduler",

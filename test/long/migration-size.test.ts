@@ -43,7 +43,7 @@ describe(`the schema of a database with ${ROWS} runs`, function () {
     ({
       appId,
       tokens: { editor: token },
-    } = release.firstCredentials(database.url, old.dataDir));
+    } = release.createFirstCredentials(database.url, old.dataDir));
     patient = new Client({ connectionString: database.url });
     await patient.connect();
     await patient.query("SET synchronous_commit = off");

@@ -70,7 +70,7 @@ describe("a malicious package that takes long", () => {
 
   it("with endless dependencies is rejected", async () => {
     const { registry } = saves;
-    registry.instead = (request, response) => {
+    registry.replacementHandler = (request, response) => {
       const name = decodeURIComponent(request.url!.slice(1));
       const dist = { tarball: `${registry.url}/-/a/1.0.0.tgz`, integrity: "sha512-x" };
       const dependencies = { [`evil-${randomBytes(6).toString("hex")}`]: "*" };
@@ -84,7 +84,7 @@ describe("a malicious package that takes long", () => {
     const { registry, service } = saves;
     for (const answer of ["silence", "bytes"]) {
       const timers: NodeJS.Timeout[] = [];
-      registry.instead = (_request, response) => {
+      registry.replacementHandler = (_request, response) => {
         if (answer === "bytes") timers.push(setInterval(() => response.write(" "), 200));
       };
       const startedAt = performance.now();

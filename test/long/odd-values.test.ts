@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { buildSchema } from "graphql";
 import { createRandomValueGenerator, numbersFrom, sendFuzzRequests } from "../api/fuzz.js";
-import { longestPause } from "../harness/neighbour.js";
+import { readLongestPause } from "../harness/neighbour.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const REQUESTS = Number(process.env["ODD_REQUESTS"] ?? 20_000);
@@ -34,14 +34,14 @@ describe("odd values in every place of a request, at length", function () {
     const draw = numbersFrom(20_000);
     /** Longest pause of the service's event loop in each round of requests, in milliseconds. */
     const pauses: number[] = [];
-    await longestPause(service.url);
+    await readLongestPause(service.url);
     for (let sent = 0; sent < REQUESTS; ) {
       const { found, count } = await sendFuzzRequests(service, document, schema, () =>
         createRandomValueGenerator(draw),
       );
       expect(found).to.deep.equal([]);
       sent += count;
-      pauses.push(Math.round(await longestPause(service.url)));
+      pauses.push(Math.round(await readLongestPause(service.url)));
       process.stdout.write(`      ${sent} requests, longest pause ${pauses.at(-1)} ms\n`);
     }
     expect(pauses.filter((ms) => ms > PAUSE_MAX_MS)).to.deep.equal([]);

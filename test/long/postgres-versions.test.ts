@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { createLibrarySymlinks } from "../../src/engine/embedded-postgres/binaries.js";
-import { startVersion } from "../harness/debian-postgres.js";
+import { startPostgresVersion } from "../harness/debian-postgres.js";
 
 const PACKAGE = `@embedded-postgres/${process.platform}-${process.arch}`;
 const VERSIONS = new Map([
@@ -81,7 +81,7 @@ describe("the service on other versions of PostgreSQL", function () {
     it(`passes its tests on PostgreSQL ${version}`, async () => {
       const bin = join(folder, "node_modules", `pg${version}`, "native/bin");
       const settings = ["max_connections=300", "synchronous_commit=off", "full_page_writes=off"];
-      const server = await startVersion(version, bin, settings);
+      const server = await startPostgresVersion(version, bin, settings);
       try {
         const { code, said } = await mocha(version, server.url);
         process.stdout.write(`      ${said.trim().split("\n").at(-1)}\n`);

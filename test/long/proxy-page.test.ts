@@ -101,7 +101,7 @@ describe("the page on proxies", function () {
   });
   after(async () => {
     await service?.stop();
-    operator.leave();
+    operator.cleanUp();
   });
 
   const PROXIES: [string, StartProxy, string][] = [

@@ -12,7 +12,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
-import { firstCredentials } from "../harness/service.js";
+import { createFirstCredentials } from "../harness/service.js";
 
 const MAIN_PROGRAM = fileURLToPath(new URL("../../src/main.js", import.meta.url));
 const WINDOW_MS = 60_000;
@@ -53,7 +53,7 @@ describe("the rate limits in real time", () => {
   before(async () => {
     database = await freshDatabase();
     folder = mkdtempSync(join(tmpdir(), "svc-limits-"));
-    const first = await firstCredentials(database.url, folder);
+    const first = await createFirstCredentials(database.url, folder);
     token = first.tokens.editor;
     appId = first.appId;
     urls = await Promise.all([start(0), start(1)]);

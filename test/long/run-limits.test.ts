@@ -13,7 +13,7 @@ import { connectedDatabase } from "../harness/connected-database.js";
 import { freshDatabase } from "../harness/postgres.js";
 import { startProcess } from "../harness/process.js";
 import { insertPublishedActions } from "../harness/published-actions.js";
-import { firstCredentials, startTestService } from "../harness/service.js";
+import { createFirstCredentials, startTestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { createEditor, WAITING_CODE } from "../service/support.js";
 
@@ -95,7 +95,7 @@ describe("limits of an action's runs", () => {
   it("apply over two processes of which one is killed: no two runs of a key at once, and each ends", async () => {
     const database = await freshDatabase();
     const folder = mkdtempSync(join(tmpdir(), "svc-limits-"));
-    const { tokens } = await firstCredentials(database.url, folder);
+    const { tokens } = await createFirstCredentials(database.url, folder);
     const db = await openDatabase(database.url, 2);
     const settings = {
       DATABASE_URL: database.url,

@@ -63,7 +63,7 @@ describe("the page on several machines", function () {
   });
   after(async () => {
     await Promise.all(machines.map(({ started }) => started.stop()));
-    for (const one of readers) one.leave();
+    for (const one of readers) one.cleanUp();
     await s3.stop();
     await database.drop();
   });

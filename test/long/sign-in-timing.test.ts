@@ -2,7 +2,7 @@
  * Measures the duration of failed sign-ins: an unknown account, an account without a passphrase and a wrong passphrase take equally long.
  */
 import { expect } from "chai";
-import { signedInPerson } from "../harness/people.js";
+import { createSignedInPerson } from "../harness/people.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const TRIES_PER_KIND = 200;
@@ -30,7 +30,7 @@ describe("the time of a failed sign-in", () => {
   after(() => service.stop());
 
   it("does not reveal an unknown account, or one without a passphrase", async () => {
-    const { email } = await signedInPerson(service);
+    const { email } = await createSignedInPerson(service);
     let address = 0;
     async function timed(account: string): Promise<number> {
       address += 1;

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { APP_SUBPAGE_LABELS, VIEW_NAMES } from "../../src/web/studio/shell/views.js";
-import { signedInPerson } from "../harness/people.js";
+import { createSignedInPerson } from "../harness/people.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium, type PageWatch, watchPage } from "../web/chromium.js";
 import { findLostTexts } from "../web/late-responses.js";
@@ -35,7 +35,7 @@ describe("late responses in Studio", () => {
     page = await browser.newPage();
     await page.setViewport({ width: 1280, height: 800 });
     watch = watchPage(page, service.url);
-    const person = await signedInPerson(service);
+    const person = await createSignedInPerson(service);
     await page.goto(`${service.url}/studio#/apps`);
     await studioPage(page).signIn(person.token);
     await page.waitForSelector("#apps");

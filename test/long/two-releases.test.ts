@@ -189,7 +189,7 @@ describe("this release and the previous one on one database, under load", functi
     ({
       appId,
       tokens: { editor: token },
-    } = release.firstCredentials(database.url, folder));
+    } = release.createFirstCredentials(database.url, folder));
     const copies = await publish(await first.listening());
     const old = await serve("before", first);
     await delay(SERVED_ALONE_MS);

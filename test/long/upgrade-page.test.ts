@@ -12,7 +12,7 @@ import { Client } from "pg";
 import { readServiceVersion } from "../../src/version.js";
 import { blocksIn } from "../docs/pages.js";
 import { type Content, createContent, expectContent } from "../harness/app-content.js";
-import { installedVersions, type Server, startVersion } from "../harness/debian-postgres.js";
+import { findInstalledVersions, type Server, startPostgresVersion } from "../harness/debian-postgres.js";
 import {
   type DocsReader,
   fillPlaceholders,
@@ -77,7 +77,7 @@ describe("the page on upgrading", function () {
   });
   after(async () => {
     await Promise.all([...started].map(stop));
-    for (const one of [first!, second!, third!, home]) one.leave();
+    for (const one of [first!, second!, third!, home]) one.cleanUp();
   });
 
   describe("with one process", () => {
@@ -134,9 +134,9 @@ describe("the page on upgrading", function () {
     const running = new Map<DocsReader, StartedService>();
 
     before(async () => {
-      const [version] = installedVersions();
+      const [version] = findInstalledVersions();
       if (version === undefined) throw new Error("install Debian's package postgresql: the page uses its pg_dump");
-      server = await startVersion(version);
+      server = await startPostgresVersion(version);
       variables = { DATABASE_URL: server.url, SETTINGS_KEY: randomBytes(32).toString("base64") };
       ports = [await freePort(), await freePort()];
       // Links the media folders of both machines to one folder, which stands for the shared volume.

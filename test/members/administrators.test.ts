@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import { readConfig } from "../../src/config.js";
 import { type Service, startService } from "../../src/service.js";
-import { PASSPHRASE, signedInPerson } from "../harness/people.js";
+import { createSignedInPerson, PASSPHRASE } from "../harness/people.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
@@ -22,7 +22,7 @@ describe("administrators and roles over two processes", () => {
     second = await startService(
       readConfig({ ...config, LOG_LEVEL: "silent", RATE_LIMIT_MANAGE: "0", NPM_PACKAGES: "off" }),
     );
-    const { user, token } = await signedInPerson(service);
+    const { user, token } = await createSignedInPerson(service);
     administrator = { id: user.id, token };
   });
   after(async () => {
@@ -165,7 +165,7 @@ describe("administrators and roles over two processes", () => {
   });
 
   it("failed sign-ins count in both processes: those in one make the account wait in the other", async () => {
-    const { email } = await signedInPerson(service);
+    const { email } = await createSignedInPerson(service);
     const attempt = async (url: string, passphrase: string) => {
       const headers = { "content-type": "application/json" };
       const body = JSON.stringify({ email, passphrase });

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { MEMBERS_PER_ORGANIZATION_OR_APP_MAX } from "../../src/limits.js";
 import type { Role } from "../../src/rules/roles.js";
-import { PASSPHRASE, signedInPerson } from "../harness/people.js";
+import { createSignedInPerson, PASSPHRASE } from "../harness/people.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 import { cookieOf, createMemberCalls, type Person, stated } from "./support.js";
 
@@ -10,7 +10,7 @@ describe("members and invitations", () => {
   let administrator: Person;
   before(async () => {
     service = await startTestService({ ROLES: "api" });
-    const { user, email, token } = await signedInPerson(service);
+    const { user, email, token } = await createSignedInPerson(service);
     administrator = { id: user.id, email, token };
   });
   after(() => service.stop());

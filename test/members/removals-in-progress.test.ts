@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import type { Role } from "../../src/rules/roles.js";
 import { countLockWaits, overlap, untilLockWait } from "../harness/lock-waits.js";
-import { signedInPerson } from "../harness/people.js";
+import { createSignedInPerson } from "../harness/people.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 import { createMemberCalls, type Person, stated } from "./support.js";
 
@@ -15,7 +15,7 @@ describe("removals while a request grants something", () => {
   let administrator: Person;
   before(async () => {
     service = await startTestService({ ROLES: "api" });
-    const { user, email, token } = await signedInPerson(service);
+    const { user, email, token } = await createSignedInPerson(service);
     administrator = { id: user.id, email, token };
   });
   after(() => service.stop());
@@ -168,7 +168,7 @@ describe("removals while a request grants something", () => {
   describe("of an administrator", () => {
     /** Expects that a request of an administrator is refused while the administrator is being removed. */
     async function expectRefused(send: (token: string) => Promise<Answer>) {
-      const { user, token } = await signedInPerson(service);
+      const { user, token } = await createSignedInPerson(service);
       const remove = () => as(administrator.token, "DELETE", `/v1/admin/administrators/${user.id}`);
       const [removed, answer] = await during(remove, () => send(token));
       expect(removed.http).to.equal(200);

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import type { GraphQLFormattedError } from "graphql";
 import { rows } from "../../src/data/database.js";
 import { countLockWaits } from "../harness/lock-waits.js";
-import { signedInPerson } from "../harness/people.js";
+import { createSignedInPerson } from "../harness/people.js";
 import { longTest } from "../harness/samples.js";
 import type { Answer, TestService } from "../harness/service.js";
 import { useSharedService } from "../harness/shared-service.js";
@@ -27,7 +27,7 @@ describe("members whose roles change", () => {
   let administrator: Person;
   before(async () => {
     service = await useSharedService("api");
-    const { user, email, token } = await signedInPerson(service);
+    const { user, email, token } = await createSignedInPerson(service);
     administrator = { id: user.id, email, token };
   });
   after(() => service.stop());
@@ -160,7 +160,7 @@ describe("members whose roles change", () => {
     await accept(body.link, {}, cookieOf(again));
     expect(stated(await link(owner.token, one.id, editor.id))).to.deep.equal([403, "FORBIDDEN"]);
     expect((await link(administrator.token, one.id, editor.id)).http).to.equal(201);
-    const { user } = await signedInPerson(service);
+    const { user } = await createSignedInPerson(service);
     const other = await link(administrator.token, user.organizationId, user.id);
     expect(stated(other)).to.deep.equal([403, "FORBIDDEN"]);
   });
@@ -177,7 +177,7 @@ describe("members whose roles change", () => {
       owner.id,
     ]);
     expect(stated(await link(owner.token))).to.deep.equal([403, "FORBIDDEN"]);
-    const administers = await signedInPerson(service);
+    const administers = await createSignedInPerson(service);
     expect((await link(administers.token)).http).to.equal(201);
     await service.db.query("UPDATE person SET is_administrator = false WHERE id = $1", [administers.user.id]);
     expect(stated(await link(administers.token))).to.deep.equal([403, "FORBIDDEN"]);
@@ -293,7 +293,7 @@ describe("members whose roles change", () => {
 
     it("a former administrator's invitation of themselves is revoked before it is accepted", async () => {
       const { id } = await organization();
-      const { user, email, token } = await signedInPerson(service);
+      const { user, email, token } = await createSignedInPerson(service);
       const { link } = (await invite(token, id, { email, role: "reader" })).body;
       const remove = () => as(administrator.token, "DELETE", `/v1/admin/administrators/${user.id}`);
       expect(await queue([LOCK_PERSON, user.id], remove, () => accept(link, {}, token))).to.deep.equal(FIRST_ONLY);

@@ -40,7 +40,7 @@ describe("alerts to hosts that an app names", () => {
         /^(the service does not connect to port \d+|the host has an IP address that is not public)$/,
       );
     }
-    expect(hook.heard).to.deep.equal([]);
+    expect(hook.receivedAlerts).to.deep.equal([]);
     await setSettings({ __hook: { url: hook.url, secret: SECRET } });
     expect((await create({ ...base, name: "http" })).error).to.contain('"url" with an https URL');
   });

@@ -187,7 +187,7 @@ describe("alerts", function () {
     await create({ name: "silent", condition: "silent", actionId: masterId, minutes: 30, ...channel });
     moved = 31 * 60_000;
     await look();
-    await server.has(1);
+    await server.waitForMessages(1);
     expect(server.acceptedMessages[0]!.to).to.deep.equal(["ann@example.com"]);
     expect(server.acceptedMessages[0]!.text).to.match(/^Subject: .*job: it has not/m);
     await server.stop();

@@ -136,19 +136,19 @@ describe("messages", () => {
   });
 
   it("that the server may have accepted are not sent again: their status is unknown", async () => {
-    server.behaviour.onData = () => "take and hang up";
+    server.behaviour.onData = () => "accept and disconnect";
     const { body } = await send();
     expect(await ended(body.id)).to.include({ status: "unknown", attempts: 1 });
     await moveTo(new Date(Date.now() + moved + HOUR_MS).toISOString());
     expect((await send()).http).to.equal(202);
-    await server.has(2);
+    await server.waitForMessages(2);
     expect(
       server.acceptedMessages.filter(({ messageId }) => messageId === server.acceptedMessages[0]!.messageId),
     ).to.have.length(1);
   });
 
   it("that are unknown wait for a person, who marks them as sent or sends them again", async () => {
-    server.behaviour.onData = () => "take and hang up";
+    server.behaviour.onData = () => "accept and disconnect";
     const first = (await send()).body.id;
     await ended(first);
     const second = (await send()).body.id;
@@ -238,7 +238,7 @@ describe("messages", () => {
     const { body } = await service.rest("POST", path("email/batch"), {
       body: ["a", "b"].map((name) => ({ options: { ...ORDER_MAIL, subject: "{{name}}" }, data: { name } })),
     });
-    await server.has(2);
+    await server.waitForMessages(2);
     expect(server.acceptedMessages.map(({ text }) => /^Subject: (.*)$/m.exec(text)?.[1]).sort()).to.deep.equal([
       "a",
       "b",

@@ -174,13 +174,13 @@ describe("the token of a registry", () => {
       expect(http, body.error).to.equal(201);
     };
     try {
-      registry.instead = ({ url, headers }, response) => {
+      registry.replacementHandler = ({ url, headers }, response) => {
         tokens.push(headers.authorization);
         response.writeHead(302, { location: elsewhere + url }).end();
       };
       await save("led-on");
       archives = elsewhere;
-      registry.instead = async ({ url, headers }, response) => {
+      registry.replacementHandler = async ({ url, headers }, response) => {
         tokens.push(headers.authorization);
         response.end(await mirrored(url!));
       };

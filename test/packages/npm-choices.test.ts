@@ -1,6 +1,6 @@
 /** Tests which package, version and module a dependency resolves to, and the errors that name alternatives. */
 import { expect } from "chai";
-import { archiveOf, type PublishedPackage, startRegistry, type TestRegistry } from "../harness/npm-registry.js";
+import { createArchive, type PublishedPackage, startRegistry, type TestRegistry } from "../harness/npm-registry.js";
 import { longTest, sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { testModes } from "./modes.js";
@@ -109,7 +109,7 @@ describe("choices of npm packages", () => {
 
   longTest("accepts an archive with `.` segments in its paths", async () => {
     const content = JSON.stringify({ name: "dotted", version: "1.0.0", main: "./lib/./index.js" });
-    const archive = archiveOf([
+    const archive = createArchive([
       { path: "./package/package.json", content },
       { path: "package/./lib/./index.js", content: "module.exports = 'dotted'" },
     ]);

@@ -170,11 +170,11 @@ describe("packages from npm", () => {
 
   it("need no request to the registry for later saves and runs", async () => {
     const { action } = (await create(["add-things"], "return addThings.version")).body;
-    registry.asked.length = 0;
+    registry.requestedPaths.length = 0;
     expect((await update(action.id, { description: "x", dependencies: ["add-things"] })).http).to.equal(200);
     expect((await create(["add-things"])).http).to.equal(201);
     expect((await run(action.id)).result).to.equal("1.0.0");
-    expect(registry.asked).to.deep.equal([]);
+    expect(registry.requestedPaths).to.deep.equal([]);
   });
 
   longTest("stay the same until the dependency changes, and a restore uses the same script", async () => {
@@ -298,10 +298,10 @@ describe("packages from npm", () => {
   it("cause 503 with Retry-After while the registry is not available, except for cached answers", async () => {
     await create(["add-things@1.0"]);
     await service.db.query("UPDATE package_choice SET chosen_at = 'epoch'");
-    registry.instead = (_request, response) => response.writeHead(502).end();
+    registry.replacementHandler = (_request, response) => response.writeHead(502).end();
     const { http, body, headers } = await create(["never-seen"]);
     const known = await create(["add-things@1.0"]);
-    registry.instead = null;
+    registry.replacementHandler = null;
     expect({ http, status: body.status }).to.deep.equal({ http: 503, status: "DEPENDENCY_UNRESOLVED" });
     expect(headers.get("retry-after")).to.match(/^\d+$/);
     expect(known.http).to.equal(201);

@@ -8,7 +8,7 @@ import { type Instance, startInstance } from "../harness/instance.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { insertPublishedActions } from "../harness/published-actions.js";
 import { longTest } from "../harness/samples.js";
-import { firstCredentials } from "../harness/service.js";
+import { createFirstCredentials } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { createEditor, ENDLESS_RUN_CODE, QUICK } from "./support.js";
 
@@ -35,7 +35,7 @@ describe("several instances on one database", () => {
   before(async () => {
     database = await freshDatabase();
     folder = mkdtempSync(join(tmpdir(), "svc-several-"));
-    const first = await firstCredentials(database.url, folder);
+    const first = await createFirstCredentials(database.url, folder);
     appId = first.appId;
     editor = first.tokens.editor;
     db = await openDatabase(database.url, 2);

@@ -17,7 +17,7 @@ import { createDataFolder } from "../harness/fleet.js";
 import { type Instance, startInstance } from "../harness/instance.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { sampleOf } from "../harness/samples.js";
-import { firstCredentials, type Kind } from "../harness/service.js";
+import { createFirstCredentials, type TokenKind } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { type CallerKind, type RightLoss, SUBJECTS, type SubscriptionName, subscriptionCases } from "./right-losses.js";
 
@@ -41,7 +41,7 @@ describe("a subscription whose caller loses the right to it, over two instances"
   let [near, far] = ["", ""];
   let app: number;
   let otherApp: number;
-  let tokens: Record<Kind, string>;
+  let tokens: Record<TokenKind, string>;
   let sequence = 0;
   const durations: number[] = [];
 
@@ -60,7 +60,7 @@ describe("a subscription whose caller loses the right to it, over two instances"
   before(async () => {
     database = await freshDatabase();
     folder = mkdtempSync(join(tmpdir(), "svc-ends-"));
-    const first = await firstCredentials(database.url, folder);
+    const first = await createFirstCredentials(database.url, folder);
     app = first.appId;
     tokens = first.tokens;
     db = await openDatabase(database.url, 2);

@@ -7,7 +7,7 @@ import type { AccountModules } from "../../src/operations/accounts/people-accoun
 import { countLockWaits } from "../harness/lock-waits.js";
 import { type MailServer, startMailServer } from "../harness/mail-server.js";
 import { type OpenIdProviderServer, startOpenIdProvider } from "../harness/open-id-provider.js";
-import { createAccounts, PASSPHRASE, signedInPerson } from "../harness/people.js";
+import { createAccounts, createSignedInPerson, PASSPHRASE } from "../harness/people.js";
 import { resetDuring } from "../harness/resets.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -174,7 +174,7 @@ describe("accounts in Studio", () => {
 
   it("registers no passkey while a reset ends the session, and a removed passkey signs nobody in", async () => {
     await addVirtualAuthenticator();
-    const { user, token } = await signedInPerson(service);
+    const { user, token } = await createSignedInPerson(service);
     await context.setCookie({ name: "auth_token", value: token, domain: "localhost", path: "/", httpOnly: true });
     await page.goto(`${base}/studio`);
     const post = (path: string, body: string) =>
@@ -272,7 +272,7 @@ describe("accounts in Studio", () => {
   });
 
   longTest("a reset link from an administrator changes the passphrase", async () => {
-    const { user, email } = await signedInPerson(service);
+    const { user, email } = await createSignedInPerson(service);
     const { link } = await accounts.accounts.createResetLink(user.id, null, async () => undefined);
     await page.goto(link.replace(service.url, base));
     await waitForForm();
@@ -285,7 +285,7 @@ describe("accounts in Studio", () => {
   });
 
   it("a person requests a reset link on the sign-in page, gets it by mail and changes the passphrase", async () => {
-    const { email } = await signedInPerson(service);
+    const { email } = await createSignedInPerson(service);
     const before = mail.acceptedMessages.length;
     await page.goto(`${base}/studio`);
     await waitForForm();
@@ -294,7 +294,7 @@ describe("accounts in Studio", () => {
     await studio.button("Send the link");
     await page.waitForFunction('/on its way/.test(document.querySelector("form [role=status]")?.textContent)');
     await checkWidths(page, "forgot");
-    await mail.has(before + 1);
+    await mail.waitForMessages(before + 1);
     const link = /http\S+/.exec(mail.acceptedMessages.at(-1)!.text.replace(/=\r\n/g, "").replaceAll("=3D", "="))![0];
     expect(link).to.match(new RegExp(`^${base}/studio/reset#token=`));
     await page.goto(link);
@@ -324,7 +324,7 @@ describe("accounts in Studio", () => {
     };
     expect(session.organizations.map(({ role }) => role)).to.deep.equal(["editor"]);
     await context.deleteCookie(...(await context.cookies()));
-    const { email } = await signedInPerson(service);
+    const { email } = await createSignedInPerson(service);
     provider.accounts.set("two", { email, email_verified: true, name: "Two Person", groups: ["staff"] });
     provider.current = "two";
     await page.goto(`${base}/studio`);
@@ -340,7 +340,7 @@ describe("accounts in Studio", () => {
   longTest(
     "an expired session opens a sign-in over the page; nothing is lost, and the request is sent again",
     async () => {
-      const { user, email, token } = await signedInPerson(service);
+      const { user, email, token } = await createSignedInPerson(service);
       await context.setCookie({ name: "auth_token", value: token, domain: "localhost", path: "/", httpOnly: true });
       await page.goto(`${base}/studio#/1/app`);
       await waitForStudio();
@@ -356,7 +356,7 @@ describe("accounts in Studio", () => {
       await page.waitForSelector("dialog[open] input[name=passphrase]");
       await checkWidths(page, "expired");
       // If another person signs in, Studio must neither send the waiting request nor close the dialog.
-      const other = await signedInPerson(service);
+      const other = await createSignedInPerson(service);
       await studio.replace("dialog input[name=email]", other.email);
       await fillField("passphrase", PASSPHRASE);
       await studio.button("Sign in", "//dialog");

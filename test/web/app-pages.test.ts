@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { type Network, startNetwork } from "../harness/network.js";
-import { signedInPerson } from "../harness/people.js";
+import { createSignedInPerson } from "../harness/people.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -289,7 +289,7 @@ describe("the app's own pages", () => {
     });
 
     it("in the viewer for the session of a person: it runs drafts, and ends with the session or the role", async () => {
-      const [owner, other] = [await signedInPerson(service), await signedInPerson(service)];
+      const [owner, other] = [await createSignedInPerson(service), await createSignedInPerson(service)];
       const ids = [owner.user.id, other.user.id];
       // Removes the rights of administrators, so that the two users of this test have only their roles.
       await service.db.query("UPDATE person SET is_administrator = false WHERE id = ANY ($1::bigint[])", [ids]);

@@ -1,7 +1,7 @@
 /** Tests people in Studio: an invitation and its account, role changes while the person works, and a removal. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
-import { PASSPHRASE, signedInPerson } from "../harness/people.js";
+import { createSignedInPerson, PASSPHRASE } from "../harness/people.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
@@ -33,7 +33,7 @@ describe("Studio's pages of people", () => {
     await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body });
     await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { shown: "public value", _hidden: "x" } });
     admin = await open(`/studio#/${service.appId}/apps`);
-    await admin.studio.signIn((await signedInPerson(service)).token);
+    await admin.studio.signIn((await createSignedInPerson(service)).token);
   });
   after(async () => {
     await browser?.close();
@@ -205,7 +205,7 @@ describe("Studio's pages of people", () => {
     "an administrator adds another one on the page of the service, removes them, and finds both in the audit log",
     async () => {
       const { page, studio } = admin;
-      const other = await signedInPerson(service);
+      const other = await createSignedInPerson(service);
       await service.db.query("UPDATE person SET is_administrator = false, first_name = 'Bob' WHERE id = $1", [
         other.user.id,
       ]);

@@ -6,7 +6,7 @@ import type { Browser, Page } from "puppeteer";
 import { parseRoute } from "../../src/web/studio/shell/studio-route.js";
 import { APP_SUBPAGE_LABELS, isAppSubpage, VIEW_NAMES, type View } from "../../src/web/studio/shell/views.js";
 import { startRegistry, type TestRegistry } from "../harness/npm-registry.js";
-import { createAccounts, PASSPHRASE, signedInPerson } from "../harness/people.js";
+import { createAccounts, createSignedInPerson, PASSPHRASE } from "../harness/people.js";
 import { startPrefixProxy } from "../harness/prefix-proxy.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -89,7 +89,7 @@ export function walkStudio({ width, theme }: WalkOptions): void {
     let studio: StudioPage;
     let content: Content;
     /** Administrator of the service. This person can open all pages. */
-    let person: Awaited<ReturnType<typeof signedInPerson>>;
+    let person: Awaited<ReturnType<typeof createSignedInPerson>>;
     const shapes = new Set<string>();
     const visited = new Set<string>();
     const checkedPages = new Set<string>();
@@ -106,7 +106,7 @@ export function walkStudio({ width, theme }: WalkOptions): void {
       await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: theme }]);
       await page.evaluateOnNewDocument(COUNT_FETCHES);
       studio = studioPage(page);
-      person = await signedInPerson(service);
+      person = await createSignedInPerson(service);
       await page.goto(`${service.url}/studio`);
       await page.waitForSelector('form[aria-busy="false"]');
     });
