@@ -1,4 +1,4 @@
-/** Lets a scripted agent complete twelve tasks through /mcp and the command line only. `npm run agent-bench` counts the calls. */
+/** Lets a scripted agent complete twelve tasks that only uses /mcp and the command line. `npm run agent-bench` counts the calls. */
 import { expect } from "chai";
 import { AGENT_SCOPES, runTasks } from "../../bench/agent/bench.js";
 import { startTestService, type TestService } from "../harness/service.js";

@@ -12,14 +12,14 @@ const PROMTOOL_PATH = process.env["PROMTOOL"] ?? "/usr/bin/promtool";
 const RULES = fileURLToPath(new URL("../../../deploy/alerts.yaml", import.meta.url));
 const run = promisify(execFile);
 
-/** Without promtool, these tests are skipped. The process prints this when it exits. */
+/** Declares tests that need promtool. Without promtool, skips them, and prints their title when the process exits. */
 const describeIfInstalled = (title: string, body: () => void) => {
   if (existsSync(PROMTOOL_PATH)) describe(title, body);
   else
     process.once("exit", () => process.stderr.write(`not run, because ${PROMTOOL_PATH} is not installed: ${title}\n`));
 };
 
-interface Case {
+interface AlertCase {
   alert: string;
   /** Samples of each metric by name, in promtool's notation, a minute apart. */
   series: Record<string, string>;
@@ -31,7 +31,7 @@ const UP = { svc_database_up: "1x15" };
 const failedRuns = (values: string) => ({ ...UP, 'svc_app_runs_total{app="1",outcome="failed"}': values });
 
 /** Series for which a rule fires, and series for which the rule does not fire. promtool evaluates the rules after 14 minutes. */
-const CASES: readonly Case[] = [
+const CASES: readonly AlertCase[] = [
   { alert: "SvcNoProcess", series: {}, firing: [{}] },
   { alert: "SvcNoProcess", series: { svc_database_up: "1 1 stale _x13" }, firing: [{}] },
   { alert: "SvcNoProcess", series: UP, firing: [] },
@@ -112,7 +112,7 @@ describeIfInstalled("the alerting rules in promtool", () => {
       for (const fires of [true, false])
         expect([...new Set(coveredBy(fires))].sort()).to.deep.equal(groups[0]!.rules.map(({ alert }) => alert).sort());
       const severityOf = (alert: string) => groups[0]!.rules.find((rule) => rule.alert === alert)!.labels["severity"]!;
-      const quiet = { rule_files: [RULES], evaluation_interval: "1m" };
+      const fileOptions = { rule_files: [RULES], evaluation_interval: "1m" };
       const tests = CASES.map(({ alert, series, firing }) => ({
         interval: "1m",
         input_series: Object.entries(series).map(([name, values]) => ({ series: name, values })),
@@ -149,7 +149,7 @@ describeIfInstalled("the alerting rules in promtool", () => {
         ],
       }));
       const file = join(folder, "rules-test.yaml");
-      writeFileSync(file, dump({ ...quiet, tests }));
+      writeFileSync(file, dump({ ...fileOptions, tests }));
       const { stdout } = await run(PROMTOOL_PATH, ["test", "rules", file]);
       expect(stdout).to.contain("SUCCESS");
     } finally {

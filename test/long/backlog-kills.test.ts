@@ -13,7 +13,7 @@ import { createEditor } from "../service/support.js";
 const QUEUED_RUNS = 100_000;
 const RUNNER_KILLS = 10;
 /** Number of rows that one statement inserts. */
-const CHUNK = 10_000;
+const ROWS_PER_INSERT = 10_000;
 const RUNS_BETWEEN_KILLS = 200;
 const CODE = 'async function execute() { console.log("ran"); return 1 }';
 
@@ -31,7 +31,7 @@ const SELECT_UNEXPECTED_RUNS = `
 describe(`${QUEUED_RUNS} runs in the queue`, function () {
   this.timeout(1_200_000);
 
-  it(`each end once while runners are killed ${RUNNER_KILLS} times, and the rest is cancelled at once`, async () => {
+  it(`each end once while runners are killed ${RUNNER_KILLS} times, and a person then cancels the remaining ones`, async () => {
     const database = await freshDatabase();
     const folder = mkdtempSync(join(tmpdir(), "svc-backlog-"));
     const { appId, tokens } = await createFirstCredentials(database.url, folder);
@@ -46,10 +46,10 @@ describe(`${QUEUED_RUNS} runs in the queue`, function () {
       await Promise.all(runners.map((one) => one.ready()));
       const id = await createEditor(url, tokens.editor).create("work", CODE);
       // Fills most of the queue before a process claims the first run.
-      for (let sent = 0; sent < QUEUED_RUNS; sent += CHUNK) {
+      for (let sent = 0; sent < QUEUED_RUNS; sent += ROWS_PER_INSERT) {
         await db.query(
           `INSERT INTO run (app_id, action_id, copy, trigger, payload, state)
-           SELECT $1, $2, 'master', 'manual', '{}', 'queued' FROM generate_series(1, ${CHUNK})`,
+           SELECT $1, $2, 'master', 'manual', '{}', 'queued' FROM generate_series(1, ${ROWS_PER_INSERT})`,
           [appId, id],
         );
       }
@@ -73,12 +73,12 @@ describe(`${QUEUED_RUNS} runs in the queue`, function () {
         ({ more } = (await answer.json()) as { more: boolean });
       }
       await until(async () => (await ended()) === QUEUED_RUNS, 120_000);
-      const fates: { state: string; n: number }[] = await db.query(SELECT_OUTCOMES, [id]);
-      process.stdout.write(`      ${JSON.stringify(fates)}\n`);
-      expect(fates.reduce((sum, { n }) => sum + n, 0)).to.equal(QUEUED_RUNS);
-      expect(new Set(fates.map(({ state }) => state))).to.deep.equal(new Set(["completed", "failed", "cancelled"]));
-      const [odd] = await db.query(SELECT_UNEXPECTED_RUNS, [id]);
-      expect(odd).to.deep.equal({ unfinished: 0, unlogged: 0, loggedTwice: 0, ranTwice: 0, completedUnrun: 0 });
+      const outcomes: { state: string; n: number }[] = await db.query(SELECT_OUTCOMES, [id]);
+      process.stdout.write(`      ${JSON.stringify(outcomes)}\n`);
+      expect(outcomes.reduce((sum, { n }) => sum + n, 0)).to.equal(QUEUED_RUNS);
+      expect(new Set(outcomes.map(({ state }) => state))).to.deep.equal(new Set(["completed", "failed", "cancelled"]));
+      const [unexpected] = await db.query(SELECT_UNEXPECTED_RUNS, [id]);
+      expect(unexpected).to.deep.equal({ unfinished: 0, unlogged: 0, loggedTwice: 0, ranTwice: 0, completedUnrun: 0 });
     } finally {
       for (const one of [api, ...runners]) one.signal("SIGTERM");
       await Promise.all([api, ...runners].map(({ ended }) => ended));

@@ -1,4 +1,4 @@
-/** Tests malicious backup files: none changes tables that are not the service's, and none leaves a partial restore. */
+/** Tests that the restore of an invalid or malicious backup file changes nothing. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ import { filesUnder } from "../media/support.js";
 // biome-ignore lint/suspicious/noExplicitAny: the tests change a manifest in any way
 type CommandOutput = any;
 
-async function* each(parts: readonly ArchiveFile[]): AsyncGenerator<ArchiveFile> {
+async function* toAsyncIterable(parts: readonly ArchiveFile[]): AsyncGenerator<ArchiveFile> {
   yield* parts;
 }
 
@@ -63,13 +63,13 @@ describe("a file that claims to be a backup", function () {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  async function refusal(
+  async function restoreChanged(
     change: (parts: ArchiveFile[]) => ArchiveFile[],
     replace = false,
     url = place.url,
   ): Promise<string> {
     const path = join(folder, String(++count));
-    await writeArchive(path, each(change([...parts])), KEY);
+    await writeArchive(path, toAsyncIterable(change([...parts])), KEY);
     const to = { url, dataDir: join(folder, "data"), replace };
     return restoreTo(to, path).then(
       () => "restored",
@@ -77,20 +77,20 @@ describe("a file that claims to be a backup", function () {
     );
   }
 
-  const said = (name: string, change: (said: CommandOutput) => void) => (all: ArchiveFile[]) =>
+  const changeJson = (name: string, change: (content: CommandOutput) => void) => (all: ArchiveFile[]) =>
     all.map((part) => {
       if (part.name !== name) return part;
       const value = JSON.parse(part.content.toString());
       change(value);
       return { name, content: Buffer.from(JSON.stringify(value)) };
     });
-  const manifest = (change: (said: CommandOutput) => void) => said("manifest.json", change);
-  const summary = (change: (said: CommandOutput) => void) => said("summary.json", change);
+  const manifest = (change: (content: CommandOutput) => void) => changeJson("manifest.json", change);
+  const summary = (change: (content: CommandOutput) => void) => changeJson("summary.json", change);
   const table = (all: CommandOutput, name: string) => all.tables.find((one: CommandOutput) => one.name === name);
 
-  it("is checked before anything is changed if its names are SQL, or invalid", async () => {
+  it("is rejected before the restore changes anything if it contains SQL as a name, or is incomplete", async () => {
     const sql = 'run"; DROP TABLE app; --';
-    const changes: ((said: CommandOutput) => void)[] = [
+    const changes: ((content: CommandOutput) => void)[] = [
       (all) => (table(all, "app").name = sql),
       (all) => table(all, "app").columns.push(sql),
       (all) => (all.partitions[sql] = []),
@@ -99,20 +99,21 @@ describe("a file that claims to be a backup", function () {
       (all) => (all.tables = {}),
       (all) => delete all.settingsKey,
     ];
-    for (const change of changes) expect(await refusal(manifest(change)), String(change)).to.match(/^the file is/);
-    expect(await refusal(manifest((all) => (all.format = 2)))).to.contain("in another format");
-    expect(await refusal(summary((all) => (all.sequences[0].name = sql)))).to.contain(
+    for (const change of changes)
+      expect(await restoreChanged(manifest(change)), String(change)).to.match(/^the file is/);
+    expect(await restoreChanged(manifest((all) => (all.format = 2)))).to.contain("in another format");
+    expect(await restoreChanged(summary((all) => (all.sequences[0].name = sql)))).to.contain(
       "summary.json has unexpected content",
     );
-    expect(await refusal((all) => all.slice(1))).to.equal("the file is not a backup of this service");
-    expect(await refusal((all) => all.slice(0, -1))).to.equal("the file is not a backup of this service");
-    expect(await refusal(manifest((all) => all.migrations.push("OfTomorrow1")))).to.contain(
+    expect(await restoreChanged((all) => all.slice(1))).to.equal("the file is not a backup of this service");
+    expect(await restoreChanged((all) => all.slice(0, -1))).to.equal("the file is not a backup of this service");
+    expect(await restoreChanged(manifest((all) => all.migrations.push("OfTomorrow1")))).to.contain(
       "a newer release of the service made this backup",
     );
     expect(await databaseObjects(place.url)).to.deep.equal([]);
   });
 
-  it("leaves nothing if its contents do not fit, and removes files that it had put into the store", async () => {
+  it("leaves no table and no media file if its contents do not match its summary or its tables", async () => {
     const blob = { name: `blobs/${"a".repeat(32)}/00000001`, content: Buffer.from("x") };
     const ahead = (name: string, part: ArchiveFile) => (all: ArchiveFile[]) =>
       all.flatMap((one) => (one.name === name ? [part, one] : [one]));
@@ -129,31 +130,31 @@ describe("a file that claims to be a backup", function () {
       ],
     ];
     for (const [change, words] of changes) {
-      expect(await refusal(change)).to.match(words);
+      expect(await restoreChanged(change)).to.match(words);
       expect(await databaseObjects(place.url), String(words)).to.deep.equal([]);
     }
     expect(filesUnder(join(folder, "data", "media"))).to.deep.equal([]);
   });
 
-  it("does not overwrite existing data unless requested; after a failure everything is as before", async () => {
+  it("replaces existing data only if that is requested, and a failed restore keeps the existing data", async () => {
     const other = await freshDatabase();
     try {
       await query(other.url, "INSERT INTO organization (name) VALUES ('mine')");
       const before = (await databaseObjects(other.url)).sort();
-      expect(await refusal((all) => all, false, other.url)).to.contain("the database is not empty");
+      expect(await restoreChanged((all) => all, false, other.url)).to.contain("the database is not empty");
       await query(
         other.url,
         "INSERT INTO instance (id, roles, lease_until) VALUES (gen_random_uuid(), '{api}', now() + interval '1 hour')",
       );
-      expect(await refusal((all) => all, true, other.url)).to.contain("the service is running on this database");
+      expect(await restoreChanged((all) => all, true, other.url)).to.contain("the service is running on this database");
       await query(other.url, "DELETE FROM instance");
       const failing = summary((all) => (all.rows.app = 7));
-      expect(await refusal(failing, true, other.url)).to.contain(
+      expect(await restoreChanged(failing, true, other.url)).to.contain(
         "the number of rows of the table app differs from the summary",
       );
       expect((await databaseObjects(other.url)).sort()).to.deep.equal(before);
       expect(await query(other.url, "SELECT name FROM organization")).to.deep.equal([{ name: "mine" }]);
-      expect(await refusal((all) => all, true, other.url)).to.equal("restored");
+      expect(await restoreChanged((all) => all, true, other.url)).to.equal("restored");
       expect(await query(other.url, "SELECT name FROM organization")).to.deep.equal(
         await query(original.url, "SELECT name FROM organization"),
       );
@@ -163,7 +164,7 @@ describe("a file that claims to be a backup", function () {
     }
   });
 
-  it("may contain tables of other programs, which are left out and named", async () => {
+  it("can be from a database with tables of other programs, which the restore leaves out and names", async () => {
     const own = await freshDatabase();
     const to = { url: place.url, dataDir: join(folder, "data"), warnings: [] as string[] };
     try {

@@ -1,6 +1,6 @@
 /**
- * Backs up a gigabyte of rows and files during writes, with little memory. Restores it into every installed version of PostgreSQL, into a
- * bucket, and from the schema of the first release.
+ * Backs up a gigabyte of rows and files during writes, with little memory, and restores it into every installed version of PostgreSQL. Also
+ * restores files into a bucket, and databases of older releases.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -29,7 +29,7 @@ const FILE_MB = 50;
 const MEMORY_MAX_MB = 320;
 
 /** Runs a command of the service. Returns the last line of its output, and its maximum memory in MB. */
-async function command(name: string, args: string[], environment: Record<string, string>) {
+async function runCommand(name: string, args: string[], environment: Record<string, string>) {
   const program = fileURLToPath(new URL(`../../src/cli/${name}.js`, import.meta.url));
   const { PATH } = process.env;
   const child = spawn(process.execPath, ["--no-node-snapshot", program, ...args], { env: { PATH, ...environment } });
@@ -48,23 +48,23 @@ async function command(name: string, args: string[], environment: Record<string,
   const [code] = await once(child, "close");
   clearInterval(watch);
   if (code !== 0) throw new Error(stderr);
-  return { said: JSON.parse(stdout.trim().split("\n").at(-1)!), peak };
+  return { summary: JSON.parse(stdout.trim().split("\n").at(-1)!), peak };
 }
 
-const COUNTS = `
+const SELECT_CONTENT_SUMS = `
   SELECT (SELECT count(*)::int FROM execution_log) AS entries, (SELECT sum(hashtext(data::text)::bigint) FROM execution_log) AS sum,
          (SELECT count(*)::int FROM data_source_entry) AS rows, (SELECT sum(hashtext(doc::text)::bigint) FROM data_source_entry) AS docs`;
 
-async function countsOf(url: string): Promise<unknown> {
+async function readContentSums(url: string): Promise<unknown> {
   const client = new Client({ connectionString: url });
   await client.connect();
   return client
-    .query(COUNTS)
+    .query(SELECT_CONTENT_SUMS)
     .then(({ rows }) => rows[0])
     .finally(() => client.end());
 }
 
-async function answersOf(databaseUrl: string, dataDir: string, token: string): Promise<Record<string, string>> {
+async function readAllAnswers(databaseUrl: string, dataDir: string, token: string): Promise<Record<string, string>> {
   const service = await startService(
     readConfig({
       ...{ PORT: "0", DATABASE_URL: databaseUrl, DATA_DIR: dataDir, LOG_LEVEL: "silent", NPM_PACKAGES: "off" },
@@ -122,7 +122,7 @@ describe("a backup of a gigabyte", function () {
     const writing = write();
     const environment = { DATABASE_URL: service.databaseUrl, DATA_DIR: service.dataDir };
     const startedAt = performance.now();
-    const made = await command("backup", [file, "--key-file", join(folder, "key")], environment).finally(() => {
+    const made = await runCommand("backup", [file, "--key-file", join(folder, "key")], environment).finally(() => {
       over = true;
     });
     await writing;
@@ -132,13 +132,13 @@ describe("a backup of a gigabyte", function () {
     );
     expect(failed).to.deep.equal([]);
     expect(sent).to.be.greaterThan(10);
-    expect(made.said.files).to.be.greaterThan(FILES_MB / FILE_MB);
+    expect(made.summary.files).to.be.greaterThan(FILES_MB / FILE_MB);
     expect(made.peak).to.be.within(1, MEMORY_MAX_MB);
   });
 
   const versions = findInstalledVersions();
   if (versions.length === 0)
-    process.stderr.write("not tried, for no other PostgreSQL is here: a restore into another version\n");
+    process.stderr.write("not run, because no PostgreSQL of Debian is installed: the restore into another version\n");
   for (const version of versions) {
     it(`is restored into PostgreSQL ${version} with little memory, and the service responds as before`, async () => {
       const place = await startPostgresVersion(version);
@@ -146,12 +146,12 @@ describe("a backup of a gigabyte", function () {
       try {
         const environment = { DATABASE_URL: place.url, DATA_DIR: dataDir };
         const startedAt = performance.now();
-        const restored = await command("restore", [file, "--key-file", join(folder, "key")], environment);
+        const restored = await runCommand("restore", [file, "--key-file", join(folder, "key")], environment);
         const seconds = (performance.now() - startedAt) / 1_000;
         process.stderr.write(`      ${seconds.toFixed(1)} s, ${Math.round(restored.peak)} MB of memory\n`);
         expect(restored.peak).to.be.within(1, MEMORY_MAX_MB);
-        expect(await countsOf(place.url)).to.deep.equal(await countsOf(service.databaseUrl));
-        const answers = await answersOf(place.url, dataDir, service.tokens.editor);
+        expect(await readContentSums(place.url)).to.deep.equal(await readContentSums(service.databaseUrl));
+        const answers = await readAllAnswers(place.url, dataDir, service.tokens.editor);
         expect(answers).to.deep.equal(await allAnswers(service.url, service.tokens.editor));
       } finally {
         await place.stop();
@@ -160,7 +160,7 @@ describe("a backup of a gigabyte", function () {
   }
 });
 
-describe("a backup of other kinds", function () {
+describe("a small backup", function () {
   this.timeout(300_000);
   const KEYS = { AWS_ACCESS_KEY_ID: "S3RVER", AWS_SECRET_ACCESS_KEY: "S3RVER" };
   let folder: string;
@@ -173,7 +173,7 @@ describe("a backup of other kinds", function () {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it("reads files from a bucket, and writes them into one with other files", async () => {
+  it("reads files from a bucket, and is restored into a bucket that has other files", async () => {
     const s3 = await startS3();
     const bucket = `s3://media/one?endpoint=${s3.url}`;
     const service = await startTestService({ ROLES: "api", MEDIA_URL: bucket });
@@ -186,8 +186,8 @@ describe("a backup of other kinds", function () {
       const from = { DATABASE_URL: service.databaseUrl, DATA_DIR: service.dataDir, MEDIA_URL: bucket, ...KEYS };
       const to = { ...from, DATABASE_URL: place.url, DATA_DIR: join(folder, "bucket") };
       const args = [join(folder, "bucket-backup"), "--key-file", join(folder, "key")];
-      expect((await command("backup", args, from)).said.files).to.equal(1);
-      expect((await command("restore", args, to)).said.files).to.equal(1);
+      expect((await runCommand("backup", args, from)).summary.files).to.equal(1);
+      expect((await runCommand("restore", args, to)).summary.files).to.equal(1);
       expect(existsSync(join(folder, "bucket", "media", "incoming"))).to.equal(true);
       const config = { PORT: "0", ...to, LOG_LEVEL: "silent", NPM_PACKAGES: "off", ROLES: "api" };
       const restored = await startService(readConfig(config));
@@ -204,7 +204,7 @@ describe("a backup of other kinds", function () {
   });
 
   for (const last of ["Foundation1763600000000", "KeptScripts1763600140000", "BoundsChecked1763600180100"]) {
-    it(`of a schema that ended with ${last} is migrated to the current one`, async () => {
+    it(`of a database whose last migration was ${last} is restored with the current schema`, async () => {
       const [old, place] = [await emptyDatabase(), await emptyDatabase()];
       try {
         const time = (name: string) => Number(name.slice(-13));

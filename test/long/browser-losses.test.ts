@@ -1,4 +1,4 @@
-/** Tests losses of a browser that are rarer than those of test/engine/browser/lost-zygote.test.ts: the service replaces each browser. */
+/** Tests that the service replaces lost browsers. The losses are rarer than those of test/engine/browser/lost-zygote.test.ts. */
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
 import { findZygotePids } from "../../src/engine/browser/processes/local-browser.js";
@@ -16,7 +16,7 @@ describe("a browser that is lost while no run uses it", () => {
   });
   afterEach(() => browsers.stop());
 
-  it("is replaced if only the zygote is killed that forks its renderers", async () => {
+  it("is replaced if only its zygote is killed, the process that forks its renderers", async () => {
     const browser = browsers.getBrowserPid()!;
     const started = findZygotePids(readProcessSandboxStates(browser));
     const forking = zygotesOf(browser).filter((pid) => !started.includes(pid));

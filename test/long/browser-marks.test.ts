@@ -16,7 +16,7 @@ for (const mode of EVALUATION_MODES) {
     after(() => page.stop());
 
     /** Adds the marks that the next run sees to `left`. If marks end the page, tests halves of them. Returns the marks that did not. */
-    async function look(marks: string[], left: string[]): Promise<string[]> {
+    async function findSeenMarks(marks: string[], left: string[]): Promise<string[]> {
       const found = await page.leftBy(marks);
       if (found !== null) {
         left.push(...found.map((what) => `${marks.join(" ")}: ${what}`));
@@ -26,14 +26,17 @@ for (const mode of EVALUATION_MODES) {
       const parts = marks.length === 1 && !first!.includes("#") ? await page.members(first!) : marks;
       if (parts.length < 2) return [];
       const middle = Math.ceil(parts.length / 2);
-      return [...(await look(parts.slice(0, middle), left)), ...(await look(parts.slice(middle), left))];
+      return [
+        ...(await findSeenMarks(parts.slice(0, middle), left)),
+        ...(await findSeenMarks(parts.slice(middle), left)),
+      ];
     }
 
     it("is not visible to the next run in the same page", async () => {
       const left: string[] = [];
       let kept = 0;
       const objects = await page.objects();
-      for (const path of objects) kept += (await look([path], left)).length;
+      for (const path of objects) kept += (await findSeenMarks([path], left)).length;
       expect(left).to.deep.equal([]);
       expect(kept).to.be.at.least(objects.length * 0.95);
     });

@@ -11,7 +11,8 @@ const MB = 1024 * 1024;
 /** Maximum MB of the browser's processes without renderers: the service's limit, plus what a run can allocate before the next check. */
 const PEAK_MAX_MB = 1_800;
 
-function ownMegabytes(group: number): number {
+/** Returns the resident memory in MB of a process group, without renderers. */
+function browserMegabytes(group: number): number {
   let sum = 0;
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
     try {
@@ -60,12 +61,12 @@ describe("the browser's own processes", () => {
   afterEach(() => browsers.stop());
 
   for (const [what, code] of Object.entries(MEMORY_SINKS)) {
-    it(`have a limit of ${what}: the run that fills them is ended, and no other`, async () => {
+    it(`have a memory limit: the service ends a run that fills them with ${what}, and no other run`, async () => {
       const group = browsers.getBrowserPid()!;
       let peak = 0;
       let over = false;
       const watching = setInterval(() => {
-        peak = Math.max(peak, ownMegabytes(group));
+        peak = Math.max(peak, browserMegabytes(group));
       }, 50);
       const other = { isolationKey: "2:master", origin: "https://app-2.actions.internal", timeoutMs: 30_000 };
       const busy =
@@ -121,11 +122,11 @@ describe("the memory of a run", function () {
   });
   after(() => browsers.stop());
 
-  const NUMBERS = "const kept = []; for (;;) kept.push(new Array(1e6).fill(0.5));";
+  const NUMBERS_CODE = "const kept = []; for (;;) kept.push(new Array(1e6).fill(0.5));";
   const BUFFERS_CODE = "const kept = []; for (;;) { kept.push(new Uint8Array(1e7).fill(1)); await 0; }";
   const WORKER_BUFFERS_CODE = "const k=[];for(;;)k.push(new Uint8Array(1e7).fill(1))";
   const MEMORY_FILLS: [title: string, code: string, mode?: EvaluationMode][] = [
-    ["numbers", NUMBERS],
+    ["numbers", NUMBERS_CODE],
     ["array buffers, in an isolate", BUFFERS_CODE, "isolate"],
     ["array buffers, in a network isolate", BUFFERS_CODE, "network-isolate"],
     ["array buffers", BUFFERS_CODE],
@@ -137,7 +138,7 @@ describe("the memory of a run", function () {
     ["strings", "const kept = []; for (let i = 0; ; i += 1) kept.push(('x' + i).repeat(1e6).toUpperCase());"],
   ];
   for (const [title, code, mode] of MEMORY_FILLS) {
-    it(`is limited: a run that fills it with ${title} ends with that error, and no other run ends`, () =>
+    it(`is limited: a run that fills it with ${title} ends with a memory error, and no other run ends`, () =>
       expectEndedByMemory(browsers, code, mode));
   }
 

@@ -22,8 +22,10 @@ const HARNESS_SOURCES = [
   ISOLATE_HARNESS_SCRIPTS.worker,
 ];
 const DESCRIPTOR_FIELDS = ["get", "set", "value", "writable", "configurable", "enumerable"];
-const OTHERS = ["then", "toJSON", "toString", "0", "1", "2", "3"];
-const NAMES = [...new Set([...DESCRIPTOR_FIELDS, ...OTHERS, ...HARNESS_SOURCES.join("\n").match(/[a-z_$][\w$]*/gi)!])];
+const OTHER_NAMES = ["then", "toJSON", "toString", "0", "1", "2", "3"];
+const NAMES = [
+  ...new Set([...DESCRIPTOR_FIELDS, ...OTHER_NAMES, ...HARNESS_SOURCES.join("\n").match(/[a-z_$][\w$]*/gi)!]),
+];
 
 /** Property descriptors that replace each name. */
 const REPLACEMENTS: Record<string, string> = {
@@ -31,17 +33,17 @@ const REPLACEMENTS: Record<string, string> = {
     "{ __proto__: null, configurable: true, get() { throw new Error('read') }, set() { throw new Error('written') } }",
   "functions that throw":
     "{ __proto__: null, configurable: true, writable: true, value() { throw new Error('called') } }",
-  "functions that answer themselves":
+  "functions that return themselves":
     "{ __proto__: null, configurable: true, writable: true, value: function own() { return own } }",
-  "numbers that nobody may change": "{ __proto__: null, value: 1 }",
+  "read-only numbers": "{ __proto__: null, value: 1 }",
 };
 
 /**
  * Code of the objects to change. On each, the test replaces the properties in NAMES and, except on Object.prototype, all own properties.
  */
 const CHANGED_OBJECTS: Record<string, string> = {
-  "what all objects have": "[Object.prototype]",
-  "what the language's own objects have": `[
+  "properties of Object.prototype": "[Object.prototype]",
+  "properties of the language's classes and namespaces": `[
     ...[Function, Array, String, Number, Boolean, Symbol, RegExp, Promise, Error, Map, Set, WeakMap, Date, Uint8Array].map((one) => one.prototype),
     Object.getPrototypeOf(Uint8Array.prototype), Object.getPrototypeOf([].values()), Iterator.prototype,
     Object, Array, Function, String, Number, Reflect, JSON, Math, Date, RegExp, Error, Symbol, Promise
@@ -59,8 +61,8 @@ const BORROWED_CALLS = [
   "await new Promise((resolve) => { setTimeout(resolve, 1) })",
 ];
 
-/** Returns code that replaces properties of the objects `holders` by the descriptor `instead`. Its `execute` ends with the code `end`. */
-const source = (holders: string, instead: string, end: string) => `
+/** Returns code that replaces properties of the objects `holders` by the descriptor `descriptor`. Its `execute` ends with the code `end`. */
+const source = (holders: string, descriptor: string, end: string) => `
   const { defineProperty, ownKeys } = Reflect;
   const { log } = console;
   const failure = new (class Failure extends Error {})("own");
@@ -76,7 +78,7 @@ const source = (holders: string, instead: string, end: string) => `
   const execute = async () => {
     for (let at = 0; at < changes.length; at += 1) {
       // Some properties cannot be changed.
-      try { defineProperty(changes[at].holder, changes[at].name, ${instead}) } catch {}
+      try { defineProperty(changes[at].holder, changes[at].name, ${descriptor}) } catch {}
     }
     ${end};
   };`;
@@ -103,15 +105,15 @@ describe("changes of the language's own objects by a run", function () {
   for (const mode of EVALUATION_MODES) {
     for (const [what, holders] of Object.entries(CHANGED_OBJECTS)) {
       it(`do not prevent a run in mode ${mode} from reporting its console and its result: ${what}`, async () => {
-        for (const [title, instead] of Object.entries(REPLACEMENTS)) {
-          const said: string[] = [];
-          const onConsole = ({ text }: ConsoleLine) => void said.push(text);
+        for (const [title, descriptor] of Object.entries(REPLACEMENTS)) {
+          const printed: string[] = [];
+          const onConsole = ({ text }: ConsoleLine) => void printed.push(text);
           const ended = async (end: string) => {
-            const outcome = await browsers.run(runOf(source(holders, instead, end), { mode, onConsole }));
+            const outcome = await browsers.run(runOf(source(holders, descriptor, end), { mode, onConsole }));
             return outcome.ok ? outcome.data : `${outcome.cause}: ${outcome.error.message}`;
           };
-          const found = [await ended("log('said'); return 1"), await ended("throw failure")];
-          expect([...found, ...said], title).to.deep.equal(["1", "script: own", "said"]);
+          const found = [await ended("log('printed'); return 1"), await ended("throw failure")];
+          expect([...found, ...printed], title).to.deep.equal(["1", "script: own", "printed"]);
           expect(lost).to.deep.equal([]);
         }
       });
@@ -119,18 +121,18 @@ describe("changes of the language's own objects by a run", function () {
   }
 
   for (const [what, holders] of Object.entries(CHANGED_OBJECTS)) {
-    it(`let platform objects work or fail, and the run continues: ${what}`, async () => {
-      for (const [title, instead] of Object.entries(REPLACEMENTS)) {
+    it(`may make calls of platform objects fail, but do not end the run: ${what}`, async () => {
+      for (const [title, descriptor] of Object.entries(REPLACEMENTS)) {
         for (const use of BORROWED_CALLS) {
-          const said: string[] = [];
-          const onConsole = ({ text }: ConsoleLine) => void said.push(text);
+          const printed: string[] = [];
+          const onConsole = ({ text }: ConsoleLine) => void printed.push(text);
           const end = `log("before"); try { ${use} } catch {} log("after"); return 1`;
           // If a promise resolves to an object, JavaScript reads the object's property `then`. So the code sets it to undefined.
           const own = "Response.prototype.then = ArrayBuffer.prototype.then = undefined";
-          const code = `const url = ${JSON.stringify(host.url)}; ${own}; ${source(holders, instead, end)}`;
+          const code = `const url = ${JSON.stringify(host.url)}; ${own}; ${source(holders, descriptor, end)}`;
           const run = runOf(code, { mode: "network-isolate", timeoutMs: 10_000, onConsole });
           const outcome = await browsers.run(run);
-          expect([outcome, said], `${title}: ${use}`).to.deep.equal([{ ok: true, data: "1" }, ["before", "after"]]);
+          expect([outcome, printed], `${title}: ${use}`).to.deep.equal([{ ok: true, data: "1" }, ["before", "after"]]);
           expect(lost).to.deep.equal([]);
         }
       }

@@ -1,4 +1,7 @@
-/** Kills processes of a fleet and loses its database at random, for CHAOS_MINUTES (30 by default). */
+/**
+ * Kills processes of a fleet and loses its database: first for half a minute at a fixed pace, then at random for CHAOS_MINUTES (30 by
+ * default).
+ */
 import { expect } from "chai";
 import { startAlertHook } from "../harness/alert-hook.js";
 import { runChaos } from "../harness/chaos.js";
@@ -18,8 +21,8 @@ describe("three instances with 200 schedules that fire each second", () => {
       kills: 30,
       losses,
     });
-    const { expected, runCountsByState: fates, kills, recoveryMs } = outcome;
-    process.stdout.write(`${JSON.stringify({ expected, fates, kills, recoveryMs })}\n`);
+    const { expected, runCountsByState: runCounts, kills, recoveryMs } = outcome;
+    process.stdout.write(`${JSON.stringify({ expected, runCounts, kills, recoveryMs })}\n`);
     expect(expected).to.be.at.least(200 * 30);
     expect(kills).to.equal(30);
     expectRunsAccountedFor(outcome);
@@ -28,10 +31,11 @@ describe("three instances with 200 schedules that fire each second", () => {
 });
 
 const MINUTES = Number(process.env["CHAOS_MINUTES"] ?? 30);
-/** Average time between faults in seconds. */
+/** Average time in seconds between two kills. */
 const SECONDS_PER_KILL = 5;
+/** Average time in seconds between two losses of the database. */
 const SECONDS_PER_LOSS = 25;
-const WAYS: DatabaseLoss[] = ["SIGINT", "failed over", "SIGQUIT", "cut off", "SIGKILL"];
+const DATABASE_LOSSES: DatabaseLoss[] = ["SIGINT", "failed over", "SIGQUIT", "cut off", "SIGKILL"];
 
 describe(`three API processes, two schedulers and three runners under load, for ${MINUTES} minutes`, function () {
   this.timeout(MINUTES * 60_000 + 1_200_000);
@@ -44,7 +48,10 @@ describe(`three API processes, two schedulers and three runners under load, for 
       callers: 6,
       rate: 60,
       kills: Math.round((MINUTES * 60) / SECONDS_PER_KILL),
-      losses: Array.from({ length: Math.round((MINUTES * 60) / SECONDS_PER_LOSS) }, (_, n) => WAYS[n % WAYS.length]!),
+      losses: Array.from(
+        { length: Math.round((MINUTES * 60) / SECONDS_PER_LOSS) },
+        (_, n) => DATABASE_LOSSES[n % DATABASE_LOSSES.length]!,
+      ),
       pace: {
         kill: [0, 2_000 * SECONDS_PER_KILL],
         loss: [500 * SECONDS_PER_LOSS, 1_500 * SECONDS_PER_LOSS],
@@ -53,10 +60,10 @@ describe(`three API processes, two schedulers and three runners under load, for 
       hook,
     });
     await hook.stop();
-    const { expected, runCountsByState: fates, kills, answers, recoveryMs, longestQueuedMs } = outcome;
+    const { expected, runCountsByState: runCounts, kills, answers, recoveryMs, longestQueuedMs } = outcome;
     const figures = {
       expected,
-      fates,
+      runCounts,
       kills,
       answers,
       recoveryMs,

@@ -5,7 +5,8 @@ import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { insertPublishedActions } from "../harness/published-actions.js";
 import { until } from "../harness/until.js";
 
-const AHEAD = "const real = Date.now; Date.now = () => real() + 90_000";
+/** Code that sets the clock of a process 90 s ahead. */
+const CLOCK_AHEAD_CODE = "const real = Date.now; Date.now = () => real() + 90_000";
 
 describe("a scheduler whose clock is 90 s ahead", function () {
   this.timeout(120_000);
@@ -25,7 +26,7 @@ describe("a scheduler whose clock is 90 s ahead", function () {
       DATABASE_URL: database.url,
       ROLES: "scheduler",
       LOG_LEVEL: "info",
-      NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(AHEAD)}`,
+      NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(CLOCK_AHEAD_CODE)}`,
     });
     await service.ready();
   });
@@ -37,7 +38,7 @@ describe("a scheduler whose clock is 90 s ahead", function () {
     await database.drop();
   });
 
-  it("writes a tick when it is due by the database's clock, and warns", async () => {
+  it("queues a scheduled run when it is due by the database's clock, and logs a warning", async () => {
     await db.query("UPDATE schedule SET next_tick = now() + interval '4 seconds'");
     await db.query("SELECT pg_notify('svc_schedule', '')");
     const [run] = await until(async () => {

@@ -11,7 +11,7 @@ import { expect } from "chai";
 import { SVC } from "../harness/svc-projects.js";
 
 /** Text that is typed before Tab, and the arguments that the completed command must have. */
-const TYPED: readonly [string, string][] = [
+const COMPLETIONS: readonly [string, string][] = [
   ["svc rollb", "rollback"],
   ["svc push --for", "push --force"],
   ["svc pus", "push"],
@@ -68,9 +68,9 @@ describe("completion in a shell", function () {
   for (const shell of SHELLS) {
     it(`completes subcommands, options and files in ${shell}`, async () => {
       writeFileSync(join(folder, "script"), execFileSync(process.execPath, [SVC, "completion", shell]));
-      const printed = await type(shell, [...SETUPS[shell], ...TYPED.map(([typed]) => `${typed}\t`)]);
+      const printed = await type(shell, [...SETUPS[shell], ...COMPLETIONS.map(([typed]) => `${typed}\t`)]);
       const calls = [...printed.matchAll(/^\[([^\]\n]*)\]\r?$/gm)].map(([, call]) => call!.trim());
-      expect(calls, printed).to.deep.equal(TYPED.map(([, completed]) => completed));
+      expect(calls, printed).to.deep.equal(COMPLETIONS.map(([, completed]) => completed));
     });
   }
 });

@@ -30,6 +30,7 @@ export async function execute({ payload }: { payload: { orders: Order[] } }): Pr
 const SHARED_MODULE =
   "export const total = (orders: readonly { price: number; count: number }[]): number =>\n  orders.reduce((sum, { price, count }) => sum + price * count, 0);\n";
 
+/** Returns the processor time that a process has used, in milliseconds. */
 function processorTime(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");

@@ -12,7 +12,7 @@ import { until } from "../harness/until.js";
 const quietLog = { warn: () => {} };
 
 const MATCHING_ACTIONS = 50;
-const LIMIT = 32 * 1024;
+const PAYLOAD_MAX_BYTES = 32 * 1024;
 
 /** Returns data that cannot be compressed. */
 const noise = (bytes: number) => randomBytes(bytes / 2).toString("hex");
@@ -44,26 +44,26 @@ describe("a payload is stored once", () => {
   const add = (body: object) => service.rest("POST", `/v1/apps/${service.appId}/logs`, { as: "api", body });
   const list = async (body: object) =>
     (await service.rest("POST", `/v3/apps/${service.appId}/actions/logs`, { body })).body.logs;
-  const settled = (count: number) =>
+  const waitForLogEntries = (count: number) =>
     until(async () => {
       const [row] = await service.db.query("SELECT count(*) FROM execution_log");
       return row.count >= count;
     });
 
-  it("for an event that starts fifty runs: each log entry shows all of it, and the database has it once", async () => {
+  it("for an event that starts fifty runs, and each of their log entries shows the complete event", async () => {
     const data = { text: noise(30_000), quotes: '\\"\\u0000\u2028é', "a\\1": "$1 \\0 &" };
     const before = await bytesOfLogs();
     const { http, body } = await add({ type: "many", data, dataSourceId: 3 });
     expect(http).to.equal(201);
-    await settled(MATCHING_ACTIONS);
-    expect((await bytesOfLogs()) - before).to.be.below(2 * LIMIT);
+    await waitForLogEntries(MATCHING_ACTIONS);
+    expect((await bytesOfLogs()) - before).to.be.below(2 * PAYLOAD_MAX_BYTES);
     const logs = await list({ limit: MATCHING_ACTIONS });
     expect(logs).to.have.length(MATCHING_ACTIONS);
     for (const entry of logs) expect(entry.data.payload).to.deep.equal({ trigger: "log", log: body.log });
     expect(Object.keys(logs[0].data).slice(0, 4)).to.deep.equal(["mode", "runOn", "taskId", "payload"]);
   });
 
-  it("for a run on demand, and for the replay of an event's run: both get all of it", async () => {
+  it("for a run on demand and for the replay of an event's run, and both get the complete payload", async () => {
     const fields = {
       code: "async function execute({ payload }) { return payload }",
       triggers: [{ trigger: "manual" }],
@@ -93,7 +93,7 @@ describe("a payload is stored once", () => {
     expect(again.data.payload).to.deep.equal(JSON.parse(composed));
   });
 
-  it("and stays if the event or a run that refers to it is deleted first", async () => {
+  it("and stays after its event is deleted, until the log entries and runs that use it are deleted", async () => {
     await service.db.query("UPDATE log_event SET created_at = now() - interval '31 days'");
     await createDataRetention({ db: service.db, days: 30, log: quietLog }).clean();
     const [entry] = await list({ id: ids[1] });

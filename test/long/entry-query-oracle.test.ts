@@ -1,4 +1,4 @@
-/** Runs the oracles of the query language with many queries: once with a fixed seed, and once with a new seed, which the test prints. */
+/** Compares the query language with sift and mingo in many queries: once with a fixed seed, and once with a new seed, which it prints. */
 import { expect } from "chai";
 import type { Client } from "pg";
 import { type ConnectedClient, connectedClient } from "../harness/connected-database.js";
@@ -8,7 +8,7 @@ const QUERIES = 20_000;
 const PIPELINE_COUNT = 3_000;
 const NEW_SEED = Math.floor(Math.random() * 2 ** 31);
 
-describe("the query language beside its references, at length", function () {
+describe("the query language in many generated queries", function () {
   this.timeout(0);
   let database: ConnectedClient;
   let client: Client;

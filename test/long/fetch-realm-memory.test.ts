@@ -11,8 +11,8 @@ describe("consecutive runs on a thread with fetch that fill memory", () => {
   const { browsers, here, execute, service, ASK, next, lost, arrived } = fetchRealm();
 
   for (const [what, make] of [
-    ["answers that nobody reads", "(text) => new Response(text)"],
-    ["requests that nobody sends", "(text) => new Request(url, { method: 'POST', body: text })"],
+    ["responses that no code reads", "(text) => new Response(text)"],
+    ["requests that no code sends", "(text) => new Request(url, { method: 'POST', body: text })"],
     ["blobs", "(text) => new Blob([text])"],
     ["keys", "() => crypto.subtle.generateKey({ name: 'HMAC', hash: 'SHA-256', length: 8e7 }, true, ['sign'])"],
   ] as const) {
@@ -39,7 +39,7 @@ describe("consecutive runs on a thread with fetch that fill memory", () => {
     }
   });
 
-  it("are repeated in a worker if their page crashes before they had an effect, and never afterwards", async () => {
+  it("are repeated in a document if their page crashes before they had an effect, and never after an effect", async () => {
     const fill = "for (;;) kept.push(new Array(1e5).fill(1.5))";
     for (const trace of ["console.log('once')", "await fetch(url + '/once')", ASK]) {
       const said: string[] = [];
@@ -50,16 +50,19 @@ describe("consecutive runs on a thread with fetch that fill memory", () => {
       await failureOf(browsers(), source, { ...here, onConsole, service });
       expect([...said, ...arrived], trace).to.deep.equal([trace.includes("log") ? "once" : "/once"]);
     }
-    const places: EvaluationMode[] = [];
+    const modesWithEffect: EvaluationMode[] = [];
     const asking = execute(
       "await fetch(url + '/again'); for (;;) kept.push(new Array(1e5).fill(1.5))",
       "const kept = []",
     );
     for (let run = 0; run < 2; run += 1) {
-      const onMode = (mode: EvaluationMode) => void places.push(mode);
+      const onMode = (mode: EvaluationMode) => void modesWithEffect.push(mode);
       await failureOf(browsers(), asking, { ...here, mode: undefined, onMode });
     }
-    expect(places, "the next run of the same code has a document").to.deep.equal(["network-isolate", "document"]);
+    expect(modesWithEffect, "the next run of the same code has a document").to.deep.equal([
+      "network-isolate",
+      "document",
+    ]);
     // The loop is long enough for several full garbage collections.
     const long = execute(
       "const row = []; for (let at = 0; at < 3e6; at += 1) Object.defineProperty(row, at, { value: {} }); return row.length",

@@ -25,7 +25,7 @@ const NETWORK = Object.fromEntries(
 describe("the start of README", function () {
   this.timeout(1_200_000);
 
-  it("has two commands, and one click on the printed link signs a person in", async () => {
+  it("has two commands, and lets a person sign in who opens the printed link and fills its form", async () => {
     const [start = ""] = blocksIn("README.md", "sh", 6);
     const commands = start
       .trim()

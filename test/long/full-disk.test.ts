@@ -25,13 +25,14 @@ import { until } from "../harness/until.js";
 
 const DOCTOR_PROGRAM = fileURLToPath(new URL("../../src/cli/doctor.js", import.meta.url));
 const SIZE = "96m";
-/** Switches off the service's own check of free space, which would refuse writes before the disk is full. */
+/** Switches off the service's own check of free space, which would reject writes before the disk is full. */
 const ENVIRONMENT = { ROLES: "api,scheduler", DISK_FREE_MIN_MB: "0" };
 
 const runAsRoot = (command: string, ...args: string[]) =>
   process.getuid?.() === 0 ? execFileSync(command, args) : execFileSync("sudo", [command, ...args]);
 
-function fill(folder: string): () => void {
+/** Fills the disk of the folder with one file. Returns a function that removes this file. */
+function fillDisk(folder: string): () => void {
   const file = join(folder, "filler");
   const handle = openSync(file, "w");
   const part = Buffer.alloc(4_096, 1);
@@ -108,7 +109,7 @@ describe("a full disk of PostgreSQL", function () {
     const metric = async () => /^svc_database_disk_full (\d)$/m.exec(await (await fetch(`${url}/metrics`)).text())?.[1];
 
     expect(await doctor()).to.match(/^ok {5}database disk: can be written$/m);
-    const free = fill(disk);
+    const free = fillDisk(disk);
     let number = 0;
     // Writes first use the free pages that tables still have, so the test repeats the write until the service refuses it.
     const refused = await until(async () => {

@@ -6,7 +6,7 @@ import { type GitServer, startGitServer } from "../harness/git-server.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
-describe("the order of pulls of a git repository", () => {
+describe("a pull of a git repository", () => {
   let service: TestService;
   let server: GitServer;
 
@@ -104,7 +104,7 @@ describe("the order of pulls of a git repository", () => {
     expect((await pull("", { ref: "refs/tags/v31" })).body.pull.published).to.deep.equal(["first"]);
   });
 
-  it("lets only the newest of several pulls of a branch apply", async () => {
+  it("is rejected if a later pull of the same branch has started", async () => {
     await connect();
     const old = server.commit(project(7));
     const arrived = Promise.withResolvers<void>();

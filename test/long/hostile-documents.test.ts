@@ -39,7 +39,7 @@ const clashes = (n: number, count: number): string =>
   );
 
 /** Functions that build one kind of malicious document each. Each call returns another document, so that no cache helps. */
-const KINDS: ((n: number) => { query: string; variables?: object })[] = [
+const DOCUMENT_BUILDERS: ((n: number) => { query: string; variables?: object })[] = [
   (n) => ({ query: `{ __schema { types { ${times(900 + (n % 90), (at) => `a${n}x${at}: description`)} } } }` }),
   (n) => ({ query: `{ ${times(4_000, (at) => `a${n}x${at}: __typename`)} }` }),
   (n) => ({ query: `{ ${times(1_600, (at) => `a${n}x${at}: __typename`)} }` }),
@@ -154,7 +154,7 @@ describe("five hundred hostile documents", function () {
     });
 
   /** Sends requests of another caller every few milliseconds until `over` returns true. Returns the longest duration. */
-  async function neighbour(over: () => boolean): Promise<number> {
+  async function measureNeighbour(over: () => boolean): Promise<number> {
     let longest = 0;
     while (!over()) {
       const startedAt = performance.now();
@@ -170,8 +170,8 @@ describe("five hundred hostile documents", function () {
     const slow: string[] = [];
     const times: number[] = [];
     for (let n = from; n < from + COUNT; n += 1) {
-      const document = KINDS[n % KINDS.length]!(n);
-      const way = Math.floor(n / KINDS.length) % 2 === 0 ? overHttp : sendOverSocket;
+      const document = DOCUMENT_BUILDERS[n % DOCUMENT_BUILDERS.length]!(n);
+      const way = Math.floor(n / DOCUMENT_BUILDERS.length) % 2 === 0 ? overHttp : sendOverSocket;
       const startedAt = performance.now();
       const errors = await way(document);
       const durationMs = performance.now() - startedAt;
@@ -184,14 +184,14 @@ describe("five hundred hostile documents", function () {
   }
 
   it(`of one sender each get a response within ${ANSWER_MAX_MS} ms, and so do others; memory grows by less than ${GROWTH_MAX_BYTES / 2 ** 20} MB while they arrive, and stays there`, async () => {
-    for (const way of [overHttp, sendOverSocket]) for (const make of KINDS) await way(make(10_000));
+    for (const way of [overHttp, sendOverSocket]) for (const make of DOCUMENT_BUILDERS) await way(make(10_000));
     const before = await settledMemoryOf(service);
     const grown: number[] = [];
     const slow: string[] = [];
     let longestBeside = 0;
     for (let round = 0; round < ROUNDS; round += 1) {
       let done = false;
-      const beside = neighbour(() => done);
+      const beside = measureNeighbour(() => done);
       const sent = await sendAll(round * COUNT).finally(() => {
         done = true;
       });

@@ -15,7 +15,8 @@ import { launchChromium } from "../web/chromium.js";
 const FILE_LIMIT_MS = 90_000;
 const FILES_PER_LOAD = 20;
 const LOAD_PATIENCE_MS = 2_000;
-interface LoadedFile {
+/** Globals of a page that the test's code uses. */
+interface PageGlobals {
   document: { title: string; body: { append(element: object): void }; createElement(tag: string): object };
   navigator: { serviceWorker: { register(url: string): Promise<unknown> } };
   setTimeout(done: () => void, ms: number): void;
@@ -101,7 +102,7 @@ describe("hundreds of malicious files", () => {
   async function loadAsEachElement(page: Page, urls: readonly string[]) {
     return page.evaluate(
       async (given, patience) => {
-        const { document, navigator, setTimeout } = globalThis as unknown as LoadedFile;
+        const { document, navigator, setTimeout } = globalThis as unknown as PageGlobals;
         const load = (tag: string, fields: object) =>
           new Promise<void>((done) => {
             const element = Object.assign(document.createElement(tag), fields, { onload: done, onerror: done });
@@ -135,14 +136,14 @@ describe("hundreds of malicious files", () => {
     );
   }
 
-  for (const lines of ["behind Studio's policy", "where nothing holds but how they are sent"]) {
+  for (const lines of ["with Studio's Content-Security-Policy", "without a Content-Security-Policy of the page"]) {
     it(`run nothing in a page that loads them as a script, a sheet, a frame, a picture or a worker, ${lines}`, async () => {
       const { files } = (await media.rest("GET", "/files?limit=1000")).body;
       expect(files.length).to.be.at.least(100);
       for (let first = 0; first < files.length; first += FILES_PER_LOAD) {
         const group: { url: string; name: string }[] = files.slice(first, first + FILES_PER_LOAD);
         const page = await browser.newPage();
-        await page.setBypassCSP(lines !== "behind Studio's policy");
+        await page.setBypassCSP(lines !== "with Studio's Content-Security-Policy");
         await page.goto(`${service.url}/studio`);
         const { title, ...seen } = await loadAsEachElement(
           page,
@@ -155,7 +156,7 @@ describe("hundreds of malicious files", () => {
     }).timeout(120_000);
   }
 
-  it("have no title and no origin of the service in a browser that opens them", async () => {
+  it("neither set a title nor get the service's origin in a browser that opens them", async () => {
     const { files } = (await media.rest("GET", "/files?limit=1000")).body;
     const page = await browser.newPage();
     for (const { url, name } of files) {

@@ -1,6 +1,6 @@
 /**
- * Floods the HTTP triggers of two processes on one database: the limits count both processes together, and neither the queue nor the disk
- * fills.
+ * Floods the HTTP triggers of two processes on one database. The limit of an app counts both processes together, and the limit of an
+ * address counts each process. Neither the queue nor the disk fills.
  */
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -21,16 +21,16 @@ import { type Received, send } from "../http/support.js";
 
 const quietLog = { warn: () => {} };
 
-const LIMIT = 60;
+const APP_RATE_LIMIT = 60;
 const CONCURRENT_REQUESTS = 300;
-/** Number of requests from one address: far more than two processes would accept if each counted its own. */
-const REQUESTS_FROM_ONE_ADDRESS = 20 * LIMIT * HTTP_TRIGGER_ADDRESS_RATE_LIMIT_FACTOR;
+/** Maximum number of requests that the test sends from one address: far more than both processes accept in one window. */
+const REQUESTS_FROM_ONE_ADDRESS = 20 * APP_RATE_LIMIT * HTTP_TRIGGER_ADDRESS_RATE_LIMIT_FACTOR;
 /** Number of events beyond the limit of one action. */
 const EXCESS_EVENTS = 5_000;
 const ROWS_PER_INSERT = 50_000;
 const TABLE_MAX_BYTES = 400 * 2 ** 20;
 
-const SLOW = "async function execute() { await new Promise((end) => setTimeout(end, 1_000)); }";
+const SLOW_CODE = "async function execute() { await new Promise((end) => setTimeout(end, 1_000)); }";
 
 describe("floods of requests to HTTP triggers over two processes", () => {
   const media = mkdtempSync(join(tmpdir(), "svc-hook-media-"));
@@ -57,7 +57,7 @@ describe("floods of requests to HTTP triggers over two processes", () => {
       ...{ method: "POST", path: "hook", auth: { type: "none" } },
       ...{ respond: "immediately", idempotencyHeader: "X-Event" },
     };
-    const data = { name: "hook", code: SLOW, active: true, triggers: [{ trigger: "http", where }] };
+    const data = { name: "hook", code: SLOW_CODE, active: true, triggers: [{ trigger: "http", where }] };
     const { action } = await call("POST", `/v3/apps/${appId}/actions`, data);
     await call("POST", `/v1/apps/${appId}/publish`);
     const live = (await call("POST", `/v3/apps/${appId}/actions/${action.id}/publish`)).action;
@@ -73,7 +73,7 @@ describe("floods of requests to HTTP triggers over two processes", () => {
   before(async () => {
     const shared = {
       SETTINGS_KEY: randomBytes(32).toString("base64"),
-      RATE_LIMIT_HTTP: String(LIMIT),
+      RATE_LIMIT_HTTP: String(APP_RATE_LIMIT),
       LOG_LEVEL: "info",
     };
     const first = startProcess({ ...shared, DATA_DIR: createDataFolder(media), RUNNER_CONCURRENCY: "2" });
@@ -105,7 +105,7 @@ describe("floods of requests to HTTP triggers over two processes", () => {
     const startedAt = performance.now();
     const answers = await Promise.all(Array.from({ length: CONCURRENT_REQUESTS }, (_, at) => post(flooded.path, at)));
     const windows = 1 + Math.floor((performance.now() - startedAt) / RATE_WINDOW_MS);
-    expect(countOf(answers, 202)).to.be.within(LIMIT, LIMIT * windows);
+    expect(countOf(answers, 202)).to.be.within(APP_RATE_LIMIT, APP_RATE_LIMIT * windows);
     expect(countOf(answers, 202) + countOf(answers, 429)).to.equal(CONCURRENT_REQUESTS);
     const other = await post(neighbour.path, 0);
     expect(other.http).to.equal(202);
@@ -117,7 +117,7 @@ describe("floods of requests to HTTP triggers over two processes", () => {
     expect(count).to.equal(countOf(answers, 202));
   });
 
-  it("are limited for one address in each process, and for one body in both", async () => {
+  it("are limited for each address in each process, and both processes reject a body above 1 MB", async () => {
     const refusing = new Set<number>();
     let accepted = 0;
     for (let sent = 0; refusing.size < 2 && sent < REQUESTS_FROM_ONE_ADDRESS; sent += 100) {
@@ -132,7 +132,7 @@ describe("floods of requests to HTTP triggers over two processes", () => {
       }
     }
     expect(refusing.size, "processes that refuse").to.equal(2);
-    expect(accepted).to.be.at.least(LIMIT * HTTP_TRIGGER_ADDRESS_RATE_LIMIT_FACTOR);
+    expect(accepted).to.be.at.least(APP_RATE_LIMIT * HTTP_TRIGGER_ADDRESS_RATE_LIMIT_FACTOR);
     const { path } = await createHook();
     for (const at of [0, 1]) {
       const large = await send(urls[at]!, path, { method: "POST", body: Buffer.alloc(2 ** 20 + 1) });
@@ -140,7 +140,7 @@ describe("floods of requests to HTTP triggers over two processes", () => {
     }
   });
 
-  it(`leave the newest ${HTTP_EVENT_IDS_PER_ACTION_MAX} events of an action, and those of others`, async () => {
+  it(`leave the newest ${HTTP_EVENT_IDS_PER_ACTION_MAX} event IDs of an action, and all event IDs of another one`, async () => {
     const [flooded, other] = [await createHook(), await createHook()];
     await db.query("DELETE FROM http_event");
     const fill = `INSERT INTO http_event (action_id, key, run_id, created_at)

@@ -32,7 +32,7 @@ describe("the package of this repository", function () {
     await service?.stop();
   });
 
-  it("is installed in an empty folder, and its npx svc makes, pushes, checks and tests a project", async () => {
+  it("can be installed in an empty folder, and its npx svc creates, pushes, checks and tests a project", async () => {
     const folder = projects.newFolder();
     const env = {
       ...MACHINE,

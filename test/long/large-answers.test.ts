@@ -46,7 +46,7 @@ describe("a service with 512 MB of heap", () => {
     for await (const chunk of response.body!) bytes += chunk.length;
     return { http: response.status, bytes };
   };
-  const many = <T>(count: number, ask: () => Promise<T>): Promise<T[]> =>
+  const repeatConcurrently = <T>(count: number, ask: () => Promise<T>): Promise<T[]> =>
     Promise.all(Array.from({ length: count }, ask));
 
   async function expectServiceAlive(): Promise<void> {
@@ -60,8 +60,8 @@ describe("a service with 512 MB of heap", () => {
     expect(megabytes).to.be.below(PEAK_MAX_MB);
   }
 
-  it("returns pages of results of 6 MB, a hundred at once, or 503 with Retry-After", async () => {
-    const answers = await many(100, () => post(LOGS_PATH, { limit: 12 }));
+  it("responds to a hundred concurrent requests for results of 6 MB with the results or 503", async () => {
+    const answers = await repeatConcurrently(100, () => post(LOGS_PATH, { limit: 12 }));
     expect(answers.filter(({ http }) => http === 200).length).to.be.above(0);
     for (const { http, bytes } of answers)
       expect([http, bytes < 9e6]).to.be.deep.oneOf([
@@ -71,14 +71,14 @@ describe("a service with 512 MB of heap", () => {
     await expectServiceAlive();
   });
 
-  it("returns sixty aliases of the log, twenty documents at once", async () => {
+  it("responds to twenty concurrent documents that each read the log with sixty aliases", async () => {
     const aliases = Array.from({ length: 60 }, (_, at) => `a${at}: actionLogs(appId: 1) { logs { data } }`);
-    const answers = await many(20, () => post("/graphql", { query: `{ ${aliases.join(" ")} }` }));
+    const answers = await repeatConcurrently(20, () => post("/graphql", { query: `{ ${aliases.join(" ")} }` }));
     for (const { bytes } of answers) expect(bytes).to.be.below(17e6);
     await expectServiceAlive();
   });
 
-  const sockets = (count: number) =>
+  const createSockets = (count: number) =>
     Array.from({ length: count }, () =>
       createClient({
         url: `${url.replace("http", "ws")}/graphql`,
@@ -88,8 +88,8 @@ describe("a service with 512 MB of heap", () => {
       }),
     );
 
-  it("returns the same on thirty sockets", async () => {
-    const clients = sockets(30);
+  it("responds to documents that read the log on thirty sockets", async () => {
+    const clients = createSockets(30);
     const query = "{ a: actionLogs(appId: 1) { logs { data } } b: actionLogs(appId: 1) { logs { data } } }";
     await Promise.all(
       clients.map(
@@ -104,7 +104,7 @@ describe("a service with 512 MB of heap", () => {
   });
 
   it("sends an event of 6 MB as often as memory allows, to 400 subscriptions with different documents", async () => {
-    const clients = sockets(20);
+    const clients = createSockets(20);
     const ready = new Set<number>();
     const done = new Set<number>();
     for (let at = 0; at < 400; at += 1) {
@@ -129,18 +129,18 @@ describe("a service with 512 MB of heap", () => {
     await expectServiceAlive();
   });
 
-  it("returns results of 6 MB, ten at once", async () => {
+  it("returns the results of ten concurrent runs, 6 MB each", async () => {
     const action = { name: "large", code: RETURNING_CODE, active: true, triggers: [{ trigger: "manual" }] };
     expect((await post("/v3/apps/1/actions", action)).http).to.equal(201);
-    const answers = await many(10, () => post("/v3/apps/1/actions/large/runWithResult", {}));
+    const answers = await repeatConcurrently(10, () => post("/v3/apps/1/actions/large/runWithResult", {}));
     expect(answers.map(({ http }) => http)).to.deep.equal(Array.from({ length: 10 }, () => 200));
     for (const { bytes } of answers) expect(bytes).to.be.above(5_700_000);
     await expectServiceAlive();
   });
 
-  it("responds to each of a hundred documents", async () => {
+  it("rejects each of a hundred expensive introspections with a short response", async () => {
     const query = `{ __schema { types { ${Array.from({ length: 1_600 }, (_, at) => `a${at}: description`).join(" ")} } } }`;
-    for (const { http, bytes } of await many(100, () => post("/graphql", { query }, null))) {
+    for (const { http, bytes } of await repeatConcurrently(100, () => post("/graphql", { query }, null))) {
       expect([http, bytes < 200]).to.deep.equal([200, true]);
     }
     await expectServiceAlive();

@@ -7,6 +7,7 @@ import { expect } from "chai";
 import { type ReachableHost, reachableHost } from "../engine/browser/host.js";
 import { resultOf } from "../engine/browser/support.js";
 
+/** Returns the resident memory in MB of the renderers in a process group. */
 function renderersMegabytes(group: number): number {
   const pages = readdirSync("/proc").map((pid) => {
     try {

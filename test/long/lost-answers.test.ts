@@ -89,13 +89,13 @@ describe("a run that this process holds and does not execute", () => {
   const state = async () => (await db.query("SELECT state FROM run WHERE id = $1", [id]))[0].state;
   const NOTHING = { lost: 0, queuedAgain: 0 };
 
-  it("returns to the queue at the second check, if no response can bring it any more", async () => {
+  it("returns to the queue at the second check if this process waits for no response to a claim", async () => {
     expect(await lostClaims.settle()).to.deep.equal(NOTHING);
     expect(await lostClaims.settle()).to.deep.equal({ lost: 0, queuedAgain: 1 });
     expect(await state()).to.equal("queued");
   });
 
-  it("stays while the response that brings it is still in transit, however often it is checked, and afterwards", async () => {
+  it("stays assigned while the response to its claim is still in transit, and after the response has arrived", async () => {
     const { promise, resolve } = Promise.withResolvers<number>();
     const taking = lostClaims.track(promise, (run) => underWay.set(run, {}));
     for (let look = 0; look < 3; look += 1) expect(await lostClaims.settle()).to.deep.equal(NOTHING);

@@ -12,7 +12,7 @@ import { createFirstCredentials } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
 const MESSAGE_COUNT = 10_000;
-const AT_ONCE = 50;
+const MESSAGES_PER_BATCH = 50;
 const BATCH_EVERY_MS = 500;
 const KILLS = 20;
 
@@ -34,8 +34,8 @@ describe("messages under kill -9", () => {
     let url = current.ready();
     let sending = true;
 
-    async function batch(first: number): Promise<void> {
-      const body = Array.from({ length: AT_ONCE }, (_, n) => ({
+    async function sendBatch(first: number): Promise<void> {
+      const body = Array.from({ length: MESSAGES_PER_BATCH }, (_, n) => ({
         options: { to: [{ email: `a${first + n}@example.com` }], subject: String(first + n), text: "x" },
       }));
       const headers = {
@@ -58,7 +58,7 @@ describe("messages under kill -9", () => {
       }
     }
 
-    async function killNow(): Promise<void> {
+    async function killAndRestart(): Promise<void> {
       const old = current;
       old.signal("SIGKILL");
       await old.clean();
@@ -67,25 +67,25 @@ describe("messages under kill -9", () => {
       url.catch(() => undefined);
     }
 
-    async function killing(): Promise<number> {
+    async function killRepeatedly(): Promise<number> {
       let kills = 0;
       while (kills < KILLS && sending) {
         await url;
         await delay(Math.random() * 4_000);
-        await killNow();
+        await killAndRestart();
         kills += 1;
       }
       while (kills < KILLS) {
         await url;
-        await killNow();
+        await killAndRestart();
         kills += 1;
       }
       return kills;
     }
 
-    const killed = killing();
-    for (let first = 0; first < MESSAGE_COUNT; first += AT_ONCE) {
-      await Promise.all([batch(first), delay(BATCH_EVERY_MS)]);
+    const killed = killRepeatedly();
+    for (let first = 0; first < MESSAGE_COUNT; first += MESSAGES_PER_BATCH) {
+      await Promise.all([sendBatch(first), delay(BATCH_EVERY_MS)]);
     }
     sending = false;
     expect(await killed).to.equal(KILLS);

@@ -28,7 +28,7 @@ describe(`the schema of a database with ${ROWS} runs`, function () {
   this.timeout(3_600_000);
   let release: Release;
   let database: FreshDatabase;
-  let patient: Client;
+  let client: Client;
   let old: ServiceProcess;
   let url: string;
   let appId: number;
@@ -44,12 +44,12 @@ describe(`the schema of a database with ${ROWS} runs`, function () {
       appId,
       tokens: { editor: token },
     } = release.createFirstCredentials(database.url, old.dataDir));
-    patient = new Client({ connectionString: database.url });
-    await patient.connect();
-    await patient.query("SET synchronous_commit = off");
+    client = new Client({ connectionString: database.url });
+    await client.connect();
+    await client.query("SET synchronous_commit = off");
   });
   after(async () => {
-    await patient?.end();
+    await client?.end();
     old?.signal("SIGTERM");
     await old?.ended;
     await old?.clean();
@@ -74,14 +74,14 @@ describe(`the schema of a database with ${ROWS} runs`, function () {
   async function fill(): Promise<void> {
     const given = `generate_series(1, ${ROWS}) AS n, LATERAL (SELECT now() - interval '20 days' * (1 - n / ${ROWS}.0) AS at) AS moment`;
     for (const statement of FILL_TABLES.split(";")) {
-      await patient.query(statement.replace("ONCE", given).replaceAll("$1", String(appId)));
+      await client.query(statement.replace("ONCE", given).replaceAll("$1", String(appId)));
     }
-    await patient.query("ANALYZE");
+    await client.query("ANALYZE");
   }
 
   async function counts(): Promise<number[]> {
     const list = TABLES.map((table) => `(SELECT count(*)::int FROM ${table})`).join();
-    return (await patient.query(`SELECT ARRAY[${list}] AS counts`)).rows[0].counts;
+    return (await client.query(`SELECT ARRAY[${list}] AS counts`)).rows[0].counts;
   }
 
   /** Starts one caller that starts runs, and another that uses the rest of the API. Collects the responses and the longest duration. */
@@ -137,7 +137,7 @@ describe(`the schema of a database with ${ROWS} runs`, function () {
     const kept = await counts();
     for (const [at, table] of TABLES.entries()) expect(kept[at], table).to.be.at.least(before[at]!);
     const found = "SELECT count(*)::int AS count FROM run WHERE id = ANY ($1::bigint[])";
-    expect((await patient.query(found, [acknowledged])).rows[0].count).to.equal(acknowledged.length);
+    expect((await client.query(found, [acknowledged])).rows[0].count).to.equal(acknowledged.length);
     await expectServed();
   });
 
@@ -146,7 +146,7 @@ describe(`the schema of a database with ${ROWS} runs`, function () {
     const current = startProcess(environment());
     try {
       url = await current.ready();
-      const [{ last }] = (await patient.query("SELECT max(id)::int AS last FROM run")).rows;
+      const [{ last }] = (await client.query("SELECT max(id)::int AS last FROM run")).rows;
       const { runId } = (await call("POST", `/v3/apps/${appId}/actions/subject/runWithResult`, {})) as {
         runId: number;
       };

@@ -4,11 +4,11 @@ import { networkIsolateComparison } from "../engine/browser/alike/comparison.js"
 import { CRYPTO_BEFORE, CRYPTO_CALLS_OF_VALUE } from "../engine/browser/alike/crypto.js";
 import { matrixOf, VALUE_SAMPLES } from "../engine/browser/alike/values.js";
 
-describe("all samples in a network isolate", () => {
+describe("a network isolate, for all samples,", () => {
   const { expectAlike } = networkIsolateComparison();
 
-  it("have values of every kind converted in the same way, wherever they are passed", () => expectAlike(VALUE_SAMPLES));
-  it("have WebCrypto read values of every kind in the same way", () =>
+  it("converts values of every kind as a worker does, wherever they are passed", () => expectAlike(VALUE_SAMPLES));
+  it("reads values of every kind in calls of WebCrypto as a worker does", () =>
     expectAlike(matrixOf(CRYPTO_CALLS_OF_VALUE), CRYPTO_BEFORE));
-  it("have bodies of every kind read in the same way, in every state", () => expectAlike(BODY_STATES));
+  it("reads bodies of every kind as a worker does, in every state", () => expectAlike(BODY_STATES));
 });

@@ -17,7 +17,7 @@ describe("a malicious package that takes long", () => {
   afterEach(() => saves.clear());
   after(() => saves?.stop());
 
-  const REFUSED: [what: string, words: RegExp, published: () => PublishedPackage][] = [
+  const REJECTED_PACKAGES: [what: string, words: RegExp, published: () => PublishedPackage][] = [
     ["of 100,000 files", /more than 20000 files/, () => evilPackage(INDEX, ...many(100_000))],
     ["that unpacks to 200 MB", /more than 64 MB/, () => ({ name: "evil", version: "1.0.0", archive: zeros(208) })],
     ["that unpacks to 4 GB", /more than 64 MB/, () => ({ name: "evil", version: "1.0.0", archive: zeros(4_096) })],
@@ -27,23 +27,23 @@ describe("a malicious package that takes long", () => {
       () => ({ name: "evil", version: "1.0.0", archive: randomBytes(17 * 2 ** 20) }),
     ],
     [
-      "that comes to more than 5 MB",
+      "whose bundled code is larger than 5 MB",
       /at most 5 MB/,
       () => evilPackageWithCode(`module.exports = ${JSON.stringify(randomBytes(3 * 2 ** 20).toString("hex"))}`),
     ],
     [
-      "that nests so deep that no parser follows",
+      "whose code is nested too deeply for a parser",
       /cannot be|takes more/,
       () => evilPackageWithCode(`module.exports = ${"[".repeat(200_000)}${"]".repeat(200_000)}`),
     ],
     [
-      "whose code asks for all the memory of a bundler",
+      "whose code needs more memory than the bundler may use",
       /exceeded its limit of 512 MB/,
       () => evilPackageWithCode(`module.exports = [${"[{a:()=>class{b=`${1}`}}],".repeat(2_000_000)}]`),
     ],
   ];
-  for (const [what, words, published] of REFUSED) {
-    it(`${what} is rejected within its limits`, async () => {
+  for (const [what, words, published] of REJECTED_PACKAGES) {
+    it(`${what} is rejected`, async () => {
       saves.registry.publish(published());
       await saves.refused(words);
     });

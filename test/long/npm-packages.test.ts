@@ -14,13 +14,13 @@ import { launchChromium } from "../web/chromium.js";
 /**
  * A dependency, a body of `execute` that uses the dependency, and the expected result. In the body, `url` is the URL of {@link startHost}.
  */
-type Work = readonly [dependency: string, body: string, expected: unknown];
+type PackageSample = readonly [dependency: string, body: string, expected: unknown];
 
 /** Workbook of Excel in base64. Its sheet "Stock" has one row, with a text and a number. */
 const WORKBOOK =
   "UEsDBBQAAAAIANo9e132E+lujwAAAOAAAAAPAAAAeGwvd29ya2Jvb2sueG1sjY8xDsIwDEWvEvkAGBgYqrYTCzMnCKlLotZxFBvB8alaujPZ/3/5fbl9S50eIpP78Jy1g2hWGkQNkdjrQQrlJRmlsrdF1idqqeQHjUTGM56PxwuyTxk2QlP/Ycg4pkBXCS+mbBuk0uwtSdaYikLfrg36my57pg7uJmECt1q3oYMTuNqkZfGAfYv7Ce5f9V9QSwMEFAAAAAgA2j17XeJl346HAAAA6QAAABoAAAB4bC9fcmVscy93b3JrYm9vay54bWwucmVsc43PTQrCMBAF4KuEOUCnuHAhSVdu3IoXGOK0KW1+yExRb29WUsGFy/cefPDslVfSOScJcxHzjGsSB0G1nBDFB44kXS6c2jLmGklbrBMW8gtNjIe+P2LdGzDYvWkudwcE5vYq/A+cx3H2fM5+i5z0h4+PXBcJzNpQqhOrg08lSF0DAQeLX8+GN1BLAwQUAAAACADaPXtdp5uoR5EAAADIAAAAEwAAAHhsL3dvcmtzaGVldHMvYS54bWxNjksOwjAMRK9S5QC47YIFci2BWLLjBFYINKL5yLFajk9aEGJjeZ49Y+OS5FlG57R5hSmWwYyq+QBQ7OgCl13KLtbJPUlgrVIeULI4vm2mMEHftnsI7KMh3NiZlQklLY0MpqvUrs2xM40OxsfJR3dVqdwXQqULh4yghLBqsN/90+qcqW8R5g+GGlnr3w34PU9vUEsBAhQDFAAAAAgA2j17XfYT6W6PAAAA4AAAAA8AAAAAAAAAAAAAAIABAAAAAHhsL3dvcmtib29rLnhtbFBLAQIUAxQAAAAIANo9e13iZd+OhwAAAOkAAAAaAAAAAAAAAAAAAACAAbwAAAB4bC9fcmVscy93b3JrYm9vay54bWwucmVsc1BLAQIUAxQAAAAIANo9e12nm6hHkQAAAMgAAAATAAAAAAAAAAAAAACAAXsBAAB4bC93b3Jrc2hlZXRzL2EueG1sUEsFBgAAAAADAAMAxgAAAD0CAAAAAA==";
 
-const PACKAGE_SAMPLES: readonly Work[] = [
+const PACKAGE_SAMPLES: readonly PackageSample[] = [
   // Dates
   ["dayjs", "return dayjs('2026-02-28').add(1, 'day').format('YYYY-MM-DD')", "2026-03-01"],
   ["date-fns@4", "return dateFns.format(dateFns.addMonths(new Date(2026, 0, 31), 1), 'yyyy-MM-dd')", "2026-02-28"],

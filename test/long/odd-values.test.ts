@@ -14,7 +14,7 @@ const REQUESTS = Number(process.env["ODD_REQUESTS"] ?? 20_000);
 const PAUSE_MAX_MS = 100;
 const SCHEMA = fileURLToPath(new URL("../../../schema/schema.graphql", import.meta.url));
 
-describe("odd values in every place of a request, at length", function () {
+describe("unusual values in each position of a request", function () {
   this.timeout(0);
   const schema = buildSchema(readFileSync(SCHEMA, "utf8"));
   let service: TestService;

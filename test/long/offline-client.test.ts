@@ -33,7 +33,7 @@ describe("an open page without a network for 30 s", () => {
   const actions = () => `/v3/apps/${service.appId}/actions`;
   const post = async (path: string, body?: object) => (await service.rest("POST", path, { body })).body;
 
-  async function published(name: string): Promise<number> {
+  async function createPublished(name: string): Promise<number> {
     const input = {
       name,
       code: createRecordingCode(name),
@@ -54,9 +54,9 @@ describe("an open page without a network for 30 s", () => {
       return isDeepStrictEqual(await page.evaluate("[...window.ran].sort()"), expected);
     }, 40_000);
 
-  it("runs a published action within 2 s while it has a network", async () => {
+  it("runs a newly published version within 2 s while it has a network", async () => {
     await post(`/v1/apps/${service.appId}/publish`);
-    const master = await published("first");
+    const master = await createPublished("first");
     await page.goto(`${network.url}/apps/${service.appId}`);
     await waitForActions("first");
     await service.rest("PUT", `${actions()}/${master}`, { body: { code: createRecordingCode("second") } });
@@ -67,9 +67,13 @@ describe("an open page without a network for 30 s", () => {
     await service.rest("DELETE", `${actions()}/${master}`);
   });
 
-  it("runs what was changed, added and removed in the meantime, and nothing else", async () => {
+  it("then runs the actions that were changed or added in the meantime, and none that was removed or unpublished", async () => {
     await post(`/v1/apps/${service.appId}/publish`);
-    const [changed, removed, unpublished] = [await published("old"), await published("gone"), await published("over")];
+    const [changed, removed, unpublished] = [
+      await createPublished("old"),
+      await createPublished("gone"),
+      await createPublished("over"),
+    ];
     await page.goto(`${network.url}/apps/${service.appId}`);
     await waitForActions("gone", "old", "over");
     network.cut();
@@ -78,7 +82,7 @@ describe("an open page without a network for 30 s", () => {
     await service.rest("DELETE", `${actions()}/${removed}`);
     await delay(OFFLINE_MS);
     await post(`${actions()}/${unpublished}/unpublish`);
-    await published("added");
+    await createPublished("added");
     network.restore();
     const restored = Date.now();
     await waitForActions("added", "new");

@@ -9,7 +9,7 @@ describe("the log of a process", () => {
   const linesOf = (message: string) => service.log.filter(({ msg }) => msg === message);
   afterEach(() => service.clean());
 
-  it("has one line at the start of an outage and one at its end", async () => {
+  it("has each line about an outage once: two at its start and two at its end", async () => {
     const postgres = await startRestartablePostgres();
     try {
       service = startProcess({

@@ -41,7 +41,7 @@ describe(`${CASES} generated outages of the database (OUTAGE_SEED=${SEED})`, fun
         const faults: unknown[] = [];
         const remaining = [...series.entries()];
         let [ended, runs] = [0, 0];
-        const experienceRemaining = async (outages: OutageFleet) => {
+        const runRemainingOutages = async (outages: OutageFleet) => {
           while (faults.length === 0 && remaining.length > 0) {
             const [at, outage] = remaining.shift()!;
             const verdict = await outages.runOutage(outage);
@@ -54,7 +54,7 @@ describe(`${CASES} generated outages of the database (OUTAGE_SEED=${SEED})`, fun
               faults.push({ case: at + 1, outage, ...verdict });
           }
         };
-        await Promise.all(fleets.map(experienceRemaining));
+        await Promise.all(fleets.map(runRemainingOutages));
         expect(faults).to.deep.equal([]);
         expect(fleets.flatMap((outages) => outages.crashes())).to.deep.equal([]);
       });

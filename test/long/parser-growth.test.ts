@@ -45,7 +45,7 @@ import { createAiArtifactSettingKey } from "../../src/rules/setting-tiers.js";
 
 type Parser = (text: string) => unknown;
 
-async function rowsOf(text: string, format: ImportFormat): Promise<void> {
+async function parseRows(text: string, format: ImportFormat): Promise<void> {
   const packets = Array.from({ length: Math.ceil(text.length / 4_096) }, (_, at) =>
     text.slice(at * 4_096, (at + 1) * 4_096),
   );
@@ -55,11 +55,11 @@ async function rowsOf(text: string, format: ImportFormat): Promise<void> {
 const source = { documentSql: "doc", entryAlias: "e", canSeeColumn: () => true };
 
 const PARSERS: Record<string, Parser> = {
-  "CSV files": (text) => rowsOf(text, "csv"),
-  "CSV headers": (text) => rowsOf(`${text}\n1\n`, "csv"),
-  "JSON files": (text) => rowsOf(`[${JSON.stringify({ text })}]`, "json"),
-  "JSON files as they are": (text) => rowsOf(text, "json"),
-  "files of JSON lines": (text) => rowsOf(text, "jsonl"),
+  "CSV files": (text) => parseRows(text, "csv"),
+  "CSV headers": (text) => parseRows(`${text}\n1\n`, "csv"),
+  "JSON files": (text) => parseRows(`[${JSON.stringify({ text })}]`, "json"),
+  "JSON files as they are": (text) => parseRows(text, "json"),
+  "files of JSON lines": (text) => parseRows(text, "jsonl"),
   "delimiters of CSV": (text) => detectDelimiter(text.slice(0, DELIMITER_SAMPLE_MAX_CHARACTERS), true),
   "large JSON bodies": (text) => parseJsonInSteps(Buffer.from(`{"a":[${text}]}`), async (step) => step()),
   "JSON texts": (text) => findJsonFault(text, 500),
@@ -156,7 +156,7 @@ const FRAGMENTS = [
   ...["ς", "İ", "😀", "\ud83d", "\u2028", "\u202e", "\0", "é"],
 ];
 
-const FULL_LENGTH = 256 * 1_024;
+const LONGEST_TEXT_CHARACTERS = 256 * 1_024;
 /** Number of pieces in the longest text: one piece doubled five times. The test also parses as many pieces one by one, to compare. */
 const PIECE_COUNT = 32;
 const GROWTH_PER_DOUBLING_MAX = 2.5;
@@ -187,15 +187,15 @@ async function timeOf(parse: Parser, text: string, times: number): Promise<numbe
 }
 
 /** Returns a description of excessive growth; null if there is none. */
-async function growthFault(parse: Parser, fragment: string): Promise<string | null> {
+async function findGrowthFault(parse: Parser, fragment: string): Promise<string | null> {
   const textOf = (length: number) => fragment.repeat(Math.ceil(length / fragment.length));
-  for (const length of [512, FULL_LENGTH / PIECE_COUNT]) {
+  for (const length of [512, LONGEST_TEXT_CHARACTERS / PIECE_COUNT]) {
     const taken = await timeOf(parse, textOf(length), 1);
     if (taken > PIECE_MAX_MS) return `${JSON.stringify(fragment)}: ${taken.toFixed(0)} ms for ${length} characters`;
   }
-  const whole = await timeOf(parse, textOf(FULL_LENGTH), 1);
+  const whole = await timeOf(parse, textOf(LONGEST_TEXT_CHARACTERS), 1);
   if (whole <= MEASURED_MIN_MS) return null;
-  const pieces = await timeOf(parse, textOf(FULL_LENGTH / PIECE_COUNT), PIECE_COUNT);
+  const pieces = await timeOf(parse, textOf(LONGEST_TEXT_CHARACTERS / PIECE_COUNT), PIECE_COUNT);
   if (whole <= GROWTH_MAX * Math.max(pieces, MEASURED_MIN_MS)) return null;
   return `${JSON.stringify(fragment)}: ${whole.toFixed(0)} ms at once, ${pieces.toFixed(0)} ms in ${PIECE_COUNT} pieces`;
 }
@@ -205,7 +205,7 @@ describe("parsers of text from outside", () => {
     it(`take at most two and a half times as long for twice the text: ${title}`, async () => {
       const faults: string[] = [];
       for (const fragment of FRAGMENTS) {
-        const fault = await growthFault(parse, fragment);
+        const fault = await findGrowthFault(parse, fragment);
         if (fault) faults.push(fault);
       }
       expect(faults).to.deep.equal([]);

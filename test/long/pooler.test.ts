@@ -7,7 +7,7 @@ import { until } from "../harness/until.js";
 
 const describeWhereInstalled = (title: string, body: (this: Mocha.Suite) => void) => {
   if (hasPgbouncer()) describe(title, body);
-  else process.stderr.write(`not tried, for there is no pgbouncer here: ${title}\n`);
+  else process.stderr.write(`not run, because PgBouncer is not installed: ${title}\n`);
 };
 
 describeWhereInstalled("the service behind a pooler in transaction mode", function () {
@@ -36,7 +36,7 @@ describeWhereInstalled("the service behind a pooler in transaction mode", functi
   const make = (name: string, code: string) =>
     service.rest("POST", actions(), { body: { name, active: true, code, triggers: [{ trigger: "manual" }] } });
 
-  it("runs actions called at once, and those that are queued, each once", async () => {
+  it("executes each of 60 calls with a result and 60 queued calls once", async () => {
     await make("hello", "async function execute(context) { console.log(1); return context.payload.n }");
     const numbers = Array.from({ length: 60 }, (_, n) => n);
     const answers = await Promise.all(
@@ -97,7 +97,7 @@ describeWhereInstalled("the service behind a pooler in transaction mode", functi
     );
   });
 
-  it("is ready all the time, and the pooler has carried the plain statements", async () => {
+  it("is ready, and has sent its statements through the pooler", async () => {
     expect((await service.rest("GET", "/health/ready", { as: null })).body).to.deep.equal({ status: "READY" });
     const admin = new Client({
       connectionString: pooler.urlThroughPooler(service.databaseUrl.replace(/\/[^/]*$/, "/pgbouncer")),

@@ -52,7 +52,7 @@ function fetchPrograms(folder: string): void {
   }
 }
 
-async function mocha(version: number, url: string): Promise<{ code: number; said: string }> {
+async function runTestFiles(version: number, url: string): Promise<{ code: number; output: string }> {
   const files = TEST_FILES.map((name) => `dist/test/${name}.test.js`);
   const without = version < READ_COUNTING_SINCE_VERSION ? ["--grep", READ_COUNTING_TEST, "--invert"] : [];
   const child = spawn(
@@ -60,10 +60,10 @@ async function mocha(version: number, url: string): Promise<{ code: number; said
     ["--no-node-snapshot", "--enable-source-maps", "node_modules/mocha/bin/mocha.js", ...without, ...files],
     { cwd: ROOT, env: { ...process.env, TEST_POSTGRES_URL: url } },
   );
-  let said = "";
-  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (said += chunk));
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output += chunk));
   const [code] = await once(child, "close");
-  return { code, said };
+  return { code, output };
 }
 
 describe("the service on other versions of PostgreSQL", function () {
@@ -83,9 +83,9 @@ describe("the service on other versions of PostgreSQL", function () {
       const settings = ["max_connections=300", "synchronous_commit=off", "full_page_writes=off"];
       const server = await startPostgresVersion(version, bin, settings);
       try {
-        const { code, said } = await mocha(version, server.url);
-        process.stdout.write(`      ${said.trim().split("\n").at(-1)}\n`);
-        expect(code, said.slice(-4_000)).to.equal(0);
+        const { code, output } = await runTestFiles(version, server.url);
+        process.stdout.write(`      ${output.trim().split("\n").at(-1)}\n`);
+        expect(code, output.slice(-4_000)).to.equal(0);
       } finally {
         await server.stop();
       }

@@ -11,13 +11,16 @@ import { type Editor, editorOf } from "../service/support.js";
 const KILLS = Number(process.env["KILLS"] ?? 500);
 const STOP_COUNT = Number(process.env["STOPS"] ?? 50);
 const CALLERS = 4;
+/** Maximum pause between two kills in milliseconds. */
 const PAUSE_MAX_MS = 1_000;
+/** Maximum time in milliseconds from SIGTERM to the exit of the process. */
 const STOP_MAX_MS = 5_000;
+/** Maximum duration of a call in milliseconds. */
 const WAIT_MAX_MS = 5_000;
 /** Relative number of kills of each kind of process. Browsers and zygotes have a lower share, because a browser needs time to restart. */
 const SHARES = { renderer: 6, utility: 3, browser: 1, zygote: 1 } as const;
-type Kind = keyof typeof SHARES;
-const KINDS = (Object.keys(SHARES) as Kind[]).flatMap((kind) => Array<Kind>(SHARES[kind]).fill(kind));
+type ProcessKind = keyof typeof SHARES;
+const KINDS = (Object.keys(SHARES) as ProcessKind[]).flatMap((kind) => Array<ProcessKind>(SHARES[kind]).fill(kind));
 
 interface BrowserProcess {
   pid: number;
@@ -44,9 +47,9 @@ function browserProcesses(service: ServiceProcess): BrowserProcess[] {
   return found.filter(({ group }) => groups.has(group));
 }
 
-const anyKind = (): Kind => KINDS[Math.floor(Math.random() * KINDS.length)]!;
+const anyKind = (): ProcessKind => KINDS[Math.floor(Math.random() * KINDS.length)]!;
 
-async function killOne(service: ServiceProcess, kind: Kind): Promise<void> {
+async function killBrowserProcess(service: ServiceProcess, kind: ProcessKind): Promise<void> {
   await until(() => {
     const those = browserProcesses(service).filter((one) => one.kind === kind);
     const one = those[Math.floor(Math.random() * those.length)];
@@ -75,7 +78,7 @@ interface AnswerCounts {
   unexplained: string[];
 }
 
-async function load(
+async function sendCalls(
   editor: Editor,
   names: readonly string[],
   seen: AnswerCounts,
@@ -124,12 +127,12 @@ describe("a service whose browser's processes die", function () {
     const seen: AnswerCounts = { answers: 0, failures: 0, longestMs: 0, unexplained: [] };
     const killed: Record<string, number> = {};
     let isOver = false;
-    const loaded = load(editor, names, seen, () => isOver);
+    const loaded = sendCalls(editor, names, seen, () => isOver);
     const startedAt = performance.now();
     for (let kill = 0; kill < KILLS; kill += 1) {
       await delay(Math.random() * PAUSE_MAX_MS);
       const kind = anyKind();
-      await killOne(service, kind);
+      await killBrowserProcess(service, kind);
       killed[kind] = (killed[kind] ?? 0) + 1;
     }
     isOver = true;
@@ -156,13 +159,13 @@ describe("a service whose browser's processes die", function () {
       const loaded = editorOf(own)
         .then((editor) => {
           const seen: AnswerCounts = { answers: 0, failures: 0, longestMs: 0, unexplained: [] };
-          return load(editor, names, seen, () => isOver);
+          return sendCalls(editor, names, seen, () => isOver);
         })
         // The service stops during the calls, so a call may fail.
         .catch(() => undefined);
       await own.listening();
       await delay(Math.random() * 3_000);
-      if (stop % 2 === 0) await Promise.race([killOne(own, anyKind()).catch(() => {}), delay(500)]);
+      if (stop % 2 === 0) await Promise.race([killBrowserProcess(own, anyKind()).catch(() => {}), delay(500)]);
       const startedAt = performance.now();
       own.signal("SIGTERM");
       isOver = true;

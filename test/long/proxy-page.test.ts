@@ -27,7 +27,7 @@ interface Proxy {
 type StartProxy = (folder: string, file: string, servicePort: number) => Promise<Proxy>;
 
 /** Checks that a program is installed. @throws Error that names the Debian package to install */
-function program(path: string, debianPackage: string): string {
+function requireProgram(path: string, debianPackage: string): string {
   try {
     accessSync(path, constants.X_OK);
   } catch {
@@ -47,7 +47,7 @@ function launch(path: string, args: string[], folder: string): { child: ChildPro
 }
 
 const startNginx: StartProxy = async (folder, file, servicePort) => {
-  const path = program("/usr/sbin/nginx", "nginx");
+  const path = requireProgram("/usr/sbin/nginx", "nginx");
   const [https, http] = [await freePort(), await freePort()];
   const [certificate, key] = [join(folder, "fullchain.pem"), join(folder, "privkey.pem")];
   const subject = ["-subj", `/CN=${HOST}`, "-addext", `subjectAltName=DNS:${HOST}`];
@@ -73,7 +73,7 @@ const startNginx: StartProxy = async (folder, file, servicePort) => {
 };
 
 const startCaddy: StartProxy = async (folder, file, servicePort) => {
-  const path = program("/usr/bin/caddy", "caddy");
+  const path = requireProgram("/usr/bin/caddy", "caddy");
   const [https, http] = [await freePort(), await freePort()];
   const options = ["admin off", "local_certs", "skip_install_trust", `http_port ${http}`, `https_port ${https}`];
   const site = fillPlaceholders(file, { [SERVICE_ADDRESS]: `127.0.0.1:${servicePort}` });
@@ -112,7 +112,7 @@ describe("the page on proxies", function () {
     describe(`with ${name}`, () => {
       let proxy: Proxy;
 
-      /** Sends a request for the page's host name to this test's proxy, from a network address of its own. */
+      /** Sends a request for the page's host name to this test's proxy. The sender has the address 127.0.0.9. */
       const curl = (args: string) => {
         const to = `--connect-to ${HOST}:443:127.0.0.1:${proxy.https} --interface 127.0.0.9`;
         return operator.paste(`curl --silent --show-error --cacert ${proxy.authority} ${to} ${args}`);
@@ -187,8 +187,8 @@ describe("the page on proxies", function () {
     });
   }
 
-  describe("with either", () => {
-    it("leaves no warning about a proxy in the log", () => {
+  describe("with both proxies", () => {
+    it("causes no warning in the log of the service", () => {
       expect(service.log.filter(({ level }) => Number(level) >= 40)).to.deep.equal([]);
     });
   });

@@ -99,7 +99,7 @@ describe("the rate limits in real time", () => {
     expect(Math.min(...spans)).to.be.at.least(WINDOW_MS);
   }
 
-  it("never exceed 60, 30 and 10 in any 60 s", async () => {
+  it("accept at most 60, 30 and 10 calls in any 60 s", async () => {
     const actions = `/v3/apps/${appId}/actions`;
     await Promise.all([
       sendCallsAcrossWindow(60, "GET", actions),

@@ -5,9 +5,11 @@ import type { Browsers } from "../../src/engine/browser/browsers.js";
 import { failureOf, resultOf, testBrowsers } from "../engine/browser/support.js";
 
 const SOAK_RUNS = 5_000;
+/** Number of runs before the first measurement of the memory. */
 const SETTLED_RUNS = 500;
 const GROWTH_MAX_MB = 100;
 
+/** Returns the resident memory in MB of the renderers in a process group. */
 function renderersMegabytes(group: number): number {
   let sum = 0;
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {

@@ -21,19 +21,19 @@ const HOLDER = "00000000-0000-4000-8000-000000000001";
 const MANY = 100_000;
 const ROUNDS = 200;
 /** Number of rows in one statement: few enough for the statement's time limit on a slow machine. */
-const CHUNK = 5_000;
+const ROWS_PER_INSERT = 5_000;
 
-const p50 = (times: number[]) => times.sort((a, b) => a - b)[Math.floor(times.length / 2)]!;
+const median = (times: number[]) => times.sort((a, b) => a - b)[Math.floor(times.length / 2)]!;
 
 /** Inserts `count` queued runs that share `keys` concurrency keys. The first run of each key counts as admitted. */
 async function insertRuns(db: Db, prefix: string, keys: number, count: number): Promise<void> {
-  for (let first = 0; first < count; first += CHUNK) {
+  for (let first = 0; first < count; first += ROWS_PER_INSERT) {
     const inserted: { id: number }[] = await db.query(
       `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, waits_for)
        SELECT 2, 1, 'master', 'manual', json_build_object('k', $1::text || n % $2::int), 'queued', 'concurrency'
          FROM generate_series($3::int, $4::int) AS n ORDER BY n
        RETURNING id`,
-      [prefix, keys, first, Math.min(first + CHUNK, count) - 1],
+      [prefix, keys, first, Math.min(first + ROWS_PER_INSERT, count) - 1],
     );
     const admitted = inserted.slice(0, Math.max(0, keys - first)).map(({ id }) => id);
     await db.query("UPDATE run_concurrency SET admitted = true WHERE run_id = ANY ($1::bigint[])", [admitted]);
@@ -41,7 +41,7 @@ async function insertRuns(db: Db, prefix: string, keys: number, count: number): 
   }
 }
 
-async function filled(keys: number, ofOne: number) {
+async function createFilledQueue(keys: number, ofOne: number) {
   const database = await connectedDatabase(4);
   const { db } = database;
   const concurrency = JSON.stringify({ policy: "queue", limit: 1, key: "k" });
@@ -63,8 +63,8 @@ async function filled(keys: number, ofOne: number) {
 }
 
 describe("limits of an action's runs", () => {
-  it("cost as much with 100,000 keys, and 100,000 runs that wait for one, as with a few", async () => {
-    const [small, large] = [await filled(100, 100), await filled(MANY, MANY)];
+  it("cost at most one and a half times as much with 100,000 keys and 100,000 runs of one key as with 100 of each", async () => {
+    const [small, large] = [await createFilledQueue(100, 100), await createFilledQueue(MANY, MANY)];
     const times = new Map([
       [small, [] as number[]],
       [large, [] as number[]],
@@ -84,15 +84,15 @@ describe("limits of an action's runs", () => {
         taken.push(performance.now() - start);
       }
     }
-    const [before, after] = [p50(times.get(small)!), p50(times.get(large)!)];
+    const [before, after] = [median(times.get(small)!), median(times.get(large)!)];
     const ratio = (after / before).toFixed(2);
-    process.stdout.write(`      p50 ${before.toFixed(2)} ms, ${after.toFixed(2)} ms: ${ratio} times\n`);
+    process.stdout.write(`      median ${before.toFixed(2)} ms, ${after.toFixed(2)} ms: ${ratio} times\n`);
     await small.stop();
     await large.stop();
     expect(after).to.be.below(before * 1.5);
   });
 
-  it("apply over two processes of which one is killed: no two runs of a key at once, and each ends", async () => {
+  it("apply to two processes of which one is killed: no two runs of a key overlap, and each run ends", async () => {
     const database = await freshDatabase();
     const folder = mkdtempSync(join(tmpdir(), "svc-limits-"));
     const { tokens } = await createFirstCredentials(database.url, folder);
@@ -134,7 +134,7 @@ describe("limits of an action's runs", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it("keep a flood of 5,000 debounced events one row, and queue no more than allowed", async () => {
+  it("store one run for 5,000 debounced events, and reject calls when the app's queue is full", async () => {
     const service = await startTestService({ ROLES: "api", QUEUE_MAX_PER_APP: "200" });
     const debounce = { delayMs: 60_000, maxWaitMs: 60_000, manual: false };
     const concurrency = { policy: "queue", limit: 1, key: null } as const;

@@ -74,7 +74,7 @@ describe("many schedules", () => {
     await database.drop();
   });
 
-  it("that are due at one minute are claimed within 5 s, 1,000 of them", async () => {
+  it("are claimed within 5 s if 1,000 of them are due in the same minute", async () => {
     const wanted = Array.from({ length: 1_000 }, (_, at) => ({
       name: `s${at}`,
       triggers: [{ trigger: "schedule" }],
@@ -89,7 +89,7 @@ describe("many schedules", () => {
     expect((await db.query("SELECT count(*) FROM run WHERE state = 'queued'"))[0].count).to.equal(1_000);
   });
 
-  it("that are not due add less than 5% to the cost of claiming 100 others, 100,000 of them, and nothing to memory", async () => {
+  it("add less than 5 % to the time of claiming 100 others, and no memory, if 100,000 of them are not due", async () => {
     const other = await freshDatabase();
     const otherDb = await openDatabase(other.url);
     await prepare(otherDb, 0);

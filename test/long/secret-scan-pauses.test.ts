@@ -6,7 +6,7 @@ import { findSecretsInSettingValue } from "../../src/rules/secrets.js";
 import { SECRETS, textsOf } from "../attacks/scan-worst-cases.js";
 import { expectSameVerdicts } from "../attacks/secret-texts.js";
 
-const RESULT = 6 * 1024 * 1024;
+const RESULT_BYTES = 6 * 1024 * 1024;
 const TIME_MAX_MS = 200;
 const PAUSE_MAX_MS = 50;
 const GENERATED_SAMPLES = 20_000;
@@ -14,7 +14,7 @@ const GENERATED_SAMPLES = 20_000;
 describe("the scan of large results", function () {
   this.timeout(0);
   const scannerCache = createSecretScannerCache();
-  const texts = textsOf(RESULT);
+  const texts = textsOf(RESULT_BYTES);
 
   for (const [what, setting] of Object.entries(SECRETS)) {
     it(`takes under ${TIME_MAX_MS} ms with ${what}, and no pause of ${PAUSE_MAX_MS} ms`, async () => {

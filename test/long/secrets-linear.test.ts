@@ -7,9 +7,9 @@ import { KB, numbered, SECRETS, textsOf } from "../attacks/scan-worst-cases.js";
 /** Maximum number of steps of the scan for each byte of text. */
 const STEPS_PER_BYTE = 24;
 
-describe("the time of a scan", () => {
+describe("the scan for secrets", () => {
   for (const [what, setting] of Object.entries(SECRETS)) {
-    it(`grows linearly with the text, with ${what} for secrets`, () => {
+    it(`needs steps in proportion to the text, with ${what} as secrets`, () => {
       const scan = new SecretScan(findSecretsInSettingValue("_x", setting));
       for (const [name, text] of Object.entries(textsOf(64 * KB))) {
         const before = scan.steps();

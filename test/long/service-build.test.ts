@@ -73,7 +73,7 @@ describe("the built pages", () => {
     return studio.parts.editor.reduce((sum: number, file: string) => sum + statSync(join(web, `${file}.br`)).size, 0);
   }
 
-  it("are compressed less until a build with --smallest, and then stay as they are", () => {
+  it("are compressed less without --smallest, but a build without it keeps files that --smallest has compressed", () => {
     const [fast, smallest, again] = [buildPages(), buildPages("--smallest"), buildPages()];
     expect(fast / smallest).to.be.within(1.05, 1.2);
     expect(smallest).to.be.within(1, EDITOR_MAX_BYTES);

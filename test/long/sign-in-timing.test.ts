@@ -16,7 +16,7 @@ const variance = (values: readonly number[]): number => {
 };
 
 /** Returns the 95 % confidence interval of the difference of two means. */
-function interval(a: readonly number[], b: readonly number[]): [low: number, high: number] {
+function confidenceInterval(a: readonly number[], b: readonly number[]): [low: number, high: number] {
   const difference = mean(a) - mean(b);
   const reach = Z * Math.sqrt(variance(a) / a.length + variance(b) / b.length);
   return [difference - reach, difference + reach];
@@ -42,8 +42,8 @@ describe("the time of a failed sign-in", () => {
       expect(http).to.equal(401);
       return performance.now() - startedAt;
     }
-    const kinds = { wrong: email, unknown: "unknown-account@example.com", without: "editor@example.com" };
-    const times: Record<keyof typeof kinds, number[]> = { wrong: [], unknown: [], without: [] };
+    const kinds = { wrong: email, unknown: "unknown-account@example.com", withoutPassphrase: "editor@example.com" };
+    const times: Record<keyof typeof kinds, number[]> = { wrong: [], unknown: [], withoutPassphrase: [] };
     const names = Object.keys(kinds) as (keyof typeof kinds)[];
     for (const name of names) for (let at = 0; at < 20; at += 1) await timed(kinds[name]);
     // The test alternates between the kinds, so that a slow moment of the machine affects all of them.
@@ -53,8 +53,8 @@ describe("the time of a failed sign-in", () => {
         times[name].push(await timed(kinds[name]));
       }
     }
-    for (const name of ["unknown", "without"] as const) {
-      const [low, high] = interval(times.wrong, times[name]);
+    for (const name of ["unknown", "withoutPassphrase"] as const) {
+      const [low, high] = confidenceInterval(times.wrong, times[name]);
       const figures = `${name}: ${mean(times[name]).toFixed(2)} ms, wrong: ${mean(times.wrong).toFixed(2)} ms`;
       expect(low <= 0 && high >= 0, `${figures}, difference from ${low.toFixed(2)} to ${high.toFixed(2)} ms`).to.equal(
         true,

@@ -49,7 +49,11 @@ describe("a service that runs for a long time", () => {
   const run = (n: number, ms: number) => call(`/v3/apps/${apps[n % APP_COUNT]}/actions/soak/runWithResult`, { n, ms });
 
   /** Calls `once` with 0, 1, 2 … from several callers, until it has been called `count` times or `over` returns true. */
-  async function fire(count: number, once: (n: number) => Promise<void>, over = () => false): Promise<void> {
+  async function callConcurrently(
+    count: number,
+    once: (n: number) => Promise<void>,
+    over = () => false,
+  ): Promise<void> {
     let next = 0;
     const caller = async () => {
       while (next < count && !over()) await once(next++);
@@ -74,7 +78,7 @@ describe("a service that runs for a long time", () => {
   const chromium = () => service.offspring().filter((line) => /chrom/i.test(line));
 
   /** Returns the memory of the service and its browser in bytes. Shared memory counts once. */
-  function held(): number {
+  function measureMemory(): number {
     const share = (pid: number) => {
       try {
         return Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "latin1"))?.[1]) * 1_024;
@@ -86,7 +90,8 @@ describe("a service that runs for a long time", () => {
     return pids.reduce((sum, pid) => sum + share(pid), 0);
   }
 
-  function zombies(): string[] {
+  /** Returns the IDs of ended child processes that the service has not waited for. */
+  function findZombies(): string[] {
     const children = readFileSync(`/proc/${service.pid}/task/${service.pid}/children`, "utf8").trim().split(" ");
     return children.filter((pid) => {
       try {
@@ -115,7 +120,7 @@ describe("a service that runs for a long time", () => {
     await service.clean();
   });
 
-  it(`executes ${RUNS} runs of ${APP_COUNT} apps, each once, and grows by less than a fifth after the first 500`, async () => {
+  it(`executes each of ${RUNS} runs of ${APP_COUNT} apps once, and then uses less than a fifth more memory than after 500 to 900 runs`, async () => {
     const samples: number[] = [];
     // Executes the runs in rounds, so that no app has two runs at once. Otherwise the number of pages would vary.
     for (let first = 0; first < RUNS; first += CALLERS) {
@@ -124,7 +129,7 @@ describe("a service that runs for a long time", () => {
         expect(http, JSON.stringify(body)).to.equal(200);
         expect(body.result.n).to.equal(n);
       }
-      if (first % RUNS_PER_SAMPLE === 0) samples.push(held());
+      if (first % RUNS_PER_SAMPLE === 0) samples.push(measureMemory());
     }
     const megabytes = samples.map((bytes) => Math.round(bytes / 1024 / 1024));
     const mean = (some: number[]) => some.reduce((sum, one) => sum + one, 0) / some.length;
@@ -134,25 +139,25 @@ describe("a service that runs for a long time", () => {
     expect(await count("SELECT count(*) FROM run WHERE state = 'completed'")).to.equal(RUNS);
     expect(await count("SELECT count(DISTINCT run_id) FROM execution_log")).to.equal(RUNS);
     expect(await count("SELECT count(*) FROM execution_log")).to.equal(RUNS);
-    expect(zombies()).to.deep.equal([]);
+    expect(findZombies()).to.deep.equal([]);
     const counted = await readRunCounts();
     for (const [index, app] of apps.entries()) {
-      const [room] = CODES[index % CODES.length]!;
+      const [mode] = CODES[index % CODES.length]!;
       // On a busy machine, some runs exceed TRIAL_MAX_MS in an isolate, and start again in a document. So only half must be in this mode.
-      expect(counted(app, room), `${room}, of ${counted(app)}`).to.be.above(counted(app) / 2);
+      expect(counted(app, mode), `${mode}, of ${counted(app)}`).to.be.above(counted(app) / 2);
     }
   });
 
   it(`ends every run once while a browser or a renderer is killed ${KILLS} times under load`, async () => {
     let answered = 0;
     let over = false;
-    const strange: Answer[] = [];
-    const load = fire(
+    const unexpected: Answer[] = [];
+    const load = callConcurrently(
       Number.POSITIVE_INFINITY,
       async (n) => {
         const answer = await run(n, 20);
         answered += 1;
-        if (answer.http !== 200 && answer.body.status !== "EXECUTION_FAILED") strange.push(answer);
+        if (answer.http !== 200 && answer.body.status !== "EXECUTION_FAILED") unexpected.push(answer);
       },
       () => over,
     );
@@ -168,7 +173,7 @@ describe("a service that runs for a long time", () => {
     }
     over = true;
     await load;
-    expect(strange).to.deep.equal([]);
+    expect(unexpected).to.deep.equal([]);
     expect(await count("SELECT count(*) FROM run WHERE state NOT IN ('completed', 'failed')")).to.equal(0);
     expect(await count("SELECT count(*) FROM run WHERE state = 'failed'")).to.be.greaterThan(0);
     const entries = "SELECT count(*) AS n FROM run LEFT JOIN execution_log ON run_id = run.id GROUP BY run.id";
@@ -176,7 +181,7 @@ describe("a service that runs for a long time", () => {
     const wrong = "SELECT count(*) FROM run JOIN execution_log ON run_id = run.id WHERE 'app.task.' || state <> type";
     expect(await count(wrong)).to.equal(0);
     expect((await run(1, 0)).http).to.equal(200);
-    await until(() => zombies().length === 0);
+    await until(() => findZombies().length === 0);
     const [all, failed] = [
       await count("SELECT count(*) FROM run"),
       await count("SELECT count(*) FROM run WHERE state = 'failed'"),

@@ -10,7 +10,8 @@ import { until } from "../harness/until.js";
 const SOCKET_COUNT = 200;
 const READERS = 20;
 const ENTRY_CHARACTERS = 50_000;
-const PACE_MS = 100;
+/** Pause between two log entries in milliseconds. */
+const ENTRY_INTERVAL_MS = 100;
 const MB = 1024 * 1024;
 
 function residentBytes(pid: number): number {
@@ -58,7 +59,7 @@ describe("200 sockets that stop reading", () => {
     while (held > 0 && Date.now() - startedAt < 30_000) {
       await emit();
       emitted += 1;
-      await delay(PACE_MS);
+      await delay(ENTRY_INTERVAL_MS);
       peak = Math.max(peak, residentBytes(service.pid));
       held = countOpenSockets(url, stalled);
     }

@@ -7,6 +7,7 @@ import { studioPage } from "../web/studio-page.js";
 
 const BYTES_PER_SECOND = (1.6 * 1_000_000) / 8;
 const LATENCY_MS = 150;
+/** Maximum time in milliseconds until the sign-in form or Home is shown. */
 const USABLE_MAX_MS = 1_500;
 /** Maximum time in milliseconds until a list is shown. Studio loads the page of the list only after it has received the session. */
 const LIST_MAX_MS = 2_500;

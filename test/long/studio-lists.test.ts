@@ -45,7 +45,7 @@ describe("Studio with a thousand actions and a long log", () => {
     await service?.stop();
   });
 
-  it("shows the action of its address in the list too, however far down", async () => {
+  it("scrolls the list to the action of the URL, however far down it is", async () => {
     const [{ id }] = await service.db.query("SELECT id FROM action WHERE name = 'many-600'");
     const tab = await browser.newPage();
     await tab.setViewport({ width: 1280, height: 800 });

@@ -9,7 +9,7 @@ import { untilEqual } from "../harness/until.js";
 import { launchChromium } from "../web/chromium.js";
 import { studioPage } from "../web/studio-page.js";
 
-const BUILT = fileURLToPath(new URL("../../web", import.meta.url));
+const WEB_FOLDER = fileURLToPath(new URL("../../web", import.meta.url));
 const FIRST_LOAD_MAX_BYTES = 250 * 1024;
 
 describe("the first load of Studio", () => {
@@ -27,11 +27,11 @@ describe("the first load of Studio", () => {
   });
 
   /** Returns the compressed size in bytes of the assets that the page has requested. */
-  const loaded = () =>
+  const measureLoadedBytes = () =>
     page.evaluate(`performance.getEntriesByType("resource").filter(({ name }) => name.includes("/assets/"))
       .reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0)`) as Promise<number>;
 
-  it("takes less than that for all pages together, until an editor is shown", async () => {
+  it("takes at most 250 KB for all pages together, and more only when an editor is shown", async () => {
     await page.goto(`${service.url}/studio`);
     const studio = studioPage(page);
     await studio.signIn(service.tokens.editor);
@@ -39,14 +39,16 @@ describe("the first load of Studio", () => {
       await studio.open(`${service.appId}/${view}`);
       await page.waitForFunction('!/^(Loading…)?$/.test(document.querySelector("#content").textContent)');
     }
-    expect(await loaded()).to.be.within(1, FIRST_LOAD_MAX_BYTES);
+    expect(await measureLoadedBytes()).to.be.within(1, FIRST_LOAD_MAX_BYTES);
     await studio.open(`${service.appId}/actions/new`);
     await page.waitForSelector(".code-editor .view-line");
-    expect(await loaded()).to.be.above(FIRST_LOAD_MAX_BYTES);
+    expect(await measureLoadedBytes()).to.be.above(FIRST_LOAD_MAX_BYTES);
   });
 
   it("requests all files of the editor at once", async () => {
-    const { parts } = JSON.parse(readFileSync(`${BUILT}/pages.json`, "utf8")).studio as { parts: { editor: string[] } };
+    const { parts } = JSON.parse(readFileSync(`${WEB_FOLDER}/pages.json`, "utf8")).studio as {
+      parts: { editor: string[] };
+    };
     const links = (await page.$$eval('link[rel="modulepreload"]', (all) => all.map(({ href }) => href))) as string[];
     for (const file of parts.editor) expect(links).to.include(`${service.url}${file}`);
   });
@@ -199,7 +201,7 @@ describe("the first load of Studio", () => {
     await fresh.close();
   });
 
-  it("shows the colors at the place of the text when code becomes short enough for them", async () => {
+  it("shows the colors in the same position as the text when code becomes short enough to be colored", async () => {
     const { fresh, release } = await openWithoutEditor("shortened");
     const lines = "const place = 1;\n".repeat(1_200);
     await fresh.evaluate(`{

@@ -63,8 +63,8 @@ describe("dependencies in Studio", () => {
 
   it("show the use of eval, which works only on the server", async () => {
     await add("makes-code");
-    const said = "::-p-xpath(//*[contains(@class, 'became')][contains(., 'on the server alone')])";
-    expect(await page.waitForSelector(said)).not.to.equal(null);
+    const noticeSelector = "::-p-xpath(//*[contains(@class, 'became')][contains(., 'on the server alone')])";
+    expect(await page.waitForSelector(noticeSelector)).not.to.equal(null);
     await page.click(`${FIELD} [aria-label="Remove makes-code"]`);
     await studio.save();
     await page.waitForSelector("::-p-xpath(//*[@role='status'][normalize-space(.)='saved'])");
@@ -73,8 +73,8 @@ describe("dependencies in Studio", () => {
   it("show that a script is not stored yet if its host does not answer", async () => {
     const address = "https://nowhere.invalid/x.js";
     await add(address);
-    const said = "::-p-xpath(//*[contains(@class, 'became')][contains(., 'not kept yet')])";
-    expect(await page.waitForSelector(said)).not.to.equal(null);
+    const noticeSelector = "::-p-xpath(//*[contains(@class, 'became')][contains(., 'not kept yet')])";
+    expect(await page.waitForSelector(noticeSelector)).not.to.equal(null);
     await page.click(`${FIELD} [aria-label="Remove ${address}"]`);
     await studio.save();
     await page.waitForSelector("::-p-xpath(//*[@role='status'][normalize-space(.)='saved'])");
@@ -87,8 +87,9 @@ describe("dependencies in Studio", () => {
     await page.waitForSelector(".code-editor .squiggly-error");
     await page.focus(".code-editor textarea");
     await page.keyboard.press("F8");
-    const said = "::-p-xpath(//*[contains(@class, 'marker-widget')][contains(., \"does not exist on type 'Thing'\")])";
-    expect(await page.waitForSelector(said)).not.to.equal(null);
+    const noticeSelector =
+      "::-p-xpath(//*[contains(@class, 'marker-widget')][contains(., \"does not exist on type 'Thing'\")])";
+    expect(await page.waitForSelector(noticeSelector)).not.to.equal(null);
     await page.keyboard.press("Escape");
     await page.waitForSelector(".marker-widget", { hidden: true });
     await studio.write("async function execute() {\n  return typedThing().weight;\n}");

@@ -60,23 +60,23 @@ for (const width of [390, 640]) {
         return width > 0 && right > ${shownWidth} + 0.5;
       }).map((element) => element.outerHTML.slice(0, 120))`);
     /** Returns texts that a flex container splits into items. Such items wrap separately, so brackets can lose their words. */
-    const split = () =>
+    const findSplitTexts = () =>
       page.evaluate(`[...document.querySelectorAll("body *")].filter((element) => {
         const texts = [...element.childNodes].filter((node) => node.nodeType === 3 && node.data.trim() !== "");
         return texts.length > 1 && /flex/.test(getComputedStyle(element).display) && element.checkVisibility();
       }).map((element) => element.textContent)`);
-    const fits = async (shownWidth = width) => {
-      expect(await split()).to.deep.equal([]);
+    const expectToFit = async (shownWidth = width) => {
+      expect(await findSplitTexts()).to.deep.equal([]);
       expect(await page.evaluate("document.documentElement.scrollWidth")).to.equal(shownWidth);
       expect(await findWideElements(shownWidth)).to.deep.equal([]);
     };
 
     it("goes from the list to the action and its run, and back", async () => {
       await page.waitForSelector(".action-list .action");
-      await fits();
+      await expectToFit();
       await page.click(".action-list .action");
       await page.waitForSelector(".code-editor .view-line");
-      await fits();
+      await expectToFit();
       await studio.button("Log", '//*[@role="tablist"]');
       const inView = (selector: string) =>
         page.waitForFunction(`(() => {
@@ -91,12 +91,12 @@ for (const width of [390, 640]) {
       await inView("#dock [data-tab=Run][aria-selected=true]");
       await page.waitForSelector('.outcome[data-state="completed"]');
       await page.waitForSelector(".console li");
-      await fits();
+      await expectToFit();
       for (const tab of ["Test", "Log", "Publish", "Versions", "Run"]) {
         await studio.button(tab, '//*[@role="tablist"]');
         const opened = { Log: ".entry button", Versions: ".versions li button" }[tab];
         if (opened) await (await page.waitForSelector(opened))!.click();
-        await fits();
+        await expectToFit();
       }
       if (width < 500) {
         expect(await page.$eval(".action-list", (list) => list.checkVisibility())).to.equal(false);
@@ -111,11 +111,11 @@ for (const width of [390, 640]) {
       await studio.open(`${service.appId}/actions/${nightlyId}`);
       await page.setViewport({ width: 360, height: 800, isMobile: true, hasTouch: true });
       await page.waitForSelector(".workspace-head .chip.behind");
-      await fits(360);
+      await expectToFit(360);
       await studio.button("Fields of the action");
       await studio.replace('[data-field="description"] textarea', "not saved");
       await page.waitForSelector(".workspace-head .primary:enabled");
-      await fits(360);
+      await expectToFit(360);
       await studio.save();
       await studio.saved();
       await page.setViewport({ width, height: 800, isMobile: width < 500, hasTouch: width < 500 });
@@ -140,7 +140,7 @@ for (const width of [390, 640]) {
     it("leads from an unknown action to the list", async () => {
       await page.goto(`${service.url}/studio#/${service.appId}/actions/999999`);
       await page.waitForSelector(".welcome .fault");
-      await fits();
+      await expectToFit();
       await studio.button("All actions", '//*[@class="welcome"]');
       await page.waitForSelector(".action-list .action", { visible: true });
     });
@@ -169,7 +169,7 @@ for (const width of [390, 640]) {
       await studio.button("Filters");
       await page.waitForFunction(`[".runs-filters select", ".runs-chart canvas"].every((selector) =>
         document.querySelector(selector)?.checkVisibility())`);
-      await fits();
+      await expectToFit();
       await page.select('.runs-filters select[name="state"]', "completed");
       await page.waitForSelector(studio.withText("button", "Filters (1)"));
       await studio.button("Clear filters");
@@ -180,19 +180,19 @@ for (const width of [390, 640]) {
       await studio.follow("Runs");
       await page.waitForSelector(".runs-box .run-link");
       await page.waitForSelector(".runs-chart canvas");
-      await fits();
+      await expectToFit();
       await page.click(".runs-box .run-link");
       await page.waitForSelector(".run-page .timeline");
-      await fits();
+      await expectToFit();
       await studio.open(`${service.appId}/app/general`);
       await page.waitForSelector("::-p-xpath(//label[contains(., 'svc publish --tested')])");
-      await fits();
+      await expectToFit();
       await studio.follow("Schedules");
       await page.waitForSelector('::-p-aria([name="Run now: nightly"])');
-      await fits();
+      await expectToFit();
       await studio.follow("Settings");
       await page.waitForSelector(".setting");
-      await fits();
+      await expectToFit();
     });
 
     it("has the same order for Tab as on the screen in a setting with changes", async () => {
@@ -234,7 +234,7 @@ for (const width of [390, 640]) {
         await page.waitForSelector(".sidebar.drawer", { hidden: true });
         await page.waitForFunction('document.activeElement.matches(".drawer-button")');
       }
-      await fits();
+      await expectToFit();
     });
 
     it("shows the names of tokens in one line beside their other details", async () => {
@@ -246,7 +246,7 @@ for (const width of [390, 640]) {
         return new Set([...text.getClientRects()].map(({ top }) => top)).size;
       })`);
       expect(new Set(lines as number[])).to.deep.equal(new Set([1]));
-      await fits();
+      await expectToFit();
     });
 
     it("scrolls to the field for which a save was rejected", async () => {

@@ -111,7 +111,7 @@ describe("Studio with a hundred thousand rows", function () {
     expect(ms).to.be.at.most(TASK_MAX_MS);
   });
 
-  it("stays live while a run prints ten thousand lines: the last one is visible, and no task takes longer", async () => {
+  it(`shows the last of ten thousand lines that a run prints, without a task over ${TASK_MAX_MS} ms`, async () => {
     await studio.open(`${service.appId}/actions/${actionId}`);
     await page.waitForSelector(".code-editor .view-line");
     await page.waitForSelector(".payload .primary:enabled");

@@ -88,7 +88,7 @@ describe("two people in Studio at one action", () => {
     expect((await readStoredCode()).code).to.equal(createCode("third"));
   });
 
-  it("shows the lines that differ, and keeps the own text if the person chooses so", async () => {
+  it("shows the lines that differ, and keeps the person's unsaved text if the person chooses so", async () => {
     await mine.studio.button("See both");
     const linesOf = async (kind: string) =>
       (await mine.page.$$eval(`dialog .diff .${kind}`, (lines) => lines.map((one) => one.textContent))).join("");
@@ -150,7 +150,7 @@ describe("two people in Studio at one action", () => {
     await waitForActive(true);
   });
 
-  it("reports that the action was deleted, and creates a new one from the own text if the person chooses so", async () => {
+  it("reports that the action was deleted, and creates a new one from the unsaved text if the person chooses so", async () => {
     await changeCode(mine, "kept");
     await service.rest("DELETE", `/v3/apps/${service.appId}/actions/${actionId}`);
     expect(await mine.studio.textOf(".banner")).to.contain("has deleted this action");

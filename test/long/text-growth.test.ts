@@ -21,14 +21,14 @@ const scan = new SecretScan([{ name: "_key", value: "abcdefgh1", whole: false }]
 const stackOf = (text: string) => `error ${JSON.stringify({ name: "E", message: "m", stack: text, cause: "script" })}`;
 
 const READERS: Record<string, (text: string) => unknown> = {
-  contentTypeOf: (text) => detectContentType(Buffer.from(text)),
-  withoutHarness: (text) => removeHarnessFrames(`${text}\n    at ${HARNESS_SOURCE_NAME}:1:1`),
-  readAnswer: (text) => parsePageAnswer(stackOf(text)),
+  detectContentType: (text) => detectContentType(Buffer.from(text)),
+  removeHarnessFrames: (text) => removeHarnessFrames(`${text}\n    at ${HARNESS_SOURCE_NAME}:1:1`),
+  parsePageAnswer: (text) => parsePageAnswer(stackOf(text)),
   parseMailSender,
   isEmailAddress,
   isDeclarationFile,
-  nameInReadme: (text) => findGlobalNameInReadme(text, "some-package"),
-  filledTests: (text) => fillConditionPlaceholders({ a: { equals: text } }, { Email: "x" }),
+  findGlobalNameInReadme: (text) => findGlobalNameInReadme(text, "some-package"),
+  fillConditionPlaceholders: (text) => fillConditionPlaceholders({ a: { equals: text } }, { Email: "x" }),
   findInJson: (text) => scan.findInJson(JSON.stringify({ a: text, abcdefgh1: 1 })),
 };
 /** Texts that could be ambiguous for a regular expression. */
@@ -58,10 +58,10 @@ async function least(read: (text: string) => unknown, text: string): Promise<num
   return best;
 }
 
-describe("text from outside", function () {
+describe("functions that read text from outside", function () {
   this.timeout(0);
   for (const [name, read] of Object.entries(READERS)) {
-    it(`takes ${name} at most ${RATIO_MAX} times as long for ${LENGTH_RATIO} times as much`, async () => {
+    it(`take at most ${RATIO_MAX} times as long for ${LENGTH_RATIO} times the text: ${name}`, async () => {
       for (const part of PARTS.filter((one) => one !== "")) {
         let characters = 2 ** 10;
         while (characters < CHARACTERS_MAX && (await timeOf(read, textOf(part, characters))) < TIME_MIN_MS)

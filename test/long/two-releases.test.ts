@@ -36,7 +36,7 @@ interface ServingProcess {
   process: ServiceProcess;
   url: string;
   /** Sends no more calls to the process. Resolves when all sent calls have their response. */
-  relieve(): Promise<void>;
+  stopCalls(): Promise<void>;
 }
 
 describe("this release and the previous one on one database, under load", function () {
@@ -84,7 +84,9 @@ describe("this release and the previous one on one database, under load", functi
     const isReady = () => started.log.some(({ msg }) => msg === "ready");
     await Promise.race([
       until(isReady, START_LIMIT_MS),
-      started.ended.then(({ code }) => Promise.reject(new Error(`ended with ${code}: ${started.stderr()}`))),
+      started.ended.then(({ code }) =>
+        Promise.reject(new Error(`the process ended with code ${code} before it was ready: ${started.stderr()}`)),
+      ),
     ]);
     return started;
   }
@@ -114,7 +116,7 @@ describe("this release and the previous one on one database, under load", functi
       name,
       process: started,
       url,
-      async relieve() {
+      async stopCalls() {
         over = true;
         await asking;
       },
@@ -122,7 +124,7 @@ describe("this release and the previous one on one database, under load", functi
   }
 
   async function stop(served: ServingProcess): Promise<void> {
-    await served.relieve();
+    await served.stopCalls();
     served.process.signal("SIGTERM");
     expect((await served.process.ended).code, served.process.stderr()).to.equal(0);
   }
@@ -130,7 +132,7 @@ describe("this release and the previous one on one database, under load", functi
   /** Creates the actions for the load through the API of one process. Returns the IDs of the live versions by name. */
   async function publish(url: string): Promise<Map<string, number>> {
     await call(url, "POST", `/v1/apps/${appId}/publish`);
-    const copies = new Map<string, number>();
+    const liveIds = new Map<string, number>();
     const ticking = { name: "every-second", triggers: [{ trigger: "schedule" }], frequency: SCHEDULE_FREQUENCY };
     const saved = { name: "saved", triggers: [{ trigger: "manual" }] };
     const counted = { name: "counted", triggers: [{ trigger: "log", where: { type: "dataSource.entry.remove" } }] };
@@ -138,9 +140,9 @@ describe("this release and the previous one on one database, under load", functi
       const body = { ...fields, code: "async function execute() { return 1; }", active: true };
       const { action } = await call(url, "POST", `/v3/apps/${appId}/actions`, body);
       const published = await call(url, "POST", `/v3/apps/${appId}/actions/${action.id}/publish`);
-      copies.set(fields.name, published.action.id);
+      liveIds.set(fields.name, published.action.id);
     }
-    return copies;
+    return liveIds;
   }
 
   /** Saves through one process, and runs, reads and counts through the other one. Then swaps the two. */
@@ -184,13 +186,13 @@ describe("this release and the previous one on one database, under load", functi
     }
   }
 
-  it("fail no call, lose nothing and do nothing twice, from the schema's change to the way back", async () => {
+  it("fail no call, lose nothing and do nothing twice, from the migration to the rollback", async () => {
     const first = await launch(release.root);
     ({
       appId,
       tokens: { editor: token },
     } = release.createFirstCredentials(database.url, folder));
-    const copies = await publish(await first.listening());
+    const liveIds = await publish(await first.listening());
     const old = await serve("before", first);
     await delay(SERVED_ALONE_MS);
 
@@ -212,10 +214,10 @@ describe("this release and the previous one on one database, under load", functi
     await sendEvents(again);
     await stop(current);
     await delay(SERVED_ALONE_MS);
-    await again.relieve();
+    await again.stopCalls();
 
     const to = await waitUntilSettled(db, clock.now);
-    const ticking = copies.get("every-second")!;
+    const ticking = liveIds.get("every-second")!;
     const [oldest] = await db.query("SELECT min(tick) AS tick FROM run WHERE action_id = $1", [ticking]);
     const { expected, missing, surplus, runCountsByState } = await checkTicks(
       db,
@@ -231,7 +233,7 @@ describe("this release and the previous one on one database, under load", functi
     expect(runCountsByState["completed"]).to.be.above(expected / 2);
     for (const one of runs) expect(one).to.deep.equal({ unlogged: 0, unknownRuns: [] });
     const [counted] = await db.query("SELECT count(*)::int AS n FROM run WHERE action_id = $1", [
-      copies.get("counted"),
+      liveIds.get("counted"),
     ]);
     expect(counted.n, "runs by events").to.equal(3 * EVENT_COUNT);
     const failed = await db.query(
