@@ -36,7 +36,7 @@ describe("the memory for request bodies", () => {
     expect(room.reservedBytes()).to.equal(40);
   });
 
-  it("rotates over addresses, however often each one asks", async () => {
+  it("is given to addresses in turn, however many bodies each one sends", async () => {
     const room = createRequestBodyBudget({ totalBytes: 10, maxBytesPerAddress: 10, maxWaitMs: 60_000 });
     const first = await room.reserveBytes("a", 10, null);
     const order: string[] = [];
@@ -55,7 +55,7 @@ describe("the memory for request bodies", () => {
     expect(room.reservedBytes()).to.equal(0);
   });
 
-  it("is used only by half by one app with any number of addresses, so that the next app gets some", async () => {
+  it("is used at most by half by one app with any number of addresses, so that the next app gets some", async () => {
     const room = createRequestBodyBudget({ totalBytes: 100, maxBytesPerAddress: 100, maxWaitMs: 1 });
     const fill = async (app: string): Promise<number> => {
       let held = 0;
@@ -68,7 +68,7 @@ describe("the memory for request bodies", () => {
     expect([await fill("1"), await fill("2"), await fill("3")]).to.deep.equal([50, 25, 13]);
   });
 
-  it("keeps only a few hundred bodies of one address waiting", async () => {
+  it("lets at most 256 bodies of one address wait", async () => {
     const room = createRequestBodyBudget({ totalBytes: 10, maxBytesPerAddress: 10, maxWaitMs: 60_000 });
     const leave = await room.reserveBytes("a", 10, null);
     const waiting = Array.from({ length: 300 }, () =>
@@ -184,7 +184,7 @@ describe("uploads that stall", () => {
     expect(await whole.answer).to.contain(`"bytes":${20 * MB}`);
   });
 
-  it("give invented apps, and callers without an app, one share together; half is left to existing apps", async () => {
+  it("to unknown apps or to no app use at most half of the memory together, and leave the other half to existing apps", async () => {
     const port = await listen(20);
     const announce = (path: string, address: string) => {
       const socket = connect(port, "127.0.0.1");

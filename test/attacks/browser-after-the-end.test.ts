@@ -34,7 +34,7 @@ const MOMENTS_AFTER_END: Record<string, (send: string) => string> = {
 /** Code that sends a request with one API each, without waiting for the response. `at` is a URL of the host. */
 const REQUEST_APIS: Record<string, (at: string) => string> = {
   "a fetch that outlives the page": (at) => `fetch("${at}", { keepalive: true, mode: "no-cors" }).catch(() => {})`,
-  "a fetch that is asked for first": (at) =>
+  "a fetch with a preflight request": (at) =>
     `fetch("${at}", { keepalive: true, method: "PUT", headers: { a: "b" } }).catch(() => {})`,
   "a beacon": (at) => `navigator.sendBeacon("${at}", "late")`,
   "an image": (at) => `new Image().src = "${at}"`,
@@ -42,7 +42,7 @@ const REQUEST_APIS: Record<string, (at: string) => string> = {
     `document.head.append(Object.assign(document.createElement("link"), { rel: "stylesheet", href: "${at}" }))`,
   "a prefetch": (at) =>
     `document.head.append(Object.assign(document.createElement("link"), { rel: "prefetch", href: "${at}" }))`,
-  "a connection ahead of need": (at) =>
+  "a speculative connection": (at) =>
     `document.head.append(Object.assign(document.createElement("link"), { rel: "preconnect", href: "${at.replace("http:", "https:")}" }))`,
   "a ping": (at) =>
     `const a = Object.assign(document.createElement("a"), { href: "#x", ping: "${at}" }); document.body.append(a); a.click()`,
@@ -134,7 +134,7 @@ describe("after the end of a run", () => {
   }
 
   // These two APIs send nothing during the run. A form leaves the page, and this build of Chromium opens no speculative connections.
-  const unseen = ["a form", "a connection ahead of need"];
+  const unseen = ["a form", "a speculative connection"];
   const seenApis = Object.entries(REQUEST_APIS).filter(([way]) => !unseen.includes(way));
   for (const [what, send] of seenApis) {
     it(`${what} does reach a host while the run lasts, which proves the test`, async () => {

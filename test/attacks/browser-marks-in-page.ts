@@ -16,7 +16,7 @@ export function createStateMarker(scope: Any, mark: string) {
   /** Functions that the script does not call, because they wait for a person, or end the run or the page. */
   const UNCALLED_FUNCTIONS =
     /^(close|stop|alert|confirm|prompt|print|assign|replace|reload|navigate|open|write|writeln|debug|leaveMark)$/;
-  const READING =
+  const READING_FUNCTIONS =
     /^(get|has|is|can|query|entries|keys|databases|estimate|match|toJSON|supports|persisted|features|allowed)/;
 
   interface Member {
@@ -28,7 +28,7 @@ export function createStateMarker(scope: Any, mark: string) {
     call?: Any;
   }
 
-  function describe(owner: Any, path: string): Member[] {
+  function listMembers(owner: Any, path: string): Member[] {
     const members = new Map<string, Member>();
     for (let holder = owner; holder && holder !== Object.prototype; holder = getPrototypeOf(holder)) {
       for (const key of ownKeys(holder)) {
@@ -54,7 +54,7 @@ export function createStateMarker(scope: Any, mark: string) {
     const seen = new Set([scope]);
     for (const [path, owner] of found) {
       if (path.split(".").length > MAX_DEPTH) continue;
-      for (const { read, path: at } of describe(owner, path)) {
+      for (const { read, path: at } of listMembers(owner, path)) {
         let next: Any;
         try {
           next = read?.();
@@ -109,7 +109,7 @@ export function createStateMarker(scope: Any, mark: string) {
     !UNCALLED_FUNCTIONS.test(key) && !(owner === scope.location && key !== "hash");
 
   function leaveOn(owner: Any, path: string, only: string | undefined): void {
-    const members = describe(owner, path).filter(mayMark);
+    const members = listMembers(owner, path).filter(mayMark);
     const chosen = members.filter(({ key }) => only === undefined || key === only);
     for (const member of chosen) if (member.write && member.key !== "location") writeTo(member);
     if (only === undefined) {
@@ -123,7 +123,7 @@ export function createStateMarker(scope: Any, mark: string) {
   return {
     paths: () => [...objects().keys()],
     members: (path: string) =>
-      describe(objects().get(path), path)
+      listMembers(objects().get(path), path)
         .filter(mayMark)
         .map(({ key }) => `${path}#${key}`),
     /** Writes to the members of the objects at these paths, adds members, and calls functions. A path with `#member` selects one member. */
@@ -139,9 +139,9 @@ export function createStateMarker(scope: Any, mark: string) {
       const state: Record<string, string> = {};
       const reads: [string, () => Any][] = [];
       for (const [path, owner] of objects()) {
-        for (const { path: at, key, read, call } of describe(owner, path)) {
+        for (const { path: at, key, read, call } of listMembers(owner, path)) {
           if (read) reads.push([at, read]);
-          else if (READING.test(key)) reads.push([`${at}()`, () => apply(call, owner, [])]);
+          else if (READING_FUNCTIONS.test(key)) reads.push([`${at}()`, () => apply(call, owner, [])]);
         }
       }
       await Promise.all(

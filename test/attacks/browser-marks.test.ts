@@ -19,9 +19,9 @@ for (const mode of EVALUATION_MODES) {
     it("are not visible to the next run in the same page", async () => {
       const paths = (await page.objects()).filter((path) => !PAGE_ENDING_OBJECTS.includes(path));
       expect(paths).to.include("scope");
-      // `leftBy` returns null if a busy machine could not reset the page in time. An attempt in a replaced page proves nothing.
+      // `findMarksLeftBy` returns null if a busy machine could not reset the page in time. An attempt in a replaced page proves nothing.
       let differences: string[] | null = null;
-      while (differences === null) differences = await page.leftBy(paths);
+      while (differences === null) differences = await page.findMarksLeftBy(paths);
       expect(differences).to.deep.equal([]);
     });
   });

@@ -26,18 +26,18 @@ const ALLOWED_FEATURES =
   "loopback-network media-playback-while-not-visible sync-xhr";
 
 type Surface = Record<string, string[]>;
-interface Entry {
+interface SurfaceEntry {
   holder: string;
   scope: "d" | "w";
   name: string;
   fate: string;
 }
 
-const keyOf = ({ scope, holder, name }: Omit<Entry, "fate">) =>
+const keyOf = ({ scope, holder, name }: Omit<SurfaceEntry, "fate">) =>
   `${scope === "d" ? "document" : "worker"}: ${holder} ${name}`;
 
-function readTable(): Entry[] {
-  const entries: Entry[] = [];
+function readTable(): SurfaceEntry[] {
+  const entries: SurfaceEntry[] = [];
   let fate = "";
   const text = readFileSync(TABLE_FILE, "utf8").replaceAll(/\n {4}/g, " ");
   for (const line of text.split("\n").filter((one) => one !== "" && !one.startsWith("#"))) {

@@ -30,7 +30,7 @@ type InputPosition = GraphQLArgument | GraphQLInputField;
 const NUMBER = "<number>";
 const DEPTH = 4;
 /** Names of arguments whose number is a count or a time instead of an ID. */
-const COUNTS =
+const COUNT_ARGUMENTS =
   /^(limit|offset|count|expiresIn|failures|of|minutes|delayMs|maxWaitMs|timeoutMs|toleranceSeconds|createdAt|before|after)$/;
 /** Input fields that the schema makes optional, although the operation requires them. */
 const REQUIRED_BY_OPERATION: readonly string[] = ["TriggerWhereInput.type", "AccessTrialInput.user"];
@@ -42,13 +42,13 @@ const TEXTS: Readonly<Record<string, string>> = {
 };
 
 /** Returns values for an argument, as GraphQL text. Returns several values for an input object, with different optional fields. */
-function valuesOf(given: InputPosition, type: GraphQLInputType = given.type): string[] {
-  if (isNonNullType(type)) return valuesOf(given, type.ofType);
-  if (isListType(type)) return valuesOf(given, type.ofType).map((value) => `[${value}]`);
+function valuesOf(argument: InputPosition, type: GraphQLInputType = argument.type): string[] {
+  if (isNonNullType(type)) return valuesOf(argument, type.ofType);
+  if (isListType(type)) return valuesOf(argument, type.ofType).map((value) => `[${value}]`);
   if (isInputObjectType(type))
     return argumentLists(Object.values(type.getFields()), type.name).map((all) => `{${all.join(", ")}}`);
   if (isEnumType(type)) return [type.getValues()[0]!.name];
-  if (["Int", "SafeInt", "ID"].includes(String(type))) return [COUNTS.test(given.name) ? "1" : NUMBER];
+  if (["Int", "SafeInt", "ID"].includes(String(type))) return [COUNT_ARGUMENTS.test(argument.name) ? "1" : NUMBER];
   return [TEXTS[String(type)] ?? '"x"'];
 }
 
@@ -56,11 +56,11 @@ function valuesOf(given: InputPosition, type: GraphQLInputType = given.type): st
 function argumentLists(all: readonly InputPosition[], inside = ""): string[][] {
   const isNeeded = ({ name, type }: InputPosition) =>
     isNonNullType(type) || REQUIRED_BY_OPERATION.includes(`${inside}.${name}`);
-  const needed = all.filter((given) => isNeeded(given) && given.name !== "appId");
-  const optionalArguments = all.filter((given) => !isNeeded(given));
-  const textsOf = (given: InputPosition) => valuesOf(given).map((value) => `${given.name}: ${value}`);
+  const needed = all.filter((argument) => isNeeded(argument) && argument.name !== "appId");
+  const optionalArguments = all.filter((argument) => !isNeeded(argument));
+  const textsOf = (argument: InputPosition) => valuesOf(argument).map((value) => `${argument.name}: ${value}`);
   const crossed = needed.reduce<string[][]>(
-    (made, given) => made.flatMap((before) => textsOf(given).map((text) => [...before, text])),
+    (made, argument) => made.flatMap((before) => textsOf(argument).map((text) => [...before, text])),
     [[]],
   );
   const one = optionalArguments.map(textsOf);
@@ -72,7 +72,7 @@ export function selectionOf(type: GraphQLOutputType, depth = DEPTH): string {
   const named = getNamedType(type);
   if (!isObjectType(named)) return "";
   const parts = Object.values(named.getFields()).flatMap((field) => {
-    if (field.args.some((given) => isNonNullType(given.type))) return [];
+    if (field.args.some((argument) => isNonNullType(argument.type))) return [];
     if (isLeafType(getNamedType(field.type))) return [field.name];
     const inside = depth > 1 ? selectionOf(field.type, depth - 1) : "";
     return inside === "" ? [] : [`${field.name} ${inside}`];
@@ -83,7 +83,7 @@ export function selectionOf(type: GraphQLOutputType, depth = DEPTH): string {
 function callsOf(operation: Operation, field: GraphQLField<unknown, unknown>): CallByNumber[] {
   if (field.args[0]?.name !== "appId") return [];
   const selection = selectionOf(field.type);
-  const texts = argumentLists(field.args).map((given) => given.join(", "));
+  const texts = argumentLists(field.args).map((argument) => argument.join(", "));
   return texts
     .filter((text) => text.includes(NUMBER))
     .map((text) => {
@@ -94,8 +94,8 @@ function callsOf(operation: Operation, field: GraphQLField<unknown, unknown>): C
         name: `${field.name}(${named.join(", ")})`,
         numbers: named.length,
         document: (appId, numbers) => {
-          const given = parts.map((part, index) => part + (numbers[index] ?? "")).join("");
-          return `${operation} { ${field.name}(appId: ${appId}, ${given}) ${selection} }`;
+          const argument = parts.map((part, index) => part + (numbers[index] ?? "")).join("");
+          return `${operation} { ${field.name}(appId: ${appId}, ${argument}) ${selection} }`;
         },
       };
     });

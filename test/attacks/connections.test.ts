@@ -15,7 +15,7 @@ import { longTest, sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
-const SHORT: HttpServerLimits = {
+const SHORT_LIMITS: HttpServerLimits = {
   ...{ headTimeoutMs: 100, requestTimeoutMs: 200, formTimeoutMs: 60_000, checkIntervalMs: 20 },
   ...{ connectionsMax: 1_000, silentConnectionsPerAddress: 20 },
 };
@@ -29,9 +29,9 @@ describe("connections that waste the port", () => {
   });
 
   async function listen(limits: Partial<HttpServerLimits> = {}): Promise<number> {
-    const door = createHttpEntryPoint({});
-    door.forwardRequestsTo((request, response) => request.resume().once("end", () => response.end()));
-    const server = createHttpServer(door, { ...SHORT, ...limits });
+    const entryPoint = createHttpEntryPoint({});
+    entryPoint.forwardRequestsTo((request, response) => request.resume().once("end", () => response.end()));
+    const server = createHttpServer(entryPoint, { ...SHORT_LIMITS, ...limits });
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
     closings.push(() => server.close().closeAllConnections());
@@ -41,16 +41,16 @@ describe("connections that waste the port", () => {
   async function open(port: number, text = ""): Promise<{ socket: Socket; ended: Promise<string> }> {
     const socket = connect(port, "127.0.0.1");
     sockets.push(socket);
-    let said = "";
-    socket.on("data", (data) => (said += data)).on("error", () => undefined);
-    const ended = once(socket, "close").then(() => said);
+    let received = "";
+    socket.on("data", (data) => (received += data)).on("error", () => undefined);
+    const ended = once(socket, "close").then(() => received);
     await once(socket, "connect");
     if (text) socket.write(text);
     return { socket, ended };
   }
 
   for (const [what, text] of [
-    ["says nothing", ""],
+    ["sends nothing", ""],
     ["stops within its headers", "POST / HTTP/1.1\r\nHost: x\r\nX-Slow: "],
     ["stops within its body", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{"],
   ] as const) {
@@ -72,7 +72,7 @@ describe("connections that waste the port", () => {
     expect(await ended).to.match(/^HTTP\/1\.1 200 /);
   });
 
-  it("may wait for a response", async () => {
+  it("stay open after a request, while silent connections of the same address are closed", async () => {
     const port = await listen({ silentConnectionsPerAddress: 1, headTimeoutMs: 60_000, requestTimeoutMs: 60_000 });
     const { socket } = await open(port, "GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n");
     await once(socket, "data");
@@ -250,7 +250,7 @@ describe("the address of a visitor", () => {
     await visitUntilRefused("count", (at) => `192.0.2.${at}, 203.0.113.1`);
   });
 
-  it("is rejected at the start, with the variable's name, unless it is a count or addresses, and not all addresses", () => {
+  it("depends on TRUST_PROXY, whose value must be a count or a list of addresses, but not all addresses", () => {
     for (const value of [
       "true",
       "0",

@@ -5,7 +5,7 @@ import { insertPublishedActions } from "../harness/published-actions.js";
 import { longTest } from "../harness/samples.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 
-const LIMIT = 32 * 1024;
+const EVENT_MAX_BYTES = 32 * 1024;
 const MB = 2 ** 20;
 
 const noise = (bytes: number) => randomBytes(bytes / 2).toString("hex");
@@ -39,18 +39,18 @@ describe("events and the disk", () => {
   it("an event can have 32 KB and no byte more, as a log event and among analytics events, of which none is then stored", async () => {
     await start({});
     const event = { type: "email.bounced", data: {} };
-    expect((await service.rest("POST", logs, { as: "api", body: sized(event, LIMIT) })).http).to.equal(201);
-    expect((await send([sized(pageView({}), LIMIT)])).http).to.equal(201);
+    expect((await service.rest("POST", logs, { as: "api", body: sized(event, EVENT_MAX_BYTES) })).http).to.equal(201);
+    expect((await send([sized(pageView({}), EVENT_MAX_BYTES)])).http).to.equal(201);
     const before = await count("log_event");
-    const refused = await service.rest("POST", logs, { as: "api", body: sized(event, LIMIT + 1) });
+    const refused = await service.rest("POST", logs, { as: "api", body: sized(event, EVENT_MAX_BYTES + 1) });
     expect([refused.http, refused.body]).to.deep.equal([
       413,
       { status: "PAYLOAD_TOO_LARGE", error: "the event must be at most 32768 bytes (32 KB) of JSON (got 32769)" },
     ]);
-    const among = await send([pageView({}), sized(pageView({}), LIMIT + 1), pageView({})]);
+    const among = await send([pageView({}), sized(pageView({}), EVENT_MAX_BYTES + 1), pageView({})]);
     expect([among.http, among.body.status]).to.deep.equal([413, "PAYLOAD_TOO_LARGE"]);
     expect(among.body.error).to.match(/^events\[1\] must be at most 32768 bytes/);
-    const data = { text: noise(LIMIT) };
+    const data = { text: noise(EVENT_MAX_BYTES) };
     const mutation =
       'mutation ($data: JSON!) { addLogEvent(appId: 1, event: { type: "email.bounced", data: $data }) { id } }';
     const { errors } = await service.graphql(mutation, { data }, { as: "api" });

@@ -158,7 +158,7 @@ describe("a service that gets GraphQL documents", () => {
   });
 
   describe("GraphQL without a credential", () => {
-    const nobody = (body: unknown) => service.rest("POST", "/graphql", { as: null, body });
+    const sendWithoutCredential = (body: unknown) => service.rest("POST", "/graphql", { as: null, body });
     const REFUSED = { errors: [{ message: "a valid credential is required", extensions: { status: "UNAUTHORIZED" } }] };
 
     for (const [tool, question] of [
@@ -167,7 +167,7 @@ describe("a service that gets GraphQL documents", () => {
     ] as const) {
       it(`answers the introspection query of ${tool} as with a credential`, async () => {
         const query = getIntrospectionQuery(question);
-        const { http, body } = await nobody({ query, operationName: "IntrospectionQuery" });
+        const { http, body } = await sendWithoutCredential({ query, operationName: "IntrospectionQuery" });
         expect(http).to.equal(200);
         const executed = await service.graphql(`${query} # not known by heart`);
         expect(body).to.deep.equal(executed);
@@ -186,17 +186,17 @@ describe("a service that gets GraphQL documents", () => {
         "{ ".repeat(3_000),
       ];
       for (const query of documents) {
-        const { http, body } = await nobody({ query });
+        const { http, body } = await sendWithoutCredential({ query });
         expect([http, body], query.slice(0, 40)).to.deep.equal([200, REFUSED]);
       }
-      const { body } = await nobody({ query: question, operationName: "Other" });
+      const { body } = await sendWithoutCredential({ query: question, operationName: "Other" });
       expect(body).to.deep.equal(REFUSED);
       for (const odd of [[], {}, { query: 1 }, [{ query: question }]])
-        expect((await nobody(odd)).body).to.deep.equal(REFUSED);
+        expect((await sendWithoutCredential(odd)).body).to.deep.equal(REFUSED);
       const read = await service.rest("GET", `/graphql?query=${encodeURIComponent("{ __typename }")}`, { as: null });
       expect([read.http, read.body]).to.deep.equal([200, REFUSED]);
       const stored = { persistedQuery: { version: 1, sha256Hash: "0".repeat(64) } };
-      expect((await nobody({ extensions: stored })).body).to.deep.equal(REFUSED);
+      expect((await sendWithoutCredential({ extensions: stored })).body).to.deep.equal(REFUSED);
     });
 
     it("responds without waiting for a body that is larger than a known query, or of unknown length", async () => {

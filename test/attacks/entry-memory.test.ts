@@ -11,24 +11,24 @@ const MB = 1024 * 1024;
 const CONNECTION_MEMORY_MAX_BYTES = 350 * MB;
 
 const names = Array.from({ length: 50 }, (_, n) => `f${n}`);
-const each = <T>(value: (name: string, n: number) => T) =>
+const mapNames = <T>(value: (name: string, n: number) => T) =>
   Object.fromEntries(names.map((name, n) => [name, value(name, n)]));
 const deepPath = (n: number) => Array.from({ length: 10 }, (_, at) => `s${at}_${n}`).join(".");
-const whole = { $project: each(() => "$big") };
-const grouped = { $group: { _id: each(() => "$f1") } };
+const whole = { $project: mapNames(() => "$big") };
+const grouped = { $group: { _id: mapNames(() => "$f1") } };
 
 const QUERIES: Record<string, object> = {
   "stages that multiply a value": {
-    aggregate: [whole, grouped, { $project: each(() => "$_id") }, { $group: { _id: each(() => "$f1") } }],
+    aggregate: [whole, grouped, { $project: mapNames(() => "$_id") }, { $group: { _id: mapNames(() => "$f1") } }],
   },
   "ten stages of fifty names": {
-    aggregate: Array.from({ length: 10 }, () => ({ $project: each((name) => `$${name}`) })),
+    aggregate: Array.from({ length: 10 }, () => ({ $project: mapNames((name) => `$${name}`) })),
   },
   "a million small values gathered": {
-    aggregate: [{ $group: { _id: null, ...each(() => ({ $push: { $literal: 1 } })) } }],
+    aggregate: [{ $group: { _id: null, ...mapNames(() => ({ $push: { $literal: 1 } })) } }],
   },
   "large values gathered": { aggregate: [{ $group: { _id: null, all: { $push: "$big" } } }] },
-  "the first of many groups": { aggregate: [{ $group: { _id: "$n", ...each(() => ({ $first: "$big" })) } }] },
+  "the first of many groups": { aggregate: [{ $group: { _id: "$n", ...mapNames(() => ({ $first: "$big" })) } }] },
   "documents sorted": { aggregate: [whole, { $sort: { f0: 1, f1: -1 } }, { $limit: 5 }] },
   "an order of large values": {
     order: [
@@ -82,7 +82,7 @@ describe("the memory of the database", () => {
   after(() => fixture.stop());
 
   /** Returns the peak memory in bytes of the database process that has used the most. Counts only connections that read entries. */
-  async function held(): Promise<number> {
+  async function readPeakMemory(): Promise<number> {
     const found = await rows<{ pid: number }>(
       fixture.db,
       "SELECT pid FROM pg_stat_activity WHERE application_name = 'svc-app-actions entries' AND datname = current_database()",
@@ -100,7 +100,7 @@ describe("the memory of the database", () => {
         expect(answer).to.be.instanceOf(ActionError);
         expect((answer as ActionError).status).to.equal("REQUEST_INVALID");
       }
-      const peak = await held();
+      const peak = await readPeakMemory();
       if (process.env["SHOW"])
         console.log(`${Math.round(peak / MB)} MB`, answer instanceof Error ? answer.message : "answered");
       expect(peak).to.be.within(1, CONNECTION_MEMORY_MAX_BYTES);

@@ -32,7 +32,7 @@ const LAST_USE = /"(lastUsedAt|lastUsedAddress|lastSeenAt|address)":(null|"[^"]*
 const HIDDEN_ROW = new RegExp(`${HIDDEN_TEXT}|\\b${HIDDEN_ID}\\b`);
 
 /** Routes and queries that this test leaves out, each with the reason. */
-const UNSTABLE: Readonly<Record<string, string>> = {
+const EXCLUDED_ENDPOINTS: Readonly<Record<string, string>> = {
   "GET /v1/apps/{appId}/data-sources/{ds}/queries": "lists the queries of this test; visitors have no access",
   "query mediaLink": "is no list; its signature contains the time at which the link expires",
   "query dataSourceQueries": "lists the queries of this test; visitors have no access",
@@ -60,7 +60,7 @@ interface Difference {
   text: string;
 }
 
-const differences = (before: Replies, after: Replies): Difference[] =>
+const findDifferences = (before: Replies, after: Replies): Difference[] =>
   [...after].flatMap(([endpoint, replies]) =>
     replies.flatMap(({ request, text }, at) => {
       const earlier = before.get(endpoint)![at]!.text;
@@ -72,7 +72,7 @@ const differences = (before: Replies, after: Replies): Difference[] =>
 
 const textOf = (all: readonly Difference[]): string => all.map(({ text }) => text).join("\n");
 
-const openEndpoints = (endpoints: readonly ListEndpoint[], replies: Replies): ListEndpoint[] =>
+const findOpenEndpoints = (endpoints: readonly ListEndpoint[], replies: Replies): ListEndpoint[] =>
   endpoints.filter(({ name }) => replies.get(name)!.some(({ succeeded }) => succeeded));
 
 describe("hidden rows", () => {
@@ -138,7 +138,7 @@ describe("hidden rows", () => {
     return replies;
   }
 
-  it("of media", async () => {
+  it("of media change no response", async () => {
     const editor = mediaOf(service);
     const open = await editor.folder("open");
     await editor.rest("PUT", `/folders/${open}/accessRules`, ALL);
@@ -192,7 +192,7 @@ describe("hidden rows", () => {
     expect(listed.pagination).to.deep.equal({ total: 2, hasMore: true });
   });
 
-  it("of data sources", async () => {
+  it("of data sources change no response", async () => {
     const base = `${app}/data-sources`;
     const rule = { type: ["select"], allow: "all", require: [{ Owner: { equals: "all" } }] };
     const { dataSource } = (await service.rest("POST", base, { body: { name: "Rows", accessRules: [rule] } })).body;
@@ -227,7 +227,7 @@ describe("hidden rows", () => {
     });
   });
 
-  it("of notifications", async () => {
+  it("of notifications change no response", async () => {
     const ids: number[] = [];
     for (const [at, scope] of [{ email: "nobody@example.com" }, undefined, { email: "x" }, undefined].entries()) {
       const body = { status: "published", data: { title: `t${at}` }, ...(scope && { scope }) };
@@ -247,10 +247,10 @@ describe("hidden rows", () => {
     });
   });
 
-  it("of every list that a route or query returns", async () => {
+  it("of every list that a route or query returns change no response", async () => {
     const { body } = await service.rest("GET", "/v1/openapi.json", { as: null });
     const schema = buildSchema(readFileSync("schema/schema.graphql", "utf8"));
-    const all = listEndpoints(body, schema).filter(({ name }) => !(name in UNSTABLE));
+    const all = listEndpoints(body, schema).filter(({ name }) => !(name in EXCLUDED_ENDPOINTS));
     const endpoints = sampleOf(all, 2, 16);
     const hiddenRows = createHiddenRows(service);
     const { admin, visitors, members, owner } = await hiddenRows.addOwnApp();
@@ -259,18 +259,18 @@ describe("hidden rows", () => {
     const visitorsBefore = await repliesTo(endpoints, visitors);
     const ownerBefore = await repliesTo(endpoints, { owner }, { sampled });
     const membersBefore = await repliesTo(endpoints, members, { sampled });
-    const openToVisitors = openEndpoints(endpoints, visitorsBefore);
-    const openToOwner = openEndpoints(endpoints, ownerBefore);
-    const openToMembers = openEndpoints(endpoints, membersBefore);
+    const openToVisitors = findOpenEndpoints(endpoints, visitorsBefore);
+    const openToOwner = findOpenEndpoints(endpoints, ownerBefore);
+    const openToMembers = findOpenEndpoints(endpoints, membersBefore);
     const adminBefore = await repliesTo(openToVisitors, { admin });
     const hiddenPeople = await hiddenRows.addHiddenApp();
-    const toOwner = differences(ownerBefore, await repliesTo(openToOwner, { owner }, { sampled }));
+    const toOwner = findDifferences(ownerBefore, await repliesTo(openToOwner, { owner }, { sampled }));
     await hiddenRows.addSiblingApp();
-    const toMembers = differences(membersBefore, await repliesTo(openToMembers, members, { sampled }));
+    const toMembers = findDifferences(membersBefore, await repliesTo(openToMembers, members, { sampled }));
     const inHiddenApp = await repliesTo(endpoints, hiddenPeople, { id: HIDDEN_ID, sampled });
     await hiddenRows.addHiddenContent(admin);
-    const toVisitors = differences(visitorsBefore, await repliesTo(openToVisitors, visitors));
-    const toAdmin = differences(adminBefore, await repliesTo(openToVisitors, { admin }));
+    const toVisitors = findDifferences(visitorsBefore, await repliesTo(openToVisitors, visitors));
+    const toAdmin = findDifferences(adminBefore, await repliesTo(openToVisitors, { admin }));
     const changed = new Set(toAdmin.map(({ endpoint }) => endpoint));
 
     expect(textOf(toOwner), "to the owner of the organization").to.equal("");

@@ -4,8 +4,8 @@ import sharp from "sharp";
 import { bytesOf, type HostileFile, pngChunk, pngOf } from "./hostile-files.js";
 
 /** Code that sets a global and the title of the page if a browser executes it. */
-const RUNS = "parent.pwned=1;document.title='pwned'";
-const SCRIPT = `<script>${RUNS}</script>`;
+const TRACE_CODE = "parent.pwned=1;document.title='pwned'";
+const SCRIPT = `<script>${TRACE_CODE}</script>`;
 /** Camera in the pictures' metadata, which the service must remove. */
 export const CAMERA_MAKER = "Somebody's camera";
 
@@ -22,8 +22,8 @@ const PDF = Buffer.from("%PDF-1.7\n1 0 obj<</OpenAction<</S/JavaScript/JS(app.al
 const ZIP = Buffer.concat([Buffer.from("PK\x05\x06", "latin1"), Buffer.alloc(18)]);
 const PAYLOADS: Readonly<Record<string, string>> = {
   page: `<!doctype html><html><body>${SCRIPT}`,
-  script: `*/=1;${RUNS};//`,
-  svg: `<svg xmlns="http://www.w3.org/2000/svg" onload="${RUNS}">${SCRIPT}</svg>`,
+  script: `*/=1;${TRACE_CODE};//`,
+  svg: `<svg xmlns="http://www.w3.org/2000/svg" onload="${TRACE_CODE}">${SCRIPT}</svg>`,
   php: "<?php system($_GET['c']); ?>",
 };
 
@@ -45,18 +45,18 @@ const svg = (inside: string, attributes = "") =>
 
 const HOSTILE_SVGS: Readonly<Record<string, string | Buffer>> = {
   element: svg(SCRIPT),
-  handler: svg("", `onload="${RUNS}"`),
-  address: svg(`<a href="javascript:${RUNS}"><text y="9">x</text></a>`),
+  handler: svg("", `onload="${TRACE_CODE}"`),
+  address: svg(`<a href="javascript:${TRACE_CODE}"><text y="9">x</text></a>`),
   foreign: svg(`<foreignObject><iframe xmlns="http://www.w3.org/1999/xhtml" srcdoc="${SCRIPT}"/></foreignObject>`),
   animated: svg(
-    `<set attributeName="onmouseover" to="${RUNS}"/><animate attributeName="href" values="javascript:${RUNS}"/>`,
+    `<set attributeName="onmouseover" to="${TRACE_CODE}"/><animate attributeName="href" values="javascript:${TRACE_CODE}"/>`,
   ),
   external: svg('<image href="http://169.254.169.254/latest"/><use href="http://127.0.0.1/x.svg#a"/>'),
   file: `<!DOCTYPE svg [<!ENTITY x SYSTEM "file:///etc/passwd">]>${svg("<text>&x;</text>")}`,
   laughs: `<!DOCTYPE svg [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;"><!ENTITY c "&b;&b;&b;&b;&b;&b;">]>${svg("&c;")}`,
-  sheet: `<?xml version="1.0"?><?xml-stylesheet href="javascript:${RUNS}"?>${svg(SCRIPT)}`,
+  sheet: `<?xml version="1.0"?><?xml-stylesheet href="javascript:${TRACE_CODE}"?>${svg(SCRIPT)}`,
   commented: `<!-- a comment --> \n ${svg(SCRIPT)}`,
-  prefixed: `<x:svg xmlns:x="http://www.w3.org/2000/svg"><x:script>${RUNS}</x:script></x:svg>`,
+  prefixed: `<x:svg xmlns:x="http://www.w3.org/2000/svg"><x:script>${TRACE_CODE}</x:script></x:svg>`,
   shouting: svg(SCRIPT).toUpperCase(),
   wide: Buffer.concat([Buffer.from([0xff, 0xfe]), Buffer.from(svg(SCRIPT), "utf16le")]),
   marked: `\ufeff${svg(SCRIPT)}`,
@@ -126,8 +126,8 @@ function disguisedFiles(real: Map<Format, Buffer>): HostileFile[] {
     ["page.txt", page, "text/plain"],
     ["page.mp4", page, "video/mp4"],
     ["page.json", ` \n\t${page}`, "application/json"],
-    ["script.js", RUNS, "application/javascript"],
-    ["script.css", `*{background:url("javascript:${RUNS}")}`, "text/css"],
+    ["script.js", TRACE_CODE, "application/javascript"],
+    ["script.css", `*{background:url("javascript:${TRACE_CODE}")}`, "text/css"],
     ["module.wasm", new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]), "application/wasm"],
     ["program.png", bytesOf("MZ", new Uint8Array(100)), "image/png"],
     ["program.jpg", bytesOf("\x7fELF", new Uint8Array(100)), "image/jpeg"],
@@ -174,7 +174,7 @@ const NAMES = [
   ],
   ...['a"; filename="b.html', "a'><script>", "${7*7}{{7*7}}", "-rf", "|id", "incoming", "\ufeffx", "e\u0301.txt"],
 ];
-const named = (): HostileFile[] => NAMES.map((name) => ({ name, bytes: bytesOf("some text") }));
+const filesWithUnusualNames = (): HostileFile[] => NAMES.map((name) => ({ name, bytes: bytesOf("some text") }));
 
 const EXIF = Buffer.from("Exif\0\0", "latin1");
 const segment = (marker: number, content: Buffer) =>
@@ -224,7 +224,7 @@ export async function hostileMatrix(): Promise<HostileFile[]> {
     truncatedPictures(real),
     pictureBombs(real),
     disguisedFiles(real),
-    named(),
+    filesWithUnusualNames(),
     await filesWithMetadata(real),
   ];
   return all.flat();

@@ -7,7 +7,7 @@ import { expect } from "chai";
 import { createEgressProxy, type EgressProxy } from "../../src/engine/egress-proxy.js";
 
 /** Program of a separate process: sends a request through a proxy and prints the HTTP status. */
-const ASK = `
+const REQUEST_PROGRAM = `
   const [proxy, url] = process.argv.slice(1);
   const { port, hostname } = new URL(proxy);
   const host = hostname.replace(/[[\\]]/g, "");
@@ -37,7 +37,7 @@ describe("a proxy port that another user of the machine has found", () => {
   afterEach(() => proxy.close());
 
   async function ask(proxyServer: string, uid: number): Promise<string> {
-    const asking = spawn(process.execPath, ["-e", ASK, proxyServer, url], {
+    const asking = spawn(process.execPath, ["-e", REQUEST_PROGRAM, proxyServer, url], {
       cwd: "/",
       uid,
       env: {},

@@ -27,9 +27,9 @@ export class MarkedPage {
     const marked = new MarkedPage(await startTestChromium(), mode);
     await marked.replace();
     for (let count = 0; count < 4; count += 1) {
-      marked.quiet.push((await marked.ask("await tool.read()")) as State);
+      marked.quiet.push((await marked.evaluate("await tool.read()")) as State);
       await marked.renew();
-      await marked.ask("1");
+      await marked.evaluate("1");
       await marked.renew();
     }
     const paths = new Set(marked.quiet.flatMap((state) => Object.keys(state)));
@@ -43,23 +43,23 @@ export class MarkedPage {
   }
 
   async objects(): Promise<string[]> {
-    const paths = (await this.ask("tool.paths()")) as string[];
+    const paths = (await this.evaluate("tool.paths()")) as string[];
     await this.renew();
     return paths;
   }
 
   /** Returns the members of an object that can be marked, as `path#member`. */
   async members(path: string): Promise<string[]> {
-    const members = (await this.ask(`tool.members(${JSON.stringify(path)})`)) as string[];
+    const members = (await this.evaluate(`tool.members(${JSON.stringify(path)})`)) as string[];
     await this.renew();
     return members;
   }
 
   /** Marks objects or members in one run. Returns the marks and changes that the next run sees, or null if the page was replaced. */
-  async leftBy(paths: readonly string[]): Promise<string[] | null> {
-    await this.ask(`tool.leave(${JSON.stringify(paths)})`);
+  async findMarksLeftBy(paths: readonly string[]): Promise<string[] | null> {
+    await this.evaluate(`tool.leave(${JSON.stringify(paths)})`);
     if (!(await this.renew())) return null;
-    const state = (await this.ask("await tool.read()")) as State;
+    const state = (await this.evaluate("await tool.read()")) as State;
     await this.renew();
     const [quiet] = this.quiet;
     return Object.entries(state)
@@ -70,7 +70,7 @@ export class MarkedPage {
   }
 
   /** Returns the value of the expression in a separate run, or null if this run fails. */
-  private async ask(expression: string): Promise<unknown> {
+  private async evaluate(expression: string): Promise<unknown> {
     const tool = `const tool = (${createStateMarker})(globalThis, "${MARK}");`;
     const source = `const execute = async () => { ${tool} return ${expression} }`;
     const outcome = await this.page.run(runOf(source, { mode: this.mode }));

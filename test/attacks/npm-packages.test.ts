@@ -32,7 +32,7 @@ const bundlerProcesses = () =>
     .split("\n")
     .filter((line) => line.includes("bundler/child.js"));
 
-describe("a malicious archive", () => {
+describe("the archive of a package", () => {
   const HOSTILE_ARCHIVES: [what: string, words: RegExp, archive: () => Buffer][] = [
     [
       "a file above its folder",
@@ -55,12 +55,12 @@ describe("a malicious archive", () => {
       () => createArchive([MANIFEST, link("package/x.js", "/etc/passwd", "SymbolicLink")]),
     ],
     ["a hard link", /link or a device/, () => createArchive([MANIFEST, link("package/x.js", "/etc/passwd", "Link")])],
-    ["more files than may be", /more than 20000 files/, () => createArchive([MANIFEST, ...many(20_001)])],
-    ["200 MB of nothing", /more than 64 MB/, () => zeros(208)],
-    ["what is no archive", /cannot be unpacked/, () => randomBytes(1_000)],
+    ["more than 20,000 files", /more than 20000 files/, () => createArchive([MANIFEST, ...many(20_001)])],
+    ["200 MB of zeros", /more than 64 MB/, () => zeros(208)],
+    ["content that is no archive", /cannot be unpacked/, () => randomBytes(1_000)],
     ["no package.json", /contains no package\.json/, () => createArchive([INDEX])],
   ];
-  const LARGE_ARCHIVES = ["more files than may be", "200 MB of nothing"];
+  const LARGE_ARCHIVES = ["more than 20,000 files", "200 MB of zeros"];
   for (const [what, words, archive] of HOSTILE_ARCHIVES) {
     const test = LARGE_ARCHIVES.includes(what) ? longTest : it;
     test(`with ${what} is rejected as a whole`, () => {
@@ -68,7 +68,7 @@ describe("a malicious archive", () => {
     });
   }
 
-  it("without any of these is read, with declarations and without source maps", () => {
+  it("is read if it is valid, with declarations and without source maps", () => {
     const files = unpackPackageFiles(
       createArchive([
         MANIFEST,

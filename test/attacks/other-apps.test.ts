@@ -33,7 +33,7 @@ describe("resources of another app, requested by their IDs", () => {
   let service: TestService;
   let admin: string;
 
-  /** Returns the response to the call. Replaces all numbers and UUIDs in it by 0. */
+  /** Returns the response to the call, with 0 in place of all numbers and UUIDs. Fails if it contains data of the other app. */
   async function answerTo(call: CallByNumber, numbers: readonly number[]): Promise<string> {
     const text = JSON.stringify(await service.graphql(call.document(OWN_ID, numbers), {}, { as: admin }));
     expect(text, call.name).to.not.include(MARK);
@@ -43,7 +43,7 @@ describe("resources of another app, requested by their IDs", () => {
   /**
    * Makes the call with another app's ID and with an unused ID, for each number in the call. Returns the differences between the responses.
    */
-  async function differences(call: CallByNumber): Promise<string[]> {
+  async function findDifferences(call: CallByNumber): Promise<string[]> {
     const found: string[] = [];
     for (let place = 0; place < call.numbers; place += 1) {
       const numbers = (odd: number) =>
@@ -92,7 +92,7 @@ describe("resources of another app, requested by their IDs", () => {
 
   it("are not found by queries", async () => {
     const found: string[] = [];
-    for (const call of callsOf("query")) found.push(...(await differences(call)));
+    for (const call of callsOf("query")) found.push(...(await findDifferences(call)));
     expect(found).to.deep.equal([]);
   });
 
@@ -134,7 +134,7 @@ describe("resources of another app, requested by their IDs", () => {
   it("are not changed by any mutation", async () => {
     const before = await foreignRows();
     const found: string[] = [];
-    for (const call of callsOf("mutation")) found.push(...(await differences(call)));
+    for (const call of callsOf("mutation")) found.push(...(await findDifferences(call)));
     expect(found).to.deep.equal([]);
     expect(await foreignRows()).to.deep.equal(before);
   });

@@ -68,7 +68,7 @@ describe("the queue", () => {
       expect(await run(neighbour)).to.equal(503);
     });
 
-    it("rejects a call without permission for that reason", async () => {
+    it("rejects a call of a missing or inactive action for that reason, not because it is full", async () => {
       const fields = { name: "off", code: "async function execute() {}", triggers: [{ trigger: "manual" }] };
       const path = `/v3/apps/${full}/actions`;
       expect((await service.rest("POST", path, { as: "admin", body: fields })).http).to.equal(201);

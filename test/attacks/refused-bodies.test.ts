@@ -58,14 +58,9 @@ describe("a request that is rejected before its body has arrived", () => {
       "401",
       `${JSON_TYPE}\r\nAccept: application/graphql-response+json`,
     ],
-    [
-      "an import of a data source that is not there",
-      () => `${base}/none/import?by=name`,
-      "404",
-      "Content-Type: text/csv",
-    ],
+    ["an import into an unknown data source", () => `${base}/none/import?by=name`, "404", "Content-Type: text/csv"],
     ["an import that fails at its second row", () => `${base}/List/import?by=name`, "400", "Content-Type: text/csv"],
-    ["a form that is none", () => "/v1/apps/1/media/files", "413", JSON_TYPE],
+    ["an invalid form", () => "/v1/apps/1/media/files", "413", JSON_TYPE],
   ] as const) {
     for (const sending of ["with its length", "in chunks"]) {
       it(`gets ${status} and leaves the connection to the next request: ${what}, ${sending}`, async () => {

@@ -58,7 +58,7 @@ const BASE64_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234
 const base64Value = (digit: string): number => BASE64_DIGITS.indexOf({ "-": "+", _: "/" }[digit] ?? digit);
 
 /** Returns the layers that groups of Base64 and hexadecimal digits decode to, each also with its escapes decoded. */
-function decoded(bytes: number[]): number[][] {
+function decodeDigitGroups(bytes: number[]): number[][] {
   const text = Buffer.from(bytes).toString("latin1");
   const layers: number[][] = [];
   for (const [runs, shifts, bits, toValue] of [
@@ -85,7 +85,7 @@ function layersOf(text: string): number[][] {
     if (next.length === nested.at(-1)!.length) break;
     nested.push(next);
   }
-  return [...nested, ...[...new Set([plain, nested.at(-1)!])].flatMap(decoded)];
+  return [...nested, ...[...new Set([plain, nested.at(-1)!])].flatMap(decodeDigitGroups)];
 }
 
 /**

@@ -5,7 +5,7 @@ import { SecretScan } from "../../src/engine/secret-scan/scan.js";
 import { findSecretsInSettingValue, type SettingSecret } from "../../src/rules/secrets.js";
 import { secretsInText } from "./secret-scan-oracle.js";
 
-export interface Case {
+export interface ScanCase {
   secrets: SettingSecret[];
   text: string;
   cut: boolean;
@@ -68,7 +68,7 @@ const CHANGES: ((text: string) => string)[] = [
 
 const TEXT_MAX_CHARACTERS = 4_000;
 
-function changed(text: string, changes: readonly number[]): string {
+function applyChanges(text: string, changes: readonly number[]): string {
   let result = text;
   for (const change of changes) if (result.length < TEXT_MAX_CHARACTERS) result = CHANGES[change]!(result);
   return result;
@@ -78,7 +78,7 @@ const changes = fc.array(fc.nat(CHANGES.length - 1), { maxLength: 3 });
 /** Generates one part of a text: the secret with the index `secret` or, if `secret` is null, `word`. `changes` are indexes of CHANGES. */
 const part = fc.record({ secret: fc.option(fc.nat()), word: word(40), changes });
 
-export const cases: fc.Arbitrary<Case> = fc
+export const cases: fc.Arbitrary<ScanCase> = fc
   .record({
     values: fc.array(fc.tuple(word(30), word(30), fc.constantFrom(1, 1, 1, 40)), { minLength: 1, maxLength: 4 }),
     parts: fc.array(part, { minLength: 1, maxLength: 5 }),
@@ -89,7 +89,11 @@ export const cases: fc.Arbitrary<Case> = fc
     const secrets = values.flatMap(([a, b, times], n) => findSecretsInSettingValue(`_${n}`, `${a}${b.repeat(times)}`));
     const textOf = ({ secret, word: other }: { secret: number | null; word: string }): string =>
       secret === null || secrets.length === 0 ? other : secrets[secret % secrets.length]!.value;
-    return { secrets, text: changed(parts.map((one) => changed(textOf(one), one.changes)).join(""), last), cut };
+    return {
+      secrets,
+      text: applyChanges(parts.map((one) => applyChanges(textOf(one), one.changes)).join(""), last),
+      cut,
+    };
   })
   .filter(({ secrets }) => secrets.length > 0);
 

@@ -169,7 +169,7 @@ describe("secrets in the output of a run", () => {
   });
 
   describe("legitimate results", () => {
-    it("may contain short private settings, which count nowhere", async () => {
+    it("may contain short private settings, which do not count as secrets", async () => {
       await set({ _env: "live", _region: "eu", _port: 443, __deep: { mode: "test" } });
       const honest = { eu: 1, region: "eu", mode: "live", list: ["test", 443] };
       const { body } = await run("return context.payload", { payload: honest });
@@ -223,7 +223,7 @@ describe("secrets in the output of a run", () => {
       expect((await run("return 'production-eu'")).body.result).to.equal("production-eu");
     });
 
-    it("cannot be allowed by marking a setting that cannot be marked", async () => {
+    it("cannot be allowed by a mark on a public, protected or unknown setting", async () => {
       await set({ open: "public value", _env: "production-eu", __key: "a protected value" });
       for (const [keys, secret, said] of [
         [["__key"], false, "protected"],

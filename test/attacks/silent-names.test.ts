@@ -106,7 +106,7 @@ describe("names whose name server never responds", () => {
       expect(await lookup()(name)).to.deep.equal([{ address: "127.0.0.1", family: 4 }]);
   });
 
-  it("are those of apps: names in a run are looked up like this if private addresses are rejected", async () => {
+  it("are looked up in this way for runs too, unless runs may request private addresses", async () => {
     for (const privateNetwork of ["", "1"]) {
       const config = readConfig({ ALLOW_PRIVATE_NETWORK: privateNetwork, CHROME_PATH: process.execPath });
       const { egressOptions } = createBrowserSources(config, pino({ level: "silent" }));

@@ -51,7 +51,7 @@ describe("the slots of a dispatcher", () => {
     });
   }
 
-  it("leave some for as many apps as three times the number has beyond it", () => {
+  it("are at least one for each of nine apps, and never more than four times RUNNER_CONCURRENCY in total", () => {
     const slots = createSlots(ORDINARY_SLOTS);
     const apps = Array.from({ length: 9 }, (_, index) => index + 1);
     for (const appId of apps) expect(acquireAll(slots, appId)).to.have.length.at.least(1);

@@ -64,27 +64,27 @@ describe("the sockets of one address", () => {
 
   it("are limited: a new one closes the oldest idle one, never one with an operation or of another address", () => {
     const closed: string[] = [];
-    const bound = new SocketsPerAddressLimiter<ReturnType<typeof link>>(({ name }) => closed.push(name), {
+    const limiter = new SocketsPerAddressLimiter<ReturnType<typeof link>>(({ name }) => closed.push(name), {
       sockets: 100,
       idle: 2,
     });
-    bound.addSocket("a", link("busy", 1));
-    for (const name of ["first", "second", "third", "fourth"]) bound.addSocket("a", link(name, 0));
-    for (const name of ["x", "y"]) bound.addSocket("b", link(name, 0));
+    limiter.addSocket("a", link("busy", 1));
+    for (const name of ["first", "second", "third", "fourth"]) limiter.addSocket("a", link(name, 0));
+    for (const name of ["x", "y"]) limiter.addSocket("b", link(name, 0));
     expect(closed).to.deep.equal(["first", "second"]);
   });
 
   it("are limited even if each has an operation: the newest is closed", () => {
     const closed: string[] = [];
-    const bound = new SocketsPerAddressLimiter<ReturnType<typeof link>>(({ name }) => closed.push(name), {
+    const limiter = new SocketsPerAddressLimiter<ReturnType<typeof link>>(({ name }) => closed.push(name), {
       sockets: 3,
       idle: 2,
     });
-    const leaves = ["1", "2", "3"].map((name) => bound.addSocket("a", link(name, 1)));
-    bound.addSocket("a", link("4", 0));
+    const leaves = ["1", "2", "3"].map((name) => limiter.addSocket("a", link(name, 1)));
+    limiter.addSocket("a", link("4", 0));
     expect(closed).to.deep.equal(["4"]);
     leaves[0]!();
-    bound.addSocket("a", link("5", 0));
+    limiter.addSocket("a", link("5", 0));
     expect(closed).to.deep.equal(["4"]);
   });
 });

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { type Call, startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
-const SLEEP = "async function execute() { await new Promise((resolve) => setTimeout(resolve, 100_000)); }";
+const SLEEP_CODE = "async function execute() { await new Promise((resolve) => setTimeout(resolve, 100_000)); }";
 const QUICK_CODE = "async function execute({ payload }) { return payload.at; }";
 
 describe("callers of one app beyond its slots", () => {
@@ -30,7 +30,7 @@ describe("callers of one app beyond its slots", () => {
   beforeEach(async () => {
     const { app } = (await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "waiting" } })).body;
     appId = app.id;
-    for (const [name, code] of Object.entries({ sleep: SLEEP, quick: QUICK_CODE })) {
+    for (const [name, code] of Object.entries({ sleep: SLEEP_CODE, quick: QUICK_CODE })) {
       const body = { name, code, active: true, triggers: [{ trigger: "manual" }] };
       expect((await request("POST", "/actions", { body })).http).to.equal(201);
     }
@@ -40,7 +40,8 @@ describe("callers of one app beyond its slots", () => {
     await until(async () => (await idsIn("running")).length === 0);
   });
 
-  async function fill(): Promise<void> {
+  /** Starts a run that sleeps in the only slot that the app can use. */
+  async function fillSlot(): Promise<void> {
     expect((await request("POST", "/actions/sleep/run")).http).to.equal(202);
   }
 
@@ -58,7 +59,7 @@ describe("callers of one app beyond its slots", () => {
   });
 
   it("are in the list of runs while those before them sleep, and can be cancelled there", async () => {
-    await fill();
+    await fillSlot();
     const answer = ask("quick", { at: 1 });
     const [id] = await until(async () => ((await queued()).length > 0 ? queued() : null));
     expect((await cancel(id!)).body.status).to.equal("RUN_CANCELLED");
@@ -68,7 +69,7 @@ describe("callers of one app beyond its slots", () => {
   });
 
   it("are queued at once if they have an idempotency key, so that a repeat finds the same run", async () => {
-    await fill();
+    await fillSlot();
     const key = { "idempotency-key": "once" };
     const answers = [ask("quick", { at: 1 }, key), ask("quick", { at: 1 }, key)];
     const [id] = await until(async () => ((await queued()).length > 0 ? queued() : null));
@@ -83,7 +84,7 @@ describe("callers of one app beyond its slots", () => {
   });
 
   it("get the result of the accepted run, even if its action is switched off while they wait", async () => {
-    await fill();
+    await fillSlot();
     const answer = ask("quick", { at: 1 });
     await until(async () => (await queued()).length > 0);
     const { actions } = (await request("GET", "/actions")).body;
@@ -97,7 +98,7 @@ describe("callers of one app beyond its slots", () => {
   });
 
   it("have their queued run cancelled when they disconnect, unless they have an idempotency key", async () => {
-    await fill();
+    await fillSlot();
     const callers = new AbortController();
     for (const key of [null, "again"]) {
       const headers = { "auth-token": service.tokens.admin, ...(key !== null && { "idempotency-key": key }) };

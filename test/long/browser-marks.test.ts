@@ -17,7 +17,7 @@ for (const mode of EVALUATION_MODES) {
 
     /** Adds the marks that the next run sees to `left`. If marks end the page, tests halves of them. Returns the marks that did not. */
     async function findSeenMarks(marks: string[], left: string[]): Promise<string[]> {
-      const found = await page.leftBy(marks);
+      const found = await page.findMarksLeftBy(marks);
       if (found !== null) {
         left.push(...found.map((what) => `${marks.join(" ")}: ${what}`));
         return marks;

@@ -61,7 +61,7 @@ const BORROWED_CALLS = [
   "await new Promise((resolve) => { setTimeout(resolve, 1) })",
 ];
 
-/** Returns code that replaces properties of the objects `holders` by the descriptor `descriptor`. Its `execute` ends with the code `end`. */
+/** Returns code that replaces properties of the objects `holders` by `descriptor`. Its `execute` ends with the code `end`. */
 const source = (holders: string, descriptor: string, end: string) => `
   const { defineProperty, ownKeys } = Reflect;
   const { log } = console;
