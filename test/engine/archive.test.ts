@@ -13,7 +13,7 @@ import { readArchive, writeArchive } from "../../src/engine/archive.js";
 const KEY: BackupSecret = { kind: "key", bytes: Buffer.alloc(32, 7) };
 const CHUNK_BYTES = 64 * 1024 + 16;
 
-async function* each(parts: readonly ArchiveFile[]): AsyncGenerator<ArchiveFile> {
+async function* toAsyncIterable(parts: readonly ArchiveFile[]): AsyncGenerator<ArchiveFile> {
   yield* parts;
 }
 
@@ -23,7 +23,7 @@ async function read(path: string, secret: BackupSecret | null): Promise<ArchiveF
   return parts;
 }
 
-async function refusal(path: string, secret: BackupSecret | null): Promise<string> {
+async function readFailure(path: string, secret: BackupSecret | null): Promise<string> {
   return read(path, secret).then(
     () => "nothing is wrong",
     (error: Error) => `${error.name}: ${error.message}`,
@@ -61,8 +61,8 @@ describe("an archive", () => {
   before(async () => {
     folder = mkdtempSync(join(tmpdir(), "svc-archive-"));
     const paths = [fresh(), fresh()] as const;
-    await writeArchive(paths[0], each(parts), KEY);
-    await writeArchive(paths[1], each(parts), null);
+    await writeArchive(paths[0], toAsyncIterable(parts), KEY);
+    await writeArchive(paths[1], toAsyncIterable(parts), null);
     [sealed, plain] = [readFileSync(paths[0]), readFileSync(paths[1])];
   });
   after(() => rmSync(folder, { recursive: true }));
@@ -71,7 +71,7 @@ describe("an archive", () => {
     const passphrase: BackupSecret = { kind: "passphrase", text: "correct horse battery" };
     for (const secret of [passphrase, KEY, null]) {
       const path = fresh();
-      await writeArchive(path, each(parts), secret);
+      await writeArchive(path, toAsyncIterable(parts), secret);
       expect(statSync(path).mode & 0o777, "its owner's alone").to.equal(0o600);
       expect(await read(path, secret)).to.deep.equal(parts);
     }
@@ -84,13 +84,13 @@ describe("an archive", () => {
 
   it("can be opened only with its own secret of the right kind", async () => {
     const path = put(sealed);
-    expect(await refusal(path, { kind: "key", bytes: Buffer.alloc(32, 8) })).to.contain("the key is wrong");
+    expect(await readFailure(path, { kind: "key", bytes: Buffer.alloc(32, 8) })).to.contain("the key is wrong");
     for (const secret of [null, { kind: "passphrase", text: "correct horse battery" }] as const) {
-      expect(await refusal(path, secret)).to.contain(
+      expect(await readFailure(path, secret)).to.contain(
         "the backup file is encrypted; to decrypt the file, pass a key file",
       );
     }
-    expect(await refusal(put(plain), KEY)).to.contain("the file is not encrypted");
+    expect(await readFailure(put(plain), KEY)).to.contain("the file is not encrypted");
   });
 
   it("is rejected if it is cut at any byte", async () => {
@@ -104,10 +104,14 @@ describe("an archive", () => {
       ENCRYPTION_HEADER_BYTES + 2 * CHUNK_BYTES,
     ];
     for (const end of [...ends, sealed.length - 17, sealed.length - 1]) {
-      expect(await refusal(put(sealed.subarray(0, end)), KEY), `${end} bytes`).to.match(/^ArchiveError: the file is/);
+      expect(await readFailure(put(sealed.subarray(0, end)), KEY), `${end} bytes`).to.match(
+        /^ArchiveError: the file is/,
+      );
     }
     for (const end of [3, 100, 200_000, plain.length - 9, plain.length - 1]) {
-      expect(await refusal(put(plain.subarray(0, end)), null), `${end} bytes`).to.match(/^ArchiveError: the file is/);
+      expect(await readFailure(put(plain.subarray(0, end)), null), `${end} bytes`).to.match(
+        /^ArchiveError: the file is/,
+      );
     }
   });
 
@@ -120,7 +124,7 @@ describe("an archive", () => {
         const at = first + Math.floor((n / 15) * (bytes.length - 1 - first));
         const changed = Buffer.from(bytes);
         changed[at] = changed[at]! ^ 4;
-        expect(await refusal(put(changed), secret), `byte ${at}`).to.match(/^ArchiveError: /);
+        expect(await readFailure(put(changed), secret), `byte ${at}`).to.match(/^ArchiveError: /);
       }
     }
   });
@@ -137,25 +141,25 @@ describe("an archive", () => {
       [sealed, chunk(0)],
       [sealed, Buffer.from("x")],
     ]) {
-      expect(await refusal(put(Buffer.concat(pieces)), KEY)).to.match(/^ArchiveError: the file is damaged/);
+      expect(await readFailure(put(Buffer.concat(pieces)), KEY)).to.match(/^ArchiveError: the file is damaged/);
     }
     const again = gzipSync(buildTar([{ fields: { path: "tables/run/00000003" } }]));
-    expect(await refusal(put(Buffer.concat([plain, again])), null)).to.contain(
+    expect(await readFailure(put(Buffer.concat([plain, again])), null)).to.contain(
       "there are bytes after the end of the archive",
     );
   });
 
-  it("is rejected if it is another file", async () => {
+  it("is rejected if it is a file of another format", async () => {
     for (const bytes of [
       Buffer.from("PGDMP"),
       Buffer.from("PK\x03\x04"),
       gzipSync("a text"),
       gzipSync(Buffer.alloc(4_096)),
     ]) {
-      expect(await refusal(put(bytes), null)).to.match(/^ArchiveError: the file is (not a backup|damaged)/);
+      expect(await readFailure(put(bytes), null)).to.match(/^ArchiveError: the file is (not a backup|damaged)/);
     }
-    expect(await refusal(join(folder, "none"), null)).to.contain("cannot be read (ENOENT)");
-    expect(await refusal(folder, null)).to.contain("cannot be read (EISDIR)");
+    expect(await readFailure(join(folder, "none"), null)).to.contain("cannot be read (ENOENT)");
+    expect(await readFailure(folder, null)).to.contain("cannot be read (EISDIR)");
   });
 
   it("rejects a part whose name is a path, a link or an extension, or whose size is invalid", async () => {
@@ -183,7 +187,7 @@ describe("an archive", () => {
       ...[2 ** 33, 9 * 2 ** 20, 2 ** 50].map((size) => ({ fields: { path: "a", size }, content })),
     ];
     for (const entry of hostile) {
-      const received = await refusal(put(gzipSync(buildTar([entry]))), null);
+      const received = await readFailure(put(gzipSync(buildTar([entry]))), null);
       expect(received, JSON.stringify(entry.fields)).to.match(
         /^ArchiveError: the file is damaged: (the archive contains a part|the size of the part)/,
       );
@@ -199,14 +203,17 @@ describe("an archive", () => {
     const before = readdirSync(folder).length;
     for (const [source, words] of [
       [failing(), "the database is gone"],
-      [each([{ name: "../x", content: Buffer.alloc(0) }]), "the archive cannot contain ../x: the name is not valid"],
+      [
+        toAsyncIterable([{ name: "../x", content: Buffer.alloc(0) }]),
+        "the archive cannot contain ../x: the name is not valid",
+      ],
     ] as const) {
       const error = await writeArchive(path, source, KEY).catch((one: Error) => one.message);
       expect(error).to.contain(words);
     }
     expect([existsSync(path), readdirSync(folder).length]).to.deep.equal([false, before]);
     writeFileSync(path, "mine");
-    const error = await writeArchive(path, each(parts), KEY).catch((one: Error) => one.message);
+    const error = await writeArchive(path, toAsyncIterable(parts), KEY).catch((one: Error) => one.message);
     expect(error).to.contain("exists already");
     expect(readFileSync(path, "utf8")).to.equal("mine");
   });

@@ -98,7 +98,7 @@ describe("the process in which packages are bundled", () => {
   });
 
   longTest(
-    "is too busy if something else ends it, and exceeds a limit if the kernel ends it for its CPU time or memory",
+    "counts as too busy if something else ends it, and as over its limit if the kernel ends it for its CPU time or memory",
     async () => {
       for (const signal of ["SIGXCPU", "SIGABRT"] as const) {
         const fault = await refusalOf({ port, folder, signal });

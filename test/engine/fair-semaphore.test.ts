@@ -6,31 +6,31 @@ const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 describe("a fair semaphore", () => {
   it("gives each key at most its slots, and others theirs at once", async () => {
-    const line = new FairSemaphore(3, 1);
+    const semaphore = new FairSemaphore(3, 1);
     const entered: number[] = [];
-    const enter = (key: number) => line.enter(key).then(() => entered.push(key));
+    const enter = (key: number) => semaphore.enter(key).then(() => entered.push(key));
     for (const key of [1, 1, 1, 2, 2, 3]) void enter(key);
     await settled();
     expect(entered).to.deep.equal([1, 2, 3]);
   });
 
   it("gives a key at most half of what others leave, if shares are halved", async () => {
-    const line = new FairSemaphore(8, 8, "halved");
+    const semaphore = new FairSemaphore(8, 8, "halved");
     const entered: number[] = [];
     for (const key of [1, 2, 3, 4]) {
-      for (let time = 0; time < 8; time += 1) void line.enter(key).then(() => entered.push(key));
+      for (let time = 0; time < 8; time += 1) void semaphore.enter(key).then(() => entered.push(key));
     }
     await settled();
     expect(entered).to.deep.equal([1, 1, 1, 1, 2, 2, 3, 4]);
   });
 
   it("removes a request from the queue when its signal aborts", async () => {
-    const line = new FairSemaphore(1, 1);
-    const leave = await line.enter(1);
+    const semaphore = new FairSemaphore(1, 1);
+    const leave = await semaphore.enter(1);
     const [first, second] = [new AbortController(), new AbortController()];
     const entered: string[] = [];
     const enter = (name: string, { signal }: AbortController) =>
-      line
+      semaphore
         .enter(1, () => signal)
         .then(
           () => entered.push(name),
@@ -43,16 +43,16 @@ describe("a fair semaphore", () => {
     await waiting[1];
     expect(entered).to.deep.equal(["gone", "second"]);
     expect(
-      await line.enter(2, () => AbortSignal.abort(new Error("late"))).catch((error: Error) => error.message),
+      await semaphore.enter(2, () => AbortSignal.abort(new Error("late"))).catch((error: Error) => error.message),
     ).to.equal("late");
   });
 
   it("rotates over keys, however often each one asks", async () => {
-    const line = new FairSemaphore(1, 1);
+    const semaphore = new FairSemaphore(1, 1);
     const entered: number[] = [];
-    const first = await line.enter(1);
+    const first = await semaphore.enter(1);
     const done = [1, 1, 1, 2, 2, 3].map((key) =>
-      line.enter(key).then((leave) => {
+      semaphore.enter(key).then((leave) => {
         entered.push(key);
         leave();
       }),

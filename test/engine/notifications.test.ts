@@ -71,7 +71,7 @@ describe("a PostgreSQL channel that is followed", () => {
     await until(async () => (await lastAsked()) === 'UNLISTEN "now_and_then"');
   });
 
-  it("is left some time after its last follower, unless another one follows in the meantime", async () => {
+  it("is no longer listened to some time after its last follower has left, unless another one follows", async () => {
     const end = follow("first");
     await until(() => received.length > 0);
     end();
@@ -90,7 +90,7 @@ describe("a PostgreSQL channel that is followed", () => {
     await until(async () => (await lastAsked()) === 'UNLISTEN "now_and_then"');
   });
 
-  it("is listened to again after a lost connection, which each follower is told", async () => {
+  it("is listened to again after a lost connection, of which each follower is notified", async () => {
     const end = follow("first");
     await until(() => received.length > 0);
     received = [];

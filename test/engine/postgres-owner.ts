@@ -5,7 +5,7 @@
 import { pino } from "pino";
 import { startEmbeddedPostgres } from "../../src/engine/embedded-postgres.js";
 
-function say(line: object): void {
+function printLine(line: object): void {
   process.stdout.write(`${JSON.stringify(line)}\n`);
 }
 
@@ -18,7 +18,7 @@ try {
     for (const hoard: unknown[] = []; ; ) hoard.push(new Array(100_000).fill(hoard.length));
   });
   setInterval(() => {}, 60_000);
-  say({ url: postgres.url });
+  printLine({ url: postgres.url });
 } catch (error) {
-  say({ error: (error as Error).message });
+  printLine({ error: (error as Error).message });
 }

@@ -51,7 +51,7 @@ describe("the rate window", () => {
   }
 
   for (const limit of sampleOf([60, 30, 10], 1, 3)) {
-    it(`accepts at most ${limit} in any 60 s of 1,000 calls from two sides, and rejects only when it is full`, async () => {
+    it(`accepts at most ${limit} in any 60 s of 1,000 calls to two processes, and rejects only when it is full`, async () => {
       const stamps: number[] = [];
       let passed = 0;
       for (let round = 0; round < 50; round += 1) {

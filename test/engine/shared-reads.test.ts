@@ -3,12 +3,12 @@ import { expect } from "chai";
 import { shareConcurrentReads } from "../../src/engine/shared-reads.js";
 
 describe("shared reads", () => {
-  let stands = 0;
+  let currentValue = 0;
   const started: string[] = [];
-  /** Returns the value that `stands` had at the start of the read. The read fails if its key begins with "-". */
+  /** Returns the value that `currentValue` had at the start of the read. The read fails if its key begins with "-". */
   const read = shareConcurrentReads(async (key: string) => {
     started.push(key);
-    const found = stands;
+    const found = currentValue;
     await turn();
     if (key.startsWith("-")) throw new Error(key);
     return { found };
@@ -25,18 +25,18 @@ describe("shared reads", () => {
   });
 
   it("give no caller a state from before its call, also while a read is in progress", async () => {
-    stands = 1;
+    currentValue = 1;
     const early = read("a");
     await turn();
     expect(started).to.deep.equal(["a"]);
-    stands = 2;
+    currentValue = 2;
     expect(await Promise.all([early, read("a")])).to.deep.equal([{ found: 1 }, { found: 2 }]);
   });
 
   it("see a change that was made before the last call", async () => {
-    stands = 3;
+    currentValue = 3;
     const early = read("a");
-    stands = 4;
+    currentValue = 4;
     expect(await Promise.all([early, read("a")])).to.deep.equal([{ found: 4 }, { found: 4 }]);
     expect(started).to.deep.equal(["a"]);
   });

@@ -145,7 +145,7 @@ describe("smtp", () => {
     expect(server.acceptedMessages).to.deep.equal([]);
   });
 
-  it("retries, once for each, if the server has closed a persistent connection", async () => {
+  it("retries each message once if the server has closed a persistent connection", async () => {
     const connections: Socket[] = [];
     const port = await startScriptedServer((socket) => {
       connections.push(socket);

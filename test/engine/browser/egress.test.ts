@@ -251,7 +251,7 @@ describe("network access of a run", () => {
   const realmApis = EGRESS_APIS.filter(([name]) => ["fetch", "fetch without cors", "a redirect"].includes(name));
   for (const mode of EVALUATION_MODES.filter((kind) => modeHasNetwork(kind) && kind !== "document")) {
     for (const [title, way] of realmApis) {
-      it(`is counted in mode ${mode} by ${title} if private addresses are allowed`, async () => {
+      it(`reaches a private address in mode ${mode} by ${title} if private addresses are allowed`, async () => {
         await open.run(runOf(codeFor("127.0.0.1", way), { mode }));
         expect(arrived).to.include("tcp");
       });
@@ -260,7 +260,7 @@ describe("network access of a run", () => {
 
   const reachingApis = EGRESS_APIS.filter(([name]) => reaching.split("|").includes(name));
   for (const [title, way] of sampleOf(reachingApis, 0, 12)) {
-    it(`is counted by ${title} if private addresses are allowed`, async () => {
+    it(`reaches a private address by ${title} if private addresses are allowed`, async () => {
       // Some of these APIs do not wait for their request, so the end of the run may cancel it. The test then repeats the run.
       while (!arrived.includes("tcp")) await open.run(runOf(codeFor("127.0.0.1", way)));
     });

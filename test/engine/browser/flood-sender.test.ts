@@ -12,7 +12,7 @@ const WINDOW_MS = 150;
 /** Processor time in milliseconds: in total, and in the kernel. */
 type ProcessorTime = readonly [all: number, kernel: number];
 
-const noted = (at: number, usages: Record<number, ProcessorTime>): CpuUsageSample => ({
+const createSample = (at: number, usages: Record<number, ProcessorTime>): CpuUsageSample => ({
   at,
   usages: new Map(
     Object.entries(usages).map(([pid, [spent, kernel]]) => [
@@ -31,34 +31,34 @@ const noted = (at: number, usages: Record<number, ProcessorTime>): CpuUsageSampl
 });
 
 /** Returns the process that the watch blames for these processor times of the window. Each process had used 1,000 ms before the window. */
-function sender(spent: Record<number, ProcessorTime>): number | null {
+function findSender(spent: Record<number, ProcessorTime>): number | null {
   const before = Object.fromEntries(Object.keys(spent).map((pid) => [pid, [1_000, 500] as const]));
   const after = Object.fromEntries(
     Object.entries(spent).map(([pid, [all, kernel]]) => [pid, [1_000 + all, 500 + kernel] as const]),
   );
-  return findFloodingRenderer(noted(0, before), noted(WINDOW_MS, after));
+  return findFloodingRenderer(createSample(0, before), createSample(WINDOW_MS, after));
 }
 
 describe("the sender of a flood", () => {
   it("is the renderer that uses the most kernel time while the browser's own processes work", () => {
-    expect(sender({ [BROWSER]: [140, 60], 2: [100, 30], 3: [100, 40], 4: [20, 0] })).to.equal(3);
+    expect(findSender({ [BROWSER]: [140, 60], 2: [100, 30], 3: [100, 40], 4: [20, 0] })).to.equal(3);
   });
 
   it("is not found if renderers only compute, however much", () => {
-    expect(sender({ [BROWSER]: [140, 60], 2: [150, 0], 3: [150, 10] })).to.equal(null);
+    expect(findSender({ [BROWSER]: [140, 60], 2: [150, 0], 3: [150, 10] })).to.equal(null);
   });
 
   it("is not a renderer that computes far more than it sends", () => {
-    expect(sender({ [BROWSER]: [140, 60], 2: [300, 20] })).to.equal(null);
+    expect(findSender({ [BROWSER]: [140, 60], 2: [300, 20] })).to.equal(null);
   });
 
   it("is not found if the machine has no time for the browser: the browser is late, not flooded", () => {
-    expect(sender({ [BROWSER]: [20, 10], 2: [100, 60] })).to.equal(null);
+    expect(findSender({ [BROWSER]: [20, 10], 2: [100, 60] })).to.equal(null);
   });
 
-  it("is not a renderer that did not exist at the first look", () => {
-    const before = noted(0, { [BROWSER]: [1_000, 500] });
-    const after = noted(WINDOW_MS, { [BROWSER]: [1_140, 560], 2: [100, 60] });
+  it("is not a renderer that did not exist at the first measurement", () => {
+    const before = createSample(0, { [BROWSER]: [1_000, 500] });
+    const after = createSample(WINDOW_MS, { [BROWSER]: [1_140, 560], 2: [100, 60] });
     expect(findFloodingRenderer(before, after)).to.equal(null);
   });
 });

@@ -47,7 +47,7 @@ describe("a flood of the browser's main process", function () {
     expect([outcome, lost]).to.deep.equal([{ ok: true, data: "1" }, 0]);
   });
 
-  it("still lets a page talk to its frames and workers over a channel", async () => {
+  it("does not include messages that a page exchanges with its frames and workers over a channel", async () => {
     const worker = "new BroadcastChannel('x').onmessage = ({ data }) => postMessage(data); postMessage('on')";
     const code = `const execute = async () => {
       const worker = new Worker(URL.createObjectURL(new Blob([${JSON.stringify(worker)}])));

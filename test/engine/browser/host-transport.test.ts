@@ -94,7 +94,7 @@ describe("a host that requires https (HSTS)", () => {
     await page.discard();
   });
 
-  it("gets the next run's request like a first one", async () => {
+  it("gets http in the next run, as if it had never required https", async () => {
     await open();
     // The loop repeats the run until the page was reset. A new page would not show whether a reset removes HSTS.
     for (;;) {

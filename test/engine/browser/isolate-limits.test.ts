@@ -15,7 +15,7 @@ const RUN_ONCE_SAMPLES = [
   "return new Response('').body.getReader().read()",
   "const door = { closed: true }; return door.closed && fetch('/')",
 ];
-const MANY = [
+const MANY_OBJECTS_SAMPLES = [
   "for (let n = 0; n < 3; n += 1) new EventTarget()",
   "for (const one of []) new Headers()",
   "while (fetch) new AbortController()",
@@ -43,7 +43,7 @@ const UNSUPPORTED_SAMPLES = [
 describe("code that is too much for a network isolate", () => {
   for (const body of RUN_ONCE_SAMPLES)
     it(`does not include: ${body}`, () => expect(modeOf(body)).to.equal("network-isolate"));
-  for (const body of [...MANY, ...CLOSED_STREAM_SAMPLES, ...UNSUPPORTED_SAMPLES])
+  for (const body of [...MANY_OBJECTS_SAMPLES, ...CLOSED_STREAM_SAMPLES, ...UNSUPPORTED_SAMPLES])
     it(`includes: ${body}`, () => expect(modeOf(body)).to.equal("document"));
 });
 
@@ -71,7 +71,7 @@ const HEAVY_SAMPLES: [string, string][] = [
   ],
   ["300,000 Headers", "const all = []; for (let n = 0; n < 3e5; n += 1) all.push(new Headers()); return all.length"],
 ];
-const COUNTS = [100_000, 300_000, 300_000];
+const OBJECT_COUNTS = [100_000, 300_000, 300_000];
 
 describe("in a network isolate", () => {
   let host: ReachableHost;
@@ -89,7 +89,7 @@ describe("in a network isolate", () => {
 
   for (const [at, [what, body]] of sampleOf([...HEAVY_SAMPLES.entries()], 0, 4)) {
     it(`${what} still work after a request`, async () => {
-      expect(await run(`await fetch("${host.url}"); ${body}`)).to.equal(COUNTS[at]);
+      expect(await run(`await fetch("${host.url}"); ${body}`)).to.equal(OBJECT_COUNTS[at]);
     });
   }
 

@@ -23,7 +23,7 @@ const GLOBALS = { isolate: ISOLATE_GLOBALS, "network-isolate": NETWORK_ISOLATE_G
 const ISOLATES = Object.keys(GLOBALS) as (keyof typeof GLOBALS)[];
 
 /** Code that defines `made`, which evaluates a text. The service cannot find the names of globals in this text. */
-const DYNAMIC = "const made = (text) => (() => {}).constructor(text)();";
+const DYNAMIC_CODE = "const made = (text) => (() => {}).constructor(text)();";
 
 /** Code that returns a result first, and then blocks its thread with an endless loop. */
 const ENDLESS_CODE = `const execute = async () => {
@@ -90,7 +90,7 @@ const LEFTOVER_SAMPLES: [string, string, string?][] = [
   ["symbols and regular expressions", "/(left)/.exec('left'); Symbol.for('left').description; RegExp.left = 1"],
 ];
 
-const WAYS: [string, string][] = [
+const ESCAPE_WAYS: [string, string][] = [
   ["a dynamic import", "return import(url + '/import.mjs')"],
   ["a function made of text", "return fetch(url + '/fetch')"],
   ["an imported script", "return importScripts(url + '/script.js')"],
@@ -290,7 +290,7 @@ describe("a run without a document", function () {
       const leftovers = LEFTOVER_SAMPLES.filter(([, , needs]) => !needs || GLOBALS[mode].includes(needs));
       for (const [title, code] of sampleOf(leftovers, index, 8)) {
         it(`leaves nothing for the next run of ${title}`, async () => {
-          const outcome = await browsers.run(runOf(`${DYNAMIC} const execute = async () => { ${code} }`, here));
+          const outcome = await browsers.run(runOf(`${DYNAMIC_CODE} const execute = async () => { ${code} }`, here));
           expect(outcome).to.deep.equal({ ok: true, data: undefined });
           expect(await resultOf(browsers, PROBE_CODE, here)).to.deep.equal([]);
           expect(await resultOf(browsers, PROBE_CODE)).to.deep.equal([]);
@@ -345,7 +345,7 @@ describe("a run without a document", function () {
         expect(seen).to.deep.equal([[], []]);
       });
 
-      const ways = WAYS.filter(([, way]) => !modeHasNetwork(mode) || !/fetch/.test(way));
+      const ways = ESCAPE_WAYS.filter(([, way]) => !modeHasNetwork(mode) || !/fetch/.test(way));
       for (const [title, code] of sampleOf(ways, index, 8)) {
         it(`reaches nothing by ${title}, although its app may reach the listener`, async () => {
           arrived = [];

@@ -48,18 +48,18 @@ async function idleProcessOn(folder: string): Promise<ChildProcess> {
 /**
  * Calls `body` with a temporary folder that no other service uses. A service removes leftovers from its temporary folder when it starts.
  */
-async function useTemporaryFolder(body: (place: string) => Promise<void>): Promise<void> {
+async function useTemporaryFolder(body: (folder: string) => Promise<void>): Promise<void> {
   const { TMPDIR } = process.env;
-  const place = mkdtempSync(join(tmpdir(), "swept-"));
+  const folder = mkdtempSync(join(tmpdir(), "swept-"));
   // The browser may run under another account, which must be able to enter this folder.
-  chmodSync(place, 0o711);
-  process.env["TMPDIR"] = place;
+  chmodSync(folder, 0o711);
+  process.env["TMPDIR"] = folder;
   try {
-    await body(place);
+    await body(folder);
   } finally {
     if (TMPDIR === undefined) delete process.env["TMPDIR"];
     else process.env["TMPDIR"] = TMPDIR;
-    rmSync(place, { recursive: true });
+    rmSync(folder, { recursive: true });
   }
 }
 
@@ -100,8 +100,8 @@ describe("the life of the browser", () => {
 
   longTest("ends the browser that a killed service left behind, and removes its folder", async () => {
     const next = testBrowsers();
-    await useTemporaryFolder(async (place) => {
-      const folder = mkdtempSync(join(place, `svc-chromium-${spawnSync("true").pid}-`));
+    await useTemporaryFolder(async (parent) => {
+      const folder = mkdtempSync(join(parent, `svc-chromium-${spawnSync("true").pid}-`));
       const orphan = await idleProcessOn(folder);
       const other = await idleProcessOn(`${folder}-of-another`);
       try {

@@ -23,7 +23,7 @@ describe("the memory of a run", function () {
     ["array buffers", "const kept = []; for (;;) { kept.push(new Uint8Array(1e7).fill(1)); await 0; }"],
   ];
   for (const [title, code] of sampleOf(allocations, 1, 2)) {
-    it(`is limited: a run that fills it with ${title} ends with that error, and no other run ends`, () =>
+    it(`is limited: a run that fills it with ${title} ends with a memory error, and no other run ends`, () =>
       expectEndedByMemory(browsers, code!));
   }
 

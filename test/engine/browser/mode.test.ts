@@ -99,7 +99,7 @@ const DOCUMENT: [string, string][] = [
   ["what is too long to look at", `const execute = async () => 1; //${" ".repeat(16_384)}`],
 ];
 
-const ALL: [EvaluationMode, [string, string][]][] = [
+const SAMPLES_BY_MODE: [EvaluationMode, [string, string][]][] = [
   ["isolate", ISOLATE_SAMPLES],
   ["network-isolate", NETWORK_ISOLATE_SAMPLES],
   ["document", [...PARTLY_SUPPORTED_SAMPLES, ...BOTH_MODES_SAMPLES]],
@@ -109,7 +109,7 @@ const ALL: [EvaluationMode, [string, string][]][] = [
 describe("the mode of code", () => {
   const needsOf = createCodeNeedsFinder();
 
-  for (const [mode, codes] of ALL) {
+  for (const [mode, codes] of SAMPLES_BY_MODE) {
     for (const [title, code] of codes) {
       it(`is ${mode} for code that uses ${title}`, () => expect(needsOf(code).mode).to.equal(mode));
     }

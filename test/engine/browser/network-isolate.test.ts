@@ -12,14 +12,14 @@ import { matrixOf, VALUE_SAMPLES } from "./alike/values.js";
 const SAMPLE_STEP = 30;
 const partOf = <T>(samples: readonly T[]): T[] => samples.filter((_, at) => at % SAMPLE_STEP === 0);
 
-describe("code in a network isolate", () => {
+describe("code in a network isolate, compared with code in a worker,", () => {
   const { expectAlike, hostUrl } = networkIsolateComparison();
 
   longTest("sees the same classes and functions, also with wrong use", () => expectAlike(SHAPES, SHAPES_BEFORE));
   it("converts a sample of the values in the same way", () => expectAlike(partOf(VALUE_SAMPLES)));
   it("has WebCrypto with the same operations and results", () =>
     expectAlike(sampleOf(CRYPTO_SAMPLES, 0, 30), SHAPES_BEFORE + CRYPTO_BEFORE));
-  longTest("has WebCrypto read a sample of the values in the same way", () =>
+  longTest("reads a sample of the values in calls of WebCrypto in the same way", () =>
     expectAlike(partOf(matrixOf(CRYPTO_CALLS_OF_VALUE)), CRYPTO_BEFORE),
   );
   it("reads a sample of the bodies in the same way", () => expectAlike(partOf(BODY_STATES)));

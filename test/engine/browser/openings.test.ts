@@ -34,7 +34,7 @@ describe("prepared pages", () => {
     expect(madeFor(1)).to.equal(1);
   });
 
-  it("are given up by the origin that has most of them, not by least recent use", () => {
+  it("are closed at the origin that has most of them, the oldest first", () => {
     const pages = ["a1", "b1", "c1", "b2", "c2", "c3", "a2"];
     const givenUp: string[] = [];
     while (pages.length > 0) {

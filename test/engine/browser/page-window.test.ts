@@ -66,7 +66,7 @@ describe("the window of a document", () => {
   after(() => chromium.stop());
   afterEach(() => page.discard());
 
-  /** Tries again if a busy machine takes too long. */
+  /** Opens a page. Tries again if a busy machine takes too long. */
   async function open(connection = chromium.connection): Promise<void> {
     do {
       await page?.discard();

@@ -132,7 +132,7 @@ describe("after the requests of a run", () => {
     describe(`in mode ${mode}`, () => {
       const slot = { key: "key", origin: ORIGIN, mode };
       let page: Page;
-      /** Tries again if a busy machine takes too long. */
+      /** Opens a page. Tries again if a busy machine takes too long. */
       async function open(): Promise<void> {
         do {
           await page?.discard();
@@ -171,15 +171,15 @@ describe("after the requests of a run", () => {
         ...CREDENTIALS_SENT_ONCE.map((one) => [...one, true] as const),
       ];
       const requestsHere = requests.filter(([, , rooms]) => rooms.includes(mode));
-      for (const [title, code, , isHeard] of sampleOf(requestsHere, index, 4)) {
-        it(`no name and password of a URL remain, by ${title}: ${isHeard ? "the page goes" : "no host hears them"}`, async () => {
-          const lastRequest = isHeard ? "await fetch(url + '/told')" : "";
+      for (const [title, code, , isReceived] of sampleOf(requestsHere, index, 4)) {
+        it(`no name and password of a URL remain, by ${title}: ${isReceived ? "the page is replaced" : "no host receives them"}`, async () => {
+          const lastRequest = isReceived ? "await fetch(url + '/told')" : "";
           const first = await requestsOf(
             `${CREDENTIALS_CODE} await (async () => { ${code} })().catch(() => {}); ${lastRequest}`,
           );
-          expect(first.some(hasName), first.join()).to.equal(isHeard);
+          expect(first.some(hasName), first.join()).to.equal(isReceived);
           const kept = await page.resetSandbox();
-          if (isHeard) expect(kept).to.equal(false);
+          if (isReceived) expect(kept).to.equal(false);
           if (!kept) await open();
           const again = mode === "document" ? "await loaded('/auth')" : "";
           const next = await requestsOf(
@@ -295,7 +295,7 @@ describe("after the requests of a run", () => {
           });
         });
       else
-        it("a request after the end of the run costs the page", async () => {
+        it("the page is replaced if a request is sent after the end of the run", async () => {
           await requestsOf(endless);
           expect(await page.resetSandbox()).to.equal(false);
         });

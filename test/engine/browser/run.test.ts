@@ -143,7 +143,7 @@ function testEachMode(kind: Partial<PageRunRequest>): void {
       expect(error.stack.split("\n")).to.deep.equal([`TypeError: ${error.message}`, "    at execute (action.js:2:8)"]);
     });
 
-    it("do so after an await, in the top level, and in a nested call", async () => {
+    it("name line and column after an await, in the top level, and in a nested call", async () => {
       const later = await failure("async function execute() {\n await 0;\n throw new Error('a') }");
       expect(later.error.stack).to.equal("Error: a\n    at execute (action.js:3:8)");
       const top = await failure("\n\n  throw new RangeError('top')");

@@ -67,6 +67,7 @@ export function runOf(source: string, changes: Partial<PageRunRequest> = {}): Pa
   };
 }
 
+/** Executes the source as a run. Returns its result. @throws Error if the run fails */
 export async function resultOf(
   browsers: Browsers,
   source: string,
@@ -77,6 +78,7 @@ export async function resultOf(
   return outcome.data === undefined ? undefined : JSON.parse(String(outcome.data));
 }
 
+/** Executes the source as a run that must fail. Returns the cause and the error. @throws Error if the run succeeds */
 export async function failureOf(
   browsers: Browsers,
   source: string,
@@ -87,6 +89,7 @@ export async function failureOf(
   return outcome;
 }
 
+/** Executes a body of `execute`. Returns its result, and in `seen` the modes of its attempts and its console lines, in order. */
 export async function runBody(browsers: Browsers, body: string, changes: Partial<PageRunRequest>) {
   const seen: string[] = [];
   const result = await resultOf(browsers, `async function execute({ payload }) { ${body} }`, {

@@ -8,7 +8,7 @@ import { KNOWN_DIFFERENCES } from "./known.js";
 import type { Sample } from "./outcomes.js";
 
 /** Number of samples in one run. With more samples, the result could exceed its maximum size. */
-const AT_ONCE = 500;
+const SAMPLES_PER_RUN = 500;
 
 async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { method, url = "", headers } = request;
@@ -55,8 +55,8 @@ export function networkIsolateComparison() {
   /** Expects different results for all samples in KNOWN_DIFFERENCES, and equal results for all others. */
   async function expectAlike(samples: readonly Sample[], before = ""): Promise<void> {
     const found: Record<string, string[]> = {};
-    for (let at = 0; at < samples.length; at += AT_ONCE) {
-      const differing = await findDifferences(host.browsers, samples.slice(at, at + AT_ONCE), before);
+    for (let at = 0; at < samples.length; at += SAMPLES_PER_RUN) {
+      const differing = await findDifferences(host.browsers, samples.slice(at, at + SAMPLES_PER_RUN), before);
       for (const [title, inWorker, inIsolate] of differing) found[title] = [inWorker, inIsolate];
     }
     const isKnown = (title: string) => KNOWN_DIFFERENCES.some(({ of }) => of.test(title));
