@@ -1,6 +1,8 @@
 /** Validates the fields of an action. Each function checks for one error status, and returns the error message or null. */
+
 import { ACTION_DESCRIPTION_MAX_CHARACTERS, ACTION_NAME_MAX_CHARACTERS } from "../limits.js";
 import { countCharacters, describeValue, findUnstorableCharacter } from "./describe-value.js";
+import { UNSTORABLE_TEXT_FAULT } from "./fields.js";
 import { findFrequencyFault, findTimezoneFault } from "./schedule.js";
 import { ENVIRONMENTS, isActionEnvironment } from "./trigger-input.js";
 
@@ -36,7 +38,7 @@ export function findDescriptionFault(description: unknown): string | null {
   if (typeof description !== "string")
     return `description must be a string or null (got ${describeValue(description)})`;
   const at = findUnstorableCharacter(description);
-  return at < 0 ? null : `description must be plain text; the character at position ${at + 1} cannot be stored`;
+  return at < 0 ? null : `description ${UNSTORABLE_TEXT_FAULT} (got one at position ${at + 1})`;
 }
 
 export function findLongDescriptionFault(description: unknown): string | null {
@@ -93,10 +95,12 @@ export function findDependenciesFault(dependencies: unknown): string | null {
     return `dependencies must have at most ${ACTION_DEPENDENCIES_MAX} items (got ${dependencies.length})`;
   }
   for (const [index, dependency] of dependencies.entries()) {
-    const isValid = typeof dependency === "string" && dependency !== "" && findUnstorableCharacter(dependency) < 0;
-    if (isValid && dependency.length <= DEPENDENCY_MAX_CHARACTERS) continue;
-    const expected = `a string of 1 to ${DEPENDENCY_MAX_CHARACTERS} characters`;
-    return `dependencies[${index}] must be ${expected} (got ${describeValue(dependency)})`;
+    const isText = typeof dependency === "string" && dependency !== "";
+    const isStorable = isText && findUnstorableCharacter(dependency) < 0;
+    if (isStorable && dependency.length <= DEPENDENCY_MAX_CHARACTERS) continue;
+    const expected = `must be a string of 1 to ${DEPENDENCY_MAX_CHARACTERS} characters`;
+    const fault = isText && !isStorable ? UNSTORABLE_TEXT_FAULT : expected;
+    return `dependencies[${index}] ${fault} (got ${describeValue(dependency)})`;
   }
   return null;
 }

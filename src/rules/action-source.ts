@@ -1,6 +1,8 @@
 /** Validates the field `source` of an action: the files from which the service builds the action's code. */
+
 import type { ActionSource, SourceLanguage } from "../data/action-types.js";
 import { describeValue, findUnstorableCharacter, isObject } from "./describe-value.js";
+import { UNSTORABLE_TEXT_FAULT } from "./fields.js";
 import { createFlatShape, type Shape } from "./unknown-fields.js";
 
 export const SOURCE_LANGUAGES: readonly SourceLanguage[] = ["typescript", "javascript"];
@@ -10,6 +12,7 @@ export const ACTION_SOURCE_MAX_BYTES = 900 * 1024;
 const PATH_MAX_CHARACTERS = 255;
 const SEGMENTS_MAX = 16;
 const PATH_SEGMENT = /^[\w@$+-][\w@$+. -]{0,99}$/;
+const PATH_RULES = `of at most ${PATH_MAX_CHARACTERS} characters, in which each name starts with a letter from A to Z, a digit or one of _@$+-, and is not node_modules`;
 
 /** Allowed names of the main file, which defines `execute`, by language. */
 export const ENTRY_POINT_FILE_NAMES: Record<SourceLanguage, readonly string[]> = {
@@ -20,7 +23,7 @@ export const ENTRY_POINT_FILE_NAMES: Record<SourceLanguage, readonly string[]> =
 /** Allowed fields of `source`. The names of the fields in `files` are not checked here, because they are paths. */
 export const ACTION_SOURCE_SHAPE: Shape = createFlatShape(["language", "files"], ["map"]);
 
-/** True if a file of an action can have this path: relative, with forward slashes, without `.`, `..` and `node_modules`. */
+/** True if a file of an action can have this path: relative, with forward slashes, without `node_modules` and names that start with a dot. */
 export function isValidSourcePath(path: string): boolean {
   const segments = path.split("/");
   const isValidPath = path.length <= PATH_MAX_CHARACTERS && segments.length <= SEGMENTS_MAX;
@@ -41,19 +44,18 @@ export function findActionSourceFault(value: unknown): string | null {
   const paths = Object.keys(files);
   if (paths.length > ACTION_SOURCE_FILES_MAX)
     return `source.files must have at most ${ACTION_SOURCE_FILES_MAX} files (got ${paths.length})`;
-  return findFilesFault(files) ?? findEntryFault(language as SourceLanguage, paths);
+  return findFilesFault(files) ?? findMissingEntryPointFault(language as SourceLanguage, paths);
 }
 
 function findFilesFault(files: Record<string, unknown>): string | null {
   let bytes = 0;
   for (const [path, text] of Object.entries(files)) {
     if (!isValidSourcePath(path)) {
-      return `source.files has a path that is not allowed (got ${describeValue(path)}); use relative paths such as lib/dates.ts`;
+      return `source.files must have relative paths such as lib/dates.ts, ${PATH_RULES} (got ${describeValue(path)})`;
     }
     if (typeof text !== "string")
       return `source.files[${JSON.stringify(path)}] must be a string (got ${describeValue(text)})`;
-    if (findUnstorableCharacter(text) >= 0)
-      return `source.files[${JSON.stringify(path)}] must not contain U+0000 or a lone surrogate`;
+    if (findUnstorableCharacter(text) >= 0) return `source.files[${JSON.stringify(path)}] ${UNSTORABLE_TEXT_FAULT}`;
     bytes += Buffer.byteLength(path) + Buffer.byteLength(text);
   }
   return bytes <= ACTION_SOURCE_MAX_BYTES
@@ -61,10 +63,10 @@ function findFilesFault(files: Record<string, unknown>): string | null {
     : `source.files must be at most ${ACTION_SOURCE_MAX_BYTES} bytes (got ${bytes})`;
 }
 
-function findEntryFault(language: SourceLanguage, paths: readonly string[]): string | null {
-  const [first] = ENTRY_POINT_FILE_NAMES[language];
-  if (paths.some((path) => ENTRY_POINT_FILE_NAMES[language].includes(path))) return null;
-  return `source.files must contain the file ${first}, which defines "execute"`;
+function findMissingEntryPointFault(language: SourceLanguage, paths: readonly string[]): string | null {
+  const fileNames = ENTRY_POINT_FILE_NAMES[language];
+  if (paths.some((path) => fileNames.includes(path))) return null;
+  return `source.files must contain the file ${fileNames.join(" or ")}, which defines "execute"`;
 }
 
 /** Returns the stored form of a valid `source`, with the files sorted by path. */

@@ -55,7 +55,7 @@ function requireName(value: unknown): string {
 
 function requireRecipients(value: unknown): string[] {
   const isValid = Array.isArray(value) && value.length > 0 && value.length <= RECIPIENTS_MAX;
-  if (!isValid) return refuseField("to", `a list of 1 to ${RECIPIENTS_MAX} e-mail addresses`, value);
+  if (!isValid) return refuseField("to", `an array of 1 to ${RECIPIENTS_MAX} e-mail addresses`, value);
   return value.map((element: unknown, at) =>
     typeof element === "string" && isEmailAddress(element)
       ? element
@@ -67,7 +67,7 @@ function requireProtectedKey(value: unknown): string {
   const isValid = typeof value === "string" && PROTECTED_KEY.test(value) && findUnstorableCharacter(value) < 0;
   return isValid
     ? value
-    : refuseField("setting", "the key of a protected setting: a text that begins with __, such as __alerts", value);
+    : refuseField("setting", "the key of a protected setting: a text that starts with __, such as __alerts", value);
 }
 
 /**
@@ -118,16 +118,17 @@ export function parseAlertWebhook(
   channel: AlertChannel,
   { allowHttp }: { allowHttp: boolean },
 ): AlertWebhook {
-  const invalidSetting = (expected: string) =>
+  const createSettingError = (expected: string) =>
     new ActionError("REQUEST_INVALID", `the setting ${key} must contain ${expected}`);
   const fields = typeof value === "string" ? { url: value } : value;
-  if (!isObject(fields)) throw invalidSetting(channel === "slack" ? "the URL of Slack's webhook" : "{url, secret}");
+  if (!isObject(fields)) throw createSettingError(channel === "slack" ? "the URL of Slack's webhook" : "{url, secret}");
   const { url: address, secret } = fields;
   const url = typeof address === "string" ? URL.parse(address) : null;
   const isValid = url && (url.protocol === "https:" || (allowHttp && url.protocol === "http:"));
-  if (!isValid || url.username !== "" || url.password !== "") throw invalidSetting('"url" with an https URL');
+  if (!isValid || url.username !== "" || url.password !== "")
+    throw createSettingError('"url" with an https URL without credentials');
   if (channel === "slack") return { url, secret: null };
   if (typeof secret !== "string" || secret.length < 8)
-    throw invalidSetting('"secret" with 8 characters or more, in addition to "url"');
+    throw createSettingError('"secret" with 8 characters or more, in addition to "url"');
   return { url, secret };
 }

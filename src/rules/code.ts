@@ -1,9 +1,11 @@
 /** Checks an action's code without running it: the form of `execute`, and that `dependencies` lists the packages that the code uses. */
+
 import { type AnyNode, type Function as FunctionNode, getLineInfo, type Pattern, type Program } from "acorn";
 import { ActionError } from "../errors.js";
 import { findSvcNamespaceUses } from "./code-namespaces.js";
 import { parseScript } from "./code-parser.js";
 import { describeValue, findUnstorableCharacter } from "./describe-value.js";
+import { UNSTORABLE_TEXT_FAULT } from "./fields.js";
 import { BUILT_IN_PACKAGES } from "./packages.js";
 
 const ACCEPTED_FORMS =
@@ -46,7 +48,7 @@ export function parseCode(source: string): CodeParseResult {
   };
   const unstorableIndex = findUnstorableCharacter(source);
   if (unstorableIndex >= 0) {
-    const reason = "U+0000 or a lone surrogate cannot be stored";
+    const reason = `the code ${UNSTORABLE_TEXT_FAULT}`;
     return { fault: at({ offset: unstorableIndex, reason }), uses: [] };
   }
   const program = parseProgram(source);
@@ -78,9 +80,9 @@ export function findCodeFault(source: string, dependencies: readonly string[] | 
   return findParseResultFault(parseCode(source), dependencies);
 }
 
-/** Error message for code with `import` or `export`, which only modules can contain. */
+/** Reason why code with `import` or `export`, which only modules can contain, is invalid. */
 const MODULE_SYNTAX =
-  "'import' and 'export' are not supported in code: list packages in dependencies and use their globals, or send the files as source";
+  '"import" and "export" are not allowed in "code"; list packages in "dependencies" and use their globals, or send the files as "source"';
 
 function parseProgram(source: string): Program | CodeFault {
   try {
@@ -121,7 +123,9 @@ function findExecuteDefinitions(statement: AnyNode): ExecuteDefinition[] {
   switch (statement.type) {
     case "FunctionDeclaration":
       if (statement.id?.name !== "execute") return [];
-      return [{ offset: statement.start, refusalReason: findFunctionRefusalReason(statement, "function declaration") }];
+      return [
+        { offset: statement.start, refusalReason: findFunctionRefusalReason(statement, "a function declaration") },
+      ];
     case "ClassDeclaration":
       return statement.id?.name === "execute" ? [{ offset: statement.start, refusalReason: "a class" }] : [];
     case "ExpressionStatement": {
@@ -147,21 +151,22 @@ function findVariableRefusalReason(kind: string, id: Pattern, init: AnyNode | nu
   if (init === null) return `declared by ${kind} without a value`;
   if (init.type === "ArrowFunctionExpression") {
     return (
-      findFunctionRefusalReason(init, "arrow function") ??
+      findFunctionRefusalReason(init, "an arrow function") ??
       (kind === "const" || kind === "let" ? null : `bound by ${kind}`)
     );
   }
   if (init.type !== "FunctionExpression") return "bound to something other than a function";
-  const refusal = findFunctionRefusalReason(init, "function expression");
+  const refusal = findFunctionRefusalReason(init, "a function expression");
   return refusal ?? (kind === "const" ? null : `an async function expression bound by ${kind}`);
 }
 
+/** @param form kind of the function, with its article, such as "an arrow function" */
 function findFunctionRefusalReason(node: FunctionNode, form: string): string | null {
-  if (node.generator) return `a generator ${form}`;
-  if (!node.async) return `a ${form} that is not async`;
+  if (node.generator) return `${form} that is a generator`;
+  if (!node.async) return `${form} that is not async`;
   const [first] = node.params;
   const pattern = first?.type === "AssignmentPattern" ? first.left : first;
-  return pattern?.type === "ArrayPattern" ? `a ${form} whose first parameter cannot receive the object context` : null;
+  return pattern?.type === "ArrayPattern" ? `${form} whose first parameter cannot receive the object context` : null;
 }
 
 function collectBoundNames(pattern: Pattern): string[] {

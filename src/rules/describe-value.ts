@@ -13,8 +13,9 @@ export function describeValue(value: unknown): string {
   return `${quotedStart.slice(0, QUOTED_CHARACTERS_MAX).toWellFormed()}…"`;
 }
 
-/** Like `describeValue`, but never quotes a text, because it may be a secret. */
-export const describeType = (value: unknown): string => (typeof value === "string" ? "a string" : describeValue(value));
+/** Like `describeValue`, but quotes no text and no number, because they may be secrets. */
+export const describeType = (value: unknown): string =>
+  typeof value === "string" || typeof value === "number" ? `a ${typeof value}` : describeValue(value);
 
 /** True for a JSON object: neither null nor an array. */
 export function isObject(value: unknown): value is Record<string, unknown> {

@@ -1,18 +1,26 @@
 /** Parses common fields of requests, such as texts and IDs. */
 import { ActionError } from "../errors.js";
-import { describeValue } from "./describe-value.js";
+import { describeValue, findUnstorableCharacter } from "./describe-value.js";
 
 const TEXT_MAX_CHARACTERS = 255;
 
-/** @throws REQUEST_INVALID with the message `<field> must be <expected> (got <received>)` */
+/** Second half of the error message for a text that PostgreSQL cannot store; it follows the name of the field. */
+export const UNSTORABLE_TEXT_FAULT = "must not contain the character U+0000 or a lone surrogate";
+
+/**
+ * @throws REQUEST_INVALID with the message `<field> must be <expected> (got <received>)`. For a text that PostgreSQL cannot store, the
+ * message says only this.
+ */
 export function refuseField(field: string, expected: string, received: unknown): never {
+  if (typeof received === "string" && findUnstorableCharacter(received) >= 0)
+    throw new ActionError("REQUEST_INVALID", `${field} ${UNSTORABLE_TEXT_FAULT} (got ${describeValue(received)})`);
   throw new ActionError("REQUEST_INVALID", `${field} must be ${expected} (got ${describeValue(received)})`);
 }
 
 /** Returns the trimmed text. It must have 1 to 255 characters that PostgreSQL can store. @throws REQUEST_INVALID */
 export function requireText(value: unknown, field: string): string {
   const text = typeof value === "string" ? value.trim() : "";
-  if (text !== "" && text.length <= TEXT_MAX_CHARACTERS && !text.includes("\0") && text.isWellFormed()) return text;
+  if (text !== "" && text.length <= TEXT_MAX_CHARACTERS && findUnstorableCharacter(text) < 0) return text;
   return refuseField(field, `a text of 1 to ${TEXT_MAX_CHARACTERS} characters`, value);
 }
 
@@ -20,10 +28,10 @@ export function requireText(value: unknown, field: string): string {
 export function requireEmail(value: unknown, field: string): string {
   const email = requireText(value, field);
   if (/^[^\s@]+@[^\s@]+$/.test(email)) return email;
-  throw new ActionError("REQUEST_INVALID", `${field} must be an e-mail address`);
+  return refuseField(field, "an e-mail address", email);
 }
 
-/** Parses an ID, a positive integer; null if the field is absent. @throws REQUEST_INVALID */
+/** Parses an ID, a positive whole number; null if the field is absent. @throws REQUEST_INVALID */
 export function parseOptionalId(value: unknown, field: string): number | null {
   if (value === undefined || value === null) return null;
   if (Number.isSafeInteger(value) && (value as number) > 0) return value as number;

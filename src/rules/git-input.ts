@@ -109,7 +109,7 @@ export function parseGitConnectionInput(body: unknown, allowHttp: boolean): GitC
   const folder = body["folder"] ?? "";
   if (!GIT_PROVIDERS.includes(provider as GitProvider))
     refuseField("provider", `one of ${GIT_PROVIDERS.join(", ")}`, provider);
-  const isCredential = `1 to ${CREDENTIAL_MAX_CHARACTERS} visible ASCII characters`;
+  const expectedCredential = `1 to ${CREDENTIAL_MAX_CHARACTERS} visible ASCII characters`;
   const input: GitConnectionInput = {
     provider: provider as GitProvider,
     url: readUrl(body["url"], allowHttp),
@@ -130,10 +130,10 @@ export function parseGitConnectionInput(body: unknown, allowHttp: boolean): GitC
     username: readText(
       username,
       "username",
-      `${isCredential} without a colon`,
+      `${expectedCredential} without a colon`,
       (text) => isHeaderText(text) && !text.includes(":"),
     ),
-    token: readToken(token, isCredential),
+    token: readToken(token, expectedCredential),
     newSecret: readFlag(newSecret, "newSecret"),
   };
   return input;
@@ -159,24 +159,27 @@ export function matchesTagPattern(name: string, pattern: string): boolean {
   return true;
 }
 
+/** Branch or tag that the service pulls, as a ref such as `refs/heads/main`. */
 export interface PulledRef {
   ref: string;
-  publishesApp: boolean;
+  /** True for a tag: the pull also publishes the actions that it changed. */
+  publishesActions: boolean;
 }
 
 export const getConnectionBranchRef = ({ branch }: Pick<GitConnectionFields, "branch">): PulledRef => ({
   ref: BRANCH_REF_PREFIX + branch,
-  publishesApp: false,
+  publishesActions: false,
 });
 
+/** Returns the ref if it is the connection's branch, or a tag that matches its pattern; otherwise null. */
 export function findPulledRefByName(
   ref: string,
   { branch, tagPattern }: Pick<GitConnectionFields, "branch" | "tagPattern">,
 ): PulledRef | null {
-  if (ref === BRANCH_REF_PREFIX + branch) return { ref, publishesApp: false };
+  if (ref === BRANCH_REF_PREFIX + branch) return { ref, publishesActions: false };
   const tag = ref.startsWith(TAG_REF_PREFIX) ? ref.slice(TAG_REF_PREFIX.length) : "";
   if (tag === "" || tagPattern === null || !isRefName(tag) || !matchesTagPattern(tag, tagPattern)) return null;
-  return { ref, publishesApp: true };
+  return { ref, publishesActions: true };
 }
 
 export function checkGitRefIsText(ref: unknown): void {

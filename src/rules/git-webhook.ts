@@ -35,10 +35,10 @@ export function parsePushedRef(body: Uint8Array, contentType: string | undefined
   try {
     event = JSON.parse(Buffer.from(body).toString("utf8"));
   } catch {
-    const advice = "set the content type of the webhook to application/json";
+    const advice = contentType?.includes("json") ? "" : "; set the content type of the webhook to application/json";
     throw new ActionError(
       "REQUEST_INVALID",
-      `the body must be JSON (got the content type ${describeValue(contentType)}); ${advice}`,
+      `the body must be JSON (got the content type ${describeValue(contentType)})${advice}`,
     );
   }
   if (!isObject(event)) return null;

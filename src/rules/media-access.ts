@@ -42,8 +42,10 @@ export function parseMediaRules(value: unknown): MediaAccessRule[] | null {
     refuseField("accessRules", `null, or an array of at most ${RULES_MAX} rules`, value);
   }
   for (const [at, rule] of value.entries()) checkRule(rule, `accessRules[${at}]`);
-  if (Buffer.byteLength(JSON.stringify(value)) > RULES_MAX_BYTES) {
-    throw new ActionError("PAYLOAD_TOO_LARGE", `accessRules must be at most ${RULES_MAX_BYTES} bytes (32 KB) of JSON`);
+  const bytes = Buffer.byteLength(JSON.stringify(value));
+  if (bytes > RULES_MAX_BYTES) {
+    const message = `accessRules must be at most ${RULES_MAX_BYTES} bytes (32 KB) of JSON (got ${bytes})`;
+    throw new ActionError("PAYLOAD_TOO_LARGE", message);
   }
   refuseUnknownFields(value, [RULE_SHAPE], "accessRules");
   return value as MediaAccessRule[];

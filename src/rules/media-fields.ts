@@ -109,6 +109,7 @@ export function parseMediaFileVariant(input: {
   const { size, format, quality } = input;
   if (size === "thumbnail") return { kind: "thumbnail" };
   const width = input.width ?? size;
+  const widthField = (input.width ?? null) === null ? "size" : "width";
   if (width === undefined && format === undefined && quality === undefined) return { kind: "whole" };
   const knownFormats: readonly unknown[] = PICTURE_FORMATS;
   const formatName = format === "jpg" ? "jpeg" : format;
@@ -117,7 +118,7 @@ export function parseMediaFileVariant(input: {
   }
   return {
     kind: "resized",
-    width: width === undefined ? null : requireWholeNumber(width, "width", 1, PICTURE_WIDTH_MAX_PX),
+    width: width === undefined ? null : requireWholeNumber(width, widthField, 1, PICTURE_WIDTH_MAX_PX),
     format: (formatName as MediaPictureFormat | undefined) ?? null,
     quality: quality === undefined ? QUALITY_DEFAULT : requireWholeNumber(quality, "quality", 1, 100),
   };

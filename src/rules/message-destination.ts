@@ -1,6 +1,6 @@
 /**
  * Reads the mail server and the SMS provider of an app from its protected settings `__smtp` and `__sms`. Errors contain the name of the
- * invalid field, never its value.
+ * invalid field, but no secret.
  */
 import addressparser from "nodemailer/lib/addressparser";
 import { describeType, isObject } from "./describe-value.js";
@@ -39,6 +39,7 @@ export function parseMailSender(text: string): { from: string; fromName: string 
   return isWhole ? { from, fromName: name || null } : null;
 }
 
+/** The setting `__smtp` or `__sms` has an invalid field. The message contains no value that may be a secret. */
 export class InvalidDestinationError extends Error {}
 
 class SettingFields {
@@ -47,10 +48,12 @@ class SettingFields {
     private readonly value: Record<string, unknown>,
   ) {}
 
-  createFault(field: string, expected: string): InvalidDestinationError {
-    return new InvalidDestinationError(
-      `the setting ${this.key}.${field} must be ${expected} (got ${describeType(this.value[field])})`,
-    );
+  createFault(
+    field: string,
+    expected: string,
+    received: string = describeType(this.value[field]),
+  ): InvalidDestinationError {
+    return new InvalidDestinationError(`the setting ${this.key}.${field} must be ${expected} (got ${received})`);
   }
 
   requireText(field: string, expected = "a text"): string {
@@ -94,7 +97,10 @@ export function parseSmtpDestination(value: unknown, mailFrom: string | null): S
         ? SMTP_PORT_WITH_TLS
         : DEFAULT_SMTP_PORT
       : Number(input);
-  if (!Number.isInteger(port) || port < 1 || port > 65_535) throw fields.createFault("port", "a port from 1 to 65535");
+  if (!Number.isInteger(port) || port < 1 || port > 65_535) {
+    const received = typeof input === "number" ? String(input) : describeType(input);
+    throw fields.createFault("port", "a port from 1 to 65535", received);
+  }
   const host = fields.requireText("host", "a host name");
   if (!/^[A-Za-z0-9._:[\]-]{1,253}$/.test(host)) throw fields.createFault("host", "a host name");
   const user = fields.readOptionalText("user");

@@ -62,7 +62,7 @@ export function parseOptionalSingleLineText(value: unknown, field: string, max =
 export function parseOptionalText(value: unknown, field: string): string | null {
   if (value === undefined || value === null) return null;
   if (typeof value === "string" && findUnstorableCharacter(value) < 0) return value;
-  return refuseField(field, "a text without U+0000 and lone surrogates", value);
+  return refuseField(field, "a text", value);
 }
 
 const isHostLabel = (text: string): boolean => HOST_LABEL.test(text) && !text.startsWith("-") && !text.endsWith("-");
@@ -114,9 +114,10 @@ export function parseEmailHeaders(value: unknown): Record<string, string> {
     refuseField("headers", `an object or an array with at most ${HEADERS_MAX} headers`, input.length);
   return Object.fromEntries(
     input.map(([name, text]) => {
-      if (!HEADER_NAME.test(name)) refuseField("each name in headers", "letters, digits and dashes", name);
+      if (!HEADER_NAME.test(name))
+        refuseField("each name in headers", "a letter, and then at most 63 letters, digits and dashes", name);
       if (RESERVED_HEADER.test(name))
-        refuseField("each name in headers", "a header that the service does not set itself", name);
+        refuseField("each name in headers", "a header that the service does not set", name);
       return [name, requireSingleLineText(text, `headers.${name}`)];
     }),
   );
@@ -132,7 +133,7 @@ function readAttachment(value: unknown, field: string): MessageAttachment {
   if (!ATTACHMENT_ENCODINGS.some((allowed) => allowed === encoding))
     refuseField(`${field}.encoding`, "base64 or utf8", encoding);
   if (typeof content !== "string" || findUnstorableCharacter(content) >= 0)
-    return refuseField(`${field}.content`, "a text", typeof content);
+    return refuseField(`${field}.content`, "a text", content);
   const bareText = encoding === "base64" ? content.replace(/[\r\n]/g, "") : content;
   if (encoding === "base64" && (bareText.length % 4 !== 0 || !BASE64_TEXT.test(bareText))) {
     throw new ActionError("REQUEST_INVALID", `${field}.content must be valid base64, because "encoding" is "base64"`);

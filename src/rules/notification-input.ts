@@ -2,8 +2,8 @@
 
 import { ActionError } from "../errors.js";
 import { EVENT_MAX_BYTES } from "../limits.js";
-import { findUnstorableCharacter, isObject, nestsDeeperThan } from "./describe-value.js";
-import { refuseField } from "./fields.js";
+import { describeType, findUnstorableCharacter, isObject, nestsDeeperThan } from "./describe-value.js";
+import { refuseField, UNSTORABLE_TEXT_FAULT } from "./fields.js";
 import { type NotificationScope, parseNotificationScope } from "./notification-scope.js";
 import { createFlatShape, refuseUnknownFields, type Shape } from "./unknown-fields.js";
 
@@ -49,7 +49,7 @@ function readStorableObject(value: unknown, field: string, maxBytes: number): Re
   if (Buffer.byteLength(text) > maxBytes)
     refuseField(field, `at most ${maxBytes} bytes of JSON`, Buffer.byteLength(text));
   if (/\\u0000/.test(text) || findUnstorableCharacter(text) >= 0 || /\\ud[89a-f]/i.test(text)) {
-    throw new ActionError("REQUEST_INVALID", `${field} must not contain U+0000 or a lone surrogate`);
+    throw new ActionError("REQUEST_INVALID", `${field} ${UNSTORABLE_TEXT_FAULT}`);
   }
   return value;
 }
@@ -149,7 +149,8 @@ const AUTH_BYTES = 16;
 function readKey(value: unknown, field: string, bytes: number): string {
   const isValid = typeof value === "string" && /^[A-Za-z0-9_-]{1,100}={0,2}$/.test(value);
   if (isValid && Buffer.from(value, "base64url").length === bytes) return value.replaceAll("=", "");
-  return refuseField(field, `${bytes} bytes in base64url`, typeof value);
+  // Names only the type of the value, because the value is secret.
+  throw new ActionError("REQUEST_INVALID", `${field} must be ${bytes} bytes in base64url (got ${describeType(value)})`);
 }
 
 /** Validates a push subscription, as `PushSubscription.toJSON()` returns it in a browser. @throws ActionError REQUEST_INVALID */

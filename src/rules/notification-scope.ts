@@ -51,7 +51,7 @@ export function parseNotificationScope(value: unknown): NotificationScope | null
   const list = (Array.isArray(value) ? value : [value]).map((element) =>
     Number.isSafeInteger(element) ? { id: element } : element,
   );
-  if (list.length > LIST_MAX_ITEMS) refuseField("scope", `a list of at most ${LIST_MAX_ITEMS} items`, value);
+  if (list.length > LIST_MAX_ITEMS) refuseField("scope", `an array of at most ${LIST_MAX_ITEMS} items`, value);
   for (const [index, element] of list.entries())
     checkWhere(element, Array.isArray(value) ? `scope[${index}]` : "scope");
   return (Array.isArray(value) ? list : list[0]) as NotificationScope;

@@ -74,7 +74,12 @@ function parsePackageEntry(value: unknown, where: string): PackageEntry {
   };
   const matchesPattern = (text: unknown, pattern: RegExp): text is string =>
     typeof text === "string" && pattern.test(text);
-  expectField(matchesPattern(name, PACKAGE_NAME), "name", "lower-case letters, digits, dots and dashes", name);
+  expectField(
+    matchesPattern(name, PACKAGE_NAME),
+    "name",
+    "at most 100 lower-case letters, digits, dots, dashes and underscores",
+    name,
+  );
   expectField(
     namespace === null || matchesPattern(namespace, NAMESPACE_NAME),
     "namespace",
@@ -128,7 +133,10 @@ export function parseDependency(dependency: string, catalogue: PackageCatalogue)
     return { kind: "address", url: new URL(address).href };
   }
   if (RESERVED_NAMES.test(dependency))
-    throw createDependencyError(dependency, 'is not a package of this service; names with "svc-" are reserved for it');
+    throw createDependencyError(
+      dependency,
+      'is not a package of this service; names that start with "svc-" are reserved for the service',
+    );
   return { kind: "npm", ...parseNpmSpec(dependency) };
 }
 

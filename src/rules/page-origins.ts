@@ -29,7 +29,8 @@ export function parseExternalPageOrigins(value: unknown, allowHttp: boolean): st
   const origins = value.map((element, index) => {
     const origin = readOrigin(element, allowHttp);
     if (origin !== null) return origin;
-    const expected = 'an https origin such as "https://shop.example", or an http origin of localhost, without a path';
+    const httpHosts = allowHttp ? "" : " of localhost";
+    const expected = `an https origin such as "https://shop.example", or an http origin${httpHosts}, without a path`;
     return refuseField(`origins[${index}]`, expected, element);
   });
   return [...new Set(origins)];

@@ -2,8 +2,10 @@
  * Preconditions of a change: the header `If-Match` in REST, and the argument `ifUpdatedAt` in GraphQL. A change fails if the resource does
  * not have the expected version.
  */
+
 import { hash } from "node:crypto";
 import { ActionError } from "../errors.js";
+import { describeValue } from "./describe-value.js";
 
 /** Allowed values of the resource's `updatedAt` (ISO 8601 with milliseconds); undefined allows every value. */
 export type ExpectedETags = readonly string[] | undefined;
@@ -28,7 +30,7 @@ function parseEntityTags(header: string | undefined, name: string): string[] | u
   const tags = header.split(",", TAGS_MAX + 1).map((tag) => ENTITY_TAG.exec(tag.trim())?.[1]);
   if (tags.length <= TAGS_MAX && tags.every((tag) => tag !== undefined)) return tags;
   const expected = `* or at most ${TAGS_MAX} entity tags, each in double quotes as in the header ETag`;
-  throw new ActionError("REQUEST_INVALID", `${name} must be ${expected}`);
+  throw new ActionError("REQUEST_INVALID", `${name} must be ${expected} (got ${describeValue(header)})`);
 }
 
 /** Returns the versions that the header `If-Match` allows; undefined if it is absent or `*`. @throws REQUEST_INVALID */

@@ -78,7 +78,8 @@ function readUrl(value: unknown): URL {
     throwOptionsError(`url must be a string of at most ${URL_MAX_CHARACTERS} characters (got ${describeType(value)})`);
   }
   const url = URL.parse(value as string);
-  if (!url || !/^https?:$/.test(url.protocol)) throwOptionsError("url must be an absolute https URL");
+  if (!url || !/^https?:$/.test(url.protocol))
+    throwOptionsError(`url must be an absolute https URL (got ${describeType(value)} that is none)`);
   if (url!.username !== "" || url!.password !== "") throwOptionsError("url must not contain credentials");
   const host = normalizeHost(url!.hostname);
   if (host === null) throwOptionsError("url must contain a valid host");
@@ -117,7 +118,7 @@ function readHeaders(value: unknown): Record<string, string> {
     const name = input.toLowerCase();
     if (!HEADER_NAME.test(input)) throwOptionsError(`headers has an invalid name (got ${describeValue(input)})`);
     if (FORBIDDEN_HEADER.test(name))
-      throwOptionsError(`headers.${input} is not allowed: the service sets or removes it`);
+      throwOptionsError(`headers.${input} is not allowed, because the service sets or removes it`);
     if (headers.has(name)) throwOptionsError(`headers.${input} must not be set twice; case is ignored`);
     const text = typeof content === "number" ? String(content) : content;
     // Names only the type of the value, because the value may be a secret.
@@ -161,7 +162,7 @@ function readBody(options: Record<string, unknown>): RequestBody {
 
 function readInteger(value: unknown, field: string, min: number, max: number): number {
   if (Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max) return value as number;
-  return throwOptionsError(`${field} must be an integer from ${min} to ${max} (got ${describeValue(value)})`);
+  return throwOptionsError(`${field} must be a whole number from ${min} to ${max} (got ${describeValue(value)})`);
 }
 
 function readRetry(value: unknown, method: string, headers: Record<string, string>): RequestDescription["retry"] {
@@ -189,7 +190,7 @@ function rejectUnknownOptions(options: Record<string, unknown>): void {
   const unknownField = Object.keys(options).find((name) => !OPTION_NAMES.includes(name));
   if (unknownField === undefined) return;
   throwOptionsError(
-    `${unknownField.slice(0, 60)} is not an option; did you mean ${findNearestName(unknownField, OPTION_NAMES)}?`,
+    `${unknownField.slice(0, 60)} is not an option; the nearest option is ${findNearestName(unknownField, OPTION_NAMES)}`,
   );
 }
 

@@ -52,7 +52,7 @@ function findKeyFault(key: unknown): string | null {
 
 const findClientFault = (field: string, environment: unknown): string | null =>
   environment === "client"
-    ? `${field} must not be set if environment is "client": it limits only runs on the server`
+    ? `${field} must not be set if environment is "client", because it limits only runs on the server`
     : null;
 
 export function findConcurrencyFault(value: unknown, environment: unknown): string | null {
@@ -101,7 +101,7 @@ export function findJitterFault(value: unknown, triggers: unknown): string | nul
     Array.isArray(triggers) && triggers.some((trigger) => isObject(trigger) && trigger["trigger"] === "schedule");
   return isScheduled
     ? null
-    : `jitterSeconds must be null for an action without a schedule trigger (got ${describeValue(value)})`;
+    : `jitterSeconds must be 0 or null for an action without a schedule trigger (got ${describeValue(value)})`;
 }
 
 /** Returns a valid `concurrency` as the service stores it, with the defaults filled in. */

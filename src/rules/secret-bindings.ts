@@ -93,7 +93,9 @@ function readTokenUrl(value: unknown, path: string, allowPrivateNetwork: boolean
   const url = typeof value === "string" && value.length <= TEXT_MAX_CHARACTERS ? URL.parse(value) : null;
   const isPlain = url !== null && url.username === "" && url.password === "" && url.hash === "";
   if (!isPlain || findIntegrationOriginsFault([url.origin], "server", { allowPrivateNetwork }) !== null) {
-    return throwBindingError(`${path} must be an https URL without credentials (got ${describeValue(value)})`);
+    const received =
+      url !== null && url.username + url.password !== "" ? "a URL with credentials" : describeValue(value);
+    return throwBindingError(`${path} must be an https URL without credentials and fragment (got ${received})`);
   }
   return url.href;
 }

@@ -131,7 +131,7 @@ function findLogWhereFault(where: Record<string, unknown>): string | null {
   }
   const id = getFieldOrUndefined(where, "dataSourceId") ?? null;
   if (id === null || (Number.isSafeInteger(id) && (id as number) > 0)) return null;
-  return `where.dataSourceId must be a positive integer (got ${describeValue(id)})`;
+  return `where.dataSourceId must be a positive whole number (got ${describeValue(id)})`;
 }
 
 function findAnalyticsWhereFault(where: Record<string, unknown>): string | null {

@@ -39,20 +39,20 @@ const DEFAULT_MESSAGE_TEXT =
 const LINE_MAX_CHARACTERS = 200;
 const TEXT_MAX_CHARACTERS = 1_000;
 
+/** Creates the error for an invalid setting. @param fault text after the setting's key, such as ".sms must be …" */
+const createSettingError = (fault: string): ActionError =>
+  new ActionError("SETTINGS_INVALID", `the setting ${VERIFICATION_SETTING_KEY}${fault}`);
+
 function requireSettingObject(value: unknown): Record<string, unknown> {
   if (isObject(value)) return value;
-  throw new ActionError(
-    "SETTINGS_INVALID",
-    `the setting ${VERIFICATION_SETTING_KEY} must be an object (got ${describeType(value)})`,
-  );
+  throw createSettingError(` must be an object (got ${describeType(value)})`);
 }
 
 function readOptionalText(fields: Record<string, unknown>, name: string, max: number): string | null {
   const value = fields[name];
   if (value === undefined || value === null) return null;
   if (typeof value === "string" && value !== "" && value.length <= max) return value;
-  const expected = `a text of at most ${max} characters`;
-  throw new ActionError("SETTINGS_INVALID", `the setting ${VERIFICATION_SETTING_KEY}: "${name}" must be ${expected}`);
+  throw createSettingError(`.${name} must be a text of 1 to ${max} characters (got ${describeType(value)})`);
 }
 
 /** Parses the setting `_verify`; null if the app has no such setting. @throws SETTINGS_INVALID with the name of the field */
@@ -61,20 +61,22 @@ export function parseVerificationRules(value: unknown): VerificationRules | null
   const fields = requireSettingObject(value);
   const { dataSource, secondFactor = false } = fields;
   const isNamed = (typeof dataSource === "string" && dataSource !== "") || Number.isSafeInteger(dataSource);
-  const settingError = (text: string) =>
-    new ActionError("SETTINGS_INVALID", `the setting ${VERIFICATION_SETTING_KEY}: ${text}`);
-  if (!isNamed) throw settingError('"dataSource" must be the ID or the name of a data source');
-  if (typeof secondFactor !== "boolean") throw settingError('"secondFactor" must be true or false');
+  if (!isNamed)
+    throw createSettingError(
+      `.dataSource must be the ID or the name of a data source (got ${describeType(dataSource)})`,
+    );
+  if (typeof secondFactor !== "boolean")
+    throw createSettingError(`.secondFactor must be true or false (got ${describeType(secondFactor)})`);
   const columns = {
     email: readOptionalText(fields, "email", LINE_MAX_CHARACTERS),
     sms: readOptionalText(fields, "sms", LINE_MAX_CHARACTERS),
   };
   if (columns.email === null && columns.sms === null)
-    throw settingError('"email" or "sms" must be the name of a column');
+    throw createSettingError(' must contain the name of a column in "email" or "sms" (got neither)');
   if (secondFactor && columns.sms === null)
-    throw settingError('"secondFactor" needs "sms", the column with the phone numbers');
+    throw createSettingError('.secondFactor can be true only if "sms" names the column with the phone numbers');
   const text = readOptionalText(fields, "text", TEXT_MAX_CHARACTERS) ?? DEFAULT_MESSAGE_TEXT;
-  if (!text.includes("{{code}}")) throw settingError('"text" must contain {{code}}');
+  if (!text.includes("{{code}}")) throw createSettingError(".text must contain {{code}}");
   const subject = readOptionalText(fields, "subject", LINE_MAX_CHARACTERS) ?? DEFAULT_SUBJECT;
   return { dataSource: dataSource as string | number, columns, secondFactor, subject, text };
 }
@@ -85,7 +87,10 @@ function readCode(value: unknown): string | null {
   if (value === undefined || value === null) return null;
   const bareNumber = typeof value === "string" && value.length <= 20 ? value.replaceAll(/[ -]/g, "") : "";
   if (/^\d{6}$/.test(bareNumber)) return bareNumber;
-  throw new ActionError("REQUEST_INVALID", "code must be the six digits of the code that was sent");
+  throw new ActionError(
+    "REQUEST_INVALID",
+    `code must be the six digits that the service sent (got ${describeType(value)})`,
+  );
 }
 
 export function parseVerificationRequest(body: unknown): VerificationRequest {
@@ -98,7 +103,7 @@ export function parseVerificationRequest(body: unknown): VerificationRequest {
   }
   const code = readCode(input["code"]);
   if (secondFactor !== null) {
-    if (secondFactor !== "sms") throw new ActionError("REQUEST_INVALID", 'secondFactor must be "sms"');
+    if (secondFactor !== "sms") refuseField("secondFactor", '"sms"', secondFactor);
     return { by: "sms", address: null, code };
   }
   if (email === null) {

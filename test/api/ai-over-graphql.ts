@@ -43,7 +43,7 @@ export function testAiOverGraphql(provider: TestProvider): void {
     });
     expect(data.refused).to.deep.equal({
       answer: null,
-      failure: { code: "POLICY", message: "messages must be a list of at least one message (got an array of 0)" },
+      failure: { code: "POLICY", message: "messages must be an array of at least one message (got an array of 0)" },
     });
     expect(provider.asked).to.have.length(1);
     expect(provider.asked[0]!.body).to.deep.include({ max_tokens: 50, messages: variables.messages });

@@ -286,7 +286,10 @@ describe("Svc.AI", () => {
       }
       await service.rest("DELETE", `/v1/apps/${service.appId}/settings`, { body: { keys: ["__ai"] } });
       const { code, message } = await failing(ask(HELLO));
-      expect([code, message]).to.deep.equal(["POLICY", "the app has no setting __ai: set {provider, key} in Studio"]);
+      expect([code, message]).to.deep.equal([
+        "POLICY",
+        "the app has no setting __ai; set it to an object {provider, key} in Studio",
+      ]);
       expect(asked).to.deep.equal([]);
       await setAi();
     });

@@ -353,7 +353,7 @@ describe("git repositories", () => {
     const test = (pair: string) => matchesTagPattern(pair.split(":")[1]!, pair.split(":")[0]!);
     expect([fits.filter((one) => !test(one)), others.filter(test)]).to.deep.equal([[], []]);
     const fields = { branch: "main", tagPattern: "v*" };
-    expect(findPulledRefByName("refs/tags/v1", fields)).to.deep.equal({ ref: "refs/tags/v1", publishesApp: true });
+    expect(findPulledRefByName("refs/tags/v1", fields)).to.deep.equal({ ref: "refs/tags/v1", publishesActions: true });
     for (const ref of ["refs/tags/v1 x", "refs/tags/v..", "refs/heads/main2", "refs/tags/", "refs/heads/v1"])
       expect(findPulledRefByName(ref, fields), ref).to.equal(null);
     expect(findPulledRefByName("refs/tags/v1", { ...fields, tagPattern: null })).to.equal(null);

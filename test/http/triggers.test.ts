@@ -262,7 +262,7 @@ describe("HTTP triggers", () => {
       expect(refused.body.error).to.match(/^jitterSeconds must be a whole number from 0 to 300/);
     }
     const without = await service.rest("PUT", path, { body: { triggers: [{ trigger: "manual" }] } });
-    expect(without.body.error).to.match(/^jitterSeconds must be null for an action without a schedule trigger/);
+    expect(without.body.error).to.match(/^jitterSeconds must be 0 or null for an action without a schedule trigger/);
     for (const none of [0, null]) {
       const cleared = await service.rest("PUT", path, { body: { jitterSeconds: none } });
       expect(cleared.body.action).to.not.have.property("jitterSeconds");

@@ -71,7 +71,7 @@ describe("the options of request()", () => {
     ["url", { url: "https://*.example.com" }],
     ["url", { url: `${URL_TEXT}?${"a".repeat(9_000)}` }],
     ["url", { query: { a: "ä".repeat(3_000) } }],
-    ["methd is not an option; did you mean method?", { methd: "GET" }],
+    ["methd is not an option; the nearest option is method", { methd: "GET" }],
     ["method", { method: "CONNECT" }],
     ["method", { method: "TRACE" }],
     ["method", { method: "GET / HTTP/1.1\r\nX: y" }],

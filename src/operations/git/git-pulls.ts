@@ -116,7 +116,7 @@ interface GitPullsOptions {
 async function checkedAuthor({ request, row, pulledRef }: RunningPull): Promise<Caller> {
   const author = await request.resolveAuthor(row);
   request.checkPermission(author, "writeManifest");
-  if (pulledRef.publishesApp) request.checkPermission(author, "publishAction");
+  if (pulledRef.publishesActions) request.checkPermission(author, "publishAction");
   return author;
 }
 
@@ -131,7 +131,7 @@ export class GitPulls {
     const { order, manifests, publishing } = this.options;
     const { request, row, pulledRef, position } = pull;
     const { appId, isPlan, checkPermission } = request;
-    const { ref, publishesApp: publishes } = pulledRef;
+    const { ref, publishesActions: publishes } = pulledRef;
     const caller = { ...author, commit };
     const outcome = { plan: null as ManifestPlan | null, drafts: [] as DraftToPublish[], isOutdated: false };
     const mode = { prune: row.prune, keepsData: false, keepsPublished: !publishes };
@@ -195,7 +195,7 @@ export class GitPulls {
     const { connections, order, repository } = this.options;
     const { request, row, pulledRef, position } = pull;
     const { appId, isPlan, webhookId } = request;
-    const { ref, publishesApp: publishes } = pulledRef;
+    const { ref, publishesActions: publishes } = pulledRef;
     const author = await checkedAuthor(pull);
     if (!isPlan) await order.start(position);
     const remoteCommit = await repository.find(appId, row, await connections.tokenOf(appId, row), ref);
@@ -249,7 +249,7 @@ export class GitPulls {
       const turn: GitPullPosition = {
         appId,
         credentialId: row.credentialId,
-        isTag: pulledRef.publishesApp,
+        isTag: pulledRef.publishesActions,
         webhookId: request.webhookId,
         number: null,
       };

@@ -82,16 +82,14 @@ function readText(value: unknown, field: string): string {
 function readList(value: unknown, field: string): unknown[] {
   return Array.isArray(value) && value.length <= ITEMS_MAX
     ? value
-    : throwFieldError(field, `a list of at most ${ITEMS_MAX} items`, value);
+    : throwFieldError(field, `an array of at most ${ITEMS_MAX} items`, value);
 }
 
 function readObject(value: unknown, field: string, fields: readonly string[]): Record<string, unknown> {
   if (!isObject(value)) return throwFieldError(field, "an object", value);
   const unknownField = Object.keys(value).find((name) => !fields.includes(name));
   if (unknownField !== undefined)
-    throw createAiPolicyError(
-      `${field} has the unknown field ${describeValue(unknownField)}; allowed: ${fields.join(", ")}`,
-    );
+    throw createAiPolicyError(`${field} can contain only ${fields.join(", ")} (got ${describeValue(unknownField)})`);
   return value;
 }
 
@@ -125,7 +123,7 @@ function readTool(value: unknown, field: string): AiTool {
   if (typeof name !== "string" || !TOOL_NAME.test(name))
     throwFieldError(`${field}.name`, "1 to 64 letters, digits, _ and -", name);
   if (!isAbsent(parameters) && !isObject(parameters))
-    throwFieldError(`${field}.parameters`, "a JSON Schema", parameters);
+    throwFieldError(`${field}.parameters`, "an object (a JSON Schema)", parameters);
   const schema = (parameters ?? { type: "object", properties: {} }) as Record<string, unknown>;
   return { name: name as string, description: readText(description, `${field}.description`), parameters: schema };
 }
@@ -133,7 +131,7 @@ function readTool(value: unknown, field: string): AiTool {
 function readCompletionOptions(options: Record<string, unknown>, model: string | null): CompletionOptions {
   const { messages, tools, maxTokens = null, temperature = null, responseFormat = null, stream = false } = options;
   const input = readList(messages, "messages");
-  if (input.length === 0) throwFieldError("messages", "a list of at least one message", messages);
+  if (input.length === 0) throwFieldError("messages", "an array of at least one message", messages);
   const isCount = Number.isSafeInteger(maxTokens) && (maxTokens as number) > 0 && (maxTokens as number) <= 1_000_000;
   if (maxTokens !== null && !isCount) throwFieldError("maxTokens", "a whole number from 1 to 1000000", maxTokens);
   const isWarm = typeof temperature === "number" && temperature >= 0 && temperature <= 2;
@@ -170,7 +168,7 @@ export function parseAiOptions(call: AiCallKind, value: unknown): AiOptions {
   const options = readObject(value ?? {}, "options", ALLOWED_FIELDS[call]);
   const { model: requested = null } = options;
   if (requested !== null && (typeof requested !== "string" || !MODEL_NAME.test(requested)))
-    throwFieldError("model", "the name of a model", requested);
+    throwFieldError("model", "the name of a model: 1 to 200 letters, digits and . : / @ _ -", requested);
   const model = requested as string | null;
   if (call === "completions") return readCompletionOptions(options, model);
   if (call === "transcribe") return readTranscribeOptions(options, model);
@@ -182,6 +180,6 @@ export function parseAiOptions(call: AiCallKind, value: unknown): AiOptions {
   }
   const { input } = options;
   const texts = typeof input === "string" ? [input] : readList(input, "input");
-  if (texts.length === 0) throwFieldError("input", "a text or a list of texts", input);
+  if (texts.length === 0) throwFieldError("input", "a text or an array of texts, and not empty", input);
   return { call, model, input: texts.map((text, index) => readText(text, `input[${index}]`)) };
 }

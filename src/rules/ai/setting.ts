@@ -37,7 +37,7 @@ function readDailyLimit(setting: Record<string, unknown>, field: "dailyTokens" |
 function readModels({ models = null }: Record<string, unknown>): readonly string[] | null {
   if (models === null) return null;
   if (Array.isArray(models) && models.length > 0 && models.every(isNonEmptyString)) return models;
-  throw createSettingError("models", "a list with the name of at least one model", models);
+  throw createSettingError("models", "an array with the name of at least one model", models);
 }
 
 /** Creates the error for an invalid base URL. The message contains no credentials and no query of the URL. */
@@ -57,7 +57,9 @@ function createBaseUrlError(url: URL | null, input: unknown, allowHttp: boolean)
  */
 export function parseAiSetting(value: unknown, allowHttp: boolean): AiSetting {
   if (value === undefined)
-    throw createAiPolicyError(`the app has no setting ${AI_SETTING_KEY}: set {provider, key} in Studio`);
+    throw createAiPolicyError(
+      `the app has no setting ${AI_SETTING_KEY}; set it to an object {provider, key} in Studio`,
+    );
   if (!isObject(value))
     throw createAiPolicyError(`the setting ${AI_SETTING_KEY} must be an object (got ${describeType(value)})`);
   const { provider = "openai", key, logTexts = false } = value;

@@ -1,7 +1,4 @@
-/** Checks the names of columns, and finds columns of entries that are new for their data source. */
-
-import { ActionError } from "../../errors.js";
-import { describeValue, findUnstorableCharacter } from "../describe-value.js";
+import { findUnstorableCharacter } from "../describe-value.js";
 import { refuseField } from "../fields.js";
 
 export const COLUMN_NAME_MAX_CHARACTERS = 255;
@@ -19,8 +16,8 @@ export function checkColumnName(name: string, fieldPath: string): void {
     findUnstorableCharacter(name) < 0 &&
     name !== "__proto__";
   if (isValid) return;
-  const expected = `must have a name of 1 to ${COLUMN_NAME_MAX_CHARACTERS} characters other than __proto__`;
-  throw new ActionError("REQUEST_INVALID", `each column of ${fieldPath} ${expected} (got ${describeValue(name)})`);
+  const expected = `a text of 1 to ${COLUMN_NAME_MAX_CHARACTERS} characters other than __proto__`;
+  refuseField(`the name of each column in ${fieldPath}`, expected, name);
 }
 
 /** Validates the list of column names of a new data source. @throws REQUEST_INVALID */
@@ -29,10 +26,8 @@ export function parseColumnNames(value: unknown): string[] {
   if (!Array.isArray(value) || value.length > LISTED_COLUMNS_PER_DATA_SOURCE_MAX) {
     refuseField("columns", `an array of at most ${LISTED_COLUMNS_PER_DATA_SOURCE_MAX} column names`, value);
   }
-  for (const name of value) {
-    if (typeof name !== "string") {
-      refuseField("columns", "an array of names", name);
-    }
+  for (const [index, name] of value.entries()) {
+    if (typeof name !== "string") refuseField(`columns[${index}]`, "the name of a column", name);
     checkColumnName(name, "columns");
   }
   return [...new Set(value as string[])];

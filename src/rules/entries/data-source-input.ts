@@ -60,7 +60,8 @@ function parseField(
 }
 
 /**
- * Checks a change of `isUsers`, which makes the entries of a data source the users of the app. This needs an editor and a hashed column.
+ * Checks a change of `isUsers`, which makes the entries of a data source the users of the app. Only a person can change it. A data
+ * source without a hashed column cannot have users.
  * @throws FORBIDDEN, REQUEST_INVALID
  */
 export function checkIsUsersFlagChange(
@@ -71,10 +72,10 @@ export function checkIsUsersFlagChange(
   if (!mayMark)
     throw new ActionError(
       "FORBIDDEN",
-      "only an editor can change the field isUsers, which marks the data source that contains the users of the app",
+      "only a person who is signed in can change the field isUsers, which marks the data source with the users of the app; tokens cannot",
     );
   if (isUsers && hashed.length === 0) {
-    throw new ActionError("REQUEST_INVALID", '"isUsers" needs a hashed column: add a hook with the operation "hash"');
+    throw new ActionError("REQUEST_INVALID", '"isUsers" needs a hashed column; add a hook with the operation "hash"');
   }
 }
 
@@ -121,7 +122,7 @@ export function parseDataSourceChange<Indexes>(
   parseIndexes: ParseIndexes<Indexes>,
   storedHooks: readonly EntryHook[],
 ): DataSourceFields<Indexes> {
-  if (!isObject(body)) refuseField("the fields", "an object", body);
+  if (!isObject(body)) refuseField("a data source", "an object", body);
   const fields = parseFields(body, parseIndexes, storedHooks);
   refuseUnknownFields(body, CHANGE_SHAPE);
   return fields;

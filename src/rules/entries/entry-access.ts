@@ -64,7 +64,7 @@ function createRulePermissions(rule: EntryAccessRule, user: AppUserData | null):
   };
 }
 
-/** Merges sets of conditions. @throws DATA_SOURCE_ACCESS_DENIED if two conditions contradict each other, so that no entry meets both */
+/** Merges sets of conditions. @throws DATA_SOURCE_ACCESS_DENIED if two of them have the same column and operator, but different values */
 function mergeConditions(all: readonly ColumnConditions[]): ColumnConditions {
   const mergedTests: Record<string, ValueCondition> = {};
   for (const [column, test] of all.flatMap((tests) => Object.entries(tests))) {
@@ -87,7 +87,8 @@ export const findDecidingRuleIndex = (
 
 /**
  * Returns the columns and entries that the caller may access with the operation (`verb`).
- * @throws DATA_SOURCE_ACCESS_DENIED if no rule matches, or if the app user lacks a value that the rule's conditions use
+ * @throws DATA_SOURCE_ACCESS_DENIED if no rule matches, if the app user lacks a value that the rule's conditions use, or if these conditions
+ * contradict each other
  */
 export function findEntryPermissions(
   rules: readonly EntryAccessRule[],

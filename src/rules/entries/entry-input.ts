@@ -9,7 +9,7 @@ import {
   isObject,
   nestsDeeperThan,
 } from "../describe-value.js";
-import { refuseField } from "../fields.js";
+import { refuseField, UNSTORABLE_TEXT_FAULT } from "../fields.js";
 import type { ExpectedETags } from "../precondition.js";
 import { createFlatShape, refuseUnknownFields, type Shape } from "../unknown-fields.js";
 import { checkColumnName } from "./columns.js";
@@ -74,10 +74,9 @@ export function validateAndSerializeEntry(data: unknown, fieldPath: string): str
 function rejectUnstorableText(data: EntryData, fieldPath: string): void {
   for (const [column, value] of Object.entries(data)) {
     if (!hasUnstorableText(value)) continue;
-    const reason = "must not contain the character U+0000 or a lone surrogate";
     throw new ActionError(
       "REQUEST_INVALID",
-      `the value of the column ${describeValue(column)} of ${fieldPath} ${reason}`,
+      `the value of the column ${describeValue(column)} of ${fieldPath} ${UNSTORABLE_TEXT_FAULT}`,
     );
   }
 }
@@ -138,7 +137,7 @@ const COMMIT_SHAPE: Shape = {
 /** Parses the id of an entry. @throws REQUEST_INVALID */
 export function parseEntryId(value: unknown, field: string): number {
   if (typeof value === "number" && Number.isSafeInteger(value) && value > 0) return value;
-  refuseField(field, "an entry's id", value);
+  refuseField(field, "the ID of an entry, a positive whole number", value);
 }
 
 /** Parses `ifUpdatedAt`, the time `updatedAt` that the entry must still have; undefined if the field is absent. @throws REQUEST_INVALID */
@@ -180,7 +179,7 @@ export function parseEntryCommit(body: unknown): ParsedEntryCommit {
     const operationCount = entries.length + deletes.length;
     throw new ActionError(
       "REQUEST_INVALID",
-      `a commit must have at most ${ENTRIES_PER_COMMIT_MAX} entries (got ${operationCount})`,
+      `"entries" and "delete" must have at most ${ENTRIES_PER_COMMIT_MAX} elements together (got ${operationCount})`,
     );
   }
   const inserts: EntryData[] = [];

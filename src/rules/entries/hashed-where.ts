@@ -35,7 +35,7 @@ export function separateHashedConditions(where: unknown, hashed: readonly string
     if (text === undefined) {
       throw new ActionError(
         "REQUEST_INVALID",
-        `where.${column.slice(0, 60).toWellFormed()} must be a text to compare with, because the column is hashed (got ${describeValue(condition)})`,
+        `where.${column.slice(0, 60).toWellFormed()} must be a number or a text that is not empty, because the column is hashed (got ${describeValue(condition)})`,
       );
     }
     compared.push([column, text]);

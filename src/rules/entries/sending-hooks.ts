@@ -193,16 +193,14 @@ function isListOf(value: unknown, allowed: readonly string[]): boolean {
   return Array.isArray(value) && value.length > 0 && value.every((element) => allowed.includes(element as string));
 }
 
+/** Validates a hook that sends messages. @throws REQUEST_INVALID whose message starts with `field` */
 export function checkSendingHook(hook: Record<string, unknown>, field: string): void {
   const type = hook["type"] as SendingHook["type"];
-  const refuse = (message: string): never => {
-    throw new ActionError("REQUEST_INVALID", message);
-  };
   if (!isListOf(hook["runOn"], HOOK_VERBS))
-    refuse(`${field}.runOn must be an array with one or more of ${HOOK_VERBS.join(", ")}`);
-  if (JSON.stringify(hook).length > HOOK_MAX_CHARACTERS) {
-    refuse(`${field} must be at most ${HOOK_MAX_CHARACTERS} characters as JSON`);
-  }
+    refuseField(`${field}.runOn`, `an array with one or more of ${HOOK_VERBS.join(", ")}`, hook["runOn"]);
+  const hookLength = JSON.stringify(hook).length;
+  if (hookLength > HOOK_MAX_CHARACTERS)
+    refuseField(field, `at most ${HOOK_MAX_CHARACTERS} characters of JSON`, hookLength);
   try {
     if (hook["where"] !== undefined) {
       compileWhere(
@@ -215,6 +213,6 @@ export function checkSendingHook(hook: Record<string, unknown>, field: string): 
     buildMessage(hook as SendingHook, fillWithSamples(type === "email" ? "a@example.com" : "+15550100"), field);
   } catch (error) {
     if (!(error instanceof ActionError) || error.message.startsWith(field)) throw error;
-    refuse(`${field}: ${error.message}`);
+    throw new ActionError("REQUEST_INVALID", `${field}: ${error.message}`);
   }
 }

@@ -2,7 +2,7 @@
 
 import { ActionError } from "../../errors.js";
 import { describeValue, findUnstorableCharacter, isObject } from "../describe-value.js";
-import { refuseField } from "../fields.js";
+import { refuseField, UNSTORABLE_TEXT_FAULT } from "../fields.js";
 import type { EntryData } from "./entry-input.js";
 
 const VALUE_MAX_CHARACTERS = 4_096;
@@ -13,7 +13,7 @@ function checkValue(value: unknown, field: string): void {
   if (typeof value === "number" && Number.isFinite(value)) return;
   if (typeof value === "string" && value !== "" && value.length <= VALUE_MAX_CHARACTERS) {
     if (findUnstorableCharacter(value) < 0) return;
-    throw new ActionError("REQUEST_INVALID", `${field} must not contain the character U+0000 or a lone surrogate`);
+    throw new ActionError("REQUEST_INVALID", `${field} ${UNSTORABLE_TEXT_FAULT}`);
   }
   const receivedText = typeof value === "string" ? `a text of ${value.length} characters` : describeValue(value);
   throw new ActionError(

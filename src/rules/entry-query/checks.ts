@@ -53,7 +53,8 @@ export function requireKnownOperators(
 
 export function requireList(value: unknown, fieldPath: string, max: number, min = 0): unknown[] {
   if (Array.isArray(value) && value.length <= max && value.length >= min) return value;
-  return refuseField(fieldPath, `an array of ${min} to ${max.toLocaleString("en")} items`, value);
+  const count = max === min ? max : `${min} to ${max.toLocaleString("en")}`;
+  return refuseField(fieldPath, `an array of ${count} items`, value);
 }
 
 export function requireWholeNumber(value: unknown, fieldPath: string, min: number, max: number): number {
@@ -64,7 +65,7 @@ export function requireWholeNumber(value: unknown, fieldPath: string, min: numbe
 /** Returns the value if it is a text of at most `max` characters that PostgreSQL can store. @throws REQUEST_INVALID */
 export function requireQueryText(value: unknown, fieldPath: string, max: number): string {
   if (typeof value === "string" && value.length <= max && findUnstorableCharacter(value) < 0) return value;
-  return refuseField(fieldPath, `a text of at most ${max} characters without U+0000 and lone surrogates`, value);
+  return refuseField(fieldPath, `a text of at most ${max} characters`, value);
 }
 
 export function parseOptionalFlag(value: unknown, fieldPath: string): boolean {

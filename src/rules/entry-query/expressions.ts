@@ -23,7 +23,7 @@ export const typeSortRankSql = (value: string): string =>
 export function requireFieldName(name: string, fieldPath: string): string {
   const checkedName = requireQueryText(name, fieldPath, FIELD_NAME_MAX_CHARACTERS);
   if (checkedName === "" || checkedName.startsWith("$") || checkedName.includes("."))
-    refuseField(fieldPath, "a name that does not begin with $ and contains no dot", name);
+    refuseField(fieldPath, "a name that is not empty, does not start with $ and contains no dot", name);
   return checkedName;
 }
 

@@ -5,7 +5,7 @@
 import { containsTextFoldedSql, foldCaseSql, formatDecimal, listEquivalentTexts } from "../comparable-text.js";
 import { isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
-import { rejectUnknownName, requireFields, requireList, requireQueryText } from "./checks.js";
+import { requireFields, requireList, requireQueryText } from "./checks.js";
 import { isJsonScalarSql, jsonTextSql, jsonTypeSql } from "./operators.js";
 import { anyValuePassesSql, parseDocumentPath, type QueriedDocument, type ValueTestSql } from "./path.js";
 import type { SqlStatement } from "./statement.js";
@@ -29,6 +29,7 @@ const daySql = (value: string): string =>
 
 const falseIfNull = (sql: string): string => `COALESCE(${sql}, false)`;
 
+/** Returns a text, a number or a boolean as text; "" for null and for an absent value. @throws REQUEST_INVALID */
 function requireScalarText(value: unknown, fieldPath: string): string {
   if (value === null || value === undefined) return "";
   if (typeof value === "number") return formatDecimal(value);
@@ -41,13 +42,20 @@ function parseDay(value: unknown, fieldPath: string): string {
   return refuseField(fieldPath, "a day as YYYY-MM-DD", value);
 }
 
-function parseRange(value: unknown, fieldPath: string): [unknown, unknown] {
+interface RangeBound {
+  value: unknown;
+  /** Path of the bound in the request, for error messages. */
+  fieldPath: string;
+}
+
+/** Parses a range: `[from, to]` or `{from, to}`. */
+function parseRange(value: unknown, fieldPath: string): { from: RangeBound; to: RangeBound } {
   if (isObject(value)) {
     const { from, to } = requireFields(value, fieldPath, ["from", "to"]);
-    return [from, to];
+    return { from: { value: from, fieldPath: `${fieldPath}.from` }, to: { value: to, fieldPath: `${fieldPath}.to` } };
   }
   const [from, to] = requireList(value, fieldPath, 2, 2);
-  return [from, to];
+  return { from: { value: from, fieldPath: `${fieldPath}[0]` }, to: { value: to, fieldPath: `${fieldPath}[1]` } };
 }
 
 type CompileCondition = (value: unknown, fieldPath: string, statement: SqlStatement) => ValueTestSql;
@@ -85,8 +93,8 @@ const createDayComparison =
 const createRangeCondition =
   (first: CompileCondition, second: CompileCondition): CompileCondition =>
   (value, fieldPath, statement) => {
-    const [from, to] = parseRange(value, fieldPath);
-    const tests = [first(from, `${fieldPath}[0]`, statement), second(to, `${fieldPath}[1]`, statement)];
+    const { from, to } = parseRange(value, fieldPath);
+    const tests = [first(from.value, from.fieldPath, statement), second(to.value, to.fieldPath, statement)];
     return (sql) => `(${tests.map((test) => test(sql)).join(" AND ")})`;
   };
 
@@ -145,7 +153,8 @@ export function compileColumnFilter(
   const path = parseDocumentPath(column, `${fieldPath}.column`, source);
   const knownCondition =
     typeof name === "string" && Object.hasOwn(CONDITION_TABLE, name) ? CONDITION_TABLE[name] : undefined;
-  if (!knownCondition) rejectUnknownName(`${fieldPath}.condition`, Object.keys(CONDITION_TABLE), String(name));
+  if (!knownCondition)
+    return refuseField(`${fieldPath}.condition`, `one of ${Object.keys(CONDITION_TABLE).join(", ")}`, name);
   const test = knownCondition.condition(value, `${fieldPath}.value`, statement);
   const { elements = true, matchesMissing = false } = knownCondition;
   const sql = anyValuePassesSql(path, source, statement, [test], { testsElements: elements, matchesMissing });

@@ -1,5 +1,6 @@
 /** Validates the options of a query on entries (`find`), except `where`, `order` and `aggregate`, whose compilers validate them. */
-import { isObject } from "../describe-value.js";
+import { ActionError } from "../../errors.js";
+import { describeValue, isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
 import { parseLimitAndOffset } from "../page.js";
 import { createFlatShape, type Shape } from "../unknown-fields.js";
@@ -189,12 +190,13 @@ export function parseFindOptions(value: unknown): FindOptions {
     refuseField("limit", "1 or more, because the query has the option cursor", 0);
   if (parsed.cursor !== null && parsed.offset > 0)
     refuseField("offset", "absent, because the query has the option cursor", parsed.offset);
-  const besideAggregate = ["attributes", "order", "join", "cursor", "includePagination"].find((name) => options[name]);
-  if (parsed.aggregate !== null && besideAggregate) {
-    refuseField(
-      besideAggregate,
-      "absent, because the query has the option aggregate; use a stage of aggregate instead, such as $project, $sort or $limit",
-      options[besideAggregate],
+  const forbiddenOption = ["attributes", "order", "join", "cursor", "includePagination"].find((name) => options[name]);
+  if (parsed.aggregate !== null && forbiddenOption) {
+    const stage = { attributes: "$project", order: "$sort" }[forbiddenOption];
+    const remedy = stage === undefined ? "" : `; use the stage ${stage} instead`;
+    throw new ActionError(
+      "REQUEST_INVALID",
+      `${forbiddenOption} must be absent, because the query has the option aggregate (got ${describeValue(options[forbiddenOption])})${remedy}`,
     );
   }
   return parsed;

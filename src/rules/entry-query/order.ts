@@ -26,10 +26,16 @@ export function parseOrder(order: unknown, source: QueriedDocument, fieldPath = 
   const input = order === undefined || order === null ? [] : requireList(order, fieldPath, ORDER_COLUMNS_MAX);
   const keys = input.map((element, index): SortKey => {
     const innerPath = `${fieldPath}[${index}]`;
-    const [column, direction = "ASC"] = typeof element === "string" ? [element] : requireList(element, innerPath, 2, 1);
+    const isPair = Array.isArray(element) && (element.length === 1 || element.length === 2);
+    if (!isPair && typeof element !== "string")
+      refuseField(innerPath, "the path of a column, or an array of it and ASC or DESC", element);
+    const [column, direction = "ASC"] = isPair ? element : [element];
     const upperDirection = typeof direction === "string" ? direction.toUpperCase() : "";
     if (upperDirection !== "ASC" && upperDirection !== "DESC") refuseField(`${innerPath}[1]`, "ASC or DESC", direction);
-    return { path: parseDocumentPath(column, `${innerPath}[0]`, source, true), descending: upperDirection === "DESC" };
+    return {
+      path: parseDocumentPath(column, isPair ? `${innerPath}[0]` : innerPath, source, true),
+      descending: upperDirection === "DESC",
+    };
   });
   if (keys.length === 0) keys.push({ path: { entryField: "order" }, descending: false });
   // The ID is sorted in the direction of the key before it, so that PostgreSQL can use one index for both.

@@ -37,12 +37,16 @@ interface OperatorTarget {
 class WhereCompiler {
   private operators = 0;
 
-  constructor(private readonly statement: SqlStatement) {}
+  /** @param rootPath path of the whole `where` in the request, for error messages */
+  constructor(
+    private readonly statement: SqlStatement,
+    private readonly rootPath: string,
+  ) {}
 
   private countOperator(fieldPath: string, depth: number): void {
     this.operators += 1;
     if (this.operators > WHERE_MAX_OPERATORS)
-      throwQueryLimitError(`where must have at most ${WHERE_MAX_OPERATORS} operators`);
+      throwQueryLimitError(`${this.rootPath} must have at most ${WHERE_MAX_OPERATORS} operators`);
     if (depth > WHERE_MAX_DEPTH) throwQueryLimitError(`${fieldPath} must nest at most ${WHERE_MAX_DEPTH} levels`);
   }
 
@@ -185,9 +189,9 @@ export function compileWhere(
   fieldPath = "where",
 ): string {
   if (where === undefined || where === null) return "true";
-  const condition = new WhereCompiler(statement).compileObject(where, fieldPath, source, 0);
+  const condition = new WhereCompiler(statement, fieldPath).compileObject(where, fieldPath, source, 0);
   if (condition.length > CONDITION_MAX_CHARACTERS) {
-    throwQueryLimitError(`${fieldPath} is too large: use fewer conditions, and fewer and shorter paths`);
+    throwQueryLimitError(`${fieldPath} is too large; use fewer conditions, and fewer and shorter paths`);
   }
   return condition;
 }

@@ -61,7 +61,7 @@ function findToleranceFault(value: unknown, scheme: string, isTimed: boolean): s
     return `where.auth.toleranceSeconds is allowed only if the signature includes a time (got the scheme ${scheme})`;
   const isInRange = Number.isInteger(value) && (value as number) >= 1 && (value as number) <= TOLERANCE_MAX_SECONDS;
   if (isInRange) return null;
-  return `where.auth.toleranceSeconds must be an integer from 1 to ${TOLERANCE_MAX_SECONDS} (got ${describeValue(value)})`;
+  return `where.auth.toleranceSeconds must be a whole number from 1 to ${TOLERANCE_MAX_SECONDS} (got ${describeValue(value)})`;
 }
 
 function findPrefixFault(value: unknown): string | null {
