@@ -29,7 +29,7 @@ export function sendErrorPage(reply: FastifyReply, pages: BuiltPageSender, error
   reply.code(http);
   if (http === 401 || http === 403) return pages.sendPage(reply, "sign-in");
   if (error.details.retryAfter) reply.header("retry-after", error.details.retryAfter);
-  const { html, headers } = buildMessagePage(http === 404 ? "Not found" : "Not now", error.message);
+  const { html, headers } = buildMessagePage(http === 404 ? "Not found" : "Not available", error.message);
   return reply.headers(headers).send(html);
 }
 

@@ -41,11 +41,12 @@ function bodyLimitOf({ routeOptions, context }: FastifyRequest): number {
   return isTrusted || isReport || isLargeForAll ? bodyLimit : Math.min(bodyLimit, BODY_MAX_BYTES);
 }
 
-/** Key of the quota that all requests for missing apps share, so that made-up app IDs get no quotas of their own. */
+/** Key of the quota that requests for missing apps, and anonymous requests for no app, share. So made-up app IDs get no separate quotas. */
 const MISSING_APP_QUOTA_KEY = "none";
 
 /**
- * Returns the ID of the app whose quota the request uses. The credential's app comes first, because a sender can put any app into the path.
+ * Returns the key of the quota that the request uses, usually the ID of an app; null for a caller of no app, such as a person. The
+ * credential's app comes first, because a sender can put any app into the path.
  */
 async function quotaAppIdOf({ context, params }: FastifyRequest, appExists: AppExistsCheck): Promise<string | null> {
   const callerAppId = context.caller?.appId;
@@ -98,7 +99,7 @@ function readBodyUpTo(body: Readable, limit: number): Promise<Buffer> {
     };
     const fail = () => {
       stop();
-      reject(new ActionError("REQUEST_INVALID", "the connection ended before the whole body was received"));
+      reject(new ActionError("REQUEST_INVALID", "the connection ended before the whole body had arrived"));
     };
     body.on("data", add).on("end", finish).on("error", fail);
   });

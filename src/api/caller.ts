@@ -37,7 +37,8 @@ export interface CallerReader {
   /**
    * Returns the token of a request, or null. Precedence: `Auth-token`, `Authorization`, cookie. The cookie is ignored for data that a page
    * of another site requests.
-   * @throws ActionError CROSS_SITE_REQUEST if a page of another site sends a sign-in or, with the cookie, a change
+   * @throws ActionError CROSS_SITE_REQUEST if a page of another site sends a sign-in or, with the cookie, a change; also if a request with
+   * the cookie sends one of these and does not name its sender
    */
   readToken(request: CrossSiteCheckInput): string | null;
 }

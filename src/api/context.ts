@@ -71,15 +71,16 @@ export function readIdempotencyRetryHeader(header: string | string[] | undefined
 }
 
 /**
- * Reads `Idempotency-Key`: 1 to 255 printable ASCII characters. Returns null if the header is absent.
+ * Reads an idempotency key: 1 to 255 printable ASCII characters. Returns null if it is absent.
+ * @param source name of the header or argument that contains the key, for the error message
  * @throws ActionError REQUEST_INVALID
  */
-export function readIdempotencyKeyHeader(header: string | string[] | undefined): string | null {
-  if (header === undefined) return null;
-  if (typeof header === "string" && /^[\x21-\x7e]{1,255}$/.test(header)) return header;
+export function parseIdempotencyKey(key: string | string[] | undefined, source: string): string | null {
+  if (key === undefined) return null;
+  if (typeof key === "string" && /^[\x21-\x7e]{1,255}$/.test(key)) return key;
   throw new ActionError(
     "REQUEST_INVALID",
-    "the header Idempotency-Key must be 1 to 255 printable ASCII characters without spaces",
+    `${source} must be 1 to 255 printable ASCII characters without spaces (got ${describeValue(key)})`,
   );
 }
 

@@ -29,8 +29,8 @@ export function buildDebugPage(options: {
   const body = `<h1>${escapeHtml(name)}</h1>
 <p>Open the developer tools and call in the console:</p>
 <pre><code>${escapeHtml(call)}</code></pre>
-<p>The action runs in this page, with the payload given and without settings. Breakpoints in
-<code>${escapeHtml(`svc-action-${id}-${encodeURIComponent(name)}.js`)}</code> hold. The page has no cookie and no storage, and
+<p>The action runs in this page, with the payload that you pass and without settings. Breakpoints in
+<code>${escapeHtml(`svc-action-${id}-${encodeURIComponent(name)}.js`)}</code> work. The page has no cookie and no storage, and
 acts as a user of the app in the viewer.</p>`;
   return buildAuthorCodeDocument({
     title: `${name} · debug`,

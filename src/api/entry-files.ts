@@ -60,7 +60,7 @@ function readFileFormat(type: string, name = ""): ImportFormat {
   if (foundFormat) return foundFormat;
   throw new ActionError(
     "REQUEST_INVALID",
-    "the Content-Type of an import must be text/csv, application/json, application/x-ndjson or multipart/form-data (with a file of one of the first three types)",
+    `the Content-Type of an import must be text/csv, application/json, application/x-ndjson or multipart/form-data (with a file of one of the first three types) (got ${describeValue(type)})`,
   );
 }
 
@@ -69,7 +69,10 @@ function limitUpload(bytes: Readable, max: number, { raw }: FastifyRequest): Rea
   let bytesLeft = max;
   const destroyStream = (error: Error) => bytes.destroy(error);
   const silenceTimer = setTimeout(
-    () => destroyStream(new ActionError("REQUEST_INVALID", "the upload stalled")),
+    () =>
+      destroyStream(
+        new ActionError("REQUEST_INVALID", `no data of the upload arrived for ${SENDER_PAUSE_MAX_MS / 1_000} s`),
+      ),
     SENDER_PAUSE_MAX_MS,
   );
   const countingStream = new Transform({

@@ -39,7 +39,7 @@ function convertFastifyError(error: FastifyError): ActionError | null {
   if (error.code === "FST_ERR_BAD_URL") {
     return new ActionError(
       "REQUEST_INVALID",
-      "the URL is not valid: after each % it must have two hexadecimal digits, and the decoded bytes must be UTF-8",
+      "the URL is not valid; after each %, it must have two hexadecimal digits, and the decoded bytes must be UTF-8",
     );
   }
   return error.statusCode !== undefined && error.statusCode < 500 ? new ActionError("REQUEST_INVALID") : null;
@@ -108,8 +108,9 @@ function toVisibleError(error: unknown, log: Logger): ActionError {
     );
   }
   if (isDatabaseUnavailable(error)) {
-    log.warn({ err: error }, "a request failed because the database is not reachable");
-    return new ActionError("OVERLOADED", `${describeUnavailability(error)}; try again shortly`, {
+    const reason = describeUnavailability(error);
+    log.warn({ err: error }, `a request failed because ${reason}`);
+    return new ActionError("OVERLOADED", `${reason}; try again shortly`, {
       retryAfter: DATABASE_RETRY_SECONDS,
     });
   }

@@ -120,7 +120,10 @@ export function createFairTaskQueue(clock: TaskQueueClock = REAL_CLOCK): FairTas
       const isFree = sender.waiting.length === 0 && sender.pausedUntil <= now && allRestUntil <= now;
       if (isFree && plannedFor > now) return measureWork(sender, work, max);
       if (sender.waiting.length >= WAITING_TASKS_MAX) {
-        throw createRateLimitError("too much work from this sender is already waiting", RETRY_AFTER_SECONDS);
+        throw createRateLimitError(
+          `too many requests of this sender wait (at most ${WAITING_TASKS_MAX}); send fewer requests at the same time`,
+          RETRY_AFTER_SECONDS,
+        );
       }
       return new Promise((resolve, reject) => {
         sender.waiting.push(() => {

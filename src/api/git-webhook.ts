@@ -1,6 +1,6 @@
 /**
- * POST `/v1/apps/:appId/git/webhook`: a git server notifies the service here of pushes. The signature of a notification is its only
- * credential.
+ * POST `/v1/apps/:appId/git/webhook`: a git server notifies the service here of pushes. The only credential of a notification is its
+ * signature, or for GitLab the webhook's secret.
  */
 import type { Readable } from "node:stream";
 import type { FastifyInstance, FastifyRequest } from "fastify";

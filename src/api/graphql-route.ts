@@ -79,8 +79,8 @@ function rejectRepeatedParameters({ method, query }: FastifyRequest): void {
 }
 
 /**
- * Returns an error if the HTTP method does not support the operation, for example GET for a mutation; otherwise null.
- * @throws METHOD_NOT_ALLOWED for methods other than GET and POST
+ * Returns an error for a subscription, which needs a websocket; otherwise null.
+ * @throws METHOD_NOT_ALLOWED for a mutation with GET
  */
 function findMethodFault(method: string, document: DocumentNode, operationName: string | null): GraphQLError | null {
   const operation = getOperationAST(document, operationName)?.operation;

@@ -7,6 +7,7 @@ import { FILES_PER_UPLOAD } from "../limits.js";
 import { throwDeferredError } from "../operations/access/access-checks.js";
 import type { MediaContents } from "../operations/media/contents.js";
 import type { MediaUploadInProgress } from "../operations/media/uploads.js";
+import { describeValue } from "../rules/describe-value.js";
 import { parseMediaFileVariant, parseMediaFolderId } from "../rules/media-fields.js";
 import {
   containsEntityTag,
@@ -42,7 +43,7 @@ function contentLengthOf({ headers }: FastifyRequest): number | null {
 function abortReadsOnDisconnect({ raw }: FastifyRequest) {
   let current: Readable | undefined;
   const destroyBytes = () => {
-    if (!raw.complete) current?.destroy(new Error("aborted"));
+    if (!raw.complete) current?.destroy(new Error("the upload was aborted, because the client disconnected"));
   };
   raw.once("close", destroyBytes);
   return (file: Readable): Readable => {
@@ -161,7 +162,11 @@ export function registerMediaContentRoutes(app: FastifyInstance, media: Resolver
       const q = createRestRequest(request, context);
       const fields = { folderId: q.queryText("folderId"), name: q.queryText("name") };
       q.check(() => {
-        if (!request.isMultipart()) throw new ActionError("REQUEST_INVALID", "the body must be multipart/form-data");
+        if (!request.isMultipart())
+          throw new ActionError(
+            "REQUEST_INVALID",
+            `the body must be multipart/form-data (got ${describeValue(request.headers["content-type"])})`,
+          );
       });
       const upload = await media.beginUpload(context, q.pathId("appId"), contentLengthOf(request));
       try {

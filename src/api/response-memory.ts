@@ -104,13 +104,13 @@ export class ResponseMemoryLimiter {
   ) {}
 
   private tooLarge() {
-    return new ActionError("REQUEST_INVALID", `${this.sizeMessage}: request fewer fields or entries`);
+    return new ActionError("REQUEST_INVALID", `${this.sizeMessage}; request fewer fields or entries`);
   }
 
   private tooLargeAfter() {
     return new ActionError(
       "REQUEST_INVALID",
-      `${this.sizeMessage}: the service made the change, but the response omits the result`,
+      `${this.sizeMessage}; the service executed the request, but the response omits the result`,
     );
   }
 

@@ -24,12 +24,7 @@ import { registerAppTypesRoute } from "./app-types-route.js";
 import { registerBodyParsing } from "./bodies.js";
 import type { CallerReader } from "./caller.js";
 import { registerClientScriptRoutes } from "./client-scripts.js";
-import {
-  createQuotaHeaders,
-  type RequestContext,
-  readIdempotencyKeyHeader,
-  readIdempotencyRetryHeader,
-} from "./context.js";
+import { createQuotaHeaders, parseIdempotencyKey, type RequestContext, readIdempotencyRetryHeader } from "./context.js";
 import { registerCors } from "./cors.js";
 import { registerDeliveryReportRoutes } from "./delivery-reports.js";
 import { registerDocs } from "./docs/routes.js";
@@ -223,8 +218,8 @@ export async function createApi(options: ApiOptions): Promise<Api> {
     Object.assign(request.context, { caller, responseBudget: answer });
     answer.callWhenEnded(await limiter.acquireSlot(request.context, disconnectSignal));
     if (isOwn) return;
-    request.context.idempotencyKey = readIdempotencyKeyHeader(request.headers["idempotency-key"]);
-    request.context.shouldRetryFailed = readIdempotencyRetryHeader(request.headers["idempotency-retry"]);
+    request.context.idempotencyKey = parseIdempotencyKey(headers["idempotency-key"], "the header Idempotency-Key");
+    request.context.shouldRetryFailed = readIdempotencyRetryHeader(headers["idempotency-retry"]);
   });
   registerTracingHooks(app, tracing);
   registerBodyParsing(app, options);

@@ -39,7 +39,7 @@ export function registerTokenSignInRoutes(
     const { address } = request.context;
     const { token, keep = true } = (request.body ?? {}) as { token?: unknown; keep?: unknown };
     if (typeof keep !== "boolean")
-      throw new ActionError("REQUEST_INVALID", `"keep" must be true or false (got ${describeValue(keep)})`);
+      throw new ActionError("REQUEST_INVALID", `keep must be true or false (got ${describeValue(keep)})`);
     const caller = typeof token === "string" ? await credentials.resolve(token, address) : null;
     if (!caller) throw new ActionError("UNAUTHORIZED");
     if (request.context.caller?.session) await auth.signOut(request.context);

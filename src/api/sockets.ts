@@ -270,7 +270,7 @@ export function createSocketServer({
         if (extra.operations.count > SUBSCRIPTIONS_PER_SOCKET_MAX) {
           return [
             new GraphQLError(
-              `a websocket can have at most ${SUBSCRIPTIONS_PER_SOCKET_MAX} GraphQL operations in progress`,
+              `a websocket can have at most ${SUBSCRIPTIONS_PER_SOCKET_MAX} GraphQL operations in progress; end some of them first`,
             ),
           ];
         }

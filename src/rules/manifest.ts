@@ -275,7 +275,7 @@ function createUnknownFieldMessage(path: readonly PropertyKey[], name: string): 
   return `is not a known field${nearestAdvice}`;
 }
 
-/** Returns the reason why the schema rejects a value, but never the value, which may be a secret. */
+/** Returns the reason why the schema rejects a value, but never a text of the document, which may be a secret. */
 function describeIssue(issue: z.core.$ZodIssue, document: unknown): string {
   const received = issue.path.reduce<unknown>(
     (value, name) => (value as Record<PropertyKey, unknown> | null | undefined)?.[name],
@@ -285,7 +285,8 @@ function describeIssue(issue: z.core.$ZodIssue, document: unknown): string {
   if (issue.code === "invalid_type") return `must be ${addArticle(issue.expected)} (got ${describeType(received)})`;
   if (issue.code === "invalid_value") {
     const values = issue.values.map((value) => JSON.stringify(value));
-    return `must be ${values.length > 1 ? "one of " : ""}${values.join(", ")} (got ${describeType(received)})`;
+    const receivedText = typeof received === "number" ? received : describeType(received);
+    return `must be ${values.length > 1 ? "one of " : ""}${values.join(", ")} (got ${receivedText})`;
   }
   return `is not valid: ${issue.message.slice(0, 200).toWellFormed()}`;
 }

@@ -262,7 +262,7 @@ describe("Svc.AI", () => {
       ["messages[0].role", `Svc.AI.completions({ messages: [{ role: "robot", content: "a" }] })`],
       ["messages[0].content", `Svc.AI.completions({ messages: [{ role: "user" }] })`],
       ["tools[0].name", `Svc.AI.completions({ messages: [{ role: "user", content: "a" }], tools: [{ name: "a b" }] })`],
-      ["options has the unknown field", `Svc.AI.completions({ messages: [], apiKey: "x" })`],
+      ["options can contain only model, messages", `Svc.AI.completions({ messages: [], apiKey: "x" })`],
       ['"model" must be one of', `Svc.AI.completions({ model: "other", messages: [{ role: "user", content: "a" }] })`],
       ["maxTokens", `Svc.AI.completions({ maxTokens: 0, messages: [{ role: "user", content: "a" }] })`],
       ["input", "Svc.AI.embeddings({})"],

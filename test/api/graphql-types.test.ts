@@ -354,7 +354,7 @@ describe("GraphQL's types", () => {
       }
       const both = `mutation { applyManifest(appId: 1, manifest: { version: 1 }, definitions: { version: 1 }) { tag } }`;
       const { errors } = await service.graphql(both, {}, { as: "admin" });
-      expect(errors![0].message).to.equal('the request must have "manifest" or "definitions" (got both)');
+      expect(errors![0].message).to.equal('the request must have either "manifest" or "definitions" (got both)');
     });
 
     it("have the details of audit entries as names and values", async () => {

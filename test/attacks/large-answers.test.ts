@@ -227,7 +227,7 @@ describe("the count of bytes in progress", () => {
       settled.map((one) => (one.status === "fulfilled" ? one.value.text.length : one.reason.message)),
     ).to.deep.equal([
       ...[20, 15],
-      "a response can have at most 0 MB: the service made the change, but the response omits the result",
+      "a response can have at most 0 MB; the service executed the request, but the response omits the result",
     ]);
     expect(() => answer.checkResponseSize(new JsonText("x".repeat(41)))).to.throw("a response can have at most");
     answer.checkResponseSize(new JsonText("x".repeat(40)));

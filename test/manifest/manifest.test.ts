@@ -155,7 +155,7 @@ describe("the manifest", () => {
       "secretBindings[1].origin REQUEST_INVALID",
       "dataSources[0].hooks[0].type REQUEST_INVALID",
       "dataSources[1].name NAME_EMPTY",
-      "dataSources[2].columns REQUEST_INVALID",
+      "dataSources[2].columns[0] REQUEST_INVALID",
       "dataSources[3].baz REQUEST_INVALID",
       "actions[0].name NAME_INVALID_CHARS",
       "actions[0].frequency FREQUENCY_TOO_FREQUENT",

@@ -106,7 +106,7 @@ describe("a service whose database is not available", () => {
     await once(socket, "open");
     socket.send(JSON.stringify({ type: "connection_init", payload: { authToken: service.tokens.viewer } }));
     const [code, reason] = await once(socket, "close");
-    expect({ code, reason: String(reason) }).to.deep.equal({ code: 1013, reason: "The database is away" });
+    expect({ code, reason: String(reason) }).to.deep.equal({ code: 1013, reason: "The database is unavailable" });
   });
 
   it("is not ready while a run waits longer than ten seconds for a free slot, and recovers", async () => {

@@ -5,6 +5,7 @@ import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { App, Apps } from "../../operations/apps/apps.js";
 import type { Editor, Editors } from "../../operations/members/editors.js";
 import type { Caller } from "../../rules/access.js";
+import { describeValue } from "../../rules/describe-value.js";
 import { parseOptionalId } from "../../rules/fields.js";
 import type { RequestContext } from "../context.js";
 import {
@@ -42,7 +43,10 @@ export class AppResolver {
       .catch((error) => {
         const isMissing = error instanceof ActionError && error.status === "NOT_FOUND";
         throw isMissing
-          ? new ActionError("REQUEST_INVALID", "organizationId must be the ID of an existing organization")
+          ? new ActionError(
+              "REQUEST_INVALID",
+              `organizationId must be the ID of an existing organization (got ${describeValue(requested)})`,
+            )
           : error;
       });
     const organizationId = parseOptionalId(requested, "organizationId") ?? enteredOrganization.organizationId;

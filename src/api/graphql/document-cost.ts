@@ -221,7 +221,7 @@ export function createGraphqlCostEstimator(schema: GraphQLSchema) {
     const roots = estimate.countRootFields(operation.selectionSet);
     if (roots > GRAPHQL_DOCUMENT_LIMITS[ROOT_FIELD_LIMIT_NAME]) {
       return new GraphQLError(
-        `a GraphQL operation can have at most ${GRAPHQL_DOCUMENT_LIMITS[ROOT_FIELD_LIMIT_NAME]} root fields`,
+        `a GraphQL operation can have at most ${GRAPHQL_DOCUMENT_LIMITS[ROOT_FIELD_LIMIT_NAME]} root fields (got ${roots})`,
       );
     }
     const { cost, depth: levels } = estimate.measureSelections(

@@ -10,7 +10,7 @@ import {
   type SelectionSetNode,
 } from "graphql";
 import { Arg } from "type-graphql";
-import { type RequestContext, readIdempotencyKeyHeader } from "../context.js";
+import { parseIdempotencyKey, type RequestContext } from "../context.js";
 
 const KEY_ARGUMENT_NAME = "idempotencyKey";
 
@@ -27,7 +27,7 @@ export const IdempotencyKeyArgument = () =>
 export const selectIdempotencyKey = (
   { idempotencyKey }: RequestContext,
   input: string | null | undefined,
-): string | null => (input == null ? idempotencyKey : readIdempotencyKeyHeader(input));
+): string | null => (input == null ? idempotencyKey : parseIdempotencyKey(input, `the argument ${KEY_ARGUMENT_NAME}`));
 
 /** Returns the names of the operation's root fields to which the header `Idempotency-Key` would apply. */
 function findFieldsUsingKey(schema: GraphQLSchema, document: DocumentNode, operationName: string | null): Set<string> {

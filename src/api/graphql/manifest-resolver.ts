@@ -61,7 +61,7 @@ class ManifestResultType implements ManifestApplyResponse {
 function toPlainManifest(manifest: unknown, definitions: unknown): unknown {
   if (definitions === undefined || definitions === null) return manifest;
   if (manifest !== undefined && manifest !== null)
-    throw new ActionError("REQUEST_INVALID", 'the request must have "manifest" or "definitions" (got both)');
+    throw new ActionError("REQUEST_INVALID", 'the request must have either "manifest" or "definitions" (got both)');
   const document: unknown = JSON.parse(JSON.stringify(definitions));
   removeNullFields(document);
   return document;

@@ -37,7 +37,7 @@ function readNotificationFields(body: unknown): unknown {
   if (!(body instanceof NotificationInput) || body.publishAt === undefined) return body;
   const { publishAt, ...fields } = body;
   if (fields.orderAt !== undefined)
-    throw new ActionError("REQUEST_INVALID", 'set either "publishAt" or "orderAt" (got both)');
+    throw new ActionError("REQUEST_INVALID", 'the notification must have either "publishAt" or "orderAt" (got both)');
   return { ...fields, orderAt: publishAt instanceof Date ? publishAt.getTime() : publishAt };
 }
 

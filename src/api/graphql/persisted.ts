@@ -5,6 +5,7 @@
 import { createHash } from "node:crypto";
 import { GraphQLError } from "graphql";
 import { type Caller, isPageCaller } from "../../rules/access.js";
+import { describeValue } from "../../rules/describe-value.js";
 import stored from "./persisted-documents.json" with { type: "json" };
 
 const KNOWN_DOCUMENTS = new Map(Object.entries(stored));
@@ -23,7 +24,12 @@ export function findQueryText({ query, documentId }: GraphqlDocumentFields): str
   if (typeof query === "string" && query !== "") return query;
   if (documentId === undefined || documentId === null) return typeof query === "string" ? query : null;
   const text = typeof documentId === "string" ? KNOWN_DOCUMENTS.get(documentId) : undefined;
-  return text ?? new GraphQLError('documentId must be "sha256:" followed by the hash of a registered document');
+  return (
+    text ??
+    new GraphQLError(
+      `documentId must be "sha256:" followed by the hash of a registered document (got ${describeValue(documentId)})`,
+    )
+  );
 }
 
 /** Returns an error if the caller may send only persisted documents and `query` is not one of them; otherwise null. */

@@ -86,7 +86,7 @@ export class TriggerResolver {
     if (count < 1 || count > PREVIEW_TICKS_MAX) {
       throw new ActionError(
         "REQUEST_INVALID",
-        `"count" must be a number from 1 to ${PREVIEW_TICKS_MAX} (got ${count})`,
+        `count must be a whole number from 1 to ${PREVIEW_TICKS_MAX} (got ${count})`,
       );
     }
     return this.services.schedule.preview(frequency, timezone, count);

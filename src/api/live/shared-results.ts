@@ -219,7 +219,7 @@ class OpenSubscriptions {
     if (count >= SUBSCRIPTIONS_PER_APP_MAX) {
       throw new ActionError(
         "OVERLOADED",
-        "this app has too many open GraphQL subscriptions; close some of them first",
+        `this app can have at most ${SUBSCRIPTIONS_PER_APP_MAX} open GraphQL subscriptions in one process; close some of them first`,
         {
           retryAfter: 10,
         },

@@ -98,7 +98,7 @@ function createInbox<ConnectionState>(
     };
     const currentTurn: Promise<void> = Promise.resolve(rateWait)
       .then(() => (waitsForTurn ? handleInTurn(connection, handleOpen) : handleOpen()))
-      .catch(() => socket.close(TRY_AGAIN_LATER_CLOSE_CODE, "Too much waits"))
+      .catch(() => socket.close(TRY_AGAIN_LATER_CLOSE_CODE, "Too many messages wait"))
       .finally(() => {
         if (waiting !== currentTurn) return;
         waiting = null;
@@ -134,7 +134,7 @@ export function createSocketHandler<ConnectionState extends object>(
     const leaveQueue = pace.countSocket(connection);
     const fail = (error: unknown) => {
       // Client libraries reconnect after TRY_AGAIN_LATER_CLOSE_CODE, but not after INTERNAL_ERROR_CLOSE_CODE.
-      if (isDatabaseUnavailable(error)) return socket.close(TRY_AGAIN_LATER_CLOSE_CODE, "The database is away");
+      if (isDatabaseUnavailable(error)) return socket.close(TRY_AGAIN_LATER_CLOSE_CODE, "The database is unavailable");
       log.error({ err: error }, "a message on a websocket could not be handled");
       socket.close(INTERNAL_ERROR_CLOSE_CODE, "Internal server error");
     };

@@ -17,7 +17,7 @@ function readCopyToRun(request: RestRequest): [undefined, undefined, DraftOrLive
   if (text !== undefined && !copy) {
     request.context.deferredError ??= new ActionError(
       "REQUEST_INVALID",
-      `"copy" must be draft or live (got ${describeValue(text)})`,
+      `copy must be draft or live (got ${describeValue(text)})`,
     );
   }
   return [undefined, undefined, copy];

@@ -133,7 +133,7 @@ describe("connections for reads", () => {
     const refused = async (query: object) =>
       (await refusal(fixture.entryReader.find(key, query, fixture.readAccess()))).message;
     expect(await refused({ where: where(100) })).to.equal(
-      "where is too large: use fewer conditions, and fewer and shorter paths",
+      "where is too large; use fewer conditions, and fewer and shorter paths",
     );
     const join = { dataSourceName: "Paths", on: { a: "b" }, required: true, where: where(12) };
     expect(await refused({ join: { A: join, B: join, C: join } })).to.equal(
