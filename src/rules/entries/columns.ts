@@ -1,3 +1,5 @@
+/** Checks the names of columns, and finds columns of entries that are new for their data source. */
+
 import { findUnstorableCharacter } from "../describe-value.js";
 import { refuseField } from "../fields.js";
 
