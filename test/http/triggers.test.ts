@@ -117,7 +117,7 @@ describe("HTTP triggers", () => {
       await service.rest("PUT", `${actions}/${id}`, { body: { active: true } });
       await service.rest("POST", `${actions}/${id}/publish`);
       expect((await live("gone")).http, "published").to.equal(200);
-      for (const app of ["2", "0", "x", "9".repeat(30), "-1", "1.0"]) {
+      for (const app of [String(service.appId + 1), "0", "x", "9".repeat(30), "-1", "1.0"]) {
         expect((await send(service.url, `/h/${app}/gone`)).http, app).to.equal(404);
       }
       await service.rest("POST", `/v1/apps/${service.appId}/unpublish`);
