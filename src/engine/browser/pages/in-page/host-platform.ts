@@ -1,15 +1,13 @@
 /** Web platform of a network isolate. Its objects stay in the worker, because only primitives and functions can enter a ShadowRealm. */
 import type { Any } from "./any.js";
-import type { RealmValueDecoder, ReceiveEncodedValues } from "./host-rows.js";
+import type { EncodedRow, EncodedValueKind, RealmValueDecoder, ReceiveEncodedValues } from "./host-rows.js";
 import type { WorkerTimers } from "./host-timers.js";
 
 declare const self: Any;
 
 /**
  * Function through which a realm (ShadowRealm of a run) uses an object of the worker. `receive` gets the result. Values are passed in flat
- * rows, where each value starts with its kind: `v` primitive, `d` date, `q` URLSearchParams, `b` bytes, `l` list, `k` plain object, `i`
- * iterator, `o` object of the platform, `f` object of the realm, `a` signal, `s` stream of the worker, `t` error of the realm's code, `e`
- * error of the platform. `p` announces a row that follows later.
+ * rows, where each value starts with its kind.
  */
 export type WorkerObjectHandle = (
   verb: string,
@@ -36,16 +34,16 @@ export function createWorkerPlatform(
   names: readonly string[],
   unnamed: readonly string[],
   rows: RealmValueDecoder,
-  timersOf: WorkerTimers,
+  createTimers: WorkerTimers,
   maxCharacters: number,
 ) {
-  const { RealmError, proxyOf, bytesOf } = rows;
+  const { RealmError, createProxy, decodeBytes } = rows;
   const { AbortController, AbortSignal, DOMException, QuotaExceededError, ReadableStream, Request, Response } = self;
   const { CryptoKey, URLSearchParams, crypto, fetch: send, performance } = self;
   const { apply, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
   const classes = [...names, ...unnamed].map((name) => self[name]);
 
-  function membersOf(holder: object): WorkerPlatformClass["members"] {
+  function listMembers(holder: object): WorkerPlatformClass["members"] {
     return ownKeys(holder).flatMap((key): WorkerPlatformClass["members"] => {
       const { get, value } = getOwnPropertyDescriptor(holder, key)!;
       if (typeof key === "symbol" || key === "prototype") return [];
@@ -59,25 +57,39 @@ export function createWorkerPlatform(
     const { name, length, prototype } = hostClass;
     const iterable = getOwnPropertyDescriptor(prototype, Symbol.iterator) !== undefined;
     const isNamed = names.includes(name);
-    return { name, isNamed, parent, length, members: membersOf(prototype), statics: membersOf(hostClass), iterable };
+    return {
+      name,
+      isNamed,
+      parent,
+      length,
+      members: listMembers(prototype),
+      statics: listMembers(hostClass),
+      iterable,
+    };
   }
 
   const methods = new Map<string, Any>();
   for (const hostClass of classes) {
-    for (const [key] of membersOf(hostClass.prototype)) {
+    for (const [key] of listMembers(hostClass.prototype)) {
       if (key === "constructor") continue;
       const { get, value } = getOwnPropertyDescriptor(hostClass.prototype, key)!;
       methods.set(`${hostClass.name}.${key}`, get ?? value);
     }
   }
 
-  function faultRow(error: Any): Any[] {
-    if (error instanceof RealmError) return ["t", error.index];
+  function encodeError(error: Any): EncodedRow {
+    if (error instanceof RealmError) return ["realm-error", error.index];
     if (error instanceof DOMException) {
       const kind = error instanceof QuotaExceededError ? "QuotaExceededError" : "DOMException";
-      return ["e", kind, error.message, error.name, getOwnPropertyDescriptor(error, "stack") !== undefined];
+      return [
+        "platform-error",
+        kind,
+        error.message,
+        error.name,
+        getOwnPropertyDescriptor(error, "stack") !== undefined,
+      ];
     }
-    return ["e", error?.name ?? "TypeError", error?.message ?? `${error}`, "", true];
+    return ["platform-error", error?.name ?? "TypeError", error?.message ?? `${error}`, "", true];
   }
 
   /** Characters and bytes in objects of the platform. V8 does not count them, and they are freed only when the thread ends. */
@@ -98,47 +110,47 @@ export function createWorkerPlatform(
 
   function forRun() {
     const runEnd = new AbortController();
-    const timers = timersOf();
+    const timers = createTimers();
     const startedAt = performance.now();
     let fetches = 0;
     let unwrapped: unknown = null;
     const numbers = new WeakMap<object, number>();
     let lastNumber = 0;
 
-    function rowFor(work: () => unknown): Any[] {
+    function encodeResult(work: () => unknown): EncodedRow {
       try {
-        return rowOf(work());
+        return encodeValue(work());
       } catch (error) {
-        return faultRow(error);
+        return encodeError(error);
       }
     }
 
     function respond(receive: ReceiveEncodedValues, work: () => unknown): void {
       if (runEnd.signal.aborted) return;
-      const settle = (row: Any[]): void => {
+      const settle = (row: EncodedRow): void => {
         if (runEnd.signal.aborted) return;
         try {
           receive(...row);
         } catch {
           // The result contains an object that cannot be passed. Without this error, the realm's promise would never settle.
-          receive("e", "TypeError", "the value cannot be passed to an isolate (got an object)", "", true);
+          receive("platform-error", "TypeError", "the value cannot be passed to an isolate (got an object)", "", true);
         }
       };
       try {
         const value = work();
         if (value instanceof Promise) {
-          receive("p");
+          receive("promise");
           value.then(
-            (settled) => settle(rowFor(() => settled)),
-            (error) => settle(faultRow(error)),
+            (settled) => settle(encodeResult(() => settled)),
+            (error) => settle(encodeError(error)),
           );
-        } else settle(rowFor(() => value));
+        } else settle(encodeResult(() => value));
       } catch (error) {
-        settle(faultRow(error));
+        settle(encodeError(error));
       }
     }
 
-    function handleFor(target: Any): WorkerObjectHandle {
+    function createHandle(target: Any): WorkerObjectHandle {
       if (target instanceof self.Blob) heldCharacters += target.size;
       return () => {
         unwrapped = target;
@@ -146,7 +158,7 @@ export function createWorkerPlatform(
     }
 
     /** The number lets the realm recognize a worker object that it already has. */
-    function numberOf(target: object): number {
+    function getNumber(target: object): number {
       const number = numbers.get(target) ?? lastNumber + 1;
       if (number > lastNumber) lastNumber = number;
       numbers.set(target, number);
@@ -157,33 +169,33 @@ export function createWorkerPlatform(
     function member(name: string, [target, ...parameters]: readonly Any[]): unknown {
       const method = methods.get(name);
       const result: Any = name.endsWith(".json") ? readJson(method, target) : apply(method, target, parameters);
-      if (name === "Crypto.getRandomValues") return bytesWritten(result);
+      if (name === "Crypto.getRandomValues") return getWrittenBytes(result);
       if (name.startsWith("SubtleCrypto.")) addSizeWhenDone(result);
-      if (result instanceof ReadableStream) return streamOf(result);
-      return Object(result) === result && typeof result.next === "function" ? entriesOf(name, result) : result;
+      if (result instanceof ReadableStream) return encodeStream(result);
+      return Object(result) === result && typeof result.next === "function" ? encodeEntries(name, result) : result;
     }
 
     /** Returns the bytes that the browser wrote into the worker's copy of a buffer. The realm copies them to the original. */
-    function bytesWritten({ buffer, byteOffset, byteLength }: Any): Uint8Array {
+    function getWrittenBytes({ buffer, byteOffset, byteLength }: Any): Uint8Array {
       return buffer.detached ? new Uint8Array() : new Uint8Array(buffer, byteOffset, byteLength);
     }
 
     class Row {
-      constructor(readonly row: readonly Any[]) {}
+      constructor(readonly row: EncodedRow) {}
     }
 
     /** Each call of the encoded function returns a list with the next value, or an empty list at the end. */
-    function entriesOf(methodName: string, entries: Iterator<unknown>): Row {
+    function encodeEntries(methodName: string, entries: Iterator<unknown>): Row {
       const next: WorkerObjectHandle = (_verb, _member, receive) =>
         respond(receive, () => {
           const { done, value } = entries.next();
           return done ? [] : [value];
         });
-      return new Row(["i", methodName.split(".")[0], next]);
+      return new Row(["iterator", methodName.split(".")[0], next]);
     }
 
     /** Encodes a stream as a function. The first read through the function, or `lock`, locks the stream. */
-    function streamOf(stream: Any): Row {
+    function encodeStream(stream: Any): Row {
       let reader: Any = null;
       const verbs: Readonly<Record<string, (...parameters: Any[]) => unknown>> = {
         cancel: (...reason) => (reader ?? stream).cancel(...reason),
@@ -197,37 +209,37 @@ export function createWorkerPlatform(
       };
       const handle: WorkerObjectHandle = (verb, _member, receive, ...values) => {
         if (verb === "self") unwrapped = stream;
-        else respond(receive, () => verbs[verb]!(...readRow(values)));
+        else respond(receive, () => verbs[verb]!(...decodeRow(values)));
       };
-      return new Row(["s", stream.locked, handle]);
+      return new Row(["stream", stream.locked, handle]);
     }
 
-    function rowOf(value: Any): Any[] {
-      if (value instanceof Row) return [...value.row];
-      if (value instanceof AbortSignal) return signalRow(value);
-      if (value instanceof Date) return ["d", value.getTime()];
-      if (value instanceof ArrayBuffer) return ["b", "ArrayBuffer", (new Uint8Array(value) as Any).toBase64()];
-      if (ArrayBuffer.isView(value)) return rows.rowOfView(value);
-      if (Array.isArray(value)) return ["l", value.length, ...value.flatMap(rowOf)];
+    function encodeValue(value: Any): EncodedRow {
+      if (value instanceof Row) return value.row;
+      if (value instanceof AbortSignal) return encodeSignal(value);
+      if (value instanceof Date) return ["date", value.getTime()];
+      if (value instanceof ArrayBuffer) return ["bytes", "ArrayBuffer", (new Uint8Array(value) as Any).toBase64()];
+      if (ArrayBuffer.isView(value)) return rows.encodeView(value);
+      if (Array.isArray(value)) return ["list", value.length, ...value.flatMap(encodeValue)];
       const hostClass = classes.find(
         ({ prototype }) => typeof value === "object" && value && getPrototypeOf(value) === prototype,
       );
-      if (hostClass) return ["o", hostClass.name, numberOf(value), handleFor(value)];
+      if (hostClass) return ["platform-object", hostClass.name, getNumber(value), createHandle(value)];
       if (typeof value !== "object" || value === null || getPrototypeOf(value) !== Object.prototype)
-        return ["v", value];
+        return ["primitive", value];
       const members = Object.entries(value);
-      return ["k", members.length, ...members.flatMap(([key, item]) => [key, ...rowOf(item)])];
+      return ["record", members.length, ...members.flatMap(([key, item]) => [key, ...encodeValue(item)])];
     }
 
     /** Returns a signal that follows a signal of the realm. The platform passes the realm's reason on as a RealmError. */
-    function signalOfRealm(listen: (abort: (index: number) => void) => void): Any {
+    function createSignalOfRealm(listen: (abort: (index: number) => void) => void): Any {
       const controller = new AbortController();
       listen((index) => controller.abort(new RealmError(index)));
       return controller.signal;
     }
 
     /** Encodes the signal of a request as a function that reports when the signal aborts. */
-    function signalRow(signal: Any): Any[] {
+    function encodeSignal(signal: Any): EncodedRow {
       const listen = (receive: ReceiveEncodedValues) => {
         const report = () =>
           respond(receive, () => {
@@ -236,10 +248,10 @@ export function createWorkerPlatform(
         if (signal.aborted) report();
         else signal.addEventListener("abort", report);
       };
-      return ["a", listen];
+      return ["signal", listen];
     }
 
-    function readRow(row: readonly Any[]): Any[] {
+    function decodeRow(row: readonly Any[]): Any[] {
       let at = 0;
       const next = () => {
         const word = row[at];
@@ -248,14 +260,14 @@ export function createWorkerPlatform(
         return word;
       };
       function read(): Any {
-        const kind = next();
-        if (kind === "b") return bytesOf(next(), next(), next(), next());
-        if (kind === "q") return new URLSearchParams(next());
-        if (kind === "f") return proxyOf(next(), next(), readRow);
-        if (kind === "a") return signalOfRealm(next());
-        if (kind === "t") throw new RealmError(next());
-        if (kind === "l") return Array.from({ length: next() }, read);
-        if (kind !== "o") return next();
+        const kind: EncodedValueKind = next();
+        if (kind === "bytes") return decodeBytes(next(), next(), next(), next());
+        if (kind === "search-params") return new URLSearchParams(next());
+        if (kind === "realm-object") return createProxy(next(), next(), decodeRow);
+        if (kind === "signal") return createSignalOfRealm(next());
+        if (kind === "realm-error") throw new RealmError(next());
+        if (kind === "list") return Array.from({ length: next() }, read);
+        if (kind !== "platform-object") return next();
         unwrapped = null;
         next()("self");
         return unwrapped;
@@ -298,8 +310,8 @@ export function createWorkerPlatform(
 
     const hostScope: WorkerObjectHandle = (verb, name, receive, ...values) =>
       respond(receive, () => {
-        if (verb === "timer") return timers.start(name, values[0], readRow(values.slice(1)));
-        const parameters = readRow(values);
+        if (verb === "timer") return timers.start(name, values[0], decodeRow(values.slice(1)));
+        const parameters = decodeRow(values);
         if (verb === "stop") return timers.stop(parameters[0]);
         if (verb === "member") return member(name, parameters);
         const hostClass = classes.find((other) => other.name === name);

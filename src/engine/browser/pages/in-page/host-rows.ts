@@ -3,12 +3,34 @@ import type { Any } from "./any.js";
 
 declare const self: Any;
 
-export type ReceiveEncodedValues = (...row: Any[]) => unknown;
+/**
+ * A platform object is an object of the worker, a realm object one of the action. A platform error is an error of the browser, a realm error
+ * one that the action's code threw. `promise` means that the row with the result follows later.
+ */
+export type EncodedValueKind =
+  | "primitive"
+  | "date"
+  | "search-params"
+  | "bytes"
+  | "list"
+  | "record"
+  | "iterator"
+  | "stream"
+  | "signal"
+  | "platform-object"
+  | "realm-object"
+  | "platform-error"
+  | "realm-error"
+  | "promise";
+
+export type EncodedRow = [kind: EncodedValueKind, ...values: Any[]];
+
+export type ReceiveEncodedValues = (...row: EncodedRow) => unknown;
 
 /** Performs an operation on an object of the realm, such as reading a property. `receive` gets the result as a row. */
 export type RealmObjectOperation = (operation: string, receive: ReceiveEncodedValues, argument?: Any) => unknown;
 
-type ReadRow = (row: readonly Any[]) => Any[];
+type DecodeRow = (row: readonly Any[]) => Any[];
 
 export type RealmValueDecoder = ReturnType<typeof createRealmValueDecoder>;
 
@@ -20,14 +42,14 @@ export function createRealmValueDecoder() {
   }
 
   /** When the platform reads a property of the returned proxy, the proxy reads it in the realm. */
-  function proxyOf(isCallable: boolean, perform: RealmObjectOperation, readRow: ReadRow): object {
+  function createProxy(isCallable: boolean, perform: RealmObjectOperation, decodeRow: DecodeRow): object {
     const callRealm = (operation: string, argument?: unknown): Any => {
       let result: Any;
       const receive = (...row: Any[]) => {
         result = row;
       };
       perform(operation, receive, argument);
-      return readRow(result)[0];
+      return decodeRow(result)[0];
     };
     return new Proxy(isCallable ? () => {} : {}, {
       get: (_, key) => callRealm("get", key),
@@ -41,7 +63,7 @@ export function createRealmValueDecoder() {
     });
   }
 
-  function bytesOf(kind: string, base64: string, maxByteLength: number | undefined, isDetached: boolean): Any {
+  function decodeBytes(kind: string, base64: string, maxByteLength: number | undefined, isDetached: boolean): Any {
     const bytes = (Uint8Array as Any).fromBase64(base64);
     let { buffer } = bytes;
     if (maxByteLength !== undefined) {
@@ -53,10 +75,10 @@ export function createRealmValueDecoder() {
     return value;
   }
 
-  function rowOfView(view: Any): Any[] {
+  function encodeView(view: Any): EncodedRow {
     const memory = new Uint8Array(view.buffer, view.byteOffset, view.byteLength) as Any;
-    return ["b", view[Symbol.toStringTag], memory.toBase64()];
+    return ["bytes", view[Symbol.toStringTag], memory.toBase64()];
   }
 
-  return { RealmError, proxyOf, bytesOf, rowOfView };
+  return { RealmError, createProxy, decodeBytes, encodeView };
 }

@@ -24,7 +24,7 @@ export function createRealmErrorFactory() {
 
   return {
     /** Removes the frame of `caller` and all frames above it. `trace` has the stack of the call if the call has already returned. */
-    faultOf(kind: string, message: string, name: string, hasStack: boolean, caller: unknown, trace: Any): unknown {
+    createError(kind: string, message: string, name: string, hasStack: boolean, caller: unknown, trace: Any): unknown {
       const isOfDom = kind === "DOMException";
       const error = isOfDom ? new DOMException(message, name) : new (CLASSES[kind] ?? OwnTypeError)(message);
       if (!hasStack) return error;
@@ -34,7 +34,7 @@ export function createRealmErrorFactory() {
     },
 
     /** Parses the text of a response body as JSON. @throws SyntaxError with the stack of `trace` */
-    jsonOf(text: string, trace: Any): unknown {
+    parseJson(text: string, trace: Any): unknown {
       try {
         return parse(text);
       } catch (error) {

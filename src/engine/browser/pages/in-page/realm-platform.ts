@@ -1,7 +1,7 @@
 /** Defines the web platform in a ShadowRealm: classes such as `Request`, which use objects of the worker (host-platform.ts). */
 import type { Any } from "./any.js";
 import type { WorkerObjectHandle, WorkerPlatformClass } from "./host-platform.js";
-import type { ReceiveEncodedValues } from "./host-rows.js";
+import type { EncodedValueKind, ReceiveEncodedValues } from "./host-rows.js";
 import type { RealmErrorFactory } from "./realm-faults.js";
 import type { RealmValueEncoder } from "./realm-rows.js";
 import type { RealmAbortSignals } from "./realm-signals.js";
@@ -20,7 +20,7 @@ export type InstallRealmPlatform = ReturnType<typeof createRealmPlatformInstalle
 export function createRealmPlatformInstaller(
   signals: RealmAbortSignals,
   createRows: (signals: RealmAbortSignals) => RealmValueEncoder,
-  timersOf: RealmTimers,
+  createTimers: RealmTimers,
   faults: RealmErrorFactory,
 ) {
   const rows = createRows(signals);
@@ -61,21 +61,21 @@ export function createRealmPlatformInstaller(
       return row[at - 1];
     };
     return function read(): Any {
-      const kind = next();
-      if (kind === "o") return objectOf(next(), next(), next());
-      if (kind === "b") return rows.bytesOf(next(), next());
-      if (kind === "s") return streamOf(next(), next());
-      if (kind === "a") return signalOf(next());
-      if (kind === "i") return entriesOf(next(), next());
-      if (kind === "e") throw faults.faultOf(next(), next(), next(), next(), caller, trace);
-      if (kind === "d") return new RealmDate(next());
-      if (kind === "t") throw rows.thrownError(next());
-      if (kind === "k") {
+      const kind: EncodedValueKind = next();
+      if (kind === "platform-object") return getObject(next(), next(), next());
+      if (kind === "bytes") return rows.decodeBytes(next(), next());
+      if (kind === "stream") return createStream(next(), next());
+      if (kind === "signal") return createSignal(next());
+      if (kind === "iterator") return createEntriesIterator(next(), next());
+      if (kind === "platform-error") throw faults.createError(next(), next(), next(), next(), caller, trace);
+      if (kind === "date") return new RealmDate(next());
+      if (kind === "realm-error") throw rows.thrownError(next());
+      if (kind === "record") {
         const object = {};
         for (let left = next(); left > 0; left -= 1) define(object, next(), read(), true);
         return object;
       }
-      if (kind !== "l") return next();
+      if (kind !== "list") return next();
       const list: Any[] = [];
       for (let left = next(); left > 0; left -= 1) rows.append(list, read());
       return list;
@@ -83,7 +83,7 @@ export function createRealmPlatformInstaller(
   }
 
   /** Returns a signal that follows a signal of the worker. */
-  function signalOf(listen: (receive: ReceiveEncodedValues) => void): object {
+  function createSignal(listen: (receive: ReceiveEncodedValues) => void): object {
     return signals.create((abortWith) => {
       listen((...row) => {
         try {
@@ -95,7 +95,7 @@ export function createRealmPlatformInstaller(
     });
   }
 
-  function objectOf(name: string, number: number, handle: WorkerObjectHandle): object {
+  function getObject(name: string, number: number, handle: WorkerObjectHandle): object {
     const earlier = objectsByNumber[number] === undefined ? undefined : apply(deref, objectsByNumber[number], []);
     if (earlier !== undefined) return earlier;
     const object = create(prototypes[name]);
@@ -104,7 +104,7 @@ export function createRealmPlatformInstaller(
     return object;
   }
 
-  function entriesOf(name: string, handle: WorkerObjectHandle): object {
+  function createEntriesIterator(name: string, handle: WorkerObjectHandle): object {
     const entries = create(entriesOfClass[name]);
     apply(setOf, iterators, [entries, handle]);
     return entries;
@@ -125,7 +125,7 @@ export function createRealmPlatformInstaller(
     entriesOfClass[name] = prototype;
   }
 
-  function streamOf(isLocked: boolean, handle: WorkerObjectHandle): object {
+  function createStream(isLocked: boolean, handle: WorkerObjectHandle): object {
     const source = {
       __proto__: null,
       pull(controller: Any): unknown {
@@ -135,7 +135,7 @@ export function createRealmPlatformInstaller(
         };
         return callHost(handle, "read", "", [], { __proto__: null, convert });
       },
-      cancel: (reason: unknown) => callHost(handle, "cancel", "", rows.rowOf([reason])),
+      cancel: (reason: unknown) => callHost(handle, "cancel", "", rows.encodeValues([reason])),
     };
     const stream = new ReadableStream(source, { __proto__: null, highWaterMark: 0 });
     if (isLocked) apply(getReader, stream, []);
@@ -166,7 +166,7 @@ export function createRealmPlatformInstaller(
       }
     };
     const receive = (...answer: Any[]) => {
-      if (answer[0] !== "p") return settle(answer);
+      if (answer[0] !== "promise") return settle(answer);
       trace = { __proto__: null };
       captureStackTrace(trace, caller);
       value = new RealmPromise((resolve, reject) => {
@@ -183,12 +183,12 @@ export function createRealmPlatformInstaller(
   /** Attributes whose value is a plain object or array, such as the algorithm of a key, return a new object at each read. */
   const isPlain = (value: Any): boolean => isArray(value) || getPrototypeOf(value) === OBJECT;
 
-  function attribute(hostScope: WorkerObjectHandle, name: string, key: string): PropertyDescriptor {
+  function createAttribute(hostScope: WorkerObjectHandle, name: string, key: string): PropertyDescriptor {
     const holder = {
       get [key](): Any {
         const stored: Any = (rows.isObject(this) && apply(getOf, attributes, [this])) || { __proto__: null };
         if (key in stored) return stored[key];
-        const value = callHost(hostScope, "member", `${name}.${key}`, rows.rowOf([this]));
+        const value = callHost(hostScope, "member", `${name}.${key}`, rows.encodeValues([this]));
         if (rows.isObject(value) && !isPlain(value)) {
           stored[key] = value;
           apply(setOf, attributes, [this, stored]);
@@ -200,27 +200,38 @@ export function createRealmPlatformInstaller(
   }
 
   /** Returns the function that parses a result as JSON, or copies it into the action's buffer. Undefined for most methods. */
-  function conversionOf(key: string, argument: unknown): Call["convert"] {
-    if (key === "json") return faults.jsonOf;
+  function chooseConversion(key: string, argument: unknown): Call["convert"] {
+    if (key === "json") return faults.parseJson;
     return key === "getRandomValues" ? (bytes) => rows.write(argument, bytes) : undefined;
   }
 
   /** Reads one entry at a time, because the callback may change the entries. */
-  function forEachOf(hostScope: WorkerObjectHandle, name: string, object: unknown, [work, self]: readonly Any[]): void {
-    const entries = callHost(hostScope, "member", `${name}.entries`, rows.rowOf([object]));
+  function callForEach(
+    hostScope: WorkerObjectHandle,
+    name: string,
+    object: unknown,
+    [work, self]: readonly Any[],
+  ): void {
+    const entries = callHost(hostScope, "member", `${name}.entries`, rows.encodeValues([object]));
     const handle = apply(getOf, iterators, [entries]);
     for (let entry = callHost(handle, "next"); entry.length > 0; entry = callHost(handle, "next"))
       apply(work, self, [entry[0][1], entry[0][0], object]);
   }
 
-  function methodOf(hostScope: WorkerObjectHandle, { name, iterable }: WorkerPlatformClass, key: string): Any {
+  function createMethod(hostScope: WorkerObjectHandle, { name, iterable }: WorkerPlatformClass, key: string): Any {
     const { [key]: method } = {
       [key](...values: Any[]): unknown {
         if (iterable && key === "forEach" && typeof values[0] === "function")
-          return forEachOf(hostScope, name, this, values);
-        const convert = conversionOf(key, values[0]);
+          return callForEach(hostScope, name, this, values);
+        const convert = chooseConversion(key, values[0]);
         const call = { __proto__: null, convert, caller: method } as Call;
-        const result = callHost(hostScope, "member", `${name}.${key}`, rows.rowOf(values, rows.rowOf([this])), call);
+        const result = callHost(
+          hostScope,
+          "member",
+          `${name}.${key}`,
+          rows.encodeValues(values, rows.encodeValues([this])),
+          call,
+        );
         // `clone` replaces the body of the original, so the cached body is removed.
         if (key === "clone") deleteProperty(apply(getOf, attributes, [this]) ?? {}, "body");
         return result;
@@ -229,12 +240,12 @@ export function createRealmPlatformInstaller(
     return method;
   }
 
-  function withLength(constructed: Any, length: number): Any {
+  function setLength(constructed: Any, length: number): Any {
     defineProperty(constructed, "length", { __proto__: null, value: length } as Any);
     return constructed;
   }
 
-  const withoutNew = (name: string): string =>
+  const describeMissingNew = (name: string): string =>
     `Failed to construct '${name}': Please use the 'new' operator, this DOM object constructor cannot be called as a function.`;
 
   function defineClass(hostScope: WorkerObjectHandle, hostClass: WorkerPlatformClass): Any {
@@ -242,9 +253,9 @@ export function createRealmPlatformInstaller(
     const constructed: Any = {
       [name]: function (this: unknown, ...values: Any[]) {
         if (new.target === undefined)
-          throw new RealmTypeError(hostClass.isNamed ? withoutNew(name) : "Illegal constructor");
+          throw new RealmTypeError(hostClass.isNamed ? describeMissingNew(name) : "Illegal constructor");
         const call = { __proto__: null, caller: constructed } as Call;
-        const object = callHost(hostScope, "new", name, rows.rowOf(values), call) as object;
+        const object = callHost(hostScope, "new", name, rows.encodeValues(values), call) as object;
         const { prototype } = new.target;
         setPrototypeOf(object, rows.isObject(prototype) ? prototype : OBJECT);
         return object;
@@ -260,13 +271,15 @@ export function createRealmPlatformInstaller(
         define(prototype, key, constructed, false);
         continue;
       }
-      const value = isRead ? null : withLength(methodOf(hostScope, hostClass, key), count);
-      const description = isRead ? attribute(hostScope, name, key) : { value, writable: true, configurable: true };
+      const value = isRead ? null : setLength(createMethod(hostScope, hostClass, key), count);
+      const description = isRead
+        ? createAttribute(hostScope, name, key)
+        : { value, writable: true, configurable: true };
       defineProperty(prototype, key, { __proto__: null, ...description, enumerable: true } as Any);
     }
     defineProperty(prototype, toStringTag, { __proto__: null, value: name, configurable: true } as Any);
     for (const [key, , count] of hostClass.statics)
-      define(constructed, key, withLength(staticOf(hostScope, name, key), count), true);
+      define(constructed, key, setLength(createStaticMethod(hostScope, name, key), count), true);
     if (hostClass.iterable) {
       define(prototype, iterator, prototype.entries, false);
       defineIterator(name);
@@ -274,29 +287,29 @@ export function createRealmPlatformInstaller(
     return constructed;
   }
 
-  function staticOf(hostScope: WorkerObjectHandle, name: string, key: string): Any {
+  function createStaticMethod(hostScope: WorkerObjectHandle, name: string, key: string): Any {
     const { [key]: method } = {
       [key](...values: Any[]): unknown {
         // The worker parses this JSON text. `stringify` returns undefined for a value without JSON, and the browser then throws.
         if (key === "json" && values.length > 0) values[0] = stringify(values[0]);
         const call = { __proto__: null, caller: method } as Call;
-        return callHost(hostScope, "static", name, rows.rowOf(values, ["v", key]), call);
+        return callHost(hostScope, "static", name, rows.encodeValues(values, ["primitive", key]), call);
       },
     };
     return method;
   }
 
-  function fetchOf(hostScope: WorkerObjectHandle): Any {
+  function createFetch(hostScope: WorkerObjectHandle): Any {
     const { fetch } = {
       fetch(...values: Any[]): unknown {
         const call = { __proto__: null, caller: fetch } as Call;
-        return callHost(hostScope, "call", "fetch", rows.rowOf(values), call);
+        return callHost(hostScope, "call", "fetch", rows.encodeValues(values), call);
       },
     };
-    return withLength(fetch, 1);
+    return setLength(fetch, 1);
   }
 
-  function clockOf(hostScope: WorkerObjectHandle): object {
+  function createClock(hostScope: WorkerObjectHandle): object {
     const prototype = {
       now: () => callHost(hostScope, "call", "now"),
       get timeOrigin() {
@@ -317,10 +330,10 @@ export function createRealmPlatformInstaller(
       setPrototypeOf(constructed, scope[hostClass.parent]);
       setPrototypeOf(constructed.prototype, scope[hostClass.parent].prototype);
     }
-    define(scope, "fetch", fetchOf(hostScope), true);
+    define(scope, "fetch", createFetch(hostScope), true);
     define(scope, "crypto", callHost(hostScope, "call", "crypto"), true);
-    define(scope, "performance", clockOf(hostScope), true);
-    const timers = timersOf(hostScope, callHost, rows);
+    define(scope, "performance", createClock(hostScope), true);
+    const timers = createTimers(hostScope, callHost, rows);
     for (const name of Object.keys(timers)) define(scope, name, timers[name], true);
   };
 }

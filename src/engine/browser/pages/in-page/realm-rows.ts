@@ -17,16 +17,16 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
   const { fromBase64 } = OwnUint8Array;
   const { toBase64, set: setBytes } = OwnUint8Array.prototype;
   const { get: getOf, set: setOf } = WeakMap.prototype;
-  const getterOf = (holder: Any, name: string): Any => getOwnPropertyDescriptor(holder, name)!.get;
+  const findGetter = (holder: Any, name: string): Any => getOwnPropertyDescriptor(holder, name)!.get;
   const typedArrays = getPrototypeOf(Uint8Array.prototype)!;
-  const partOf = ["buffer", "byteOffset", "byteLength"].map((name) => getterOf(typedArrays, name));
-  const partOfView = ["buffer", "byteOffset", "byteLength"].map((name) => getterOf(DataView.prototype, name));
-  const kindOfArray = getterOf(typedArrays, Symbol.toStringTag as Any);
+  const partOf = ["buffer", "byteOffset", "byteLength"].map((name) => findGetter(typedArrays, name));
+  const partOfView = ["buffer", "byteOffset", "byteLength"].map((name) => findGetter(DataView.prototype, name));
+  const kindOfArray = findGetter(typedArrays, Symbol.toStringTag as Any);
   const [lengthOf, maxLengthOf, isResizable, isDetached] = ["byteLength", "maxByteLength", "resizable", "detached"].map(
-    (name) => getterOf(ArrayBuffer.prototype, name),
+    (name) => findGetter(ArrayBuffer.prototype, name),
   );
-  const isLocked = getterOf(ReadableStream.prototype, "locked");
-  const isAborted = getterOf(AbortSignal.prototype, "aborted");
+  const isLocked = findGetter(ReadableStream.prototype, "locked");
+  const isAborted = findGetter(AbortSignal.prototype, "aborted");
   const { toString: searchText } = URLSearchParams.prototype;
   const views: Any = {
     ...{ __proto__: null, Int8Array, Uint8ClampedArray, Int16Array, Uint16Array, Int32Array, Uint32Array, DataView },
@@ -51,7 +51,7 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
   }
 
   /** True if `method` accepts the value as `this`, so that the value is an object of the method's class. */
-  function isOf(method: Any, value: Any): boolean {
+  function isAcceptedBy(method: Any, value: Any): boolean {
     try {
       apply(method, value, []);
       return true;
@@ -61,7 +61,7 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
   }
 
   /** Returns the bytes of a buffer or view; null if its memory is detached. */
-  function memoryOf(value: Any): Any {
+  function getBytes(value: Any): Any {
     const parts = !isView(value) ? null : apply(kindOfArray, value, []) === undefined ? partOfView : partOf;
     const buffer = parts === null ? value : apply(parts[0], value, []);
     if (apply(isDetached, buffer, [])) return null;
@@ -74,12 +74,12 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
     const parts = kind === "DataView" ? partOfView : partOf;
     const buffer = kind === "ArrayBuffer" ? value : apply(parts[0], value, []);
     const most = apply(isResizable, buffer, []) ? apply(maxLengthOf, buffer, []) : undefined;
-    const memory = memoryOf(value);
-    appendAll(row, "b", kind, memory === null ? "" : apply(toBase64, memory, []), most, memory === null);
+    const memory = getBytes(value);
+    appendAll(row, "bytes", kind, memory === null ? "" : apply(toBase64, memory, []), most, memory === null);
   }
 
   /** Returns the handle of the worker's stream behind a stream of the realm. Locks the worker's stream if the realm's stream is locked. */
-  function streamHandleOf(stream: object): WorkerObjectHandle {
+  function getStreamHandle(stream: object): WorkerObjectHandle {
     const handle = apply(getOf, streamHandles, [stream]);
     // Code that names a class of streams runs in a document. So only `tee` creates other streams in an isolate.
     if (handle === undefined) throw new OwnTypeError("a stream of tee() is supported only in a document");
@@ -87,32 +87,32 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
     return handle;
   }
 
-  function store(error: unknown): number {
+  function storeThrown(error: unknown): number {
     append(thrown, error);
     return thrown.length - 1;
   }
 
   /** Returns the function through which the platform uses an object of the realm. A call of `value` gets `holder` as `this`. */
-  function operationsOf(value: Any, holder: unknown): RealmObjectOperation {
+  function createOperations(value: Any, holder: unknown): RealmObjectOperation {
     const operations: Any = {
       __proto__: null,
-      get: (key: PropertyKey) => rowOfValue(value[key], value),
-      has: (key: PropertyKey) => ["v", key in value],
+      get: (key: PropertyKey) => encodeValue(value[key], value),
+      has: (key: PropertyKey) => ["primitive", key in value],
       keys: () => {
         const keys = ownKeys(value);
-        const row: Any[] = ["l", keys.length];
-        for (let at = 0; at < keys.length; at += 1) appendAll(row, "v", keys[at]);
+        const row: Any[] = ["list", keys.length];
+        for (let at = 0; at < keys.length; at += 1) appendAll(row, "primitive", keys[at]);
         return row;
       },
-      own: (key: PropertyKey) => ["v", getOwnPropertyDescriptor(value, key)?.enumerable],
-      call: (argument: unknown) => rowOfValue(apply(value, holder, [argument]), undefined),
+      own: (key: PropertyKey) => ["primitive", getOwnPropertyDescriptor(value, key)?.enumerable],
+      call: (argument: unknown) => encodeValue(apply(value, holder, [argument]), undefined),
     };
     return (verb, receive, argument) => {
       let row: readonly Any[];
       try {
         row = operations[verb](argument);
       } catch (error) {
-        row = ["t", store(error)];
+        row = ["realm-error", storeThrown(error)];
       }
       apply(receive, undefined, row);
     };
@@ -120,21 +120,23 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
 
   function appendObject(row: Any[], value: Any, holder: unknown): void {
     const handle = apply(getOf, handles, [value]);
-    if (handle !== undefined) appendAll(row, "o", handle);
-    else if (isView(value) || isOf(lengthOf, value)) appendBytes(row, value);
-    else if (isOf(searchText, value)) appendAll(row, "q", apply(searchText, value, []));
-    else if (isOf(isLocked, value)) appendAll(row, "o", streamHandleOf(value));
-    else if (isOf(isAborted, value))
-      appendAll(row, "a", (abort: (index: number) => void) => signals.onAbort(value, (reason) => abort(store(reason))));
-    else appendAll(row, "f", typeof value === "function", operationsOf(value, holder));
+    if (handle !== undefined) appendAll(row, "platform-object", handle);
+    else if (isView(value) || isAcceptedBy(lengthOf, value)) appendBytes(row, value);
+    else if (isAcceptedBy(searchText, value)) appendAll(row, "search-params", apply(searchText, value, []));
+    else if (isAcceptedBy(isLocked, value)) appendAll(row, "platform-object", getStreamHandle(value));
+    else if (isAcceptedBy(isAborted, value))
+      appendAll(row, "signal", (abort: (index: number) => void) =>
+        signals.onAbort(value, (reason) => abort(storeThrown(reason))),
+      );
+    else appendAll(row, "realm-object", typeof value === "function", createOperations(value, holder));
   }
 
   function appendValue(row: Any[], value: unknown, holder?: unknown): void {
     if (isObject(value)) appendObject(row, value, holder);
-    else appendAll(row, "v", value);
+    else appendAll(row, "primitive", value);
   }
 
-  function rowOfValue(value: unknown, holder?: unknown): Any[] {
+  function encodeValue(value: unknown, holder?: unknown): Any[] {
     const row: Any[] = [];
     appendValue(row, value, holder);
     return row;
@@ -146,16 +148,16 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
     setHandle: (object: object, handle: WorkerObjectHandle) => apply(setOf, handles, [object, handle]),
     setStreamHandle: (stream: object, handle: WorkerObjectHandle) => apply(setOf, streamHandles, [stream, handle]),
     thrownError: (index: number): unknown => thrown[index],
-    rowOf(values: readonly unknown[], row: Any[] = []): Any[] {
+    encodeValues(values: readonly unknown[], row: Any[] = []): Any[] {
       for (let at = 0; at < values.length; at += 1) appendValue(row, values[at]);
       return row;
     },
     write(value: unknown, bytes: unknown): unknown {
-      const memory = memoryOf(value);
+      const memory = getBytes(value);
       if (memory !== null) apply(setBytes, memory, [bytes]);
       return value;
     },
-    bytesOf(kind: string, base64: string): unknown {
+    decodeBytes(kind: string, base64: string): unknown {
       const bytes = apply(fromBase64, OwnUint8Array, [base64]);
       if (kind === "Uint8Array") return bytes;
       const buffer = apply(partOf[0], bytes, []);

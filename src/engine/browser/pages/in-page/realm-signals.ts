@@ -15,10 +15,10 @@ export function createRealmAbortSignals() {
   const { isFinite: isNumber, MAX_SAFE_INTEGER } = Number;
   const { trunc } = Math;
   const { get: getOf, set: setOf } = WeakMap.prototype;
-  const getterOf = (holder: Any, name: string): Any => getOwnPropertyDescriptor(holder, name)!.get;
-  const signalOf = getterOf(AbortController.prototype, "signal");
-  const isAborted = getterOf(AbortSignal.prototype, "aborted");
-  const reasonOf = getterOf(AbortSignal.prototype, "reason");
+  const findGetter = (holder: Any, name: string): Any => getOwnPropertyDescriptor(holder, name)!.get;
+  const readSignal = findGetter(AbortController.prototype, "signal");
+  const isAborted = findGetter(AbortSignal.prototype, "aborted");
+  const readReason = findGetter(AbortSignal.prototype, "reason");
   const onAbort = getOwnPropertyDescriptor(AbortSignal.prototype, "onabort")!;
   const wrappers = new WeakMap<object, object>();
   const handlers = new WeakMap<object, unknown>();
@@ -27,7 +27,7 @@ export function createRealmAbortSignals() {
     (typeof value === "object" && value !== null) || typeof value === "function";
 
   /** Returns a function that calls the listener and ignores errors. The same listener always gets the same function. */
-  function withoutErrors(listener: Any): unknown {
+  function wrapListener(listener: Any): unknown {
     if (!isObject(listener)) return listener;
     const known = apply(getOf, wrappers, [listener]);
     if (known !== undefined) return known;
@@ -47,7 +47,7 @@ export function createRealmAbortSignals() {
     const { [name]: method } = {
       [name](this: unknown, ...values: Any[]): unknown {
         // An index instead of destructuring, because the action may have replaced the iterator of arrays.
-        if (values.length > 1) values[1] = withoutErrors(values[1]);
+        if (values.length > 1) values[1] = wrapListener(values[1]);
         return apply(call, this, values);
       },
     };
@@ -66,7 +66,7 @@ export function createRealmAbortSignals() {
         return apply(getOf, handlers, [this]) ?? null;
       },
       set onabort(handler: unknown) {
-        apply(onAbort.set as Any, this, [typeof handler === "function" ? withoutErrors(handler) : handler]);
+        apply(onAbort.set as Any, this, [typeof handler === "function" ? wrapListener(handler) : handler]);
         apply(setOf, handlers, [this, isObject(handler) ? handler : null]);
       },
     };
@@ -81,7 +81,7 @@ export function createRealmAbortSignals() {
     throw new OwnTypeError(`Failed to execute 'timeout' on 'AbortSignal': Value is ${problem}.`);
   }
 
-  function timeoutOf(hostScope: WorkerObjectHandle): Any {
+  function createTimeout(hostScope: WorkerObjectHandle): Any {
     const { timeout } = {
       timeout(...values: Any[]): unknown {
         if (values.length === 0) {
@@ -92,8 +92,17 @@ export function createRealmAbortSignals() {
         const ms = toMs(values[0]);
         const controller = new AbortController();
         const abortLate = () => apply(abort, controller, [new DOMException("signal timed out", "TimeoutError")]);
-        apply(hostScope, undefined, ["timer", "setTimeout", () => {}, () => abortLate(), "v", undefined, "v", ms]);
-        return apply(signalOf, controller, []);
+        apply(hostScope, undefined, [
+          "timer",
+          "setTimeout",
+          () => {},
+          () => abortLate(),
+          "primitive",
+          undefined,
+          "primitive",
+          ms,
+        ]);
+        return apply(readSignal, controller, []);
       },
     };
     defineProperty(timeout, "length", { __proto__: null, value: 1 } as Any);
@@ -103,7 +112,7 @@ export function createRealmAbortSignals() {
   return {
     onAbort(signal: object, work: (reason: unknown) => void): void {
       // The listener must be a function of the realm. A function of the worker as a listener would crash the page.
-      const report = () => work(apply(reasonOf, signal, []));
+      const report = () => work(apply(readReason, signal, []));
       if (apply(isAborted, signal, [])) report();
       else apply(addEventListener, signal, ["abort", report]);
     },
@@ -111,11 +120,11 @@ export function createRealmAbortSignals() {
     create(connect: (abortWith: (reason: unknown) => void) => void): object {
       const controller = new AbortController();
       connect((reason) => apply(abort, controller, [reason]));
-      return apply(signalOf, controller, []);
+      return apply(readSignal, controller, []);
     },
     install(hostScope: WorkerObjectHandle): void {
       wrapAllListeners();
-      const value = timeoutOf(hostScope);
+      const value = createTimeout(hostScope);
       defineProperty(AbortSignal, "timeout", {
         __proto__: null,
         value,

@@ -16,12 +16,12 @@ export function createRealmTimers() {
   const { resolve: resolvedWith } = OwnPromise;
   const { then } = OwnPromise.prototype;
 
-  function withLength(timer: Any, length: number): Any {
-    defineProperty(timer, "length", { __proto__: null, value: length } as Any);
-    return timer;
+  function setLength(createTimer: Any, length: number): Any {
+    defineProperty(createTimer, "length", { __proto__: null, value: length } as Any);
+    return createTimer;
   }
 
-  const withoutErrors = (work: Any, self: unknown, parameters: readonly unknown[]) => (): void => {
+  const createErrorIgnoringCallback = (work: Any, self: unknown, parameters: readonly unknown[]) => (): void => {
     try {
       apply(work, self, parameters);
     } catch {
@@ -34,31 +34,35 @@ export function createRealmTimers() {
       const work = values[0];
       const parameters: unknown[] = [];
       for (let at = 2; at < values.length; at += 1) rows.append(parameters, values[at]);
-      // A timer with a text instead of a function does nothing: a timer of the worker cannot evaluate text in the realm.
+      // A createTimer with a text instead of a function does nothing: a createTimer of the worker cannot evaluate text in the realm.
       const isFunction = typeof work === "function";
-      const onTime = isFunction ? withoutErrors(work, scope, parameters) : () => {};
+      const onTime = isFunction ? createErrorIgnoringCallback(work, scope, parameters) : () => {};
       const converted: unknown[] = [];
-      // A timer without a function converts its first argument to text, as a worker does. The conversion may throw.
+      // A createTimer without a function converts its first argument to text, as a worker does. The conversion may throw.
       if (values.length > 0) rows.append(converted, isFunction ? undefined : `${work}`);
       if (values.length > 1) rows.append(converted, values[1]);
-      return callHost(hostScope, "timer", kind, rows.rowOf(converted, [onTime]));
+      return callHost(hostScope, "timer", kind, rows.encodeValues(converted, [onTime]));
     };
     const stop = (kind: string, values: readonly Any[]): unknown =>
-      callHost(hostScope, "stop", kind, ["v", +values[0]]);
-    const timer = (kind: string, length: number, work: (kind: string, values: readonly Any[]) => unknown): Any => {
+      callHost(hostScope, "stop", kind, ["primitive", +values[0]]);
+    const createTimer = (
+      kind: string,
+      length: number,
+      work: (kind: string, values: readonly Any[]) => unknown,
+    ): Any => {
       const { [kind]: made } = {
         [kind](this: unknown, ...values: Any[]): unknown {
           if (this !== undefined && this !== null && this !== scope) throw new OwnTypeError("Illegal invocation");
           return work(kind, values);
         },
       };
-      return withLength(made, length);
+      return setLength(made, length);
     };
     return {
-      setTimeout: timer("setTimeout", 1, start),
-      setInterval: timer("setInterval", 1, start),
-      clearTimeout: timer("clearTimeout", 0, stop),
-      clearInterval: timer("clearInterval", 0, stop),
+      setTimeout: createTimer("setTimeout", 1, start),
+      setInterval: createTimer("setInterval", 1, start),
+      clearTimeout: createTimer("clearTimeout", 0, stop),
+      clearInterval: createTimer("clearInterval", 0, stop),
       // The realm's own `queueMicrotask` would crash the page if `work` throws.
       queueMicrotask(work: Any): void {
         if (typeof work !== "function") {
@@ -68,7 +72,7 @@ export function createRealmTimers() {
         }
         const soon = apply(resolvedWith, OwnPromise, []);
         defineProperty(soon, "constructor", { __proto__: null, value: undefined } as Any);
-        void apply(then, soon, [withoutErrors(work, undefined, [])]);
+        void apply(then, soon, [createErrorIgnoringCallback(work, undefined, [])]);
       },
     };
   };
