@@ -31,7 +31,7 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
   let claimsById = 0;
   /** Return values of the repository's other methods. */
   const answers = {
-    longestWait: 0,
+    findLongestWait: 0,
     awaited: [] as { id: number; causeRunId: number }[],
     lost: [] as number[],
     asked: [] as number[][],
@@ -67,8 +67,8 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
       moment.isLooking();
       return any;
     },
-    longestWait: async () => answers.longestWait,
-    queuedByCause: async (ids: number[]) => {
+    findLongestWait: async () => answers.findLongestWait,
+    findQueuedByCause: async (ids: number[]) => {
       answers.asked.push(ids);
       return answers.awaited;
     },
@@ -280,14 +280,14 @@ describe("a dispatcher", () => {
 
   it("reports how long the longest run waits that it could claim: none without a free slot or while it stops", async () => {
     const { dispatcher, answers, call } = startDispatcher(1);
-    answers.longestWait = 7_000;
+    answers.findLongestWait = 7_000;
     expect(await dispatcher.claimQueued()).to.equal(7_000);
     for (const app of [1, 2, 3]) void call(app);
     expect(await dispatcher.claimQueued()).to.equal(7_000);
     void call(4);
     expect(await dispatcher.claimQueued()).to.equal(0);
     const stopping = startDispatcher(1);
-    stopping.answers.longestWait = 7_000;
+    stopping.answers.findLongestWait = 7_000;
     await stopping.dispatcher.drain(new AbortController().signal);
     expect([await stopping.dispatcher.claimQueued(), stopping.statements()]).to.deep.equal([0, 0]);
   });

@@ -114,7 +114,7 @@ describe("runs that end together", () => {
     const second = await repository.claimById(HOLDER, awaited);
     for (const run of [first, second]) expect([run?.code, run?.secretsVersion]).to.deep.equal([undefined, null]);
     expect([first?.id, second?.id]).to.deep.equal([queued, awaited]);
-    expect(await repository.longestWait(new Map(), 9)).to.equal(0);
+    expect(await repository.findLongestWait(new Map(), 9)).to.equal(0);
     const endOf = (id: number, at: number) => ({ id, holder: HOLDER, ...ending(at), secretsVersion: version });
     expect(await finishRuns(db, [endOf(alone, 0)])).to.deep.equal([true]);
     expect(await finishRuns(db, [endOf(queued, 1), endOf(together, 1)])).to.deep.equal([true, true]);

@@ -369,7 +369,7 @@ describe("the limits of an action's runs", () => {
     const { repository } = processes[0]!;
     expect((await claim())!.id).to.equal(1);
     expect((await claim())!.appId).to.equal(2);
-    expect(await repository.longestWait(new Map(), 9)).to.equal(0);
+    expect(await repository.findLongestWait(new Map(), 9)).to.equal(0);
     expect(await repository.isAnyQueued()).to.equal(false);
   });
 });

@@ -32,7 +32,7 @@ const INSERT_LINES = `
   SELECT pg_notify('${CONSOLE_CHANNEL}', $1::text) FROM stored LIMIT 1`;
 
 /** Replaces characters that a text column of PostgreSQL cannot store, such as NUL. */
-const storableText = (text: string): string => text.toWellFormed().replaceAll("\0", "\uFFFD");
+const toStorableText = (text: string): string => text.toWellFormed().replaceAll("\0", "\uFFFD");
 
 export class ConsoleWriter {
   private lines: (ConsoleLine & { seq: number })[] = [];
@@ -77,7 +77,7 @@ export class ConsoleWriter {
         lines.map(({ level }) => level),
         lines.map(({ at }) => new Date(at)),
       ];
-      await this.db.query(INSERT_LINES, [this.runId, ...columns, texts.map(storableText)]);
+      await this.db.query(INSERT_LINES, [this.runId, ...columns, texts.map(toStorableText)]);
     } catch (error) {
       if (isDatabaseUnavailable(error)) this.lines = [...lines, ...this.lines];
       throw error;
@@ -108,7 +108,7 @@ export class RunConsole {
     return run.ended;
   }
 
-  private async nextNotice(runId: number, readerLeft: AbortSignal): Promise<void> {
+  private async waitForNextNotice(runId: number, readerLeft: AbortSignal): Promise<void> {
     const noticed = new AbortController();
     const onNotice = () => noticed.abort();
     const unfollow = [
@@ -135,7 +135,7 @@ export class RunConsole {
       if (lines.length === LINES_PER_READ_MAX) continue;
       if (isOver || readerLeft.aborted) return;
       // Listens before it reads the state of the run. Otherwise, it could miss a run's end between these two steps.
-      const next = this.nextNotice(runId, readerLeft);
+      const next = this.waitForNextNotice(runId, readerLeft);
       isOver = await this.hasEnded(appId, runId);
       if (!isOver) await next;
     }

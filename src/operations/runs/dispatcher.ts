@@ -196,7 +196,7 @@ export class Dispatcher {
     if (this.stopping) return 0;
     await this.claimAll();
     if (this.slots.freeCount() === 0) return 0;
-    return this.options.repository.longestWait(this.slots.perApp(), this.slots.currentShare());
+    return this.options.repository.findLongestWait(this.slots.perApp(), this.slots.currentShare());
   }
 
   usage(): { total: number; free: number; waiting: number } {
@@ -206,7 +206,7 @@ export class Dispatcher {
   /** Starts runs that active runs wait for and whose notification was lost. Call this method at intervals. */
   async findAwaitedRuns(): Promise<void> {
     if (this.stopping?.aborted || this.active.size === 0) return;
-    for (const { id, causeRunId } of await this.options.repository.queuedByCause([...this.active.keys()])) {
+    for (const { id, causeRunId } of await this.options.repository.findQueuedByCause([...this.active.keys()])) {
       this.onRunAwaited(causeRunId, id);
     }
   }

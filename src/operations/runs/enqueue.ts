@@ -55,7 +55,7 @@ interface EnqueuerOptions {
 
 const isOverloaded = (error: unknown): boolean => error instanceof ActionError && error.status === "OVERLOADED";
 
-const skippedError = (runId: number, reason: string) =>
+const createSkippedError = (runId: number, reason: string) =>
   new ActionError("RUN_SKIPPED", `the run did not start: ${reason}`, { runId });
 
 export class Enqueuer {
@@ -75,7 +75,7 @@ export class Enqueuer {
         const debounced = await (executor === db ? db.transaction(insertDebounced) : insertDebounced(executor));
         return { ...debounced, run: null, waitsFor: "debounce" };
       }
-      if (skipped) throw skippedError(id, skipped);
+      if (skipped) throw createSkippedError(id, skipped);
       if (isRepeated) return { id, isRepeated, run: null, waitsFor: null };
       return { id, isRepeated, run: { ...named, id, actionId, startedAt: new Date(), secretsVersion, code }, waitsFor };
     };
@@ -165,8 +165,8 @@ export class Enqueuer {
   private async checkConcurrency(id: number, awaitedBy: number | null): Promise<void> {
     const { limiter, repository } = this.options;
     await limiter.checkRun(id);
-    const reason = await repository.skipReason(id);
-    if (reason !== null) throw skippedError(id, reason);
+    const reason = await repository.findSkipReason(id);
+    if (reason !== null) throw createSkippedError(id, reason);
     if (awaitedBy === null || !(await limiter.isBlockedBy(id, awaitedBy))) return;
     const run = await repository.find(id);
     if (run) await repository.finishWithoutCode(run, null, DEADLOCK_OUTCOME);

@@ -252,13 +252,13 @@ class RunExecution {
     return send;
   }
 
-  private requestsJson(): string | null {
+  private getRequestsJson(): string | null {
     return this.requests.length === 0 ? null : JSON.stringify(this.requests);
   }
 
   /** Stores the run's outgoing requests if this process has not written its outcome, or may fail to write it. */
   private async storeRequests(): Promise<void> {
-    const requests = this.requestsJson();
+    const requests = this.getRequestsJson();
     if (requests === null) return;
     await this.tryAfterwards("store its requests", () =>
       this.options.db.query(STORE_REQUESTS, [this.run.id, requests]),
@@ -288,7 +288,7 @@ class RunExecution {
     if (scan) this.payload = scan.payload;
     const outcome = scan?.outcome ?? evaluation.outcome;
     const ending = createRunEndRecord(run, outcome, durationMs, this.payload);
-    const facts = { hosts: [...this.hosts], sandbox: this.mode, requests: this.requestsJson() };
+    const facts = { hosts: [...this.hosts], sandbox: this.mode, requests: this.getRequestsJson() };
     const secretsVersion = scan?.version ?? null;
     if (await options.repository.finish(run.id, holder, { ...ending, ...facts, secretsVersion })) return outcome;
     if (scan && (await secrets?.isOutdated(scan.version))) return null;

@@ -61,9 +61,9 @@ const FINISH_MANY = `
   ${updateLastRunSql("holder IS NOT NULL")},
   ${insertEntrySql("type", "data::json", "payload_at")}`;
 
-const arrayLiteral = (texts: readonly string[]): string => `{${texts.map((text) => JSON.stringify(text)).join(",")}}`;
+const toArrayLiteral = (texts: readonly string[]): string => `{${texts.map((text) => JSON.stringify(text)).join(",")}}`;
 
-function statementValuesOf(run: RunToFinish) {
+function getStatementValues(run: RunToFinish) {
   const { id, holder, state, type, data, hosts = [], secretsVersion = null, sandbox = null, requests = null } = run;
   checkRunTransition(holder === null ? "queued" : "running", state);
   return [id, holder, state, type, data.text, data.payloadAt, hosts, secretsVersion, sandbox, requests];
@@ -71,10 +71,10 @@ function statementValuesOf(run: RunToFinish) {
 
 /** Returns for each run whether this call ended it. False: the run had ended before, or its holder or the app's secrets had changed. */
 export async function finishRuns(executor: SqlClient, runs: readonly RunToFinish[]): Promise<boolean[]> {
-  const rows = runs.map(statementValuesOf);
+  const rows = runs.map(getStatementValues);
   const isSingle = rows.length === 1;
   const columns = (rows[0] ?? []).map((_, column) =>
-    rows.map((row) => (Array.isArray(row[column]) ? arrayLiteral(row[column]) : row[column])),
+    rows.map((row) => (Array.isArray(row[column]) ? toArrayLiteral(row[column]) : row[column])),
   );
   const written = await queryPreparedRows<{ runId: number }>(
     executor,

@@ -19,7 +19,7 @@ export class RoutesChangedError extends Error {
 const HAS_URL_SECRET = `settings->'auth'->>'type' = 'secret'`;
 
 /** $1 is the app's ID. The arguments are SQL expressions. */
-const matchingRoutesSql = (isDraft: string, shapes: string, shapesBeforeSecret: string) => `
+const createMatchingRoutesSql = (isDraft: string, shapes: string, shapesBeforeSecret: string) => `
   SELECT route.action_id AS "actionId", coalesce(action.master_id, action.id) AS "masterId", route.settings AS "where", secret.sealed,
          CASE WHEN route.settings->'auth'->>'setting' IS NULL THEN 0 ELSE app.secrets_version END AS "secretsVersion",
          action.active AND action.environment = 'server' AND action.action_version = 'v3'
@@ -32,9 +32,9 @@ const matchingRoutesSql = (isDraft: string, shapes: string, shapesBeforeSecret: 
 
 /** $1 is the app's ID, $2 true for drafts, $3 and $4 the shapes of a `RouteMatchSnapshot`. Also selects each row as text. */
 export const SELECT_MATCHING_ROUTES_SQL = `
-  SELECT found.*, found::text AS "rowText" FROM (${matchingRoutesSql("$2::boolean", "$3", "$4")}) AS found`;
+  SELECT found.*, found::text AS "rowText" FROM (${createMatchingRoutesSql("$2::boolean", "$3", "$4")}) AS found`;
 
 /** $1 is the app's ID. The arguments are SQL parameters. */
 export const createUnchangedRoutesConditionSql = (shapes: string, shapesBeforeSecret: string, rowTexts: string) => `
-  ARRAY(SELECT found::text FROM (${matchingRoutesSql("false", shapes, shapesBeforeSecret)}) AS found
+  ARRAY(SELECT found::text FROM (${createMatchingRoutesSql("false", shapes, shapesBeforeSecret)}) AS found
          ORDER BY found::text COLLATE "C") = ${rowTexts}::text[]`;

@@ -117,7 +117,7 @@ export function toOutcomeMetricLabel(outcome: RunOutcome): RunOutcomeLabel {
   return outcome.timedOut ? "timeout" : "failed";
 }
 
-function endStateOf(outcome: RunOutcome): RunEndState {
+function getEndState(outcome: RunOutcome): RunEndState {
   if (outcome.ok) return "completed";
   return cancelledOutcomes.has(outcome) ? "cancelled" : "failed";
 }
@@ -134,13 +134,14 @@ export function createRunEndRecord(
 ): RunEndRecord {
   const { trigger, actionId: taskId, replayOf } = run;
   return {
-    state: endStateOf(outcome),
+    state: getEndState(outcome),
     type: outcome.ok ? "app.task.completed" : "app.task.failed",
     data: buildLogEntryData({ trigger, runOn, taskId, payload, durationMs, replayOf, outcome }),
   };
 }
 
-export const msSinceStart = ({ startedAt }: RunRecord): number => (startedAt ? Date.now() - startedAt.getTime() : 0);
+export const computeMsSinceStart = ({ startedAt }: RunRecord): number =>
+  startedAt ? Date.now() - startedAt.getTime() : 0;
 
 /** Milliseconds after the time limit in which a page may report the end of a run. Timers of hidden pages are late. */
 export const BROWSER_REPORT_GRACE_MS = 5_000;
@@ -150,9 +151,9 @@ export const createBrowserRunEndRecord = (run: EndedRun, outcome: RunOutcome, du
 
 /** The page may still execute the code of the cancelled run. The service ignores the page's later report. */
 export const createCancelledBrowserRunEndRecord = (run: RunRecord): RunEndRecord =>
-  createBrowserRunEndRecord(run, createCancelledRunOutcome(null), msSinceStart(run));
+  createBrowserRunEndRecord(run, createCancelledRunOutcome(null), computeMsSinceStart(run));
 
 export function createOverdueRunEndRecord(run: RunRecord, timeoutMs: number): RunEndRecord {
   const message = `the page did not report the end of the run within ${timeoutMs / 1000} seconds; the page was closed, or the code still runs`;
-  return createBrowserRunEndRecord(run, createFailedOutcome("TimeoutError", message), msSinceStart(run));
+  return createBrowserRunEndRecord(run, createFailedOutcome("TimeoutError", message), computeMsSinceStart(run));
 }

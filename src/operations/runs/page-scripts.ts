@@ -81,7 +81,7 @@ export class PageScriptLoader {
     return calls;
   }
 
-  private async storedScript(dependency: string, sha256: string): Promise<SourceScript> {
+  private async loadStoredScript(dependency: string, sha256: string): Promise<SourceScript> {
     const script = await this.options.storedScripts.read(sha256);
     if (!script) throw createDependencyError(dependency, "is not among the scripts that the service stores");
     const { source, names, global } = script;
@@ -100,12 +100,12 @@ export class PageScriptLoader {
   }
 
   /** Actions that an older release saved can have a URL from which the page loads the package. */
-  private async packageScript(
+  private async loadPackageScript(
     dependency: string,
     { code, assets, dependencies }: CodeWithPackages,
   ): Promise<PageScript> {
     const stored = assets.find(({ name }) => name === dependency);
-    if (stored && isStoredScript(stored)) return this.storedScript(dependency, stored.sha256);
+    if (stored && isStoredScript(stored)) return this.loadStoredScript(dependency, stored.sha256);
     const entry = this.options.catalogue.get(dependency);
     const { path, url = dependency } = entry ?? {};
     if (path === undefined && isScriptAddress(url)) return { name: dependency, url };
@@ -118,12 +118,12 @@ export class PageScriptLoader {
     return { ...script, ...findPackageRequirement(entry!, code, dependencies.some(isScriptAddress)), defines: "Svc" };
   }
 
-  private async requestsScript(): Promise<SourceScript> {
+  private async loadRequestsScript(): Promise<SourceScript> {
     const script = await this.readBuilt(REQUESTS_SCRIPT, "svc-requests.js");
     return { ...script, mode: "network-isolate", network: false, defines: "Svc" };
   }
 
-  private async sessionScript(run: RunRecord): Promise<SourceScript> {
+  private async createSessionScript(run: RunRecord): Promise<SourceScript> {
     const session = JSON.stringify(JSON.stringify(await this.options.sessionOf(run)));
     // Passes the session as JSON text, because the key `__proto__` in an object literal would set the prototype.
     const source = `globalThis.__svcSession = JSON.parse(${session});`;
@@ -136,7 +136,7 @@ export class PageScriptLoader {
     return needsClientLibrary(code, mayUseIt, this.options.catalogue);
   }
 
-  private async responseScripts(mark: string): Promise<SourceScript[]> {
+  private async loadResponseScripts(mark: string): Promise<SourceScript[]> {
     const library = await this.readBuilt(RESPONSE_LIBRARY, "svc-response.js");
     const source = `__svcResponse(${JSON.stringify(mark)});`;
     return [
@@ -153,13 +153,13 @@ export class PageScriptLoader {
     const action = isResponding ? { ...listing, code: listing.code.replaceAll(RESPONSE_CALL_PATTERN, "") } : listing;
     const { code } = action;
     const dependencies = [...new Set(action.dependencies)];
-    const packages = await Promise.all(dependencies.map((name) => this.packageScript(name, action)));
-    if (responseMark !== null) packages.unshift(...(await this.responseScripts(responseMark)));
+    const packages = await Promise.all(dependencies.map((name) => this.loadPackageScript(name, action)));
+    if (responseMark !== null) packages.unshift(...(await this.loadResponseScripts(responseMark)));
     const hasSession = dependencies.includes(SESSION_PACKAGE);
-    if (hasSession) packages.unshift(await this.sessionScript(run));
+    if (hasSession) packages.unshift(await this.createSessionScript(run));
     if (!this.usesLibrary(action)) {
       const sendsRequests = usesRequestFunctions(code);
-      if (sendsRequests) packages.unshift(await this.requestsScript());
+      if (sendsRequests) packages.unshift(await this.loadRequestsScript());
       const revoke = async () => undefined;
       return { packages, hasToken: false, readsLater: hasSession, sendsRequests, responseMark, revokeToken: revoke };
     }

@@ -65,14 +65,14 @@ const UNIQUE_KEY_KINDS = {
 } as const;
 type UniqueKeyKind = (typeof UNIQUE_KEY_KINDS)[keyof typeof UNIQUE_KEY_KINDS];
 
-const insertKeySql = ({ table, columns, values }: UniqueKeyKind, source: string, action: string) => `
+const createInsertKeySql = ({ table, columns, values }: UniqueKeyKind, source: string, action: string) => `
   key AS (
     INSERT INTO ${table} (${columns}, run_id) SELECT ${action}, ${values}, nextval('run_id_seq') FROM ${source}
     ON CONFLICT (${columns}) DO NOTHING RETURNING run_id),`;
 
-/** `commonValues` returns the values of $1 to $8. `source` is SQL that selects one row, or no row to insert nothing. */
-const insertRunSql = (kind: UniqueKeyKind | null, source: string, action: string, others: string) => `
-  ${kind ? insertKeySql(kind, source, action) : ""}
+/** `getCommonValues` returns the values of $1 to $8. `source` is SQL that selects one row, or no row to insert nothing. */
+const createInsertRunSql = (kind: UniqueKeyKind | null, source: string, action: string, others: string) => `
+  ${kind ? createInsertKeySql(kind, source, action) : ""}
   inserted AS (
     INSERT INTO run (id, app_id, copy, payload, person_id, credential_id, idempotency_key, state, holder, started_at,
                      cause_run_id, chain_id, depth, action_id, trigger, replay_of, version_id, waits_for)
@@ -82,41 +82,41 @@ const insertRunSql = (kind: UniqueKeyKind | null, source: string, action: string
            cause.id, coalesce(cause.chain_id, cause.id), coalesce(cause.depth + 1, 0), ${action}, ${others}
       FROM ${source}${kind ? " CROSS JOIN key" : ""} LEFT JOIN run AS cause ON cause.id = $8
     RETURNING id, state, waits_for)`;
-const notifyQueued = (isAnnounced: string) => `
+const createNotifyQueuedSql = (isAnnounced: string) => `
   CASE WHEN inserted.state = '${RUN_TRANSITIONS.queue.to}' AND inserted.waits_for IS NULL AND ${isAnnounced}
        THEN pg_notify('${QUEUED_RUN_CHANNEL}', ($1::bigint)::text) END`;
 
 /** `insertRunByActionId` passes the values of $9 to $13. */
-const insertKnownSql = (kind: UniqueKeyKind | null) => `
-  WITH ${insertRunSql(kind, "(SELECT) AS row", "$9::bigint", "$10, $11::bigint, $12::bigint, $13::text")}
-  SELECT id, ${notifyQueued("true")} FROM inserted`;
+const createInsertKnownSql = (kind: UniqueKeyKind | null) => `
+  WITH ${createInsertRunSql(kind, "(SELECT) AS row", "$9::bigint", "$10, $11::bigint, $12::bigint, $13::text")}
+  SELECT id, ${createNotifyQueuedSql("true")} FROM inserted`;
 
 /** $9 to $14 are the `actionParameters` of `insertOnDemandRun`, $15 to $17 its `matchParameters`. Inserts no debounced run. */
-const insertNamedSql = (kind: UniqueKeyKind | null, areRoutesCurrent: string | null) => `
+const createInsertNamedSql = (kind: UniqueKeyKind | null, areRoutesCurrent: string | null) => `
   WITH target AS (
     SELECT *, ${areRoutesCurrent ?? "true"} AS "areRoutesCurrent" FROM (${createFindActionSql("$9", "$10", "$11")}) AS named),
-  ${insertRunSql(
+  ${createInsertRunSql(
     kind,
     `(SELECT id AS target_id FROM target WHERE "areRoutesCurrent" AND ${createRunnableConditionSql("$12", "$13")}
              AND ("waitsFor" IS NULL OR "waitsFor" = 'concurrency' AND $7::uuid IS NULL)) AS runnable`,
     "runnable.target_id",
     `$13::text, NULL::bigint, NULL::bigint, (SELECT "waitsFor" FROM target)`,
   )}
-  SELECT target.*, inserted.id AS "runId", app.secrets_version AS "secretsVersion", ${notifyQueued("$14::boolean")}
+  SELECT target.*, inserted.id AS "runId", app.secrets_version AS "secretsVersion", ${createNotifyQueuedSql("$14::boolean")}
     FROM target JOIN app ON app.id = $1 LEFT JOIN inserted ON true`;
 const ARE_MATCHED_ROUTES_CURRENT = createUnchangedRoutesConditionSql("$15", "$16", "$17");
 
-const INSERT_KNOWN = { none: insertKnownSql(null), run_key: insertKnownSql(UNIQUE_KEY_KINDS.run_key) };
+const INSERT_KNOWN = { none: createInsertKnownSql(null), run_key: createInsertKnownSql(UNIQUE_KEY_KINDS.run_key) };
 const INSERT_NAMED = {
-  none: insertNamedSql(null, null),
-  run_key: insertNamedSql(UNIQUE_KEY_KINDS.run_key, null),
-  http: insertNamedSql(null, ARE_MATCHED_ROUTES_CURRENT),
-  http_event: insertNamedSql(UNIQUE_KEY_KINDS.http_event, ARE_MATCHED_ROUTES_CURRENT),
+  none: createInsertNamedSql(null, null),
+  run_key: createInsertNamedSql(UNIQUE_KEY_KINDS.run_key, null),
+  http: createInsertNamedSql(null, ARE_MATCHED_ROUTES_CURRENT),
+  http_event: createInsertNamedSql(UNIQUE_KEY_KINDS.http_event, ARE_MATCHED_ROUTES_CURRENT),
 };
 
-const deleteOldKeysSql = ({ table, matches, isRunGone }: UniqueKeyKind) => `
+const createDeleteOldKeysSql = ({ table, matches, isRunGone }: UniqueKeyKind) => `
   DELETE FROM ${table} WHERE ${matches} AND (created_at < now() - interval '${IDEMPOTENCY_KEY_LIFETIME_HOURS} hours' OR ${isRunGone})`;
-const selectFirstRunSql = ({ table, matches }: UniqueKeyKind) => `
+const createSelectFirstRunSql = ({ table, matches }: UniqueKeyKind) => `
   SELECT keyed.run_id AS id, run.reason AS skipped FROM (SELECT run_id FROM ${table} WHERE ${matches}) AS keyed
     LEFT JOIN run ON run.id = keyed.run_id`;
 
@@ -126,7 +126,12 @@ const SELECT_DEBOUNCED_RUN =
 type KeyedRun = Pick<NewRun, "credentialId" | "idempotencyKey" | "retryFailed"> &
   Pick<NewOnDemandRun, "eventKey" | "routeMatch">;
 
-function uniqueKeyKindOf({ eventKey, routeMatch, credentialId, idempotencyKey }: KeyedRun): keyof typeof INSERT_NAMED {
+function chooseUniqueKeyKind({
+  eventKey,
+  routeMatch,
+  credentialId,
+  idempotencyKey,
+}: KeyedRun): keyof typeof INSERT_NAMED {
   if (eventKey) return "http_event";
   if (routeMatch) return "http";
   return credentialId !== null && idempotencyKey !== null ? "run_key" : "none";
@@ -137,8 +142,8 @@ async function findFirstRun(executor: SqlClient, actionId: number, run: KeyedRun
   const { eventKey, credentialId, idempotencyKey, retryFailed = false } = run;
   const kind = UNIQUE_KEY_KINDS[eventKey ? "http_event" : "run_key"];
   const key = eventKey ? [actionId, eventKey] : [actionId, credentialId, idempotencyKey];
-  await executor.query(deleteOldKeysSql(kind), eventKey ? key : [...key, retryFailed]);
-  const [first] = await rows<{ id: number; skipped: string | null }>(executor, selectFirstRunSql(kind), key);
+  await executor.query(createDeleteOldKeysSql(kind), eventKey ? key : [...key, retryFailed]);
+  const [first] = await rows<{ id: number; skipped: string | null }>(executor, createSelectFirstRunSql(kind), key);
   if (!first) return null;
   // For a repeated event, the HTTP trigger reads the first run's outcome, so it needs no reason for a skip.
   const isReported = !eventKey && first.skipped !== null;
@@ -151,7 +156,7 @@ export async function deleteEventKey(executor: SqlClient, eventKey: Buffer, runI
   await executor.query(sql, [eventKey, runId]);
 }
 
-function commonValues(run: Pick<NewRun, keyof NewOnDemandRun & keyof NewRun>, holder: string | null): unknown[] {
+function getCommonValues(run: Pick<NewRun, keyof NewOnDemandRun & keyof NewRun>, holder: string | null): unknown[] {
   const { appId, copy, payload, personId, credentialId, idempotencyKey, causeRunId = null } = run;
   return [appId, copy, payload, personId, credentialId, idempotencyKey, holder, causeRunId];
 }
@@ -163,7 +168,7 @@ async function tryInsertByActionId(
   holder: string | null,
 ): Promise<InsertedRun | null> {
   const { actionId, trigger, replayOf = null, versionId = null, waitsFor = null } = run;
-  const values = [...commonValues(run, holder), actionId, trigger, replayOf, versionId, waitsFor];
+  const values = [...getCommonValues(run, holder), actionId, trigger, replayOf, versionId, waitsFor];
   const kind = run.credentialId !== null && run.idempotencyKey !== null ? "run_key" : "none";
   const sql = INSERT_KNOWN[kind];
   const [inserted] = await queryPreparedRows<{ id: number }>(executor, `insert-run-${kind}`, sql, values);
@@ -213,7 +218,7 @@ export async function insertOnDemandRun(
   holder: string | null,
 ): Promise<InsertedOnDemandRun> {
   const { access, ref, needsPublishedApp, trigger, eventKey = null, routeMatch = null, isAnnounced = true } = named;
-  const kind = uniqueKeyKindOf(named);
+  const kind = chooseUniqueKeyKind(named);
   const matchParameters = routeMatch ? [routeMatch.shapes, routeMatch.shapesBeforeSecret, routeMatch.rowTexts] : [];
   for (;;) {
     const run = { ...named, idempotencyKey: createStoredIdempotencyKey(access, named.idempotencyKey) };
@@ -225,7 +230,7 @@ export async function insertOnDemandRun(
       isAnnounced,
     ];
     const values = [
-      ...commonValues(run, holder),
+      ...getCommonValues(run, holder),
       ...actionParameters,
       ...matchParameters,
       ...(eventKey === null ? [] : [eventKey]),

@@ -6,12 +6,12 @@ import type { RunOutcome } from "../records/execution-logs.js";
 import { finishRuns, type RunEndRecord, type RunToFinish } from "./finish.js";
 import {
   BROWSER_REPORT_GRACE_MS,
+  computeMsSinceStart,
   createCancelledRunOutcome,
   createOverdueRunEndRecord,
   createRunEndRecord,
   EMPTY_PAYLOAD,
   LOST_OUTCOME,
-  msSinceStart,
 } from "./outcomes.js";
 import { type RunCode, type RunRecord, selectRunCodeSql } from "./run-types.js";
 
@@ -28,7 +28,7 @@ const FROM_CLAIMED = `
 /** A row of SELECT_CLAIMED. `name` is null if the action was deleted, or if the run executes an older version. */
 type ClaimedRow = Omit<RunRecord, "code"> & Omit<RunCode, "name"> & { name: string | null };
 
-function claimedRun<Row extends ClaimedRow>(row: Row) {
+function toClaimedRun<Row extends ClaimedRow>(row: Row) {
   const { name, code, environment, dependencies, assets, timeoutMs, integrationOrigins, map, ...run } = row;
   if (name === null) return run;
   return { ...run, code: { name, code, environment, dependencies, assets, timeoutMs, integrationOrigins, map } };
@@ -45,35 +45,35 @@ const LOWEST_ID_CACHED_MS = 1_000;
 const UNCOMMITTED_IDS = 100_000;
 
 /** `BETWEEN` with a single state makes PostgreSQL use the index run_live. */
-const firstUnfinished = (state: string) => `
+const selectFirstUnfinishedSql = (state: string) => `
     (SELECT id FROM run WHERE state BETWEEN '${state}' AND '${state}' AND finished_at IS NULL ORDER BY state, id LIMIT 1)`;
 const SELECT_FIRST_UNFINISHED_ID = `
   SELECT least(
-    ${firstUnfinished("queued")},
-    ${firstUnfinished("running")},
+    ${selectFirstUnfinishedSql("queued")},
+    ${selectFirstUnfinishedSql("running")},
     (SELECT last_value - ${UNCOMMITTED_IDS} FROM run_id_seq)) AS id`;
 
 /** Each step of this recursive query finds the next app with queued runs. The order makes PostgreSQL use the index run_ready. */
-const appsWithQueued = (floor: string) => `
+const createAppsWithQueuedSql = (lowestId: string) => `
   waiting (app_id) AS (
-    (SELECT app_id FROM run WHERE ${IS_READY} AND id >= ${floor} ORDER BY app_id, id LIMIT 1)
+    (SELECT app_id FROM run WHERE ${IS_READY} AND id >= ${lowestId} ORDER BY app_id, id LIMIT 1)
     UNION ALL
-    SELECT (SELECT run.app_id FROM run WHERE ${IS_READY} AND run.app_id > waiting.app_id AND id >= ${floor}
+    SELECT (SELECT run.app_id FROM run WHERE ${IS_READY} AND run.app_id > waiting.app_id AND id >= ${lowestId}
              ORDER BY run.app_id, run.id LIMIT 1)
       FROM waiting WHERE waiting.app_id IS NOT NULL)`;
 /** `BETWEEN` with one app, and the order, make PostgreSQL use the index run_ready. */
-const firstOfApp = (columns: string, floor: string, limit: number) => `
+const selectFirstOfAppSql = (columns: string, lowestId: string, limit: number) => `
   SELECT ${columns} FROM run
-   WHERE ${IS_READY} AND run.app_id BETWEEN waiting.app_id AND waiting.app_id AND id >= ${floor} AND NOT (${IS_LATE})
+   WHERE ${IS_READY} AND run.app_id BETWEEN waiting.app_id AND waiting.app_id AND id >= ${lowestId} AND NOT (${IS_LATE})
    ORDER BY run.app_id, id LIMIT ${limit}`;
 
 /** Claims the oldest run of the app that uses the fewest slots. Reads 8 runs per app: other processes may be claiming the first ones. */
 const CLAIM_NEXT_RUN = `
-  WITH RECURSIVE ${appsWithQueued("$5::bigint")},
+  WITH RECURSIVE ${createAppsWithQueuedSql("$5::bigint")},
   busy AS (SELECT * FROM unnest($2::bigint[], $3::int[]) AS busy (app_id, slots)),
   next AS (
     SELECT run.id FROM waiting LEFT JOIN busy USING (app_id)
-      CROSS JOIN LATERAL (${firstOfApp("id", "$5::bigint", 8)}) AS first
+      CROSS JOIN LATERAL (${selectFirstOfAppSql("id", "$5::bigint", 8)}) AS first
       JOIN run ON run.id = first.id
      WHERE waiting.app_id IS NOT NULL AND coalesce(busy.slots, 0) < $4 AND run.${IS_READY} AND run.id >= $5
      ORDER BY coalesce(busy.slots, 0), run.id LIMIT 1 FOR UPDATE OF run SKIP LOCKED),
@@ -95,10 +95,10 @@ const CLAIM_RUN_BY_ID = `
 
 /** Selects the longest wait of a run that CLAIM_NEXT_RUN could claim, in milliseconds. The parameters are $2 to $5 of CLAIM_NEXT_RUN. */
 const SELECT_LONGEST_WAIT = `
-  WITH RECURSIVE ${appsWithQueued("$4::bigint")}
+  WITH RECURSIVE ${createAppsWithQueuedSql("$4::bigint")}
   SELECT coalesce(max(extract(epoch FROM now() - first.since)) * 1000, 0)::float8 AS ms
     FROM waiting LEFT JOIN unnest($1::bigint[], $2::int[]) AS busy (app_id, slots) USING (app_id)
-    CROSS JOIN LATERAL (${firstOfApp("coalesce(ready_at, queued_at) AS since", "$4::bigint", 1)}) AS first
+    CROSS JOIN LATERAL (${selectFirstOfAppSql("coalesce(ready_at, queued_at) AS since", "$4::bigint", 1)}) AS first
    WHERE waiting.app_id IS NOT NULL AND coalesce(busy.slots, 0) < $3`;
 
 const SELECT_ANY_QUEUED = `SELECT FROM run WHERE ${IS_READY} AND id >= $1 ORDER BY app_id, id LIMIT 1`;
@@ -158,7 +158,7 @@ export class RunRepository {
     isCausedByOneItem: (error) => !isDatabaseUnavailable(error),
   });
   /** Lower bound of the IDs of unfinished runs, so that queries skip the partitions of earlier days. */
-  private floor = { id: Promise.resolve(Number.MIN_SAFE_INTEGER), readAt: Number.NEGATIVE_INFINITY };
+  private lowestId = { id: Promise.resolve(Number.MIN_SAFE_INTEGER), readAt: Number.NEGATIVE_INFINITY };
 
   /** @param maskedPayload payload text for the log entry of an unfinished run; null if the entry can refer to the run's stored payload */
   constructor(
@@ -166,41 +166,39 @@ export class RunRepository {
     private readonly maskedPayload: (run: RunRecord) => Promise<string | null> = async () => EMPTY_PAYLOAD,
   ) {}
 
-  private currentLowestId(): Promise<number> {
-    if (performance.now() - this.floor.readAt > LOWEST_ID_CACHED_MS) {
+  private getLowestId(): Promise<number> {
+    if (performance.now() - this.lowestId.readAt > LOWEST_ID_CACHED_MS) {
       const id = queryPreparedRows<{ id: number }>(this.db, "queue-floor", SELECT_FIRST_UNFINISHED_ID, []).then(
         ([row]) => row!.id,
       );
-      this.floor = { id, readAt: performance.now() };
+      this.lowestId = { id, readAt: performance.now() };
       id.catch(() => {
-        this.floor.readAt = Number.NEGATIVE_INFINITY;
+        this.lowestId.readAt = Number.NEGATIVE_INFINITY;
       });
     }
-    return this.floor.id;
+    return this.lowestId.id;
   }
 
   /** @param slots number of slots that each app uses in this process @param share number of slots of which the app must use fewer */
   async claim(holder: string, slots: ReadonlyMap<number, number>, share: number): Promise<ClaimedRun | null> {
-    const values = [holder, [...slots.keys()], [...slots.values()], share, await this.currentLowestId()];
+    const values = [holder, [...slots.keys()], [...slots.values()], share, await this.getLowestId()];
     type Row = ClaimedRow & Pick<ClaimedRun, "isMoreClaimable">;
     const [row] = await queryPreparedRows<Row>(this.db, "claim-run", CLAIM_NEXT_RUN, values);
-    return row ? claimedRun(row) : null;
+    return row ? toClaimedRun(row) : null;
   }
 
   async claimById(holder: string, id: number): Promise<RunRecord | null> {
     const [row] = await queryPreparedRows<ClaimedRow>(this.db, "claim-by-id", CLAIM_RUN_BY_ID, [holder, id]);
-    return row ? claimedRun(row) : null;
+    return row ? toClaimedRun(row) : null;
   }
 
-  async longestWait(slots: ReadonlyMap<number, number>, share: number): Promise<number> {
-    const values = [[...slots.keys()], [...slots.values()], share, await this.currentLowestId()];
+  async findLongestWait(slots: ReadonlyMap<number, number>, share: number): Promise<number> {
+    const values = [[...slots.keys()], [...slots.values()], share, await this.getLowestId()];
     return (await queryPreparedRows<{ ms: number }>(this.db, "longest-wait", SELECT_LONGEST_WAIT, values))[0]!.ms;
   }
 
   async isAnyQueued(): Promise<boolean> {
-    return (
-      (await queryPreparedRows(this.db, "any-queued", SELECT_ANY_QUEUED, [await this.currentLowestId()])).length > 0
-    );
+    return (await queryPreparedRows(this.db, "any-queued", SELECT_ANY_QUEUED, [await this.getLowestId()])).length > 0;
   }
 
   async isOnlyRunner(holder: string): Promise<boolean> {
@@ -208,7 +206,7 @@ export class RunRepository {
   }
 
   /** Returns up to 1,000 queued runs that the runs `ids` have started. */
-  queuedByCause(ids: readonly number[]): Promise<{ id: number; causeRunId: number }[]> {
+  findQueuedByCause(ids: readonly number[]): Promise<{ id: number; causeRunId: number }[]> {
     return rows(this.db, SELECT_QUEUED_BY_CAUSE, [ids]);
   }
 
@@ -226,7 +224,7 @@ export class RunRepository {
   }
 
   private async createEndRecord(run: RunRecord, outcome: RunOutcome): Promise<RunEndRecord> {
-    return createRunEndRecord(run, outcome, msSinceStart(run), await this.maskedPayload(run));
+    return createRunEndRecord(run, outcome, computeMsSinceStart(run), await this.maskedPayload(run));
   }
 
   /** Ends a run with an outcome that its code did not return. Returns false like `finish`. */
@@ -246,20 +244,20 @@ export class RunRepository {
 
   /** Ends up to 100 runs in browsers that have exceeded their time limit. */
   async finishOverdueInBrowsers(timeoutMs: number): Promise<void> {
-    const endingOf = async (run: RunRecord) => createOverdueRunEndRecord(run, timeoutMs);
-    await this.finishEach(SELECT_OVERDUE_IN_BROWSERS, [timeoutMs + BROWSER_REPORT_GRACE_MS], endingOf);
+    const createEnd = async (run: RunRecord) => createOverdueRunEndRecord(run, timeoutMs);
+    await this.finishEach(SELECT_OVERDUE_IN_BROWSERS, [timeoutMs + BROWSER_REPORT_GRACE_MS], createEnd);
   }
 
   private finishEach(
     select: string,
     values: unknown[],
-    endingOf: (run: RunRecord) => Promise<RunEndRecord>,
+    createEnd: (run: RunRecord) => Promise<RunEndRecord>,
   ): Promise<number> {
     return this.db.transaction(async (manager) => {
       const selected = await rows<RunRecord & { holder: string }>(manager, select, values);
       // Builds all records first, because this may use another connection. The first `finish` locks an action until the commit.
       const ends: RunEndRecord[] = [];
-      for (const run of selected) ends.push(await endingOf(run));
+      for (const run of selected) ends.push(await createEnd(run));
       for (const [at, run] of selected.entries()) await this.finish(run.id, run.holder, ends[at]!, manager);
       return selected.length;
     });
@@ -284,7 +282,7 @@ export class RunRepository {
     return (await rows(this.db, SKIP_LATE_RUNS)).length;
   }
 
-  async skipReason(id: number): Promise<string | null> {
+  async findSkipReason(id: number): Promise<string | null> {
     const [run] = await rows<{ reason: string | null }>(this.db, "SELECT reason FROM run WHERE id = $1", [id]);
     return run?.reason ?? null;
   }

@@ -97,7 +97,7 @@ export class Runs {
   async accept(
     run: NewOnDemandRun,
     isAwaited: boolean,
-    gone?: RunRequest["disconnectSignal"],
+    disconnectSignal?: RunRequest["disconnectSignal"],
   ): Promise<EnqueuedOnDemandRun> {
     const { enqueuer, isRunner } = this.options;
     // A runner first tries to start an awaited run itself, and notifies other processes later.
@@ -105,14 +105,14 @@ export class Runs {
       ? enqueuer.enqueueOnDemand({ ...run, isAnnounced: !isRunner }, run.causeRunId ?? null)
       : enqueuer.enqueueOnDemand(run));
     const { id, isRepeated } = enqueued;
-    return { id, isRepeated, outcome: () => this.outcomeOf(enqueued, run, gone) };
+    return { id, isRepeated, outcome: () => this.waitForOutcome(enqueued, run, disconnectSignal) };
   }
 
   /** Waits until the run ends or one of the signals aborts. @throws OVERLOADED if the service stops; the errors of `waitForRunResult` */
   async waitForEnd(appId: number, runId: number, ...signals: readonly AbortSignal[]): Promise<void> {
     const { repository, notifications } = this.options;
-    const lookUp = async () => ((await repository.isUnfinished(runId, appId)) ? null : true);
-    await waitForRunResult(lookUp, notifications, runId, ...signals, this.stopping.signal);
+    const findEnd = async () => ((await repository.isUnfinished(runId, appId)) ? null : true);
+    await waitForRunResult(findEnd, notifications, runId, ...signals, this.stopping.signal);
   }
 
   /** @throws FORBIDDEN if the caller may not cancel the run; RUN_NOT_FOUND; RUN_NOT_CANCELLABLE if the run has ended */
@@ -139,7 +139,7 @@ export class Runs {
     this.stopping.abort(new ActionError("OVERLOADED", "the service is stopping; the run stays queued", { retryAfter }));
   }
 
-  private namedRun(caller: Caller, request: RunRequest): NewOnDemandRun {
+  private createNamedRun(caller: Caller, request: RunRequest): NewOnDemandRun {
     const { receivedDataLimiter, userOf } = this.options;
     const { appId, ref, idempotencyKey, retryFailed = false } = request;
     const payload = toPayloadText(request.payload);
@@ -159,18 +159,18 @@ export class Runs {
 
   private acceptRequest(caller: Caller, request: RunRequest, isAwaited: boolean): Promise<EnqueuedOnDemandRun> {
     const { db } = this.options;
-    const accepted = this.accept(this.namedRun(caller, request), isAwaited, request.disconnectSignal);
+    const accepted = this.accept(this.createNamedRun(caller, request), isAwaited, request.disconnectSignal);
     return accepted.catch((error: unknown) => throwMissingActionError(db, caller, request, error));
   }
 
-  private outcomeOf(
+  private waitForOutcome(
     { id, done }: EnqueuedRun,
     run: NewOnDemandRun,
-    gone: RunRequest["disconnectSignal"],
+    disconnectSignal: RunRequest["disconnectSignal"],
   ): Promise<RunOutcome> {
     if (done) return done;
     const { repository, dispatcher, queueLimits, logs, notifications, isRunner } = this.options;
-    const signal = gone?.();
+    const signal = disconnectSignal?.();
     const started = new AbortController();
     const { promise, resolve, reject } = Promise.withResolvers<RunOutcome>();
     const followLog = () => {

@@ -46,14 +46,14 @@ export class Slots {
   }
 
   /** Returns the maximum number of slots of one app. The last RUNNER_CONCURRENCY slots are for apps that use no other slot. */
-  private slotLimitAt(usedCount: number): number {
+  private getSlotLimit(usedCount: number): number {
     if (usedCount < this.runnerConcurrency) return this.idleSlotLimitOfApp;
     return usedCount < this.totalSlots - this.runnerConcurrency
       ? Math.min(this.idleSlotLimitOfApp, BUSY_SLOTS_PER_APP_MAX)
       : 1;
   }
 
-  private usedSlotsOf(appId: number): number {
+  private countUsedSlots(appId: number): number {
     return this.countByApp.get(appId) ?? 0;
   }
 
@@ -78,11 +78,11 @@ export class Slots {
 
   private createAppSlot(appId: number): Slot {
     this.reservedCount -= 1;
-    this.countByApp.set(appId, this.usedSlotsOf(appId) + 1);
+    this.countByApp.set(appId, this.countUsedSlots(appId) + 1);
     return this.createSlot(0, () => {
       this.usedCount -= 1;
-      if (this.usedSlotsOf(appId) === 1) this.countByApp.delete(appId);
-      else this.countByApp.set(appId, this.usedSlotsOf(appId) - 1);
+      if (this.countUsedSlots(appId) === 1) this.countByApp.delete(appId);
+      else this.countByApp.set(appId, this.countUsedSlots(appId) - 1);
     });
   }
 
@@ -96,14 +96,14 @@ export class Slots {
 
   tryAcquire(appId: number): Slot | null {
     // Counts reserved slots too, because each may be assigned to this app.
-    const isAtShare = this.usedSlotsOf(appId) + this.reservedCount >= this.currentShare();
+    const isAtShare = this.countUsedSlots(appId) + this.reservedCount >= this.currentShare();
     return isAtShare ? null : (this.reserve()?.assignToApp(appId) ?? null);
   }
 
   /** True if the app could get a slot after all reserved slots became free. */
   canAcquire(appId: number): boolean {
     const assigned = this.usedCount - this.reservedCount;
-    return assigned < this.totalSlots && this.usedSlotsOf(appId) < this.slotLimitAt(assigned);
+    return assigned < this.totalSlots && this.countUsedSlots(appId) < this.getSlotLimit(assigned);
   }
 
   reserve(): ReservedSlot | null {
@@ -133,7 +133,7 @@ export class Slots {
   }
 
   currentShare(): number {
-    return this.slotLimitAt(this.usedCount);
+    return this.getSlotLimit(this.usedCount);
   }
 
   freeCount(): number {

@@ -25,7 +25,7 @@ const EVALUATING_FRAME = "at eval (<anonymous>)";
 
 const APPEND_CHILD_PREFIX = /^Failed to execute 'appendChild' on 'Node': /;
 
-function stringOrFallback(value: unknown, fallback: string): string {
+function readStringOrFallback(value: unknown, fallback: string): string {
   return typeof value === "string" ? value.slice(0, ERROR_OR_CONSOLE_TEXT_MAX_CHARACTERS).toWellFormed() : fallback;
 }
 
@@ -65,12 +65,12 @@ function cleanStack(stack: string, at: string): string {
 
 function readFailure(json: string, sourceName: string): PageRunOutcome {
   const failure = JSON.parse(json) as Partial<HarnessFailure>;
-  const name = stringOrFallback(failure.name, "Error");
-  const message = stringOrFallback(failure.message, "").replace(APPEND_CHILD_PREFIX, "");
+  const name = readStringOrFallback(failure.name, "Error");
+  const message = readStringOrFallback(failure.message, "").replace(APPEND_CHILD_PREFIX, "");
   const wasAnyCut = [failure.name, failure.message, failure.stack].some(isProbablyTruncated);
   // If the page truncated the stack, its end is missing, so the position of the error is not added.
   const stack = correctFirstLineStackColumns(
-    cleanStack(stringOrFallback(failure.stack, name), wasAnyCut ? "" : stringOrFallback(failure.at, "")),
+    cleanStack(readStringOrFallback(failure.stack, name), wasAnyCut ? "" : readStringOrFallback(failure.at, "")),
     sourceName,
   );
   const error = { name, message, stack, ...(wasAnyCut && { cut: wasAnyCut }) };

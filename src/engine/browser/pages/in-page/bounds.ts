@@ -15,7 +15,7 @@ export function limitGlobalScope(
   const RefusalError = RangeError;
   const { BroadcastChannel, LockManager } = scope;
 
-  function bounded<T extends (...values: Any[]) => unknown>(max: number, refusal: string, call: T): T {
+  function limitCalls<T extends (...values: Any[]) => unknown>(max: number, refusal: string, call: T): T {
     let calls = 0;
     return ((...values: Any[]) => {
       if (calls >= max) throw new RefusalError(refusal);
@@ -27,7 +27,7 @@ export function limitGlobalScope(
   /** Replaces a method by one of an object literal, which has the same name, gets `this`, and is no constructor. */
   function boundMethod(prototype: Any, name: string, max: number, refusal: string): void {
     const method = prototype[name];
-    const call = bounded(max, refusal, (self: Any, values: Any) => apply(method, self, values));
+    const call = limitCalls(max, refusal, (self: Any, values: Any) => apply(method, self, values));
     prototype[name] = {
       [name](this: Any, ...values: Any[]) {
         return call(this, values);
@@ -42,7 +42,7 @@ export function limitGlobalScope(
   }
 
   scope.BroadcastChannel = new Proxy(BroadcastChannel, {
-    construct: bounded(channelsMax, `An action can open at most ${channelsMax} BroadcastChannels`, construct),
+    construct: limitCalls(channelsMax, `An action can open at most ${channelsMax} BroadcastChannels`, construct),
   });
   BroadcastChannel.prototype.constructor = scope.BroadcastChannel;
   const messages = `An action can send at most ${messagesMax} messages over BroadcastChannels`;

@@ -27,7 +27,7 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
   const { read, format } = formatter;
   const { eval: evaluate } = scope;
 
-  function fail(cause: string, thrown: Any, at: string): RunAnswerText {
+  function createErrorAnswer(cause: string, thrown: Any, at: string): RunAnswerText {
     const isObject = (typeof thrown === "object" && thrown !== null) || typeof thrown === "function";
     const name = (isObject && read(thrown, "name")) || "Error";
     const message = (isObject && read(thrown, "message")) || (isObject && read(thrown, "stack") ? "" : format(thrown));
@@ -41,17 +41,21 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
       json = stringify(value);
     } catch (error) {
       const reason = read(error, "message");
-      return fail("result", new TypeError(`The result of execute cannot be turned into JSON: ${reason}`), "");
+      return createErrorAnswer(
+        "result",
+        new TypeError(`The result of execute cannot be turned into JSON: ${reason}`),
+        "",
+      );
     }
     if (typeof json !== "string") return "undefined";
     // The service counts the bytes. A text with more characters than the limit is not sent to it.
     if (json.length <= limits.resultMaxBytes) return `data ${json}`;
     const mb = limits.resultMaxBytes / 1024 / 1024;
-    return fail("result", new RangeError(`The result of execute is larger than ${mb} MB`), "");
+    return createErrorAnswer("result", new RangeError(`The result of execute is larger than ${mb} MB`), "");
   }
 
   /** Makes a promise independent of changes that the action made to Promise.prototype. Returns the promise. */
-  function safe<T>(promise: Promise<T>): Promise<T> {
+  function protectPromise<T>(promise: Promise<T>): Promise<T> {
     // `__proto__: null` prevents the descriptor from inheriting members that the action added to Object.prototype.
     defineProperty(promise, "then", { __proto__: null, value: then } as Any);
     defineProperty(promise, "constructor", { __proto__: null, value: OwnPromise } as Any);
@@ -66,7 +70,7 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
       try {
         evaluate(scripts[i + 1]!);
       } catch (error) {
-        return fail("script", error, scripts[i]!);
+        return createErrorAnswer("script", error, scripts[i]!);
       }
     }
     return null;
@@ -74,21 +78,21 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
 
   async function callExecute(run: Any, payload: string, settings: string): Promise<string> {
     if (typeof run !== "function") {
-      return fail("script", new TypeError("The code defines no function with the name execute"), "");
+      return createErrorAnswer("script", new TypeError("The code defines no function with the name execute"), "");
     }
     const context = { payload: parse(payload), settings: parse(settings) };
     try {
       return answer(await run(context));
     } catch (error) {
-      return fail("script", error, "");
+      return createErrorAnswer("script", error, "");
     }
   }
 
   return {
     __proto__: null,
     read,
-    fail,
-    safe,
+    createErrorAnswer,
+    protectPromise,
 
     keepOnly(globals: readonly string[]): void {
       const keptGlobals = new Set<unknown>(globals);
@@ -115,15 +119,15 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
       loadAll: typeof load = load,
     ): Promise<string> {
       const last = scripts.length - 2;
-      const failure = await safe(loadAll(scripts, last));
+      const failure = await protectPromise(loadAll(scripts, last));
       if (failure !== null) return failure;
       let run: Any;
       try {
         run = evaluate(scripts[last + 1])();
       } catch (error) {
-        return fail("script", error, "");
+        return createErrorAnswer("script", error, "");
       }
-      return await safe(callExecute(run, payload, settings));
+      return await protectPromise(callExecute(run, payload, settings));
     },
 
     installConsole,

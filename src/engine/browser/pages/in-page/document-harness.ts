@@ -41,7 +41,7 @@ export function createDocumentHarness(
     const onError = (event: Any) => {
       // Ignores errors of scripts that this script has added to the page.
       if (apply(currentScript, document, []) !== script) return;
-      failure = core.fail("script", event.error, `${name}:${event.lineno}:${event.colno}`);
+      failure = core.createErrorAnswer("script", event.error, `${name}:${event.lineno}:${event.colno}`);
       event.preventDefault();
     };
     const script = apply(createElement, document, ["script"]);
@@ -56,7 +56,8 @@ export function createDocumentHarness(
   function load(url: string): Promise<string | null> {
     return new PagePromise((resolve: Any) => {
       let failed: string | null = null;
-      const because = (reason: string) => core.fail("script", new Error(`The dependency ${url} ${reason}`), "");
+      const because = (reason: string) =>
+        core.createErrorAnswer("script", new Error(`The dependency ${url} ${reason}`), "");
       const onError = (event: Any) => {
         if (event.target !== script && apply(currentScript, document, []) !== script) return;
         const missing = event.target === script;
@@ -91,7 +92,7 @@ export function createDocumentHarness(
 
   /** Returns the answer, or only the length of a long answer. */
   async function evaluateAndCall(scripts: Any, payload: string, settings: string): Promise<string | number> {
-    answer = await core.safe(core.evaluateAndCall(payload, settings, scripts, loadAll));
+    answer = await core.protectPromise(core.evaluateAndCall(payload, settings, scripts, loadAll));
     return answer.length <= messageMaxCharacters ? answer : answer.length;
   }
 
@@ -107,7 +108,7 @@ export function createDocumentHarness(
       hostCalls.connect((text) => print(`service ${text}` satisfies DocumentMessage));
       // In a document, only requests to other services use this global. Requests to this service use the browser's network.
       if (base !== "") openService(base, settings, hostCalls.send);
-      return core.safe(evaluateAndCall(scripts, payload, settings));
+      return core.protectPromise(evaluateAndCall(scripts, payload, settings));
     },
   };
 }

@@ -27,11 +27,11 @@ export function createConsoleInstaller(limits: HarnessLimits, formatter: ValueFo
     return all;
   }
 
-  function counters(write: (level: string, values: Any) => void): Any {
+  function createCounters(write: (level: string, values: Any) => void): Any {
     const counts: Any = { __proto__: null };
     const timers: Any = { __proto__: null };
-    const labelOf = (label: Any) => (label === undefined ? "default" : formatter.format(label));
-    function elapsed(label: string, values: Any): boolean {
+    const formatLabel = (label: Any) => (label === undefined ? "default" : formatter.format(label));
+    function printElapsed(label: string, values: Any): boolean {
       const startedAt = timers[label];
       if (startedAt === undefined) write("warn", [`Timer '${label}' does not exist`]);
       else write("log", withFirst(`${label}: ${now() - startedAt} ms`, values, 1));
@@ -39,24 +39,24 @@ export function createConsoleInstaller(limits: HarnessLimits, formatter: ValueFo
     }
     return {
       count(value: Any) {
-        const label = labelOf(value);
+        const label = formatLabel(value);
         counts[label] = (counts[label] ?? 0) + 1;
         write("log", [`${label}: ${counts[label]}`]);
       },
       countReset(value: Any) {
-        const label = labelOf(value);
+        const label = formatLabel(value);
         if (counts[label] === undefined) write("warn", [`Count for '${label}' does not exist`]);
         else counts[label] = 0;
       },
       time(value: Any) {
-        const label = labelOf(value);
+        const label = formatLabel(value);
         if (timers[label] === undefined) timers[label] = now();
         else write("warn", [`Timer '${label}' already exists`]);
       },
-      timeLog: (...values: Any[]) => void elapsed(labelOf(values[0]), values),
+      timeLog: (...values: Any[]) => void printElapsed(formatLabel(values[0]), values),
       timeEnd(value: Any) {
-        const label = labelOf(value);
-        if (elapsed(label, [])) delete timers[label];
+        const label = formatLabel(value);
+        if (printElapsed(label, [])) delete timers[label];
       },
     };
   }
@@ -84,7 +84,7 @@ export function createConsoleInstaller(limits: HarnessLimits, formatter: ValueFo
       if (typeof values[1] === "string") write("error", withFirst(`Assertion failed ${values[1]}`, values, 2), true);
       else write("error", withFirst("Assertion failed", values, 1));
     };
-    const methods = counters(write);
+    const methods = createCounters(write);
     for (const name of ownKeys(methods) as string[]) console[name] = methods[name];
   };
 }

@@ -108,7 +108,7 @@ export function createWorkerPlatform(
     work.then(done, () => done());
   }
 
-  function forRun() {
+  function createForRun() {
     const runEnd = new AbortController();
     const timers = createTimers();
     const startedAt = performance.now();
@@ -166,7 +166,7 @@ export function createWorkerPlatform(
     }
 
     /** Calls a method, or reads a getter. The browser itself throws if `this` has the wrong class. */
-    function member(name: string, [target, ...parameters]: readonly Any[]): unknown {
+    function callMember(name: string, [target, ...parameters]: readonly Any[]): unknown {
       const method = methods.get(name);
       const result: Any = name.endsWith(".json") ? readJson(method, target) : apply(method, target, parameters);
       if (name === "Crypto.getRandomValues") return getWrittenBytes(result);
@@ -313,7 +313,7 @@ export function createWorkerPlatform(
         if (verb === "timer") return timers.start(name, values[0], decodeRow(values.slice(1)));
         const parameters = decodeRow(values);
         if (verb === "stop") return timers.stop(parameters[0]);
-        if (verb === "member") return member(name, parameters);
+        if (verb === "member") return callMember(name, parameters);
         const hostClass = classes.find((other) => other.name === name);
         if (verb === "new" && hostClass === Request && parameters.length > 0)
           return new Request(parameters[0], withRunSignal(parameters[0], parameters[1]));
@@ -339,7 +339,7 @@ export function createWorkerPlatform(
 
   return {
     description: JSON.stringify(classes.map(describeClass)),
-    forRun,
+    createForRun,
     isFull: () => active > 0 || heldCharacters > maxCharacters,
   };
 }

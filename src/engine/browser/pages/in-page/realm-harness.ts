@@ -18,14 +18,14 @@ export function createRealmHarness(
   globals: readonly string[],
 ): unknown {
   let send: (message: IsolateMessage) => void = () => {};
-  const needsMore = () => send("needs-more");
+  const requestOtherMode = () => send("needs-more");
   core.keepOnly(globals);
   core.installConsole((line) => send(`console ${line}`));
   // In a network isolate, the run may already have sent a request, so `import()` only throws, and the run is not repeated.
-  restrictCodeOfText(installPlatform === null ? needsMore : () => {});
+  restrictCodeOfText(installPlatform === null ? requestOtherMode : () => {});
 
   async function run(payload: string, settings: string, scripts: readonly string[]): Promise<void> {
-    send(`answer ${await core.safe(core.evaluateAndCall(payload, settings, scripts))}`);
+    send(`answer ${await core.protectPromise(core.evaluateAndCall(payload, settings, scripts))}`);
   }
 
   function start(
@@ -39,7 +39,7 @@ export function createRealmHarness(
     ...scripts: string[]
   ): () => void {
     send = receive;
-    if (standInsJson !== null) defineStandIns(standInsJson, navigatorJson, needsMore);
+    if (standInsJson !== null) defineStandIns(standInsJson, navigatorJson, requestOtherMode);
     if (base !== "") openService?.(base, settings, sendRequest);
     void run(payload, settings, scripts);
     return () => core.removeRunGlobals(globals);

@@ -58,7 +58,7 @@ export function createRealmWorker(
     if (performance.now() - answeredAt > bounds.pauseMs + bounds.readyWithinMs) return;
     current += 1;
     endLastRun();
-    const hostOfRun = host?.forRun() ?? null;
+    const hostOfRun = host?.createForRun() ?? null;
     startRunInRealm = new ShadowRealm().evaluate(realmSource)(hostOfRun?.hostScope ?? null, host?.description ?? "");
     hostRun = hostOfRun;
     endLastRun = () => void hostOfRun?.end();
@@ -84,7 +84,7 @@ export function createRealmWorker(
   }
 
   /** Returns a function that receives the run's messages and answer. A promise of the answer would settle only after remaining code. */
-  function receiver(): (text: string) => void {
+  function createReceiver(): (text: string) => void {
     current += 1;
     const runNumber = current;
     const hostOfRun = hostRun;
@@ -103,7 +103,7 @@ export function createRealmWorker(
   }
 
   /** Returns a function that sends requests of the client library. It does nothing after the run's answer. */
-  function requester(): (receivePart: (...part: unknown[]) => void, text: string) => number {
+  function createRequestSender(): (receivePart: (...part: unknown[]) => void, text: string) => number {
     const runNumber = current;
     return (receivePart, text) => (runNumber === current && calls ? calls.send(receivePart, text) : 0);
   }
@@ -129,11 +129,11 @@ export function createRealmWorker(
       answer = "";
       const texts = readScripts(scripts);
       const hostOfRun = hostRun;
-      const receive = receiver();
+      const receive = createReceiver();
       const drop = startRunInRealm(
         receive,
         base,
-        requester(),
+        createRequestSender(),
         payload,
         settings,
         standInsJson,

@@ -17,9 +17,9 @@ interface CallQueue {
 /** Runs outside of the run's global scope. The browser evaluates this function's source text. */
 export function createHostServiceCalls(atOnceMax: number, outgoingMax: number) {
   const active = new Map<number, { receivePart: ReceivePart; queue: CallQueue }>();
-  const queueOf = (max: number): CallQueue => ({ max, activeCount: 0, waiting: [], nextIndex: 0 });
-  let calls = queueOf(atOnceMax);
-  let outgoing = queueOf(outgoingMax);
+  const createQueue = (max: number): CallQueue => ({ max, activeCount: 0, waiting: [], nextIndex: 0 });
+  let calls = createQueue(atOnceMax);
+  let outgoing = createQueue(outgoingMax);
   let count = 0;
   let sendToService: (text: string) => void = () => {};
 
@@ -66,8 +66,8 @@ export function createHostServiceCalls(atOnceMax: number, outgoingMax: number) {
     },
     reset(): void {
       active.clear();
-      calls = queueOf(atOnceMax);
-      outgoing = queueOf(outgoingMax);
+      calls = createQueue(atOnceMax);
+      outgoing = createQueue(outgoingMax);
     },
   };
 }
