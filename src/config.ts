@@ -52,13 +52,13 @@ export interface Config {
   queueMaxPerApp: number;
   queueMaxMb: number;
   logRetentionDays: number;
-  /** Maximum megabytes of an app's finished runs with their logs, and separately of its log events. 0 means unlimited. */
+  /** Maximum megabytes of an app's finished runs with their logs, and of its log events. Those of visitors have half of it. 0: unlimited. */
   logMaxMb: number;
   /** Maximum megabytes that all callers of an app except its visitors can store in a minute. 0 means unlimited. */
   intakeQuotaMb: number;
   /** Maximum megabytes of an app's entries in data sources, and separately of the snapshots of these entries. 0 means unlimited. */
   dataSourceQuotaMb: number;
-  /** Free megabytes on the disk below which the service rejects events; 0 switches this check off. */
+  /** Free megabytes on the disk below which the service rejects events and changes; 0 switches this check off. */
   diskFreeMinMb: number;
   /** Maximum megabytes of the database of DATABASE_URL; 0 means unlimited. */
   databaseMaxMb: number;

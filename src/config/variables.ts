@@ -250,7 +250,7 @@ const VARIABLE_SCHEMAS = {
   INTAKE_QUOTA_MB: describeVariable(
     values.integerSchema(0, 1_000_000),
     limits.INTAKE_QUOTA_MB,
-    "size of the events, payloads, settings and other data that callers can store for an app in a minute. All its visitors can use half of it, one network address an eighth; 0: unlimited",
+    "size of the events, settings and other data, except payloads, that an app's own callers can store in a minute, in each process. In addition, all visitors of the app can store half as much, payloads included, and those at one network address an eighth; 0: unlimited",
   ),
   DATA_SOURCE_QUOTA_MB: describeVariable(
     values.integerSchema(0, 100_000_000),
