@@ -227,12 +227,12 @@ function mapOutputsByEntry(outputs) {
   return new Map(entries.map(([file, output]) => [output.entryPoint, { file, css: output.cssBundle }]));
 }
 
-const assetPath = (file) => `/${ASSETS_FOLDER}/${basename(file)}`;
+const getAssetPath = (file) => `/${ASSETS_FOLDER}/${basename(file)}`;
 
 async function buildWorkers() {
   const outputs = await bundles.bundle({ ...HASHED_OPTIONS, entryPoints: MONACO_WORKERS, format: "iife" });
   const built = [...mapOutputsByEntry(outputs)];
-  const workerUrl = (entry) => assetPath(built.find(([path]) => path.endsWith(entry))[1].file);
+  const workerUrl = (entry) => getAssetPath(built.find(([path]) => path.endsWith(entry))[1].file);
   return Object.fromEntries(Object.entries(MONACO_WORKERS).map(([label, entry]) => [label, workerUrl(entry)]));
 }
 
@@ -244,7 +244,7 @@ async function buildMonacoStyle() {
     loader: { ".ttf": "file" },
     assetNames: "[name]-[hash]",
   });
-  return assetPath(Object.keys(outputs).find((file) => file.endsWith(".css")));
+  return getAssetPath(Object.keys(outputs).find((file) => file.endsWith(".css")));
 }
 
 /** Returns a script, and then all files that it imports statically, directly or through other files. */
@@ -274,7 +274,7 @@ async function buildPage(name, workerFiles, monacoStyle) {
     plugins: [leaveOutMonacoStyles, importCoreInParts, provideIcons, ...(name === "studio" ? [shrinkMonaco] : [])],
   });
   const built = mapOutputsByEntry(outputs);
-  const largestFirst = (files) => files.sort((a, b) => outputs[b].bytes - outputs[a].bytes).map(assetPath);
+  const largestFirst = (files) => files.sort((a, b) => outputs[b].bytes - outputs[a].bytes).map(getAssetPath);
   const { file, css } = built.get(entry);
   const [script, ...requiredFiles] = listStaticImports(outputs, file);
   const partFiles = (module) => listStaticImports(outputs, built.get(`${PART_NAMESPACE}:${module}`).file);
@@ -283,7 +283,7 @@ async function buildPage(name, workerFiles, monacoStyle) {
   const isLater = (one) => !first.includes(one) && !nextFiles.includes(one);
   const page = {
     title,
-    script: assetPath(script),
+    script: getAssetPath(script),
     // The largest files come first: a browser requests six files at once, and a large file that starts late would delay the page.
     scriptsBefore: largestFirst(requiredFiles),
     scriptsAfter: largestFirst(nextFiles),
@@ -291,7 +291,7 @@ async function buildPage(name, workerFiles, monacoStyle) {
       Object.entries(parts).map(([part, module]) => [part, largestFirst(partFiles(module).filter(isLater))]),
     ),
     firstRequests,
-    style: css ? assetPath(css) : null,
+    style: css ? getAssetPath(css) : null,
   };
   return [name, page];
 }

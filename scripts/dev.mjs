@@ -27,7 +27,7 @@ function exitWithError(error) {
 }
 
 const printLine = (text) => process.stderr.write(`dev: ${text}\n`);
-const programPath = (name) => join(ROOT, "node_modules/.bin", name);
+const getProgramPath = (name) => join(ROOT, "node_modules/.bin", name);
 
 const isRunning = (child) => child !== null && child.exitCode === null && child.signalCode === null;
 
@@ -48,7 +48,7 @@ class Service {
     if (isRunning(this.#next)) return;
     const env = { SHUTDOWN_GRACE_MS, NODE_COMPILE_CACHE, ...process.env };
     const stdio = ["inherit", "inherit", "inherit", "ipc"];
-    this.#next = spawn(programPath("node"), SERVICE_ARGUMENTS, { cwd: ROOT, env, stdio });
+    this.#next = spawn(getProgramPath("node"), SERVICE_ARGUMENTS, { cwd: ROOT, env, stdio });
   }
 
   restart() {

@@ -92,7 +92,7 @@ function createPersistedDocuments(texts) {
   return `${JSON.stringify(Object.fromEntries(entries), null, 2)}\n`;
 }
 
-const pathToWeb = (source) => relative(dirname(source), "src/web");
+const getPathToWeb = (source) => relative(dirname(source), "src/web");
 
 function collectNames(document, kind) {
   const names = new Set();
@@ -125,7 +125,7 @@ export async function generateDocumentFiles(root = ROOT) {
   const read = (source) => readFileSync(join(root, source), "utf8");
   const texts = sources.map((source) => addParentFragments(source, read));
   const generatedFiles = await Promise.all(
-    texts.map((text, index) => generateTypedDocuments(root, text, pathToWeb(sources[index]))),
+    texts.map((text, index) => generateTypedDocuments(root, text, getPathToWeb(sources[index]))),
   );
   const files = sources.map((source, index) => [source.replace(/\.graphql$/, ".ts"), generatedFiles[index]]);
   return Object.fromEntries([...files, [PERSISTED_FILE, createPersistedDocuments(texts)]]);

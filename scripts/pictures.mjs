@@ -42,15 +42,15 @@ async function bookSeats(page, { url, password, guest, seats }) {
   }
 }
 
-const textSelector = (tag, text) => `::-p-xpath(//${tag}[normalize-space(.)="${text}"])`;
+const createTextSelector = (tag, text) => `::-p-xpath(//${tag}[normalize-space(.)="${text}"])`;
 
 async function signIn(page, { url, token }) {
   await page.goto(`${url}/studio#/1/actions`);
   await page.waitForSelector('form[aria-busy="false"]');
-  await page.locator(textSelector("button", "Use a token")).click();
+  await page.locator(createTextSelector("button", "Use a token")).click();
   await page.locator('input[name="token"]').wait();
   await page.type('input[name="token"]', token);
-  await page.click(textSelector("button", "Sign in"));
+  await page.click(createTextSelector("button", "Sign in"));
   await page.waitForSelector(".top-bar");
 }
 

@@ -44,29 +44,30 @@ export function createSchemaFromParser<T>(expected: string, read: (text: string)
 
 export const textSchema = z.string();
 
-export const patternSchema = (pattern: RegExp, expected: string) =>
+export const createPatternSchema = (pattern: RegExp, expected: string) =>
   createSchemaFromParser(expected, (input) => (pattern.test(input) ? input : undefined));
 
-export const integerSchema = (min: number, max: number) =>
+export const createIntegerSchema = (min: number, max: number) =>
   createSchemaFromParser(`a whole number from ${min} to ${max}`, (input) => {
     const value = Number(input);
     return /^\d+$/.test(input) && value >= min && value <= max ? value : undefined;
   });
 
-export const enumSchema = <const T extends string>(...allowed: readonly T[]) =>
+export const createEnumSchema = <const T extends string>(...allowed: readonly T[]) =>
   createSchemaFromParser(`one of ${allowed.join(", ")}`, (input) => allowed.find((value) => value === input));
 
 /** Creates a parser for two words: `on` is the word for true, `off` the word for false. */
-export const booleanSchema = (on: string, off: string) => enumSchema(on, off).transform((value) => value === on);
+export const createBooleanSchema = (on: string, off: string) =>
+  createEnumSchema(on, off).transform((value) => value === on);
 
-export const listSchema = <T>(expected: string, read: (part: string) => T | undefined) =>
+export const createListSchema = <T>(expected: string, read: (part: string) => T | undefined) =>
   createSchemaFromParser(expected, (input) => {
     const values = input.split(",").map((part) => read(part.trim()));
     return values.includes(undefined) ? undefined : (values as T[]);
   });
 
 /** Creates a parser for a URL. Removes a slash at the end. */
-export const urlSchema = (pattern: RegExp, expected: string) =>
+export const createUrlSchema = (pattern: RegExp, expected: string) =>
   createSchemaFromParser(expected, (input) =>
     pattern.test(input) && URL.canParse(input) ? input.replace(/\/$/, "") : undefined,
   );
@@ -98,7 +99,7 @@ export const trustedProxiesSchema = createSchemaFromParser(
   },
 );
 
-export const webSocketUrlsSchema = listSchema(
+export const webSocketUrlsSchema = createListSchema(
   "ws:// or wss:// addresses separated by commas (a comma in one is %2C)",
   (part) => {
     const address = URL.parse(part);
@@ -134,7 +135,7 @@ export const timeZoneSchema = createSchemaFromParser("an IANA time zone such as 
   }
 });
 
-export const encryptionKeysSchema = listSchema(
+export const encryptionKeysSchema = createListSchema(
   "32 bytes in base64, or several such keys separated by commas, the current one first",
   (part) => {
     const key = Buffer.from(part, "base64");

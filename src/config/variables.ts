@@ -10,8 +10,8 @@ export const PROCESS_ROLES = ["api", "scheduler", "runner"] as const;
 export type ProcessRole = (typeof PROCESS_ROLES)[number];
 
 const LOG_LEVELS = ["info", "trace", "debug", "warn", "error", "fatal", "silent"] as const;
-const POSTGRES_URL_SCHEMA = values.patternSchema(/^postgres(ql)?:\/\//, "a postgres:// URL");
-const REQUEST_LIMIT_SCHEMA = values.integerSchema(0, 100_000);
+const POSTGRES_URL_SCHEMA = values.createPatternSchema(/^postgres(ql)?:\/\//, "a postgres:// URL");
+const REQUEST_LIMIT_SCHEMA = values.createIntegerSchema(0, 100_000);
 const MAIL_SERVER_PATTERN = /^smtps?:\/\/([^/?#\s@]+@)?[^/?#\s@]+\/?$/;
 const MAIL_SENDER_PATTERN = /^([^<>\r\n]*<[^<>@\s]+@[^<>@\s]+>|[^<>@\s]+@[^<>@\s]+)$/;
 
@@ -34,36 +34,39 @@ function describeVariable<T>(
   return withDefault.register(variableDescriptions, { meaning, defaultText: shownInitial }) as unknown as z.ZodType<T>;
 }
 
-const optionalVariable = <T>(schema: z.ZodType<T>, meaning: string, shownInitial = "unset"): z.ZodType<T | null> =>
-  describeVariable<T | null>(schema.nullable(), null, meaning, shownInitial);
+const describeOptionalVariable = <T>(
+  schema: z.ZodType<T>,
+  meaning: string,
+  shownInitial = "unset",
+): z.ZodType<T | null> => describeVariable<T | null>(schema.nullable(), null, meaning, shownInitial);
 
 const VARIABLE_SCHEMAS = {
-  PORT: describeVariable(values.integerSchema(0, 65_535), 4000, "port on which the service listens"),
+  PORT: describeVariable(values.createIntegerSchema(0, 65_535), 4000, "port on which the service listens"),
   HOST: describeVariable(values.textSchema, HOST_DEFAULT, "address on which the service listens"),
-  TRUST_PROXY: optionalVariable(
+  TRUST_PROXY: describeOptionalVariable(
     values.trustedProxiesSchema,
     "the proxies whose `X-Forwarded-For` the service trusts: their addresses and networks, separated by commas, or the number of proxies in front of the service. Set it if there is a proxy: otherwise all visitors have the proxy's address, and share the limits of one address. The log and `npm run doctor` report a proxy in a private network that is not trusted",
   ),
-  PUBLIC_URL: optionalVariable(
-    values.urlSchema(
+  PUBLIC_URL: describeOptionalVariable(
+    values.createUrlSchema(
       values.HTTP_URL_PATTERN,
       "an address such as https://actions.example.com or https://example.com/actions",
     ),
     "the address that browsers use, with which links in e-mails and setup links begin. A link has `localhost` instead of a host such as 127.0.0.1, because passkeys do not work at an IP address. Include a path if a proxy serves the service under this path and removes it from requests",
     "`http://HOST:PORT`",
   ),
-  RUNTIME_URL: optionalVariable(
-    values.urlSchema(
+  RUNTIME_URL: describeOptionalVariable(
+    values.createUrlSchema(
       values.ORIGIN_URL_PATTERN,
       "an origin such as https://apps.example.net, whose host is not the service's own",
     ),
     "a second origin, with another host, from which your proxy also forwards to this service and passes on `Host`. Pages that run authors' code are served only there",
   ),
-  DATABASE_URL: optionalVariable(
+  DATABASE_URL: describeOptionalVariable(
     POSTGRES_URL_SCHEMA,
     "a database of PostgreSQL 14 or later. Without it, the service runs its own PostgreSQL under `DATA_DIR`. `npm run bootstrap` creates the first app in your database",
   ),
-  DATABASE_DIRECT_URL: optionalVariable(
+  DATABASE_DIRECT_URL: describeOptionalVariable(
     POSTGRES_URL_SCHEMA,
     "if `DATABASE_URL` leads to a pooler in transaction mode: the address of the same database without the pooler. The service uses it for statements that need a session: [containers](../operate/containers.md)",
     "`DATABASE_URL`",
@@ -74,21 +77,21 @@ const VARIABLE_SCHEMAS = {
     "folder for the embedded database, the files of apps, the first credentials and the keys",
   ),
   ROLES: describeVariable<ProcessRole[]>(
-    values.listSchema(`a comma-separated list of ${PROCESS_ROLES.join(", ")}`, (part) =>
+    values.createListSchema(`a comma-separated list of ${PROCESS_ROLES.join(", ")}`, (part) =>
       PROCESS_ROLES.find((role) => role === part),
     ),
     [...PROCESS_ROLES],
     "roles of this process",
     "`api,scheduler,runner`",
   ),
-  CHROME_PATH: optionalVariable(values.textSchema, "path of the Chromium to use", "an installed Chromium"),
-  PUPPETEER_CACHE_DIR: optionalVariable(
+  CHROME_PATH: describeOptionalVariable(values.textSchema, "path of the Chromium to use", "an installed Chromium"),
+  PUPPETEER_CACHE_DIR: describeOptionalVariable(
     values.textSchema,
     "folder in which Puppeteer looks for its browsers",
     "Puppeteer's own",
   ),
   CHROME_SANDBOX: describeVariable(
-    values.booleanSchema("on", "off"),
+    values.createBooleanSchema("on", "off"),
     true,
     "`off` runs the code of authors without Chromium's sandbox. The service warns at each start",
     "`on`",
@@ -134,162 +137,162 @@ const VARIABLE_SCHEMAS = {
     limits.RATE_LIMIT_COMMUNICATE,
     "requests of an app that send messages, in 30 s; 0: unlimited",
   ),
-  SMTP_URL: optionalVariable(
+  SMTP_URL: describeOptionalVariable(
     values.createSchemaFromParser("an address such as smtp://user:password@mail.example.com:587", (input) =>
       MAIL_SERVER_PATTERN.test(input) && URL.canParse(input) ? input : undefined,
     ),
     "mail server for apps without the setting `__smtp`: `smtp://` or `smtps://user:password@host:port`. Requires `MAIL_FROM`",
   ),
-  MAIL_FROM: optionalVariable(
-    values.patternSchema(MAIL_SENDER_PATTERN, "an e-mail address, perhaps as Name <address>"),
+  MAIL_FROM: describeOptionalVariable(
+    values.createPatternSchema(MAIL_SENDER_PATTERN, "an e-mail address, perhaps as Name <address>"),
     "sender of the mail that goes through `SMTP_URL`",
   ),
   SERVER_TIMEOUT_MS: describeVariable(
-    values.integerSchema(1, 3_600_000),
+    values.createIntegerSchema(1, 3_600_000),
     limits.SERVER_TIMEOUT_MS,
     "execution time limit of server actions",
   ),
   CLIENT_TIMEOUT_MS: describeVariable(
-    values.integerSchema(1, 3_600_000),
+    values.createIntegerSchema(1, 3_600_000),
     limits.CLIENT_TIMEOUT_MS,
     "execution time limit of client actions",
   ),
   SHUTDOWN_GRACE_MS: describeVariable(
-    values.integerSchema(0, 3_600_000),
+    values.createIntegerSchema(0, 3_600_000),
     30_000,
     "time in which runs can finish after SIGTERM",
   ),
   RUNNER_CONCURRENCY: describeVariable(
-    values.integerSchema(1, 1_000),
+    values.createIntegerSchema(1, 1_000),
     2 * availableParallelism(),
     "base number N for the runs that this process executes at once: one app can have N - 1 of them (at least 1), all apps together 4 N. With the value 8, one app has at most 7 runs at once, and all apps together 32. [Memory and cores](../operate/operating.md#execute-many-runs-at-once)",
     "twice the number of cores",
   ),
   ALLOW_PRIVATE_NETWORK: describeVariable(
-    values.booleanSchema("1", "0"),
+    values.createBooleanSchema("1", "0"),
     false,
     "`1` lets actions reach private addresses, for development. This also applies to the service's own requests for apps: to language models, mail and SMS servers, git servers, webhooks of alerts, push services, token endpoints and packages. http is then also valid. With `0`, the service resolves the host names of all these requests with the name servers of the system, and ignores its hosts file",
     "`0`",
   ),
-  SETTINGS_KEY: optionalVariable(
+  SETTINGS_KEY: describeOptionalVariable(
     values.encryptionKeysSchema,
     "key that encrypts settings: 32 bytes in base64. While you replace it, both keys, separated by a comma, the new one first",
     "a file in `DATA_DIR`",
   ),
-  EGRESS_ADDRESS: optionalVariable(
+  EGRESS_ADDRESS: describeOptionalVariable(
     values.ipAddressSchema,
     "local address from which runs connect to other hosts",
     "the system's",
   ),
   DEFAULT_TIMEZONE: describeVariable(values.timeZoneSchema, "UTC", "time zone of schedules without a `timezone`"),
-  PACKAGES_FILE: optionalVariable(
+  PACKAGES_FILE: describeOptionalVariable(
     values.textSchema,
     "path of a JSON file with an array of further packages for actions, each a `PackageEntry` (`src/rules/packages.ts`)",
   ),
   NPM_PACKAGES: describeVariable(
-    values.booleanSchema("on", "off"),
+    values.createBooleanSchema("on", "off"),
     true,
     "`off`: actions cannot use packages from npm, only those of the service and scripts at addresses",
     "`on`",
   ),
   NPM_SANDBOX: describeVariable(
-    values.booleanSchema("on", "off"),
+    values.createBooleanSchema("on", "off"),
     true,
     "`off`: if the machine has no user namespaces, the service bundles packages in a process with network access, and warns at each start",
     "`on`",
   ),
   NPM_REGISTRY: describeVariable(
-    values.urlSchema(
+    values.createUrlSchema(
       values.HTTP_URL_PATTERN,
       "the address of an npm registry such as https://registry.example.com/npm",
     ),
     "https://registry.npmjs.org",
     "registry from which npm packages are downloaded",
   ),
-  NPM_TOKEN: optionalVariable(
-    values.patternSchema(/^[\x21-\x7e]+$/, "a token in one line, without spaces"),
+  NPM_TOKEN: describeOptionalVariable(
+    values.createPatternSchema(/^[\x21-\x7e]+$/, "a token in one line, without spaces"),
     "token for `NPM_REGISTRY`",
   ),
   NPM_MIN_AGE_DAYS: describeVariable(
-    values.integerSchema(0, 365),
+    values.createIntegerSchema(0, 365),
     limits.NPM_MIN_AGE_DAYS,
     "minimum age of a package version. A newer one is used only if an action names the exact version; 0 allows any age",
   ),
-  NPM_LICENSES: optionalVariable(
-    values.listSchema("SPDX identifiers separated by commas, such as MIT,ISC,Apache-2.0", (part) =>
+  NPM_LICENSES: describeOptionalVariable(
+    values.createListSchema("SPDX identifiers separated by commas, such as MIT,ISC,Apache-2.0", (part) =>
       /^[A-Za-z0-9.+-]+$/.test(part) ? part : undefined,
     ),
     "allowed licences, as SPDX identifiers separated by commas. The service rejects packages with other licences",
     "any",
   ),
   QUEUE_MAX: describeVariable(
-    values.integerSchema(limits.QUEUED_RUNS_PER_APP_RESERVED, 10_000_000),
+    values.createIntegerSchema(limits.QUEUED_RUNS_PER_APP_RESERVED, 10_000_000),
     limits.QUEUE_MAX,
     "maximum number of queued runs of all apps",
   ),
   QUEUE_MAX_PER_APP: describeVariable(
-    values.integerSchema(limits.QUEUED_RUNS_PER_APP_RESERVED, 10_000_000),
+    values.createIntegerSchema(limits.QUEUED_RUNS_PER_APP_RESERVED, 10_000_000),
     limits.QUEUE_MAX_PER_APP,
     "maximum number of queued runs of one app",
   ),
   QUEUE_MAX_MB: describeVariable(
-    values.integerSchema(1, 1_000_000),
+    values.createIntegerSchema(1, 1_000_000),
     limits.QUEUE_MAX_MB,
     "maximum size of the payloads of all queued runs; one app can use a tenth of it",
   ),
   LOG_RETENTION_DAYS: describeVariable(
-    values.integerSchema(1, 36_500),
+    values.createIntegerSchema(1, 36_500),
     30,
     "days after which the service deletes logs",
   ),
   LOG_MAX_MB: describeVariable(
-    values.integerSchema(0, 1_000_000),
+    values.createIntegerSchema(0, 1_000_000),
     limits.LOG_MAX_MB,
     "disk space for the runs and logs of an app. Those of visitors have half as much in addition, and its events have the same limits again. Above a limit, the service deletes the oldest. It checks the sizes at the start, each hour, and when an app has written an eighth of `LOG_MAX_MB`; 0: unlimited",
   ),
   INTAKE_QUOTA_MB: describeVariable(
-    values.integerSchema(0, 1_000_000),
+    values.createIntegerSchema(0, 1_000_000),
     limits.INTAKE_QUOTA_MB,
     "size of the events, settings and other data, except payloads, that an app's own callers can store in a minute, in each process. In addition, all visitors of the app can store half as much, payloads included, and those at one network address an eighth; 0: unlimited",
   ),
   DATA_SOURCE_QUOTA_MB: describeVariable(
-    values.integerSchema(0, 100_000_000),
+    values.createIntegerSchema(0, 100_000_000),
     limits.DATA_SOURCE_QUOTA_MB,
     "size of all entries of an app's data sources. Their snapshots can have as much again; 0: unlimited",
   ),
-  MEDIA_URL: optionalVariable(
+  MEDIA_URL: describeOptionalVariable(
     values.bucketUrlSchema,
     "S3 bucket for the files of apps, instead of a folder: `s3://bucket/prefix?endpoint=…&region=…`. Needs [AWS credentials](#object-storage)",
     "`DATA_DIR/media`",
   ),
   // 5 GB is the largest file that S3 accepts in one request.
-  MEDIA_MAX_MB: describeVariable(values.integerSchema(1, 5_000), limits.MEDIA_MAX_MB, "size of one file"),
+  MEDIA_MAX_MB: describeVariable(values.createIntegerSchema(1, 5_000), limits.MEDIA_MAX_MB, "size of one file"),
   MEDIA_QUOTA_MB: describeVariable(
-    values.integerSchema(0, 1_000_000_000),
+    values.createIntegerSchema(0, 1_000_000_000),
     limits.MEDIA_QUOTA_MB,
     "size of all files of an app; 0: unlimited",
   ),
   DISK_FREE_MIN_MB: describeVariable(
-    values.integerSchema(0, 1_000_000),
+    values.createIntegerSchema(0, 1_000_000),
     limits.DISK_FREE_MIN_MB,
     "free disk space. Below it, the service rejects events, uploads and changes; below half of it, also new runs; 0: it never rejects them",
   ),
   DATABASE_MAX_MB: describeVariable(
-    values.integerSchema(0, 1_000_000_000),
+    values.createIntegerSchema(0, 1_000_000_000),
     0,
     "with `DATABASE_URL`: intended size of the database. What is left of it counts as free disk space for `DISK_FREE_MIN_MB`; 0: no check",
   ),
   GRAPHQL_DOCUMENTS: describeVariable(
-    values.enumSchema("any", "persisted"),
+    values.createEnumSchema("any", "persisted"),
     "any",
     "`persisted`: app users may send only the GraphQL documents of the client library",
   ),
-  OTEL_EXPORTER_OTLP_ENDPOINT: optionalVariable(
-    values.urlSchema(values.HTTP_URL_PATTERN, "an address such as http://collector:4318"),
+  OTEL_EXPORTER_OTLP_ENDPOINT: describeOptionalVariable(
+    values.createUrlSchema(values.HTTP_URL_PATTERN, "an address such as http://collector:4318"),
     "address of a collector to which traces of requests and runs are sent, such as `http://collector:4318`",
   ),
   LOG_LEVEL: describeVariable(
-    values.enumSchema(...LOG_LEVELS),
+    values.createEnumSchema(...LOG_LEVELS),
     "info",
     "lowest level that the service logs: `trace`, `debug`, `info`, `warn`, `error`, `fatal` or `silent`",
   ),

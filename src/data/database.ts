@@ -99,10 +99,10 @@ export async function rows<T>(executor: SqlClient, sql: string, parameters: unkn
   return Array.isArray(answer[0]) ? answer[0] : (answer as T[]);
 }
 
-const mainPoolOf = ({ driver }: Db): pg.Pool => (driver as unknown as { master: pg.Pool }).master;
+const getMainPool = ({ driver }: Db): pg.Pool => (driver as unknown as { master: pg.Pool }).master;
 
 export function countConnections(db: Db): { busy: number; idle: number; waiting: number } {
-  const pools = db instanceof Database ? [mainPoolOf(db), db.statements, db.reserved] : [mainPoolOf(db)];
+  const pools = db instanceof Database ? [getMainPool(db), db.statements, db.reserved] : [getMainPool(db)];
   const sum = (countIn: (pool: pg.Pool) => number) => pools.reduce((total, pool) => total + countIn(pool), 0);
   const idle = sum((pool) => pool.idleCount);
   return { busy: sum((pool) => pool.totalCount) - idle, idle, waiting: sum((pool) => pool.waitingCount) };
@@ -143,7 +143,7 @@ export const createPreparedStatementName = (text: string): string =>
   createHash("sha1").update(text).digest("base64url");
 
 /** Returns the PostgreSQL driver's error: for prepared statements, `error` itself; otherwise the error that TypeORM has wrapped. */
-const driverErrorOf = (error: unknown): Partial<pg.DatabaseError> =>
+const getDriverError = (error: unknown): Partial<pg.DatabaseError> =>
   (error as { driverError?: pg.DatabaseError } | null)?.driverError ?? (error as Partial<pg.DatabaseError>);
 
 /** Errors that TypeORM throws if the connection of a transaction is lost between two statements. */
@@ -151,68 +151,68 @@ const LOST_CONNECTION_ERRORS = [QueryRunnerAlreadyReleasedError, QueryRunnerProv
 
 /** True if the database was not available, or a time limit ended the statement. The statement may still have been executed. */
 export function isDatabaseUnavailable(error: unknown): boolean {
-  return LOST_CONNECTION_ERRORS.some((kind) => error instanceof kind) || isConnectionFault(driverErrorOf(error));
+  return LOST_CONNECTION_ERRORS.some((kind) => error instanceof kind) || isConnectionFault(getDriverError(error));
 }
 
 /** True if the database rejected a row as a duplicate. With `constraint`, true only for the unique index of this name. */
 export function isUniqueViolation(error: unknown, constraint?: string): boolean {
-  const { code, constraint: violated } = driverErrorOf(error);
+  const { code, constraint: violated } = getDriverError(error);
   return code === "23505" && (constraint === undefined || violated === constraint);
 }
 
 /** Returns the name of the unique index that a duplicate row violates; null for other errors. */
 export function findViolatedUniqueIndex(error: unknown): string | null {
-  const { code, constraint } = driverErrorOf(error);
+  const { code, constraint } = getDriverError(error);
   return code === "23505" ? (constraint ?? "") : null;
 }
 
 export function findViolatedForeignKey(error: unknown): string | null {
-  const { code, constraint } = driverErrorOf(error);
+  const { code, constraint } = getDriverError(error);
   return code === "23503" ? (constraint ?? "") : null;
 }
 
 export function isDeadlock(error: unknown): boolean {
-  return driverErrorOf(error).code === "40P01";
+  return getDriverError(error).code === "40P01";
 }
 
 /** True if the database rejected the values of the statement (SQLSTATE classes 22 and 54), so that a retry would fail too. */
 export function isInvalidDataError(error: unknown): boolean {
-  const { code = "" } = driverErrorOf(error);
+  const { code = "" } = getDriverError(error);
   return /^(22|54)/.test(code);
 }
 
 /** True if PostgreSQL failed with an internal error (SQLSTATE class XX), for example because stored data is damaged. */
 export function isInternalDatabaseError(error: unknown): boolean {
-  return /^XX/.test(driverErrorOf(error).code ?? "");
+  return /^XX/.test(getDriverError(error).code ?? "");
 }
 
 /** True if PostgreSQL cannot store a text, for example because it contains the character U+0000. */
 export function isUnstorableTextError(error: unknown): boolean {
-  const { code = "" } = driverErrorOf(error);
+  const { code = "" } = getDriverError(error);
   return code === "22021" || code === "22P05";
 }
 
 export function isConnectionLimitReached(error: unknown): boolean {
-  return driverErrorOf(error).code === "53300";
+  return getDriverError(error).code === "53300";
 }
 
 /** True if the database rejected a write because it is read-only, for example after a failover. */
 export function isReadOnlyError(error: unknown): boolean {
-  return driverErrorOf(error).code === READ_ONLY;
+  return getDriverError(error).code === READ_ONLY;
 }
 
 export function isLockTimeout(error: unknown): boolean {
-  return driverErrorOf(error).code === "55P03";
+  return getDriverError(error).code === "55P03";
 }
 
 /** True if PostgreSQL cancelled a statement, for example because of its time limit. The statement has changed nothing. */
 export function isStatementTimeout(error: unknown): boolean {
-  return driverErrorOf(error).code === "57014";
+  return getDriverError(error).code === "57014";
 }
 
 /** True if a statement took too long. In contrast to `isStatementTimeout`, PostgreSQL may still execute the statement. */
 export function isSlowStatementError(error: unknown): boolean {
-  return isStatementTimeout(error) || isClientStatementTimeout(driverErrorOf(error));
+  return isStatementTimeout(error) || isClientStatementTimeout(getDriverError(error));
 }
 
 /**

@@ -44,14 +44,14 @@ export async function checkIsolatedVmModule(): Promise<Diagnostic> {
   }
 }
 
-function nearestExistingFolder(path: string): string {
+function findNearestExistingFolder(path: string): string {
   let folder = path;
   while (!existsSync(folder)) folder = join(folder, "..");
   return folder;
 }
 
 export async function checkDataDir({ dataDir, diskFreeMinMb }: Config): Promise<Diagnostic[]> {
-  const existingFolder = nearestExistingFolder(dataDir);
+  const existingFolder = findNearestExistingFolder(dataDir);
   try {
     accessSync(existingFolder, constants.W_OK | constants.X_OK);
     rmdirSync(mkdtempSync(join(existingFolder, ".svc-doctor-")));

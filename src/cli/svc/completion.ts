@@ -20,7 +20,7 @@ const listCompletionEntries = (program: Command): CompletionEntry[] =>
 
 const quoteWord = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
 
-function bashCompletion(entries: readonly CompletionEntry[]): string {
+function createBashCompletion(entries: readonly CompletionEntry[]): string {
   const cases = entries.map(
     ({ name, subcommands, options }) => `    ${name}) words=${quoteWord([...subcommands, ...options].join(" "))} ;;`,
   );
@@ -37,7 +37,7 @@ complete -o default -F _svc svc
 `;
 }
 
-function zshCompletion(entries: readonly CompletionEntry[]): string {
+function createZshCompletion(entries: readonly CompletionEntry[]): string {
   const commands = entries.map(
     ({ name, description }) => `    ${quoteWord(`${name}:${description.replaceAll(":", "\\:")}`)}`,
   );
@@ -61,7 +61,7 @@ compdef _svc svc
 `;
 }
 
-function fishCompletion(entries: readonly CompletionEntry[]): string {
+function createFishCompletion(entries: readonly CompletionEntry[]): string {
   const lines = entries.flatMap(({ name, description, subcommands, options }) => {
     const isSeen = `__fish_seen_subcommand_from ${name}`;
     const isOpen = `${isSeen}; and not __fish_seen_subcommand_from ${subcommands.join(" ")}`;
@@ -79,9 +79,9 @@ function fishCompletion(entries: readonly CompletionEntry[]): string {
 /** Returns the completion script for a shell. @throws CliError for a shell that is not supported */
 export function createCompletionScript(program: Command, shell: string): string {
   const scripts: Record<string, (entries: readonly CompletionEntry[]) => string> = {
-    bash: bashCompletion,
-    zsh: zshCompletion,
-    fish: fishCompletion,
+    bash: createBashCompletion,
+    zsh: createZshCompletion,
+    fish: createFishCompletion,
   };
   const script = Object.hasOwn(scripts, shell) ? scripts[shell] : undefined;
   if (!script) throw createUsageError(`shell must be bash, zsh or fish (got ${shell})`);

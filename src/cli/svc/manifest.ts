@@ -19,14 +19,14 @@ export interface Manifest {
   alerts?: UnvalidatedDefinition[];
 }
 
-const itemNameOf = ({ name }: UnvalidatedDefinition): string => String(name);
+const getItemName = ({ name }: UnvalidatedDefinition): string => String(name);
 
 const ITEM_KINDS = [
   ["setting", "settings", ({ key }: UnvalidatedDefinition) => String(key)],
   ["secret binding", "secretBindings", ({ key, origin }: UnvalidatedDefinition) => `${key} ${origin}`],
-  ["data source", "dataSources", itemNameOf],
-  ["action", "actions", itemNameOf],
-  ["alert", "alerts", itemNameOf],
+  ["data source", "dataSources", getItemName],
+  ["action", "actions", getItemName],
+  ["alert", "alerts", getItemName],
 ] as const;
 
 export type ManifestChangeKind = "created" | "changed" | "removed";

@@ -55,7 +55,7 @@ const formatJson = (value: unknown): string => `${JSON.stringify(value, null, 2)
  * Returns the name of the file that stores the `LastSyncState` of one app. A folder has such a file for each app, such as a stage of an
  * app.
  */
-const lastSyncFileNameOf = ({ url, app }: ServerAndApp): string =>
+const getLastSyncFileName = ({ url, app }: ServerAndApp): string =>
   `base-${app}-${createHash("sha256").update(url).digest("hex").slice(0, 8)}.json`;
 
 const isPartOfItem = (fields: Item, item: Item): boolean =>
@@ -92,12 +92,12 @@ export class Project {
     this.root = root;
   }
 
-  #path(...parts: string[]): string {
+  #resolvePath(...parts: string[]): string {
     return join(this.root, ...parts);
   }
 
   #readJson<T>(...parts: string[]): T | undefined {
-    const path = this.#path(...parts);
+    const path = this.#resolvePath(...parts);
     if (!existsSync(path)) return undefined;
     try {
       return JSON.parse(readFileSync(path, "utf8")) as T;
@@ -107,12 +107,12 @@ export class Project {
   }
 
   #list(...parts: string[]): string[] {
-    const path = this.#path(...parts);
+    const path = this.#resolvePath(...parts);
     return existsSync(path) ? readdirSync(path).sort() : [];
   }
 
   #writeIfChanged(text: string, ...parts: string[]): void {
-    const path = this.#path(...parts);
+    const path = this.#resolvePath(...parts);
     if (existsSync(path) && readFileSync(path, "utf8") === text) return;
     mkdirSync(dirname(path), { recursive: true });
     // Writes a temporary file and renames it, so that a crash leaves no partly written file.
@@ -122,16 +122,16 @@ export class Project {
   }
 
   readLastSync(target: ServerAndApp): LastSyncState | null {
-    return this.#readJson<LastSyncState>(STATE_FOLDER, lastSyncFileNameOf(target)) ?? null;
+    return this.#readJson<LastSyncState>(STATE_FOLDER, getLastSyncFileName(target)) ?? null;
   }
 
   saveLastSync(target: ServerAndApp, state: LastSyncState): void {
     this.#writeIfChanged("*\n", STATE_FOLDER, ".gitignore");
-    this.#writeIfChanged(formatJson(state), STATE_FOLDER, lastSyncFileNameOf(target));
+    this.#writeIfChanged(formatJson(state), STATE_FOLDER, getLastSyncFileName(target));
   }
 
   removeLastSync(target: ServerAndApp): void {
-    rmSync(this.#path(STATE_FOLDER, lastSyncFileNameOf(target)), { force: true });
+    rmSync(this.#resolvePath(STATE_FOLDER, getLastSyncFileName(target)), { force: true });
   }
 
   listActionFolders(): string[] {
@@ -143,13 +143,13 @@ export class Project {
   }
 
   readText(file: string): string {
-    return readFileSync(this.#path(file), "utf8");
+    return readFileSync(this.#resolvePath(file), "utf8");
   }
 
   /** Returns the text of a project file; null if there is none. @throws CliError for a symbolic link to a file outside of the project */
   readonly #read: ReadProjectFile = (path) => {
     if (!isPortablePath(path)) return null;
-    const file = this.#path(path);
+    const file = this.#resolvePath(path);
     if (statSync(file, { throwIfNoEntry: false })?.isFile() !== true) return null;
     const storedPath = resolveInProject(realpathSync.native(this.root), realpathSync.native(file));
     if (storedPath === null)
@@ -164,7 +164,7 @@ export class Project {
   /** True if a file or link with exactly this path exists, also in the same upper and lower case. */
   #hasExactly(path: string): boolean {
     const segments = path.split("/");
-    return segments.every((segment, at) => readdirSync(this.#path(...segments.slice(0, at))).includes(segment));
+    return segments.every((segment, at) => readdirSync(this.#resolvePath(...segments.slice(0, at))).includes(segment));
   }
 
   /** Lists the items in a folder of the project, such as actions/. @throws CliError for an item whose name Windows cannot store */
@@ -175,7 +175,7 @@ export class Project {
       const isItem =
         folder === "data"
           ? file.endsWith(extension)
-          : ENTRY_FILE_NAMES.some((entry) => existsSync(this.#path(folder, file, entry)));
+          : ENTRY_FILE_NAMES.some((entry) => existsSync(this.#resolvePath(folder, file, entry)));
       if (!isItem) continue;
       const name = encodeFileName(decodeDefinitionName(extension === "" ? file : file.slice(0, -extension.length)));
       throw new CliError(`Windows cannot store the name ${folder}/${file}; rename it to ${name}${extension}`);
@@ -189,7 +189,7 @@ export class Project {
   );
 
   /** Returns the folders in actions/ by action name. The name is `name` in the action's config, otherwise the name of the folder. */
-  async #actionsByName(): Promise<Map<string, string[]>> {
+  async #groupActionFolders(): Promise<Map<string, string[]>> {
     const named = this.listActionFolders().map(async (folder): Promise<[string, string]> => {
       const config: Item = await this.readConfig(folder).catch(() => ({}));
       return [String(config["name"] ?? decodeDefinitionName(folder)), folder];
@@ -198,7 +198,7 @@ export class Project {
   }
 
   /** Returns the names of the files in data/, without extension, by the name of the data source. */
-  #dataByName(): Map<string, string[]> {
+  #groupDataFiles(): Map<string, string[]> {
     const files = this.#listItems("data").filter((file) => file.endsWith(".json"));
     return groupFilesByName(
       files.map((file) => {
@@ -210,7 +210,7 @@ export class Project {
 
   readTest(folder: string): { test: string; files: Record<string, string> } | null {
     const names = ["action.test.ts", "action.test.js"].map((file) => `actions/${folder}/${file}`);
-    const test = names.find((file) => existsSync(this.#path(file)));
+    const test = names.find((file) => existsSync(this.#resolvePath(file)));
     return test === undefined ? null : { test, files: readActionTestFiles(`actions/${folder}`, test, this.#read) };
   }
 
@@ -231,7 +231,7 @@ export class Project {
    * file's code is not `code`.
    */
   async mapStackToFiles(name: string, code: string, stack: string): Promise<string> {
-    const folder = chooseFileOfItem(name, await this.#actionsByName());
+    const folder = chooseFileOfItem(name, await this.#groupActionFolders());
     const file = this.findActionFile(folder);
     if (file === null) return stack;
     const text = this.readText(file);
@@ -269,7 +269,7 @@ export class Project {
     const source = getActionSource(item);
     if (source) return this.#writeSource(`actions/${folder}`, config, source);
     for (const file of ENTRY_FILE_NAMES)
-      if (file !== "action.js") rmSync(this.#path("actions", folder, file), { force: true });
+      if (file !== "action.js") rmSync(this.#resolvePath("actions", folder, file), { force: true });
     this.#writeIfChanged(joinConfigAndCode(config, String(code ?? "")), "actions", folder, "action.js");
   }
 
@@ -298,14 +298,15 @@ export class Project {
       const written = await readConfigOfProjectFile(folder, path, texts).catch(() => null);
       const isWritten = written && Object.keys(written).length > 0 && isPartOfItem(written, config);
       this.#writeIfChanged(isWritten ? text : joinConfigAndCode(config, removeConfigBlock(text)), path);
-      for (const other of ENTRY_FILE_NAMES) if (other !== name) rmSync(this.#path(folder, other), { force: true });
+      for (const other of ENTRY_FILE_NAMES)
+        if (other !== name) rmSync(this.#resolvePath(folder, other), { force: true });
     }
   }
 
   async writeManifest(manifest: Manifest): Promise<void> {
     const { actions = [], dataSources = [] } = manifest;
-    const actionsByName = await this.#actionsByName();
-    const dataByName = this.#dataByName();
+    const actionsByName = await this.#groupActionFolders();
+    const dataByName = this.#groupDataFiles();
     const folders = actions.map(({ name }) => chooseFileOfItem(String(name), actionsByName));
     const dataFiles = dataSources.map(({ name }) => `${chooseFileOfItem(String(name), dataByName)}.json`);
     rejectFilesEqualIgnoringCase("actions", folders);
@@ -317,7 +318,7 @@ export class Project {
     this.#writeIfChanged(formatJson(manifest.settings ?? []), "settings.json");
     this.#writeIfChanged(formatJson(manifest.alerts ?? []), "alerts.json");
     const bindings = manifest.secretBindings ?? [];
-    if (bindings.length > 0 || existsSync(this.#path("secret-bindings.json")))
+    if (bindings.length > 0 || existsSync(this.#resolvePath("secret-bindings.json")))
       this.#writeIfChanged(formatJson(bindings), "secret-bindings.json");
     if (manifest.app && Object.keys(manifest.app).length > 0)
       this.#writeIfChanged(formatJson(manifest.app), "app.json");
@@ -338,12 +339,12 @@ export class Project {
 
   async removeItem(kind: string, name: string): Promise<void> {
     if (kind === "action") {
-      for (const folder of (await this.#actionsByName()).get(name) ?? [])
-        rmSync(this.#path("actions", folder), { recursive: true, force: true });
+      for (const folder of (await this.#groupActionFolders()).get(name) ?? [])
+        rmSync(this.#resolvePath("actions", folder), { recursive: true, force: true });
     }
     if (kind === "data source") {
-      for (const file of this.#dataByName().get(name) ?? [])
-        rmSync(this.#path("data", `${file}.json`), { force: true });
+      for (const file of this.#groupDataFiles().get(name) ?? [])
+        rmSync(this.#resolvePath("data", `${file}.json`), { force: true });
     }
   }
 }

@@ -41,7 +41,7 @@ export class CliSession {
     return this.#client;
   }
 
-  clientFor(target: ServerAndApp): CliApiClient {
+  createClientFor(target: ServerAndApp): CliApiClient {
     return new CliApiClient(target, this.surroundings.env, this.store);
   }
 

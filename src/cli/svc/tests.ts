@@ -66,7 +66,7 @@ async function openTestApp(
     output.writeNote("This token may not create a temporary app: the tests run in a service on this machine.");
     return openTestService(session, project, stopSignal);
   }
-  const previewClient = session.clientFor({ ...client.target, app });
+  const previewClient = session.createClientFor({ ...client.target, app });
   const token = await client.readToken();
   const send: SendRequest = (method, path, request = {}) =>
     previewClient.sendRequest(method, path, { ...request, token });
@@ -88,7 +88,7 @@ async function openTestService(session: CliSession, project: Project, stopSignal
   const { client, output, surroundings } = session;
   output.writeNote("Starting a service …");
   const server = await startLocalServer(null, { isThrowAway: true, port: null, env: surroundings.env }, stopSignal);
-  const localSession = session.clientFor({ ...client.target, url: server.url, app: server.app });
+  const localSession = session.createClientFor({ ...client.target, url: server.url, app: server.app });
   const send: SendRequest = (method, path, request = {}) =>
     localSession.sendRequest(method, path, { ...request, token: server.token });
   try {

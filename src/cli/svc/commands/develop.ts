@@ -153,7 +153,7 @@ async function watchAndSave(session: CliSession, stopSignal: AbortSignal): Promi
   }
 }
 
-async function developWithService(session: CliSession, isThrowAway: boolean): Promise<void> {
+async function runDevelopment(session: CliSession, isThrowAway: boolean): Promise<void> {
   const stopController = new AbortController();
   let server: LocalServer | null = null;
   try {
@@ -176,9 +176,7 @@ export function addDevelopCommand(program: Command, run: CommandRunner): void {
     .command("dev")
     .description("save drafts on the server whenever a file is saved, check types, and show runs with their console")
     .option("--throw-away", "with a service that this command starts: delete its data at the end")
-    .action(({ throwAway = false }: { throwAway?: boolean }) =>
-      run((session) => developWithService(session, throwAway)),
-    );
+    .action(({ throwAway = false }: { throwAway?: boolean }) => run((session) => runDevelopment(session, throwAway)));
   program
     .command("test")
     .argument("[actions...]", "names of actions; default: all actions that have a test")

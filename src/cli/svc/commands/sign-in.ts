@@ -78,7 +78,7 @@ export function addSignInCommand(program: Command, run: CommandRunner): void {
     .action((options: LoginOptions) =>
       run(async (session) => {
         const target = readLoginTarget(session, options);
-        const client = session.clientFor(target);
+        const client = session.createClientFor(target);
         if (options.tokenStdin === true) {
           const token = (await session.readStdin()).trim();
           if (!/^\S+$/.test(token)) throw createUsageError("standard input must contain exactly one token");

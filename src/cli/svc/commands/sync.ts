@@ -63,12 +63,12 @@ export interface ProjectPushOptions {
   force?: boolean;
 }
 
-const keyOf = ({ kind, name }: ManifestDifference): string => `${kind} ${name}`;
+const getItemKey = ({ kind, name }: ManifestDifference): string => `${kind} ${name}`;
 
 /** Returns a test that is true for items that are equal in the folder and on the server, as after a push whose response was lost. */
 function createEqualItemTest(server: Manifest, local: Manifest): (item: ManifestDifference) => boolean {
-  const toPush = new Set(compareManifests(server, local, true).map(keyOf));
-  return (item) => !toPush.has(keyOf(item));
+  const toPush = new Set(compareManifests(server, local, true).map(getItemKey));
+  return (item) => !toPush.has(getItemKey(item));
 }
 
 /** Returns the entity tag to send with a push. @throws CliError if someone changed the server's definitions since the last pull or push */
@@ -203,10 +203,10 @@ async function pullProject(session: CliSession, { force = false }: { force?: boo
   const local = await project.readManifest();
   const theirChanges = compareManifests(base?.manifest ?? EMPTY_MANIFEST, server.manifest, true);
   const myChanges = compareManifests(base?.manifest ?? server.manifest, local, false);
-  const theirKeys = new Set(theirChanges.map(keyOf));
-  const myKeys = new Set(myChanges.map(keyOf));
+  const theirKeys = new Set(theirChanges.map(getItemKey));
+  const myKeys = new Set(myChanges.map(getItemKey));
   const overwrittenItems = compareManifests(local, server.manifest, false).filter(
-    (item) => myKeys.has(keyOf(item)) && theirKeys.has(keyOf(item)),
+    (item) => myKeys.has(getItemKey(item)) && theirKeys.has(getItemKey(item)),
   );
   if (overwrittenItems.length > 0 && !force) {
     printDifferences(session, overwrittenItems);
@@ -237,7 +237,7 @@ async function pullProject(session: CliSession, { force = false }: { force?: boo
     actions: (server.manifest.actions ?? []).filter(({ name }) => isTaken("action", name)),
     dataSources: (server.manifest.dataSources ?? []).filter(({ name }) => isTaken("data source", name)),
   };
-  const furtherChanges = findReplacedItems(local, writtenManifest).filter((item) => !theirKeys.has(keyOf(item)));
+  const furtherChanges = findReplacedItems(local, writtenManifest).filter((item) => !theirKeys.has(getItemKey(item)));
   await project.writeManifest(writtenManifest);
   for (const { kind, name, change } of theirChanges)
     if (change === "removed" && isTaken(kind, name)) await project.removeItem(kind, name);
