@@ -123,7 +123,7 @@ describe("a full disk of PostgreSQL", function () {
     expect((await ready()).text).to.contain("its disk is full");
     expect(await metric()).to.equal("1");
     expect(await doctor()).to.match(
-      /^WRONG {2}database disk: is full \(.*No space left on device\)\n {7}-> make room on the disk of PostgreSQL$/m,
+      /^WRONG {2}database disk: is full \(.*No space left on device\)\n {7}-> free space on the disk of PostgreSQL$/m,
     );
 
     free();
