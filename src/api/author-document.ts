@@ -27,7 +27,7 @@ export interface AuthorCodeDocument {
   scriptPath: string;
 }
 
-/** Sandbox of the page. It forbids popups and frames, so that a page cannot imitate the service's own pages in them. */
+/** Sandbox of the page. It forbids popups, so that a page cannot imitate the service's own pages in them. */
 const SANDBOX_POLICY = "sandbox allow-scripts allow-forms allow-modals";
 
 /** Matches origins that consist of characters of host names. A `;` in an origin could add a directive to the content security policy. */

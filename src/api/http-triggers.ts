@@ -161,7 +161,7 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
 
   /**
    * Finds the trigger and checks access before the body is read.
-   * @throws ActionError NOT_FOUND, METHOD_NOT_ALLOWED, UNAUTHORIZED, FORBIDDEN
+   * @throws ActionError NOT_FOUND, METHOD_NOT_ALLOWED, UNAUTHORIZED, FORBIDDEN, RATE_LIMIT_EXCEEDED
    */
   async function findTrigger(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     reply.headers(TRIGGER_RESPONSE_SECURITY_HEADERS);

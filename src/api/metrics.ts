@@ -43,7 +43,10 @@ function processRegistry(): Registry {
   return processMetricsRegistry;
 }
 
-/** Registers the metric of queued runs: one value for each of the longest queues, one for all others. Returns a function that sets them. */
+/**
+ * Registers the metrics of queues, their length and age. Both have one value for each of the longest queues, and one for all others. Returns
+ * a function that sets the values.
+ */
 function registerQueueMetrics(register: Registry): (now: VitalSigns | null) => void {
   const depth = new Gauge({
     name: "svc_queue_runs",

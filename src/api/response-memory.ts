@@ -35,7 +35,8 @@ export interface ResponseMemoryOptions {
 
 export interface ResponseBudget {
   /**
-   * Reserves memory for data that a resolver is about to read. Resolves when the resolver may read it.
+   * Reserves memory for data that a resolver is about to read. Resolves when the resolver may read it. The first read may
+   * be larger than the limit of a response.
    * @throws ActionError REQUEST_INVALID if the response exceeds its limit or the caller has disconnected; OVERLOADED if all responses
    * together exceed the limit of the process; RATE_LIMIT_EXCEEDED if too many responses of this owner wait
    */

@@ -66,7 +66,7 @@ const BACKEND_CALLERS = ["administrator", "owner", "admin", "editor", "api", "ta
 /** Callers that may read all data of the app: people except operators, and the app's own back ends with an API or task token. */
 const BACKEND_READERS = ["administrator", "owner", "admin", "editor", "reader", "api", "task"] as const;
 const RUN_CALLERS = ["administrator", "owner", "admin", "editor", "operator", "api", "task", "viewer", "live"] as const;
-/** Callers that can read notifications. A page gets only the notifications of the app user who is signed in on the page. */
+/** Callers that can read notifications. A page gets only the notifications for everyone and those for the app user who is signed in on it. */
 const NOTIFICATION_READERS = ["administrator", "owner", "admin", "editor", "api", "task", "viewer", "live"] as const;
 const CLIENT_CALLERS = ["administrator", "owner", "admin", "editor", "viewer", "live"] as const;
 /** Credentials of pages on which an app user (a user of one app, not of the service) can sign in. */

@@ -53,7 +53,7 @@ export const NO_RUN_LIMITS = { concurrency: null, debounce: null, timeoutMs: nul
 
 type NullableLimits = { [Limit in keyof RunLimits]-?: Required<RunLimits>[Limit] | null };
 
-/** Returns only the run limits that are not null: in responses, a limit that is not set has no field (specification). */
+/** Returns only the run limits that are neither null nor 0: in responses, a limit that is not set has no field (specification). */
 export function omitRunLimitsIfNull(limits: NullableLimits): Pick<ActionInput, keyof NullableLimits> {
   const { concurrency, debounce, timeoutMs, jitterSeconds } = limits;
   return {

@@ -71,7 +71,8 @@ function requireProtectedKey(value: unknown): string {
 }
 
 /**
- * Validates an alert rule. A field that is absent or null keeps its value in `current` (the rule before an update), or gets its default.
+ * Validates an alert rule. A field that is absent or null keeps its value in `current` (the rule before an update), or gets its default;
+ * but if `actionId` is null, the rule is for the whole app.
  * @throws ActionError REQUEST_INVALID
  */
 export function parseAlertRule(body: unknown, current: Partial<AlertRuleFields> = {}): AlertRuleFields {

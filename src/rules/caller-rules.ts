@@ -179,7 +179,7 @@ export function meetsColumnConditions(data: AppUserData, conditions: ColumnCondi
   });
 }
 
-/** True if the rule allows this app user; null is an anonymous caller. A user with an empty column meets no condition on this column. */
+/** True if the rule allows this app user; null is an anonymous caller. A user whose column is null or missing meets no condition on it. */
 export function isUserAllowedByRule(rule: CallerRule, user: AppUserData | null): boolean {
   const isForAll = rule === ALL_CALLERS_RULE;
   if (isForAll || user === null) return isForAll;

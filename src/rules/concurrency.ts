@@ -9,7 +9,7 @@ export interface ContendingRun {
   admitted: boolean;
 }
 
-/** IDs of the runs to start (`admit`), to skip and to cancel. All other runs stay in the queue. */
+/** IDs of the runs to start (`admit`), to skip and to cancel. All other runs keep their state. */
 export interface RunAdmissionDecision {
   admit: number[];
   skip: number[];

@@ -84,7 +84,8 @@ function addItem(values: Set<number>, item: string, { min, max }: FieldRange): s
 }
 
 /**
- * True if the schedule includes every day. If neither the day nor the weekday field is `*`, cron runs on days that match one of the two.
+ * True if the schedule includes every day of its months. If neither the day nor the weekday field is `*`, cron runs on days that match one
+ * of the two.
  */
 export function firesEveryDay({ days, weekdays, isAnyDay, isAnyWeekday }: CronFields): boolean {
   const allDays = days.size === 31;

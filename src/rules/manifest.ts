@@ -73,7 +73,7 @@ const actionFields = {
   access: z
     .union([
       z.enum(["everyone", "signedIn", "editors"]),
-      z.strictObject({ user: objectSchema.describe("Tests of the columns of the signed-in app user.") }),
+      z.strictObject({ user: objectSchema.describe("Tests that the signed-in app user's columns must meet.") }),
     ])
     .describe("Visitors who may run the action on demand: a word, or a condition on the signed-in user."),
   integrationOrigins: z.array(z.string()).describe("Origins that the action may send requests to."),
@@ -181,7 +181,7 @@ const settingSchema = z
 const secretBindingFields = {
   key: z.string().describe("Key of a private or protected setting. Its value is never in a manifest."),
   origin: z.string().describe("Origin to which requests with the value are sent."),
-  in: z.enum(SECRET_BINDING_TARGETS).describe("Place in the request."),
+  in: z.enum(SECRET_BINDING_TARGETS).describe("How the value is sent in a request."),
   name: z.string().nullable().describe("Header or parameter; the user for basic; service and region for aws-sigv4."),
   format: z.string().nullable().describe("Text that is sent, which contains {value} once."),
   sealed: z.boolean().describe("True if code cannot read the setting."),
@@ -210,7 +210,7 @@ export const MANIFEST_SCHEMA = z
     $schema: z.string().describe("URL of this schema, for text editors."),
     version: z.literal(MANIFEST_VERSION).describe("Version of the format."),
     app: appSchema.describe("Properties of the app."),
-    settings: z.array(settingSchema).max(SETTINGS_PER_MANIFEST_MAX).describe("Settings by key."),
+    settings: z.array(settingSchema).max(SETTINGS_PER_MANIFEST_MAX).describe("Settings, each with a different key."),
     secretBindings: z
       .array(secretBindingSchema)
       .max(SECRET_BINDINGS_PER_APP_MAX)

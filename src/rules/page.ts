@@ -10,7 +10,7 @@ function requireWholeNumber(value: unknown, name: string, fallback: number, max:
   refuseField(name, "a whole number of 0 or more", value);
 }
 
-/** Parses `limit` (at most `max`) and `offset`. @throws REQUEST_INVALID if one of them is not a whole number of 0 or more */
+/** Parses `limit` and `offset`. A `limit` above `max` counts as `max`. @throws REQUEST_INVALID if one of them is not a whole number of 0 or more */
 export function parseLimitAndOffset(
   options: { limit?: unknown; offset?: unknown },
   fallback = LIST_ITEMS_PER_PAGE_DEFAULT,

@@ -81,7 +81,8 @@ export class DebounceInput implements UnknownFields<Debounce> {
   delayMs?: unknown;
   @Field(() => Int, {
     nullable: true,
-    description: "Longest time in milliseconds by which requests can delay the run; ten times `delayMs` by default.",
+    description:
+      "Longest time in milliseconds by which requests can delay the run; ten times `delayMs` by default, but at most 24 hours.",
   })
   maxWaitMs?: unknown;
   @Field(() => Boolean, {
@@ -113,7 +114,7 @@ export class ActionSourceInput implements UnknownFields<Pick<ActionSource, "lang
    */
   @Field(() => [SourceFileInput], {
     nullable: true,
-    description: "The same as a list with types, instead of `files`.",
+    description: "Files as a list of paths and texts. Use either `fileList` or `files`.",
   })
   set fileList(list: SourceFileInput[] | null) {
     if (list === null) return;
@@ -167,7 +168,7 @@ export class CreateActionInput implements UnknownFields<ActionInput> {
   @Field(() => ActionAccessScalar, {
     nullable: true,
     description:
-      "Pages that can run the action on demand: everyone by default; signedIn for pages with a signed-in app user; a rule for app users; editors for pages of the viewer. Other credentials are not affected.",
+      "Pages that can run the action on demand: `everyone` for all pages, which is the default; `signedIn` for pages with a signed-in app user; {user: {Column: test}} for pages whose app user meets the tests; `editors` for pages of the viewer. Other credentials are not affected.",
   })
   access?: unknown;
   @Field(() => ConcurrencyInput, { nullable: true, description: "Limit on concurrent runs; null for no limit." })

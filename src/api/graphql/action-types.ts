@@ -138,7 +138,7 @@ export class ActionConfigurationType {
   frequency: string | null;
   @Field(() => String, {
     nullable: true,
-    description: "IANA name of the time zone of the schedule; null for the server's time zone.",
+    description: "IANA name of the time zone of the schedule; null for DEFAULT_TIMEZONE of the service.",
   })
   timezone: string | null;
   @Field(() => ActionAccessScalar, {

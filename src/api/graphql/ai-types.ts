@@ -144,7 +144,8 @@ const AiErrorCodeEnum = createGraphqlEnum<AiErrorCode>(
     POLICY: "The options or the setting `__ai` do not allow the call.",
     LIMIT: "A limit of the app, of the run or of the provider is reached.",
     TIMEOUT: "The provider did not answer in time.",
-    UNSUPPORTED: "The response has an encoding that is not supported.",
+    UNSUPPORTED:
+      "The provider answered with an encoding that is not supported, or with the URL of an image instead of its bytes.",
     TRANSPORT: "The provider could not be reached, or its response has another form.",
     INTEGRATION_UNAVAILABLE: "The caller is no run of a server action.",
   },

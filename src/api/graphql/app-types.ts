@@ -64,7 +64,8 @@ export class CreateAppInput {
   @Field(() => String, { nullable: true, description: "Name of the app; required." }) name?: unknown;
   @Field(() => Int, {
     nullable: true,
-    description: "ID of the organization that owns the app; the first organization by default.",
+    description:
+      "ID of the organization that owns the app. By default, the one with the lowest ID of those that the caller administers.",
   })
   organizationId?: unknown;
 }

@@ -9,7 +9,7 @@ import type { SecretBinding } from "../../rules/secret-bindings.js";
 import { DateTime } from "./leaf-types.js";
 import { SettingReaderActionType } from "./setting-reader-action.js";
 
-const BINDING_PLACE_DESCRIPTION = "Place in the request: header, query, basic, aws-sigv4 or oauth2.";
+const BINDING_PLACE_DESCRIPTION = "How the value is sent in a request: header, query, basic, aws-sigv4 or oauth2.";
 const BINDING_NAME_DESCRIPTION =
   "Name of the header or parameter; the user for `basic`, service and region such as s3/eu-west-1 for `aws-sigv4`.";
 const BINDING_FORMAT_DESCRIPTION = "Text around the value, with {value} once; for `header` and `query`.";
@@ -43,7 +43,7 @@ class SecretBindingType implements Omit<SecretBinding, "in" | "grant"> {
 
 @ObjectType("SecretBindings", { description: "Secret bindings of an app." })
 export class SecretBindingsType {
-  @Field(() => [SecretBindingType], { description: "Bindings in the order of the last change." })
+  @Field(() => [SecretBindingType], { description: "Bindings in the order in which the last change listed them." })
   bindings: SecretBindingType[];
   @Field(() => DateTime, { description: "Time of the last change." }) updatedAt: string;
 }

@@ -241,7 +241,10 @@ class CommitEntryInput {
 export class EntryCommitInput {
   @Field(() => [CommitEntryInput], { nullable: true, description: "Entries to insert or update." }) entries?: unknown;
   @Field(() => [Int], { nullable: true, description: "IDs of the entries to delete." }) delete?: unknown;
-  @Field(() => Boolean, { nullable: true, description: "False to delete all entries that the commit does not name." })
+  @Field(() => Boolean, {
+    nullable: true,
+    description: "False to delete all entries that the commit does not name; true by default.",
+  })
   append?: unknown;
   @Field(() => Boolean, {
     nullable: true,
@@ -269,7 +272,8 @@ export class CreateDataSourceInput {
   @Field(() => IndexesScalar, { nullable: true, description: "Indexes of the entries." }) indexes?: unknown;
   @Field(() => Boolean, {
     nullable: true,
-    description: "True if the entries are the app's users; requires a hashed column and the role of an editor.",
+    description:
+      "True if the entries are the app's users. Requires a hashed column. Only people who are signed in can change this field, tokens cannot.",
   })
   isUsers?: unknown;
   @Field(() => [GraphQLJSON], { nullable: true, description: "Data of the first entries." }) entries?: unknown;
@@ -286,7 +290,8 @@ export class UpdateDataSourceInput {
   @Field(() => IndexesScalar, { nullable: true, description: "Indexes of the entries." }) indexes?: unknown;
   @Field(() => Boolean, {
     nullable: true,
-    description: "True if the entries are the app's users; requires a hashed column and the role of an editor.",
+    description:
+      "True if the entries are the app's users. Requires a hashed column. Only people who are signed in can change this field, tokens cannot.",
   })
   isUsers?: unknown;
 }

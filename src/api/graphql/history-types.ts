@@ -49,7 +49,8 @@ export class RunType {
   waitsFor: RunWaitReason | null;
   @Field(() => String, {
     nullable: true,
-    description: "Beginning of the error message of a failed run; null for other runs.",
+    description:
+      "Beginning of the error message of a failed run; null for other runs, or if the log entry of the run is long.",
   })
   failure: string | null;
   @Field(() => String, {

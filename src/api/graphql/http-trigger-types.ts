@@ -31,7 +31,7 @@ const HTTP_FIELD_DESCRIPTIONS = {
   respond:
     "`result` responds with the run's result, `immediately` with 202 when the run is stored; null means `result`.",
   idempotencyHeader:
-    "Header with the ID of the event, by which repeats are recognized; null for the one of the signature's scheme.",
+    "Header with the ID of the event, by which the service recognizes repeats. If null, the service uses the ID of the signature's scheme; without a scheme, it recognizes no repeats.",
   method: "HTTP method of the requests that the trigger accepts; null for all methods.",
   path: "Path of one to eight segments. A segment such as `:name` matches any text.",
   origins: "Origins such as https://shop.example.",

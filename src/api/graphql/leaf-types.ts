@@ -42,7 +42,7 @@ export const RoleEnum = createGraphqlEnum<Role>("Role", "Role of a person in an 
   admin: "Full access, and manages people whose role is not above.",
   editor: "Writes actions, data and settings.",
   operator: "Runs, cancels, replays and pauses actions; reads runs and logs, and neither code nor settings.",
-  reader: "Reads code, runs, logs, data and schedules; changes nothing.",
+  reader: "Reads code, runs, logs, data, schedules and public settings; changes nothing.",
 });
 
 export const TokenScopeEnum = createGraphqlEnum<TokenScope>("TokenScope", "Part of an app that an API token can use.", {
@@ -64,8 +64,8 @@ export const SourceLanguageEnum = createGraphqlEnum<SourceLanguage>(
   "SourceLanguage",
   "Language of an action's files.",
   {
-    typescript: "The entry file is action.ts.",
-    javascript: "The entry file is action.js.",
+    typescript: "The entry point is the file action.ts or action.tsx.",
+    javascript: "The entry point is the file action.js or action.jsx.",
   },
 );
 
@@ -91,7 +91,7 @@ export const RunStateEnum = createGraphqlEnum<RunState>("RunState", "State of a 
   running: "The run is being executed.",
   completed: "The run ended without an error.",
   failed: "The run ended with an error.",
-  skipped: "The scheduled run was not executed.",
+  skipped: "The run was not executed; its `reason` says why.",
   cancelled: "The run was cancelled before it ended.",
 });
 

@@ -76,11 +76,16 @@ export class MediaFileType {
   @Field(() => String, { description: "Name of the file." }) name: string;
   @Field(() => String, { description: "Media type, detected from the contents." }) contentType: string;
   @Field(() => String, { description: "URL of the contents." }) url: string;
-  @Field(() => String, { nullable: true, description: "URL of a small version of an image; null for other files." })
+  @Field(() => String, {
+    nullable: true,
+    description:
+      "URL of a small version of an image; null for other files, and for images that the service cannot decode.",
+  })
   thumbnail: string | null;
   @Field(() => [Int], {
     nullable: true,
-    description: "Displayed width and height of an image in pixels; null for other files.",
+    description:
+      "Displayed width and height of an image in pixels; null for other files, and for images that the service cannot decode.",
   })
   size: [number, number] | null;
   @Field(() => GraphQLSafeInt, { description: "Size of the contents in bytes." }) bytes: number;

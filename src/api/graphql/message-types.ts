@@ -97,33 +97,39 @@ class EmailRecipientInput {
 
 @InputType("MessageHeaderInput", { description: "Additional header of an e-mail." })
 class MessageHeaderInput {
-  @Field(() => String, { nullable: true, description: "Name of the header." }) name?: unknown;
-  @Field(() => String, { nullable: true, description: "Value of the header." }) value?: unknown;
+  @Field(() => String, { nullable: true, description: "Name of the header; required." }) name?: unknown;
+  @Field(() => String, { nullable: true, description: "Value of the header; required." }) value?: unknown;
 }
 
 @InputType("AttachmentInput", { description: "File to attach to an e-mail." })
 class AttachmentInput {
-  @Field(() => String, { nullable: true, description: "Media type, for example text/csv." }) type?: unknown;
-  @Field(() => String, { nullable: true, description: "Name of the file." }) name?: unknown;
-  @Field(() => String, { nullable: true, description: "Contents of the file." }) content?: unknown;
+  @Field(() => String, {
+    nullable: true,
+    description: "Media type, for example text/csv; application/octet-stream by default.",
+  })
+  type?: unknown;
+  @Field(() => String, { nullable: true, description: "Name of the file, without slashes; required." }) name?: unknown;
+  @Field(() => String, { nullable: true, description: "Contents of the file; required." }) content?: unknown;
   @Field(() => String, { nullable: true, description: "Encoding of `content`: base64 or utf8; utf8 by default." })
   encoding?: unknown;
 }
 
 @InputType("EmailInput", { description: "E-mail to send. Values of `data` replace `{{name}}` placeholders." })
 export class EmailInput {
-  @Field(() => [EmailRecipientInput], { nullable: true, description: "Recipients, 1 to 1000." }) to?: unknown;
+  @Field(() => [EmailRecipientInput], { nullable: true, description: "Recipients, 1 to 1000; required." }) to?: unknown;
   @Field(() => String, { nullable: true, description: "Subject of the e-mail." }) subject?: unknown;
   @Field(() => String, { nullable: true, description: "Name of the sender; the app determines the address." })
   fromName?: unknown;
   @Field(() => String, {
     nullable: true,
     description: "Name of the sender.",
-    deprecationReason: "Use fromName, as messages have it.",
+    deprecationReason: "Use `fromName`.",
   })
   from_name?: unknown;
-  @Field(() => String, { nullable: true, description: "HTML body." }) html?: unknown;
-  @Field(() => String, { nullable: true, description: "Plain text body." }) text?: unknown;
+  @Field(() => String, { nullable: true, description: "HTML body. An e-mail needs `html`, `text` or both." })
+  html?: unknown;
+  @Field(() => String, { nullable: true, description: "Plain text body. An e-mail needs `html`, `text` or both." })
+  text?: unknown;
   @Field(() => [MessageHeaderInput], { nullable: true, description: "Additional headers." }) headers?: unknown;
   @Field(() => [AttachmentInput], { nullable: true, description: "Files to attach." }) attachments?: unknown;
 }

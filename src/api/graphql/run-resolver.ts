@@ -39,7 +39,7 @@ const CopyToRun = () =>
   Arg("copy", () => DraftOrLiveEnum, {
     nullable: true,
     description:
-      "Version to run: `draft` or `live`. Only people and API tokens can choose, and they need the right to run the chosen version. By default, people run the draft, and API tokens the live version.",
+      "Version to run: `master` (the draft) or `production` (the live version). Only people and API tokens can choose, and they need the right to run the chosen version. By default, people run the draft, and API tokens the live version.",
   });
 
 /**
@@ -52,10 +52,10 @@ export interface ConsoleSubscriptionContext extends RequestContext {
 }
 
 /**
- * Finds the run whose console lines the caller subscribes to.
+ * Checks the caller's access, and returns the batches of console lines that the run prints.
  * @throws RUN_NOT_FOUND and the errors of the access check, before the first line is sent
  */
-async function findFollowedRun({
+async function followConsole({
   args,
   context,
 }: {
@@ -98,7 +98,7 @@ export class RunResolver {
 
   @Subscription(() => ConsoleLineType, {
     description: "Emits each line that a run prints, from the first line until the run ends.",
-    subscribe: async (requested) => splitIntoLines(await findFollowedRun(requested)),
+    subscribe: async (requested) => splitIntoLines(await followConsole(requested)),
   })
   runConsoleAdded(
     @Root() line: RunConsoleLine,
@@ -110,7 +110,7 @@ export class RunResolver {
 
   @Subscription(() => [ConsoleLineType], {
     description: "Emits the lines that a run prints in batches of up to 500, from the first line until the run ends.",
-    subscribe: findFollowedRun,
+    subscribe: followConsole,
   })
   runConsoleLinesAdded(
     @Root() lines: RunConsoleLine[],
@@ -195,7 +195,7 @@ export class RunResolver {
 
   @Mutation(() => Boolean, {
     description:
-      "Cancels a queued or running run. Editors and operators can cancel every run, others only runs that they started.",
+      "Cancels a queued or running run. People with at least the role operator can cancel every run; tokens and pages only the runs that they started.",
   })
   async cancelRun(
     @Ctx() context: RequestContext,

@@ -249,7 +249,7 @@ export class SettingResolver {
 
   @Mutation(() => String, {
     description:
-      "Stores a value as a new private setting, and returns the key that the service chose for it. The key starts with `_aiartifact_`. Tools that generate apps use this operation.",
+      "Stores a value as a private setting, and returns its key, `_aiartifact_` and the name of the field. Replaces the setting if the key exists. Tools that generate apps use this operation.",
   })
   async setSecureField(
     @Ctx() context: RequestContext,

@@ -20,7 +20,7 @@ class StageType implements Stage {
   @Field(() => Int, { description: "ID of the app." }) appId: number;
   @Field(() => String, {
     nullable: true,
-    description: "Name of the stage; null for the app that the stages were made of.",
+    description: "Name of the stage; null for the app whose stages these are.",
   })
   name: string | null;
   @Field(() => String, { description: "Name of the app." }) appName: string;
@@ -103,7 +103,7 @@ export class StageResolver {
 
   @Mutation(() => Boolean, {
     description:
-      "Deletes a preview (a stage that expires) with its data. The caller must be an editor of the app and of the preview.",
+      "Deletes a preview (a stage that expires) with its data. The caller must have at least the role editor on the app and on the preview.",
   })
   async removeStage(
     @Ctx() context: RequestContext,

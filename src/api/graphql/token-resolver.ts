@@ -14,7 +14,7 @@ class TokenType {
   @Field(() => Int, { description: "ID of the token." }) id: number;
   @Field(() => TokenKindEnum, { description: "Kind of token." }) kind: CredentialKind;
   @Field(() => String, { nullable: true, description: "Label of the token; null if it has none." }) name: string | null;
-  @Field(() => Int, { nullable: true, description: "ID of the person who uses the token; null if none is set." })
+  @Field(() => Int, { nullable: true, description: "ID of the person as whom the token acts; null if none is set." })
   userId: number | null;
   @Field(() => DateTime, { description: "Time of creation." }) createdAt: string;
   @Field(() => DateTime, { description: "State for `ifUpdatedAt`; equals `createdAt`." }) updatedAt: string;
@@ -38,11 +38,12 @@ class NewTokenType {
 class CreateTokenInput {
   @Field(() => TokenKindEnum, { nullable: true, description: "Kind of token; required." }) kind?: unknown;
   @Field(() => String, { nullable: true, description: "Label of the token; null for none." }) name?: unknown;
-  @Field(() => Int, { nullable: true, description: "ID of the person who uses the token; null for none." })
+  @Field(() => Int, { nullable: true, description: "ID of the person as whom the token acts; null for none." })
   userId?: unknown;
   @Field(() => [TokenScopeEnum], {
     nullable: true,
-    description: "Scopes of an API token; null for settings, log events, reading logs and runs.",
+    description:
+      "Scopes of an API token. A token with null can read and write settings, entries, media, messages, notifications and data definitions, store log events, read logs and runs, and run live versions.",
   })
   scopes?: unknown;
   @Field(() => DateTime, { nullable: true, description: "Time when the token expires; null for never." })

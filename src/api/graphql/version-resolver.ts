@@ -114,8 +114,7 @@ export class ActionVersionResolver {
   }
 
   @FieldResolver(() => [ScriptChangeType], {
-    description:
-      "Scripts of packages that differ between the live version and the draft; empty if `fields` has no `assets`.",
+    description: "Scripts of packages that differ between the two states; empty if `fields` has no `assets`.",
   })
   scripts(@Root() { changes }: ActionComparison): ScriptChange[] {
     return listChangedScripts(changes);

@@ -155,7 +155,7 @@ const writeActionTools: McpTool[] = [
   defineMcpTool({
     name: "publish_action",
     title: "Publish an action",
-    description: "Makes the draft the live version at once. Needs a token with the scope publish.",
+    description: "Makes the draft the live version at once. Needs a token with the scope publish, and read or manage.",
     requiredOperations: ["listActions", "getAction", "publishAction"],
     changesData: true,
     changesLiveVersion: true,

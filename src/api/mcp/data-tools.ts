@@ -78,14 +78,16 @@ const dataTools: McpTool[] = [
     name: "test_access_rule",
     title: "Test access rules",
     description:
-      "Returns whether the access rules of a data source allow an operation to a caller, and which rule decides.",
+      "Returns what the access rules of a data source allow to a caller: for each operation, whether it is allowed and which rule decides.",
     requiredOperations: ["readDataSources", "writeDataSources"],
     changesData: false,
     input: {
       dataSource: MCP_TOOL_INPUT_FIELDS.dataSource,
       trial: z
         .record(z.string(), z.unknown())
-        .describe("Operation, caller and query to try; see the docs page data-sources"),
+        .describe(
+          "{user, accessRules, where}: caller, rules to try instead of the stored ones, and query; see the docs page data-sources",
+        ),
     },
     run: async ({ dataSource, trial }, { callRest, appId }) => ({
       data: await callRest("POST", `${DATA_SOURCE_ROUTE}/try`, {

@@ -108,13 +108,21 @@ export const runTools: readonly McpTool[] = [
   defineMcpTool({
     name: "list_runs",
     title: "List runs",
-    description: "Lists runs, newest first. `before` is the ID of the last run of the page before.",
+    description: "Lists runs, newest first. For the next runs, send `nextBefore` of the response as `before`.",
     requiredOperations: ["listRuns"],
     changesData: false,
     input: {
-      actionId: z.int().positive().optional().describe("ID of an action's draft"),
+      actionId: z
+        .int()
+        .positive()
+        .optional()
+        .describe("ID of an action's draft or live version; lists the runs of both"),
       state: z.enum(["queued", "running", "completed", "failed", "skipped", "cancelled"]).optional(),
-      search: z.string().max(200).optional().describe("Text in error messages and payloads"),
+      search: z
+        .string()
+        .max(200)
+        .optional()
+        .describe("Text in payloads, results, error messages, console lines or hosts of requests"),
       before: z.int().positive().optional(),
       limit: MCP_TOOL_INPUT_FIELDS.limit(100, 20),
     },
@@ -130,7 +138,7 @@ export const runTools: readonly McpTool[] = [
     requiredOperations: ["readLogs"],
     changesData: false,
     input: {
-      actionId: z.int().positive().optional().describe("ID of an action's draft"),
+      actionId: z.int().positive().optional().describe("ID of the draft or of the live version that ran"),
       limit: MCP_TOOL_INPUT_FIELDS.limit(100, 20),
       offset: z.int().min(0).max(100_000).default(0),
     },

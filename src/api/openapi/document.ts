@@ -16,7 +16,11 @@ const ERROR_SCHEMA: JsonSchema = {
   properties: {
     status: { type: "string", enum: Object.keys(STATUS) },
     error: { type: "string" },
-    nextValidRequestDate: { type: "string", format: "date-time", description: "With RATE_LIMIT_EXCEEDED." },
+    nextValidRequestDate: {
+      type: "string",
+      format: "date-time",
+      description: "Time from which a new request can succeed, with RATE_LIMIT_EXCEEDED.",
+    },
     runId: { type: "integer", description: "The run that failed or was skipped." },
     action: { type: "object", description: "Current state of the action, with ACTION_CHANGED." },
     entry: { type: ["object", "null"], description: "Current state of the entry, with ENTRY_CHANGED." },
@@ -161,7 +165,7 @@ export async function createOpenapiDocument(
     paths[template] = { ...paths[template], [route.method.toLowerCase()]: operation };
   }
   const failure = {
-    description: "Refused or failed.",
+    description: "The service rejected the request, or an error occurred.",
     content: { "application/json": { schema: { $ref: "#/components/schemas/Failure" } } },
   };
   return {

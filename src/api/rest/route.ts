@@ -18,8 +18,8 @@ export interface Route {
   /** True for a report of a run in a browser. Visitors may then send up to `bodyLimit` bytes; on other routes at most BODY_MAX_BYTES. */
   isReport?: true;
   /**
-   * True if the data source's access rules decide about anonymous callers. On other routes, the service rejects a request without a
-   * credential before it reads the body.
+   * True if callers without a credential can be allowed, for example by access rules or because the route signs them in. On other routes,
+   * the service rejects a request without a credential before it reads the body.
    */
   allowsAnonymous?: true;
   /** True if the body itself proves the caller's identity, as in a sign-in. Set `allowsAnonymous` of such a route too. */

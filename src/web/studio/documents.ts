@@ -492,7 +492,7 @@ export type ActionLogsWhereInput = {
 
 /** Files of an action, from which the service builds its code. */
 export type ActionSourceInput = {
-  /** The same as a list with types, instead of `files`. */
+  /** Files as a list of paths and texts. Use either `fileList` or `files`. */
   fileList?: Array<SourceFileInput> | null | undefined;
   /** Texts by relative path, such as action.ts and lib/dates.ts; at most 200 files and 900 KB; required. */
   files?: unknown;
@@ -549,7 +549,7 @@ export type AlertRuleInput = {
   name?: string | null | undefined;
   /** Number of last runs that a `failed` alert checks, from `failures` to 100; `failures` by default. */
   of?: number | null | undefined;
-  /** Key of a protected setting, for example __alerts, with {url, secret}; required for the channels `webhook` and `slack`. */
+  /** Key of a protected setting, for example __alerts, with {url, secret}, or for `slack` with the URL; required for the channels `webhook` and `slack`. */
   setting?: string | null | undefined;
   /** E-mail addresses to notify, 1 to 10; required for the channel `email`. */
   to?: Array<string> | null | undefined;
@@ -557,13 +557,13 @@ export type AlertRuleInput = {
 
 /** File to attach to an e-mail. */
 export type AttachmentInput = {
-  /** Contents of the file. */
+  /** Contents of the file; required. */
   content?: string | null | undefined;
   /** Encoding of `content`: base64 or utf8; utf8 by default. */
   encoding?: string | null | undefined;
-  /** Name of the file. */
+  /** Name of the file, without slashes; required. */
   name?: string | null | undefined;
-  /** Media type, for example text/csv. */
+  /** Media type, for example text/csv; application/octet-stream by default. */
   type?: string | null | undefined;
 };
 
@@ -595,7 +595,7 @@ export type Copy =
 
 /** Configuration of a new action. */
 export type CreateActionInput = {
-  /** Pages that can run the action on demand: everyone by default; signedIn for pages with a signed-in app user; a rule for app users; editors for pages of the viewer. Other credentials are not affected. */
+  /** Pages that can run the action on demand: `everyone` for all pages, which is the default; `signedIn` for pages with a signed-in app user; {user: {Column: test}} for pages whose app user meets the tests; `editors` for pages of the viewer. Other credentials are not affected. */
   access?: unknown;
   /** True if the action can run; false by default. */
   active?: boolean | null | undefined;
@@ -633,7 +633,7 @@ export type CreateActionInput = {
 export type CreateAppInput = {
   /** Name of the app; required. */
   name?: string | null | undefined;
-  /** ID of the organization that owns the app; the first organization by default. */
+  /** ID of the organization that owns the app. By default, the one with the lowest ID of those that the caller administers. */
   organizationId?: number | null | undefined;
 };
 
@@ -649,7 +649,7 @@ export type CreateDataSourceInput = {
   hooks?: unknown;
   /** Indexes of the entries. */
   indexes?: unknown;
-  /** True if the entries are the app's users; requires a hashed column and the role of an editor. */
+  /** True if the entries are the app's users. Requires a hashed column. Only people who are signed in can change this field, tokens cannot. */
   isUsers?: boolean | null | undefined;
   /** Name of the data source, unique in the app; required. */
   name?: string | null | undefined;
@@ -675,9 +675,9 @@ export type CreateTokenInput = {
   kind?: TokenKind | null | undefined;
   /** Label of the token; null for none. */
   name?: string | null | undefined;
-  /** Scopes of an API token; null for settings, log events, reading logs and runs. */
+  /** Scopes of an API token. A token with null can read and write settings, entries, media, messages, notifications and data definitions, store log events, read logs and runs, and run live versions. */
   scopes?: Array<TokenScope> | null | undefined;
-  /** ID of the person who uses the token; null for none. */
+  /** ID of the person as whom the token acts; null for none. */
   userId?: number | null | undefined;
 };
 
@@ -709,7 +709,7 @@ export type DebounceInput = {
   delayMs?: number | null | undefined;
   /** True to also debounce runs on demand, separately for each caller; false by default. */
   manual?: boolean | null | undefined;
-  /** Longest time in milliseconds by which requests can delay the run; ten times `delayMs` by default. */
+  /** Longest time in milliseconds by which requests can delay the run; ten times `delayMs` by default, but at most 24 hours. */
   maxWaitMs?: number | null | undefined;
 };
 
@@ -721,18 +721,18 @@ export type EmailInput = {
   fromName?: string | null | undefined;
   /**
    * Name of the sender.
-   * @deprecated Use fromName, as messages have it.
+   * @deprecated Use `fromName`.
    */
   from_name?: string | null | undefined;
   /** Additional headers. */
   headers?: Array<MessageHeaderInput> | null | undefined;
-  /** HTML body. */
+  /** HTML body. An e-mail needs `html`, `text` or both. */
   html?: string | null | undefined;
   /** Subject of the e-mail. */
   subject?: string | null | undefined;
-  /** Plain text body. */
+  /** Plain text body. An e-mail needs `html`, `text` or both. */
   text?: string | null | undefined;
-  /** Recipients, 1 to 1000. */
+  /** Recipients, 1 to 1000; required. */
   to?: Array<EmailRecipientInput> | null | undefined;
 };
 
@@ -842,9 +842,9 @@ export type MessageDecision =
 
 /** Additional header of an e-mail. */
 export type MessageHeaderInput = {
-  /** Name of the header. */
+  /** Name of the header; required. */
   name?: string | null | undefined;
-  /** Value of the header. */
+  /** Value of the header; required. */
   value?: string | null | undefined;
 };
 
@@ -941,7 +941,7 @@ export type Role =
   | 'operator'
   /** Full access, and may name other owners. */
   | 'owner'
-  /** Reads code, runs, logs, data and schedules; changes nothing. */
+  /** Reads code, runs, logs, data, schedules and public settings; changes nothing. */
   | 'reader';
 
 /** Side on which a run was executed. */
@@ -963,7 +963,7 @@ export type RunState =
   | 'queued'
   /** The run is being executed. */
   | 'running'
-  /** The scheduled run was not executed. */
+  /** The run was not executed; its `reason` says why. */
   | 'skipped';
 
 /** Limit that delays a run, apart from a free slot. */
@@ -981,7 +981,7 @@ export type SecretBindingInput = {
   format?: string | null | undefined;
   /** Grant of the token: client_credentials or refresh_token; for oauth2 only. */
   grant?: string | null | undefined;
-  /** Place in the request: header, query, basic, aws-sigv4 or oauth2. Required. */
+  /** How the value is sent in a request: header, query, basic, aws-sigv4 or oauth2. Required. */
   in?: string | null | undefined;
   /** Key of a private or protected setting; required. */
   key?: string | null | undefined;
@@ -1033,9 +1033,9 @@ export type SourceFileInput = {
 
 /** Language of an action's files. */
 export type SourceLanguage =
-  /** The entry file is action.js. */
+  /** The entry point is the file action.js or action.jsx. */
   | 'javascript'
-  /** The entry file is action.ts. */
+  /** The entry point is the file action.ts or action.tsx. */
   | 'typescript';
 
 /** Kind of access token of an app. */
@@ -1093,7 +1093,7 @@ export type TriggerWhereInput = {
   data?: unknown;
   /** ID of the data source whose events match; for `log` triggers only. Absent or null matches all data sources. */
   dataSourceId?: number | null | undefined;
-  /** Header with the ID of the event, by which repeats are recognized; null for the one of the signature's scheme. For `http` triggers. */
+  /** Header with the ID of the event, by which the service recognizes repeats. If null, the service uses the ID of the signature's scheme; without a scheme, it recognizes no repeats. For `http` triggers. */
   idempotencyHeader?: string | null | undefined;
   /** HTTP method of the requests that the trigger accepts; null for all methods. For `http` triggers. */
   method?: HttpMethod | null | undefined;
@@ -1107,7 +1107,7 @@ export type TriggerWhereInput = {
 
 /** Changes to an action. Omitted properties keep their values; null clears optional ones. */
 export type UpdateActionInput = {
-  /** Pages that can run the action on demand: everyone by default; signedIn for pages with a signed-in app user; a rule for app users; editors for pages of the viewer. Other credentials are not affected. */
+  /** Pages that can run the action on demand: `everyone` for all pages, which is the default; `signedIn` for pages with a signed-in app user; {user: {Column: test}} for pages whose app user meets the tests; `editors` for pages of the viewer. Other credentials are not affected. */
   access?: unknown;
   /** True if the action can run; false by default. */
   active?: boolean | null | undefined;
@@ -1173,7 +1173,7 @@ export type UpdateDataSourceInput = {
   hooks?: unknown;
   /** Indexes of the entries. */
   indexes?: unknown;
-  /** True if the entries are the app's users; requires a hashed column and the role of an editor. */
+  /** True if the entries are the app's users. Requires a hashed column. Only people who are signed in can change this field, tokens cannot. */
   isUsers?: boolean | null | undefined;
   /** Name of the data source, unique in the app. */
   name?: string | null | undefined;

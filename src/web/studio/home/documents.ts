@@ -26,7 +26,7 @@ export type Role =
   | 'operator'
   /** Full access, and may name other owners. */
   | 'owner'
-  /** Reads code, runs, logs, data and schedules; changes nothing. */
+  /** Reads code, runs, logs, data, schedules and public settings; changes nothing. */
   | 'reader';
 
 /** State of a run. */
@@ -41,7 +41,7 @@ export type RunState =
   | 'queued'
   /** The run is being executed. */
   | 'running'
-  /** The scheduled run was not executed. */
+  /** The run was not executed; its `reason` says why. */
   | 'skipped';
 
 /** Limit that delays a run, apart from a free slot. */
