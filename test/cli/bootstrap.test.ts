@@ -69,7 +69,7 @@ describe("npm run bootstrap", () => {
       expect([code, stdout]).to.deep.equal([1, ""]);
       expect(stderr)
         .to.match(
-          /^the service must be able to write the tokens of the first app to .*, so it created nothing: EISDIR.*$/,
+          /^the service could not write the tokens of the first app to .*, so it did not create the app: EISDIR.*$/,
         )
         .and.to.contain(path);
       expect((await client.query("SELECT FROM organization")).rowCount).to.equal(0);

@@ -86,7 +86,7 @@ export class AuthResolver {
   /** Ends the session. Returns the sign-out URL of the OpenID provider with which the person signed in; null if there was none. */
   async signOut(context: RequestContext): Promise<string | null> {
     const { caller, browser } = context;
-    const provider = caller?.session ? await this.service.sessions.providerOf(caller.credentialId) : null;
+    const provider = caller?.session ? await this.service.sessions.findSessionProvider(caller.credentialId) : null;
     await this.service.accounts.signOut(toSignInRequest(context));
     browser?.setSession(null);
     return provider && browser ? this.service.openId.endSessionUrl(provider, `${browser.origin}/studio`) : null;

@@ -105,7 +105,7 @@ export interface AccessChecks {
    * @throws ActionError UNAUTHORIZED, FORBIDDEN, NOT_FOUND (only for administrators)
    */
   requireOrganizationAccess(
-    visitor: AccessCheckInput,
+    request: AccessCheckInput,
     operation: Operation,
     organizationId: number | null,
   ): Promise<{ caller: Caller; organizationId: number }>;
@@ -116,7 +116,10 @@ const EXISTING_APP_CACHE_MAX_ENTRIES = 10_000;
 
 const FIND_ORGANIZATION = "SELECT id FROM organization WHERE $1::bigint IS NULL OR id = $1 ORDER BY id LIMIT 1";
 
-/** Rejects operations that write data while the disk is nearly full. @throws OVERLOADED */
+/**
+ * Rejects an operation that adds data while the disk is nearly full. An operation that adds only runs is rejected only at the level `spent`.
+ * @throws OVERLOADED
+ */
 function refuseIfDiskIsFull(operation: Operation, level: DiskSpaceLevel): void {
   const addedResource = ADDED_RESOURCE_BY_OPERATION[operation];
   if (addedResource === "nothing" || (addedResource === "runs" && level !== "spent")) return;
@@ -135,9 +138,12 @@ export function createAccessChecks(options: {
   const { db, rateWindow, limits, diskSpace } = options;
   const existingApps = createBoundedCache<number, true>(EXISTING_APP_CACHE_MAX_ENTRIES, { ttl: EXISTING_APP_CACHE_MS });
 
-  /** Visitors' requests above VISITORS_RATE_LIMIT_SHARE of the limit do not reduce the number of requests that other callers may send. */
+  /**
+   * Counts a request in the app's rate limit `name`. Visitors' requests above VISITORS_RATE_LIMIT_SHARE of the limit do not reduce the number
+   * of requests that other callers may send. @throws RATE_LIMIT_EXCEEDED
+   */
   async function countInBuckets(
-    visitor: AccessCheckInput,
+    request: AccessCheckInput,
     appId: number,
     { name, limit, windowMs, isVisitor }: { name: string; limit: number; windowMs: number; isVisitor: boolean },
   ): Promise<void> {
@@ -152,7 +158,7 @@ export function createAccessChecks(options: {
     }
     // One GraphQL request can count several times, in different rate limits. The response reports the smallest remaining quota.
     const remaining = Math.min(limit, windowState.remaining);
-    if (remaining <= (visitor.quota?.remaining ?? limit)) visitor.quota = { ...windowState, remaining, limit };
+    if (remaining <= (request.quota?.remaining ?? limit)) request.quota = { ...windowState, remaining, limit };
     if (windowState.accepted) return;
     const retryAfter = Math.max(1, Math.ceil((windowState.nextAcceptedAt.getTime() - Date.now()) / 1000));
     throw new ActionError(
@@ -163,7 +169,7 @@ export function createAccessChecks(options: {
   }
 
   async function countRequest(
-    visitor: AccessCheckInput,
+    request: AccessCheckInput,
     caller: Caller,
     rateClass: RateLimitClass,
     appId: number,
@@ -171,7 +177,7 @@ export function createAccessChecks(options: {
     const limit = limits[rateClass];
     if (limit === 0) return;
     const isAnonymous = rateClass === "run" && isPageCaller(caller) && caller.personId === null;
-    await countInBuckets(visitor, appId, {
+    await countInBuckets(request, appId, {
       name: rateClass,
       limit,
       windowMs: getRateLimitWindowMs(rateClass),
@@ -198,26 +204,26 @@ export function createAccessChecks(options: {
     return exists;
   }
 
-  const isVisitorOf = ({ kind, appId: visitorAppId }: Caller, appId: number) =>
+  const isPageCallerOfApp = ({ kind, appId: visitorAppId }: Caller, appId: number) =>
     (kind === "live" || kind === "viewer") && visitorAppId === appId;
 
   return {
     appExists,
 
-    async admitAppRequest(visitor, operation, appId) {
-      const { caller, address } = visitor;
+    async admitAppRequest(request, operation, appId) {
+      const { caller, address } = request;
       if (caller && mayPerformOnApp(caller, operation, appId)) {
-        const enteredVisitor = await this.requireAppAccess(visitor, operation, appId);
-        const { unknownField } = visitor;
+        const admittedCaller = await this.requireAppAccess(request, operation, appId);
+        const { unknownField } = request;
         return {
-          ...{ caller: enteredVisitor, isTrusted: true },
+          ...{ caller: admittedCaller, isTrusted: true },
           ...(address !== undefined && { address }),
           ...(unknownField && { unknownField }),
         };
       }
-      if (caller && !isVisitorOf(caller, appId)) throw new ActionError("FORBIDDEN");
+      if (caller && !isPageCallerOfApp(caller, appId)) throw new ActionError("FORBIDDEN");
       if (diskSpace.level() !== "enough") refuseIfDiskIsFull(operation, diskSpace.level());
-      const { deferredError, unknownField } = visitor;
+      const { deferredError, unknownField } = request;
       return {
         ...{ caller, isTrusted: false },
         ...(address !== undefined && { address }),
@@ -226,17 +232,17 @@ export function createAccessChecks(options: {
       };
     },
 
-    async requireAppAccess(visitor, operation, appId) {
-      const { caller } = visitor;
+    async requireAppAccess(request, operation, appId) {
+      const { caller } = request;
       if (!caller) throw new ActionError("UNAUTHORIZED");
       if (!mayPerformOnApp(caller, operation, appId)) throw new ActionError("FORBIDDEN");
       // An administrator can send the ID of any app, so the app may not exist. Other credentials have rights only on existing apps.
       if (caller.kind === "admin" && !(await appExists(appId))) throw new ActionError("APP_NOT_FOUND");
       const rateClass = getRateLimitClass(operation);
-      if (rateClass) await countRequest(visitor, caller, rateClass, appId);
-      throwDeferredError(visitor);
+      if (rateClass) await countRequest(request, caller, rateClass, appId);
+      throwDeferredError(request);
       if (diskSpace.level() !== "enough") refuseIfDiskIsFull(operation, diskSpace.level());
-      return addRequestToCaller(caller, visitor);
+      return addRequestToCaller(caller, request);
     },
 
     recheck(caller, operation, appId) {
@@ -244,32 +250,33 @@ export function createAccessChecks(options: {
     },
 
     recheckAdmission(caller, operation, appId) {
-      if (!mayPerformOnApp(caller, operation, appId) && !isVisitorOf(caller, appId)) throw new ActionError("FORBIDDEN");
+      if (!mayPerformOnApp(caller, operation, appId) && !isPageCallerOfApp(caller, appId))
+        throw new ActionError("FORBIDDEN");
     },
 
     countMessages,
 
-    async countTriggerRequest(visitor, appId) {
+    async countTriggerRequest(request, appId) {
       const limit = limits.http;
       if (limit > 0) {
-        await countInBuckets(visitor, appId, { name: "http", limit, windowMs: RATE_WINDOW_MS, isVisitor: false });
+        await countInBuckets(request, appId, { name: "http", limit, windowMs: RATE_WINDOW_MS, isVisitor: false });
       }
       if (diskSpace.level() !== "enough") refuseIfDiskIsFull("runAction", diskSpace.level());
     },
 
-    async countGitWebhook(visitor, appId) {
+    async countGitWebhook(request, appId) {
       const limit = limits.publish;
       if (limit > 0) {
         const windowMs = getRateLimitWindowMs("publish");
-        await countInBuckets(visitor, appId, { name: "git webhook", limit, windowMs, isVisitor: false });
+        await countInBuckets(request, appId, { name: "git webhook", limit, windowMs, isVisitor: false });
       }
       if (diskSpace.level() !== "enough") refuseIfDiskIsFull("pullGit", diskSpace.level());
     },
 
-    async countToolCall(visitor, appId) {
+    async countToolCall(request, appId) {
       const limit = limits.mcp;
       if (limit === 0) return;
-      await countInBuckets(visitor, appId, {
+      await countInBuckets(request, appId, {
         name: "mcp",
         limit,
         windowMs: getRateLimitWindowMs("manage"),
@@ -277,16 +284,16 @@ export function createAccessChecks(options: {
       });
     },
 
-    requireServiceAccess(visitor, operation) {
-      const { caller } = visitor;
+    requireServiceAccess(request, operation) {
+      const { caller } = request;
       if (!caller) throw new ActionError("UNAUTHORIZED");
       if (!mayPerformOnService(caller, operation)) throw new ActionError("FORBIDDEN");
-      throwDeferredError(visitor);
-      return addRequestToCaller(caller, visitor);
+      throwDeferredError(request);
+      return addRequestToCaller(caller, request);
     },
 
-    async requireOrganizationAccess(visitor, operation, organizationId) {
-      const { caller } = visitor;
+    async requireOrganizationAccess(request, operation, organizationId) {
+      const { caller } = request;
       if (!caller) throw new ActionError("UNAUTHORIZED");
       const organizationIds = [...caller.organizations.keys()].filter((id) =>
         mayPerformOnOrganization(caller, operation, id),
@@ -295,12 +302,12 @@ export function createAccessChecks(options: {
       if (caller.kind === "admin") {
         const [organization] = await rows<{ id: number }>(db, FIND_ORGANIZATION, [id]);
         if (!organization) throw new ActionError("NOT_FOUND", "there is no organization with this ID");
-        throwDeferredError(visitor);
-        return { caller: addRequestToCaller(caller, visitor), organizationId: organization.id };
+        throwDeferredError(request);
+        return { caller: addRequestToCaller(caller, request), organizationId: organization.id };
       }
       if (id === null || !mayPerformOnOrganization(caller, operation, id)) throw new ActionError("FORBIDDEN");
-      throwDeferredError(visitor);
-      return { caller: addRequestToCaller(caller, visitor), organizationId: id };
+      throwDeferredError(request);
+      return { caller: addRequestToCaller(caller, request), organizationId: id };
     },
   };
 }

@@ -90,9 +90,9 @@ function parseScopes(value: unknown, kind: unknown): TokenScope[] | null {
   if (!Array.isArray(value) || value.length === 0 || value.length > TOKEN_SCOPES.length) {
     refuseField("scopes", `a list of 1 to ${TOKEN_SCOPES.length} scopes`, value);
   }
-  const at = value.findIndex((scope) => !knownScopes.includes(scope));
-  if (at >= 0) {
-    refuseField(`scopes[${at}]`, `one of ${TOKEN_SCOPES.join(", ")}`, value[at]);
+  const unknownIndex = value.findIndex((scope) => !knownScopes.includes(scope));
+  if (unknownIndex >= 0) {
+    refuseField(`scopes[${unknownIndex}]`, `one of ${TOKEN_SCOPES.join(", ")}`, value[unknownIndex]);
   }
   return TOKEN_SCOPES.filter((scope) => value.includes(scope));
 }
@@ -136,7 +136,7 @@ export class AppTokens {
     const { db, credentials, people } = this.options;
     const { kind } = data;
     if (!APP_TOKEN_KINDS.some((knownKind) => knownKind === kind)) {
-      throw new ActionError("REQUEST_INVALID", 'kind must be "api", "viewer" or "live"');
+      refuseField("kind", '"api", "viewer" or "live"', kind);
     }
     const personId = parseOptionalId(data["userId"], "userId");
     const name = data["name"] === undefined || data["name"] === null ? null : requireText(data["name"], "name");

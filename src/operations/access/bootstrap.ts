@@ -82,7 +82,7 @@ function writeFirstCredentials(path: string, content: FirstCredentials): void {
   } catch (error) {
     const { message } = error as Error;
     throw new StartError(
-      `the service must be able to write the tokens of the first app to ${path}, so it created nothing: ${message}`,
+      `the service could not write the tokens of the first app to ${path}, so it did not create the app: ${message}`,
       { cause: error },
     );
   }

@@ -125,20 +125,20 @@ const EXPIRE_CREDENTIAL = `
 /** Receives the ID of a credential that has ended, or null if any credential or any person's rights may have changed. */
 type CredentialWatcher = (id: number | null) => void;
 
-function highestRoleByApp(roles: readonly [appId: number, role: Role][]): Map<number, Role> {
+function selectHighestRoleByApp(roles: readonly [appId: number, role: Role][]): Map<number, Role> {
   const highestRoles = new Map<number, Role>();
   for (const [appId, role] of roles)
     if (isRoleAbove(role, highestRoles.get(appId) ?? null)) highestRoles.set(appId, role);
   return highestRoles;
 }
 
-function callerFromRow(row: CredentialRow): Caller {
+function toCaller(row: CredentialRow): Caller {
   return {
     credentialId: row.id,
     kind: row.kind,
     personId: row.personId,
     appId: row.appId,
-    roles: highestRoleByApp(row.roles ?? []),
+    roles: selectHighestRoleByApp(row.roles ?? []),
     organizations: new Map(row.organizations ?? []),
     scopes: row.scopes,
     ...(row.grantRoles && { grantor: getHighestRole(row.grantRoles) }),
@@ -151,7 +151,7 @@ function callerFromRow(row: CredentialRow): Caller {
   };
 }
 
-const tokenCacheKey = (token: string): string => hash("sha256", token, "base64");
+const createTokenCacheKey = (token: string): string => hash("sha256", token, "base64");
 
 /** Limits unknown tokens per network address, and caches them for CALLER_CACHE_MS so that they cause no further query. */
 class UnknownTokenLimiter {
@@ -176,7 +176,7 @@ class UnknownTokenLimiter {
     this.recentlyUnknown.set(key, true);
   }
 
-  markFound(key: string): void {
+  markValid(key: string): void {
     this.previouslyValidKeys.set(key, true);
   }
 
@@ -266,7 +266,7 @@ export class Credentials {
     const credentialValues = [kind, hashToken(token), name, appId, personId, runId, expiresAt];
     const values = [...credentialValues, pageSession, parentId, actionId, visitorAddressHash, scopes];
     const [row] = await queryPreparedRows<{ id: number }>(executor, "issue-credential", INSERT_CREDENTIAL, values);
-    this.unknownTokens.markFound(tokenCacheKey(token));
+    this.unknownTokens.markValid(createTokenCacheKey(token));
     if (kind === "task") this.runTokenKeys.set(row!.id, "");
     return { id: row!.id, token };
   }
@@ -280,7 +280,7 @@ export class Credentials {
   async resolve(token: string, address?: string): Promise<Caller | null> {
     const { db, notifications } = this.options;
     if (!isWellFormedToken(token)) return null;
-    const key = tokenCacheKey(token);
+    const key = createTokenCacheKey(token);
     const hit = this.callersByHash.get(key);
     if (hit && hit.expiresAt > Date.now() && notifications.isHealthy()) return hit;
     if (this.unknownTokens.has(key) && notifications.isHealthy()) return null;
@@ -292,11 +292,11 @@ export class Credentials {
       if (epochBefore === this.epoch) this.unknownTokens.add(key);
       return null;
     }
-    this.unknownTokens.markFound(key);
+    this.unknownTokens.markValid(key);
     if (row.needsSessionUpdate && address !== undefined) row.expiresAt = await this.renewExpiry(row, address);
     // Stores the time of the token's last use without waiting. Ignores an error, because the database may be read-only.
     if (row.needsUseUpdate) rows(db, MARK_CREDENTIAL_USED, [row.id, address ?? null]).catch(() => undefined);
-    const caller = callerFromRow(row);
+    const caller = toCaller(row);
     // When a run ends, only the process that issued the run's token removes it from its cache. So other processes must not cache the token.
     const isCacheable = row.kind !== "task" || this.runTokenKeys.has(row.id);
     // If rights changed during the query, the caller that the query returned may be outdated. So it is not cached.

@@ -21,10 +21,10 @@ export class SocketMessageRateLimiter {
   }
 
   private async waitForBuckets(
-    counts: readonly (readonly [TokenBucket, string])[],
+    bucketKeys: readonly (readonly [TokenBucket, string])[],
     isOpen: () => boolean,
   ): Promise<void> {
-    for (const [bucket, key] of counts) await this.waitForTokens(bucket, key, isOpen);
+    for (const [bucket, key] of bucketKeys) await this.waitForTokens(bucket, key, isOpen);
   }
 
   /**
@@ -33,8 +33,11 @@ export class SocketMessageRateLimiter {
    *   closed
    */
   takeMessage(socket: string, senderKeys: readonly string[], isOpen: () => boolean): Promise<void> | null {
-    const counts = [[this.sockets, socket] as const, ...senderKeys.map((sender) => [this.senders, sender] as const)];
-    const fullBucketIndex = counts.findIndex(([bucket, key]) => bucket.takeTokens(key) > 0);
-    return fullBucketIndex === -1 ? null : this.waitForBuckets(counts.slice(fullBucketIndex), isOpen);
+    const bucketKeys = [
+      [this.sockets, socket] as const,
+      ...senderKeys.map((sender) => [this.senders, sender] as const),
+    ];
+    const exceededIndex = bucketKeys.findIndex(([bucket, key]) => bucket.takeTokens(key) > 0);
+    return exceededIndex === -1 ? null : this.waitForBuckets(bucketKeys.slice(exceededIndex), isOpen);
   }
 }

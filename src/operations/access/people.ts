@@ -1,8 +1,8 @@
 /** Finds people and their organizations by ID. The editors of apps are in `members/editors.ts`. */
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import type { Person } from "../../data/person.js";
-import { ActionError } from "../../errors.js";
 import type { ReadAppSession } from "../../rules/app-session.js";
+import { refuseField } from "../../rules/fields.js";
 
 export interface User extends Person {
   organizationId: number;
@@ -23,14 +23,14 @@ export class People {
     return { appId, user: personRows[0] ?? null, environment: copy };
   };
 
-  async organizationOf(id: number | null): Promise<number> {
+  /** Returns `id`, or the lowest ID of an organization if `id` is null. @throws REQUEST_INVALID if there is no such organization */
+  async requireOrganizationId(id: number | null): Promise<number> {
     const [row] = await rows<{ id: number }>(
       this.options.db,
       "SELECT id FROM organization WHERE $1::bigint IS NULL OR id = $1 ORDER BY id LIMIT 1",
       [id],
     );
-    if (!row) throw new ActionError("REQUEST_INVALID", '"organizationId" must be the ID of an existing organization');
-    return row.id;
+    return row?.id ?? refuseField("organizationId", "the ID of an existing organization", id);
   }
 
   /** @throws REQUEST_INVALID unless `userId` is null or the ID of a person who belongs to the app */
@@ -42,9 +42,10 @@ export class People {
       [userId, appId],
     );
     if (personRows.length === 0)
-      throw new ActionError(
-        "REQUEST_INVALID",
-        `"userId" must be the ID of a person who belongs to this app's organization or has a role on this app`,
+      refuseField(
+        "userId",
+        "the ID of a person who belongs to this app's organization or has a role on this app",
+        userId,
       );
   }
 }

@@ -25,7 +25,11 @@ export class RejectionDelay {
 
   constructor(private readonly bounds = REJECTION_DELAY_LIMITS) {}
 
-  /** Returns false if too many rejections are waiting. The caller of this method must then close the connection without a response. */
+  /**
+   * Waits until the rejection may be sent, and returns true. Returns false if too many rejections are waiting: the connection must then be
+   * closed without a response.
+   * @param sender network address of the rejected request
+   */
   async wait(sender: string): Promise<boolean> {
     if (this.refusalBucket.takeTokens(sender) === 0) return true;
     const waitingCount = this.waitingBySender.get(sender) ?? 0;

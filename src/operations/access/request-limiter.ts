@@ -35,7 +35,7 @@ export function createRequestLimiter(limits = MAX_CONCURRENT_REQUESTS): RequestL
   const visitorAddresses = createSemaphore(limits.address);
   const anonymousAddresses = createSemaphore(limits.address);
 
-  async function enterVisitor(holder: string, address: string, gone: () => AbortSignal): Promise<() => void> {
+  async function acquireVisitorSlot(holder: string, address: string, gone: () => AbortSignal): Promise<() => void> {
     const releaseVisitorSlot = await visitors.enter(holder, gone);
     try {
       const releaseAddress = await visitorAddresses.enter(address, gone);
@@ -54,7 +54,7 @@ export function createRequestLimiter(limits = MAX_CONCURRENT_REQUESTS): RequestL
       try {
         if (!caller) return await anonymousAddresses.enter(getAddressBlock(address), gone);
         if (!isPageCaller(caller)) return await credentials.enter(caller.credentialId, gone);
-        return await enterVisitor(getRateLimitKey({ ...caller, address }), getAddressBlock(address), gone);
+        return await acquireVisitorSlot(getRateLimitKey({ ...caller, address }), getAddressBlock(address), gone);
       } catch {
         throw createClientDisconnectedError();
       }

@@ -13,7 +13,7 @@ const BASE62_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstu
 const TOKEN_SHAPE = /^(svc_(?:editor|admin|api|task|viewer|live)_[\w-]{43})([0-9A-Za-z]{6})?$/;
 
 /** Returns the CRC32 checksum of `text`, a token without its checksum, as six base62 digits, the most significant digit first. */
-function tokenChecksum(text: string): string {
+function computeTokenChecksum(text: string): string {
   let remainder = crc32(text);
   let digits = "";
   while (digits.length < CHECKSUM_CHARACTERS) {
@@ -29,7 +29,7 @@ export const generateSecret = (prefix: string): string =>
 /** Secret scanners recognize a leaked token by its prefix. The checksum rejects an invented token without a database query. */
 export function generateToken(kind: CredentialKind): string {
   const text = generateSecret(`svc_${kind}`);
-  return text + tokenChecksum(text);
+  return text + computeTokenChecksum(text);
 }
 
 /** True if `token` has the format of a token of this service, and its checksum (if it has one) is correct. */
@@ -37,7 +37,7 @@ export function isWellFormedToken(token: string): boolean {
   const tokenMatch = TOKEN_SHAPE.exec(token);
   if (!tokenMatch) return false;
   const [, text, digits] = tokenMatch;
-  return digits === undefined || digits === tokenChecksum(text!);
+  return digits === undefined || digits === computeTokenChecksum(text!);
 }
 
 /** Returns the SHA-256 hash of a token. The database stores this hash instead of the token. */

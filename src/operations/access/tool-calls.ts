@@ -42,7 +42,7 @@ export class ToolCallLog {
     await accessChecks.countToolCall(visitor, appId);
     // A rejected call could contain any text. So only the name of its tool is recorded, and none of its arguments.
     const data = isRefused ? { tool: shortenName(tool), refused: true } : { tool, ...describeArguments(args) };
-    const toolCallFact: NewAuditEntry = { type: TOOL_CALL_AUDIT_TYPE, data };
-    await recordChange(db, visitor.caller, { appId, ...toolCallFact });
+    const auditEntry: NewAuditEntry = { type: TOOL_CALL_AUDIT_TYPE, data };
+    await recordChange(db, visitor.caller, { appId, ...auditEntry });
   }
 }

@@ -74,12 +74,12 @@ interface PersonRow extends User {
   passphraseHash: string | null;
 }
 
-const hashQueueKeyFor = ({ address }: SessionClientInfo): HashQueueKey => ({
+const createHashQueueKey = ({ address }: SessionClientInfo): HashQueueKey => ({
   appId: 0,
   sender: getAddressBlock(address ?? ""),
 });
 
-const currentPassphraseError = () =>
+const createWrongPassphraseError = () =>
   new ActionError("SIGN_IN_FAILED", '"currentPassphrase" is not the current passphrase of the account');
 
 const isPresent = (value: unknown): boolean => value !== undefined && value !== null;
@@ -105,7 +105,7 @@ export class Accounts {
 
   constructor(private readonly options: AccountsOptions) {}
 
-  private async personOf(
+  private async findPerson(
     sql: string,
     key: unknown,
     executor: SqlClient = this.options.db,
@@ -125,7 +125,7 @@ export class Accounts {
 
   private async sendResetTo(email: string, address: string | undefined): Promise<void> {
     const { db, links, sendReset } = this.options;
-    const person = await this.personOf(SELECT_PERSON_BY_EMAIL, email);
+    const person = await this.findPerson(SELECT_PERSON_BY_EMAIL, email);
     if (!person || !sendReset) return;
     const { user } = person;
     const link = await db.transaction(async (manager) => {
@@ -141,7 +141,7 @@ export class Accounts {
   }
 
   async user(id: number, executor?: SqlClient): Promise<User> {
-    const foundPerson = await this.personOf(SELECT_PERSON_BY_ID, id, executor);
+    const foundPerson = await this.findPerson(SELECT_PERSON_BY_ID, id, executor);
     if (!foundPerson) throw new ActionError("NOT_FOUND", "no such person");
     return foundPerson.user;
   }
@@ -176,8 +176,8 @@ export class Accounts {
     const names = [requireText(body["firstName"], "firstName"), requireText(body["lastName"], "lastName")];
     const passphrase = isPresent(body["passphrase"]) ? parseNewPassphrase(body["passphrase"]) : null;
     await links.readValidLink(body["token"], "setup");
-    const passphraseHash = passphrase === null ? null : await hashText(passphrase, hashQueueKeyFor(request));
-    const organizationId = await people.organizationOf(null);
+    const passphraseHash = passphrase === null ? null : await hashText(passphrase, createHashQueueKey(request));
+    const organizationId = await people.requireOrganizationId(null);
     return db.transaction(async (manager) => {
       await lockAdministrators(manager);
       await links.redeem(body["token"], "setup", manager);
@@ -207,7 +207,7 @@ export class Accounts {
     const { db, sessions } = this.options;
     const names = [requireText(body["firstName"], "firstName"), requireText(body["lastName"], "lastName")];
     const passphrase = isPresent(body["passphrase"]) ? parseNewPassphrase(body["passphrase"]) : null;
-    const passphraseHash = passphrase === null ? null : await hashText(passphrase, hashQueueKeyFor(request));
+    const passphraseHash = passphrase === null ? null : await hashText(passphrase, createHashQueueKey(request));
     return db.transaction(async (manager) => {
       const user = await insertPerson([organizationId, ...names, email, passphraseHash, false], manager);
       await acceptInvitation(user, manager);
@@ -227,8 +227,8 @@ export class Accounts {
     const passphrase = normalizePassphrase(body["passphrase"]);
     const { address } = request;
     const person = await attempts.runCounted(email.toLowerCase(), address, async () => {
-      const foundPerson = await this.personOf(SELECT_PERSON_BY_EMAIL, email);
-      return (await matchesHash(passphrase, foundPerson?.passphraseHash ?? null, hashQueueKeyFor(request)))
+      const foundPerson = await this.findPerson(SELECT_PERSON_BY_EMAIL, email);
+      return (await matchesHash(passphrase, foundPerson?.passphraseHash ?? null, createHashQueueKey(request)))
         ? foundPerson
         : null;
     });
@@ -321,7 +321,7 @@ export class Accounts {
     const { db, sessions, links } = this.options;
     const passphrase = parseNewPassphrase(body["passphrase"]);
     const { id: linkId, personId } = await links.readValidLink(body["token"], "reset");
-    const passphraseHash = await hashText(passphrase, hashQueueKeyFor(request));
+    const passphraseHash = await hashText(passphrase, createHashQueueKey(request));
     await db.transaction(async (manager) => {
       await lockPersonAndOneTimeLinks(manager, personId!, linkId);
       await links.redeem(body["token"], "reset", manager);
@@ -341,7 +341,7 @@ export class Accounts {
   async update(request: SignInRequest & { caller: Caller }, body: Record<string, unknown>): Promise<User> {
     const { db, sessions, attempts } = this.options;
     const { credentialId, personId } = request.caller;
-    const foundPerson = await this.personOf(SELECT_PERSON_BY_ID, personId);
+    const foundPerson = await this.findPerson(SELECT_PERSON_BY_ID, personId);
     if (!foundPerson) throw new ActionError("NOT_FOUND", "no such person");
     const { user, passphraseHash } = foundPerson;
     const name = (field: "firstName" | "lastName") => (isPresent(body[field]) ? requireText(body[field], field) : null);
@@ -349,21 +349,21 @@ export class Accounts {
     const passphrase = isPresent(body["passphrase"]) ? parseNewPassphrase(body["passphrase"]) : null;
     if (passphrase !== null && passphraseHash !== null) {
       const currentPassphrase = normalizePassphrase(body["currentPassphrase"]);
-      const isRight = await attempts.runCounted(user.email.toLowerCase(), request.address, async () =>
-        (await matchesHash(currentPassphrase, passphraseHash, hashQueueKeyFor(request))) ? true : null,
+      const isPassphraseCorrect = await attempts.runCounted(user.email.toLowerCase(), request.address, async () =>
+        (await matchesHash(currentPassphrase, passphraseHash, createHashQueueKey(request))) ? true : null,
       );
-      if (!isRight) throw currentPassphraseError();
+      if (!isPassphraseCorrect) throw createWrongPassphraseError();
     }
     // Clients may send unchanged fields of the account back. A changed ID or e-mail address counts as an unknown field.
     const unchangedFields = Object.entries(user).flatMap(([field, value]) => (body[field] === value ? [field] : []));
     refuseUnknownFields(body, createFlatShape(ACCOUNT_FIELDS, unchangedFields));
-    const hashed = passphrase === null ? null : await hashText(passphrase, hashQueueKeyFor(request));
+    const newPassphraseHash = passphrase === null ? null : await hashText(passphrase, createHashQueueKey(request));
     return db.transaction(async (manager) => {
-      if (hashed !== null) await lockCallersSignInMethods(manager, { personId: user.id, credentialId });
-      const values = [user.id, ...names, hashed, passphraseHash];
+      if (newPassphraseHash !== null) await lockCallersSignInMethods(manager, { personId: user.id, credentialId });
+      const values = [user.id, ...names, newPassphraseHash, passphraseHash];
       const [changedUser] = await rows<User>(manager, UPDATE_PERSON, values);
-      if (!changedUser) throw currentPassphraseError();
-      if (hashed === null) return changedUser;
+      if (!changedUser) throw createWrongPassphraseError();
+      if (newPassphraseHash === null) return changedUser;
       await sessions.endAllSessions(user.id, credentialId, manager);
       await sessions.grantFullRights(credentialId, manager);
       const { address } = request;

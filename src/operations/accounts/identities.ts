@@ -72,7 +72,7 @@ export class OpenIdIdentityStore {
   constructor(private readonly options: { db: Db; credentials: Credentials }) {}
 
   /** Returns the account of an identity; null if no account has this identity. Locks the identity until the transaction ends. */
-  async ownerOf({ issuer, subject }: ProvenIdentity, executor: SqlClient) {
+  async lockAndFindOwner({ issuer, subject }: ProvenIdentity, executor: SqlClient) {
     await rows(executor, LOCK_IDENTITY, [issuer, subject]);
     type Owner = { personId: number; managesRoles: boolean };
     return (await rows<Owner>(executor, SELECT_IDENTITY_OWNER, [issuer, subject]))[0] ?? null;

@@ -37,7 +37,7 @@ const REVOKE_SESSIONS = `
 export const revokeGrantsWithoutRole = (executor: SqlClient, personId: number) =>
   executor.query(REVOKE_GRANTS, [null, null, personId]);
 
-/** Ends the sessions and editor tokens of a person who has no role any more. Does nothing if the person still has a role. */
+/** Ends the sessions and editor tokens of a person who has no role left. Does nothing for an administrator of the service. */
 export const endSessionsIfNoRoleLeft = (executor: SqlClient, personId: number) =>
   executor.query(REVOKE_SESSIONS, [personId]);
 

@@ -47,7 +47,7 @@ export type OpenIdFailureReason =
   | "linked-elsewhere";
 
 const REQUESTED_SCOPE = "openid email profile";
-const DISCOVERY_SECONDS = 10;
+const DISCOVERY_TIMEOUT_SECONDS = 10;
 /** Time in milliseconds for which the provider's configuration and keys are cached. */
 const PROVIDER_CACHE_MS = 3_600_000;
 /**
@@ -58,7 +58,7 @@ const CALLBACK_WINDOW_MS = 60_000;
 
 class OpenIdSignInError extends Error {
   constructor(readonly reason: OpenIdFailureReason) {
-    super(reason);
+    super(`sign-in at an OpenID provider failed: ${reason}`);
   }
 }
 
@@ -66,16 +66,16 @@ const nonEmptyTextOrNull = (value: unknown): string | null =>
   typeof value === "string" && value.trim() !== "" ? value.trim().slice(0, 255) : null;
 
 /** Returns the strings in the value of a claim, which is a single string or a list of strings. */
-const claimStrings = (value: unknown): string[] =>
+const readClaimStrings = (value: unknown): string[] =>
   (Array.isArray(value) ? value : [value]).filter((text): text is string => typeof text === "string").slice(0, 1_000);
 
-function identityFromClaims(provider: OpenIdProvider, claims: Record<string, unknown>, issuer: string): ProvenIdentity {
+function toIdentity(provider: OpenIdProvider, claims: Record<string, unknown>, issuer: string): ProvenIdentity {
   const email = nonEmptyTextOrNull(claims["email"]);
   const [firstName, lastName] = [nonEmptyTextOrNull(claims["given_name"]), nonEmptyTextOrNull(claims["family_name"])];
   const name = nonEmptyTextOrNull(claims["name"]) ?? email ?? "OpenID";
-  const mappedRoles = claimStrings(claims[provider.roleClaim]).map((group) => provider.roles.get(group));
+  const mappedRoles = readClaimStrings(claims[provider.roleClaim]).map((group) => provider.roles.get(group));
   const domain = claims["email_verified"] === true ? (email?.split("@").at(-1)?.toLowerCase() ?? null) : null;
-  const keys = provider.organizationClaim === null ? [domain] : claimStrings(claims[provider.organizationClaim]);
+  const keys = provider.organizationClaim === null ? [domain] : readClaimStrings(claims[provider.organizationClaim]);
   const organizations = keys.map((key) => (key === null ? undefined : provider.organizations.get(key)));
   return {
     issuer,
@@ -112,7 +112,12 @@ export class OpenId {
     return provider;
   }
 
-  private async configurationOf({ id, issuer, clientId, clientSecret }: OpenIdProvider): Promise<client.Configuration> {
+  private async discoverConfiguration({
+    id,
+    issuer,
+    clientId,
+    clientSecret,
+  }: OpenIdProvider): Promise<client.Configuration> {
     const discovery = this.discoveredProviders.get(id);
     if (discovery && discovery.at > Date.now() - PROVIDER_CACHE_MS) return discovery.configuration;
     const url = new URL(issuer);
@@ -120,7 +125,7 @@ export class OpenId {
     const configuration = client
       .discovery(url, clientId, undefined, client.ClientSecretPost(clientSecret), {
         execute: discoveryOptions,
-        timeout: DISCOVERY_SECONDS,
+        timeout: DISCOVERY_TIMEOUT_SECONDS,
       })
       .catch(() => {
         this.discoveredProviders.delete(id);
@@ -132,7 +137,7 @@ export class OpenId {
 
   private async beginSignIn(id: string, redirectUri: string, next: string, linkedBy: number | null) {
     const provider = this.requireProvider(id);
-    const configuration = await this.configurationOf(provider);
+    const configuration = await this.discoverConfiguration(provider);
     const [state, nonce, verifier] = [client.randomState(), client.randomNonce(), client.randomPKCECodeVerifier()];
     const url = client.buildAuthorizationUrl(configuration, {
       redirect_uri: redirectUri,
@@ -148,7 +153,7 @@ export class OpenId {
 
   /** Exchanges the code in the callback URL for tokens, and returns the identity in their claims. @throws OpenIdSignInError */
   private async proveIdentity(provider: OpenIdProvider, flow: OpenIdFlow, callback: URL): Promise<ProvenIdentity> {
-    const configuration = await this.configurationOf(provider);
+    const configuration = await this.discoverConfiguration(provider);
     const { state, nonce, verifier } = flow;
     const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true };
     const tokens = await client.authorizationCodeGrant(configuration, callback, checks).catch(() => {
@@ -164,7 +169,7 @@ export class OpenId {
         : await client.fetchUserInfo(configuration, tokens.access_token, String(claims["sub"])).catch(() => {
             throw new OpenIdSignInError("unavailable");
           });
-    return identityFromClaims(provider, { ...userInfo, ...claims }, issuer);
+    return toIdentity(provider, { ...userInfo, ...claims }, issuer);
   }
 
   private async linkIdentity(request: SignInRequest, provider: OpenIdProvider, identity: ProvenIdentity, by: number) {
@@ -174,7 +179,7 @@ export class OpenId {
       throw new OpenIdSignInError("failed");
     const { personId, credentialId } = caller;
     await db.transaction(async (manager) => {
-      const owner = await identities.ownerOf(identity, manager);
+      const owner = await identities.lockAndFindOwner(identity, manager);
       await lockCallersSignInMethods(manager, { personId, credentialId }).catch(rethrowAsFailedSignIn);
       if (owner !== null && owner.personId !== personId) throw new OpenIdSignInError("linked-elsewhere");
       if (owner !== null) return;
@@ -218,7 +223,7 @@ export class OpenId {
   ): Promise<SignInResult> {
     const { db, accounts, identities } = this.options;
     return db.transaction(async (manager) => {
-      const owner = await identities.ownerOf(identity, manager);
+      const owner = await identities.lockAndFindOwner(identity, manager);
       const user = owner
         ? await accounts.user(owner.personId, manager)
         : await this.createUser(manager, provider, identity);
@@ -236,7 +241,7 @@ export class OpenId {
 
   /**
    * Starts a sign-in. Returns the provider's URL to which the browser is redirected, and the secrets to store in the browser's cookie.
-   * @throws NOT_FOUND; OVERLOADED while the provider does not answer
+   * @throws NOT_FOUND; OVERLOADED if the provider does not answer, or its answer is invalid
    */
   async start(id: string, redirectUri: string, next: string) {
     return this.beginSignIn(id, redirectUri, next, null).catch(rethrowAsOverloaded);
@@ -286,7 +291,7 @@ export class OpenId {
     const provider = this.options.providers.find((provider) => provider.id === id);
     if (!provider) return null;
     // If the provider does not answer, the browser is signed out of this service only.
-    const configuration = await this.configurationOf(provider).catch(() => null);
+    const configuration = await this.discoverConfiguration(provider).catch(() => null);
     if (!configuration?.serverMetadata().end_session_endpoint) return null;
     return client.buildEndSessionUrl(configuration, { post_logout_redirect_uri: returnTo }).href;
   }
@@ -304,7 +309,8 @@ function rethrowAsTooManyMembers(error: unknown): never {
 
 function rethrowAsOverloaded(error: unknown): never {
   if (!(error instanceof OpenIdSignInError)) throw error;
-  throw new ActionError("OVERLOADED", "the OpenID provider does not answer", { retryAfter: 5 });
+  const message = "the OpenID provider does not answer, or its configuration is invalid; try again in 5 s";
+  throw new ActionError("OVERLOADED", message, { retryAfter: 5 });
 }
 
 /** Parses the value of the sign-in cookie. Returns null if the value is missing or invalid. */

@@ -111,7 +111,7 @@ function checkWebAuthnResponse(body: Record<string, unknown>): void {
   if (typeof id !== "string" || id === "" || id.length > 2_000 || !isObject(response)) {
     throw new ActionError(
       "REQUEST_INVALID",
-      'the body must be a WebAuthn credential as JSON, with "id" and "response"',
+      'the body must be a WebAuthn credential as JSON, with "id" (a text of 1 to 2000 characters) and "response" (an object)',
     );
   }
 }
@@ -124,24 +124,30 @@ interface PasskeysOptions {
 }
 
 export class Passkeys {
-  private readonly challengeLimit = createTokenBucket({ limit: CHALLENGES_PER_ADDRESS, windowMs: CHALLENGE_WINDOW_MS });
+  private readonly challengeBucket = createTokenBucket({
+    limit: CHALLENGES_PER_ADDRESS,
+    windowMs: CHALLENGE_WINDOW_MS,
+  });
 
   constructor(private readonly options: PasskeysOptions) {}
 
-  private async rememberChallenge(
+  private async storeChallenge(
     challenge: string,
     sessionId: number | null,
     address: string | undefined,
   ): Promise<void> {
     const { db } = this.options;
-    const retryAfter = this.challengeLimit.takeTokens(getAddressBlock(address ?? ""));
-    if (retryAfter > 0) throw createRateLimitError("too many passkey challenges", retryAfter);
+    const retryAfter = this.challengeBucket.takeTokens(getAddressBlock(address ?? ""));
+    if (retryAfter > 0) throw createRateLimitError("too many passkey challenges for this address", retryAfter);
     await rows(db, DELETE_OLD_CHALLENGES);
     await rows(db, INSERT_CHALLENGE, [hashChallenge(challenge), sessionId]);
   }
 
-  /** Returns a function that deletes a challenge: true if it was valid and was issued to this session (null: for a sign-in). */
-  private spendChallengeOf(sessionId: number | null) {
+  /**
+   * Returns a function that deletes a challenge. The function returns true if the challenge was valid, and was issued to this session or, if
+   * `sessionId` is null, for a sign-in.
+   */
+  private createChallengeSpender(sessionId: number | null) {
     return async (challenge: string) =>
       (await rows(this.options.db, DELETE_VALID_CHALLENGE, [hashChallenge(challenge), sessionId])).length > 0;
   }
@@ -154,7 +160,7 @@ export class Passkeys {
     const verification = await (await loadWebAuthn())
       .verifyRegistrationResponse({
         response: body as unknown as RegistrationResponseJSON,
-        expectedChallenge: this.spendChallengeOf(caller.credentialId),
+        expectedChallenge: this.createChallengeSpender(caller.credentialId),
         expectedOrigin: origin,
         expectedRPID: new URL(origin).hostname,
         supportedAlgorithmIDs: PASSKEY_ALGORITHMS,
@@ -186,7 +192,7 @@ export class Passkeys {
     const verification = await (await loadWebAuthn())
       .verifyAuthenticationResponse({
         response: body as unknown as AuthenticationResponseJSON,
-        expectedChallenge: this.spendChallengeOf(null),
+        expectedChallenge: this.createChallengeSpender(null),
         expectedOrigin: origin,
         expectedRPID: new URL(origin).hostname,
         credential: { id: body["id"] as string, publicKey: new Uint8Array(publicKey), counter, transports },
@@ -235,7 +241,7 @@ export class Passkeys {
       supportedAlgorithmIDs: PASSKEY_ALGORITHMS,
       authenticatorSelection: { residentKey: "required", userVerification: "required" },
     });
-    await this.rememberChallenge(registrationOptions.challenge, caller.credentialId, address);
+    await this.storeChallenge(registrationOptions.challenge, caller.credentialId, address);
     return registrationOptions;
   }
 
@@ -280,12 +286,12 @@ export class Passkeys {
     { address }: SignInRequest,
     { origin }: PasskeyPageOrigin,
   ): Promise<PublicKeyCredentialRequestOptionsJSON> {
-    const registrationOptions = await (await loadWebAuthn()).generateAuthenticationOptions({
+    const signInOptions = await (await loadWebAuthn()).generateAuthenticationOptions({
       rpID: new URL(origin).hostname,
       userVerification: "required",
     });
-    await this.rememberChallenge(registrationOptions.challenge, null, address);
-    return registrationOptions;
+    await this.storeChallenge(signInOptions.challenge, null, address);
+    return signInOptions;
   }
 
   /**

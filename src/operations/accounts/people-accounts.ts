@@ -18,7 +18,7 @@ import { PersonSignInAttempts } from "./sign-in-attempts.js";
 export type AccountModules = ReturnType<typeof createAccountModules>;
 
 /** Replaces loopback and wildcard addresses in links by `localhost`: WebAuthn rejects IP addresses, and browsers wildcard addresses. */
-const linkBaseUrl = (baseUrl: string): string =>
+const toLinkBaseUrl = (baseUrl: string): string =>
   baseUrl.replace(/^(https?:\/\/)(127\.0\.0\.1|0\.0\.0\.0|\[::1?\])(?=[:/]|$)/, "$1localhost");
 
 const composeResetMail = (user: User, link: string): string => `Hello ${user.firstName},
@@ -42,7 +42,7 @@ export function createAccountModules(options: {
 }) {
   const { db, credentials, people, baseUrl, mail = null, providers = [] } = options;
   const sessions = new PersonSessions({ db, credentials });
-  const links = new OneTimeLinks({ db, baseUrl: linkBaseUrl(baseUrl) });
+  const links = new OneTimeLinks({ db, baseUrl: toLinkBaseUrl(baseUrl) });
   const attempts = new PersonSignInAttempts({ db });
   const sendReset =
     mail &&

@@ -144,7 +144,7 @@ export class PersonSessions {
   }
 
   /** Returns the ID of the OpenID provider with which the person started the session; null for another sign-in method. */
-  async providerOf(id: number): Promise<string | null> {
+  async findSessionProvider(id: number): Promise<string | null> {
     const sql = "SELECT provider FROM person_session WHERE credential_id = $1";
     return (await rows<{ provider: string | null }>(this.options.db, sql, [id]))[0]?.provider ?? null;
   }

@@ -56,7 +56,7 @@ async function saveAttempts(manager: EntityManager, subject: Buffer, state: Sign
   ]);
 }
 
-async function databaseTime(manager: EntityManager): Promise<number> {
+async function readDatabaseTime(manager: EntityManager): Promise<number> {
   const [row] = await rows<{ now: Date }>(manager, "SELECT clock_timestamp() AS now", []);
   return row!.now.getTime();
 }
@@ -69,16 +69,16 @@ export class PersonSignInAttempts {
   constructor(private readonly options: { db: Db }) {}
 
   /**
-   * Counts an attempt as failed before its result is known, so that concurrent attempts count. Returns the time. @throws
-   * RATE_LIMIT_EXCEEDED
+   * Counts an attempt as failed before its result is known, so that concurrent attempts count. Returns the time of the attempt, which
+   * `uncountAttempt` needs. @throws RATE_LIMIT_EXCEEDED
    */
   private async countAttempt(subjects: readonly Buffer[]): Promise<number> {
     return this.options.db.transaction(async (manager) => {
       const lockedRows = await lockAttempts(manager, subjects);
-      const now = await databaseTime(manager);
-      const until = Math.max(...lockedRows.map((row) => getSignInBlockedUntil(toAttemptState(row), now) ?? 0));
-      if (until > 0) {
-        throw createRateLimitError("too many failed sign-ins", Math.max(1, Math.ceil((until - now) / 1000)));
+      const now = await readDatabaseTime(manager);
+      const blockedUntil = Math.max(...lockedRows.map((row) => getSignInBlockedUntil(toAttemptState(row), now) ?? 0));
+      if (blockedUntil > 0) {
+        throw createRateLimitError("too many failed sign-ins", Math.max(1, Math.ceil((blockedUntil - now) / 1000)));
       }
       for (const row of lockedRows)
         await saveAttempts(manager, row.subject, recordSignInAttempt(toAttemptState(row), now));

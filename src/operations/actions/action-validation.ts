@@ -56,7 +56,7 @@ function requireKnownFields(data: unknown, validatedAction: ValidatedAction): Va
 /**
  * Runs `validate` and checks that the URL paths are free. If several checks fail, throws the error that is first in the validation table.
  */
-async function withFreeNameAndPaths(
+async function validateWithFreeNameAndPaths(
   manager: EntityManager,
   addressScope: { appId: number; exceptId: number | null; rewritten: readonly number[] },
   data: unknown,
@@ -115,7 +115,7 @@ export class ActionValidation {
     return input;
   }
 
-  private createdInput(appId: number, { data, fault }: BuiltSource) {
+  private parseCreatedInput(appId: number, { data, fault }: BuiltSource) {
     return this.checkInput(
       appId,
       readProperty(data, "code"),
@@ -125,7 +125,7 @@ export class ActionValidation {
     );
   }
 
-  private updatedInput(current: ActionRow, { data, fault }: BuiltSource): Promise<ActionInput> {
+  private parseUpdatedInput(current: ActionRow, { data, fault }: BuiltSource): Promise<ActionInput> {
     const code = readProperty(data, "code") ?? current.code;
     const parse = (checkCode: CheckActionCode) =>
       parseActionUpdate(data, pickAuthoredFields(current), { checkCode: checkCode, ...this.checkOptions });
@@ -145,7 +145,7 @@ export class ActionValidation {
   }
 
   /** Adds the scripts of the dependencies to the fields. @param knownAssets scripts that the action already has */
-  private withAssets(
+  private addAssets(
     input: ActionInput,
     knownAssets: readonly StoredAsset[],
     resolved: ResolvedDependencies,
@@ -182,8 +182,8 @@ export class ActionValidation {
         return resolvedEarly;
       }
       const input = await (current
-        ? this.updatedInput(current, builtSource)
-        : this.createdInput(author.appId, builtSource));
+        ? this.parseUpdatedInput(current, builtSource)
+        : this.parseCreatedInput(author.appId, builtSource));
       // Without `dependencies` in `data`, the action keeps its scripts, even if a URL now returns another file. Only missing scripts are
       // fetched.
       if (current && readProperty(data, "dependencies") === undefined)
@@ -207,11 +207,11 @@ export class ActionValidation {
     resolved: ResolvedDependencies,
     rewritten: readonly number[] = [],
   ): Promise<ValidatedAction> {
-    return withFreeNameAndPaths(manager, { appId, exceptId: null, rewritten }, data, async () =>
+    return validateWithFreeNameAndPaths(manager, { appId, exceptId: null, rewritten }, data, async () =>
       requireKnownFields(
         data,
-        this.withAssets(
-          await this.createdInput(appId, await this.options.sources.withBuiltCode(appId, data, null, resolved)),
+        this.addAssets(
+          await this.parseCreatedInput(appId, await this.options.sources.withBuiltCode(appId, data, null, resolved)),
           [],
           resolved,
         ),
@@ -231,11 +231,11 @@ export class ActionValidation {
     rewritten: readonly number[] = [],
   ): Promise<ValidatedAction> {
     const addressScope = { appId: current.appId, exceptId: current.id, rewritten };
-    return withFreeNameAndPaths(manager, addressScope, data, async () =>
+    return validateWithFreeNameAndPaths(manager, addressScope, data, async () =>
       requireKnownFields(
         data,
-        this.withAssets(
-          await this.updatedInput(
+        this.addAssets(
+          await this.parseUpdatedInput(
             current,
             await this.options.sources.withBuiltCode(current.appId, data, current, resolved),
           ),
@@ -281,14 +281,14 @@ export class ActionValidation {
     // A version without the field `access` (from an older release) gets the draft's current `access`. Otherwise a
     // restore could give access to callers that the author has excluded since then.
     const wholeSnapshot = { ...snapshot, access: snapshot.access ?? pickAuthoredFields(current).access };
-    const input = await this.createdInput(appId, { data: wholeSnapshot, fault: null });
+    const input = await this.parseCreatedInput(appId, { data: wholeSnapshot, fault: null });
     const routeFault = await findRouteConflictError(
       manager,
       { appId, isDraft: true, ignoredActionIds: [id] },
       input.triggers,
     );
     if (routeFault) throw routeFault;
-    return this.withAssets(input, knownAssets, resolved);
+    return this.addAssets(input, knownAssets, resolved);
   }
 
   /** Resolves the dependencies that have no script yet, before the transaction that publishes the action. */
@@ -301,6 +301,6 @@ export class ActionValidation {
    * @throws DEPENDENCY_UNRESOLVED if the script of a dependency is not available
    */
   validatePublish(master: ActionRow, resolved: ResolvedDependencies): ValidatedAction {
-    return this.withAssets(pickAuthoredFields(master), master.assets, resolved);
+    return this.addAssets(pickAuthoredFields(master), master.assets, resolved);
   }
 }

@@ -62,7 +62,7 @@ export function createAuthoringModules(options: AuthoringOptions) {
       lockDraft,
       triggerIndex,
     }),
-    versions: new ActionVersions({ db, addressed: addAssetUrls }),
+    versions: new ActionVersions({ db, addAssetUrls }),
     rotateSecret: createHttpTriggerSecretRotator({ db, endpoints, lockDraft }),
     restoring: new DraftRestorer({ db, validation: actionValidation, draftWriter, log, convertRow, lockDraft }),
     comparison: new ActionComparisons({ db }),

@@ -39,7 +39,7 @@ export class CodeChecker {
   /** @param compile compiles code with V8; throws CODE_VALIDATION_FAILED if V8 cannot compile it, OVERLOADED if the service is stopping */
   constructor(private readonly compile: (code: string) => Promise<void>) {}
 
-  private async parseInThread(code: string): Promise<CodeParseResult> {
+  private async parseWithinLimits(code: string): Promise<CodeParseResult> {
     if (code.length <= MAIN_THREAD_MAX_CHARACTERS) return parseCode(code);
     const threadResult = await this.threadPool.call(code);
     if (threadResult.ok) return threadResult.value;
@@ -53,7 +53,7 @@ export class CodeChecker {
     );
   }
 
-  private async compileFaultOf(code: string): Promise<ActionError | null> {
+  private async findCompileError(code: string): Promise<ActionError | null> {
     try {
       await this.compile(code);
       return null;
@@ -64,8 +64,8 @@ export class CodeChecker {
   }
 
   private async checkCode(code: string): Promise<CodeCheckResult> {
-    const reading = await this.parseInThread(code);
-    return { parseResult: reading, compileError: reading.fault === null ? await this.compileFaultOf(code) : null };
+    const reading = await this.parseWithinLimits(code);
+    return { parseResult: reading, compileError: reading.fault === null ? await this.findCompileError(code) : null };
   }
 
   /**

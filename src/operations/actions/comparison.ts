@@ -10,6 +10,7 @@ import type * as actionDiff from "../../rules/action-diff.js";
 import { type ActionDiff, type ActionVersionPair, type ComparedScript, diffActions } from "../../rules/action-diff.js";
 import { type ActionInput, omitActionSourceIfNull } from "../../rules/action-input.js";
 import { omitActionSourceMap } from "../../rules/action-source.js";
+import { refuseField } from "../../rules/fields.js";
 import { isStoredScript } from "../../rules/packages.js";
 import { findLiveVersion, pickAuthoredFields, requireAction } from "./action-rows.js";
 import { requireActionVersion } from "./versions.js";
@@ -39,12 +40,13 @@ const toComparedScripts = ({ assets }: ActionRow): ComparedScript[] =>
     .map(({ name, version, integrity }) => ({ name, ...(version && { version }), integrity: integrity! }));
 
 /** A version without the field `access` (from an older release) gets the draft's `access`. */
-const fieldsAfterRestore = (version: ActionInput, { access }: ActionInput): ActionInput => ({
+const readFieldsAfterRestore = (version: ActionInput, { access }: ActionInput): ActionInput => ({
   ...version,
   access: version.access ?? access,
 });
 
-const sideLabel = (side: ComparedVersionSelector): string => (typeof side === "number" ? `version ${side}` : side);
+const formatVersionLabel = (side: ComparedVersionSelector): string =>
+  typeof side === "number" ? `version ${side}` : side;
 
 /** Longer code is compared in another thread, so that the comparison does not block other requests. */
 const MAIN_THREAD_MAX_CHARACTERS = 8_192;
@@ -75,19 +77,20 @@ const withoutNullSource = ({ source, ...input }: ActionInput): ActionInput => ({
 });
 
 async function compareStates(appId: number, from: ActionState, to: ActionState): Promise<ActionComparison> {
-  const labels = { before: sideLabel(from.side), after: sideLabel(to.side) };
+  const labels = { before: formatVersionLabel(from.side), after: formatVersionLabel(to.side) };
   const [before, after] = [withoutNullSource(from.input), withoutNullSource(to.input)];
   // If `assets` is undefined, the comparison ignores the scripts of packages.
   const compared = { before: { ...before, assets: from.assets }, after: { ...after, assets: to.assets }, labels };
   return { from: from.side, to: to.side, before, after, ...(await diffInThread(appId, compared)) };
 }
 
-function parseSide(against: string): ComparedVersionSelector {
+function parseComparedVersion(against: string): ComparedVersionSelector {
   if (against === "master" || against === "production") return against;
   if (/^[1-9]\d{0,15}$/.test(against)) return Number(against);
-  throw new ActionError(
-    "REQUEST_INVALID",
-    '"against" must be "master" (the draft), "production" (the live version) or the ID of a version',
+  return refuseField(
+    "against",
+    '"master" (the draft), "production" (the live version) or the ID of a version',
+    against,
   );
 }
 
@@ -105,7 +108,7 @@ export class ActionComparisons {
     if (side !== "production")
       return {
         side,
-        input: fieldsAfterRestore((await requireActionVersion(this.options.db, masterId, side)).data, master),
+        input: readFieldsAfterRestore((await requireActionVersion(this.options.db, masterId, side)).data, master),
       };
     return { side, input: pickAuthoredFields(await this.readProduction(masterId)) };
   }
@@ -116,7 +119,7 @@ export class ActionComparisons {
    * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, VERSION_NOT_FOUND, ACTION_NOT_PUBLISHED, REQUEST_INVALID
    */
   async compareVersion(appId: number, actionId: number, versionId: number, against: string): Promise<ActionComparison> {
-    const side = parseSide(against);
+    const side = parseComparedVersion(against);
     const master = pickAuthoredFields(await requireAction(this.options.db.manager, appId, actionId));
     const from = await this.readState(actionId, master, versionId);
     return compareStates(appId, from, await this.readState(actionId, master, side));

@@ -54,7 +54,7 @@ const OTHER_FIELDS_BYTES = 1_000;
 const SUM_OTHER_ACTIONS_BYTES = `
   SELECT coalesce(sum(octet_length(code) + coalesce(octet_length(source::text), 0) + ${OTHER_FIELDS_BYTES}), 0)::float8 AS bytes FROM action WHERE app_id = $1 AND id <> $2`;
 
-const sizeOf = ({ code, source }: Pick<ActionInput, "code" | "source">): number =>
+const measureActionBytes = ({ code, source }: Pick<ActionInput, "code" | "source">): number =>
   Buffer.byteLength(code) + (source ? Buffer.byteLength(JSON.stringify(source)) : 0) + OTHER_FIELDS_BYTES;
 
 /**
@@ -70,12 +70,14 @@ export async function checkTotalActionSize(
   after: Pick<ActionInput, "code" | "source">,
 ): Promise<void> {
   const { appId, id, code, source = null } = row;
-  const size = sizeOf(after);
-  if (code !== undefined && size <= sizeOf({ code, ...omitActionSourceIfNull(source) })) return;
+  const size = measureActionBytes(after);
+  if (code !== undefined && size <= measureActionBytes({ code, ...omitActionSourceIfNull(source) })) return;
   const [others] = await rows<{ bytes: number }>(manager, SUM_OTHER_ACTIONS_BYTES, [appId, id ?? 0]);
   const total = others!.bytes + size;
   if (total <= ACTIONS_PER_APP_MAX_BYTES) return;
-  const message = `the actions of one app can use at most ${ACTIONS_PER_APP_MAX_BYTES} bytes; this change would make ${total}`;
+  const message =
+    `the drafts and live versions of one app can use at most ${ACTIONS_PER_APP_MAX_BYTES} bytes, ` +
+    `but would use ${total} after this change; delete or shorten actions`;
   throw new ActionError("REQUEST_INVALID", message);
 }
 

@@ -54,10 +54,10 @@ export const toExportedAction = (row: ActionRow): ExportedAction => ({
   ...toExportedAssets(row),
 });
 
-const scriptListText = (assets: readonly StoredAsset[]) =>
+const formatScriptList = (assets: readonly StoredAsset[]) =>
   assets.map(({ name, sha256 = "" }) => `${name} ${sha256}`).join("\n");
 const hasSameScripts = (left: readonly StoredAsset[], right: readonly StoredAsset[]) =>
-  scriptListText(left) === scriptListText(right);
+  formatScriptList(left) === formatScriptList(right);
 
 export const getActionNameOrNull = (data: unknown): string | null =>
   isObject(data) && typeof data["name"] === "string" ? data["name"] : null;
@@ -149,7 +149,7 @@ export class ActionImporter {
 
   /**
    * Writes the validated actions. The transaction must have locked the app.
-   * @throws NAME_ALREADY_EXISTS, REQUEST_INVALID if the app's actions together are too large
+   * @throws the errors of `DraftWriter.store`
    */
   async apply(
     manager: EntityManager,

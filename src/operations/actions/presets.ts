@@ -33,7 +33,7 @@ const DELETE_PRESET = `
   RETURNING payload_preset.name`;
 
 /** Checks that a payload is a JSON object within the limits, and returns it as JSON text. @throws PAYLOAD_INVALID */
-function payloadJson(payload: unknown): string {
+function toPayloadJson(payload: unknown): string {
   const isFit = isObject(payload) && !nestsDeeperThan(payload, JSON_MAX_DEPTH);
   const text = isFit ? JSON.stringify(payload) : "";
   if (isFit && Buffer.byteLength(text) <= PAYLOAD_PRESET_MAX_BYTES) return text;
@@ -94,7 +94,7 @@ export class PayloadPresets {
     precondition?: ExpectedETags,
   ): Promise<PayloadPreset[]> {
     const title = requireText(name, "name");
-    const text = payloadJson(payload);
+    const text = toPayloadJson(payload);
     await this.options.db.transaction(async (manager) => {
       // Locks the row of the action. Without the lock, concurrent requests could exceed the maximum number of presets.
       if ((await rows(manager, LOCK_ACTION, [appId, actionId])).length === 0) throw new ActionError("ACTION_NOT_FOUND");

@@ -147,7 +147,7 @@ export class ActionPublisher {
   /**
    * Creates the live version of a draft, or overwrites it with the current draft. The live version always gets the same ID.
    * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION, APP_NOT_PUBLISHED, TESTS_REQUIRED, ACTION_CHANGED,
-   * NAME_ALREADY_EXISTS, DEPENDENCY_UNRESOLVED, PUBLISH_FAILED; REQUEST_INVALID if the app's actions together are too large
+   * NAME_ALREADY_EXISTS, TRIGGERS_INVALID, DEPENDENCY_UNRESOLVED, PUBLISH_FAILED; REQUEST_INVALID if the app's actions together are too large
    */
   publish(caller: Caller, target: PublishRequest): Promise<Action> {
     return rethrowWithStatus("PUBLISH_FAILED", this.options.log, this.prepareAndPublish(caller, target));

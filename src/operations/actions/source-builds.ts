@@ -39,13 +39,13 @@ type SourceBuild = BuiltSourceScript | { fault: string };
 const readProperty = (data: Record<string, unknown>, key: string): unknown =>
   Object.hasOwn(data, key) ? data[key] : undefined;
 
-function dependenciesAfterChange(data: Record<string, unknown>, current: ActionRow | null): string[] {
+function listDependenciesAfterChange(data: Record<string, unknown>, current: ActionRow | null): string[] {
   const input = readProperty(data, "dependencies") ?? current?.dependencies;
   return Array.isArray(input) ? input.filter((element): element is string => typeof element === "string") : [];
 }
 
 /** Returns the source files to build; null if `data` removes them, undefined if the code need not be built. */
-function sourceToBuild(data: Record<string, unknown>, current: ActionRow | null): unknown {
+function selectSourceToBuild(data: Record<string, unknown>, current: ActionRow | null): unknown {
   const input = readProperty(data, "source");
   if (input !== undefined) return input;
   if (hasCode(data)) return null;
@@ -100,7 +100,8 @@ export class SourceBuilds {
   }
 
   /**
-   * If a build is needed, returns `data` with `code` built from its source files.
+   * Returns `data` with `code` built from its source files, or `data` itself if the action has no source files to build. If the build fails,
+   * `code` is a placeholder, and `fault` is the error message.
    * @param current the draft that `data` changes; null for a new action
    * @param resolved scripts of the resolved dependencies
    * @throws OVERLOADED if the bundler is busy or unavailable
@@ -112,13 +113,13 @@ export class SourceBuilds {
     resolved: ResolvedDependencies,
   ): Promise<BuiltSource> {
     if (!isObject(data)) return { data, fault: null };
-    const source = sourceToBuild(data, current);
+    const source = selectSourceToBuild(data, current);
     if (source === undefined) return { data, fault: null };
     if (source === null) return { data: { ...data, source: null }, fault: null };
     if (findActionSourceFault(source) !== null)
       return { data: { ...data, code: PLACEHOLDER_CODE, source }, fault: null };
     const stored = { ...toStoredActionSource(source)!, map: undefined };
-    const dependencies = dependenciesAfterChange(data, current);
+    const dependencies = listDependenciesAfterChange(data, current);
     if (isUnchanged(stored, dependencies, current)) {
       return { data: { ...data, code: current!.code, source: current!.source }, fault: null };
     }

@@ -87,7 +87,7 @@ function createImportReport({ steps, faults }: ValidatedImport, dryRun: boolean)
   };
 }
 
-function importError({ steps, faults, retryAfter }: ValidatedImport): ActionError {
+function createImportError({ steps, faults, retryAfter }: ValidatedImport): ActionError {
   const all = steps.length + faults.length;
   const [{ name, error }] = faults as [ActionImportFault];
   const message =
@@ -99,7 +99,7 @@ function importError({ steps, faults, retryAfter }: ValidatedImport): ActionErro
 export class ActionTransfer {
   constructor(private readonly options: { db: Db; steps: ActionImporter }) {}
 
-  private async planOf(manager: EntityManager, appId: number, entries: ImportedAction[]): Promise<ValidatedImport> {
+  private async createPlan(manager: EntityManager, appId: number, entries: ImportedAction[]): Promise<ValidatedImport> {
     const { steps } = this.options;
     const knownActions = await steps.lock(manager, appId, listStorableActionNames(entries.map(({ data }) => data)));
     const rewrittenIds = [...knownActions.values()].map(({ id }) => id);
@@ -154,15 +154,15 @@ export class ActionTransfer {
    * Imports a document in one transaction: creates actions with new names, and updates the drafts whose names are in the document. Fields
    * that the document omits keep their values. A dry run writes nothing and returns the validation errors.
    * @throws REQUEST_INVALID with `faults` if an action is invalid, also with `retryAfter` if a retry may fix all faults;
-   * NAME_ALREADY_EXISTS if another request has just used one of the names
+   * NAME_ALREADY_EXISTS if another request has just used one of the names; the other errors of `DraftWriter.store`
    */
   async import(caller: Caller, appId: number, document: unknown, dryRun: boolean): Promise<ImportReport> {
     const { db, steps } = this.options;
     const entries = await steps.prepare({ caller, appId }, readActions(document));
     return transactWithAppLock(db, appId, async (manager) => {
-      const plan = await this.planOf(manager, appId, entries);
+      const plan = await this.createPlan(manager, appId, entries);
       if (plan.faults.length === 0) refuseUnknownFields(document, DOCUMENT_SHAPE);
-      else if (!dryRun) throw importError(plan);
+      else if (!dryRun) throw createImportError(plan);
       if (dryRun) return createImportReport(plan, true);
       await steps.apply(manager, caller, appId, plan.steps);
       return createImportReport(plan, false);

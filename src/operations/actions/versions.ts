@@ -27,6 +27,7 @@ export interface StoredDraftSnapshot extends ActionInput {
   widgetInstanceIds: [];
   /** ID of the draft to which a live version belongs. Always null here, because only drafts have versions. */
   masterTaskId: number | null;
+  /** ID of the live version at the time of the snapshot; null if the draft was not published. */
   productionTaskId: number | null;
   actionVersion: string;
 }
@@ -89,7 +90,7 @@ const INSERT_SNAPSHOT = `
   SELECT id FROM version`;
 
 /** Hash of the fields that authors can write. A draft that was restored from a version has the same hash as this version. */
-const draftStateHash = (row: ActionRow): Buffer =>
+const hashDraftState = (row: ActionRow): Buffer =>
   createHash("sha256")
     .update(JSON.stringify(pickAuthoredFields(row)))
     .digest();
@@ -114,7 +115,7 @@ async function writeSnapshot(manager: EntityManager, row: ActionRow, { occasion,
     JSON.stringify(summary),
     JSON.stringify(snapshot),
     listStoredScriptHashes(row.assets),
-    draftStateHash(row),
+    hashDraftState(row),
     commit ?? null,
   ]);
   await rows(manager, DELETE_OLD_VERSIONS, [row.id]);
@@ -155,7 +156,7 @@ const MARK_PUBLISHED = `
  * @param manager a transaction that has locked the draft
  */
 export async function markVersionPublished(manager: EntityManager, master: ActionRow): Promise<void> {
-  await rows(manager, MARK_PUBLISHED, [master.id, draftStateHash(master)]);
+  await rows(manager, MARK_PUBLISHED, [master.id, hashDraftState(master)]);
 }
 
 const SELECT_PUBLISHED_VERSION =
@@ -166,7 +167,7 @@ const SELECT_PUBLISHED_VERSION =
  * @param manager a transaction that has locked the draft
  */
 export async function wasDraftStatePublished(manager: EntityManager, master: ActionRow): Promise<boolean> {
-  return (await rows(manager, SELECT_PUBLISHED_VERSION, [master.id, draftStateHash(master)])).length > 0;
+  return (await rows(manager, SELECT_PUBLISHED_VERSION, [master.id, hashDraftState(master)])).length > 0;
 }
 
 const VERSION_HEAD_COLUMNS = `version.id, version.created_at AS "createdAt", version.person_id AS "userId", version.commit_id AS "commitId",
@@ -191,17 +192,18 @@ export async function requireActionVersion(
   versionId: number,
 ): Promise<StoredActionVersion> {
   const sql = `SELECT ${VERSION_HEAD_COLUMNS}, version.data ${FROM_VERSIONS} WHERE version.action_id = $1 AND version.id = $2`;
-  const [versionRows] = isStorableId(versionId)
+  const [versionRow] = isStorableId(versionId)
     ? await rows<VersionHeadRow & { data: StoredDraftSnapshot }>(executor, sql, [actionId, versionId])
     : [];
-  if (!versionRows) throw new ActionError("VERSION_NOT_FOUND");
+  if (!versionRow) throw new ActionError("VERSION_NOT_FOUND");
   // Old versions lack the field `integrationOrigins`. The returned version then has an empty list.
   return {
-    ...toVersionHead(versionRows),
-    data: { ...versionRows.data, integrationOrigins: versionRows.data.integrationOrigins ?? [] },
+    ...toVersionHead(versionRow),
+    data: { ...versionRow.data, integrationOrigins: versionRow.data.integrationOrigins ?? [] },
   };
 }
 
+/** SQL condition and SQL order of a list of versions. */
 const ALL_VERSIONS = ["version.action_id = $1", "version.id DESC"] as const;
 const PUBLISHED_VERSIONS = [
   `${ALL_VERSIONS[0]} AND version.published_at IS NOT NULL`,
@@ -210,7 +212,7 @@ const PUBLISHED_VERSIONS = [
 
 /** Operations on versions of actions. For the ID of a live version, the list of versions is empty, because only drafts have versions. */
 export class ActionVersions {
-  constructor(private readonly options: { db: Db; addressed: AddAssetUrls }) {}
+  constructor(private readonly options: { db: Db; addAssetUrls: AddAssetUrls }) {}
 
   /**
    * Lists the versions of a draft, the newest first: 50 by default, 100 at most. If `published` is true, lists only
@@ -225,16 +227,16 @@ export class ActionVersions {
     const { db } = this.options;
     const { limit, offset } = parseLimitAndOffset(options, VERSIONS_PER_PAGE_DEFAULT, VERSIONS_PER_PAGE_MAX);
     await requireAction(db.manager, appId, actionId);
-    const [chosen, order] = options.published ? PUBLISHED_VERSIONS : ALL_VERSIONS;
+    const [condition, order] = options.published ? PUBLISHED_VERSIONS : ALL_VERSIONS;
     const [count] = await rows<{ total: number }>(
       db,
-      `SELECT count(*) AS total FROM action_version version WHERE ${chosen}`,
+      `SELECT count(*) AS total FROM action_version version WHERE ${condition}`,
       [actionId],
     );
     const versionRows = await rows<VersionHeadRow & { summary: StoredSummary; publishedAt: Date | null }>(
       db,
       `SELECT ${VERSION_HEAD_COLUMNS}, version.summary, version.published_at AS "publishedAt" ${FROM_VERSIONS}
-           WHERE ${chosen} ORDER BY ${order} LIMIT $2 OFFSET $3`,
+           WHERE ${condition} ORDER BY ${order} LIMIT $2 OFFSET $3`,
       [actionId, limit, offset],
     );
     const { total } = count!;
@@ -250,11 +252,11 @@ export class ActionVersions {
 
   /** Returns one version with its snapshot. @throws ACTION_NOT_FOUND, ACTION_NOT_V3, VERSION_NOT_FOUND */
   async get(appId: number, actionId: number, versionId: number): Promise<Version> {
-    const { db, addressed } = this.options;
+    const { db, addAssetUrls } = this.options;
     await requireAction(db.manager, appId, actionId);
     const { data, ...head } = await requireActionVersion(db, actionId, versionId);
     const { source, ...snapshot } = data;
     const shownSourceOrNull = omitActionSourceIfNull(source ? omitActionSourceMap(source) : null);
-    return { ...head, data: { ...snapshot, ...shownSourceOrNull, assets: addressed(data.assets) } };
+    return { ...head, data: { ...snapshot, ...shownSourceOrNull, assets: addAssetUrls(data.assets) } };
   }
 }

@@ -91,16 +91,16 @@ interface ModelRequest {
   signal: AbortSignal;
 }
 
-const tokenUsageOf = (answer: AiAnswer): AiTokenUsage | null => ("usage" in answer ? answer.usage : null);
+const readTokenUsage = (answer: AiAnswer): AiTokenUsage | null => ("usage" in answer ? answer.usage : null);
 
 /** Returns the tokens that the provider reports or, without a report, the estimate `expected`. They count toward the daily limit. */
-function usedTokens(answer: AiAnswer, expected: number): number {
-  const { inputTokens = 0, outputTokens = 0 } = tokenUsageOf(answer) ?? {};
+function countUsedTokens(answer: AiAnswer, expected: number): number {
+  const { inputTokens = 0, outputTokens = 0 } = readTokenUsage(answer) ?? {};
   return inputTokens + outputTokens || expected;
 }
 
 /** Returns the texts of a call for its log event. They are logged only if the app's setting `__ai` has `logTexts`. */
-function loggedTexts(options: AiOptions, answer: AiAnswer): object {
+function collectLoggedTexts(options: AiOptions, answer: AiAnswer): object {
   if (options.call === "completions") {
     return { messages: options.messages, answer: "message" in answer ? answer.message.content : "" };
   }
@@ -152,14 +152,14 @@ export class Ai {
 
   constructor(private readonly options: AiDependencies) {}
 
-  private budgetOf(runId: number): RunRequestBudget {
+  private getOrCreateBudget(runId: number): RunRequestBudget {
     const runBudget = this.budgets.get(runId) ?? new RunRequestBudget();
     this.budgets.set(runId, runBudget);
     return runBudget;
   }
 
   /** Returns the caller's run, if it executes a server action. @throws AiError INTEGRATION_UNAVAILABLE for other callers */
-  private async runOf({ runId }: Caller, appId: number): Promise<number> {
+  private async requireServerRun({ runId }: Caller, appId: number): Promise<number> {
     const runRows =
       runId === null
         ? []
@@ -184,7 +184,7 @@ export class Ai {
       },
       {
         pool: `${appId} ai`,
-        budget: this.budgetOf(runId),
+        budget: this.getOrCreateBudget(runId),
         mayUseOrigin: (requested) => requested === origin,
         originOf: normalizeOrigin,
         hasCredential: true,
@@ -195,7 +195,7 @@ export class Ai {
       throw await createProviderError(
         url,
         response,
-        async (text) => (await (await this.scanOf(appId)).mask([{ text }]))[0]!,
+        async (text) => (await (await this.readScanner(appId)).mask([{ text }]))[0]!,
       );
     return parts
       ? parts.finishCompletion()
@@ -203,7 +203,7 @@ export class Ai {
   }
 
   /** Returns a scanner that masks the app's secrets, because a provider could repeat the received key in its answer. Retries in an outage. */
-  private async scanOf(appId: number): Promise<SecretScanner> {
+  private async readScanner(appId: number): Promise<SecretScanner> {
     const { settings, scannerCache } = this.options;
     const { version, entries } = await retryInOutage(AbortSignal.timeout(OUTAGE_RETRY_MS), () =>
       settings.secretValues.read(appId),
@@ -218,7 +218,7 @@ export class Ai {
     try {
       await writeOnceInOutage(db, AbortSignal.timeout(OUTAGE_RETRY_MS), write);
     } catch (error) {
-      log.error({ err: error, appId }, "the usage or the log event of a call to an AI provider is not stored");
+      log.error({ err: error, appId }, "the usage or the log event of a call to an AI provider could not be stored");
     }
   }
 
@@ -227,7 +227,7 @@ export class Ai {
     { appId, call, options, disconnectSignal, onTextPart }: AiRequest,
   ): Promise<AiAnswer> {
     const { settings, logEvents, allowHttp } = this.options;
-    const runId = await this.runOf(caller, appId);
+    const runId = await this.requireServerRun(caller, appId);
     const requested = parseAiOptions(call, options);
     const setting = parseAiSetting((await settings.readAll(appId)).get(AI_SETTING_KEY), allowHttp);
     const model = selectAiModel(setting, requested.model);
@@ -242,16 +242,16 @@ export class Ai {
         const passOn = onTextPart ?? (async () => undefined);
         parts = new StreamedCompletionReader(
           PROVIDER_APIS[setting.provider].createEventReader(model),
-          await this.scanOf(appId),
+          await this.readScanner(appId),
           passOn,
         );
       }
       const receivedAnswer = await this.sendRequest({ appId, runId, setting, model, signal }, requested, parts);
-      used = usedTokens(receivedAnswer, expected);
+      used = countUsedTokens(receivedAnswer, expected);
       // Gets the scanner again, because the app may have got a new secret while the provider answered.
-      const answer = await maskAnswer(await this.scanOf(appId), receivedAnswer);
-      const callFacts = { model, ...tokenUsageOf(answer), durationMs: Math.round(performance.now() - started) };
-      const data = { ...callFacts, ...(setting.logTexts && loggedTexts(requested, answer)) };
+      const answer = await maskAnswer(await this.readScanner(appId), receivedAnswer);
+      const callFacts = { model, ...readTokenUsage(answer), durationMs: Math.round(performance.now() - started) };
+      const data = { ...callFacts, ...(setting.logTexts && collectLoggedTexts(requested, answer)) };
       await this.record(appId, (executor) =>
         logEvents.emit(executor, caller, appId, { type: EVENT_TYPE_BY_CALL[call], data }),
       );

@@ -11,6 +11,7 @@ const ALWAYS_SCANNED_CHARACTERS = 1_024;
 export class StreamedCompletionReader {
   private readonly events = new ServerSentEventReader();
   private text = "";
+  /** Position in `text` up to which the text was already passed on. */
   private from = 0;
   /** Length in characters that the unsent text must reach before the next scan. */
   private nextScanLength = 0;

@@ -1,5 +1,5 @@
 /**
- * Counts in the database how many requests and tokens an app has used for language models on the current day. So the
+ * Counts in the database how many requests and tokens an app has used for AI models on the current day (UTC). So the
  * daily limits of an app apply to all processes of the service together.
  */
 import { type Db, rows, type SqlClient } from "../../data/database.js";
@@ -40,8 +40,11 @@ export class AiUsageRecorder {
         dailyRequests !== null && `${dailyRequests} requests`,
         dailyTokens !== null && `${dailyTokens} tokens`,
       ];
-      const limitText = dailyLimits.filter(Boolean).join(" and ");
-      throw new AiError("LIMIT", `the app has reached its daily limit of ${limitText} (setting ${AI_SETTING_KEY})`);
+      const limitText = dailyLimits.filter(Boolean).join(" or ");
+      throw new AiError(
+        "LIMIT",
+        `the app has reached its daily limit of ${limitText} (setting ${AI_SETTING_KEY}); try again after midnight UTC`,
+      );
     }
     return async (executor: SqlClient, used: number): Promise<void> => {
       if (used !== expected) await rows(executor, CORRECT_TOKEN_COUNT, [appId, counted.day, used - expected]);

@@ -71,7 +71,7 @@ interface AppsOptions {
    * Returns `id` if the organization exists; if `id` is null, the ID of the first organization.
    * @throws ActionError REQUEST_INVALID if the organization does not exist
    */
-  organizationOf: (id: number | null) => Promise<number>;
+  requireOrganizationId: (id: number | null) => Promise<number>;
   settings: Settings;
   logEvents: LogEventStore;
   receivedDataLimiter: ReceivedDataLimiter;
@@ -133,9 +133,9 @@ export class Apps {
 
   /** Creates an app. @throws REQUEST_INVALID */
   async create(data: Record<string, unknown>): Promise<App> {
-    const { db, credentials, organizationOf } = this.options;
+    const { db, credentials, requireOrganizationId } = this.options;
     const name = requireText(data["name"], "name");
-    const organizationId = await organizationOf(parseOptionalId(data["organizationId"], "organizationId"));
+    const organizationId = await requireOrganizationId(parseOptionalId(data["organizationId"], "organizationId"));
     refuseUnknownFields(data, NEW_APP_SHAPE);
     const sql = "INSERT INTO app (organization_id, name) VALUES ($1, $2) RETURNING id";
     const [made] = await rows<{ id: number }>(db, sql, [organizationId, name]);

@@ -1,6 +1,5 @@
 /** Validates analytics events that clients send, and records them as log events. Log triggers can start actions for these log events. */
 
-import { ActionError } from "../../errors.js";
 import { ANALYTICS_EVENTS_PER_REQUEST } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { isObject } from "../../rules/describe-value.js";
@@ -23,7 +22,7 @@ function parseEvent(event: unknown, index: number): { input: ParsedLogEvent; byt
     refuseField(`${eventPath}.type`, EVENT_TYPES.join(" or "), type);
   }
   if (typeof createdAt !== "number" || !Number.isSafeInteger(createdAt) || createdAt < 0) {
-    throw new ActionError("REQUEST_INVALID", `${eventPath}.createdAt must be a Unix time in milliseconds`);
+    refuseField(`${eventPath}.createdAt`, "a Unix time in milliseconds", createdAt);
   }
   const input = parseLogEvent({ type: `app.${type}`, data });
   return { input, bytes: measureEventBytesWithinLimit(event, eventPath) };
@@ -48,8 +47,7 @@ export class Analytics {
   async record(caller: Caller, appId: number, events: unknown): Promise<{ count: number }> {
     const { logEvents, receivedDataLimiter, countRequest } = this.options;
     if (!Array.isArray(events) || events.length > ANALYTICS_EVENTS_PER_REQUEST) {
-      const expected = `events must be an array of at most ${ANALYTICS_EVENTS_PER_REQUEST} events`;
-      throw new ActionError("REQUEST_INVALID", expected);
+      refuseField("events", `an array of at most ${ANALYTICS_EVENTS_PER_REQUEST} events`, events);
     }
     const parsedEvents = events.map(parseEvent);
     refuseUnknownFields(events, [EVENT_SHAPE], "events");

@@ -78,11 +78,11 @@ type AccessRow = Pick<ClientActionRow, "access" | "triggers">;
 const SELECT_ACCESS = `SELECT access::text AS access, triggers FROM action
   WHERE app_id = $1 AND id = $2 AND (master_id IS NULL) = ($3 = 'master') AND access IS NOT NULL`;
 
-const integrityHash = (script: string): string => `sha256-${createHash("sha256").update(script).digest("base64")}`;
+const computeIntegrity = (script: string): string => `sha256-${createHash("sha256").update(script).digest("base64")}`;
 
 const isAnalyticsTrigger = ({ trigger }: Trigger): boolean => trigger === "analytics";
 
-const integrityKeyOf = ({ id, version }: Pick<ListedRow, "id" | "version">): string => `${id}:${version}`;
+const createIntegrityKey = ({ id, version }: Pick<ListedRow, "id" | "version">): string => `${id}:${version}`;
 
 /** Returns the IDs of the rows in groups with at most CODE_BYTES_PER_STATEMENT of code, except for a single larger action. */
 function groupByCodeBytes(listedRows: readonly Pick<ListedRow, "id" | "codeBytes">[]): number[][] {
@@ -144,8 +144,11 @@ export async function requireActionOfReportedRun(
   return row;
 }
 
-/** Access rules do not apply to an action with an analytics trigger, because every page of the app runs this action. */
-async function accessErrorOf(
+/**
+ * Returns ACTION_ACCESS_DENIED if the action's access rule excludes the caller, otherwise null. Access rules do not apply to an action with
+ * an analytics trigger, because every page of the app runs this action.
+ */
+async function findRuleError(
   caller: Caller,
   { access, triggers }: AccessRow,
   userOf: FindAppUser,
@@ -179,8 +182,8 @@ export class ClientActions {
   private async readWithCode(appId: number, copy: DraftOrLive, ids: readonly number[]): Promise<ClientAction[]> {
     const codeRows = await rows<ListedRow & ClientActionRow>(this.options.db, SELECT_WITH_CODE, [appId, copy, ids]);
     return codeRows.map((row) => {
-      const integrity = integrityHash(compileActionScript(row));
-      this.integrities.set(integrityKeyOf(row), integrity);
+      const integrity = computeIntegrity(compileActionScript(row));
+      this.integrities.set(createIntegrityKey(row), integrity);
       return this.toClientAction(row, integrity);
     });
   }
@@ -194,7 +197,7 @@ export class ClientActions {
     const actions: ClientAction[] = [];
     const changedRows: ListedRow[] = [];
     for (const row of listedRows) {
-      const integrity = this.integrities.get(integrityKeyOf(row));
+      const integrity = this.integrities.get(createIntegrityKey(row));
       if (integrity === undefined) changedRows.push(row);
       else actions.push(this.toClientAction(row, integrity));
     }
@@ -216,7 +219,7 @@ export class ClientActions {
     const { db, userOf } = this.options;
     if (!isPageCaller(caller)) return null;
     const [row] = await queryPreparedRows<AccessRow>(db, "client-run-access", SELECT_ACCESS, [appId, id, caller.copy]);
-    return row ? accessErrorOf(caller, row, userOf) : null;
+    return row ? findRuleError(caller, row, userOf) : null;
   }
 
   /**
@@ -229,9 +232,9 @@ export class ClientActions {
     const row = await findClientActionRow(db, appId, id);
     const isDebugging = isPersonCaller(caller) || caller.debugActionId === id;
     if (!isDebugging && !canClientRun(row, caller.copy)) throw new ActionError("ACTION_NOT_FOUND");
-    const refusal = isDebugging ? null : await accessErrorOf(caller, row, userOf);
+    const refusal = isDebugging ? null : await findRuleError(caller, row, userOf);
     if (refusal) throw refusal;
     const script = compileActionScript(row);
-    return { id, name: row.name, script, integrity: integrityHash(script), assets: addAssetUrls(row.assets) };
+    return { id, name: row.name, script, integrity: computeIntegrity(script), assets: addAssetUrls(row.assets) };
   }
 }

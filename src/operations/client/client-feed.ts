@@ -88,7 +88,10 @@ export function createClientActionFeed(options: {
   /** Calls `read` after all previous reads. If it fails, reads all actions again after RETRY_MS while there are subscribers. */
   function runAfterPreviousReads(audience: FeedSubscribers, read: () => Promise<void>): void {
     audience.lastRead = audience.lastRead.then(read).catch((error: unknown) => {
-      log.warn({ err: error, appId: audience.appId }, "client actions could not be read; trying again");
+      log.warn(
+        { err: error, appId: audience.appId },
+        "an app's client actions could not be read; the service reads all of them again in 1 s",
+      );
       setTimeout(
         () => audience.listeners.size > 0 && runAfterPreviousReads(audience, () => readAll(audience)),
         RETRY_MS,
@@ -116,7 +119,7 @@ export function createClientActionFeed(options: {
     if (audience.listeners.size === 0 && audiences.get(key) === audience) audiences.delete(key);
   }
 
-  function audienceOf(appId: number, copy: DraftOrLive): FeedSubscribers {
+  function getOrCreateAudience(appId: number, copy: DraftOrLive): FeedSubscribers {
     const key = `${appId}:${copy}`;
     const audience = audiences.get(key);
     if (audience) return audience;
@@ -153,7 +156,7 @@ export function createClientActionFeed(options: {
   return {
     follow: (appId, copy) =>
       createSubscriptionSource<ClientActionUpdate>(appId, (listener) => {
-        const audience = audienceOf(appId, copy);
+        const audience = getOrCreateAudience(appId, copy);
         audience.listeners.add(listener);
         // If the actions have not been read yet, the subscriber gets the snapshot after the first read.
         if (audience.actionsById) listener(getOrCreateSnapshot(audience, audience.actionsById));

@@ -10,6 +10,7 @@ import { BODY_MAX_BYTES, JSON_MAX_DEPTH, RESULT_MAX_BYTES } from "../../limits.j
 import type { Caller } from "../../rules/access.js";
 import { CLIENT_RUN_ERROR_MAX_CHARACTERS } from "../../rules/client-run-report.js";
 import { isObject, nestsDeeperThan } from "../../rules/describe-value.js";
+import { refuseField } from "../../rules/fields.js";
 import { JsonText } from "../../rules/json-text.js";
 import { createFlatShape, refuseUnknownFields, type Shape, throwIfUnknownField } from "../../rules/unknown-fields.js";
 import type { RunOutcome, ScriptError } from "../records/execution-logs.js";
@@ -47,13 +48,12 @@ const SELECT_ANNOUNCED_RUN = `
 
 function readErrorField(error: Record<string, unknown>, field: keyof ScriptError): string {
   const text = error[field] ?? "";
-  if (typeof text !== "string") throw new ActionError("REQUEST_INVALID", `"error.${field}" must be a string`);
+  if (typeof text !== "string") refuseField(`error.${field}`, "a string", text);
   return text.slice(0, CLIENT_RUN_ERROR_MAX_CHARACTERS[field]).toWellFormed();
 }
 
 function readError(error: unknown): ScriptError {
-  if (!isObject(error))
-    throw new ActionError("REQUEST_INVALID", '"error" must be an object with the fields name, message and stack');
+  if (!isObject(error)) refuseField("error", 'an object with the fields "name", "message" and "stack"', error);
   return {
     name: readErrorField(error, "name") || "Error",
     message: readErrorField(error, "message"),
@@ -80,8 +80,7 @@ const isTooDeep = (value: unknown): boolean => !(value instanceof JsonText) && n
 
 /** Returns a report's fields, and its payload as JSON text. @throws REQUEST_INVALID, PAYLOAD_INVALID, PAYLOAD_TOO_LARGE */
 function readPayload(body: unknown): { fields: Record<string, unknown>; payload: string } {
-  if (!isObject(body))
-    throw new ActionError("REQUEST_INVALID", "the body, which reports the result of the run, must be a JSON object");
+  if (!isObject(body)) refuseField("the body of the report", "a JSON object", body);
   const { payload = {} } = body;
   const isText = payload instanceof JsonText;
   if (isText ? !payload.text.startsWith("{") : !isObject(payload)) throw new ActionError("PAYLOAD_INVALID");
@@ -105,12 +104,12 @@ function readReport(body: unknown): { payload: string; duration: number; outcome
     duration < 0 ||
     duration > Number.MAX_SAFE_INTEGER
   ) {
-    throw new ActionError("REQUEST_INVALID", '"duration" must be a number of milliseconds, 0 or more');
+    refuseField("duration", "a number of milliseconds, 0 or more", duration);
   }
   return { payload, duration, outcome: readOutcome(fields) };
 }
 
-const outcomeBytes = (outcome: RunOutcome): number =>
+const measureOutcomeBytes = (outcome: RunOutcome): number =>
   Buffer.byteLength(outcome.ok ? (outcome.data ?? "") : JSON.stringify(outcome.error));
 
 interface ClientRunsOptions {
@@ -192,7 +191,7 @@ export class ClientRuns {
     receivedDataLimiter.takeRows(
       caller,
       report.appId,
-      Buffer.byteLength(payload) + outcomeBytes(outcome),
+      Buffer.byteLength(payload) + measureOutcomeBytes(outcome),
       ROWS_PER_REPORT,
     );
     const refusal = await clientActions.findAccessError(caller, report.appId, report.actionId);

@@ -103,7 +103,9 @@ export class Editors {
     const { db, credentials, people } = this.options;
     const email = requireEmail(data["email"], "email");
     const names = [requireText(data["firstName"], "firstName"), requireText(data["lastName"], "lastName")];
-    const organizationId = await people.organizationOf(parseOptionalId(data["organizationId"], "organizationId"));
+    const organizationId = await people.requireOrganizationId(
+      parseOptionalId(data["organizationId"], "organizationId"),
+    );
     return db.transaction(async (manager) => {
       const [user] = await rows<User>(manager, INSERT_EDITOR, [organizationId, ...names, email]).catch(
         (error: unknown) => {
