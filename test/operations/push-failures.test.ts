@@ -226,10 +226,10 @@ describe("push messages that cannot be delivered", () => {
     const failures = new PushFailureLog(log, () => time);
     const push = { appId: 1, endpoint: "https://push.example.com/secret" };
     for (let second = 0; second < 150; second += 1) {
-      failures.rejected(push, { status: 401 });
+      failures.logRejected(push, { status: 401 });
       time += 1_000;
     }
-    failures.rejected({ ...push, appId: 2 }, { status: 401 });
+    failures.logRejected({ ...push, appId: 2 }, { status: 401 });
     expect(lines.map(({ appId, failures }) => [appId, failures])).to.deep.equal([
       [1, 1],
       [1, 60],

@@ -239,7 +239,7 @@ describe("text messages and reports", () => {
       db: service.db,
       logEvents: { emit: async () => undefined } as never,
       destinations: {
-        reportSecret: async () => SECRET,
+        readReportSecret: async () => SECRET,
         async maskSecrets(_appId: number, text: string) {
           const sql = "SELECT FROM message WHERE id = $1 FOR UPDATE SKIP LOCKED";
           held.push((await rows(service.db, sql, [body.id])).length === 0);

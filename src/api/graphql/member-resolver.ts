@@ -52,7 +52,7 @@ export class MemberResolver {
 
   private async requireAppAccess(context: RequestContext, operation: Operation, appId: number) {
     const caller = await this.accessChecks.requireAppAccess(context, operation, appId);
-    return { caller, scope: await this.service.members.scopeOf(appId) };
+    return { caller, scope: await this.service.members.requireScopeOfApp(appId) };
   }
 
   /** Checks that the caller has the right to invite people: to the organization, or to the app if `appId` is set. */
@@ -62,7 +62,7 @@ export class MemberResolver {
     if (appId === null || isManager) {
       const enteredCaller = await this.requireOrganizationAccess(context, "manageOrganization", organizationId);
       if (appId === null) return enteredCaller;
-      const scope = await this.service.members.scopeIn(organizationId, appId);
+      const scope = await this.service.members.findScopeInOrganization(organizationId, appId);
       if (!scope) throw new ActionError("APP_NOT_FOUND", `the organization has no app with the ID ${appId}`);
       return { caller: enteredCaller.caller, scope };
     }

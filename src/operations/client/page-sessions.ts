@@ -40,7 +40,7 @@ export interface PreviewPage {
 }
 
 /* Deletes up to 10 expired page sessions. Executed whenever a page session starts, so that no separate cleanup is needed. */
-const DELETE_OLD_PREVIEW_CODES = `
+const DELETE_EXPIRED_PAGE_SESSIONS = `
   DELETE FROM credential WHERE id IN
     (SELECT id FROM credential WHERE page_session AND expires_at < now() ORDER BY expires_at LIMIT 10 FOR UPDATE SKIP LOCKED)`;
 
@@ -86,7 +86,7 @@ export class PageSessions {
     await logEvents.emit(executor, emitter, appId, createAppViewEvent(emitter.kind === "live" ? "live" : "viewer"));
   }
 
-  private async appOf(appId: number): Promise<{ id: number; name: string; published: boolean } | null> {
+  private async findApp(appId: number): Promise<{ id: number; name: string; published: boolean } | null> {
     const sql = "SELECT id, name, published_at IS NOT NULL AS published FROM app WHERE id = $1";
     const [app] = await rows<{ id: number; name: string; published: boolean }>(this.options.db, sql, [appId]);
     return app ?? null;
@@ -94,7 +94,8 @@ export class PageSessions {
 
   private countNewSession(limitKey: string): void {
     const retryAfter = this.sessionBucket.takeTokens(limitKey);
-    if (retryAfter > 0) throw createRateLimitError("too many new sessions", retryAfter);
+    if (retryAfter > 0)
+      throw createRateLimitError("too many new page sessions from this address or credential", retryAfter);
   }
 
   /** Creates the page's credential, and returns its token. `viewer` is the key of the limit of logged page views; null logs no view. */
@@ -104,7 +105,7 @@ export class PageSessions {
   ): Promise<string> {
     const { db, credentials } = this.options;
     return db.transaction(async (manager: SqlClient) => {
-      await rows(manager, DELETE_OLD_PREVIEW_CODES);
+      await rows(manager, DELETE_EXPIRED_PAGE_SESSIONS);
       if (session.visitorAddressHash)
         await this.removeOldestVisitors(manager, session.appId, session.visitorAddressHash);
       const { id, token } = await credentials.issue({ ...session, isPageSession: true }, manager);
@@ -122,11 +123,8 @@ export class PageSessions {
   }
 
   private mintVisit(appId: number, address: string, expiresAt: Date, viewer: string | null): Promise<string> {
-    const addressBlockBytes = hashVisitorAddress(appId, address);
-    return this.mintCredential(
-      { kind: "live", appId, name: "visitor", expiresAt, visitorAddressHash: addressBlockBytes },
-      viewer,
-    );
+    const visitorAddressHash = hashVisitorAddress(appId, address);
+    return this.mintCredential({ kind: "live", appId, name: "visitor", expiresAt, visitorAddressHash }, viewer);
   }
 
   /** Checks that the caller may open the viewer and debug pages of the app. Returns the caller and the app. */
@@ -136,7 +134,7 @@ export class PageSessions {
   ): Promise<{ caller: Caller; app: PageSession["app"] }> {
     if (!caller) throw new ActionError("UNAUTHORIZED");
     if (!mayPerformOnApp(caller, "previewApp", appId)) throw new ActionError("FORBIDDEN");
-    const app = await this.appOf(appId);
+    const app = await this.findApp(appId);
     if (!app) throw new ActionError("APP_NOT_FOUND");
     return { caller, app };
   }
@@ -167,7 +165,7 @@ export class PageSessions {
    * @throws NOT_FOUND if there is no published app with this ID; RATE_LIMIT_EXCEEDED if the network address created too many sessions
    */
   async visit(appId: number, address: string): Promise<PageSession> {
-    const app = await this.appOf(appId);
+    const app = await this.findApp(appId);
     if (!app?.published) throw new ActionError("NOT_FOUND", "there is no published app with this ID");
     const viewer = getAddressBlock(address);
     this.countNewSession(viewer);
@@ -210,9 +208,9 @@ export class PageSessions {
   /** Exchanges a one-time code for its session. Returns null if the code was used, has expired, or belongs to another page. */
   async redeem(code: string, { appId, actionId }: PreviewPage): Promise<PageSession | null> {
     const token = generateToken("viewer");
-    const sql = [hashToken(code), hashToken(token), appId, actionId];
-    const redeemedRows = await rows(this.options.db, REDEEM_PREVIEW_CODE, sql);
-    const app = redeemedRows.length > 0 ? await this.appOf(appId) : null;
+    const values = [hashToken(code), hashToken(token), appId, actionId];
+    const redeemedRows = await rows(this.options.db, REDEEM_PREVIEW_CODE, values);
+    const app = redeemedRows.length > 0 ? await this.findApp(appId) : null;
     return app && this.openSession(token, app);
   }
 

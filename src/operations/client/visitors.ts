@@ -15,6 +15,7 @@ import {
 } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { getAddressBlock } from "../../rules/address-block.js";
+import { describeValue } from "../../rules/describe-value.js";
 import { parseExternalPageOrigins } from "../../rules/page-origins.js";
 import { type ExpectedETags, NEXT_UPDATED_AT_SQL, requireExpectedVersion } from "../../rules/precondition.js";
 import { throwIfUnknownField } from "../../rules/unknown-fields.js";
@@ -176,7 +177,7 @@ export class VisitorSessions {
     if (origin === undefined || !app?.origins.includes(origin)) {
       throw new ActionError(
         "FORBIDDEN",
-        "the page's origin is not in the app's list of origins; an editor can add the origin",
+        `the page's origin must be in the app's list of origins (got ${describeValue(origin)}); an editor can add the origin`,
       );
     }
     if (!app.isPublished) throw new ActionError("APP_NOT_PUBLISHED");
@@ -193,18 +194,18 @@ export class VisitorSessions {
  * limit. It throws RATE_LIMIT_EXCEEDED if app users are signed in to all sessions of the address range.
  */
 export function createVisitorSessionPruner() {
-  let visitorsMade = 0;
-  return async function removeOldestVisitors(executor: SqlClient, appId: number, block: Buffer): Promise<void> {
-    visitorsMade += 1;
-    if (visitorsMade % SESSIONS_PER_APP_CHECK === 0)
+  let newSessionCount = 0;
+  return async function removeOldestVisitors(executor: SqlClient, appId: number, addressHash: Buffer): Promise<void> {
+    newSessionCount += 1;
+    if (newSessionCount % SESSIONS_PER_APP_CHECK === 0)
       await rows(executor, DELETE_SESSIONS_OF_APP, [appId, VISITOR_SESSIONS_PER_APP_MAX]);
     const [sessionCount] = await rows<{ count: number }>(executor, COUNT_SESSIONS_OF_ADDRESS, [
       appId,
-      block,
+      addressHash,
       VISITOR_SESSIONS_PER_ADDRESS_MAX,
     ]);
     if (sessionCount!.count < VISITOR_SESSIONS_PER_ADDRESS_MAX) return;
-    const removedVisitors = await rows(executor, DELETE_SESSIONS_OF_ADDRESS, [appId, block]);
+    const removedVisitors = await rows(executor, DELETE_SESSIONS_OF_ADDRESS, [appId, addressHash]);
     if (removedVisitors.length === 0)
       throw createRateLimitError("too many sessions of visitors from this address", RATE_WINDOW_MS / 1000);
   };

@@ -89,7 +89,7 @@ export function createMessagingModules(options: {
      */
     async recover(mayDeclareDead: boolean): Promise<void> {
       const count = await outbox.releaseMessages(processId, sender.idsInProgress(), mayDeclareDead);
-      if (count > 0) log.warn({ count }, "released messages whose sending process has stopped");
+      if (count > 0) log.warn({ count }, "released claimed messages that no running process was sending");
     },
     /** Connections to public addresses only (unless ALLOW_PRIVATE_NETWORK is set), for hosts that apps choose. */
     checked: checkedConnections,

@@ -9,7 +9,7 @@ import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError } from "../../errors.js";
 import { DELIVERY_REPORTS_PER_ADDRESS_AND_MINUTE, RATE_WINDOW_MS } from "../../limits.js";
 import { getAddressBlock } from "../../rules/address-block.js";
-import { describeValue, isObject } from "../../rules/describe-value.js";
+import { isObject } from "../../rules/describe-value.js";
 import { refuseField } from "../../rules/fields.js";
 import { isEmailAddress } from "../../rules/message-fields.js";
 import type { LogEventStore } from "../records/log-events.js";
@@ -82,7 +82,8 @@ function equalsInConstantTime(a: string, b: string): boolean {
   return left.length === right.length && timingSafeEqual(left, right);
 }
 
-const createSignatureError = () => new ActionError("UNAUTHORIZED", "the delivery report has no valid signature");
+const createSignatureError = () =>
+  new ActionError("UNAUTHORIZED", "the signature of the delivery report is missing, not valid or too old");
 
 function parseReport(value: unknown, index: number): DeliveryReport {
   const eventPath = `events[${index}]`;
@@ -110,8 +111,7 @@ function parseReports(body: string): DeliveryReport[] {
   }
   const list = isObject(input) ? input["events"] : input;
   if (!Array.isArray(list) || list.length > MAX_REPORTS_PER_REQUEST) {
-    const message = `events must be an array of at most ${MAX_REPORTS_PER_REQUEST} events (got ${describeValue(list)})`;
-    throw new ActionError("REQUEST_INVALID", message);
+    refuseField("events", `an array of at most ${MAX_REPORTS_PER_REQUEST} events`, list);
   }
   return list.map(parseReport);
 }
@@ -139,14 +139,17 @@ export class DeliveryReports {
   constructor(private readonly options: DeliveryReportsOptions) {}
 
   /** Returns the kinds of messages whose secret signed the request. @throws ActionError UNAUTHORIZED if no secret matches the signature */
-  private async signedKinds(appId: number, { body, signature: input }: DeliveryReportRequest): Promise<MessageKind[]> {
+  private async findSignedKinds(
+    appId: number,
+    { body, signature: input }: DeliveryReportRequest,
+  ): Promise<MessageKind[]> {
     const [, seconds = ""] = /^t=(\d{1,12}),v1=[0-9a-f]{64}$/.exec(input ?? "") ?? [];
     if (input === null || Math.abs(Date.now() / 1000 - Number(seconds || Number.NaN)) > SIGNATURE_MAX_AGE_SECONDS)
       throw createSignatureError();
     if (seconds === "") throw createSignatureError();
     const kinds: MessageKind[] = [];
     for (const kind of ["email", "sms"] as const) {
-      const secret = await this.options.destinations.reportSecret(appId, kind, "secret");
+      const secret = await this.options.destinations.readReportSecret(appId, kind, "secret");
       if (secret !== null && equalsInConstantTime(createBodySignature(secret, body, Number(seconds)), input))
         kinds.push(kind);
     }
@@ -155,11 +158,11 @@ export class DeliveryReports {
   }
 
   /** Parses the form that Twilio sends as a delivery report, and checks its signature. @throws UNAUTHORIZED */
-  private async twilioReport(
+  private async parseTwilioReport(
     appId: number,
     { body, url, twilioSignature }: DeliveryReportRequest,
   ): Promise<DeliveryReport[]> {
-    const token = await this.options.destinations.reportSecret(appId, "sms", "token");
+    const token = await this.options.destinations.readReportSecret(appId, "sms", "token");
     const formFields = [...new URLSearchParams(body)].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
     const signedText = url + formFields.map(([name, value]) => name + value).join("");
     if (
@@ -196,14 +199,14 @@ export class DeliveryReports {
     if (!message) return false;
     const { id, kind, status, recipients } = message;
     const { type: reported, detail } = report;
-    const to = REPORTED_STATUSES[reported];
-    if (to === "delayed") {
+    const newStatus = REPORTED_STATUSES[reported];
+    if (newStatus === "delayed") {
       if (!(status in STATUS_RANKS) || (await rows(executor, MARK_DELAYED, [id])).length === 0) return false;
     } else {
-      if (!(status in STATUS_RANKS) || STATUS_RANKS[to]! <= STATUS_RANKS[status]!) return false;
-      await rows(executor, UPDATE_MESSAGE_STATUS, [id, to, detail]);
+      if (!(status in STATUS_RANKS) || STATUS_RANKS[newStatus]! <= STATUS_RANKS[status]!) return false;
+      await rows(executor, UPDATE_MESSAGE_STATUS, [id, newStatus, detail]);
     }
-    const type = EVENT_TYPE_BY_MESSAGE_STATUS[to];
+    const type = EVENT_TYPE_BY_MESSAGE_STATUS[newStatus];
     if (kind !== "email" || !type) return true;
     const reportedRecipients = recipients.filter(
       ({ address }) => report.recipient === null || address === report.recipient,
@@ -220,12 +223,12 @@ export class DeliveryReports {
   async report(appId: number, request: DeliveryReportRequest): Promise<{ taken: number }> {
     const retryAfter = this.reportBucket.takeTokens(getAddressBlock(request.address));
     if (retryAfter > 0)
-      throw new ActionError("RATE_LIMIT_EXCEEDED", "too many requests with delivery reports from this IP address", {
+      throw new ActionError("RATE_LIMIT_EXCEEDED", "too many requests with delivery reports from this address", {
         retryAfter,
       });
     const isTwilio = request.twilioSignature !== null;
-    const kinds: MessageKind[] = isTwilio ? ["sms"] : await this.signedKinds(appId, request);
-    const reports = isTwilio ? await this.twilioReport(appId, request) : parseReports(request.body);
+    const kinds: MessageKind[] = isTwilio ? ["sms"] : await this.findSignedKinds(appId, request);
+    const reports = isTwilio ? await this.parseTwilioReport(appId, request) : parseReports(request.body);
     let appliedReports = 0;
     for (const report of reports) {
       const maskedReport = await this.maskReport(appId, report);

@@ -48,7 +48,7 @@ interface MessageDestinationsOptions {
   operatorMail: OperatorMailServer;
 }
 
-function secretsIn(key: string, value: unknown): { name: string; value: string; whole: boolean }[] {
+function collectSecrets(key: string, value: unknown): { name: string; value: string; whole: boolean }[] {
   const fields = (typeof value === "object" && value !== null ? value : {}) as Record<string, unknown>;
   const secretTexts = SECRET_FIELDS.map((field) => fields[field]).filter((text) => typeof text === "string");
   return secretTexts
@@ -85,7 +85,7 @@ export class MessageDestinations {
   }
 
   /** Returns the secret with which the app's provider signs delivery reports; null if the app's setting contains no secret. */
-  async reportSecret(appId: number, kind: "email" | "sms", field: "secret" | "token"): Promise<string | null> {
+  async readReportSecret(appId: number, kind: "email" | "sms", field: "secret" | "token"): Promise<string | null> {
     const value = await this.readSetting(appId, kind === "email" ? "__smtp" : "__sms");
     const secret = typeof value === "object" && value !== null ? (value as Record<string, unknown>)[field] : null;
     return typeof secret === "string" && secret !== "" ? secret : null;
@@ -96,9 +96,9 @@ export class MessageDestinations {
     const { settings, scannerCache, operatorMail } = this.options;
     const all = await settings.readAll(appId);
     const secrets = [
-      ...secretsIn("__smtp", all.get("__smtp")),
-      ...secretsIn("__sms", all.get("__sms")),
-      ...secretsIn("SMTP_URL", operatorMail.server),
+      ...collectSecrets("__smtp", all.get("__smtp")),
+      ...collectSecrets("__sms", all.get("__sms")),
+      ...collectSecrets("SMTP_URL", operatorMail.server),
     ];
     if (secrets.length === 0) return text;
     const [masked] = await scannerCache

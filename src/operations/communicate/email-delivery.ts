@@ -18,7 +18,7 @@ import { createFailedDeliveryOutcome, type DeliveryAttemptOutcome } from "./try-
  */
 export type DeliveryAttemptControl = { markSending: () => Promise<boolean>; signal: AbortSignal };
 
-const addressesOfType = (recipients: readonly Recipient[], type: string) =>
+const selectAddressesOfType = (recipients: readonly Recipient[], type: string) =>
   recipients.filter((recipient) => recipient.type === type).map(({ name, address }) => ({ name: name ?? "", address }));
 
 /** Composes the e-mail. The fields of the message cannot load files or URLs into the e-mail. */
@@ -32,8 +32,8 @@ async function composeMail(
   const { subject, fromName, html, text, headers, attachments } = email;
   const composer = new MailComposer({
     from: { name: fromName ?? sender.fromName ?? "", address: sender.from },
-    to: addressesOfType(recipients, "to"),
-    cc: addressesOfType(recipients, "cc"),
+    to: selectAddressesOfType(recipients, "to"),
+    cc: selectAddressesOfType(recipients, "cc"),
     subject,
     messageId: `<${reference}@${host}>`,
     date: createdAt,

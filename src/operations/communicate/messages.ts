@@ -95,7 +95,7 @@ export class Messages {
   async decide(caller: Caller, appId: number, id: number, decision: unknown): Promise<StoredMessage> {
     const { db, outbox, now } = this.options;
     if (!UNKNOWN_DELIVERY_DECISIONS.some((allowed) => allowed === decision)) {
-      refuseField("decision", "sent or again", decision);
+      refuseField("decision", '"sent" or "again"', decision);
     }
     throwIfUnknownField(caller);
     await db.transaction(async (manager) => {

@@ -29,7 +29,7 @@ const createRecipients = (message: ValidatedMessage): Recipient[] =>
     ? message.to.map(({ email, name, type }) => ({ address: email, name, type }))
     : [{ address: message.to, name: null, type: null }];
 
-function messageContentOf({ to, ...content }: ValidatedMessage): MessageContent {
+function toMessageContent({ to, ...content }: ValidatedMessage): MessageContent {
   return content as MessageContent;
 }
 
@@ -107,7 +107,7 @@ export class OutboxWriter {
     const { outbox, logEvents, receivedDataLimiter } = this.options;
     const status = await this.statusFor(appId, messages[0]!.kind);
     const rows = messages.map((message) => ({
-      content: messageContentOf(message),
+      content: toMessageContent(message),
       recipients: createRecipients(message),
     }));
     receivedDataLimiter.takeRows(emitter, appId, Buffer.byteLength(JSON.stringify(rows)), 2 * rows.length);
@@ -134,7 +134,7 @@ export class OutboxWriter {
     const row = {
       appId: entry.appId,
       status,
-      content: messageContentOf(message),
+      content: toMessageContent(message),
       recipients: createRecipients(message),
     };
     const { data } = await this.writeMessage(executor, emitter, row, "dataSourceHook");

@@ -25,7 +25,7 @@ const STORE_RETRY_DELAY_MS = 500;
 type DeliverMessage = (message: ClaimedMessage, control: DeliveryAttemptControl) => Promise<DeliveryAttemptOutcome>;
 
 /** Milliseconds before the next attempt: doubled each time, up to an hour, minus up to a quarter at random to spread retries. */
-function retryDelayMs(attempts: number): number {
+function computeRetryDelayMs(attempts: number): number {
   const longestPauseMs = Math.min(MAX_RETRY_DELAY_MS, FIRST_RETRY_DELAY_MS * 2 ** Math.min(attempts - 1, 10));
   return longestPauseMs * (0.75 + Math.random() / 4);
 }
@@ -51,7 +51,7 @@ export class MessageSender {
   ): StoredDeliveryOutcome {
     const { recipients, detail } = outcome;
     if (outcome.kind === "done") return outcome;
-    const dueAt = new Date(this.options.now() + retryDelayMs(message.attempts));
+    const dueAt = new Date(this.options.now() + computeRetryDelayMs(message.attempts));
     if (dueAt <= message.giveUpAt) return { status: "queued", dueAt, recipients, detail };
     const status = recipients.some((recipient) => recipient.status === "sent") ? "sent" : "failed";
     return { status, recipients, detail };
@@ -90,7 +90,7 @@ export class MessageSender {
       const { recipients } = message;
       if (hasBegun)
         return { kind: "done", status: "unknown", recipients, detail: "the attempt failed inside the service" };
-      return { kind: "later", recipients, detail: "the message could not be prepared" };
+      return { kind: "later", recipients, detail: "the attempt failed inside the service before the message was sent" };
     }
   }
 

@@ -82,18 +82,18 @@ export function createSmsDelivery(options: {
 }) {
   const { connections, destinations, allowHttp, reportUrlOf } = options;
 
-  async function detailOf(appId: number, text: string): Promise<string> {
+  async function maskDetail(appId: number, text: string): Promise<string> {
     return destinations.maskReply(appId, toDeliveryDetail(text));
   }
 
-  async function outcomeOf(
+  async function toOutcome(
     message: ClaimedMessage,
     response: HttpResponse,
     idField: SmsRequest["idField"],
   ): Promise<DeliveryAttemptOutcome> {
     const { appId, recipients } = message;
     const { status } = response;
-    const detail = await detailOf(appId, `${status} ${response.body}`);
+    const detail = await maskDetail(appId, `${status} ${response.body}`);
     if (status >= 200 && status < 300) {
       const sent = recipients.map((recipient) => ({ ...recipient, status: "sent" as const }));
       return { kind: "done", status: "sent", recipients: sent, detail, providerId: readProviderId(response, idField) };
@@ -139,10 +139,10 @@ export function createSmsDelivery(options: {
     try {
       response = await connections.request(url, { method: "POST", headers, body, signal });
     } catch (error) {
-      const detail = await detailOf(appId, (error as Error).message);
+      const detail = await maskDetail(appId, (error as Error).message);
       if (!(error instanceof NotConnectedError)) return { kind: "done", status: "unknown", recipients, detail };
       return error.forbidden ? createFailedDeliveryOutcome(message, detail) : { kind: "later", recipients, detail };
     }
-    return outcomeOf(message, response, idField);
+    return toOutcome(message, response, idField);
   };
 }

@@ -43,18 +43,18 @@ interface TriggerEndpointsOptions {
 
 export class TriggerEndpoints {
   /** Cache of decrypted secrets. The key is the ID of the draft and the encrypted bytes. */
-  private readonly openedSecrets = createBoundedCache<string, string>(DECRYPTED_SECRETS_MAX);
+  private readonly decryptedSecrets = createBoundedCache<string, string>(DECRYPTED_SECRETS_MAX);
 
   constructor(private readonly options: TriggerEndpointsOptions) {}
 
-  private async openSecret(appId: number, masterId: number, sealedSecret: Buffer): Promise<string | null> {
+  private async decryptSecret(appId: number, masterId: number, sealedSecret: Buffer): Promise<string | null> {
     const key = `${masterId} ${sealedSecret.toString("base64")}`;
-    const openedSecret = this.openedSecrets.get(key);
-    if (openedSecret !== undefined) return openedSecret;
+    const decryptedSecret = this.decryptedSecrets.get(key);
+    if (decryptedSecret !== undefined) return decryptedSecret;
     const dataKey = await this.options.dataKeys.find(appId);
     if (!dataKey) return null;
     const secret = decryptText(dataKey, sealedSecret, secretLabel(masterId));
-    this.openedSecrets.set(key, secret);
+    this.decryptedSecrets.set(key, secret);
     return secret;
   }
 
@@ -70,7 +70,7 @@ export class TriggerEndpoints {
     await rows(manager, UPSERT_SECRET, [masterId, sealedSecret, shouldReplace]);
   }
 
-  private async withEndpoints<A extends ActionWithTriggers>(
+  private async addEndpoints<A extends ActionWithTriggers>(
     actions: readonly A[],
   ): Promise<(A & { endpoints?: TriggerEndpoint[] })[]> {
     const { db, baseUrl } = this.options;
@@ -84,7 +84,7 @@ export class TriggerEndpoints {
         const httpConditions = listHttpTriggerConditions(triggers);
         if (httpConditions.length === 0) return action;
         const stored = secrets.get(id);
-        const secret = stored ? await this.openSecret(appId, stored.masterId, stored.sealed) : null;
+        const secret = stored ? await this.decryptSecret(appId, stored.masterId, stored.sealed) : null;
         const endpoints = httpConditions.map(({ method, path, auth }) => ({
           method: method ?? null,
           url: `${baseUrl}/h/${appId}/${encodeURI(path)}${auth.type === "secret" ? `/${secret}` : ""}`,
@@ -98,7 +98,7 @@ export class TriggerEndpoints {
   /** Adds the URLs if the caller can edit all these actions. Other callers get no URLs, because some contain secrets. */
   async addUrls<A extends ActionWithTriggers>(caller: Caller, actions: readonly A[]): Promise<A[]> {
     return actions.every(({ appId }) => mayPerformOnApp(caller, "updateAction", appId))
-      ? this.withEndpoints(actions)
+      ? this.addEndpoints(actions)
       : [...actions];
   }
 
@@ -119,7 +119,7 @@ export class TriggerEndpoints {
     appId: number,
     segment: string,
   ): Promise<boolean> {
-    const secret = sealedSecret && (await this.openSecret(appId, masterId, sealedSecret));
+    const secret = sealedSecret && (await this.decryptSecret(appId, masterId, sealedSecret));
     if (!secret) return false;
     const [expected, input] = [Buffer.from(secret), Buffer.from(segment)];
     return expected.length === input.length && timingSafeEqual(expected, input);

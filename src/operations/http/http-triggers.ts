@@ -66,7 +66,8 @@ const CACHED_ENTRY_MAX_BYTES = CACHED_BYTES_MAX / 128;
 /** Estimated memory in bytes that a string needs in addition to its characters. */
 const STRING_BYTES = 32;
 
-const triggerCacheKey = ({ appId, rawSegments }: HttpTriggerAddress): string => `${appId}/${rawSegments.join("/")}`;
+const createTriggerCacheKey = ({ appId, rawSegments }: HttpTriggerAddress): string =>
+  `${appId}/${rawSegments.join("/")}`;
 
 /** A cache entry can be large: a path of eight segments has 384 shapes (patterns in which parameters replace segments). */
 function estimateCachedBytes({ match }: MatchingRoutes, key: string): number {
@@ -96,7 +97,7 @@ function toTriggerResponse(outcome: RunOutcome): HttpTriggerResponse {
   return createResponseFromOptions(JSON.parse(String(outcome.data ?? "null"))) ?? FAILED_RUN_RESPONSE;
 }
 
-const acceptedResponse = (runId: number): HttpTriggerResponse => ({
+const createAcceptedResponse = (runId: number): HttpTriggerResponse => ({
   status: 202,
   headers: { "content-type": "application/json; charset=utf-8" },
   body: JSON.stringify({ runId }),
@@ -118,7 +119,7 @@ const isNotRunnable = (error: unknown): boolean =>
 const usesAuthorizationHeader = ({ where: { auth } }: TriggerRoute, isDraft: boolean): boolean =>
   isDraft || auth.type === "basic" || auth.type === "bearer";
 
-/** @param body parsed request body */
+/** Returns the payload of the action's run as JSON text. @param body parsed request body */
 function buildPayload(
   route: TriggerRoute,
   address: HttpTriggerAddress,
@@ -133,7 +134,7 @@ function buildPayload(
     hidesAuthorization: usesAuthorizationHeader(route, isDraft),
     secret,
   });
-  const described = {
+  const requestData = {
     method: request.method,
     path: (hasSecret ? raw.slice(0, -1) : raw).join("/"),
     params: extractPathParameters(route.where.path, decoded),
@@ -145,11 +146,11 @@ function buildPayload(
     ip: request.address ?? null,
     requestId: request.requestId,
   };
-  return JSON.stringify({ trigger: "http", request: described });
+  return JSON.stringify({ trigger: "http", request: requestData });
 }
 
 /** Returns the hash of the event ID, by which a repeated event is recognized; null if the request contains no event ID. */
-function eventIdHashOf({ where }: TriggerRoute, request: HttpTriggerRequest, body: unknown): Buffer | null {
+function hashEventId({ where }: TriggerRoute, request: HttpTriggerRequest, body: unknown): Buffer | null {
   const id = readWebhookEventId(request, where, body);
   return id === null
     ? null
@@ -172,7 +173,7 @@ interface HttpTriggersOptions {
 }
 
 export class HttpTriggers {
-  private readonly cached = new LRUCache<string, MatchingRoutes>({
+  private readonly cachedRoutes = new LRUCache<string, MatchingRoutes>({
     max: CACHED_ADDRESSES_MAX,
     maxSize: CACHED_BYTES_MAX,
     maxEntrySize: CACHED_ENTRY_MAX_BYTES,
@@ -186,7 +187,7 @@ export class HttpTriggers {
   constructor(private readonly options: HttpTriggersOptions) {}
 
   /** Returns the response of an event's first run; null if the run's log entry was deleted; undefined while the run is in progress. */
-  private async earlierAnswer(runId: number): Promise<HttpTriggerResponse | null | undefined> {
+  private async readStoredResponse(runId: number): Promise<HttpTriggerResponse | null | undefined> {
     const { db, logs } = this.options;
     const [run] = (await db.query("SELECT finished_at IS NOT NULL AS ended FROM run WHERE id = $1", [runId])) as {
       ended: boolean;
@@ -197,18 +198,18 @@ export class HttpTriggers {
   }
 
   /** Returns the response of the event's run; null if this run failed or its log entry was deleted, so that another run must start. */
-  private async repeatAnswer(
+  private async repeatResponse(
     run: EnqueuedOnDemandRun,
     eventKey: Buffer,
     isAwaited: boolean,
   ): Promise<TriggerRunResponse | null> {
-    const storedAnswer = await this.earlierAnswer(run.id);
-    if (storedAnswer === null || (storedAnswer && !isSuccess(storedAnswer))) {
+    const storedResponse = await this.readStoredResponse(run.id);
+    if (storedResponse === null || (storedResponse && !isSuccess(storedResponse))) {
       await deleteEventKey(this.options.db, eventKey, run.id);
       return null;
     }
-    if (!isAwaited) return { ...acceptedResponse(run.id), runId: run.id, isReplayed: true };
-    const answer = storedAnswer ?? toTriggerResponse(await run.outcome());
+    if (!isAwaited) return { ...createAcceptedResponse(run.id), runId: run.id, isReplayed: true };
+    const answer = storedResponse ?? toTriggerResponse(await run.outcome());
     return { ...answer, runId: run.id, isReplayed: isSuccess(answer) };
   }
 
@@ -220,11 +221,11 @@ export class HttpTriggers {
     for (;;) {
       const run = await this.options.runs.accept(requested, isAwaited, gone);
       if (run.isRepeated) {
-        const repeatedAnswer = await this.repeatAnswer(run, requested.eventKey!, isAwaited);
-        if (repeatedAnswer) return repeatedAnswer;
+        const repeatedResponse = await this.repeatResponse(run, requested.eventKey!, isAwaited);
+        if (repeatedResponse) return repeatedResponse;
         continue;
       }
-      if (!isAwaited) return { ...acceptedResponse(run.id), runId: run.id, isReplayed: false };
+      if (!isAwaited) return { ...createAcceptedResponse(run.id), runId: run.id, isReplayed: false };
       return { ...toTriggerResponse(await run.outcome()), runId: run.id, isReplayed: false };
     }
   }
@@ -248,9 +249,9 @@ export class HttpTriggers {
     const { routes, match } = found;
     // Does not cache triggers with CORS settings, because every response must contain the current CORS headers.
     const isCacheable = match !== null && routes.length > 0 && routes.every(({ where }) => !where.cors);
-    const key = triggerCacheKey(address);
-    if (isCacheable) this.cached.set(key, found);
-    else if (match !== null) this.cached.delete(key);
+    const key = createTriggerCacheKey(address);
+    if (isCacheable) this.cachedRoutes.set(key, found);
+    else if (match !== null) this.cachedRoutes.delete(key);
     return { ...found, address, isCached: false };
   }
 
@@ -259,7 +260,7 @@ export class HttpTriggers {
    * this, so a response without a run must not use cached triggers.
    */
   findCached(address: HttpTriggerAddress, method: string): MatchedTriggers | null {
-    const found = address.isDraft ? undefined : this.cached.get(triggerCacheKey(address));
+    const found = address.isDraft ? undefined : this.cachedRoutes.get(createTriggerCacheKey(address));
     return found && selectRoute(found.routes, method) ? { ...found, address, isCached: true } : null;
   }
 
@@ -319,7 +320,7 @@ export class HttpTriggers {
       credentialId: caller?.credentialId ?? null,
       idempotencyKey: null,
       // A draft ignores event IDs, so that editors can test repeatedly with the same request.
-      eventKey: isDraft ? null : eventIdHashOf(route, request, body),
+      eventKey: isDraft ? null : hashEventId(route, request, body),
       routeMatch: match,
     };
     try {

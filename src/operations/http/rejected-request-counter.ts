@@ -30,6 +30,7 @@ interface PendingRejections {
 
 /** Milliseconds between two writes of all counts. A write updates one row per action and reason, for any number of requests. */
 const FLUSH_MS = 1_000;
+/** Maximum number of pairs of action and reason whose counts are in memory. Requests of further pairs are not counted. */
 const PENDING_REJECTIONS_MAX = 10_000;
 
 const UPSERT_REJECTIONS = `
@@ -80,11 +81,11 @@ export class RejectedRequestCounter {
     }
   }
 
-  /** Puts a batch whose write failed back, so that the next write stores it. If only the response was lost, it is counted twice. */
+  /** Puts back a batch whose write failed, so that the next write stores it. If only the response was lost, the batch counts twice. */
   private restore(batch: ReadonlyMap<string, PendingRejections>): void {
     for (const [key, rejections] of batch) {
-      const later = this.pending.get(key);
-      if (later) later.count += rejections.count;
+      const newerRejections = this.pending.get(key);
+      if (newerRejections) newerRejections.count += rejections.count;
       else if (this.pending.size < PENDING_REJECTIONS_MAX) this.pending.set(key, rejections);
     }
     this.scheduleWrite();
@@ -115,13 +116,13 @@ export class RejectedRequestCounter {
     this.scheduleWrite();
   }
 
-  /** Stores the counts in memory. Call this function at a stop, after the last request and before the database closes. */
+  /** Writes the counts in memory to the database. Call this function at a stop, after the last request and before the database closes. */
   stop(): Promise<void> {
     return this.storePending();
   }
 
   /**
-   * Lists the counts, the latest first, including those in memory.
+   * Writes the counts in memory to the database, and lists all counts, the latest first.
    * @param actionId ID of the draft or of its live version
    * @throws ACTION_NOT_FOUND
    */

@@ -125,7 +125,7 @@ export function createDuplicateRouteCheck(): (triggers: readonly Trigger[]) => v
 }
 
 /** Returns the routes with the most specific pattern: from left to right, a literal segment has precedence over a parameter. */
-function mostSpecificRoutes(routes: readonly TriggerRoute[], pathShapes: readonly string[]): TriggerRoute[] {
+function selectMostSpecificRoutes(routes: readonly TriggerRoute[], pathShapes: readonly string[]): TriggerRoute[] {
   const shapeRank = ({ where }: TriggerRoute) => pathShapes.indexOf(getPathPatternShape(where.path));
   const bestRank = Math.min(...routes.map(shapeRank));
   return routes.filter((route) => shapeRank(route) === bestRank);
@@ -158,14 +158,15 @@ export async function findMatchingRoutes(
     values,
   );
   const match = isDraft ? null : { shapes, shapesBeforeSecret, rowTexts: found.map(({ rowText }) => rowText).sort() };
-  const openRoutes = found.filter(({ isRunnable: isOpen }) => isOpen);
-  const isOfSecret = ({ where }: TriggerRoute) => !isDraft && where.auth.type === "secret";
-  const openedRoutes: TriggerRoute[] = [];
-  for (const route of openRoutes.filter(isOfSecret))
-    if (await isSecretSegment(route, decodedSegments.at(-1)!)) openedRoutes.push(route);
-  if (openedRoutes.length > 0) return { routes: mostSpecificRoutes(openedRoutes, shapesBeforeSecret), match };
-  const routes = mostSpecificRoutes(
-    openRoutes.filter((route) => !isOfSecret(route)),
+  const runnableRoutes = found.filter(({ isRunnable: isOpen }) => isOpen);
+  const hasSecretInUrl = ({ where }: TriggerRoute) => !isDraft && where.auth.type === "secret";
+  const routesWithSecret: TriggerRoute[] = [];
+  for (const route of runnableRoutes.filter(hasSecretInUrl))
+    if (await isSecretSegment(route, decodedSegments.at(-1)!)) routesWithSecret.push(route);
+  if (routesWithSecret.length > 0)
+    return { routes: selectMostSpecificRoutes(routesWithSecret, shapesBeforeSecret), match };
+  const routes = selectMostSpecificRoutes(
+    runnableRoutes.filter((route) => !hasSecretInUrl(route)),
     shapes,
   );
   return { routes, match };

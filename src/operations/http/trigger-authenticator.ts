@@ -25,7 +25,7 @@ const sha256 = (text: string): Buffer => createHash("sha256").update(text).diges
 const areEqualTexts = (left: string, right: string): boolean => timingSafeEqual(sha256(left), sha256(right));
 
 /** Returns the decoded `user:password` of an `Authorization: Basic` header; null if the header has another form. */
-function basicCredentialsIn(header: string | undefined): string | null {
+function decodeBasicCredentials(header: string | undefined): string | null {
   const encodedCredentials = /^Basic +([A-Za-z0-9+/]+={0,2})$/i.exec(header ?? "")?.[1];
   return encodedCredentials === undefined ? null : Buffer.from(encodedCredentials, "base64").toString();
 }
@@ -41,11 +41,11 @@ export class TriggerAuthenticationError extends ActionError {
 }
 
 async function checkBasic(request: VerifiableRequest, keys: readonly string[]): Promise<null> {
-  const input = basicCredentialsIn(request.header("authorization"));
+  const input = decodeBasicCredentials(request.header("authorization"));
   // Compares the input with every key, so that the duration does not reveal which key matches.
-  const matchingKeys =
+  const hasMatchingKey =
     keys.filter((key) => input !== null && key.includes(":") && areEqualTexts(input, key)).length > 0;
-  if (!matchingKeys)
+  if (!hasMatchingKey)
     throw new TriggerAuthenticationError("UNAUTHORIZED", "the user name or password is missing or wrong");
   return null;
 }
@@ -65,7 +65,7 @@ export class TriggerAuthenticator {
 
   constructor(private readonly options: { settings: Settings; credentials: Credentials }) {}
 
-  private async keysFor(appId: number, setting: string, version: number): Promise<string[]> {
+  private async readKeys(appId: number, setting: string, version: number): Promise<string[]> {
     const name = `${appId} ${setting}`;
     const stored = this.keysBySetting.get(name);
     if (stored?.version === version) return stored.keys;
@@ -91,12 +91,12 @@ export class TriggerAuthenticator {
   async check({ where: { auth }, secretsVersion }: TriggerRoute, request: VerifiableRequest): Promise<Caller | null> {
     if (auth.type === "none" || auth.type === "secret") return null;
     if (auth.type === "bearer") return this.checkBearer(request);
-    const keys = await this.keysFor(request.appId, auth.setting, secretsVersion);
+    const keys = await this.readKeys(request.appId, auth.setting, secretsVersion);
     if (keys.length === 0) {
       const status = auth.type === "basic" ? "UNAUTHORIZED" : "SIGNATURE_INVALID";
       throw new TriggerAuthenticationError(
         status,
-        `the setting ${auth.setting}, with which the service checks the request, has no value`,
+        `the setting ${auth.setting}, with which the service checks the request, must be a text or a list of one or two texts`,
       );
     }
     return auth.type === "basic" ? checkBasic(request, keys) : checkSignature(request, auth, keys);

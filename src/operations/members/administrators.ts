@@ -4,6 +4,7 @@ import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { SERVICE_ADMINISTRATORS_MAX } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
+import { refuseField } from "../../rules/fields.js";
 import { type ExpectedETags, requireExpectedItemVersion } from "../../rules/precondition.js";
 import { hasAdministratorRight, lockAdministrators } from "../access/administrator-right.js";
 import type { Credentials } from "../access/credentials.js";
@@ -37,10 +38,12 @@ interface AdministratorState {
   canSignIn: boolean;
 }
 
-async function requireAllowedSignIn(manager: EntityManager, { canSignIn }: AdministratorState): Promise<void> {
-  if (!canSignIn) {
-    throw new ActionError("REQUEST_INVALID", "userId must be the ID of a person who can sign in");
-  }
+async function requirePossibleAdministrator(
+  manager: EntityManager,
+  personId: number,
+  { canSignIn }: AdministratorState,
+): Promise<void> {
+  if (!canSignIn) refuseField("userId", "the ID of a person who can sign in", personId);
   const all = await rows(manager, LIST_ADMINISTRATORS);
   if (all.length < SERVICE_ADMINISTRATORS_MAX) return;
   throw new ActionError(
@@ -83,7 +86,7 @@ export class Administrators {
       if (!person) throw new ActionError("NOT_FOUND", "there is no person with this ID");
       await this.requireUnchangedAdministrator(manager, personId, precondition);
       if (person.isAdministrator === isAdministrator) return;
-      if (isAdministrator) await requireAllowedSignIn(manager, person);
+      if (isAdministrator) await requirePossibleAdministrator(manager, personId, person);
       else {
         const [others] = await rows<{ count: number }>(manager, COUNT_OTHER_ADMINISTRATORS, [personId]);
         if (others!.count === 0) throw new ActionError("LAST_ADMINISTRATOR");
@@ -109,7 +112,7 @@ export class Administrators {
 
   /**
    * Makes a person an administrator. Returns all administrators.
-   * @throws ActionError FORBIDDEN, NOT_FOUND, REQUEST_INVALID for a person who cannot sign in
+   * @throws FORBIDDEN; NOT_FOUND; REQUEST_INVALID for a person who cannot sign in, or if there are too many administrators
    */
   add(caller: Caller, personId: number): Promise<Administrator[]> {
     return this.changeAdministrator(caller, personId, true);

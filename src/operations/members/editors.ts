@@ -1,9 +1,9 @@
-/** Adds and removes editors of an app, and creates accounts for administrators. members.ts changes the other roles. */
+/** Adds and removes editors of an app. Also creates people for administrators of the service. members.ts changes the other roles. */
 import type { EntityManager } from "typeorm";
 import { type Db, isUniqueViolation, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { parseOptionalId, requireEmail, requireText } from "../../rules/fields.js";
+import { parseOptionalId, refuseField, requireEmail, requireText } from "../../rules/fields.js";
 import { type ExpectedETags, requireExpectedItemVersion } from "../../rules/precondition.js";
 import type { RoleScope } from "../../rules/roles.js";
 import { createFlatShape, refuseUnknownFields, throwIfUnknownField } from "../../rules/unknown-fields.js";
@@ -59,7 +59,7 @@ interface EditorsOptions {
 }
 
 /** Locks the organization of an app. Returns the IDs of the organization and the app. @throws APP_NOT_FOUND */
-async function lockScopeOf(manager: EntityManager, appId: number): Promise<RoleScope> {
+async function lockScope(manager: EntityManager, appId: number): Promise<RoleScope> {
   await lockOrganizationOfApp(manager, appId);
   const [app] = await rows<{ organizationId: number }>(manager, SELECT_ORGANIZATION_OF_APP, [appId]);
   if (!app) throw new ActionError("APP_NOT_FOUND");
@@ -96,7 +96,7 @@ export class Editors {
   }
 
   /**
-   * Creates a person without a role on any app, and a session for this person. Returns the session's token.
+   * Creates a person without a role on any app, and an editor token for this person. Returns both.
    * @throws REQUEST_INVALID, EMAIL_IN_USE
    */
   async createPerson(caller: Caller, data: Record<string, unknown>): Promise<{ user: User; token: string }> {
@@ -122,19 +122,23 @@ export class Editors {
   }
 
   /**
-   * Gives the role editor to a person of the app's organization. Returns the app's editors.
+   * Gives the role editor to a person who belongs to the app's organization or has a role on the app. Returns the app's editors.
    * @throws ActionError APP_NOT_FOUND, REQUEST_INVALID, FORBIDDEN
    */
   async add(caller: Caller, appId: number, userId: unknown): Promise<Editor[]> {
     const { db, credentials } = this.options;
     const id = requirePositiveId(userId, "userId");
     await db.transaction(async (manager) => {
-      const scope = await lockScopeOf(manager, appId);
+      const scope = await lockScope(manager, appId);
       await requireCurrentRight(manager, caller, "manageEditors", appId);
       await requireMemberCapacity(manager, scope, id);
       const [added] = await rows<{ isNew: boolean }>(manager, ADD_EDITOR, [appId, id]);
       if (!added)
-        throw new ActionError("REQUEST_INVALID", "userId must be the ID of a member of this app's organization");
+        refuseField(
+          "userId",
+          "the ID of a person who belongs to this app's organization or has a role on this app",
+          id,
+        );
       throwIfUnknownField(caller);
       if (!added.isNew) return;
       await revokeInvalidOneTimeLinks(manager, id);
@@ -158,7 +162,7 @@ export class Editors {
     const { db, credentials } = this.options;
     const id = requirePositiveId(userId, "userId");
     await db.transaction(async (manager) => {
-      const scope = await lockScopeOf(manager, appId);
+      const scope = await lockScope(manager, appId);
       await requireCurrentRight(manager, caller, "manageEditors", appId);
       if (precondition) {
         const before = await this.listEditors(appId, manager);

@@ -101,7 +101,7 @@ export class Invitations {
     const scope = { organizationId, appId };
     await db.transaction(async (manager) => {
       await this.redeemLink(manager, scope, user.id, { id: linkId, token: body["token"] });
-      const before = await members.roleAt(manager, scope, user.id);
+      const before = await members.readRoleInScope(manager, scope, user.id);
       if (isRoleAbove(role, before)) {
         await requireMemberCapacity(manager, scope, user.id);
         await members.writeRole(manager, scope, user.id, role);

@@ -111,6 +111,7 @@ const SELECT_SCOPE_OF_APP = `SELECT organization_id AS "organizationId" FROM app
 const SELECT_ORGANIZATIONS =
   "SELECT id, name FROM organization WHERE $1 OR id = ANY ($2::bigint[]) ORDER BY id LIMIT 1000";
 
+/** @throws LAST_OWNER if the person is the only owner of the organization; never for a role on an app */
 async function requireOtherOwner(manager: EntityManager, { organizationId, appId }: RoleScope, personId: number) {
   if (appId !== null) return;
   const sql = "SELECT person_id AS id FROM organization_member WHERE organization_id = $1 AND role = 'owner'";
@@ -154,14 +155,14 @@ export class Members {
     if (await hasAdministratorRight(manager, caller)) return true;
     type HeldRoles = { organizationId: number; roles: (Role | null)[] };
     for (const { organizationId, roles } of await rows<HeldRoles>(manager, SELECT_ALL_ROLES, [personId])) {
-      const callerRole = await this.roleAt(manager, { organizationId, appId: null }, caller.personId);
+      const callerRole = await this.readRoleInScope(manager, { organizationId, appId: null }, caller.personId);
       const isManager = callerRole === "owner" || callerRole === "admin";
       if (!isManager || roles.some((role) => role !== null && !isRoleAbove(callerRole, role))) return false;
     }
     return true;
   }
 
-  async roleAt(manager: EntityManager, scope: RoleScope, personId: number | null): Promise<Role | null> {
+  async readRoleInScope(manager: EntityManager, scope: RoleScope, personId: number | null): Promise<Role | null> {
     const roleRows = await rows<{ role: Role }>(manager, SELECT_ROLES_IN_SCOPE, [
       scope.organizationId,
       scope.appId,
@@ -178,7 +179,7 @@ export class Members {
   async requireManagingRole(manager: EntityManager, caller: Caller, scope: RoleScope): Promise<Role> {
     const role = (await lockAdministratorRight(manager, caller))
       ? "owner"
-      : await this.roleAt(manager, scope, caller.personId);
+      : await this.readRoleInScope(manager, scope, caller.personId);
     if (role !== "owner" && role !== "admin") throw new ActionError("FORBIDDEN");
     return role;
   }
@@ -235,7 +236,7 @@ export class Members {
       const membershipRows = await rows(manager, SELECT_MEMBERSHIP, [scope.organizationId, personId]);
       if (membershipRows.length === 0)
         throw new ActionError("NOT_FOUND", "no person with this ID belongs to this organization");
-      const before = await this.roleAt(manager, scope, personId);
+      const before = await this.readRoleInScope(manager, scope, personId);
       if (isRoleAbove(role, callerRole) || (before !== null && isRoleAbove(before, callerRole))) {
         throw new ActionError("FORBIDDEN", "permission denied: this role is above your own role");
       }
@@ -274,10 +275,10 @@ export class Members {
           "NOT_FOUND",
           "this person is not a member of this organization or app, so there is no role to remove",
         );
-      const tooHigh = heldRoles.find(({ role }) => isRoleAbove(role, callerRole));
-      if (tooHigh) {
-        const what = tooHigh.isOnStage ? "the person's role on a stage of this app" : "this role";
-        throw new ActionError("FORBIDDEN", `permission denied: ${what} is above your own role`);
+      const tooHighRole = heldRoles.find(({ role }) => isRoleAbove(role, callerRole));
+      if (tooHighRole) {
+        const roleText = tooHighRole.isOnStage ? "the person's role on a stage of this app" : "this role";
+        throw new ActionError("FORBIDDEN", `permission denied: ${roleText} is above your own role`);
       }
       await requireUnchangedMember(manager, scope, personId, precondition);
       await requireOtherOwner(manager, scope, personId);
@@ -305,7 +306,7 @@ export class Members {
     if (await this.outranksPerson(manager, caller, personId)) return;
     throw new ActionError(
       "FORBIDDEN",
-      "permission denied: your role must be above this person's role in each of the person's organizations",
+      "permission denied: this person must not be an administrator of the service, and must have a role below your own role in each of the person's organizations",
     );
   }
 
@@ -316,14 +317,14 @@ export class Members {
   }
 
   /** Returns the ID of an app, with the ID of its organization. @throws APP_NOT_FOUND */
-  async scopeOf(appId: number): Promise<RoleScope> {
+  async requireScopeOfApp(appId: number): Promise<RoleScope> {
     const [app] = await rows<{ organizationId: number }>(this.options.db, SELECT_SCOPE_OF_APP, [appId]);
     if (!app) throw new ActionError("APP_NOT_FOUND");
     return { organizationId: app.organizationId, appId };
   }
 
   /** Returns the IDs of an app and its organization; null if the app does not belong to this organization. */
-  async scopeIn(organizationId: number, appId: number): Promise<RoleScope | null> {
+  async findScopeInOrganization(organizationId: number, appId: number): Promise<RoleScope | null> {
     const [app] = await rows<{ organizationId: number }>(this.options.db, SELECT_SCOPE_OF_APP, [appId]);
     return app?.organizationId === organizationId ? { organizationId, appId } : null;
   }

@@ -64,7 +64,7 @@ export function createNotificationFeed(options: {
     });
   }
 
-  async function* notificationsAfter(appId: number, readCursor: number): AsyncGenerator<Notification> {
+  async function* readNotificationsAfter(appId: number, readCursor: number): AsyncGenerator<Notification> {
     for (let last = readCursor; ; ) {
       const page = await listNotificationsPublishedAfter(db, appId, last);
       yield* page;
@@ -91,7 +91,7 @@ export function createNotificationFeed(options: {
   async function readNewNotifications(feed: AppFeed): Promise<void> {
     if (feed.readCursor === null) return;
     const { appId, subscribers } = feed;
-    for await (const notification of notificationsAfter(appId, feed.readCursor)) {
+    for await (const notification of readNotificationsAfter(appId, feed.readCursor)) {
       const credentialIds = [...new Set(Array.from(subscribers, ({ caller }) => caller.credentialId))];
       const found = await findCredentialsInScope(db, appId, credentialIds, notification.scope);
       feed.readCursor = notification.cursor!;
@@ -99,7 +99,7 @@ export function createNotificationFeed(options: {
     }
   }
 
-  function feedOf(appId: number): AppFeed {
+  function getOrCreateFeed(appId: number): AppFeed {
     const feed = feedsByApp.get(appId) ?? {
       appId,
       subscribers: new Set(),
@@ -123,7 +123,7 @@ export function createNotificationFeed(options: {
     follow: (appId, caller, after) =>
       createSubscriptionSource<Notification>(appId, (listener) => {
         const since = new Date();
-        const feed = feedOf(appId);
+        const feed = getOrCreateFeed(appId);
         const subscriber: NotificationSubscriber = { caller, listener, isOpen: true, seenCursor: after };
         feed.subscriberCount += 1;
         enqueueRead(feed, async () => {

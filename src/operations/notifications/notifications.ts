@@ -194,8 +194,8 @@ export class NotificationsService {
     return readable.slice(0, LISTED_NOTIFICATIONS_MAX);
   }
 
-  /** Counts the request against a rate limit, unless the caller is an editor or back end. @throws RATE_LIMIT_EXCEEDED */
-  private async enterReader(caller: Caller, appId: number): Promise<NotificationReader> {
+  /** Returns the caller as a reader. Counts the request, unless the caller is an editor or back end. @throws RATE_LIMIT_EXCEEDED */
+  private async findAndCountReader(caller: Caller, appId: number): Promise<NotificationReader> {
     const reader = await this.options.findReader(caller, appId);
     const retryAfter = reader.canReadAll ? 0 : this.requestBucket.takeTokens(getRateLimitKey(caller));
     if (retryAfter > 0)
@@ -206,7 +206,7 @@ export class NotificationsService {
   }
 
   /** Reads the notifications with these IDs, the newest first, up to the page's maximum size. `reserve` reserves memory for them. */
-  private async pageOfReader(
+  private async readPage(
     appId: number,
     { key }: NotificationReader,
     ids: readonly number[],
@@ -258,10 +258,11 @@ export class NotificationsService {
       const before = await lockNotification(manager, target, key);
       const orderAt = fields.orderAt === undefined ? before.orderAt && new Date(before.orderAt) : fields.orderAt;
       const data = { ...(fields.data ?? before.data), ...fields.extendData };
-      if (Buffer.byteLength(JSON.stringify(data)) > EVENT_MAX_BYTES) {
+      const dataBytes = Buffer.byteLength(JSON.stringify(data));
+      if (dataBytes > EVENT_MAX_BYTES) {
         throw new ActionError(
           "REQUEST_INVALID",
-          `data and extendData together must be at most ${EVENT_MAX_BYTES} bytes of JSON`,
+          `data and extendData together must be at most ${EVENT_MAX_BYTES} bytes of JSON (got ${dataBytes})`,
         );
       }
       const scope = fields.scope === undefined ? before.scope : fields.scope;
@@ -310,11 +311,11 @@ export class NotificationsService {
     if (status !== null && !NOTIFICATION_STATUSES.some((allowed) => allowed === status)) {
       refuseField("status", `one of ${NOTIFICATION_STATUSES.join(", ")}`, status);
     }
-    const reader = await this.enterReader(caller, appId);
+    const reader = await this.findAndCountReader(caller, appId);
     if (!reader.canReadAll) {
       const all = status === null || status === "published" ? await this.listNotifications(appId, reader) : [];
       const ids = all.slice(offset, offset + limit).map(({ id }) => id);
-      const entries = await this.pageOfReader(appId, reader, ids, reserve);
+      const entries = await this.readPage(appId, reader, ids, reserve);
       return { entries, pagination: createPagination(all.length, offset + entries.length) };
     }
     const sql = `SELECT id, bytes FROM notification WHERE app_id = $1 AND ($2::text IS NULL OR status = $2)
@@ -333,7 +334,7 @@ export class NotificationsService {
   async markRead(caller: Caller, appId: number, body: unknown): Promise<{ count: number }> {
     const { db, receivedDataLimiter } = this.options;
     const ids = parseReadStatusNotificationIds(body);
-    const reader = await this.enterReader(caller, appId);
+    const reader = await this.findAndCountReader(caller, appId);
     const byId = new Map(
       (await this.listNotifications(appId, reader)).map((notification) => [notification.id, notification]),
     );
@@ -350,7 +351,7 @@ export class NotificationsService {
 
   /** Counts the unread notifications among the newest 1,000 that the caller can read. */
   async countUnread(caller: Caller, appId: number): Promise<{ count: number }> {
-    const all = await this.listNotifications(appId, await this.enterReader(caller, appId));
+    const all = await this.listNotifications(appId, await this.findAndCountReader(caller, appId));
     return { count: all.filter(({ readStatus }) => !readStatus).length };
   }
 

@@ -40,27 +40,27 @@ export function createNotificationModules(options: {
 }) {
   const { db, notices, settings, sessionOf, receivedDataLimiter, connections, allowPrivateNetwork, mailFrom } = options;
   const { baseUrl, processId, now, log } = options;
-  const readerOf = createNotificationReaderFinder(sessionOf);
+  const findReader = createNotificationReaderFinder(sessionOf);
   const findCredentialsInScope = createScopeMatcher(options.readSignedInUsers);
-  const keysOf = createVapidKeyProvider({ db, settings });
+  const readVapidKeys = createVapidKeyProvider({ db, settings });
   const mayReach = (address: string) => allowPrivateNetwork || isPublicAddress(address);
   const sender = parseMailSender(mailFrom ?? "")?.from;
   const subject = `mailto:${sender ?? `push@${new URL(baseUrl).hostname}`}`;
   const pushSubscriptions = new PushSubscriptions({
     db,
-    findReader: readerOf,
-    readVapidKeys: keysOf,
+    findReader: findReader,
+    readVapidKeys: readVapidKeys,
     receivedDataLimiter,
     mayConnectTo: mayReach,
     allowHttp: allowPrivateNetwork,
   });
   return {
-    service: new NotificationsService({ db, findReader: readerOf, receivedDataLimiter, now }),
-    feed: createNotificationFeed({ db, notices, findReader: readerOf, findCredentialsInScope, log }),
+    service: new NotificationsService({ db, findReader: findReader, receivedDataLimiter, now }),
+    feed: createNotificationFeed({ db, notices, findReader: findReader, findCredentialsInScope, log }),
     devices: pushSubscriptions,
     push: new PushSender({
       db,
-      readVapidKeys: keysOf,
+      readVapidKeys: readVapidKeys,
       findCredentialsInScope,
       connections,
       subject,

@@ -40,19 +40,19 @@ export class PushFailureLog {
     write({ appId, host: URL.parse(endpoint)?.host ?? null, failures: (lastLine?.unlogged ?? 0) + 1 });
   }
 
-  rejected(push: FailedPush, failure: PushFailure): void {
+  logRejected(push: FailedPush, failure: PushFailure): void {
     this.logAtIntervals("rejected", push, (facts) =>
       this.log.warn({ ...facts, ...failure }, "a push message was rejected; the service does not send it again"),
     );
   }
 
-  givenUp(push: FailedPush, failure: PushFailure): void {
+  logGivenUp(push: FailedPush, failure: PushFailure): void {
     this.logAtIntervals("given up", push, (facts) =>
       this.log.warn({ ...facts, ...failure }, "every attempt to send a push message failed; it is not sent again"),
     );
   }
 
-  failedUnexpectedly(push: FailedPush, err: unknown): void {
+  logUnexpectedFailure(push: FailedPush, err: unknown): void {
     this.logAtIntervals("unexpected", push, (facts) =>
       this.log.error({ ...facts, err }, "an attempt to send a push message failed unexpectedly"),
     );

@@ -116,7 +116,7 @@ interface PushSenderOptions {
   log: Logger;
 }
 
-function payloadOf({ notificationId, data, payload }: PushDelivery): string {
+function createPayload({ notificationId, data, payload }: PushDelivery): string {
   const { title, message, navigate } = data;
   return JSON.stringify({ title, body: message, navigate, ...payload, notificationId });
 }
@@ -165,21 +165,21 @@ export class PushSender {
     const { db, now } = this.options;
     return db.transaction(async (manager) => {
       const moment = new Date(now());
-      const [wish] = await rows<{ id: number; appId: number; scope: NotificationScope | null }>(
+      const [notification] = await rows<{ id: number; appId: number; scope: NotificationScope | null }>(
         manager,
         SELECT_NOTIFICATION_TO_PUSH,
         [moment, excludedApps],
       );
-      if (!wish) return false;
+      if (!notification) return false;
       for (let last = 0; ; ) {
-        const devices = await rows<PushTarget & { id: number }>(manager, SELECT_DEVICES, [wish.appId, last]);
-        const wantedDevices = await this.selectInScope(manager, wish.appId, devices, wish.scope);
-        await rows(manager, INSERT_DELIVERIES, [wish.id, wantedDevices.map(({ id }) => id), moment]);
+        const devices = await rows<PushTarget & { id: number }>(manager, SELECT_DEVICES, [notification.appId, last]);
+        const wantedDevices = await this.selectInScope(manager, notification.appId, devices, notification.scope);
+        await rows(manager, INSERT_DELIVERIES, [notification.id, wantedDevices.map(({ id }) => id), moment]);
         if (devices.length < DEVICES_PER_STATEMENT) break;
         last = devices.at(-1)!.id;
       }
-      await rows(manager, "UPDATE notification SET push_at = NULL WHERE id = $1", [wish.id]);
-      this.expandedApps.add(wish.appId);
+      await rows(manager, "UPDATE notification SET push_at = NULL WHERE id = $1", [notification.id]);
+      this.expandedApps.add(notification.appId);
       return true;
     });
   }
@@ -216,7 +216,7 @@ export class PushSender {
   private async prepareRequest(delivery: PushDelivery): Promise<ReturnType<typeof createPushRequest>> {
     const keys = await this.options.readVapidKeys(delivery.appId);
     const topic = `svc-${delivery.notificationId}`;
-    return createPushRequest(delivery, payloadOf(delivery), { ...keys, subject: this.options.subject, topic });
+    return createPushRequest(delivery, createPayload(delivery), { ...keys, subject: this.options.subject, topic });
   }
 
   private async postRequest({ url, ...request }: ReturnType<typeof createPushRequest>): Promise<PushOutcome> {
@@ -239,7 +239,7 @@ export class PushSender {
       return await this.postRequest(await this.prepareRequest(delivery));
     } catch (error) {
       if (isDatabaseUnavailable(error)) return { kind: "unattempted" };
-      this.failureLog.failedUnexpectedly(delivery, error);
+      this.failureLog.logUnexpectedFailure(delivery, error);
       return { kind: "failed", failure: { reason: "the message could not be prepared" } };
     }
   }
@@ -256,8 +256,8 @@ export class PushSender {
       const pause = this.deliveries.signal.aborted ? 0 : FIRST_RETRY_DELAY_MS * 2 ** (attempts - 1);
       await rows(db, POSTPONE_DELIVERY, [id, processId, new Date(now() + pause), isUnattempted ? 1 : 0]);
     } else {
-      if (outcome.kind === "rejected") this.failureLog.rejected(delivery, outcome.failure);
-      if (outcome.kind === "failed") this.failureLog.givenUp(delivery, outcome.failure);
+      if (outcome.kind === "rejected") this.failureLog.logRejected(delivery, outcome.failure);
+      if (outcome.kind === "failed") this.failureLog.logGivenUp(delivery, outcome.failure);
       await rows(db, DELETE_DELIVERY, [id, processId]);
     }
     this.unattemptedIds.delete(id);
@@ -300,8 +300,9 @@ export class PushSender {
     for (const id of unattemptedIds) this.unattemptedIds.delete(id);
     const givenUp = lostDeliveries.filter(({ isGivenUp }) => isGivenUp);
     const count = lostDeliveries.length - givenUp.length;
-    if (count > 0) log.warn({ count }, "released push messages whose sending process has stopped");
-    for (const push of givenUp) this.failureLog.givenUp(push, { reason: "the result of the last attempt is unknown" });
+    if (count > 0) log.warn({ count }, "released claimed push messages that no running process was sending");
+    for (const push of givenUp)
+      this.failureLog.logGivenUp(push, { reason: "the result of the last attempt is unknown" });
   }
 
   /** Sets the function that is called when a delivery has ended. */

@@ -33,20 +33,20 @@ const SAVE_SUBSCRIPTION = `
      p256dh = excluded.p256dh, auth = excluded.auth, visitor_block = excluded.visitor_block
   RETURNING id`;
 
-/** Deletes the selected devices, except locked ones, so that two transactions cannot deadlock. */
-const deleteSelectedSql = (selection: string) => `
+/** Returns SQL that deletes the devices in `selection`, except locked ones, so that two transactions cannot deadlock. */
+const createDeleteSql = (selection: string) => `
   DELETE FROM push_subscription WHERE id IN (
     SELECT id FROM push_subscription WHERE id IN (${selection}) ORDER BY id FOR UPDATE SKIP LOCKED)`;
 
 /* Statements that delete an app's oldest devices above a maximum, but never the new device $2, which can have an old ID. */
-const DELETE_OLDEST_OF_READER = deleteSelectedSql(`
+const DELETE_OLDEST_OF_READER = createDeleteSql(`
   SELECT id FROM push_subscription WHERE app_id = $1 AND reader = $3
    ORDER BY id = $2 DESC, id DESC OFFSET ${PUSH_SUBSCRIPTIONS_PER_USER_MAX}`);
-const DELETE_OLDEST_OF_ADDRESS = deleteSelectedSql(`
+const DELETE_OLDEST_OF_ADDRESS = createDeleteSql(`
   SELECT id FROM push_subscription WHERE app_id = $1 AND ${IS_VISITOR_READER_SQL}
      AND visitor_block = (SELECT visitor_block FROM push_subscription WHERE id = $2)
    ORDER BY id = $2 DESC, id DESC OFFSET ${VISITOR_PUSH_SUBSCRIPTIONS_PER_ADDRESS_MAX}`);
-const DELETE_OLDEST_OF_VISITORS = deleteSelectedSql(`
+const DELETE_OLDEST_OF_VISITORS = createDeleteSql(`
   SELECT id FROM (SELECT id FROM push_subscription WHERE app_id = $1 AND ${IS_VISITOR_READER_SQL}
                    ORDER BY id DESC OFFSET ${VISITOR_PUSH_SUBSCRIPTIONS_PER_APP_MAX}) AS oldest WHERE id <> $2`);
 
@@ -60,8 +60,11 @@ interface PushSubscriptionsOptions {
   allowHttp: boolean;
 }
 
-/** Deletes the reader's oldest devices above the maximum. For a visitor, also deletes those of all visitors. Keeps the device `keptId`. */
-async function deleteOldest(
+/**
+ * Deletes the reader's oldest devices above the maximum per reader. For a visitor, also applies the maximums of visitors' devices per address
+ * and per app. Never deletes the device `keptId`.
+ */
+async function deleteOldestAboveMaximum(
   manager: SqlClient,
   appId: number,
   { key, isVisitor }: NotificationReader,
@@ -105,7 +108,7 @@ export class PushSubscriptions {
     return db.transaction(async (manager) => {
       const values = [appId, reader.key, caller.credentialId, endpoint, p256dh, auth];
       const [row] = await rows<{ id: number }>(manager, SAVE_SUBSCRIPTION, values);
-      await deleteOldest(manager, appId, reader, row!.id);
+      await deleteOldestAboveMaximum(manager, appId, reader, row!.id);
       return row!;
     });
   }
@@ -118,7 +121,7 @@ export class PushSubscriptions {
       "UPDATE push_subscription SET reader = $3 WHERE app_id = $1 AND credential_id = $2 AND reader <> $3 RETURNING id";
     await db.transaction(async (manager) => {
       const assigned = await rows<{ id: number }>(manager, sql, [appId, caller.credentialId, reader.key]);
-      if (assigned.length > 0) await deleteOldest(manager, appId, reader, assigned[0]!.id);
+      if (assigned.length > 0) await deleteOldestAboveMaximum(manager, appId, reader, assigned[0]!.id);
     });
   }
 

@@ -23,9 +23,9 @@ export interface NotificationReader {
 export type FindNotificationReader = (caller: Caller, appId: number) => Promise<NotificationReader>;
 
 export function createNotificationReaderFinder(sessionOf: ReadAppSession): FindNotificationReader {
-  return async function readerOf(caller, appId) {
+  return async function findReader(caller, appId) {
     const { personId, credentialId, kind, copy } = caller;
-    const seesAll = kind !== "live" && kind !== "viewer";
+    const canReadAll = kind !== "live" && kind !== "viewer";
     const { user, entries } = await sessionOf({ appId, personId, credentialId, copy });
     if (entries) {
       const { id, dataSourceId, data } = entries.dataSource;
@@ -33,11 +33,11 @@ export function createNotificationReaderFinder(sessionOf: ReadAppSession): FindN
         key: `entry:${dataSourceId}:${id}`,
         user: { ...data, id, dataSourceId },
         isVisitor: false,
-        canReadAll: seesAll,
+        canReadAll: canReadAll,
       };
     }
     const key = personId === null ? `credential:${credentialId}` : `person:${personId}`;
-    return { key, user: user && { ...user }, isVisitor: personId === null, canReadAll: seesAll };
+    return { key, user: user && { ...user }, isVisitor: personId === null, canReadAll: canReadAll };
   };
 }
 

@@ -39,11 +39,11 @@ export function createVapidKeyProvider({ db, settings }: VapidKeyReaderOptions):
     });
   }
 
-  return async function keysOf(appId) {
+  return async function readOrCreateKeys(appId) {
     const keys = cachedKeys.get(appId) ?? (await findKeys(appId));
     if (!keys) {
       await createKeys(appId);
-      return keysOf(appId);
+      return readOrCreateKeys(appId);
     }
     cachedKeys.set(appId, keys);
     return keys;

@@ -106,9 +106,10 @@ export class OauthClients {
       throw new OauthError("invalid_client_metadata", `grant_types must contain one of ${GRANT_TYPES.join(", ")}`);
     const refusedUri = data.redirect_uris.find((uri) => !isAllowedRedirectUrl(uri));
     if (refusedUri !== undefined) {
-      const problem =
-        "must be https URLs, http URLs of this machine, or URLs with the program's own scheme, without a fragment";
-      throw new OauthError("invalid_redirect_uri", `redirect_uris ${problem} (got ${refusedUri})`);
+      const expected =
+        "https URLs, http URLs of localhost, 127.0.0.1 or [::1], or URLs with a scheme that contains a dot or is one of " +
+        `${DESKTOP_SCHEMES.join(", ")}; a fragment, a user name and a password are not allowed`;
+      throw new OauthError("invalid_redirect_uri", `redirect_uris must be ${expected} (got ${refusedUri})`);
     }
     if (knownGrantTypes.includes("authorization_code") && data.redirect_uris.length === 0) {
       throw new OauthError("invalid_redirect_uri", "redirect_uris must contain at least one URL");

@@ -87,7 +87,7 @@ export class OauthGrants {
   /**
    * Lists up to 500 apps on which the person has a role, with the highest role on each app. An administrator counts as owner of all apps.
    */
-  async grantableApps(personId: number, executor: SqlClient = this.#db): Promise<GrantableApp[]> {
+  async listGrantableApps(personId: number, executor: SqlClient = this.#db): Promise<GrantableApp[]> {
     const appRows = await rows<{ id: number; name: string; role: Role }>(
       executor,
       `SELECT DISTINCT ON (app.id) app.id, app.name, CASE WHEN p.is_administrator THEN 'owner' ELSE r.role END AS role
@@ -101,9 +101,12 @@ export class OauthGrants {
 
   /** @throws FORBIDDEN if the person's role on the app does not include all of the scopes, or if there are none */
   async #requireGrantableScopes({ personId, appId, scopes }: GrantDecision, executor: SqlClient): Promise<void> {
-    const app = (await this.grantableApps(personId, executor)).find(({ id }) => id === appId);
+    const app = (await this.listGrantableApps(personId, executor)).find(({ id }) => id === appId);
     if (app && scopes.length > 0 && scopes.every((scope) => app.scopes.includes(scope))) return;
-    throw new ActionError("FORBIDDEN", "your role on this app does not include all requested scopes");
+    throw new ActionError(
+      "FORBIDDEN",
+      "choose at least one scope, and only scopes that your role on this app includes",
+    );
   }
 
   /**
@@ -134,12 +137,12 @@ export class OauthGrants {
 
   /** Returns null if the grant does not exist or is no longer valid. */
   async find(id: number): Promise<OAuthGrant | null> {
-    const [appRows] = await rows<OAuthGrant>(
+    const [grant] = await rows<OAuthGrant>(
       this.#db,
       `SELECT ${GRANT_COLUMNS} FROM oauth_grant g WHERE g.id = $1 AND ${IS_GRANT_VALID_SQL}`,
       [id],
     );
-    return appRows ?? null;
+    return grant ?? null;
   }
 
   async addSecret(
@@ -241,24 +244,24 @@ export class OauthGrants {
 
   /** Ends a grant that the person created, and revokes all tokens of the grant. @throws NOT_FOUND if the person has no such grant */
   async revoke(personId: number, id: number): Promise<void> {
-    const [appRows] = await rows(
+    const [validGrant] = await rows(
       this.#db,
       "SELECT 1 FROM oauth_grant WHERE id = $1 AND person_id = $2 AND revoked_at IS NULL",
       [id, personId],
     );
-    if (!appRows) throw new ActionError("NOT_FOUND", "no such grant");
+    if (!validGrant) throw new ActionError("NOT_FOUND", "no such grant");
     await this.#end(id);
   }
 
   /** Ends the grant to which a refresh token or access token belongs (RFC 7009). An unknown token causes no error. */
   async revokeByToken(token: string, clientId: string): Promise<void> {
-    const [appRows] = await rows<{ id: number }>(
+    const [grant] = await rows<{ id: number }>(
       this.#db,
       `SELECT g.id FROM oauth_grant g WHERE g.client_id = $2 AND (g.id IN (SELECT grant_id FROM oauth_secret WHERE hash = $1)
           OR g.id IN (SELECT grant_id FROM credential WHERE hash = $1))`,
       [hashToken(token), clientId],
     );
-    if (appRows) await this.#end(appRows.id);
+    if (grant) await this.#end(grant.id);
   }
 
   async #end(grantId: number): Promise<void> {

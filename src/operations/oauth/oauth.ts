@@ -122,7 +122,10 @@ export class OAuthServer {
     }
     const state = input["state"] ?? null;
     if (state !== null && state.length > STATE_MAX_CHARACTERS)
-      throw new OauthError("invalid_request", `"state" must be at most ${STATE_MAX_CHARACTERS} characters`);
+      throw new OauthError(
+        "invalid_request",
+        `state must be a text of at most ${STATE_MAX_CHARACTERS} characters (got ${state.length})`,
+      );
     return { client, redirectUri, scopes: readScopes(input["scope"]), state, codeChallenge };
   }
 
@@ -159,7 +162,7 @@ export class OAuthServer {
     if (!client.grantTypes.includes(DEVICE_GRANT_TYPE))
       throw new OauthError(
         "unauthorized_client",
-        `the client is not registered for the device grant; add ${DEVICE_GRANT_TYPE} to its grant_types`,
+        `the program is not registered for device codes; register it again with ${DEVICE_GRANT_TYPE} in grant_types`,
       );
     const app = input["app"];
     if (app !== undefined && !/^[1-9]\d{0,14}$/.test(app))
@@ -216,7 +219,7 @@ export class OAuthServer {
       matchesCodeChallenge(input["code_verifier"] ?? "", storedCode.codeChallenge ?? "");
     const usedCodeError = new OauthError(
       "invalid_grant",
-      "the code has expired, was used or belongs to another request (client_id, redirect_uri and code_verifier must match)",
+      "the code is unknown, has expired, was used or belongs to another request (client_id, redirect_uri and code_verifier must match)",
     );
     if (!isRight) throw usedCodeError;
     return this.#issue(client, storedCode.grant, async (manager) => {
@@ -272,7 +275,7 @@ export class OAuthServer {
     await this.grants.revokeByToken(input["token"] ?? "", client.id);
   }
 
-  grantableApps(personId: number): Promise<GrantableApp[]> {
-    return this.grants.grantableApps(personId);
+  listGrantableApps(personId: number): Promise<GrantableApp[]> {
+    return this.grants.listGrantableApps(personId);
   }
 }
