@@ -64,7 +64,7 @@ export function createResolvers(operations: Operations): Resolvers {
     actions: new ActionResolver(accessChecks, actions, operations.endpoints, operations.authoring.rotateSecret),
     ai: new AiResolver(accessChecks, operations.ai),
     alerts: new AlertResolver(accessChecks, operations.alerts.rules),
-    secretBindings: new SecretBindingResolver(accessChecks, operations.bindings, operations.bindingTrials),
+    secretBindings: new SecretBindingResolver(accessChecks, operations.bindings, operations.bindingTester),
     clientActions: new ClientActionResolver(accessChecks, clientActions, clientRuns, analytics),
     apps: new AppResolver(accessChecks, apps, editors),
     auditDetails: new AuditDetailsResolver(),

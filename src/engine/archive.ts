@@ -34,23 +34,23 @@ async function syncFolder(path: string): Promise<void> {
 }
 
 /**
- * Writes the file `path`, which only its owner can read. Encrypts the file unless `secret` is null. After an error, no file remains.
- * @throws ArchiveError if the file exists or cannot be written; errors that `parts` throws
+ * Writes the file `path`, which only its owner can read. Encrypts the file unless `secret` is null. If writing fails, no file remains.
+ * @throws ArchiveError if the file exists or cannot be created; errors that `parts` throws; other errors of the file system
  */
 export async function writeArchive(
   path: string,
   parts: AsyncIterable<ArchiveFile>,
   secret: BackupSecret | null,
 ): Promise<void> {
-  const draft = `${path}.${randomBytes(4).toString("hex")}`;
+  const temporaryPath = `${path}.${randomBytes(4).toString("hex")}`;
   const encrypt = (source: AsyncIterable<Buffer>) => (secret ? encryptStream(source, secret) : source);
   try {
     // Opens the file now. A stream would open it later, perhaps even after the clean-up of a failed write.
-    const file = await open(draft, "wx", 0o600);
+    const file = await open(temporaryPath, "wx", 0o600);
     const out = file.createWriteStream({ flush: true });
     await pipeline(Readable.from(writeTar(parts)), createGzip({ level: COMPRESSION_LEVEL }), encrypt, out);
     // Unlike a rename, a link does not replace an existing file.
-    await link(draft, path);
+    await link(temporaryPath, path);
     await syncFolder(path);
   } catch (error) {
     const { code, syscall } = error as NodeJS.ErrnoException;
@@ -59,7 +59,7 @@ export async function writeArchive(
       throw new ArchiveError(`${path} cannot be written (${code})`);
     throw error;
   } finally {
-    await rm(draft, { force: true });
+    await rm(temporaryPath, { force: true });
   }
 }
 

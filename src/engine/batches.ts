@@ -26,9 +26,11 @@ export function createBatchProcessor<Item, Result>(options: {
   /** Returns the expected cost of an item. A batch takes no further item when the sum of its costs reaches `maxCost`. */
   costOf?: (item: Item) => number;
   maxCost?: number;
-  /** True if one item may have caused the error, and nothing was written. Then `processBatch` is called for each item alone. */
+  /** True if one item may have caused the error, and nothing was written. Then `processBatch` is called for each item separately. */
   isCausedByOneItem: (error: unknown) => boolean;
-  /** True if the items of one key may have caused the error, and nothing was written. Then `processBatch` is called for each key alone. */
+  /**
+   * True if the items of one key may have caused the error, and nothing was written. Then `processBatch` is called for each key separately.
+   */
   isCausedByOneKey?: (error: unknown) => boolean;
 }): BatchProcessor<Item, Result> {
   const { processBatch: work, maxItems, maxConcurrentCalls, isCausedByOneItem } = options;
@@ -41,7 +43,7 @@ export function createBatchProcessor<Item, Result>(options: {
   async function processBatch(batch: readonly WaitingItem<Item, Result>[]): Promise<void> {
     try {
       const results = await work(batch.map(({ item }) => item));
-      for (const [place, { resolve }] of batch.entries()) resolve(results[place]!);
+      for (const [index, { resolve }] of batch.entries()) resolve(results[index]!);
     } catch (error) {
       if (batch.length > 1 && isCausedByOneItem(error))
         await Promise.all(batch.map((waiter) => processBatch([waiter])));

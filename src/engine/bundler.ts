@@ -1,6 +1,7 @@
 /**
- * Bundles untrusted npm packages to a browser script. Each build has its own process in the strictest sandbox that the machine supports
- * (bundler/sandbox.ts), with limits for its time, memory and result. Code of packages is not executed.
+ * Bundles untrusted npm packages to a browser script, builds the source files of actions, and reads projects in Git packs. Each job has its
+ * own process in the strictest sandbox that the machine supports (bundler/sandbox.ts), with limits for its time, memory and result. Code of
+ * packages and actions is not executed.
  */
 
 import type { ChildProcess } from "node:child_process";
@@ -137,16 +138,19 @@ export class Bundler {
   constructor(private readonly options: BundlerOptions) {}
 
   /** @throws BundlerBusyError */
-  private startChild(sandboxPlace: BundlerSandbox): ChildProcess {
+  private startChild(sandbox: BundlerSandbox): ChildProcess {
     if (this.isStopped) throw new BundlerBusyError("the service is stopping");
-    const child = startInSandbox(sandboxPlace, this.script);
+    const child = startInSandbox(sandbox, this.script);
     if (child.pid === undefined) throw new BundlerBusyError("the build process cannot start");
     this.running.add(child);
     child.once("close", () => this.running.delete(child));
     return child;
   }
 
-  /** If the machine does not report the usage, only the kernel's limits apply. `refuse` is called when a limit is exceeded. */
+  /**
+   * Kills a process that exceeds a limit, after a call of `refuse` with the reason. If the machine does not report the usage, only the
+   * kernel's limits apply. Returns a function that stops watching.
+   */
   private watchChildLimits(
     child: ChildProcess,
     { ms, bytes }: BuildLimits,
@@ -169,11 +173,11 @@ export class Bundler {
     const checkMemory = async () => {
       if ((await readProcessTreeMemory(pid)) > bytes) killChild(createLimitFault(formatMegabytes(bytes)));
     };
-    const timer = setTimeout(() => runInBackground(endIfOverTime()), ms);
-    const looks = setInterval(() => runInBackground(checkMemory()), USAGE_CHECK_MS);
+    const timeLimitTimer = setTimeout(() => runInBackground(endIfOverTime()), ms);
+    const memoryTimer = setInterval(() => runInBackground(checkMemory()), USAGE_CHECK_MS);
     return () => {
-      clearTimeout(timer);
-      clearInterval(looks);
+      clearTimeout(timeLimitTimer);
+      clearInterval(memoryTimer);
     };
   }
 
@@ -228,11 +232,11 @@ export class Bundler {
   }
 
   /** @throws SandboxUnavailableError if no sandbox works on this machine; BundlerBusyError */
-  private async findStrictest(): Promise<BundlerSandbox> {
+  private async findStrictestSandbox(): Promise<BundlerSandbox> {
     const { log, sandbox } = this.options;
     for (const candidate of listBundlerSandboxes(this.unshareCommand, !sandbox)) {
       if (!(await this.isSandboxWorking(candidate))) continue;
-      for (const what of describeMissingProtections(candidate)) log.warn(what);
+      for (const warning of describeMissingProtections(candidate)) log.warn(warning);
       return candidate;
     }
     const refusal = new SandboxUnavailableError();
@@ -242,14 +246,14 @@ export class Bundler {
 
   /** If no sandbox works, the next call searches again. @throws SandboxUnavailableError, BundlerBusyError */
   findSandbox(): Promise<BundlerSandbox> {
-    this.sandboxPromise ??= this.findStrictest().catch((error: unknown) => {
+    this.sandboxPromise ??= this.findStrictestSandbox().catch((error: unknown) => {
       this.sandboxPromise = null;
       throw error;
     });
     return this.sandboxPromise;
   }
 
-  /** `packages` begins with the requested one. @throws PackageError, BundlerBusyError, SandboxUnavailableError */
+  /** Bundles `packages`, of which the first is the requested one. @throws PackageError, BundlerBusyError, SandboxUnavailableError */
   async bundle(packages: readonly PackageArchive[], subpath = ""): Promise<BundledScript> {
     const child = this.startChild(await this.findSandbox());
     const job = {
@@ -267,7 +271,7 @@ export class Bundler {
     throw new PackageError(answer.fault);
   }
 
-  /** @throws PackageError, BundlerBusyError, SandboxUnavailableError */
+  /** Builds the source files of an action. @throws PackageError, BundlerBusyError, SandboxUnavailableError */
   async bundleSource(source: SourceBuildJob): Promise<BuiltSourceScript> {
     const child = this.startChild(await this.findSandbox());
     const answer = await this.requestFromChild(
@@ -282,7 +286,7 @@ export class Bundler {
     throw new PackageError("fault" in answer ? answer.fault : "the source files of the action cannot be built");
   }
 
-  /** @throws PackageError, BundlerBusyError, SandboxUnavailableError */
+  /** Returns the manifest (JSON description of an app) of the project in a Git pack. @throws the errors of `bundleSource` */
   async readRepository(repository: RepositoryReadJob, pack: Buffer): Promise<unknown> {
     const child = this.startChild(await this.findSandbox());
     const answer = await this.requestFromChild(

@@ -59,13 +59,14 @@ export class TooManyRedirectsError extends Error {}
 
 export interface AddressCheckedConnections {
   connect(host: string, port: number): Promise<Socket>;
-  /** Does not follow redirects. @throws NotConnectedError before a byte of the request was sent; other errors after that */
+  /** Sends one request. Does not follow redirects. @throws NotConnectedError before a byte of the request was sent; other errors after that */
   request(url: URL, request: HttpRequest): Promise<HttpResponse>;
-  /** Follows redirects. @throws NotConnectedError, ResponseTooLargeError, TooManyRedirectsError; others for an incomplete response */
+  /** Requests a file. Follows up to three redirects. @throws NotConnectedError, ResponseTooLargeError, TooManyRedirectsError; others for an incomplete response */
   download(url: URL, request: DownloadRequest): Promise<Download>;
 }
 
 interface CheckedConnectionsOptions {
+  /** Returns true if connections to this IP address are allowed. */
   mayReach: (address: string) => boolean;
   /** Hosts, as `host:port`, that are allowed even if their address is private. */
   trusted?: ReadonlySet<string>;
@@ -231,17 +232,17 @@ export function createAddressCheckedConnections(options: CheckedConnectionsOptio
     async download(firstUrl, { headers = {}, maxBytes, timeoutMs, signal, checkUrl }) {
       const limit = AbortSignal.any([AbortSignal.timeout(timeoutMs), ...(signal ? [signal] : [])]);
       // A DNS lookup cannot be aborted, so the download stops waiting for it.
-      const over = new Promise<never>((_resolve, reject) =>
+      const aborted = new Promise<never>((_resolve, reject) =>
         limit.addEventListener("abort", () => reject(limit.reason), { once: true }),
       );
       // Prevents an unhandled rejection if the time limit ends while nothing awaits `over`.
-      over.catch(() => undefined);
+      aborted.catch(() => undefined);
       let url = firstUrl;
       for (let redirects = 0; ; redirects += 1) {
         checkUrl?.(url);
         const answer = await Promise.race([
           get(url, url.origin === firstUrl.origin ? headers : {}, maxBytes, limit),
-          over,
+          aborted,
         ]);
         const { location } = answer.headers;
         if (answer.status < 300 || answer.status > 399 || !location || !URL.canParse(location, url.href)) return answer;

@@ -67,7 +67,7 @@ import { createDataRetention } from "./upkeep/retention.js";
 import { createLogTrimming } from "./upkeep/trimming.js";
 import { Vitals } from "./upkeep/vitals.js";
 
-const queueBoundsFromConfig = ({ queueMax, queueMaxPerApp, queueMaxMb }: Config): RunQueueBounds => ({
+const readQueueBounds = ({ queueMax, queueMaxPerApp, queueMaxMb }: Config): RunQueueBounds => ({
   maxRuns: queueMax,
   maxRunsPerApp: queueMaxPerApp,
   maxPayloadBytes: queueMaxMb * 2 ** 20,
@@ -244,7 +244,7 @@ export async function createOperations(processDependencies: ProcessDependencies)
   const access = createAccessModules(processDependencies);
   const { credentials, accessChecks, people } = access;
   const receivedDataLimiter = new ReceivedDataLimiter({ quotaBytes: config.intakeQuotaMb * 2 ** 20, diskSpace });
-  const queueLimits = new QueueLimits(db, queueBoundsFromConfig(config));
+  const queueLimits = new QueueLimits(db, readQueueBounds(config));
   const logEvents = new LogEventStore({ db, queueLimits, receivedDataLimiter });
   const ofEvents = { logEvents, receivedDataLimiter };
   const ring = createKeyRing({ keys: config.settingsKeys, path: getSettingsKeyFilePath(config.dataDir) });

@@ -52,7 +52,7 @@ async function settleRuns(
   const settled = await dispatcher.lostClaims.settle();
   const lostCount = (mayDeclareDead ? await repository.finishLost() : 0) + settled.lost;
   await repository.finishOverdueInBrowsers(config.clientTimeoutMs);
-  if (lostCount > 0) log.warn({ lost: lostCount }, "ended the runs of processes that died");
+  if (lostCount > 0) log.warn({ lost: lostCount }, "ended runs that no process was executing any more");
   measures.runsLost(lostCount);
   const { queuedAgain } = settled;
   if (queuedAgain > 0)

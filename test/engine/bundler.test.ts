@@ -14,11 +14,7 @@ import {
 } from "../../src/engine/bundler/global-name.js";
 import { buildPackageScript } from "../../src/engine/bundler/make-script.js";
 import { readProcessTreeCpuTime, readProcessTreeMemory } from "../../src/engine/bundler/process-tree.js";
-import {
-  findRequiredNodeBuiltins,
-  findUsedGlobalNames,
-  parsePackageScript,
-} from "../../src/engine/bundler/used-names.js";
+import { findRequiredModules, findUsedGlobalNames, parsePackageScript } from "../../src/engine/bundler/used-names.js";
 import { Bundler } from "../../src/engine/bundler.js";
 import { createArchive } from "../harness/npm-registry.js";
 import { longTest } from "../harness/samples.js";
@@ -128,7 +124,7 @@ describe("globals that a script uses", () => {
   });
 
   it("of Node are those that it loads at its start, not those that it can do without", () => {
-    const needed = (source: string) => findRequiredNodeBuiltins(parsePackageScript(source));
+    const needed = (source: string) => findRequiredModules(parsePackageScript(source));
     const wrapInModule = (body: string) => `var x = __commonJS({ "a.js"(exports, module) { ${body} } }); x();`;
     expect(needed(wrapInModule("var fs = __require('fs')"))).to.deep.equal(["fs"]);
     expect(needed("var fs = __toESM(__require('fs'))")).to.deep.equal(["fs"]);

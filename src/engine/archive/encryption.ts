@@ -31,7 +31,7 @@ const CHUNK_BYTES = 64 * 1024;
 const TAG_BYTES = 16;
 const SEALED_CHUNK_BYTES = CHUNK_BYTES + TAG_BYTES;
 
-/** With these values, each guess of a passphrase takes 128 MB. Constants, because a malicious file could contain higher values. */
+/** With these values, each guess of a passphrase needs 128 MB of memory. A file cannot change them: a malicious file would set higher values. */
 const SCRYPT_PARAMETERS = { N: 2 ** 17, r: 8, p: 1, maxmem: 160 * 2 ** 20 };
 
 interface DerivedKeys {
@@ -48,7 +48,7 @@ async function deriveKeys(secret: BackupSecret, salt: Buffer): Promise<DerivedKe
   return { chunkKey: keyBytes.subarray(0, 32), headerKey: keyBytes.subarray(32) };
 }
 
-/** No two chunks have the same key and nonce: each file has its own key, and each chunk in a file its own number. */
+/** Returns the nonce of a chunk. No two chunks have the same key and nonce: each file has its own key, and each of its chunks a number. */
 function createChunkNonce(number: number, last: boolean): Buffer {
   const iv = Buffer.alloc(12);
   iv.writeUInt32BE(number, 7);
@@ -64,20 +64,20 @@ async function* splitIntoPieces(
   bytes: AsyncIterable<Buffer>,
   size: number,
 ): AsyncGenerator<{ piece: Buffer; last: boolean }> {
-  let rest: Buffer[] = [];
+  let pendingChunks: Buffer[] = [];
   let heldBytes = 0;
   for await (const chunk of bytes) {
-    rest.push(chunk);
+    pendingChunks.push(chunk);
     heldBytes += chunk.length;
     if (heldBytes <= size) continue;
-    const all = Buffer.concat(rest);
+    const all = Buffer.concat(pendingChunks);
     let at = 0;
     // Keeps at least one byte for the last piece, because a piece with `last: false` must be followed by another one.
     for (; all.length - at > size; at += size) yield { piece: all.subarray(at, at + size), last: false };
-    rest = [all.subarray(at)];
+    pendingChunks = [all.subarray(at)];
     heldBytes = all.length - at;
   }
-  yield { piece: Buffer.concat(rest), last: true };
+  yield { piece: Buffer.concat(pendingChunks), last: true };
 }
 
 export async function* encryptStream(plain: AsyncIterable<Buffer>, secret: BackupSecret): AsyncGenerator<Buffer> {
@@ -101,7 +101,8 @@ async function verifyHeader(header: Buffer, secret: BackupSecret | null): Promis
   const kind = (["passphrase", "key"] as const).find(
     (kindName) => SECRET_KIND_CODES[kindName] === head[ENCRYPTED_FILE_MAGIC.length],
   );
-  if (header.length < ENCRYPTION_HEADER_BYTES || !kind) throw createDamagedFileError("the header is incomplete");
+  if (header.length < ENCRYPTION_HEADER_BYTES || !kind)
+    throw createDamagedFileError("the header is incomplete or was changed");
   if (secret?.kind !== kind)
     throw new ArchiveError(`the backup file is encrypted; to decrypt the file, pass ${SECRET_DESCRIPTIONS[kind]}`);
   const keys = await deriveKeys(secret, head.subarray(ENCRYPTED_FILE_MAGIC.length + SECRET_KIND_BYTES));
@@ -112,15 +113,17 @@ async function verifyHeader(header: Buffer, secret: BackupSecret | null): Promis
     )
   ) {
     const secretName = kind === "passphrase" ? "passphrase" : "key";
-    throw new ArchiveError(`the ${secretName} is wrong: the file was encrypted with another ${secretName}`);
+    throw new ArchiveError(
+      `the ${secretName} is wrong: the file was encrypted with another ${secretName}, or its header was changed`,
+    );
   }
   return { keys, head };
 }
 
 /**
- * Verifies each chunk before its bytes are yielded.
+ * Yields the decrypted bytes of a file. Verifies each chunk before its bytes are yielded.
  * @param sealedChunks bytes of the file after the header
- * @throws ArchiveError if the file is damaged or truncated
+ * @throws ArchiveError if the secret is missing or wrong, or the file is damaged or truncated
  */
 export async function* decryptStream(
   header: Buffer,

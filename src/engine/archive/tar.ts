@@ -68,6 +68,7 @@ class ByteReader {
     this.source = bytes[Symbol.asyncIterator]();
   }
 
+  /** Returns the next `count` bytes; fewer at the end of the stream. */
   async readBytes(count: number): Promise<Buffer> {
     while (this.size < count) {
       const { value, done } = await this.source.next();

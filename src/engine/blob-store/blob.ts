@@ -21,9 +21,9 @@ export interface BlobStore {
   read(key: string, range?: ByteRange): Promise<Readable>;
   remove(key: string): Promise<void>;
   list(): AsyncIterable<BlobEntry>;
-  /** Checks the store by writing and removing a blob. @throws the error of the store */
+  /** Checks that the store is available: writes and removes a file in the folder, or requests the bucket. @throws the error of the store */
   check(): Promise<void>;
-  /** Returns the ID of the store, which is the same in all processes. The first call creates the ID. */
+  /** Returns the ID of the store, which is the same in all processes. For a folder, the first call creates the ID. */
   readStoreId(): Promise<string>;
   stop(): void;
 }
@@ -50,7 +50,7 @@ export const isBlobKey = (name: string): boolean => KEY_PATTERN.test(name);
 /** Returns the key if it is valid. Throws otherwise, because stores use keys in file paths. */
 export function requireValidBlobKey(key: string): string {
   if (isBlobKey(key)) return key;
-  throw new Error("a blob's key must be 32 hexadecimal digits");
+  throw new Error(`a blob's key must be 32 hexadecimal digits in lower case (got ${JSON.stringify(key)})`);
 }
 
 /** Error for a blob whose key the database contains, but that the store does not have. */

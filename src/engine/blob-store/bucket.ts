@@ -44,14 +44,14 @@ export function createBucketBlobStore(bucket: Bucket, space: string): BlobStore 
   const client = createClient(bucket);
   const { bucket: Bucket } = bucket;
   const prefix = [bucket.prefix, space, ""].filter((part, index) => part !== "" || index === 2).join("/");
-  const nameOf = (key: string) => ({ Bucket, Key: prefix + requireValidBlobKey(key) });
+  const createObjectName = (key: string) => ({ Bucket, Key: prefix + requireValidBlobKey(key) });
 
   return {
     async put(key, path) {
       const { size } = await stat(path);
       const Body = createReadStream(path);
       try {
-        await client.send(new PutObjectCommand({ ...nameOf(key), Body, ContentLength: size }));
+        await client.send(new PutObjectCommand({ ...createObjectName(key), Body, ContentLength: size }));
       } finally {
         Body.destroy();
       }
@@ -60,16 +60,18 @@ export function createBucketBlobStore(bucket: Bucket, space: string): BlobStore 
 
     async read(key: string, range?: ByteRange): Promise<Readable> {
       const Range = range && `bytes=${range.start}-${range.end}`;
-      const answer = await client.send(new GetObjectCommand({ ...nameOf(key), Range })).catch((error: unknown) => {
-        throw isNotFound(error)
-          ? new BlobMissingError("the bucket of the media store has no object with this key")
-          : error;
-      });
+      const answer = await client
+        .send(new GetObjectCommand({ ...createObjectName(key), Range }))
+        .catch((error: unknown) => {
+          throw isNotFound(error)
+            ? new BlobMissingError("the bucket of the media store has no object with this key")
+            : error;
+        });
       return answer.Body as Readable;
     },
 
     async remove(key) {
-      await client.send(new DeleteObjectCommand(nameOf(key))).catch((error: unknown) => {
+      await client.send(new DeleteObjectCommand(createObjectName(key))).catch((error: unknown) => {
         if (!isNotFound(error)) throw error;
       });
     },

@@ -29,10 +29,10 @@ export const getBlobStoreIdPath = (root: string, space: string): string => join(
 export function createFolderBlobStore(root: string, space: string): BlobStore {
   const home = join(root, space);
   /** Returns the path of a blob. Blobs are spread over 256 folders, because large folders are slow. */
-  const pathOf = (key: string) => join(home, requireValidBlobKey(key).slice(0, 2), key);
+  const getBlobPath = (key: string) => join(home, requireValidBlobKey(key).slice(0, 2), key);
 
   async function put(key: string, path: string): Promise<void> {
-    const target = pathOf(key);
+    const target = getBlobPath(key);
     await mkdir(dirname(target), { recursive: true, mode: 0o700 });
     await rename(path, target);
     await syncFolder(dirname(target));
@@ -42,7 +42,7 @@ export function createFolderBlobStore(root: string, space: string): BlobStore {
     put,
 
     async read(key: string, range?: ByteRange): Promise<Readable> {
-      const file = await open(pathOf(key), "r").catch((error: unknown) => {
+      const file = await open(getBlobPath(key), "r").catch((error: unknown) => {
         throw isNotFound(error)
           ? new BlobMissingError("the folder of the media store has no file with this key")
           : error;
@@ -50,7 +50,7 @@ export function createFolderBlobStore(root: string, space: string): BlobStore {
       return file.createReadStream(range ?? {});
     },
 
-    remove: (key) => rm(pathOf(key), { force: true }),
+    remove: (key) => rm(getBlobPath(key), { force: true }),
 
     async *list(): AsyncIterable<BlobEntry> {
       // The folder does not exist before the first file. Any other error must not look like an empty store.
@@ -70,10 +70,10 @@ export function createFolderBlobStore(root: string, space: string): BlobStore {
 
     async check() {
       await mkdir(home, { recursive: true, mode: 0o700 });
-      const draft = join(root, `check-${randomBytes(8).toString("hex")}`);
-      const file = await open(draft, "wx", 0o600);
+      const testPath = join(root, `check-${randomBytes(8).toString("hex")}`);
+      const file = await open(testPath, "wx", 0o600);
       await file.close();
-      await rm(draft);
+      await rm(testPath);
     },
 
     async readStoreId() {

@@ -33,7 +33,7 @@ function unzipArchive(archive: Buffer): Buffer {
   }
 }
 
-/** In an archive, all files are in one folder, which can have any name. */
+/** Returns the path of an entry in the package. In an archive, all files are in one folder, which can have any name. */
 function getPathInPackage({ path }: ReadEntry): string {
   // Removes `.` from the path, because some programs write `package/./index.js`.
   const segments = path.split("/").filter((segment) => segment !== ".");
@@ -46,7 +46,10 @@ function getPathInPackage({ path }: ReadEntry): string {
   return `/${segments.slice(1).join("/")}`;
 }
 
-/** @throws PackageError if the archive is too large, or has entries that are not files or folders of the package */
+/**
+ * Returns the files of an archive that a bundle needs.
+ * @throws PackageError if the archive is too large, or has entries that are not files or folders of the package
+ */
 export function unpackPackageFiles(archive: Buffer): PackageFiles {
   const files: PackageFiles = new Map();
   let count = 0;

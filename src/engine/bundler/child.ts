@@ -32,18 +32,18 @@ async function processInput(input: Buffer): Promise<BundlerResponse> {
   if (repository) return { document: await readManifestFromGitPack(repository, input.subarray(start)) };
   const tree = new FileTree();
   let offset = start;
-  let unpacked = 0;
-  let declared = 0;
+  let unpackedBytes = 0;
+  let declarationBytes = 0;
   for (const { name, folder, bytes } of packages) {
     const archive = input.subarray(offset, offset + bytes);
     offset += bytes;
     try {
       const files = unpackPackageFiles(archive);
       for (const [path, content] of files) {
-        if (!isDeclarationFile(path)) unpacked += content.length;
+        if (!isDeclarationFile(path)) unpackedBytes += content.length;
         else {
-          declared += content.length;
-          if (declared > DECLARATIONS_MAX_BYTES) files.delete(path);
+          declarationBytes += content.length;
+          if (declarationBytes > DECLARATIONS_MAX_BYTES) files.delete(path);
         }
       }
       tree.add(folder, files);
@@ -52,7 +52,7 @@ async function processInput(input: Buffer): Promise<BundlerResponse> {
         throw new PackageError(`the package needs ${name}, whose archive is not valid: ${error.message}`);
       throw error;
     }
-    if (unpacked > UNPACKED_ARCHIVE_MAX_BYTES) {
+    if (unpackedBytes > UNPACKED_ARCHIVE_MAX_BYTES) {
       throw new PackageError(
         `the package and its dependencies unpack to more than ${UNPACKED_ARCHIVE_MAX_BYTES / 2 ** 20} MB`,
       );

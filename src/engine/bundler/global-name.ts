@@ -43,7 +43,7 @@ const isModuleReference = (node: AnyNode): boolean =>
 const isFillableObject = (value: AnyNode): boolean =>
   value.type === "ObjectExpression" || (value.type === "LogicalExpression" && value.right.type === "ObjectExpression");
 
-/** Includes assignments to a property of any object, because this object may be the global object. */
+/** Returns the globals that a wrapper assigns. Includes properties of any object, because the object may be the global object. */
 function findAssignedGlobals(wrapper: AnyNode): PackageGlobalName[] {
   const names: PackageGlobalName[] = [];
   simple(wrapper, {

@@ -20,7 +20,7 @@ import {
   toCamelCaseName,
 } from "./global-name.js";
 import { Resolution } from "./resolution.js";
-import { findRequiredNodeBuiltins, findUsedGlobalNames, parsePackageScript } from "./used-names.js";
+import { findRequiredModules, findUsedGlobalNames, parsePackageScript } from "./used-names.js";
 
 export interface PackageInTree {
   name: string;
@@ -159,7 +159,10 @@ const SHARED_BUILD_OPTIONS = {
   logLevel: "silent",
 } as const satisfies BuildOptions;
 
-/** Both results are false for a module that cannot be read. The build of the final script then reports the reason. */
+/**
+ * Detects if a module is an ES module, and if it has a default export. Both results are false for a module that cannot be read: the build of
+ * the final script then reports the reason.
+ */
 async function detectModuleShape(
   tree: FileTree,
   root: PackageInTree,
@@ -219,7 +222,7 @@ async function bundleModule(
     });
   } catch (error) {
     throw new PackageError(
-      `the package cannot be bundled for browsers:  ${describeBuildError((error as { errors?: Message[] }).errors, error)}`,
+      `the package cannot be bundled for browsers: ${describeBuildError((error as { errors?: Message[] }).errors, error)}`,
     );
   }
 }
@@ -232,11 +235,16 @@ function checkModules(needed: readonly string[], isBuiltin: (name: string) => bo
     );
   if (needed.length > 0)
     throw new PackageError(
-      `the package needs ${needed.slice(0, 5).join(", ")}, which it does not list as a dependency`,
+      `the package needs ${needed.slice(0, 5).join(", ")}, which neither the package nor its dependencies contain`,
     );
 }
 
-/** `packages`: the requested package first. `options.subpath`: a module in this package; "" for its main module. @throws PackageError */
+/**
+ * Builds the script of a package.
+ * @param packages the requested package, and then its dependencies
+ * @param options `subpath` is a module in the requested package; "" for its main module
+ * @throws PackageError
+ */
 export async function buildPackageScript(
   tree: FileTree,
   packages: readonly PackageInTree[],
@@ -248,14 +256,14 @@ export async function buildPackageScript(
   const { outputFiles, metafile } = await bundleModule(tree, root, root.name + subpath, global);
   const bundleText = outputFiles[0]!.text;
   const program = parsePackageScript(bundleText);
-  const neededModules = findRequiredNodeBuiltins(program);
+  const neededModules = findRequiredModules(program);
   if (subpath !== "" && neededModules.includes(root.name + subpath))
     throw new PackageError(`the package has no file or export ${JSON.stringify(subpath.slice(1))}`);
   checkModules(neededModules, options.isBuiltin);
   const inputs = Object.keys(metafile.inputs).map((path) => path.replace(`${PACKAGE_NAMESPACE}:`, ""));
-  const within = ({ folder }: PackageInTree) =>
+  const isInBundle = ({ folder }: PackageInTree) =>
     inputs.some((path) => path.startsWith(`${folder}/`) && !path.startsWith(`${folder}/node_modules/`));
-  const used = packages.filter((placed) => placed === root || within(placed));
+  const used = packages.filter((placed) => placed === root || isInBundle(placed));
   // By default, esbuild writes only ASCII. One character beyond Latin-1 would double the size of the text in memory.
   const { code } = await transform(bundleText, { minify: true, legalComments: "eof", target: LANGUAGE_TARGET });
   const source = `/*! ${used.map(({ name, version }) => `${name}@${version}`).join(" ")} */\n${code}`;

@@ -35,7 +35,7 @@ export class Resolution {
 
   constructor(private readonly tree: FileTree) {}
 
-  /** @param importer file of the tree that contains the import, or a folder with a slash at the end */
+  /** Resolves an import. @param importer file of the tree that contains the import, or a folder with a slash at the end */
   resolve(specifier: string, importer: string, kind: "import" | "require"): Promise<ResolvedModule> {
     return new Promise((resolve) => {
       this.resolvers[kind].resolve({}, dirname(`${importer}x`), specifier, {}, (_error, path) => {

@@ -97,20 +97,21 @@ export function describeMissingProtections({
   isSealedByLandlock,
   account,
 }: BundlerSandbox): string[] {
-  const isOwn = account === null;
+  const runsAsService = account === null;
   return [
     ...(isNetworkIsolated
       ? []
       : ["packages are bundled in a process that has a network: user namespaces are not available"]),
-    ...(isOwn && process.getuid?.() === 0 ? ["packages are bundled under the service's own account"] : []),
-    ...(isOwn && !isSealedByLandlock
+    ...(runsAsService && process.getuid?.() === 0 ? ["packages are bundled under the service's own account"] : []),
+    ...(runsAsService && !isSealedByLandlock
       ? ["packages are bundled in a process that may remove the service's files: Landlock or Perl is not available"]
       : []),
   ];
 }
 
 /**
- * The script reads its request from standard input and writes its response to file descriptor 3. The caller must read its standard error.
+ * Starts a script in a sandbox. The script reads its job from standard input and writes its response to file descriptor 3. The caller must
+ * read the script's standard error.
  */
 export function startInSandbox({ commands, account }: BundlerSandbox, script: string): ChildProcess {
   const args = ["-c", SHELL_LIMITS, ...commands, process.execPath, ...NODE_FLAGS, script];

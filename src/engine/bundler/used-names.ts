@@ -1,4 +1,4 @@
-/** Finds the global names that a script uses, and the Node modules without which it cannot load. */
+/** Finds the global names that a script uses, and the missing modules without which it cannot load. */
 import { type AnyNode, type Program, parse } from "acorn";
 import { fullAncestor } from "acorn-walk";
 import { analyze } from "eslint-scope";
@@ -11,7 +11,7 @@ const CODE_CREATING_GLOBALS = ["eval", "Function"];
 /** For this global, `findUsedGlobalNames` returns each used member, because most scripts only read members that identify the browser. */
 const NAVIGATOR = "navigator";
 
-/** Leaves out names that the script only tests with `typeof`, because the script works without them. */
+/** Returns the global names that a script uses, sorted. Leaves out names that it only tests with `typeof`: it works without them. */
 export function findUsedGlobalNames(program: Program): string[] {
   const scopes = analyze(program as Parameters<typeof analyze>[0], { ecmaVersion: 2024, sourceType: "script" });
   const requested = new Set<unknown>();
@@ -31,9 +31,17 @@ export function findUsedGlobalNames(program: Program): string[] {
   });
   const names = scopes.globalScope!.through.filter(({ identifier }) => !requested.has(identifier));
   const named = names.map(({ identifier }) => members.get(identifier) ?? identifier.name);
-  const makes = createsCodeFromText(program, new Set(scopes.globalScope!.through.map(({ identifier }) => identifier)));
+  const createsCode = createsCodeFromText(
+    program,
+    new Set(scopes.globalScope!.through.map(({ identifier }) => identifier)),
+  );
   return [
-    ...new Set([...named, ...reachedNames, ...(imports ? [IMPORT_CALL_NAME] : []), ...(makes ? [EVAL_CALL_NAME] : [])]),
+    ...new Set([
+      ...named,
+      ...reachedNames,
+      ...(imports ? [IMPORT_CALL_NAME] : []),
+      ...(createsCode ? [EVAL_CALL_NAME] : []),
+    ]),
   ].sort();
 }
 
@@ -108,8 +116,8 @@ function isWrapper(ancestors: readonly AnyNode[], index: number): boolean {
   return call?.type === "CallExpression" && call.callee.type === "Identifier" && ESBUILD_WRAPPERS.has(call.callee.name);
 }
 
-/** Returns the Node modules without which the script cannot load. */
-export function findRequiredNodeBuiltins(program: Program): string[] {
+/** Returns the modules that the script needs to load, but that are not in the bundle, such as modules of Node. */
+export function findRequiredModules(program: Program): string[] {
   const names = new Set<string>();
   fullAncestor(program, (node, _state, path) => {
     const call = node as AnyNode;

@@ -36,21 +36,21 @@ export async function fetchScript(
   timeoutMs: number,
 ): Promise<Buffer | null> {
   const headers = { accept: "text/javascript, application/javascript, */*;q=0.5" };
-  const addressError = (reason: string, retryAfter?: number) =>
+  const createFetchError = (reason: string, retryAfter?: number) =>
     createDependencyError(dependency, `cannot be fetched: ${reason}`, retryAfter);
   const downloadOptions = { headers, maxBytes: SCRIPT_MAX_BYTES, timeoutMs, checkUrl: requireHttps };
   const answer = await connections.download(new URL(url), downloadOptions).catch((error: Error) => {
-    if (error instanceof NotConnectedError && error.forbidden) throw addressError(error.message);
+    if (error instanceof NotConnectedError && error.forbidden) throw createFetchError(error.message);
     if (error instanceof NotConnectedError || error.name === "TimeoutError") return null;
     if (error instanceof ResponseTooLargeError || error instanceof TooManyRedirectsError)
-      throw addressError(error.message);
-    throw addressError("its host ended the response before it was complete", REGISTRY_DOWN_RETRY_SECONDS);
+      throw createFetchError(error.message);
+    throw createFetchError("its host ended the response before it was complete", REGISTRY_DOWN_RETRY_SECONDS);
   });
   if (answer === null) return null;
   const { status, body } = answer;
   if (status >= 500 || status === 429)
-    throw addressError(`its host responded with status ${status}`, REGISTRY_DOWN_RETRY_SECONDS);
-  if (status !== 200) throw addressError(`its host responded with status ${status}`);
+    throw createFetchError(`its host responded with status ${status}`, REGISTRY_DOWN_RETRY_SECONDS);
+  if (status !== 200) throw createFetchError(`its host responded with status ${status}`);
   return body;
 }
 

@@ -126,13 +126,13 @@ const toIntegrityValue = (sha256: string): string => `sha256-${Buffer.from(sha25
 export function toStoredScriptAsset(name: string, facts: ScriptFacts): StoredScriptAsset {
   const { sha256, bytes, version, licence, global, names } = facts;
   const integrity = toIntegrityValue(sha256);
-  const logFacts = {
+  const optionalFields = {
     ...(version !== null && { version }),
     ...(licence !== null && { licence }),
     ...(global !== null && { global }),
     ...(names?.includes("eval()") && { usesEval: true }),
   };
-  return { name, path: getStoredScriptPath(sha256), sha256, ...logFacts, integrity, bytes };
+  return { name, path: getStoredScriptPath(sha256), sha256, ...optionalFields, integrity, bytes };
 }
 
 export const listStoredScriptHashes = (assets: readonly StoredAsset[]): string[] => [

@@ -132,6 +132,7 @@ class PackageTree {
 
 export interface PackageDownload {
   choice: ChosenNpmVersion;
+  /** Downloads the archives of the package and all its dependencies. @throws DEPENDENCY_UNRESOLVED */
   archives: () => Promise<PackageArchive[]>;
 }
 

@@ -97,7 +97,7 @@ export function toBundlingError(dependency: string, error: unknown): unknown {
   return error;
 }
 
-const choiceKey = ({ name, subpath, range }: Dependency & { kind: "npm" }) => `${name}${subpath}@${range}`;
+const createChoiceKey = ({ name, subpath, range }: Dependency & { kind: "npm" }) => `${name}${subpath}@${range}`;
 
 export class DependencyResolver {
   private readonly connections = createPackageConnections(this.options);
@@ -135,17 +135,17 @@ export class DependencyResolver {
     );
   }
 
-  private async makeScript(
+  private async downloadAndStoreScript(
     author: ScriptQuotaRequest,
     dependency: string,
     npm: Dependency & { kind: "npm" },
   ): Promise<ScriptFacts> {
     const { receivedDataLimiter, probe } = this.options;
     const { name, range, subpath } = npm;
-    const asking = { dependency, signal: AbortSignal.timeout(DOWNLOAD_TIMEOUT_MS) };
-    const { choice, archives } = await preparePackageDownload(this.registry!, asking, name, range);
-    const exactSpec = choiceKey({ ...npm, range: choice.version });
-    const specs = [choiceKey(npm), exactSpec];
+    const registryRequest = { dependency, signal: AbortSignal.timeout(DOWNLOAD_TIMEOUT_MS) };
+    const { choice, archives } = await preparePackageDownload(this.registry!, registryRequest, name, range);
+    const exactSpec = createChoiceKey({ ...npm, range: choice.version });
+    const specs = [createChoiceKey(npm), exactSpec];
     const chosen = await this.scripts.findChosen(this.registry!.registry, exactSpec);
     if (chosen) {
       await this.scripts.recordChoice(this.registry!.registry, specs, chosen);
@@ -158,8 +158,8 @@ export class DependencyResolver {
       });
     this.checkLicences(dependency, parts);
     const text = Buffer.from(source);
-    const fault = await probe({ name: dependency, sha256: computeSha256Hex(text), source }, asking.signal);
-    if (fault !== null) throw toBundlingError(dependency, new PackageError(fault));
+    const loadFault = await probe({ name: dependency, sha256: computeSha256Hex(text), source }, registryRequest.signal);
+    if (loadFault !== null) throw toBundlingError(dependency, new PackageError(loadFault));
     const types = declarations && Buffer.from(JSON.stringify(declarations));
     const bytes = text.length + (types?.length ?? 0);
     await this.quota.countScript(author, dependency, computeSha256Hex(text), bytes);
@@ -175,16 +175,16 @@ export class DependencyResolver {
     return script;
   }
 
-  private async npmScript(author: ScriptQuotaRequest, dependency: string, npm: Dependency & { kind: "npm" }) {
+  private async resolveNpmScript(author: ScriptQuotaRequest, dependency: string, npm: Dependency & { kind: "npm" }) {
     if (!this.registry)
       throw createDependencyError(
         dependency,
         "is not in the catalogue of this service, and packages of npm are switched off here",
       );
-    const chosen = await this.scripts.findChosen(this.registry.registry, choiceKey(npm));
+    const chosen = await this.scripts.findChosen(this.registry.registry, createChoiceKey(npm));
     const script = chosen?.fresh
       ? chosen
-      : await this.makeScript(author, dependency, npm).catch((error: unknown) => {
+      : await this.downloadAndStoreScript(author, dependency, npm).catch((error: unknown) => {
           if (chosen && error instanceof ActionError && error.details.retryAfter === REGISTRY_DOWN_RETRY_SECONDS)
             return chosen;
           throw error;
@@ -194,7 +194,7 @@ export class DependencyResolver {
     return toStoredScriptAsset(dependency, script);
   }
 
-  private async assetFor(
+  private async resolveAsset(
     author: ScriptQuotaRequest,
     dependency: string,
     known: StoredAsset | undefined,
@@ -208,7 +208,7 @@ export class DependencyResolver {
     try {
       const chosen = parsed.kind === "npm" && version !== undefined ? { ...parsed, range: version } : parsed;
       return chosen.kind === "npm"
-        ? await this.npmScript(author, dependency, chosen)
+        ? await this.resolveNpmScript(author, dependency, chosen)
         : await this.addresses.storeScript(author, dependency, chosen.url);
     } finally {
       leaveQueue();
@@ -216,7 +216,7 @@ export class DependencyResolver {
   }
 
   /** Downloads the script of a dependency that is a URL. Returns null for other dependencies. */
-  private async scriptOfAddress(author: ScriptQuotaRequest, dependency: string): Promise<StoredAsset | null> {
+  private async downloadUrlScript(author: ScriptQuotaRequest, dependency: string): Promise<StoredAsset | null> {
     const parsed = parseDependency(dependency, this.options.catalogue);
     if (parsed.kind !== "address") return null;
     const leaveQueue = await this.slots.address.enter(author.appId);
@@ -298,7 +298,7 @@ export class DependencyResolver {
             REGISTRY_DOWN_RETRY_SECONDS,
           );
         const known = knownAssets.find(({ name }) => name === dependency);
-        const asset = await this.assetFor(author, dependency, known, exportedAssets.versions.get(dependency));
+        const asset = await this.resolveAsset(author, dependency, known, exportedAssets.versions.get(dependency));
         if (isStoredScript(asset) && !had.has(asset.sha256)) await this.quota.countStoredScript(author, asset);
         assets.set(dependency, asset);
       }
@@ -324,7 +324,7 @@ export class DependencyResolver {
     for (const dependency of missingDependencies) {
       if (performance.now() > deadline) break;
       try {
-        const asset = await this.scriptOfAddress(author, dependency);
+        const asset = await this.downloadUrlScript(author, dependency);
         if (asset && isStoredScript(asset)) late.push(asset);
       } catch (error) {
         fault ??= error;
@@ -378,7 +378,9 @@ export class DependencyResolver {
       const known = knownAssets.find(({ name }) => name === dependency);
       // A URL can stay without a stored script. A package that the catalogue no longer has is an error.
       if (known && parsed.kind === "address") return known;
-      throw createDependencyError(dependency, "was changed by another save at the same time; save again", 1);
+      const reason =
+        "has no stored script: another save changed it at the same time, or the catalogue no longer has it";
+      throw createDependencyError(dependency, `${reason}; save the action again`, 1);
     });
   }
 }

@@ -37,20 +37,20 @@ class Sha256 {
 const toBytes = (data: ArrayBuffer | ArrayBufferView): Uint8Array =>
   ArrayBuffer.isView(data) ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength) : new Uint8Array(data);
 
-const bindingError = ({ key, origin }: SecretBinding, problem: string) =>
+const createBindingError = ({ key, origin }: SecretBinding, problem: string) =>
   new OutgoingError("POLICY", `the setting ${key}, which is bound to ${origin}, ${problem}`, origin);
 
 function requireTextValue(binding: SecretBinding, value: unknown): string {
   if (typeof value === "string" && value !== "") return value;
   if (typeof value === "number") return String(value);
-  throw bindingError(
+  throw createBindingError(
     binding,
     `must be a text or a number (got ${value === "" ? "an empty text" : describeType(value)})`,
   );
 }
 
 function addCredentialHeader(hop: OutgoingHop, binding: SecretBinding, name: string, value: string): OutgoingHop {
-  if (!isHeaderValue(value)) throw bindingError(binding, "cannot be sent in a header");
+  if (!isHeaderValue(value)) throw createBindingError(binding, "contains characters that are not allowed in a header");
   return { ...hop, headers: { ...hop.headers, [name.toLowerCase()]: value } };
 }
 
@@ -66,7 +66,7 @@ function addCredentialQuery(hop: OutgoingHop, binding: SecretBinding, text: stri
 }
 
 /** If the binding has no `name`, `text` is `user:password` or only a user name. */
-function basicAuthorization({ name }: SecretBinding, text: string): string {
+function formatBasicAuthorization({ name }: SecretBinding, text: string): string {
   const userAndPassword = name !== null ? `${name}:${text}` : text.includes(":") ? text : `${text}:`;
   return `Basic ${Buffer.from(userAndPassword).toString("base64")}`;
 }
@@ -87,7 +87,7 @@ function parseAwsKeys(binding: SecretBinding, value: unknown): AwsKeys {
     const [accessKeyId, secretAccessKey] = value.split(":") as [string, string];
     return { accessKeyId, secretAccessKey };
   }
-  throw bindingError(
+  throw createBindingError(
     binding,
     'must be "accessKeyId:secretAccessKey", or an object with accessKeyId, secretAccessKey and optionally sessionToken',
   );
@@ -98,7 +98,7 @@ async function signAwsRequest(hop: OutgoingHop, binding: SecretBinding, value: u
   const { url, method, headers, body } = hop;
   const [service, region] = binding.name?.split("/") ?? AWS_HOST.exec(url.hostname)?.slice(1) ?? [];
   if (!service || !region)
-    throw bindingError(binding, 'needs service and region in the binding\'s "name", such as "s3/eu-west-1"');
+    throw createBindingError(binding, 'needs service and region in the binding\'s "name", such as "s3/eu-west-1"');
   const signer = new SignatureV4({ service, region, credentials, sha256: Sha256, uriEscapePath: service !== "s3" });
   const query: Record<string, string[]> = {};
   for (const [name, text] of url.searchParams) query[name] = [...(query[name] ?? []), text];
@@ -142,7 +142,7 @@ export function createBindingCredential(
             hop,
             binding,
             "authorization",
-            basicAuthorization(binding, requireTextValue(binding, value)),
+            formatBasicAuthorization(binding, requireTextValue(binding, value)),
           );
         case "aws-sigv4":
           return signAwsRequest(hop, binding, value);

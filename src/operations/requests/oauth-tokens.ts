@@ -45,10 +45,10 @@ const LOCK_TOKEN_ROW =
 const STORE_ACCESS_TOKEN =
   "UPDATE integration_token SET basis = $4, sealed = $5, updated_at = now() WHERE app_id = $1 AND key = $2 AND origin = $3";
 
-const encryptionLabelOf = ({ key, origin }: SecretBinding): string => `token:${key}:${origin}`;
+const createEncryptionLabel = ({ key, origin }: SecretBinding): string => `token:${key}:${origin}`;
 
-/** Hash of the binding and the setting's value. A stored token with another hash is not used. */
-const tokenFingerprint = (binding: SecretBinding, value: unknown): string =>
+/** Returns a hash of the binding and the setting's value. A stored token with another hash (`basis`) is not used. */
+const computeTokenFingerprint = (binding: SecretBinding, value: unknown): string =>
   createHash("sha256")
     .update(JSON.stringify([binding, value]))
     .digest("base64url");
@@ -69,11 +69,13 @@ function parseClientSecrets({ key, origin, grant }: SecretBinding, value: unknow
   if (isText(clientSecret) && isText(refreshToken) && (isRefresh ? refreshToken : clientSecret) !== null) {
     return { clientSecret, refreshToken } as ClientSecrets;
   }
-  const expected = isRefresh ? "a refresh token, or an object with refreshToken and clientSecret" : "the client secret";
+  const expected = isRefresh
+    ? "a refresh token, or an object with refreshToken and optionally clientSecret"
+    : "the client secret, or an object with clientSecret";
   throw new OutgoingError("POLICY", `the setting ${key}, which is bound to ${origin}, must be ${expected}`, origin);
 }
 
-function tokenRequestForm(
+function createTokenRequestForm(
   { clientId, scopes, grant }: SecretBinding,
   { clientSecret }: ClientSecrets,
   refreshToken: string | null,
@@ -141,7 +143,7 @@ export class OauthTokens {
         authorization: `Basic ${Buffer.from(userAndPassword).toString("base64")}`,
       }),
     };
-    const body = Buffer.from(tokenRequestForm(binding, secrets, refreshToken));
+    const body = Buffer.from(createTokenRequestForm(binding, secrets, refreshToken));
     const response = await this.options.sender.send(
       { url, method: "POST", headers, body, timeoutMs: FETCH_TIMEOUT_MS },
       {
@@ -155,7 +157,7 @@ export class OauthTokens {
     );
     const token = response.status === 200 ? parseTokenResponse(response.body, this.now()) : null;
     if (token !== null) return token;
-    const problem = response.status === 200 ? "no access token" : `the status ${response.status}`;
+    const problem = response.status === 200 ? "no valid access token" : `the status ${response.status}`;
     throw new OutgoingError(
       "TRANSPORT",
       `the token endpoint ${origin} for the setting ${binding.key} answered with ${problem}`,
@@ -174,7 +176,7 @@ export class OauthTokens {
     const [row] = await rows<TokenRow>(manager, LOCK_TOKEN_ROW, tokenKey);
     if (!row?.sealed || row.basis !== basis) return null;
     return JSON.parse(
-      await this.options.settings.unsealFor(appId, encryptionLabelOf(binding), row.sealed, manager),
+      await this.options.settings.unsealFor(appId, createEncryptionLabel(binding), row.sealed, manager),
     ) as AccessToken;
   }
 
@@ -197,7 +199,7 @@ export class OauthTokens {
         const fetchedToken = await this.requestToken(appId, binding, secrets, refreshToken);
         token = { ...fetchedToken, refreshToken: fetchedToken.refreshToken ?? refreshToken };
       }
-      const sealedToken = await settings.sealFor(manager, appId, encryptionLabelOf(binding), JSON.stringify(token));
+      const sealedToken = await settings.sealFor(manager, appId, createEncryptionLabel(binding), JSON.stringify(token));
       await rows(manager, STORE_ACCESS_TOKEN, [appId, binding.key, binding.origin, basis, sealedToken]);
       return token;
     };
@@ -213,8 +215,9 @@ export class OauthTokens {
   }
 
   /**
-   * `rejected` is a token that the origin has rejected; the returned token differs from it if possible. `value` is the value of the setting
-   * at the version `version` of the app's secrets. @throws OutgoingError
+   * Returns a valid access token of the binding. `value` is the value of the setting at the version `version` of the app's secrets.
+   * @param rejected token that the origin has rejected; the returned token differs from it if possible
+   * @throws OutgoingError
    */
   async accessTokenFor(
     appId: number,
@@ -222,8 +225,8 @@ export class OauthTokens {
     { value, version }: { value: unknown; version: number },
     rejected: string | null = null,
   ): Promise<string> {
-    const id = `${appId} ${encryptionLabelOf(binding)}`;
-    const basis = tokenFingerprint(binding, value);
+    const id = `${appId} ${createEncryptionLabel(binding)}`;
+    const basis = computeTokenFingerprint(binding, value);
     const hit = this.cachedTokens.get(id);
     const mayReplace = hit?.replacedAt == null || hit.replacedAt + REPLACEMENT_INTERVAL_MS < this.now();
     const isCurrent = hit?.basis === basis && hit.version === version;

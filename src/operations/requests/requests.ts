@@ -50,6 +50,6 @@ export function createOutgoingRequestModules(options: {
     requestSender: sender,
     bindings,
     requests,
-    bindingTrials: new SecretBindingTester({ db, bindings, requests }),
+    bindingTester: new SecretBindingTester({ db, bindings, requests }),
   };
 }

@@ -75,7 +75,7 @@ const UTF8_DECODER = new TextDecoder(UTF8);
 /** Encodings that can convert a decoded text back to the same bytes, if the body was valid in the encoding. */
 const EXACT_ENCODINGS = ["utf8", "utf16le", "latin1"] as const;
 
-/** Uses the charset of the Content-Type, or UTF-8. @throws OutgoingError UNSUPPORTED for an unknown charset */
+/** Decodes the body with the charset of the header Content-Type, or as UTF-8. @throws OutgoingError UNSUPPORTED for an unknown charset */
 export function decodeResponseText({ headers, body, origin }: OutgoingResponse): string {
   const charsetLabel = CHARSET_PARAMETER.exec(headers["content-type"] ?? "")?.[1]?.toLowerCase() ?? UTF8;
   try {
@@ -94,7 +94,7 @@ function decodeTwoByte(bytes: Buffer): string[] {
 }
 
 /** Returns texts that code could decode from the bytes. Most one-byte charsets give the same text, because they all contain ASCII. */
-const decodedTexts = (body: Buffer): Set<string> =>
+const listDecodedTexts = (body: Buffer): Set<string> =>
   new Set([
     ...decodeOneByte(body),
     ...decodeTwoByte(body),
@@ -178,7 +178,7 @@ async function decompressFrames(format: CompressedFormat, body: Buffer, origin: 
 }
 
 /** Returns the texts that code could get by decompressing a body itself. @throws OutgoingError LIMIT, TRANSPORT */
-async function decompressedTexts(body: Buffer, origin: string): Promise<Set<string>> {
+async function listDecompressedTexts(body: Buffer, origin: string): Promise<Set<string>> {
   const readings = new Set<string>();
   for (const format of COMPRESSED_FORMATS) {
     const decompressedBody = await decompressFrames(format, body, origin);
@@ -209,23 +209,24 @@ async function findInBody(
   { body, origin }: OutgoingResponse,
   texts: { text: string; maskedText: string } | null,
 ): Promise<string | null> {
-  const decompressed = await decompressedTexts(body, origin);
-  const key = await findInTexts(scan, [...decodedTexts(body), ...decompressed]);
+  const decompressed = await listDecompressedTexts(body, origin);
+  const key = await findInTexts(scan, [...listDecodedTexts(body), ...decompressed]);
   if (key === null || texts === null) return key;
   const maskedBytes = encodeMaskedText(texts.maskedText, texts.text, body);
   if (maskedBytes === null) return key;
   // Searches the decoded and decompressed body again, because the masking has removed the secret only from the plain text.
-  const remaining = await decompressedTexts(maskedBytes, origin);
-  return findInTexts(scan, [...decodedTexts(maskedBytes), ...remaining, ...decompressed]);
+  const remaining = await listDecompressedTexts(maskedBytes, origin);
+  return findInTexts(scan, [...listDecodedTexts(maskedBytes), ...remaining, ...decompressed]);
 }
 
 /** Returns the keys of the settings whose values were masked in the text; none if masking has not changed the text. */
-function maskedKeysIn(maskedText: string, before: string): string[] {
+function listMaskedKeys(maskedText: string, before: string): string[] {
   return maskedText === before ? [] : [...maskedText.matchAll(MASKED_VALUE_PATTERN)].map(([, key]) => key!);
 }
 
 /**
- * Returns null if the response contains no secret. `text` is the body; null if the action's code requested bytes.
+ * Returns the response with all secrets masked; null if the response contains no secret.
+ * @param text the decoded body; null if the action's code requested bytes
  * @throws OutgoingError LIMIT or TRANSPORT if the body is compressed and cannot be searched
  */
 export async function maskResponse(
@@ -236,7 +237,8 @@ export async function maskResponse(
   const keys = new Set<string>();
   const maskTexts = async (texts: string[]): Promise<string[]> => {
     const maskedTexts = await scan.mask(texts.map((text) => ({ text: text })));
-    for (const [at, masked] of maskedTexts.entries()) for (const key of maskedKeysIn(masked, texts[at]!)) keys.add(key);
+    for (const [at, masked] of maskedTexts.entries())
+      for (const key of listMaskedKeys(masked, texts[at]!)) keys.add(key);
     return maskedTexts;
   };
   const entries = Object.entries(response.headers);

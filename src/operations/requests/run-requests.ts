@@ -77,12 +77,12 @@ const UNAUTHORIZED_STATUS = 401;
 const HTTPS_PORT = "443";
 const HTTP_PORT = "80";
 
-function hostAndPortOf(origin: string): string {
+function formatHostAndPort(origin: string): string {
   const { hostname, port, protocol } = new URL(origin);
   return `${hostname.replace(/^\[(.*)\]$/, "$1")}:${port || (protocol === "https:" ? HTTPS_PORT : HTTP_PORT)}`;
 }
 
-/** If the options contain an origin, the message contains this origin. */
+/** Returns the error in the form in which the run's code receives it. If the options contain an origin, the message contains this origin. */
 function encodeFailure(options: unknown, code: string, message: string): EncodedOutgoingResponse {
   const origin = parseRequestedOrigin(options);
   const isNamed = origin === null || message.includes(origin);
@@ -96,7 +96,7 @@ function refuseSecretInUrl(key: string | null, origin: string): void {
   throw new OutgoingError("POLICY", message, origin);
 }
 
-/** Hostile code can send any text. @throws RequestOptionsError */
+/** Parses the options of a request. Hostile code can send any text. @throws RequestOptionsError */
 function parseOptionsText(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -177,7 +177,7 @@ export class RunRequestSender {
     const budget = new RunRequestBudget();
     const records: OutgoingRequestRecord[] = [];
     const onHop = (origin: string, method: string) => {
-      const host = hostAndPortOf(origin);
+      const host = formatHostAndPort(origin);
       run.onHostContacted(host);
       const endHop = run.startRequestSpan(origin, method);
       return (facts: OutgoingHopSummary) => {

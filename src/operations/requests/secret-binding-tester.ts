@@ -28,8 +28,8 @@ export interface BindingUse {
   actions: { id: number; name: string }[];
 }
 
-const TRIAL_METHODS: readonly unknown[] = ["GET", "HEAD", "POST"];
-const TRIAL_FIELDS = createFlatShape(["key", "origin", "method", "path"]);
+const TEST_METHODS: readonly unknown[] = ["GET", "HEAD", "POST"];
+const TEST_FIELDS = createFlatShape(["key", "origin", "method", "path"]);
 const PATH_MAX_CHARACTERS = 2_000;
 const SHOWN_BODY_MAX_CHARACTERS = 4_000;
 const USES_MAX = 1_000;
@@ -43,9 +43,9 @@ const SELECT_ACTIONS_WITH_BINDING = `
      AND action.code ~ ('(^|[^[:alnum:]_$])' || binding.literal || '($|[^[:alnum:]_$])')
    ORDER BY action.name LIMIT ${USES_MAX}`;
 
-const invalidRequest = (message: string) => new ActionError("REQUEST_INVALID", message);
+const createInvalidRequestError = (message: string) => new ActionError("REQUEST_INVALID", message);
 
-interface BindingTrialInput {
+interface BindingTestInput {
   key: string;
   origin: string;
   method: string;
@@ -53,33 +53,34 @@ interface BindingTrialInput {
 }
 
 /** @throws ActionError REQUEST_INVALID with the name of the wrong field */
-function readTrial(body: unknown): BindingTrialInput {
-  if (!isObject(body)) throw invalidRequest(`the body must be a JSON object (got ${describeValue(body)})`);
+function parseTestInput(body: unknown): BindingTestInput {
+  if (!isObject(body)) throw createInvalidRequestError(`the body must be a JSON object (got ${describeValue(body)})`);
   const { key, origin } = body;
   const [method, path] = [body["method"] ?? "GET", body["path"] ?? "/"];
   for (const [name, value] of Object.entries({ key, origin })) {
-    if (typeof value !== "string") throw invalidRequest(`${name} must be a string (got ${describeValue(value)})`);
+    if (typeof value !== "string")
+      throw createInvalidRequestError(`${name} must be a string (got ${describeValue(value)})`);
   }
-  if (!TRIAL_METHODS.includes(method))
-    throw invalidRequest(`method must be GET, HEAD or POST (got ${describeValue(method)})`);
+  if (!TEST_METHODS.includes(method))
+    throw createInvalidRequestError(`method must be GET, HEAD or POST (got ${describeValue(method)})`);
   const isPath = typeof path === "string" && path.startsWith("/") && path.length <= PATH_MAX_CHARACTERS;
   if (!isPath) {
-    throw invalidRequest(
+    throw createInvalidRequestError(
       `path must start with / and have at most ${PATH_MAX_CHARACTERS} characters (got ${describeValue(path)})`,
     );
   }
-  refuseUnknownFields(body, TRIAL_FIELDS);
+  refuseUnknownFields(body, TEST_FIELDS);
   return { key: key as string, origin: origin as string, method: method as string, url: `${origin}${path}` };
 }
 
-interface BindingTrialsOptions {
+interface SecretBindingTesterOptions {
   db: Db;
   bindings: Pick<SecretBindingStore, "list"> & { ofRuns: SecretBindings };
   requests: RunRequestSender;
 }
 
 export class SecretBindingTester {
-  constructor(private readonly options: BindingTrialsOptions) {}
+  constructor(private readonly options: SecretBindingTesterOptions) {}
 
   async uses(appId: number): Promise<BindingUse[]> {
     const { db } = this.options;
@@ -106,15 +107,17 @@ export class SecretBindingTester {
   /** Sends one request with the credential of a binding. A failed request is a result, not an error. @throws REQUEST_INVALID */
   async send(caller: Caller, appId: number, body: unknown, signal: AbortSignal): Promise<SecretBindingTestResult> {
     const { db, requests } = this.options;
-    const { key, origin, method, url } = readTrial(body);
+    const { key, origin, method, url } = parseTestInput(body);
     const { bindings: all } = await this.options.bindings.list(appId);
     if (!all.some((binding) => binding.key === key && binding.origin === origin)) {
-      throw invalidRequest(`the app has no secret binding ${describeValue(key)} for ${describeValue(origin)}`);
+      throw createInvalidRequestError(
+        `the app has no secret binding ${describeValue(key)} for ${describeValue(origin)}`,
+      );
     }
     const { scan } = await this.options.bindings.ofRuns.scanFor(appId);
     const findInUrl = async (text: string) => scan?.findInUrl(text) ?? null;
     await recordChange(db.manager, caller, { appId, type: "app.secretBindings.test", data: { key, origin, method } });
-    let exchangeFacts: OutgoingHopSummary | null = null;
+    let requestSummary: OutgoingHopSummary | null = null;
     const { send } = requests.beginRun({
       appId,
       environment: "server",
@@ -126,13 +129,13 @@ export class SecretBindingTester {
       printLine: () => undefined,
       onHostContacted: () => undefined,
       startRequestSpan: () => (ended) => {
-        exchangeFacts = ended;
+        requestSummary = ended;
       },
     });
     const startedAtMs = performance.now();
     const { head, text } = await send(JSON.stringify({ url, method, auth: key }), signal);
     const durationMs = Math.round(performance.now() - startedAtMs);
-    const receivedBytes = (exchangeFacts as OutgoingHopSummary | null)?.receivedBytes ?? 0;
+    const receivedBytes = (requestSummary as OutgoingHopSummary | null)?.receivedBytes ?? 0;
     const [status, code, error] = JSON.parse(head) as [number, string, string];
     if (status === 0) return { status: null, durationMs, receivedBytes, body: null, code, error };
     return {

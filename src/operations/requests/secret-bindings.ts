@@ -53,10 +53,10 @@ export class SecretBindingStore {
     credentialFor: async (appId, key, origin): Promise<RequestCredential> => {
       const { bindings, values, version } = await this.currentBindings(appId);
       const binding = bindings.find((binding) => binding.key === key && binding.origin === origin);
-      const bindingError = (problem: string) => new OutgoingError("POLICY", problem, origin);
-      if (!binding) throw bindingError(`the app has no secret binding ${key} for ${origin}`);
+      const createBindingError = (problem: string) => new OutgoingError("POLICY", problem, origin);
+      if (!binding) throw createBindingError(`the app has no secret binding ${key} for ${origin}`);
       const value = values.get(key);
-      if (value === undefined) throw bindingError(`the setting ${key}, which is bound to ${origin}, is not set`);
+      if (value === undefined) throw createBindingError(`the setting ${key}, which is bound to ${origin}, is not set`);
       return createBindingCredential(binding, value, (rejected) =>
         this.options.tokens.accessTokenFor(appId, binding, { value, version }, rejected),
       );

@@ -30,7 +30,7 @@ const SKIP_REASONS = {
 } as const;
 
 /** An unknown reason gets the label `down`. */
-const metricLabelOf = (reason: string | null): TickResultLabel => {
+const toMetricLabel = (reason: string | null): TickResultLabel => {
   if (reason === null) return "queued";
   const [label] = Object.entries(SKIP_REASONS).find(([, text]) => reason.startsWith(text)) ?? ["down"];
   return label as TickResultLabel;
@@ -121,19 +121,19 @@ function decideTickResults(
       ? SKIP_REASONS.paused
       : null;
   let isRunning = busyActionIds.has(actionId);
-  const rowsOfMissedTicks = owedTicks.missed.map(({ tick, count, isMinimum }) => {
+  const missedResults = owedTicks.missed.map(({ tick, count, isMinimum }) => {
     const missedReason = upSince !== null && tick >= upSince ? SKIP_REASONS.late : SKIP_REASONS.down;
     const reason = isMinimum
       ? `${missedReason}; more than ${COUNTED_MISSED_TICKS_MAX} ticks, not counted further`
       : missedReason;
     return { appId, actionId, tick, count, reason: offReason ?? reason };
   });
-  const currentFates = owedTicks.current.map((tick) => {
+  const currentResults = owedTicks.current.map((tick) => {
     const reason = offReason ?? (isRunning ? SKIP_REASONS.running : null);
     isRunning = true;
     return { appId, actionId, tick, count: 1, reason };
   });
-  return [...rowsOfMissedTicks, ...currentFates];
+  return [...missedResults, ...currentResults];
 }
 
 export interface SchedulePreview {
@@ -151,12 +151,10 @@ interface SchedulerOptions {
 
 async function readCircumstances(manager: EntityManager, due: DueRow[]): Promise<ActionCircumstances> {
   const ids = [due.map(({ actionId }) => actionId), [...new Set(due.map(({ appId }) => appId))]];
-  const [runnerState] = await rows<Record<"busy" | "published" | "paused", number[] | null> & { upSince: Date | null }>(
-    manager,
-    SELECT_CIRCUMSTANCES,
-    ids,
-  );
-  const { busy, published, paused, upSince } = runnerState!;
+  const [circumstanceRow] = await rows<
+    Record<"busy" | "published" | "paused", number[] | null> & { upSince: Date | null }
+  >(manager, SELECT_CIRCUMSTANCES, ids);
+  const { busy, published, paused, upSince } = circumstanceRow!;
   return {
     busyActionIds: new Set(busy),
     publishedAppIds: new Set(published),
@@ -197,11 +195,11 @@ export class Scheduler {
       await rows(manager, ADVANCE_SCHEDULES, [dueRows.map(({ actionId }) => actionId), next]);
       return dueRows.length;
     });
-    for (const { reason, count } of tickResults) measures.ticks(metricLabelOf(reason), count);
+    for (const { reason, count } of tickResults) measures.ticks(toMetricLabel(reason), count);
     return claimedSchedules;
   }
 
-  private async firstTick(): Promise<Date | null> {
+  private async readFirstTick(): Promise<Date | null> {
     const [row] = await rows<{ next: Date | null }>(this.options.db, "SELECT min(next_tick) AS next FROM schedule");
     return row!.next;
   }
@@ -211,13 +209,13 @@ export class Scheduler {
     const { now } = this.options;
     const moment = new Date(now());
     while ((await this.claimBatch(moment)) === BATCH_SIZE);
-    const first = await this.firstTick();
+    const first = await this.readFirstTick();
     return first && Math.max(first.getTime(), first <= moment ? now() + CLAIM_RETRY_DELAY_MS : 0);
   }
 
   /** Returns for how many milliseconds the oldest due tick has waited; 0 if no tick is due. */
   async lagMs(): Promise<number> {
-    const first = await this.firstTick();
+    const first = await this.readFirstTick();
     return first ? Math.max(0, this.options.now() - first.getTime()) : 0;
   }
 

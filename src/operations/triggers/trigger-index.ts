@@ -41,7 +41,7 @@ type IndexedAction = Pick<
 const startsWithoutCaller = ({ masterId, active, environment, actionVersion }: IndexedAction): boolean =>
   masterId !== null && active && environment !== "client" && actionVersion === "v3";
 
-const runWaitOf = ({ concurrency, debounce }: IndexedAction): RunWaitReason | null => {
+const selectWaitReason = ({ concurrency, debounce }: IndexedAction): RunWaitReason | null => {
   if (debounce) return "debounce";
   return concurrency ? "concurrency" : null;
 };
@@ -54,7 +54,7 @@ async function applyLogTriggers(executor: SqlClient, action: IndexedAction): Pro
   if (logConditions.length === 0) return;
   const types = logConditions.map(({ type }) => type);
   const sources = logConditions.map(({ dataSourceId }) => dataSourceId ?? 0);
-  await rows(executor, INSERT_LOG_TRIGGERS, [appId, id, types, sources, runWaitOf(action)]);
+  await rows(executor, INSERT_LOG_TRIGGERS, [appId, id, types, sources, selectWaitReason(action)]);
 }
 
 export class TriggerIndex {

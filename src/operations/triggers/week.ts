@@ -105,7 +105,7 @@ interface ScheduleWeekOptions {
 }
 
 export function createScheduleWeekReader({ db, now, defaultTimezone }: ScheduleWeekOptions): ReadScheduleWeek {
-  function ticksOf({ timezone, ...row }: ScheduledRow, from: Date, to: Date, max: number): ScheduledAction {
+  function toScheduledAction({ timezone, ...row }: ScheduledRow, from: Date, to: Date, max: number): ScheduledAction {
     const zone = timezone ?? defaultTimezone;
     const comingTicks = computeNextTicks(row.frequency, zone, from, max + 1).filter((tick) => tick < to);
     return {
@@ -126,12 +126,15 @@ export function createScheduleWeekReader({ db, now, defaultTimezone }: ScheduleW
     const ticksPerAction = Math.max(min, Math.min(max, Math.floor(TICKS_MAX / Math.max(1, listedRows.length))));
     const scheduled: ScheduledAction[] = [];
     for (const row of listedRows) {
-      scheduled.push(ticksOf(row, weekStart, to, ticksPerAction));
+      scheduled.push(toScheduledAction(row, weekStart, to, ticksPerAction));
       await breathe();
     }
     const since = new Date(weekStart.getTime() - WEEK_MS);
-    const tooMany = ESTIMATED_SCHEDULED_RUNS_PER_CORE_AND_MINUTE * availableParallelism();
-    const crowdedMinutes = await rows<{ tick: Date; count: number }>(db, SELECT_CROWDED_MINUTES, [appId, tooMany]);
+    const maxRunsPerMinute = ESTIMATED_SCHEDULED_RUNS_PER_CORE_AND_MINUTE * availableParallelism();
+    const crowdedMinutes = await rows<{ tick: Date; count: number }>(db, SELECT_CROWDED_MINUTES, [
+      appId,
+      maxRunsPerMinute,
+    ]);
     const missedRows = await rows<SkippedOrFailedRow>(db, SELECT_SKIPPED_AND_FAILED_TICKS, [
       appId,
       since,

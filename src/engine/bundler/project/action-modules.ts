@@ -25,13 +25,13 @@ export class ModuleFinder {
       projectFolder === undefined ? null : { folder: projectFolder, text: read(join(projectFolder, TSCONFIG_FILE))! };
   }
 
-  /** Null if the tsconfig.json has no settings that affect imports. */
+  /** Path of the tsconfig.json; null if it does not exist, or has no settings that affect imports. */
   get tsconfig(): string | null {
     if (!this.#tsconfig || !/"(?:paths|baseUrl)"/.test(this.#tsconfig.text)) return null;
     return join(this.#tsconfig.folder, TSCONFIG_FILE);
   }
 
-  /** Returns null if the import refers to a package, or if there is no such file. */
+  /** Returns the path of the imported file; null if the import refers to a package, or if there is no such file. */
   resolve(importer: string, specifier: string): string | null {
     const has = (path: string) => this.#read(path) !== null;
     if (isRelativeSpecifier(specifier)) return findImportedFile(has, join(dirname(importer), specifier));

@@ -38,7 +38,7 @@ const createBrokenPackFault = (reason: string) =>
 const computeObjectHash = ({ type, content }: GitObject): string =>
   createHash("sha1").update(`${type} ${content.length}\0`).update(content).digest("hex");
 
-/** @throws PackageError at the end of the buffer */
+/** Reads bytes and numbers from a buffer. @throws PackageError at the end of the buffer */
 class ByteReader {
   at = 0;
 
@@ -95,7 +95,10 @@ function inflateObject(reader: ByteReader, size: number): Buffer {
   throw createBrokenPackFault("an object cannot be unpacked");
 }
 
-/** `countUnpackedBytes` is called with the size of the complete object. It throws if all objects are too large together. */
+/**
+ * Returns the object that a delta creates from its base object.
+ * @param countUnpackedBytes receives the size of the object; throws if all objects together are too large
+ */
 function applyDelta(base: Buffer, content: Buffer, countUnpackedBytes: (bytes: number) => void): Buffer {
   const reader = new ByteReader(content);
   const baseSize = reader.readNumber(reader.readByte(), 7);
@@ -155,10 +158,10 @@ export function readGitPack(pack: Buffer): GitObjectsByHash {
   const reader = new ByteReader(pack.subarray(HEADER_BYTES, pack.length - HASH_BYTES));
   for (let index = 0; index < count; index += 1) {
     const first = reader.readByte();
-    const kind = (first >> 4) & 7;
+    const typeCode = (first >> 4) & 7;
     const size = reader.readNumber((first & 0x0f) | (first & 0x80), 4);
     countUnpackedBytes(size);
-    const base = kind === DELTA_OBJECT_TYPE ? reader.readBytes(HASH_BYTES).toString("hex") : null;
+    const base = typeCode === DELTA_OBJECT_TYPE ? reader.readBytes(HASH_BYTES).toString("hex") : null;
     const content = inflateObject(reader, size);
     if (base !== null) {
       const deltas = waiting.get(base) ?? [];
@@ -166,8 +169,8 @@ export function readGitPack(pack: Buffer): GitObjectsByHash {
       waiting.set(base, deltas);
       continue;
     }
-    const type = TYPE_BY_CODE[kind];
-    if (type === undefined) throw createBrokenPackFault(`the pack has an object of the unknown type ${kind}`);
+    const type = TYPE_BY_CODE[typeCode];
+    if (type === undefined) throw createBrokenPackFault(`the pack has an object of the unknown type ${typeCode}`);
     objects.set(computeObjectHash({ type, content }), { type, content });
   }
   resolveDeltas(objects, waiting, countUnpackedBytes);
@@ -179,8 +182,8 @@ function resolveDeltas(
   waiting: Map<string, Delta[]>,
   countUnpackedBytes: (bytes: number) => void,
 ): void {
-  const open = [...objects.keys()].filter((hash) => waiting.has(hash));
-  for (let hash = open.pop(); hash !== undefined; hash = open.pop()) {
+  const baseHashes = [...objects.keys()].filter((hash) => waiting.has(hash));
+  for (let hash = baseHashes.pop(); hash !== undefined; hash = baseHashes.pop()) {
     const { type, content } = objects.get(hash)!;
     const deltas = waiting.get(hash) ?? [];
     waiting.delete(hash);
@@ -188,7 +191,7 @@ function resolveDeltas(
       const object = { type, content: applyDelta(content, delta.content, countUnpackedBytes) };
       const objectHash = computeObjectHash(object);
       objects.set(objectHash, object);
-      if (waiting.has(objectHash)) open.push(objectHash);
+      if (waiting.has(objectHash)) baseHashes.push(objectHash);
     }
   }
   if (waiting.size > 0) throw createBrokenPackFault("the base object of a delta is missing");

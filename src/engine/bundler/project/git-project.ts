@@ -162,9 +162,9 @@ export async function readManifestFromGitPack(
   const objects = readGitPack(pack);
   const hashes = findProjectFiles(objects, findRootTree(objects, commit), folder);
   if (hashes.size === 0) {
-    const where = folder === "" ? "the root of the repository" : folder;
+    const folderText = folder === "" ? "the root of the repository" : folder;
     throw new PackageError(
-      `${where} contains no project: none of these folders and files exists there: ${[...PROJECT_FOLDERS, ...PROJECT_FILES].join(", ")}`,
+      `${folderText} contains no project: none of these folders and files exists there: ${[...PROJECT_FOLDERS, ...PROJECT_FILES].join(", ")}`,
     );
   }
   const manifest: ProjectManifest = await new ProjectReader(
