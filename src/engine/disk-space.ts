@@ -28,28 +28,30 @@ export function createDiskSpaceMonitor(options: {
   intervalMs: number;
   log: Logger;
 }): DiskSpaceMonitor {
-  const { diskName: what, readFreeBytes: free, minimumBytes, intervalMs: everyMs, log } = options;
+  const { diskName, readFreeBytes, minimumBytes, intervalMs, log } = options;
   let level: DiskSpaceLevel = "enough";
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
 
-  const levelOf = (bytes: number): DiskSpaceLevel => {
+  const computeLevel = (bytes: number): DiskSpaceLevel => {
     if (bytes >= minimumBytes) return "enough";
     return bytes < minimumBytes / 2 ? "spent" : "low";
   };
 
   async function measureDisk(): Promise<void> {
     try {
-      const bytes = await free();
-      const now = levelOf(bytes);
-      if (now !== level)
-        log.warn({ room: now, freeMb: Math.floor(bytes / 2 ** 20) }, `the free space of ${what} has changed`);
-      level = now;
+      const bytes = await readFreeBytes();
+      const newLevel = computeLevel(bytes);
+      if (newLevel !== level) {
+        const facts = { freeSpaceLevel: newLevel, freeMb: Math.floor(bytes / 2 ** 20) };
+        log.warn(facts, `the level of the free space of ${diskName} has changed`);
+      }
+      level = newLevel;
     } catch (error) {
       // The measurement failed, so the level of the last measurement still applies.
-      log.warn({ err: error }, `the free space of ${what} could not be measured`);
+      log.warn({ err: error }, `the free space of ${diskName} could not be measured`);
     }
-    if (!stopped) timer = setTimeout(() => runInBackground(measureDisk()), everyMs).unref();
+    if (!stopped) timer = setTimeout(() => runInBackground(measureDisk()), intervalMs).unref();
   }
 
   return {

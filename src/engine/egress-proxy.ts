@@ -118,7 +118,10 @@ async function resolveDestination(hostname: string, port: number, options: Egres
     throw new RequestError(`${hostname} is not a public address: runs can connect only to public addresses`, 403);
   }
   const addresses = lookup.filter(({ family }) => localAddress === null || family === isIP(localAddress));
-  if (addresses.length === 0) throw new RequestError(`${hostname} has no IP address`, 502);
+  if (addresses.length === 0) {
+    const addressType = localAddress === null ? "IP" : `IPv${isIP(localAddress)}`;
+    throw new RequestError(`${hostname} has no ${addressType} address`, 502);
+  }
   return { hostname, port, addresses, localAddress };
 }
 
@@ -129,9 +132,9 @@ const RUN_ENDED_ERROR = createRunEndedError();
 class ProxyPort implements EgressProxyPort {
   private client: EgressProxyCallbacks | null = null;
   private hosts = new Set<string>();
-  private isAsked = false;
-  private askedLate = false;
-  private readonly known = new WeakSet<Socket>();
+  private hasReceivedRequest = false;
+  private hasReceivedLateRequest = false;
+  private readonly checkedSockets = new WeakSet<Socket>();
   private closed = false;
   private abortController = new AbortController();
   private readonly server: Server;
@@ -162,31 +165,32 @@ class ProxyPort implements EgressProxyPort {
   /** @throws RequestError if the client's process is not one of the service's browsers */
   private async checkClient(socket: Socket): Promise<void> {
     const { servesUid } = this.options;
-    if (!servesUid || this.known.has(socket)) return;
+    if (!servesUid || this.checkedSockets.has(socket)) return;
     const uid = await findPeerUid(socket);
     if (uid !== null && !servesUid(uid))
       throw new RequestError(
         "this proxy accepts only connections from processes of the system user that runs the browser",
         403,
       );
-    this.known.add(socket);
+    this.checkedSockets.add(socket);
   }
 
   private async prepareRequest(call: PrepareRequestFunctionOpts): Promise<PrepareRequestFunctionResult> {
     const { port, isHttp, request } = call;
     const { client } = this;
     await this.checkClient(request.socket);
-    this.isAsked = true;
+    this.hasReceivedRequest = true;
     const host = removeBrackets(call.hostname);
     if (client === null) {
-      this.askedLate = true;
+      this.hasReceivedLateRequest = true;
       throw createRunEndedError();
     }
     try {
       const socket = await this.openAllowedConnection(client, host, port);
       if (!isHttp) return { customConnectServer: createTunnelServer(socket) };
-      const silence = () => client.onRejected?.(`${host}:${port}`, "the host closed the connection without an answer");
-      return { httpAgent: createSocketAgent(socket, silence) };
+      const reportSilence = () =>
+        client.onRejected?.(`${host}:${port}`, "the host closed the connection without an answer");
+      return { httpAgent: createSocketAgent(socket, reportSilence) };
     } catch (error) {
       client.onRejected?.(`${host}:${port}`, (error as Error).message);
       throw error;
@@ -214,26 +218,26 @@ class ProxyPort implements EgressProxyPort {
 
   startRun(client: EgressProxyCallbacks): void {
     this.endRun();
-    this.isAsked = false;
-    this.askedLate = false;
+    this.hasReceivedRequest = false;
+    this.hasReceivedLateRequest = false;
     this.hosts = new Set();
     this.client = client;
   }
 
   endRun(): void {
     this.client = null;
-    if (!this.isAsked) return;
+    if (!this.hasReceivedRequest) return;
     this.abortController.abort(RUN_ENDED_ERROR);
     this.abortController = new AbortController();
     this.server.closeConnections();
   }
 
   wasUsed(): boolean {
-    return this.isAsked;
+    return this.hasReceivedRequest;
   }
 
   wasUsedLate(): boolean {
-    return this.askedLate;
+    return this.hasReceivedLateRequest;
   }
 
   close(): void {

@@ -64,9 +64,9 @@ function readSavedUrl(dataDir: string): URL | null {
 
 function saveUrl(dataDir: string, password: string, port: number): string {
   const url = `postgres://${SUPERUSER}:${password}@127.0.0.1:${port}/${DATABASE_NAME}`;
-  const draft = `${getUrlFilePath(dataDir)}.new`;
-  writeFileSync(draft, `${url}\n`, { mode: 0o600 });
-  renameSync(draft, getUrlFilePath(dataDir));
+  const temporaryPath = `${getUrlFilePath(dataDir)}.new`;
+  writeFileSync(temporaryPath, `${url}\n`, { mode: 0o600 });
+  renameSync(temporaryPath, getUrlFilePath(dataDir));
   return url;
 }
 
@@ -130,6 +130,6 @@ export async function startEmbeddedPostgres({
 export async function findRunningEmbeddedPostgres(dataDir: string): Promise<string | null> {
   if (findDataFolderLockHolder(getLockFilePath(dataDir)) === null) return null;
   const url = readSavedUrl(dataDir);
-  const running = readPostmasterPidFile(getClusterFolder(dataDir));
-  return url && running?.ready && Number(url.port) === running.port ? url.href : null;
+  const pidFile = readPostmasterPidFile(getClusterFolder(dataDir));
+  return url && pidFile?.ready && Number(url.port) === pidFile.port ? url.href : null;
 }

@@ -3,7 +3,8 @@
 type SemaphoreKey = number | string;
 
 /**
- * True if a key with `usedByKey` slots may get another one. A key may have at most half of the slots that the other keys leave free.
+ * True if a key with `usedByKey` slots may get another one. A key may have at most half (rounded up) of the slots that the other keys leave
+ * free.
  * @param usedCount number of slots that all keys hold together
  */
 export function mayKeyGetSlot(total: number, usedCount: number, usedByKey: number): boolean {

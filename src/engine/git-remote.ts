@@ -199,10 +199,18 @@ export async function openGitRemote(send: SendGitRequest): Promise<GitRemote> {
   if (format !== undefined && format !== "sha1") {
     throw new GitRemoteError("the repository uses SHA-256 hashes, which are not supported");
   }
-  const headOf = (name: string) => [`command=${name}`, ...(format === undefined ? [] : [`object-format=${format}`])];
+  const createCommandLines = (name: string) => [
+    `command=${name}`,
+    ...(format === undefined ? [] : [`object-format=${format}`]),
+  ];
   return {
     async find(refName) {
-      const packets = await requestPackets(send, headOf("ls-refs"), ["peel", `ref-prefix ${refName}`], checkListSize);
+      const packets = await requestPackets(
+        send,
+        createCommandLines("ls-refs"),
+        ["peel", `ref-prefix ${refName}`],
+        checkListSize,
+      );
       const refs = packets.slice(0, REFS_MAX).map((received) => parseRef(packetToLine(received) ?? ""));
       const matchingRef = refs.find((ref) => ref?.name === refName);
       if (!matchingRef) throw new GitRemoteError(`the repository has no branch or tag ${refName}`);
@@ -211,7 +219,7 @@ export async function openGitRemote(send: SendGitRequest): Promise<GitRemote> {
     async fetch({ target }) {
       const filter = features.includes("filter") ? [BLOB_FILTER] : [];
       const lines = ["no-progress", ...filter, "deepen 1", `want ${target}`, "done"];
-      return extractPack(await requestPackets(send, headOf("fetch"), lines));
+      return extractPack(await requestPackets(send, createCommandLines("fetch"), lines));
     },
   };
 }

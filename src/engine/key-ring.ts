@@ -21,6 +21,7 @@ import { StartError } from "../errors.js";
 const KEY_BYTES = 32;
 
 export interface KeyRing {
+  /** Origin of the keys for messages: the name of the environment variable, or the path of the key file. */
   source: string;
   /** Returns the master key that encrypts new data keys. Creates the key file if it is missing. */
   getCurrentKey(): Buffer;
@@ -40,6 +41,7 @@ export function readKeyFile(path: string): Buffer[] {
   return keys;
 }
 
+/** Flushes the folder of the file `path` to disk. */
 function syncFolder(path: string): void {
   const folder = openSync(dirname(path), "r");
   fsyncSync(folder);
@@ -47,20 +49,20 @@ function syncFolder(path: string): void {
 }
 
 /** Writes a temporary file beside `path`, and returns its path. Without the flush to disk, a crash could lose a key that is in use. */
-function writeDraft(path: string, keys: readonly Buffer[]): string {
+function writeTemporaryKeyFile(path: string, keys: readonly Buffer[]): string {
   mkdirSync(dirname(path), { recursive: true });
-  const draft = `${path}.${randomBytes(4).toString("hex")}`;
+  const temporaryPath = `${path}.${randomBytes(4).toString("hex")}`;
   const text = `${keys.map((key) => key.toString("base64")).join("\n")}\n`;
-  writeFileSync(draft, text, { mode: 0o600, flag: "wx", flush: true });
-  return draft;
+  writeFileSync(temporaryPath, text, { mode: 0o600, flag: "wx", flush: true });
+  return temporaryPath;
 }
 
 /** Replaces the key file atomically: a reader gets either the old or the new keys. As root, keeps the owner of the file. */
 export function writeKeyFile(path: string, keys: readonly Buffer[]): void {
-  const draft = writeDraft(path, keys);
+  const temporaryPath = writeTemporaryKeyFile(path, keys);
   const owner = statSync(path, { throwIfNoEntry: false });
-  if (owner && process.getuid?.() === 0) chownSync(draft, owner.uid, owner.gid);
-  renameSync(draft, path);
+  if (owner && process.getuid?.() === 0) chownSync(temporaryPath, owner.uid, owner.gid);
+  renameSync(temporaryPath, path);
   syncFolder(path);
 }
 
@@ -70,15 +72,15 @@ function readOrCreateKeys(path: string): Buffer[] {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
   }
-  const draft = writeDraft(path, [randomBytes(KEY_BYTES)]);
+  const temporaryPath = writeTemporaryKeyFile(path, [randomBytes(KEY_BYTES)]);
   // link() does not replace an existing file. If two processes start without a key file, one creates it, and the other reads it.
   try {
-    linkSync(draft, path);
+    linkSync(temporaryPath, path);
     syncFolder(path);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
   } finally {
-    rmSync(draft);
+    rmSync(temporaryPath);
   }
   return readKeyFile(path);
 }

@@ -52,11 +52,11 @@ export function redirectConsoleToLog(
   log: Logger,
   target: Pick<Console, (typeof CONSOLE_METHODS)[number]> = console,
 ): void {
-  for (const voice of CONSOLE_METHODS) {
-    target[voice] = (...parts: unknown[]) => {
+  for (const method of CONSOLE_METHODS) {
+    target[method] = (...parts: unknown[]) => {
       const err = parts.find((part) => part instanceof Error);
       const words = parts.filter((part) => typeof part === "string").join(" ");
-      log.warn({ console: voice, ...(err && { err }) }, words || "a library wrote to the console");
+      log.warn({ console: method, ...(err && { err }) }, words || "a library wrote to the console");
     };
   }
 }

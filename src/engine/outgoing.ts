@@ -100,7 +100,7 @@ function selectResponseHeaders(received: Record<string, string | string[] | unde
   return Object.fromEntries(passedOn.map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : value!]));
 }
 
-/** Returns the server's Retry-After, otherwise twice the previous delay. */
+/** Returns the server's Retry-After, otherwise twice the previous delay; in both cases at most RETRY_MAX_MS. */
 function computeRetryDelayMs({ headers }: OutgoingResponse, attempt: number): number {
   const seconds = Number(headers["retry-after"] ?? Number.NaN);
   const requested = Number.isFinite(seconds) && seconds >= 0 ? seconds * 1_000 : RETRY_MIN_MS * 2 ** (attempt - 1);
@@ -142,7 +142,10 @@ async function rejectOnAbort<T>(promise: Promise<T>, signal: AbortSignal): Promi
 /** All requests share this abort reason, because creating an error takes longer than starting the timer. */
 const TIMEOUT_REASON = new DOMException("the request exceeded its time limit", "TimeoutError");
 
-/** The signal aborts with `outer`, or after `timeoutMs`. Signals of `AbortSignal.timeout` would stay in memory until the timeout. */
+/**
+ * Returns a signal that aborts with `outer`, or after `timeoutMs`. `clear` removes timer and listener: a signal of `AbortSignal.timeout`
+ * would stay in memory until the timeout.
+ */
 function createTimeLimit(outer: AbortSignal, timeoutMs: number): { signal: AbortSignal; clear: () => void } {
   const controller = new AbortController();
   const stop = () => controller.abort(outer.reason);
@@ -163,7 +166,7 @@ export class OutgoingRequestSender {
     this.pools = new ConnectionPools(open);
   }
 
-  /** Follows redirects and retries. @throws OutgoingError; after an abort of `scope.signal`, the abort reason */
+  /** Sends a request, with redirects and retries. @throws OutgoingError; after an abort of `scope.signal`, the abort reason */
   async send(request: OutgoingRequest, scope: OutgoingRequestContext): Promise<OutgoingResponse> {
     const { timeoutMs, retry } = request;
     const free = await scope.budget.enter(scope.signal);
@@ -200,14 +203,14 @@ export class OutgoingRequestSender {
       );
       const { location } = response.headers;
       if (!REDIRECT_STATUSES.includes(response.status) || location === undefined) return response;
-      url = await this.followRedirect(request, { from: url, location, redirects, first }, scope);
+      url = await this.requireAllowedRedirect(request, { from: url, location, redirects, first }, scope);
       if (scope.originOf(url) !== first) {
         headers = Object.fromEntries(Object.entries(headers).filter(([name]) => CROSS_ORIGIN_HEADERS.includes(name)));
       }
     }
   }
 
-  /** @throws OutgoingError POLICY if requests to this origin are not allowed */
+  /** Returns the normal form of the URL's origin. @throws OutgoingError POLICY if requests to this origin are not allowed */
   private requireAllowedOrigin(url: URL, { mayUseOrigin, originOf }: OutgoingRequestContext): string {
     const origin = originOf(url);
     if (origin === null || url.username !== "" || url.password !== "") {
@@ -220,8 +223,8 @@ export class OutgoingRequestSender {
     );
   }
 
-  /** Returns the request that follows a redirect. @throws OutgoingError POLICY if the redirect is not allowed */
-  private async followRedirect(
+  /** Returns the URL to which a redirect leads. @throws OutgoingError POLICY if the redirect is not allowed */
+  private async requireAllowedRedirect(
     { method }: OutgoingRequest,
     { from, location, redirects, first }: { from: URL; location: string; redirects: number; first: string },
     scope: OutgoingRequestContext,

@@ -134,7 +134,7 @@ export class PictureProcessor {
   private readonly running = new Set<ChildProcess>();
   private account: { uid: number; gid: number } | null =
     process.getuid?.() === 0 ? { uid: UNPRIVILEGED_UID, gid: UNPRIVILEGED_UID } : null;
-  private probed: Promise<void> | null = null;
+  private sandboxProbe: Promise<void> | null = null;
   private isStopped = false;
 
   constructor(private readonly options: PictureProcessorOptions) {}
@@ -235,11 +235,11 @@ export class PictureProcessor {
   }
 
   private async prepareSandbox(): Promise<void> {
-    this.probed ??= this.probeSandbox().catch((error: unknown) => {
-      this.probed = null;
+    this.sandboxProbe ??= this.probeSandbox().catch((error: unknown) => {
+      this.sandboxProbe = null;
       throw error;
     });
-    await this.probed;
+    await this.sandboxProbe;
   }
 
   /**
@@ -266,7 +266,7 @@ export class PictureProcessor {
     });
   }
 
-  /** The result is never wider than the original. @throws InvalidPictureError, PictureProcessBusyError */
+  /** Converts a picture to a width and format. The result is never wider than the original. @throws the errors of `inspect` */
   async resize(
     source: Readable,
     contentType: string,

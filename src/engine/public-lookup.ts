@@ -25,7 +25,7 @@ export function createPublicHostResolver(options: { servers?: readonly string[];
   let resolver: dns.Resolver | undefined;
   let madeAt = 0;
 
-  function currentResolver(): dns.Resolver {
+  function getOrCreateResolver(): dns.Resolver {
     if (resolver && performance.now() - madeAt < SERVERS_CACHE_MS) return resolver;
     resolver = new dns.Resolver({ timeout: ATTEMPT_TIMEOUT_MS, tries: 2 });
     if (servers) resolver.setServers(servers);
@@ -35,7 +35,7 @@ export function createPublicHostResolver(options: { servers?: readonly string[];
 
   return async (hostname) => {
     if (LOCALHOST_NAME.test(hostname)) return [LOOPBACK_ADDRESS];
-    const requested = currentResolver();
+    const requested = getOrCreateResolver();
     const limit = Promise.withResolvers<never>();
     const timer = setTimeout(() => limit.reject(createTimeoutError()), limitMs);
     const within = (answers: Promise<string[]>) => Promise.race([answers, limit.promise]);

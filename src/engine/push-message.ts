@@ -19,6 +19,7 @@ const STORAGE_SECONDS = 24 * 60 * 60;
 export const generateVapidKeys = (): VapidKeys => webPush.generateVAPIDKeys();
 
 /**
+ * Builds the request that sends `payload` to a device.
  * @param topic a later message with the same topic replaces this one while the push service stores it (RFC 8030, 5.4)
  * @param subject contact of the operator for the push service, as a `mailto:` or `https:` URL
  */

@@ -33,22 +33,23 @@ export interface RateWindow {
     rateClass: string,
     { limit, windowMs }: { limit: number; windowMs: number },
   ): Promise<RateLimitDecision>;
+  /** Returns the number of accepted calls in the window. */
   count(appId: number, rateClass: string, windowMs: number): Promise<number>;
 }
 
 export function createRateWindow(db: Pick<EntityManager, "query">): RateWindow {
   return {
     async takeTokens(appId, rateClass, { limit, windowMs }) {
-      const leaves = (hit: Date): Date => new Date(hit.getTime() + windowMs);
+      const computeLeaveTime = (hit: Date): Date => new Date(hit.getTime() + windowMs);
       const parameters = [appId, rateClass, limit];
       const [row]: { hits: Date[] }[] = await db.query(INSERT_CALL_SQL, [...parameters, windowMs]);
       if (row) {
         const newest = row.hits.at(-1)!;
-        const counted = row.hits.filter((hit) => leaves(hit) > newest);
-        return { accepted: true, remaining: limit - counted.length, nextAcceptedAt: leaves(counted[0]!) };
+        const counted = row.hits.filter((hit) => computeLeaveTime(hit) > newest);
+        return { accepted: true, remaining: limit - counted.length, nextAcceptedAt: computeLeaveTime(counted[0]!) };
       }
       const [oldest]: { hit: Date }[] = await db.query(SELECT_OLDEST_CALL_SQL, parameters);
-      return { accepted: false, remaining: 0, nextAcceptedAt: oldest ? leaves(oldest.hit) : new Date() };
+      return { accepted: false, remaining: 0, nextAcceptedAt: oldest ? computeLeaveTime(oldest.hit) : new Date() };
     },
 
     async count(appId, rateClass, windowMs) {

@@ -51,13 +51,13 @@ function settlesWithin(work: Promise<unknown>, limitMs: number): Promise<boolean
 
 export class UploadReceiver {
   private freeAt = 0;
-  private uncollected = 0;
+  private uncollectedBytes = 0;
   private flushed: Promise<void> = Promise.resolve();
 
   /** @param folder absolute path for uploads @param turns queue in which uploads wait for a reading slot */
   constructor(
     private readonly folder: string,
-    private readonly turns: UploadQueue,
+    private readonly readingQueue: UploadQueue,
   ) {}
 
   /** Flushes one file at a time. The database writes to the same disk, and would otherwise wait for hundreds of files. */
@@ -69,9 +69,9 @@ export class UploadReceiver {
   }
 
   private countPassedBytes(bytes: number): void {
-    this.uncollected += bytes;
-    if (this.uncollected < COLLECT_EVERY_BYTES) return;
-    this.uncollected = 0;
+    this.uncollectedBytes += bytes;
+    if (this.uncollectedBytes < COLLECT_EVERY_BYTES) return;
+    this.uncollectedBytes = 0;
     collectYoungGarbage();
   }
 
@@ -87,24 +87,24 @@ export class UploadReceiver {
   /** Reads the source while it has a reading slot. A slow source frees its slot until more data arrives. */
   private async *readInTurns(source: AsyncIterable<Buffer>, key: number | string): AsyncGenerator<Buffer> {
     const chunks = source[Symbol.asyncIterator]();
-    let freeSlot = await this.turns.enter(key);
-    let [left, patience] = [TURN_BYTES, TURN_WAIT_MS];
-    const again = async (ready?: Promise<unknown>) => {
+    let freeSlot = await this.readingQueue.enter(key);
+    let [bytesLeft, waitMsLeft] = [TURN_BYTES, TURN_WAIT_MS];
+    const reenterQueue = async (ready?: Promise<unknown>) => {
       freeSlot();
       await ready;
-      freeSlot = await this.turns.enter(key);
-      [left, patience] = [TURN_BYTES, TURN_WAIT_MS];
+      freeSlot = await this.readingQueue.enter(key);
+      [bytesLeft, waitMsLeft] = [TURN_BYTES, TURN_WAIT_MS];
     };
     try {
       for (;;) {
-        if (left <= 0) await again();
+        if (bytesLeft <= 0) await reenterQueue();
         const requested = performance.now();
         const coming = chunks.next();
-        if (!(await settlesWithin(coming, patience))) await again(coming);
-        else patience -= performance.now() - requested;
+        if (!(await settlesWithin(coming, waitMsLeft))) await reenterQueue(coming);
+        else waitMsLeft -= performance.now() - requested;
         const { value, done } = await coming;
         if (done) return;
-        left -= value.length;
+        bytesLeft -= value.length;
         yield value;
       }
     } finally {
@@ -117,7 +117,7 @@ export class UploadReceiver {
     const hash = createHash("sha256");
     const heads: Buffer[] = [];
     let bytes = 0;
-    let unsynced = 0;
+    let unsyncedBytes = 0;
     const file = await open(path, "wx", 0o600);
     try {
       for await (const chunk of source) {
@@ -129,9 +129,9 @@ export class UploadReceiver {
         await file.write(chunk);
         this.countPassedBytes(chunk.length);
         bytes += chunk.length;
-        unsynced += chunk.length;
-        if (unsynced < SYNC_EVERY_BYTES) continue;
-        unsynced = 0;
+        unsyncedBytes += chunk.length;
+        if (unsyncedBytes < SYNC_EVERY_BYTES) continue;
+        unsyncedBytes = 0;
         await this.flushBytes(() => file.datasync());
       }
       await this.flushBytes(() => file.sync());

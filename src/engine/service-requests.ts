@@ -83,8 +83,8 @@ export class ServiceRequestSender {
     return new Promise((resolve, reject) => {
       const request = send(sent.url, options);
       request.once("response", resolve).once("error", (error: NodeJS.ErrnoException) => {
-        const stale = request.reusedSocket && error.code === "ECONNRESET" && options.signal?.aborted === false;
-        if (stale) resolve(this.respond(sent, { ...options, agent: false }));
+        const isStale = request.reusedSocket && error.code === "ECONNRESET" && options.signal?.aborted === false;
+        if (isStale) resolve(this.respond(sent, { ...options, agent: false }));
         else reject(new Error(`the service could not be reached (${error.code ?? error.message})`));
       });
       request.end(sent.body ?? undefined);
@@ -114,7 +114,7 @@ export class ServiceRequestSender {
   }
 }
 
-/** Null for an https URL: the browser decides which certificates it trusts. @param apiUrl origin with an optional path */
+/** Returns null for an https URL: the browser decides which certificates it trusts. @param apiUrl origin with an optional path */
 export function createServiceRequestSender(apiUrl: string): ServiceRequestSender | null {
   const { protocol, origin, pathname } = new URL(apiUrl);
   if (protocol !== "http:") return null;

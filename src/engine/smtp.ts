@@ -51,12 +51,13 @@ async function* yieldMailContent(
   { content, maySendContent }: OutgoingMail,
   started: { value: boolean },
 ): AsyncGenerator<Buffer> {
-  if (!(await maySendContent())) throw new AlreadyClaimedError();
+  if (!(await maySendContent())) throw new NotClaimedError("this process may no longer send the message");
   started.value = true;
   yield content;
 }
 
-class AlreadyClaimedError extends Error {}
+/** Error if this process has lost its claim on the message, so that another process may send it. */
+class NotClaimedError extends Error {}
 
 /** Connections to `localhost` and loopback addresses need no TLS. Other names do not count: `127.example.com` can be any host. */
 const isLoopback = (host: string): boolean =>
@@ -127,13 +128,14 @@ export function createSmtpClient({ times = SMTP_TIMEOUTS }: { times?: SmtpTimeou
   /** Rejects if the attempt is aborted. An abort closes the connection, so that nothing is sent afterwards. */
   async function rejectOnAbort<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
     const { promise, reject } = Promise.withResolvers<never>();
-    const onTimeout = () => reject(new Error("the mail server did not answer in time"));
-    signal.addEventListener("abort", onTimeout, { once: true });
-    if (signal.aborted) onTimeout();
+    const onAbort = () =>
+      reject(new Error("the attempt was stopped: the mail server did not answer in time, or the service is stopping"));
+    signal.addEventListener("abort", onAbort, { once: true });
+    if (signal.aborted) onAbort();
     try {
       return await Promise.race([work, promise]);
     } finally {
-      signal.removeEventListener("abort", onTimeout);
+      signal.removeEventListener("abort", onAbort);
       // Prevents an unhandled rejection: after an abort, no code awaits this promise.
       work.catch(() => undefined);
     }
@@ -152,13 +154,13 @@ export function createSmtpClient({ times = SMTP_TIMEOUTS }: { times?: SmtpTimeou
     } catch (error) {
       // The server may still expect the rest of this message on the connection, so no other message may use it.
       if (session) session.isBroken = true;
-      if (error instanceof AlreadyClaimedError) return { kind: "fenced" };
+      if (error instanceof NotClaimedError) return { kind: "fenced" };
       const delivery = createDeliveryErrorOutcome(error as Error, started.value);
       // The server had closed the idle connection before this message, so the message did not cause the failure.
       const isStale = session?.isReused && !started.value && delivery.kind === "refused" && delivery.code === null;
       return isStale && !signal.aborted ? "stale" : delivery;
     } finally {
-      if (session) pool.giveBack(session);
+      if (session) pool.returnSession(session);
     }
   }
 

@@ -17,7 +17,7 @@ function createPositionFinder(map: string): FindPosition {
 }
 
 /**
- * The returned function replaces the positions in a stack trace, and removes lines of code that the service added.
+ * Returns a function that replaces the positions in a stack trace, and removes lines of code that the service added.
  * @param name name of the built code in stack traces
  * @param map source map of the built code; null if the author wrote the code itself
  */

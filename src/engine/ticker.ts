@@ -26,7 +26,7 @@ export function createTicker(options: {
   const { work, msUntil, sleepMaxMs = SLEEP_MAX_MS, log } = options;
   let timer: NodeJS.Timeout | undefined;
   let working: Promise<void> | null = null;
-  let again = false;
+  let shouldRunAgain = false;
   let stopped = false;
   let lastDone = Number.NEGATIVE_INFINITY;
 
@@ -44,13 +44,13 @@ export function createTicker(options: {
   function checkDue(): void {
     if (stopped) return;
     clearTimeout(timer);
-    again = working !== null;
-    if (again) return;
+    shouldRunAgain = working !== null;
+    if (shouldRunAgain) return;
     working = runOnce().then((sleep) => {
       working = null;
       if (stopped) return;
-      timer = setTimeout(checkDue, again ? 0 : sleep);
-      again = false;
+      timer = setTimeout(checkDue, shouldRunAgain ? 0 : sleep);
+      shouldRunAgain = false;
     });
   }
 

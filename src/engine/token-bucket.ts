@@ -32,15 +32,18 @@ export function createTokenBucket(options: {
     for (const [key, { left, at }] of buckets) if (left + (now - at) * perMs >= limit) buckets.delete(key);
   }
 
-  /** Never removes a bucket that lacks tokens: a client with many addresses could otherwise reset the buckets of other clients. */
-  function getBucket(key: string, now: number): string | typeof SHARED_KEY {
+  /**
+   * Returns the key of the bucket for `key`. Never removes a bucket that lacks tokens: a client with many addresses could otherwise reset the
+   * buckets of other clients.
+   */
+  function selectBucketKey(key: string, now: number): string | typeof SHARED_KEY {
     if (buckets.has(key) || buckets.size < keysMax) return key;
     // Removing full buckets takes time in proportion to the keys, so it happens at most once in a hundredth of the window.
     if (now - sweptAt > windowMs / 100) removeFullBuckets(now);
     return buckets.size < keysMax ? key : SHARED_KEY;
   }
 
-  function remainingTokens(key: string | typeof SHARED_KEY, now: number): number {
+  function countRemainingTokens(key: string | typeof SHARED_KEY, now: number): number {
     const { left, at } = buckets.get(key) ?? { left: limit, at: now };
     return Math.min(limit, left + (now - at) * perMs);
   }
@@ -48,18 +51,18 @@ export function createTokenBucket(options: {
   return {
     takeTokens(key, cost = 1) {
       const now = clock();
-      const bucket = getBucket(key, now);
-      const left = remainingTokens(bucket, now);
+      const bucketKey = selectBucketKey(key, now);
+      const left = countRemainingTokens(bucketKey, now);
       // A call that costs more than a full bucket is allowed if the bucket is full.
       const needed = Math.min(cost, limit);
       const passes = left >= needed;
-      buckets.set(bucket, { left: passes ? left - needed : left, at: now });
+      buckets.set(bucketKey, { left: passes ? left - needed : left, at: now });
       return passes ? 0 : Math.max(1, Math.ceil((needed - left) / perMs / 1000));
     },
     charge(key, cost) {
       const now = clock();
-      const bucket = getBucket(key, now);
-      buckets.set(bucket, { left: Math.max(-limit, remainingTokens(bucket, now) - cost), at: now });
+      const bucketKey = selectBucketKey(key, now);
+      buckets.set(bucketKey, { left: Math.max(-limit, countRemainingTokens(bucketKey, now) - cost), at: now });
     },
   };
 }

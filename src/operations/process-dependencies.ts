@@ -23,6 +23,7 @@ export interface ProcessDependencies {
   baseUrl: string;
   /** URL at which code in runs of this process reaches the service. */
   apiUrl: string;
+  /** True if the service uses its embedded PostgreSQL, so that no other process uses the database. */
   isOnlyProcess: boolean;
   /** Returns the current Unix time in milliseconds, for schedules. */
   now: () => number;

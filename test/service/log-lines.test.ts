@@ -63,7 +63,7 @@ describe("the log of the free space of DATA_DIR", () => {
   const log = pino({}, { write: (line) => void lines.push(JSON.parse(line)) });
   beforeEach(() => void lines.splice(0));
   const spaceLines = () => lines.map(({ level, msg, room, freeMb }) => [level, msg, room, freeMb]);
-  const changed = [pino.levels.values["warn"], "the free space of DATA_DIR has changed"];
+  const changed = [pino.levels.values["warn"], "the level of the free space of DATA_DIR has changed"];
 
   it("has one line for each change of the level, with the free megabytes", async () => {
     let freeMb = 0;

@@ -85,7 +85,7 @@ export async function openSocketOwnerFinder(): Promise<FindSocketOwner | null> {
     if (received < ANSWER_LAYOUT.bytes || answer.readUInt16LE(ANSWER_LAYOUT.type) !== SOCK_DIAG_BY_FAMILY) return null;
     if (answer.readUInt32LE(ANSWER_LAYOUT.number) !== number) return null;
     // If the connection is gone, the kernel returns the listener of its port instead. So the endpoints are compared.
-    const told = answer.subarray(ANSWER_LAYOUT.ends, ANSWER_LAYOUT.ends + ENDS_LAYOUT.bytes);
-    return told.equals(ends) ? answer.readUInt32LE(ANSWER_LAYOUT.uid) : null;
+    const receivedEnds = answer.subarray(ANSWER_LAYOUT.ends, ANSWER_LAYOUT.ends + ENDS_LAYOUT.bytes);
+    return receivedEnds.equals(ends) ? answer.readUInt32LE(ANSWER_LAYOUT.uid) : null;
   };
 }

@@ -66,7 +66,7 @@ export function connectWithTimeout(destination: Destination, timeoutMs: number, 
   });
 }
 
-/** Forwards one request over `socket`. @param onSilence called if the connection ends before the first byte of the response */
+/** Returns an HTTP agent that sends one request over `socket`. @param onSilence called if the connection ends before the first byte of the response */
 export function createSocketAgent(socket: Socket, onSilence: () => void): Agent {
   const agent = new Agent({ keepAlive: false });
   agent.createConnection = () => socket;

@@ -39,7 +39,7 @@ function fileExists(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 }
 
-/** The npm packages of PostgreSQL contain no links. Several processes may create the links at the same time. */
+/** Creates the links to PostgreSQL's libraries, because npm packages contain no links. Several processes may do so at the same time. */
 export function createLibrarySymlinks(folder: string): void {
   const links = JSON.parse(readFileSync(join(folder, "native/pg-symlinks.json"), "utf8")) as Array<
     Record<"source" | "target", string>
@@ -66,8 +66,8 @@ function canRunProgram(program: string, account: SystemAccount): boolean {
 function makeReadableForAll(folder: string): void {
   chmodSync(folder, 0o755);
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
-    const program = entry.isDirectory() || basename(entry.parentPath) === "bin";
-    if (!entry.isSymbolicLink()) chmodSync(join(entry.parentPath, entry.name), program ? 0o755 : 0o644);
+    const isExecutable = entry.isDirectory() || basename(entry.parentPath) === "bin";
+    if (!entry.isSymbolicLink()) chmodSync(join(entry.parentPath, entry.name), isExecutable ? 0o755 : 0o644);
   }
 }
 
@@ -88,17 +88,17 @@ function createPublicCopy(folder: string): string {
   assertOwnedByRoot(PUBLIC_CACHE_FOLDER);
   chmodSync(PUBLIC_CACHE_FOLDER, 0o755);
   if (!fileExists(copy)) {
-    const draft = `${copy}.${process.pid}`;
-    cpSync(join(folder, "native"), join(draft, "native"), {
+    const temporaryPath = `${copy}.${process.pid}`;
+    cpSync(join(folder, "native"), join(temporaryPath, "native"), {
       recursive: true,
       verbatimSymlinks: true,
       filter: (path) => !path.endsWith(".a"),
     });
-    makeReadableForAll(draft);
+    makeReadableForAll(temporaryPath);
     try {
-      renameSync(draft, copy);
+      renameSync(temporaryPath, copy);
     } catch (error) {
-      rmSync(draft, { recursive: true, force: true });
+      rmSync(temporaryPath, { recursive: true, force: true });
       if (!fileExists(copy)) throw error;
     }
   }
@@ -106,7 +106,10 @@ function createPublicCopy(folder: string): string {
   return copy;
 }
 
-/** `account` null is the account of this process. @throws EmbeddedPostgresError if there are no programs for this platform */
+/**
+ * Returns programs that `account` can run (null: the account of this process).
+ * @throws EmbeddedPostgresError if there are no programs for this platform, or their public copy does not belong to root
+ */
 export function preparePostgresBinaries(account: SystemAccount | null): Binaries {
   const folder = findPackageFolder();
   createLibrarySymlinks(folder);

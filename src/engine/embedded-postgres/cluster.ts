@@ -32,13 +32,13 @@ async function runProgram(program: string, args: string[], options: SpawnOptions
     child.once("error", reject);
     child.once("exit", resolve);
   });
-  const [code, complaint] = await Promise.all([ended, text(child.stderr!)]);
+  const [code, errorText] = await Promise.all([ended, text(child.stderr!)]);
   if (code === 0) return;
   const reason =
-    complaint
+    errorText
       .trim()
       .split("\n")
-      .findLast((line) => /error|fatal|denied/i.test(line)) ?? complaint.trim();
+      .findLast((line) => /error|fatal|denied/i.test(line)) ?? errorText.trim();
   throw new EmbeddedPostgresError(`PostgreSQL could not prepare its data folder (exit code ${code}): ${reason}`);
 }
 
@@ -67,25 +67,25 @@ export async function createPostgresCluster(
   sync: boolean,
 ): Promise<void> {
   const { binaries, account, clusterDir } = context;
-  const draft = `${clusterDir}.new`;
-  rmSync(draft, { recursive: true, force: true });
-  mkdirSync(draft, { recursive: true, mode: 0o700 });
-  changeFolderOwner(account, draft);
+  const temporaryPath = `${clusterDir}.new`;
+  rmSync(temporaryPath, { recursive: true, force: true });
+  mkdirSync(temporaryPath, { recursive: true, mode: 0o700 });
+  changeFolderOwner(account, temporaryPath);
   const args = [
     "-D",
-    getDataFolderArgument(draft),
+    getDataFolderArgument(temporaryPath),
     `--username=${SUPERUSER}`,
     "--pwfile=/dev/stdin",
     "--auth=scram-sha-256",
   ];
   args.push("--encoding=UTF8", "--locale=C", ...(sync ? [] : ["--no-sync"]));
   await runWithInput(`${clusterDir}.password`, `${password}\n`, account, (fd) =>
-    runProgram(binaries.initdb, args, createPostgresSpawnOptions(account, draft), fd),
+    runProgram(binaries.initdb, args, createPostgresSpawnOptions(account, temporaryPath), fd),
   );
-  renameSync(draft, clusterDir);
+  renameSync(temporaryPath, clusterDir);
 }
 
-/** Called if the password file is lost. The password is hexadecimal, so that it needs no quotes in SQL. */
+/** Sets a new password, because the file with the old one is lost. The password is hexadecimal, so that SQL need not escape it. */
 export async function resetSuperuserPassword(context: PostgresClusterContext, password: string): Promise<void> {
   const { binaries, account, clusterDir } = context;
   const args = ["--single", "-D", getDataFolderArgument(clusterDir), "postgres"];

@@ -33,36 +33,36 @@ function parseOwner(text: string | null): LockOwner | null {
 
 function findRunningOwner(text: string | null): LockOwner | null {
   const owner = parseOwner(text);
-  const same = owner !== null && isProcessAlive(owner.pid) && readProcessStartTicks(owner.pid) === owner.startTicks;
-  return same ? owner : null;
+  const isSame = owner !== null && isProcessAlive(owner.pid) && readProcessStartTicks(owner.pid) === owner.startTicks;
+  return isSame ? owner : null;
 }
 
 /** Creates the lock file together with its content by link(), so that other processes never read an incomplete file. */
 function tryCreateLock(path: string, text: string): boolean {
-  const draft = `${path}.${process.pid}`;
-  writeFileSync(draft, text, { mode: 0o600 });
+  const temporaryPath = `${path}.${process.pid}`;
+  writeFileSync(temporaryPath, text, { mode: 0o600 });
   try {
-    linkSync(draft, path);
+    linkSync(temporaryPath, path);
     return true;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
     throw error;
   } finally {
-    rmSync(draft, { force: true });
+    rmSync(temporaryPath, { force: true });
   }
 }
 
 /** Removes the lock file of a process that has ended. If the removed file is a new one of another process, restores it. */
 function removeStaleLock(path: string, staleText: string | null): void {
-  const aside = `${path}.${process.pid}.stale`;
+  const staleLockPath = `${path}.${process.pid}.stale`;
   try {
-    renameSync(path, aside);
+    renameSync(path, staleLockPath);
   } catch {
     return;
   }
-  const ownerText = readText(aside);
+  const ownerText = readText(staleLockPath);
   if (ownerText !== staleText && ownerText !== null) tryCreateLock(path, ownerText);
-  rmSync(aside, { force: true });
+  rmSync(staleLockPath, { force: true });
 }
 
 /** Returns the ID of the running process that holds the lock; null if no running process holds it. */
@@ -70,7 +70,7 @@ export function findDataFolderLockHolder(path: string): number | null {
   return findRunningOwner(readText(path))?.pid ?? null;
 }
 
-/** @throws EmbeddedPostgresError with the PID of the running process that owns the folder */
+/** Locks a data folder for this process. @throws EmbeddedPostgresError with the PID of the running process that owns the folder */
 export function acquireDataFolderLock(path: string, folder: string): DataFolderLock {
   const ownOwnerText = JSON.stringify({
     pid: process.pid,

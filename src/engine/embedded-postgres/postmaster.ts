@@ -44,8 +44,8 @@ export function readPostmasterPidFile(clusterDir: string): { pid: number; port: 
 }
 
 /**
- * SIGTERM waits for the clients. SIGINT ends their transactions and writes a checkpoint. If this takes too long, SIGQUIT ends the server at
- * once; no commit is lost.
+ * Stops a server. SIGTERM waits for the clients. SIGINT ends their transactions and writes a checkpoint. If this takes too long, SIGQUIT
+ * ends the server at once; no commit is lost.
  */
 async function stopServer(pid: number): Promise<void> {
   for (const [signal, limit] of [
@@ -64,11 +64,11 @@ async function stopServer(pid: number): Promise<void> {
 
 /** Stops a server that a killed service has left running, so that its data folder is free. */
 export async function stopOrphanedPostmaster(clusterDir: string, log: Logger): Promise<void> {
-  const left = readPostmasterPidFile(clusterDir);
-  if (!left || !isProcessAlive(left.pid)) return;
-  if (isPostmasterWithDataFolder(left.pid, clusterDir)) {
-    log.warn({ postmaster: left.pid }, "stopping the PostgreSQL that a killed service left behind");
-    await stopServer(left.pid);
+  const orphan = readPostmasterPidFile(clusterDir);
+  if (!orphan || !isProcessAlive(orphan.pid)) return;
+  if (isPostmasterWithDataFolder(orphan.pid, clusterDir)) {
+    log.warn({ postmaster: orphan.pid }, "stopping the PostgreSQL that a killed service left behind");
+    await stopServer(orphan.pid);
     return;
   }
   // The PID now belongs to another program. While this program runs, PostgreSQL would not start if the file existed.

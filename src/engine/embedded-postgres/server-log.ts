@@ -38,12 +38,12 @@ export function createPostgresServerLog(log: Logger, onReady: () => void): Postg
       return;
     }
     const fatal = severity === "FATAL" || severity === "PANIC";
-    const about = fatal || SERVER_FAULT_SQLSTATE.test(sqlState);
-    const message = about ? logText : "withheld, it may quote data";
+    const isServerFault = fatal || SERVER_FAULT_SQLSTATE.test(sqlState);
+    const message = isServerFault ? logText : "withheld, it may quote data";
     if (fatal) fault = message;
     // If the server rejects a statement, the client that sent it reports the error.
     const level =
-      about && severity !== "LOG" && severity !== "INFO" && !severity.startsWith("DEBUG") ? "warn" : "debug";
+      isServerFault && severity !== "LOG" && severity !== "INFO" && !severity.startsWith("DEBUG") ? "warn" : "debug";
     log[level]({ backend, sqlState, severity, postgres: message }, "PostgreSQL");
     if (severity === "LOG" && message === READY_MESSAGE) onReady();
   }

@@ -64,7 +64,7 @@ export class ConnectionPools {
     });
   }
 
-  /** Each app has a different key. */
+  /** Returns the connections for a key. Each app must have a different key. */
   getPool(key: string): Agent {
     const knownAgent = this.agents.get(key);
     if (knownAgent) return knownAgent;

@@ -90,7 +90,8 @@ function createDecoders(encoding: string, firstByte: number, origin: string): De
     .filter((name) => name !== "" && name !== "identity");
   const unknown = names.find((name) => !Object.hasOwn(DECODER_BY_ENCODING, name));
   if (unknown !== undefined || names.length > ENCODINGS_MAX) {
-    const message = `the response of ${origin} has a Content-Encoding other than ${ACCEPT_ENCODING}`;
+    const supported = `at most ${ENCODINGS_MAX} of ${ACCEPT_ENCODING}`;
+    const message = `the Content-Encoding of the response of ${origin} is not supported; the service decodes ${supported}`;
     throw new OutgoingError("UNSUPPORTED", message, origin);
   }
   // `firstByte` shows only the format of the outermost encoding. An inner `deflate` must be a zlib stream.
@@ -99,7 +100,7 @@ function createDecoders(encoding: string, firstByte: number, origin: string): De
     .map((name, index) => DECODER_BY_ENCODING[name]!(index === 0 ? firstByte : ZLIB_METHOD_DEFLATE, origin));
 }
 
-/** Above `maxBytes`, the stream fails with the error that `tooLarge` creates. */
+/** Returns a stream that passes bytes on. Above `maxBytes`, the stream fails with the error that `tooLarge` creates. */
 function limitBytes(maxBytes: number, tooLarge: () => Error): Transform {
   let bytes = 0;
   return new Transform({
@@ -129,7 +130,7 @@ async function readUnencodedBody(
 }
 
 /**
- * Does not decode an empty body, because a response to a HEAD request may also name an encoding.
+ * Reads and decodes a body. Does not decode an empty body, because a response to a HEAD request may also name an encoding.
  * @throws OutgoingError UNSUPPORTED, LIMIT, TRANSPORT if the body is incomplete or cannot be decoded; the signal's abort reason
  */
 export async function readDecodedBody(body: Readable, options: DecodingOptions, signal: AbortSignal): Promise<Buffer> {

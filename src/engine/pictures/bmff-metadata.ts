@@ -12,7 +12,7 @@ interface Box {
   end: number;
 }
 
-function* boxesIn(file: Buffer, from: number, to: number): Generator<Box> {
+function* readBoxes(file: Buffer, from: number, to: number): Generator<Box> {
   for (let at = from; at + 8 <= to; ) {
     let size = file.readUInt32BE(at);
     let header = 8;
@@ -36,7 +36,7 @@ function findPrivateItems(file: Buffer, { start, end }: Box): Map<number, string
   const items = new Map<number, string>();
   const version = file[start]!;
   const first = start + 4 + (version === 0 ? 2 : 4);
-  for (const box of boxesIn(file, first, end)) {
+  for (const box of readBoxes(file, first, end)) {
     if (box.type !== "infe") continue;
     const isLong = file[box.start] === 3;
     const id = isLong ? file.readUInt32BE(box.start + 4) : file.readUInt16BE(box.start + 4);
@@ -84,15 +84,15 @@ function* readExtents(file: Buffer, { start }: Box): Generator<Extent> {
 }
 
 function clearMetaBox(file: Buffer, meta: Box): void {
-  const boxes = [...boxesIn(file, meta.start + 4, meta.end)];
-  const [infos, places] = [boxes.find(({ type }) => type === "iinf"), boxes.find(({ type }) => type === "iloc")];
-  if (!infos || !places) return;
-  const inside = boxes.find(({ type }) => type === "idat")?.start ?? 0;
-  const items = findPrivateItems(file, infos);
-  for (const { itemId, method, offset, length } of readExtents(file, places)) {
+  const boxes = [...readBoxes(file, meta.start + 4, meta.end)];
+  const [itemInfos, locations] = [boxes.find(({ type }) => type === "iinf"), boxes.find(({ type }) => type === "iloc")];
+  if (!itemInfos || !locations) return;
+  const dataStart = boxes.find(({ type }) => type === "idat")?.start ?? 0;
+  const items = findPrivateItems(file, itemInfos);
+  for (const { itemId, method, offset, length } of readExtents(file, locations)) {
     const type = items.get(itemId);
     if (type === undefined) continue;
-    const from = offset + (method === 1 ? inside : 0);
+    const from = offset + (method === 1 ? dataStart : 0);
     const to = length === 0 ? file.length : from + length;
     if (method > 1 || to > file.length)
       throw new RangeError("an item starts or ends after the end of the picture file");
@@ -110,7 +110,7 @@ function clearBox(file: Buffer, { at, start, end }: Box): void {
 }
 
 function clearMetadataBoxes(file: Buffer, from: number, to: number, depth: number): void {
-  for (const box of boxesIn(file, from, to)) {
+  for (const box of readBoxes(file, from, to)) {
     if (box.type === "meta") clearMetaBox(file, box);
     else if (CLEARED_BOX_TYPES.includes(box.type)) clearBox(file, box);
     else if (["moov", "trak"].includes(box.type) && depth < DEPTH_MAX)

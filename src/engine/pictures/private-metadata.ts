@@ -142,7 +142,7 @@ function cleanWebp(file: Buffer): Buffer[] {
 /** Removes comments and XMP data. Other extension blocks contain loops and times of an animation. */
 function cleanGif(file: Buffer): Buffer[] {
   const tableBytes = (flags: number) => (flags & 0x80 ? 3 * 2 ** ((flags & 7) + 1) : 0);
-  const blocksEnd = (from: number): number => {
+  const findBlocksEnd = (from: number): number => {
     let at = from;
     while (at < file.length && file[at] !== 0) at += file[at]! + 1;
     return at + 1;
@@ -156,7 +156,7 @@ function cleanGif(file: Buffer): Buffer[] {
       throw new DamagedPictureError("a GIF block has an unknown type");
     }
     const label = file[at + 1]!;
-    const blockEnd = isExtension ? blocksEnd(at + 2) : blocksEnd(at + 11 + tableBytes(file[at + 9]!));
+    const blockEnd = isExtension ? findBlocksEnd(at + 2) : findBlocksEnd(at + 11 + tableBytes(file[at + 9]!));
     if (blockEnd > file.length) throw new DamagedPictureError("a GIF block is longer than the file");
     const application = isExtension && label === 0xff ? file.toString("latin1", at + 3, at + 14) : "";
     const isLoop = application === "NETSCAPE2.0" || application === "ANIMEXTS1.0";
@@ -187,9 +187,9 @@ export function removePrivateMetadata(file: Buffer, contentType: string): Buffer
   try {
     return CLEANER_BY_TYPE[contentType]?.(file) ?? [file];
   } catch (error) {
-    // A RangeError means that the length of a block points beyond the end of the file.
+    // A RangeError means that the length of a block points beyond the end of the file, or that a TIFF file has 64-bit offsets.
     if (error instanceof RangeError)
-      throw new DamagedPictureError("the picture file ends before its last part is complete");
+      throw new DamagedPictureError("a part of the picture file is incomplete, or has a format that is not supported");
     throw error;
   }
 }

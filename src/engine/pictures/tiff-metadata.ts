@@ -4,6 +4,7 @@
 const PERSONAL_TAGS = new Set([
   700, 33723, 34377, 34665, 34853, 270, 271, 272, 305, 306, 315, 316, 33432, 40093, 50341,
 ]);
+/** Tags whose value is the offset of another directory: Exif, GPS and interoperability. */
 const DIRECTORY_TAGS = new Set([34665, 34853, 40965]);
 /** By TIFF field type: 1 BYTE, ASCII, SHORT, LONG, RATIONAL, SBYTE, UNDEFINED, SSHORT, SLONG, SRATIONAL, FLOAT, DOUBLE, 13 IFD. */
 const BYTES_BY_FIELD_TYPE = [0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4];
@@ -30,7 +31,7 @@ class TiffEditor {
     else this.file.writeUInt16BE(value, offset);
   }
 
-  /** False for a directory that was visited before, so that a cycle of directories ends. */
+  /** False for an offset that cannot be valid, above DIRECTORIES_MAX, and for a visited directory, so that a cycle of directories ends. */
   private isFirstVisit(offset: number): boolean {
     if (offset < 8 || offset + 6 > this.file.length || this.visited.has(offset) || this.visited.size >= DIRECTORIES_MAX)
       return false;
@@ -38,37 +39,40 @@ class TiffEditor {
     return true;
   }
 
+  /** Returns the byte offsets of the entries in the directory at `offset`. Each entry has 12 bytes. */
   private listEntryOffsets(offset: number): number[] {
     const count = this.readShort(offset);
     const starts = Array.from({ length: count }, (_, index) => offset + 2 + index * 12);
     return starts.filter((start) => start + 12 <= this.file.length);
   }
 
-  private clearEntry(entry: number): void {
-    const bytes = (BYTES_BY_FIELD_TYPE[this.readShort(entry + 2)] ?? 1) * this.readLong(entry + 4);
-    const value = this.readLong(entry + 8);
-    if (DIRECTORY_TAGS.has(this.readShort(entry))) this.clearDirectory(value);
+  private clearEntry(entryOffset: number): void {
+    const bytes = (BYTES_BY_FIELD_TYPE[this.readShort(entryOffset + 2)] ?? 1) * this.readLong(entryOffset + 4);
+    const value = this.readLong(entryOffset + 8);
+    if (DIRECTORY_TAGS.has(this.readShort(entryOffset))) this.clearDirectory(value);
     else if (bytes > 4) this.file.fill(0, value, Math.min(this.file.length, value + bytes));
   }
 
   private clearDirectory(offset: number): void {
     if (!this.isFirstVisit(offset)) return;
-    const entries = this.listEntryOffsets(offset);
-    for (const entry of entries) this.clearEntry(entry);
-    this.file.fill(0, offset, Math.min(this.file.length, offset + 2 + entries.length * 12));
+    const entryOffsets = this.listEntryOffsets(offset);
+    for (const entryOffset of entryOffsets) this.clearEntry(entryOffset);
+    this.file.fill(0, offset, Math.min(this.file.length, offset + 2 + entryOffsets.length * 12));
   }
 
   clearDirectories(first: number): void {
     for (let at = first; this.isFirstVisit(at); ) {
-      const entries = this.listEntryOffsets(at);
-      const next = this.readLong(at + 2 + entries.length * 12);
-      const isPersonal = (entry: number) => PERSONAL_TAGS.has(this.readShort(entry));
-      for (const entry of entries.filter(isPersonal)) this.clearEntry(entry);
-      const retained = entries
-        .filter((entry) => !isPersonal(entry))
-        .map((entry) => Buffer.from(this.file.subarray(entry, entry + 12)));
-      const following = Buffer.from(this.file.subarray(at + 2 + entries.length * 12, at + 6 + entries.length * 12));
-      this.file.fill(0, at, at + 6 + entries.length * 12);
+      const entryOffsets = this.listEntryOffsets(at);
+      const next = this.readLong(at + 2 + entryOffsets.length * 12);
+      const isPersonal = (entryOffset: number) => PERSONAL_TAGS.has(this.readShort(entryOffset));
+      for (const entryOffset of entryOffsets.filter(isPersonal)) this.clearEntry(entryOffset);
+      const retained = entryOffsets
+        .filter((entryOffset) => !isPersonal(entryOffset))
+        .map((entryOffset) => Buffer.from(this.file.subarray(entryOffset, entryOffset + 12)));
+      const following = Buffer.from(
+        this.file.subarray(at + 2 + entryOffsets.length * 12, at + 6 + entryOffsets.length * 12),
+      );
+      this.file.fill(0, at, at + 6 + entryOffsets.length * 12);
       this.writeShort(retained.length, at);
       Buffer.concat([...retained, following]).copy(this.file, at + 2);
       at = next;

@@ -59,7 +59,8 @@ export class PatternStartFinder {
   }
 
   /**
-   * At least PATTERN_MIN_BYTES bytes must follow each index before `to` (exclusive). Returns -1 if no pattern may begin.
+   * Returns the next index from `from` up to, but not including, `to` at which a pattern may begin; -1 if there is none. At least
+   * PATTERN_MIN_BYTES bytes must follow each of these indexes.
    * @param words the same bytes as complete 32-bit words
    */
   findNextBeginning(bytes: Uint8Array, words: Int32Array, from: number, to: number): number {

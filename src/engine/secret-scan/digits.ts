@@ -200,11 +200,11 @@ export function* decodeDigitLayers(layer: DecodedLayer, spans: Spans, longest: n
   const hex: number[] = [];
   for (let run = 0; run < base64.length; run += 2)
     addRuns(hex, digits, HEX_NUMERAL_SYSTEM, base64[run]!, base64[run + 1]!);
-  yield* decodedRuns(digits, base64, BASE64_NUMERAL_SYSTEM, spans, longest);
-  yield* decodedRuns(digits, hex, HEX_NUMERAL_SYSTEM, spans, longest);
+  yield* decodeRuns(digits, base64, BASE64_NUMERAL_SYSTEM, spans, longest);
+  yield* decodeRuns(digits, hex, HEX_NUMERAL_SYSTEM, spans, longest);
 }
 
-function* decodedRuns(
+function* decodeRuns(
   digits: Digits,
   all: readonly number[],
   numerals: NumeralSystem,
@@ -212,10 +212,10 @@ function* decodedRuns(
   longest: number,
 ): Generator<DecodedLayer> {
   const { bitsPerDigit, minDigits: shortest, shiftCount: shifts } = numerals;
-  const room = longest * ADDED_BYTES_MAX;
-  const near = selectRunsNear(all, spans, shortest + Math.ceil(((longest + room) * 8) / bitsPerDigit));
+  const addedBytesMax = longest * ADDED_BYTES_MAX;
+  const near = selectRunsNear(all, spans, shortest + Math.ceil(((longest + addedBytesMax) * 8) / bitsPerDigit));
   let runs = new DigitRuns(digits, near, numerals);
-  let isSpread = near === all;
+  let includesAllDigits = near === all;
   for (let shift = 0; shift < shifts && all.length > 0; ) {
     const { bytes, textIndexes } = runs.decodeFrom(shift);
     const layer = { ...stripLineBreaks(bytes, textIndexes), newSpans: ENTIRE_TEXT_SPANS, changedSpans: [] };
@@ -223,9 +223,9 @@ function* decodedRuns(
     const inner = decodeEscapesOnce(layer, true);
     if (inner !== null) yield inner;
     const leftOut = bytes.length - (inner ?? layer).bytes.length;
-    if (leftOut > room && !isSpread) {
+    if (leftOut > addedBytesMax && !includesAllDigits) {
       // Removed line breaks and escapes may have made an encoded secret longer, so more digits around the spans are decoded.
-      isSpread = true;
+      includesAllDigits = true;
       runs = new DigitRuns(digits, selectRunsNear(all, spans, digits.layer.bytes.length), numerals);
     } else shift += 1;
   }

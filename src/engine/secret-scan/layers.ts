@@ -91,6 +91,7 @@ function dropPositions(at: Int32Array, bytes: Uint8Array, first: number): void {
   }
 }
 
+/** Removes line breaks. Changes `bytes` and `textIndexes` in place, and returns their remaining parts. */
 export function stripLineBreaks(
   bytes: Uint8Array,
   textIndexes: Int32Array | null,

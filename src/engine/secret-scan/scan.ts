@@ -58,11 +58,11 @@ function* createLayers(text: string, mapped: boolean, longest: number): Generato
   for (const layer of decodeDigitLayers(bare, bare.changedSpans, longest)) yield { layer, isDecoded: true };
 }
 
-function createFinder(secrets: readonly Secret[], patternsOfOne: (value: string) => Uint8Array[]) {
+function createFinder(secrets: readonly Secret[], createPatterns: (value: string) => Uint8Array[]) {
   const names: string[] = [];
   const patterns: Uint8Array[] = [];
   for (const { name, value } of secrets) {
-    for (const pattern of patternsOfOne(value)) {
+    for (const pattern of createPatterns(value)) {
       patterns.push(pattern);
       names.push(name);
     }
@@ -192,18 +192,16 @@ export class SecretScan {
     return null;
   }
 
-  private maskedValue(value: unknown): unknown {
+  private maskValue(value: unknown): unknown {
     if (typeof value === "string") return this.mask({ text: value });
     if (typeof value === "number")
       return this.findLongSecret(String(value)) === null ? value : this.mask({ text: String(value) });
-    if (Array.isArray(value)) return value.map((value) => this.maskedValue(value));
+    if (Array.isArray(value)) return value.map((value) => this.maskValue(value));
     if (typeof value !== "object" || value === null) return value;
-    return Object.fromEntries(
-      Object.entries(value).map(([key, inner]) => [this.maskedKey(key), this.maskedValue(inner)]),
-    );
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [this.maskKey(key), this.maskValue(inner)]));
   }
 
-  private maskedKey(key: string): string {
+  private maskKey(key: string): string {
     return key.length < KEY_MIN_CHARACTERS || this.findLongSecret(key) === null ? key : this.mask({ text: key });
   }
 
@@ -266,12 +264,12 @@ export class SecretScan {
     return null;
   }
 
-  /** Masks all secrets in the JSON text of an object, also in key names. */
+  /** Masks all secrets in the JSON text of an object, also in key names of at least KEY_MIN_CHARACTERS. */
   maskJson(json: string): string {
     if (this.findInJson(json) === null) return json;
-    const masked = JSON.stringify(this.maskedValue(JSON.parse(json)));
-    const left = this.findInJson(masked);
+    const masked = JSON.stringify(this.maskValue(JSON.parse(json)));
+    const remainingSecret = this.findInJson(masked);
     // A remaining secret extends over several values, such as an array that was the text of a setting. So masks the whole object.
-    return left === null ? masked : JSON.stringify({ masked: `«${left}»` });
+    return remainingSecret === null ? masked : JSON.stringify({ masked: `«${remainingSecret}»` });
   }
 }

@@ -22,7 +22,7 @@ export function viewAsUint16Numbers(bytes: Uint8Array): Uint16Array {
 export const repeatByteInWord = (byte: number): number => byte * LOW_BIT_OF_EACH_BYTE;
 
 /** Not 0 if a byte of `word` equals the byte repeated in `same`: their difference is 0, and 0 minus 1 sets the byte's highest bit. */
-export function findEqualBytes(word: number, same: number): number {
-  const other = word ^ same;
-  return (other - LOW_BIT_OF_EACH_BYTE) & ~other & HIGH_BIT_OF_EACH_BYTE;
+export function findEqualBytes(word: number, repeatedByte: number): number {
+  const difference = word ^ repeatedByte;
+  return (difference - LOW_BIT_OF_EACH_BYTE) & ~difference & HIGH_BIT_OF_EACH_BYTE;
 }

@@ -32,7 +32,7 @@ export type DeliveryOutcome =
 /** Error of nodemailer. `forbidden` means that the connection is not allowed, so that a retry is useless. */
 type SmtpError = Error & Partial<SMTPConnection.SMTPError> & { forbidden?: boolean };
 
-/** One line of limited length without control characters: PostgreSQL could not store U+0000. */
+/** Returns the text as one line of limited length without control characters: PostgreSQL could not store U+0000. */
 export const toDeliveryDetail = (text: string): string =>
   text
     .replace(/[\s\p{Cc}]+/gu, " ")
@@ -72,7 +72,7 @@ export function createDeliveryErrorOutcome(error: SmtpError, started: boolean): 
   const refused = listRefusedRecipients(rejectedErrors);
   if (forbidden !== undefined)
     return { kind: "refused", permanent: forbidden, isSettingFault: true, code: null, refused, detail };
-  const isOurFault = code === "EAUTH" || code === "ETLS";
+  const isSettingFault = code === "EAUTH" || code === "ETLS";
   const permanent = responseCode === null ? MESSAGE_FAULT_CODES.includes(code) || code === "EAUTH" : isPermanent(error);
-  return { kind: "refused", permanent, isSettingFault: isOurFault, code: responseCode, refused, detail };
+  return { kind: "refused", permanent, isSettingFault, code: responseCode, refused, detail };
 }

@@ -28,22 +28,22 @@ interface ServerConnections {
 const computeServerKey = (server: object): string => createHash("sha256").update(JSON.stringify(server)).digest("hex");
 
 export class SmtpPool<Server extends object> {
-  private readonly places = new Map<string, ServerConnections>();
+  private readonly connectionsByServer = new Map<string, ServerConnections>();
   private stopped = false;
 
   constructor(private readonly open: (server: Server) => Promise<SMTPConnection>) {}
 
   private freeSlot(key: string): void {
-    const place = this.places.get(key)!;
-    place.openCount -= 1;
-    place.waitingCallers.shift()?.();
-    if (place.openCount === 0 && place.waitingCallers.length === 0) this.places.delete(key);
+    const connections = this.connectionsByServer.get(key)!;
+    connections.openCount -= 1;
+    connections.waitingCallers.shift()?.();
+    if (connections.openCount === 0 && connections.waitingCallers.length === 0) this.connectionsByServer.delete(key);
   }
 
   private closeSession(pooled: OpenSession): void {
     clearTimeout(pooled.timer);
-    const place = this.places.get(pooled.key);
-    if (place) place.idle = place.idle.filter((session) => session !== pooled);
+    const connections = this.connectionsByServer.get(pooled.key);
+    if (connections) connections.idle = connections.idle.filter((session) => session !== pooled);
     if (pooled.isBroken || this.stopped) pooled.connection.close();
     else pooled.connection.quit();
     this.freeSlot(pooled.key);
@@ -53,22 +53,23 @@ export class SmtpPool<Server extends object> {
   private async acquireSession(key: string, signal: AbortSignal): Promise<OpenSession | null> {
     for (;;) {
       signal.throwIfAborted();
-      const place = this.places.get(key) ?? { openCount: 0, idle: [], waitingCallers: [] };
-      this.places.set(key, place);
-      const idle = place.idle.pop();
+      const connections = this.connectionsByServer.get(key) ?? { openCount: 0, idle: [], waitingCallers: [] };
+      this.connectionsByServer.set(key, connections);
+      const idle = connections.idle.pop();
       if (idle) return idle;
-      if (place.openCount < CONNECTIONS_PER_SERVER) {
-        place.openCount += 1;
+      if (connections.openCount < CONNECTIONS_PER_SERVER) {
+        connections.openCount += 1;
         return null;
       }
       const { promise, resolve } = Promise.withResolvers<void>();
-      place.waitingCallers.push(resolve);
+      connections.waitingCallers.push(resolve);
       signal.addEventListener("abort", () => resolve(), { once: true });
       await promise;
-      place.waitingCallers = place.waitingCallers.filter((waiter) => waiter !== resolve);
+      connections.waitingCallers = connections.waitingCallers.filter((waiter) => waiter !== resolve);
     }
   }
 
+  /** Returns an idle connection to the server, or opens one. Call `returnSession` afterwards. @throws the signal's reason */
   async takeSession(server: Server, signal: AbortSignal): Promise<PooledSmtpSession> {
     const key = computeServerKey(server);
     const idle = await this.acquireSession(key, signal);
@@ -89,7 +90,7 @@ export class SmtpPool<Server extends object> {
       };
       connection.once("end", () => {
         pooled.isBroken = true;
-        if (this.places.get(key)?.idle.includes(pooled)) this.closeSession(pooled);
+        if (this.connectionsByServer.get(key)?.idle.includes(pooled)) this.closeSession(pooled);
       });
       return pooled;
     } catch (error) {
@@ -98,22 +99,22 @@ export class SmtpPool<Server extends object> {
     }
   }
 
-  giveBack(session: PooledSmtpSession): void {
+  returnSession(session: PooledSmtpSession): void {
     const pooled = session as OpenSession;
     pooled.messageCount += 1;
     if (this.stopped || pooled.isBroken || pooled.messageCount >= MESSAGES_PER_CONNECTION) {
       this.closeSession(pooled);
       return;
     }
-    const place = this.places.get(pooled.key)!;
-    place.idle.push(pooled);
+    const connections = this.connectionsByServer.get(pooled.key)!;
+    connections.idle.push(pooled);
     pooled.timer = setTimeout(() => this.closeSession(pooled), IDLE_TIMEOUT_MS).unref();
-    place.waitingCallers.shift()?.();
+    connections.waitingCallers.shift()?.();
   }
 
   /** Closes idle connections now, and other connections when their message has been sent. */
   stop(): void {
     this.stopped = true;
-    for (const { idle } of this.places.values()) for (const pooled of [...idle]) this.closeSession(pooled);
+    for (const { idle } of this.connectionsByServer.values()) for (const pooled of [...idle]) this.closeSession(pooled);
   }
 }
