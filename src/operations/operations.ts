@@ -259,13 +259,7 @@ export async function createOperations(processDependencies: ProcessDependencies)
   const { sessionOf } = store;
   const userOf = (caller: Caller | null) => store.appUsers.userOf(caller);
   const settings = new Settings({ db, dataKeys, baseUrl, clientTimeoutMs, sessionOf, ...ofEvents });
-  const apps = new Apps({
-    db,
-    credentials,
-    requireOrganizationId: (id) => people.requireOrganizationId(id),
-    settings,
-    ...ofEvents,
-  });
+  const apps = new Apps({ db, credentials, people, settings, ...ofEvents });
   const { catalogue, addAssetUrls, packages } = createDependencyModules(processDependencies, receivedDataLimiter);
   const schedule = new Scheduler({ db, now, defaultTimezone, measures });
   const endpoints = new TriggerEndpoints({ db, dataKeys, baseUrl });

@@ -10,6 +10,7 @@ import { parseOptionalId, requireText } from "../../rules/fields.js";
 import { type ExpectedETags, NEXT_UPDATED_AT_SQL, requireExpectedVersion } from "../../rules/precondition.js";
 import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
+import type { People } from "../access/people.js";
 import { notifyPublicationChange } from "../client/client-feed.js";
 import { recordChange } from "../records/audit.js";
 import type { LogEventStore } from "../records/log-events.js";
@@ -67,11 +68,7 @@ const canReadConfiguration = (caller: Caller, appId: number): boolean =>
 interface AppsOptions {
   db: Db;
   credentials: Pick<Credentials, "clearCallerCaches">;
-  /**
-   * Returns `id` if the organization exists; if `id` is null, the ID of the first organization.
-   * @throws ActionError REQUEST_INVALID if the organization does not exist
-   */
-  requireOrganizationId: (id: number | null) => Promise<number>;
+  people: Pick<People, "requireOrganizationId">;
   settings: Settings;
   logEvents: LogEventStore;
   receivedDataLimiter: ReceivedDataLimiter;
@@ -133,9 +130,11 @@ export class Apps {
 
   /** Creates an app. @throws REQUEST_INVALID */
   async create(data: Record<string, unknown>): Promise<App> {
-    const { db, credentials, requireOrganizationId } = this.options;
+    const { db, credentials, people } = this.options;
     const name = requireText(data["name"], "name");
-    const organizationId = await requireOrganizationId(parseOptionalId(data["organizationId"], "organizationId"));
+    const organizationId = await people.requireOrganizationId(
+      parseOptionalId(data["organizationId"], "organizationId"),
+    );
     refuseUnknownFields(data, NEW_APP_SHAPE);
     const sql = "INSERT INTO app (organization_id, name) VALUES ($1, $2) RETURNING id";
     const [made] = await rows<{ id: number }>(db, sql, [organizationId, name]);
