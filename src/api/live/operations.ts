@@ -50,8 +50,8 @@ export class SocketOperations {
 const SOCKET_LIMITS_PER_ADDRESS = { sockets: SOCKETS_PER_ADDRESS, idle: IDLE_SOCKETS_PER_ADDRESS };
 
 /**
- * Limits the open websockets and the idle websockets of each network address. If a new websocket exceeds a limit, the
- * oldest idle websocket is closed.
+ * Limits the open websockets and the idle websockets of each network address. If a new websocket exceeds a limit, the oldest idle websocket
+ * is closed. A new websocket is idle, so it is closed if all others have an operation.
  */
 export class SocketsPerAddressLimiter<Connection extends { operations: Pick<SocketOperations, "count"> }> {
   /** Websockets by network address, the earliest first. */
