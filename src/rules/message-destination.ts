@@ -67,12 +67,12 @@ class SettingFields {
     return value === undefined || value === null || value === "" ? null : this.requireText(field);
   }
 
-  readUrl(field: string, fallback?: string): string {
+  readUrl(field: string, allowHttp: boolean, fallback?: string): string {
     const text =
       fallback !== undefined && this.value[field] === undefined ? fallback : this.requireText(field, "an https URL");
     const url = URL.parse(text);
-    const isPlain = url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "";
-    if (isPlain) return url.href;
+    const hasScheme = url?.protocol === "https:" || (allowHttp && url?.protocol === "http:");
+    if (hasScheme && url.username === "" && url.password === "") return url.href;
     throw this.createFault(field, "an https URL without credentials");
   }
 }
@@ -121,9 +121,10 @@ export function parseSmtpDestination(value: unknown, mailFrom: string | null): S
 
 /**
  * Reads the SMS provider from the value of the setting `__sms`. Returns null if there is no such setting.
+ * @param allowHttp true if the provider may have an http URL (ALLOW_PRIVATE_NETWORK)
  * @throws InvalidDestinationError
  */
-export function parseSmsDestination(value: unknown): SmsDestination | null {
+export function parseSmsDestination(value: unknown, allowHttp: boolean): SmsDestination | null {
   if (value === undefined || value === null) return null;
   if (!isObject(value))
     throw new InvalidDestinationError(`the setting __sms must be an object (got ${describeType(value)})`);
@@ -133,10 +134,10 @@ export function parseSmsDestination(value: unknown): SmsDestination | null {
       const sid = fields.requireText("sid");
       if (!/^[A-Za-z0-9]{1,64}$/.test(sid)) throw fields.createFault("sid", "letters and digits");
       const [token, from] = [fields.requireText("token"), fields.requireText("from")];
-      return { provider: "twilio", sid, token, from, url: fields.readUrl("url", TWILIO_URL) };
+      return { provider: "twilio", sid, token, from, url: fields.readUrl("url", allowHttp, TWILIO_URL) };
     }
     case "webhook":
-      return { provider: "webhook", url: fields.readUrl("url"), secret: fields.requireText("secret") };
+      return { provider: "webhook", url: fields.readUrl("url", allowHttp), secret: fields.requireText("secret") };
     default:
       throw fields.createFault("provider", SMS_PROVIDERS.join(" or "));
   }

@@ -128,8 +128,13 @@ describe("messages under attack", () => {
     }
     await set({ __smtp: { host: "example.com", port: 6379, from: "a@example.com" } });
     expect((await ended((await send({})).body.id)).detail).to.equal("the service does not connect to port 6379");
-    await set({ __sms: { provider: "webhook", url: "http://169.254.169.254/latest", secret: "x" } });
-    const sms = await service.rest("POST", path("sms"), { body: { to: "+15550100", body: "x" } });
+    const sendSms = async (url: string) => {
+      await set({ __sms: { provider: "webhook", url, secret: "x" } });
+      return service.rest("POST", path("sms"), { body: { to: "+15550100", body: "x" } });
+    };
+    const refused = await sendSms("http://169.254.169.254/latest");
+    expect([refused.http, refused.body.status]).to.deep.equal([400, "SETTINGS_INVALID"]);
+    const sms = await sendSms("https://169.254.169.254/latest");
     expect((await ended(sms.body.id)).status).to.equal("failed");
     expect(server.acceptedMessages).to.deep.equal([]);
   });

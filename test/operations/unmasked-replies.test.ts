@@ -23,7 +23,7 @@ function destinationsOfFailingDatabase(): MessageDestinations {
     return SETTINGS;
   };
   const operatorMail = { server: null, from: null };
-  return new MessageDestinations({ settings: { readAll }, scannerCache: {}, operatorMail } as never);
+  return new MessageDestinations({ settings: { readAll }, scannerCache: {}, operatorMail, allowHttp: false } as never);
 }
 
 const CONTROL = { markSending: async () => true, signal: new AbortController().signal };
@@ -42,7 +42,6 @@ describe("replies whose secrets cannot be masked", () => {
     createSmsDelivery({
       connections: { request } as SmsOptions["connections"],
       destinations: destinationsOfFailingDatabase(),
-      allowHttp: false,
       reportUrlOf: () => null,
     })(messageTo("+15550101", { kind: "sms", body: "x", from: null, provider: null }), CONTROL);
 

@@ -114,15 +114,15 @@ describe("a provider of text messages of the settings", () => {
   const WEBHOOK = { provider: "webhook", url: "https://sms.example.com/x", secret: "s" };
 
   it("is missing if nothing is set, and otherwise one of the two with their fields", () => {
-    for (const value of [undefined, null]) expect(parseSmsDestination(value)).to.equal(null);
-    expect(parseSmsDestination({ ...TWILIO_SETTING, more: 1 })).to.deep.equal({
+    for (const value of [undefined, null]) expect(parseSmsDestination(value, false)).to.equal(null);
+    expect(parseSmsDestination({ ...TWILIO_SETTING, more: 1 }, false)).to.deep.equal({
       ...TWILIO_SETTING,
       url: "https://api.twilio.com/",
     });
-    expect(parseSmsDestination({ ...TWILIO_SETTING, url: "http://localhost:1/" })).to.include({
+    expect(parseSmsDestination({ ...TWILIO_SETTING, url: "http://localhost:1/" }, true)).to.include({
       url: "http://localhost:1/",
     });
-    expect(parseSmsDestination(WEBHOOK)).to.deep.equal(WEBHOOK);
+    expect(parseSmsDestination(WEBHOOK, false)).to.deep.equal(WEBHOOK);
   });
 
   it("is rejected with the invalid field", () => {
@@ -137,10 +137,10 @@ describe("a provider of text messages of the settings", () => {
       [{ ...TWILIO_SETTING, from: "" }, "from must be a text"],
       [{ ...TWILIO_SETTING, url: null }, "url must be an https URL"],
       [{ ...WEBHOOK, secret: 5 }, "secret must be a text (got a number)"],
-      ...["ftp://a", "https://user@a", "https://:pw@a", "a"].map(
+      ...["ftp://a", "http://a", "https://user@a", "https://:pw@a", "a"].map(
         (url) => [{ ...WEBHOOK, url }, "url must be an https URL without credentials"] as const,
       ),
     ] as const)
-      expect(() => parseSmsDestination(value), JSON.stringify(value)).to.throw(InvalidDestinationError, field);
+      expect(() => parseSmsDestination(value, false), JSON.stringify(value)).to.throw(InvalidDestinationError, field);
   });
 });

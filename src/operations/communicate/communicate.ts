@@ -50,7 +50,12 @@ export function createMessagingModules(options: {
     log,
   } = options;
   const outbox = new Outbox(db);
-  const destinations = new MessageDestinations({ settings, scannerCache, operatorMail });
+  const destinations = new MessageDestinations({
+    settings,
+    scannerCache,
+    operatorMail,
+    allowHttp: allowPrivateNetwork,
+  });
   const checkedConnections = createAddressCheckedConnections({
     mayReach: (address) => allowPrivateNetwork || isPublicAddress(address),
     mayUsePort: (port) => allowPrivateNetwork || ALLOWED_MESSAGE_PORTS.includes(port),
@@ -68,12 +73,7 @@ export function createMessagingModules(options: {
       connections: { checked: checkedConnections, unchecked: uncheckedConnections },
       host: hostname,
     }),
-    sms: createSmsDelivery({
-      connections: checkedConnections,
-      destinations,
-      allowHttp: allowPrivateNetwork,
-      reportUrlOf: reportUrl,
-    }),
+    sms: createSmsDelivery({ connections: checkedConnections, destinations, reportUrlOf: reportUrl }),
   };
   const outboxWriter = new OutboxWriter({ outbox, destinations, logEvents, receivedDataLimiter, now });
   const sender = new MessageSender({ db, outbox, deliver: deliverByKind, logEvents, processId, now, log });

@@ -46,6 +46,8 @@ interface MessageDestinationsOptions {
   settings: Settings;
   scannerCache: SecretScannerCache;
   operatorMail: OperatorMailServer;
+  /** True if providers of text messages may have http URLs (ALLOW_PRIVATE_NETWORK). */
+  allowHttp: boolean;
 }
 
 function collectSecrets(key: string, value: unknown): { name: string; value: string; whole: boolean }[] {
@@ -81,7 +83,7 @@ export class MessageDestinations {
 
   /** Returns the provider for the app's text messages, or null if none is configured. @throws the errors of `mail` */
   async sms(appId: number): Promise<SmsDestination | null> {
-    return parseSmsDestination(await this.readSetting(appId, "__sms"));
+    return parseSmsDestination(await this.readSetting(appId, "__sms"), this.options.allowHttp);
   }
 
   /** Returns the secret with which the app's provider signs delivery reports; null if the app's setting contains no secret. */

@@ -75,12 +75,10 @@ function readProviderId({ body }: HttpResponse, field: SmsRequest["idField"]): s
 export function createSmsDelivery(options: {
   connections: AddressCheckedConnections;
   destinations: MessageDestinations;
-  /** True if webhooks of apps may have http URLs (ALLOW_PRIVATE_NETWORK). */
-  allowHttp: boolean;
   /** Returns the URL to which the provider sends delivery reports; null if the service's URL is not an https URL. */
   reportUrlOf: (appId: number) => string | null;
 }) {
-  const { connections, destinations, allowHttp, reportUrlOf } = options;
+  const { connections, destinations, reportUrlOf } = options;
 
   async function maskDetail(appId: number, text: string): Promise<string> {
     return destinations.maskReply(appId, toDeliveryDetail(text));
@@ -132,8 +130,6 @@ export function createSmsDelivery(options: {
       destination.provider === "twilio"
         ? createTwilioRequest(message, to, destination, reportUrlOf(appId))
         : createWebhookRequest(message, to, destination);
-    if (url.protocol !== "https:" && !allowHttp)
-      return createFailedDeliveryOutcome(message, "the setting __sms.url must be an https URL");
     if (!(await markSending())) return { kind: "fenced" };
     let response: HttpResponse;
     try {
