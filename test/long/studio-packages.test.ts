@@ -73,7 +73,7 @@ describe("dependencies in Studio", () => {
   it("show that a script is not stored yet if its host does not answer", async () => {
     const address = "https://nowhere.invalid/x.js";
     await add(address);
-    const noticeSelector = "::-p-xpath(//*[contains(@class, 'became')][contains(., 'not kept yet')])";
+    const noticeSelector = "::-p-xpath(//*[contains(@class, 'became')][contains(., 'not stored yet')])";
     expect(await page.waitForSelector(noticeSelector)).not.to.equal(null);
     await page.click(`${FIELD} [aria-label="Remove ${address}"]`);
     await studio.save();

@@ -109,14 +109,14 @@ interface ActionListProps {
 function useMatchingActions({ searchActions }: ActionsState, search: string): ActionSummary[] | null {
   const [foundActions, setFound] = useState<{ of: string; actions: ActionSummary[] | null } | null>(null);
   useEffect(() => {
-    let over = false;
+    let isOver = false;
     const timer = setTimeout(() => {
       const matching = searchActions(search.trim()) ?? Promise.resolve(null);
       // If the search in the service fails, the page searches the part of the list that it has loaded.
-      void matching.catch(() => null).then((actions) => over || setFound({ of: search, actions }));
+      void matching.catch(() => null).then((actions) => isOver || setFound({ of: search, actions }));
     }, SEARCH_DELAY_MS);
     return () => {
-      over = true;
+      isOver = true;
       clearTimeout(timer);
     };
   }, [searchActions, search]);
@@ -133,9 +133,9 @@ export function ActionList({ actions, selectedId, go }: ActionListProps) {
   const isTouch = useMediaQuery("(pointer: coarse)");
   const matchingActions = useMemo(() => {
     const words = search.toLowerCase().split(/\s+/).filter(Boolean);
-    const here = actionList?.actions.filter((action) => matchesWords(action, words)) ?? [];
-    const ids = new Set(here.map(({ id }) => id));
-    return [...here, ...(words.length > 0 ? (foundByService ?? []) : []).filter(({ id }) => !ids.has(id))];
+    const loadedMatches = actionList?.actions.filter((action) => matchesWords(action, words)) ?? [];
+    const ids = new Set(loadedMatches.map(({ id }) => id));
+    return [...loadedMatches, ...(words.length > 0 ? (foundByService ?? []) : []).filter(({ id }) => !ids.has(id))];
   }, [actionList, search, foundByService]);
 
   useEffect(() => {
@@ -196,8 +196,8 @@ export function ActionList({ actions, selectedId, go }: ActionListProps) {
       {actionList && actionList.total > actionList.actions.length && (
         <p className="hint">
           {search === ""
-            ? `The newest ${actionList.actions.length} of ${actionList.total}: search for the others.`
-            : `Searched all ${actionList.total}.`}
+            ? `The newest ${actionList.actions.length} of ${actionList.total} actions. Search to find the others.`
+            : `The search covers all ${actionList.total} actions.`}
         </p>
       )}
     </section>

@@ -30,7 +30,6 @@ export function AllowOriginButton({ api, appId, actionId, message }: AllowOrigin
   const allowOrigin = async () => {
     try {
       const { action } = await api.request(GetAction, { appId, id: actionId });
-      if (!action) throw new Error("the action was deleted");
       const data = { integrationOrigins: [...new Set([...action.integrationOrigins, origin])] };
       await api.request(UpdateAction, { appId, id: actionId, data, ifUpdatedAt: action.updatedAt });
       setStatus("The draft allows it now. Publish the action to allow it for live runs.");

@@ -92,7 +92,8 @@ function EndpointList({ api, appId, confirm, savedAction, payload, endpoints, re
   const triggers = savedAction.triggers.filter(isHttpTrigger);
   const hasSecret = triggers.some(({ where }) => where?.auth?.type === "secret");
   const rotateSecret = async () => {
-    const text = "The addresses of the draft and the live version change at once. Callers need the new one.";
+    const text =
+      "The addresses of the draft and of the live version change immediately. Callers need the new addresses.";
     if (
       !(await confirm({ title: "Replace the secret?", explanation: text, confirmLabel: "Replace", isDangerous: true }))
     )

@@ -46,16 +46,16 @@ export async function findTypeErrors(
   ])) as [CompilerDiagnostic[], CompilerDiagnostic[]];
   if (model.isDisposed() || syntaxErrors.length > 0) return [];
   return typeErrors
-    .filter((finding) => isCodeError(finding, types))
-    .map((finding) => {
-      const from = model.getPositionAt(finding.start ?? 0);
-      const to = model.getPositionAt((finding.start ?? 0) + (finding.length ?? 0));
+    .filter((diagnostic) => isCodeError(diagnostic, types))
+    .map((diagnostic) => {
+      const from = model.getPositionAt(diagnostic.start ?? 0);
+      const to = model.getPositionAt((diagnostic.start ?? 0) + (diagnostic.length ?? 0));
       return {
         startLineNumber: from.lineNumber,
         startColumn: from.column,
         endLineNumber: to.lineNumber,
         endColumn: to.column,
-        message: getDiagnosticText(finding),
+        message: getDiagnosticText(diagnostic),
         severity: monaco.MarkerSeverity.Error,
       };
     });

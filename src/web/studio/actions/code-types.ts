@@ -99,7 +99,7 @@ function createContextType({ settingKeys, environment, pastPayloads }: TypeSourc
   const keys = readableKeys.map((key) => {
     const tier = key.startsWith("__")
       ? "Protected: only server actions can read it."
-      : "Private: editors and server actions read it.";
+      : "Private: editors, API tokens and server actions can read it.";
     return `${toDocComment(tier)} ${JSON.stringify(key)}: any;`;
   });
   return [

@@ -9,12 +9,6 @@ import { FormField } from "../shared/field.js";
 import { formatBytes } from "../shared/format.js";
 import type { ActionFieldsProps } from "./fields-props.js";
 
-/**
- * The service's own packages that are separate scripts. The field suggests only these packages: code can use the
- * service's other packages without a dependency.
- */
-const SUGGESTED_PACKAGES = packages.filter((entry) => "path" in entry);
-
 /** Popular npm packages that the field suggests. The person can type any other name. */
 const POPULAR_PACKAGES =
   "axios bignumber.js crypto-js date-fns dayjs decimal.js diff ejs exceljs fast-xml-parser fuse.js handlebars joi jose js-yaml jspdf " +
@@ -31,7 +25,7 @@ function getDependencyStateText({
   unreached,
 }: ActionFieldsProps["assets"][number]): string {
   if (unreached)
-    return "not kept yet, as its host did not answer: each run loads what its address serves then; the next save or publish tries again";
+    return "not stored yet, because its host did not answer: each run loads the script from its URL; the next save or publish tries again";
   const parts = [version, licence, bytes ? formatBytes(bytes) : null, global ? `in code: ${global}` : null];
   const changeNote = changed
     ? "its URL returns another file now; remove the dependency and add it again to use that file"
@@ -54,7 +48,7 @@ export function DependencyFields({ draft: { dependencies }, assets, fault, chang
   // Choosing a suggestion causes the same input event as typing. So the complete name of one of the service's packages
   // is added as a dependency without Enter.
   const onText = (value: string) =>
-    SUGGESTED_PACKAGES.some(({ name }) => name === value) ? addDependency(value) : setText(value);
+    packages.some(({ name }) => name === value) ? addDependency(value) : setText(value);
 
   return (
     <FormField name="dependencies" label="Dependencies" fault={fault}>
@@ -93,7 +87,7 @@ export function DependencyFields({ draft: { dependencies }, assets, fault, chang
             onBlur={() => addDependency(text.trim())}
           />
           <datalist id="packages">
-            {SUGGESTED_PACKAGES.map(({ name, namespace }) => (
+            {packages.map(({ name, namespace }) => (
               <option key={name} value={name}>{`Svc.${namespace}`}</option>
             ))}
             {POPULAR_PACKAGES.split(" ").map((name) => (

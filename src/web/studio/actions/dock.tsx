@@ -85,11 +85,11 @@ export function Dock(props: DockProps) {
   const [payload, setPayload] = useState("{}");
   const [payloadFault, setPayloadFault] = useState<string | null>(null);
   // Code and payload of the shown run. If the current code or payload differs, the panel marks the result as outdated.
-  const [ran, setRan] = useState<string | null>(null);
+  const [runInput, setRunInput] = useState<string | null>(null);
   const runner = useActionRunner(api, appId);
   const running = runner.run?.state === "running";
 
-  const isOld = ran !== null && ran !== `${draft.code}\n${payload}`;
+  const isOld = runInput !== null && runInput !== `${draft.code}\n${payload}`;
   const { onFailure } = props;
   const error = runner.run?.error;
   useEffect(
@@ -106,7 +106,7 @@ export function Dock(props: DockProps) {
     if ("fault" in parsed) return;
     const action = await saveDraft();
     if (!action) return;
-    setRan(`${action.code}\n${payload}`);
+    setRunInput(`${action.code}\n${payload}`);
     await startRun(action.id, parsed.payload);
   }, [payload, running, saveDraft, startRun, tabs]);
   const tester = usePayloadTests(api, appId);

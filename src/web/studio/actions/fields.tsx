@@ -18,14 +18,14 @@ const ENVIRONMENT_OPTIONS: [value: string, label: string][] = [
 ];
 
 const SETTINGS_HINTS: Record<string, string> = {
-  server: "Sees _private and __protected settings in context.settings.",
+  server: "context.settings contains the _private and __protected settings.",
 };
 
-/** Scrolls to the form field whose value caused the rejection of a save. */
+/** Hook that scrolls to the form field, or to the error below the code, whose value caused the rejection of a save. */
 function useScrollToError(fault: FieldError | null): void {
   useEffect(() => {
     if (fault === null || fault.field === null) return;
-    // Excludes errors of the code, which are shown below the code.
+    // An error of the code is shown below the code, outside the form.
     const field = document.querySelector(
       fault.field === "code" ? ".code-fault" : `.fields [data-field="${fault.field}"]`,
     );
@@ -83,7 +83,7 @@ export function ActionFields(props: ActionFieldsProps) {
         name="environment"
         label="Environment"
         fault={fault}
-        hint={SETTINGS_HINTS[environment] ?? "context.settings is always empty here."}
+        hint={SETTINGS_HINTS[environment] ?? "context.settings is always empty."}
       >
         {(tied) => (
           <select

@@ -4,7 +4,7 @@ import { type FieldAttributes, FormField } from "../shared/field.js";
 import type { ActionFieldsProps } from "./fields-props.js";
 
 const CONCURRENCY_POLICIES: [value: ConcurrencyPolicy | "", label: string][] = [
-  ["", "As many as come"],
+  ["", "No limit"],
   ["queue", "One more waits"],
   ["skip", "One more is skipped"],
   ["cancel", "One more cancels the oldest"],
@@ -43,7 +43,11 @@ function ConcurrencyField({ draft: { concurrency }, fault, changeDraft }: Action
       name="concurrency"
       label="Runs at once"
       fault={fault}
-      hint={isSet ? "Drafts and live runs count apart. With a property of the payload: those of the same value." : ""}
+      hint={
+        isSet
+          ? "Runs of the draft and of the live version are counted separately. With a property of the payload, the limit applies to runs with the same value."
+          : ""
+      }
     >
       {(tied) => (
         <>
@@ -91,7 +95,7 @@ function DebounceField({ draft: { debounce }, fault, changeDraft }: ActionFields
       name="debounce"
       label="Debounce, ms"
       fault={fault}
-      hint={isSet ? "Log events within it become one run with the last event." : ""}
+      hint={isSet ? "Log events within this time become one run, with the last event." : ""}
     >
       {(tied) => (
         <>

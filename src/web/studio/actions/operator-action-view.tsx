@@ -17,16 +17,16 @@ interface ActionForOperatorsProps extends PageProps {
 
 export function OperatorActionView({ api, appId, confirm, actions, go, action }: ActionForOperatorsProps) {
   const { id, name, description, environment, triggers } = action;
-  const copy = actions.findLiveVersion(id);
+  const liveVersion = actions.findLiveVersion(id);
   const { run, startRun: start, cancelRun } = useActionRunner(api, appId);
   const [payload, setPayload] = useState("{}");
   const [fault, setFault] = useState<string | null>(null);
-  const isActive = copy ? copy.active : action.active;
+  const isActive = liveVersion ? liveVersion.active : action.active;
   const startRun = async () => {
     const parsed = parsePayload(payload);
     setFault("fault" in parsed ? parsed.fault : null);
     if ("fault" in parsed) return;
-    await start(id, parsed.payload, copy ? "production" : "master");
+    await start(id, parsed.payload, liveVersion ? "production" : "master");
   };
   const triggerKinds = [...new Set(triggers.map(({ trigger }) => trigger))].join(", ");
   return (
@@ -41,7 +41,7 @@ export function OperatorActionView({ api, appId, confirm, actions, go, action }:
           ‹
         </button>
         <h2>{name}</h2>
-        <span className={copy ? "chip live" : "chip"}>{copy ? "live" : "draft"}</span>
+        <span className={liveVersion ? "chip live" : "chip"}>{liveVersion ? "live" : "draft"}</span>
         <span className="hint">{isActive ? "active" : "inactive"}</span>
       </div>
       <div className="panel">
@@ -74,7 +74,9 @@ export function OperatorActionView({ api, appId, confirm, actions, go, action }:
                   Run
                 </button>
               )}
-              <span className="hint">{copy ? "the live version" : "the draft: the action is not published"}</span>
+              <span className="hint">
+                {liveVersion ? "the live version" : "the draft: the action is not published"}
+              </span>
             </div>
           </div>
           {run ? (
@@ -83,7 +85,7 @@ export function OperatorActionView({ api, appId, confirm, actions, go, action }:
             <p className="hint empty">The result and what the action prints appear here.</p>
           )}
         </div>
-        <LogPanel {...{ api, appId, confirm, actions }} versionIds={copy ? [id, copy.id] : [id]} />
+        <LogPanel {...{ api, appId, confirm, actions }} versionIds={liveVersion ? [id, liveVersion.id] : [id]} />
       </div>
     </section>
   );

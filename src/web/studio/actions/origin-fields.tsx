@@ -27,8 +27,8 @@ function useSecretBindings(appId: number, isNeeded: boolean): SecretBindings {
 }
 
 /**
- * Form field for the allowed origins of a server action. The form also shows this field if another action lists
- * origins. The service rejects these origins, so the person must be able to remove them.
+ * Form field for the allowed origins of a server action. An action of another environment shows this field only if it
+ * lists origins: the service rejects them, so the person must be able to remove them.
  */
 export function OriginFields({ appId, draft, fault, changeDraft }: ActionFieldsProps) {
   const { environment, integrationOrigins, code } = draft;
@@ -50,7 +50,7 @@ export function OriginFields({ appId, draft, fault, changeDraft }: ActionFieldsP
       name="integrationOrigins"
       label="Allowed origins"
       fault={fault}
-      hint="Hosts that Svc.App.V3.Actions.request() may call. Press Enter to add one."
+      hint="Origins to which Svc.App.V3.Actions.request() may send requests. Press Enter to add one."
     >
       {(tied) => (
         <div className="rows">

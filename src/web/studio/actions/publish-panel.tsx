@@ -54,8 +54,8 @@ function PublicationStatus({
         </p>
       ) : (
         <p>
-          <span className="chip">draft</span> Not published: live apps, schedules and log events run the live version,
-          and there is none.
+          <span className="chip">draft</span> Not published: live apps, schedules, events and HTTP requests run the live
+          version, and there is none.
         </p>
       )}
       {liveVersion?.active && !savedAction.active && (

@@ -65,7 +65,7 @@ export function RunOutcomeView({ run, isOutdated, children, ...location }: RunOu
         {runId !== null && (
           <a href={createHref({ appId: location.appId, view: "runs", item: String(runId) })}>run {runId}</a>
         )}
-        {isOutdated && <span className="chip behind">of what was here before your last change</span>}
+        {isOutdated && <span className="chip behind">from before your last change</span>}
       </p>
       {error && <RunFailure error={error} {...location} />}
       {children}

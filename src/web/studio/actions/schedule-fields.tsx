@@ -114,7 +114,7 @@ export function ScheduleFields({ api, appId, draft, fault, changeDraft }: Action
         name="jitterSeconds"
         label="Spread over, seconds"
         fault={fault}
-        hint="Runs start at a fixed offset of up to so many seconds, so that not all actions start in the same second."
+        hint="Every run of the action starts with the same delay, of up to this many seconds, so that not all actions start in the same second."
       >
         {(tied) => (
           <input

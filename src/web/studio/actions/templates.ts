@@ -1,4 +1,4 @@
-/** Templates for new actions. A person can save and run each template unchanged. */
+/** Templates for new actions. The service accepts each template unchanged. */
 import { type ActionDraft, createDefaultDraft, createTriggerDraft } from "./draft.js";
 
 export interface ActionTemplate {

@@ -143,7 +143,7 @@ export function TestPanel(props: TestPanelProps) {
               <b>No sample payloads yet</b>
             </p>
             <p className="hint">
-              Write a payload in the panel Run and save it under a name. Here the draft runs with all.
+              Write a payload in the panel Run and save it under a name. This panel runs the draft with all of them.
             </p>
             <button type="button" onClick={openRunPanel}>
               Write a payload

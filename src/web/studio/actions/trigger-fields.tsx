@@ -91,8 +91,8 @@ function AnalyticsFilter({ triggerDraft, changeTrigger }: TriggerFilterProps) {
 }
 
 /**
- * Hook that scrolls to the row of a trigger that the person has added. Ignores schedules, whose fields are not in a
- * row.
+ * Hook that scrolls to the row of a trigger that the person has added. For a schedule it scrolls to the schedule
+ * builder, which is outside the row.
  */
 function useScrollToAdded(triggers: readonly TriggerDraft[]) {
   const rows = useRef<HTMLDivElement>(null);

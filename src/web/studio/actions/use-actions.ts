@@ -99,12 +99,12 @@ function useLogSubscription(
       variables.after = entry.id;
       for (const listener of listeners.current) listener(entry);
     };
-    const ends = [
+    const endFunctions = [
       api.onConnected(setConnected),
       api.subscribe(FollowExecutionLog, variables, { next, onFailure: () => setConnected(false) }),
     ];
     return () => {
-      for (const unfollow of ends) unfollow();
+      for (const end of endFunctions) end();
     };
   }, [api, appId]);
 
@@ -115,7 +115,10 @@ function useLogSubscription(
   return useMemo(() => ({ isConnected, onEntry }), [isConnected, onEntry]);
 }
 
-/** Returns the IDs of live versions whose last run failed. Reads the app's latest failures once, then updates them after each run. */
+/**
+ * Hook that returns `failing`, the IDs of the actions whose live version failed at its last run. It reads the app's latest failed live
+ * runs once. Call `onEnd` with the log entry of each later run.
+ */
 function useLiveFailures(appId: number | null, list: ActionList | null) {
   // Waits for the list of actions, so that this request does not delay the list.
   const query = createQueryOptions(ListFailedLiveRuns, { appId: appId ?? 0 });
@@ -133,13 +136,13 @@ function useLiveFailures(appId: number | null, list: ActionList | null) {
     [client],
   );
   const failing = useMemo(() => {
-    const copies = list?.published ?? [];
+    const liveVersions = list?.published ?? [];
     // The service returns the newest run first. The reversed order sets the newest run of each action last, so it overwrites older runs.
     const runs = value?.failures.runs.toReversed() ?? [];
     const failures = new Map(runs.map(({ actionId, finishedAt }) => [actionId, finishedAt ?? ""]));
     const isFailing = ({ id, lastRunAt }: LiveVersion) =>
       lastRunAt !== null && (failures.get(id) ?? "") !== "" && Date.parse(failures.get(id)!) >= Date.parse(lastRunAt);
-    return new Set(copies.filter(isFailing).map(({ masterId }) => masterId));
+    return new Set(liveVersions.filter(isFailing).map(({ masterId }) => masterId));
   }, [value, list]);
   return { failing, onEnd };
 }
@@ -164,12 +167,12 @@ export function useActions(api: ApiClient, appId: number | null): ActionsState {
     (entry: LogEntry) => {
       const { taskId, createdAt } = entry;
       onEnd(entry);
-      const touched = <Copy extends { id: number }>(copies: Copy[]) =>
-        copies.map((copy) => (copy.id === taskId ? { ...copy, lastRunAt: createdAt } : copy));
+      const setLastRunAt = <Version extends { id: number }>(versions: Version[]) =>
+        versions.map((version) => (version.id === taskId ? { ...version, lastRunAt: createdAt } : version));
       client.setQueriesData<ListActionsQuery>({ queryKey: [ListActions] }, (old) => {
         if (!old) return old;
         const { actions, published } = old.actions;
-        return { actions: { ...old.actions, actions: touched(actions), published: touched(published) } };
+        return { actions: { ...old.actions, actions: setLastRunAt(actions), published: setLastRunAt(published) } };
       });
     },
     [client, onEnd],
@@ -187,16 +190,16 @@ export function useActions(api: ApiClient, appId: number | null): ActionsState {
   );
 
   return useMemo(() => {
-    const copies = new Map(actionList?.published.map((copy) => [copy.masterId, copy]));
+    const liveVersions = new Map(actionList?.published.map((version) => [version.masterId, version]));
     const owners = new Map<number, LoggedAction>();
     for (const { id, name } of actionList?.actions ?? []) {
       owners.set(id, { id, name, isLive: false });
-      const copy = copies.get(id);
-      if (copy) owners.set(copy.id, { id, name, isLive: true });
+      const liveVersion = liveVersions.get(id);
+      if (liveVersion) owners.set(liveVersion.id, { id, name, isLive: true });
     }
     return {
       ...{ actionList, fault, reloadActions, searchActions, logSubscription, changes },
-      findLiveVersion: (masterId) => copies.get(masterId),
+      findLiveVersion: (masterId) => liveVersions.get(masterId),
       hasFailed: (masterId) => failing.has(masterId),
       findLoggedAction: (taskId) => owners.get(taskId) ?? null,
     };

@@ -101,11 +101,11 @@ export function useEditorTypeDeclarations(
   draft: ActionDraft | null,
   installedDependencies: readonly InstalledDependency[],
 ): EditorTypeDeclarations {
-  const [learned, setLearned] = useState(EMPTY_TYPE_CHECK_DATA);
+  const [typeCheckData, setTypeCheckData] = useState(EMPTY_TYPE_CHECK_DATA);
   const versionIdsJson = JSON.stringify(versionIds);
   useEffect(() => {
     let isOver = false;
-    const readFacts = async (): Promise<TypeCheckData> => {
+    const readTypeCheckData = async (): Promise<TypeCheckData> => {
       const reading = (JSON.parse(versionIdsJson) as number[]).map((id) =>
         api.request(ReadLoggedPayloads, { appId, options: { id, limit: MAX_PAYLOADS_READ } }),
       );
@@ -121,8 +121,8 @@ export function useEditorTypeDeclarations(
       };
     };
     // Ignores a failure: the editor then checks the code without these types.
-    void readFacts().then(
-      (reads) => isOver || setLearned(reads),
+    void readTypeCheckData().then(
+      (data) => isOver || setTypeCheckData(data),
       () => undefined,
     );
     return () => {
@@ -133,7 +133,7 @@ export function useEditorTypeDeclarations(
   const environment = draft?.environment ?? "server";
   const listedDependencies = JSON.stringify(draft?.dependencies ?? []);
   return useMemo(() => {
-    const { libraryDeclarations, ...known } = learned;
+    const { libraryDeclarations, ...known } = typeCheckData;
     const dependencies = JSON.parse(listedDependencies) as string[];
     return {
       libraryDeclarations,
@@ -146,5 +146,5 @@ export function useEditorTypeDeclarations(
         declarations,
       }),
     };
-  }, [learned, environment, listedDependencies, installedDependencies, declarations]);
+  }, [typeCheckData, environment, listedDependencies, installedDependencies, declarations]);
 }

@@ -57,11 +57,11 @@ export function useActionEditor({ api, appId, id, draftSource, changes, onSaved 
   const { template } = draftSource;
   const copyOf = parseId(draftSource.copyOf);
   const [saved, setSaved] = useState<Action | null>(null);
-  const [draft, setDrawn] = useState<ActionDraft | null>(() =>
+  const [draft, setDraftState] = useState<ActionDraft | null>(() =>
     id === "new" && copyOf === null ? createDraftFromTemplate(template) : null,
   );
   // First draft of a new action. If the current draft differs from it, the new action has unsaved changes.
-  const [begun, setBegun] = useState(draft);
+  const [firstDraft, setFirstDraft] = useState(draft);
   // Newest draft. React's state may not yet contain the text of the last key press when the person saves.
   const latestDraft = useRef(draft);
   const [busy, setBusy] = useState(false);
@@ -69,7 +69,7 @@ export function useActionEditor({ api, appId, id, draftSource, changes, onSaved 
 
   const setDraft = useCallback((next: ActionDraft) => {
     latestDraft.current = next;
-    setDrawn(next);
+    setDraftState(next);
   }, []);
 
   const applySaved = useCallback(
@@ -89,7 +89,7 @@ export function useActionEditor({ api, appId, id, draftSource, changes, onSaved 
         const { action } = await api.request(GetAction, { appId, id: requestedId });
         if (id !== "new") return latestDraft.current === shown ? applySaved(action) : setSaved(action);
         const copy = { ...actionToDraft(action), name: createCopyName(action.name) };
-        setBegun(copy);
+        setFirstDraft(copy);
         setDraft(copy);
       } catch (error) {
         setFault(toFieldError(asApiError(error)));
@@ -103,7 +103,7 @@ export function useActionEditor({ api, appId, id, draftSource, changes, onSaved 
     if (id !== saved?.id && !detached && latestDraft.current === null) void reload(null);
   }, [id, saved?.id, detached, reload]);
 
-  const savedDraft = useMemo(() => (saved ? actionToDraft(saved) : begun), [saved, begun]);
+  const savedDraft = useMemo(() => (saved ? actionToDraft(saved) : firstDraft), [saved, firstDraft]);
   const dirty = useMemo(() => isEdited(draft, savedDraft), [draft, savedDraft]);
 
   // Data for `useOtherPeopleChanges`. `isDirty` uses the newest draft, because React's state can be older.

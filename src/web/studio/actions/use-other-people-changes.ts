@@ -53,8 +53,8 @@ export function useOtherPeopleChanges({
   pendingSave,
   replaceAction,
 }: OtherPeopleChangesOptions): OtherPeopleChanges {
-  const [conflict, setTheirs] = useState<ConflictingChange | null>(null);
-  const [changeNotice, setNews] = useState<string | null>(null);
+  const [conflict, setConflict] = useState<ConflictingChange | null>(null);
+  const [changeNotice, setChangeNotice] = useState<string | null>(null);
   const latestChange = useRef<ActionChange | null>(null);
 
   const checkChange = useCallback(
@@ -62,7 +62,7 @@ export function useOtherPeopleChanges({
       await pendingSave.current;
       const { saved } = knownState.current;
       if (!saved || (change && change.id !== saved.id && !change.reset)) return;
-      if (change?.removed) return setTheirs({ action: null, personName: getPersonName(change) });
+      if (change?.removed) return setConflict({ action: null, personName: getPersonName(change) });
       if (change?.updatedAt === saved.updatedAt) return;
       const { action } = await api.request(GetAction, { appId, id: saved.id });
       // Reads `knownState` again, because the person may have typed or saved while the request was sent.
@@ -70,9 +70,9 @@ export function useOtherPeopleChanges({
       if (current.saved?.id !== action.id || current.saved.updatedAt >= action.updatedAt) return;
       const describedChange = change?.reset ? null : change;
       if (current.isDirty())
-        return setTheirs({ action, personName: describedChange ? getPersonName(describedChange) : "Another person" });
+        return setConflict({ action, personName: describedChange ? getPersonName(describedChange) : "Another person" });
       replaceAction(action);
-      setNews(describedChange && describeChange(describedChange));
+      setChangeNotice(describedChange && describeChange(describedChange));
     },
     [api, appId, knownState, pendingSave, replaceAction],
   );
@@ -93,8 +93,8 @@ export function useOtherPeopleChanges({
     await checkChange(lastChange && lastChange.updatedAt !== knownState.current.saved?.updatedAt ? lastChange : null);
   }, [knownState, checkChange]);
   const clearNotices = useCallback(() => {
-    setTheirs(null);
-    setNews(null);
+    setConflict(null);
+    setChangeNotice(null);
   }, []);
   return { conflict, changeNotice, handleRejectedSave, clearNotices };
 }

@@ -66,11 +66,11 @@ export function ActionWorkspace(props: WorkspaceProps) {
   const isEditor = mayEdit(useRole());
   // The service checks code only for people who may edit it, so Studio sends no request for other people.
   const problems = useCodeProblems(api, appId, isEditor ? draft : null);
-  const copy = savedAction && actions.findLiveVersion(savedAction.id);
+  const liveVersion = savedAction && actions.findLiveVersion(savedAction.id);
   const types = useEditorTypeDeclarations(
     api,
     appId,
-    [savedAction?.id, copy?.id].filter((id) => id !== undefined),
+    [savedAction?.id, liveVersion?.id].filter((id) => id !== undefined),
     draft,
     savedAction?.assets ?? NO_ASSETS,
   );
@@ -139,7 +139,7 @@ export function ActionWorkspace(props: WorkspaceProps) {
   return (
     <div className={areFieldsShown ? "workspace" : "workspace whole-width"}>
       <div className="workspace-top">
-        <WorkspaceHead {...{ editor, liveVersion: copy ?? undefined, goBack: back }} {...shownFields} />
+        <WorkspaceHead {...{ editor, liveVersion: liveVersion ?? undefined, goBack: back }} {...shownFields} />
         <ConflictBanner editor={editor} />
       </div>
       <div className="upper">
