@@ -22,4 +22,16 @@ describe("the templates of Studio", () => {
       expect(made.body.action.access, name).to.equal(forVisitors ? "everyone" : "editors");
     }
   });
+
+  it("have a trigger that can start them in their environment", () => {
+    for (const name of Object.keys(ACTION_TEMPLATES)) {
+      const { environment, triggers } = createDraftFromTemplate(name);
+      // Only analytics events start client actions.
+      const startsIt = environment === "client" ? "analytics" : "manual";
+      expect(
+        triggers.map(({ trigger }) => trigger),
+        name,
+      ).to.include(startsIt);
+    }
+  });
 });

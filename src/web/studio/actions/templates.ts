@@ -33,9 +33,9 @@ async function execute({ payload }) {
 }
 `;
 
-const CLIENT_CODE = `/** Runs in the browser of each visitor of the page. */
+const CLIENT_CODE = `/** Runs in the browser of a visitor at each analytics event that its trigger names. */
 async function execute({ payload }) {
-  document.title = payload.title ?? "Hello from an action";
+  document.title = payload.data?.title ?? "Hello from an action";
   return { title: document.title };
 }
 `;
@@ -72,8 +72,13 @@ export const ACTION_TEMPLATES: Record<string, ActionTemplate> = {
   },
   client: {
     label: "In the page",
-    description: "Runs in the browser of each visitor.",
-    draft: { name: "in-the-page", code: CLIENT_CODE, environment: "client" },
+    description: "Runs in the browser of a visitor, at each page view.",
+    draft: {
+      name: "in-the-page",
+      code: CLIENT_CODE,
+      environment: "client",
+      triggers: [createTriggerDraft("analytics")],
+    },
   },
 };
 
