@@ -74,7 +74,7 @@ export function createResolvers(operations: Operations): Resolvers {
       accessChecks,
       operations.store.dataSources,
       operations.store.entries,
-      operations.store.trials,
+      operations.store.accessRuleTester,
     ),
     drafts: new CodeEditorResolver(accessChecks, presets, problems, operations.packages.scripts),
     entries: new EntryResolver(accessChecks, operations.store.entries),

@@ -45,7 +45,7 @@ export function createMessagingAndNotificationModules(
     notices: notifications,
     settings,
     sessionOf,
-    readSignedInUsers: (...credentials) => appUsers.usersOfCredentials(...credentials),
+    readSignedInUsers: (...credentials) => appUsers.findUsersOfCredentials(...credentials),
     receivedDataLimiter,
     connections,
     mailFrom,

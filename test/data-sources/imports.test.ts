@@ -120,9 +120,9 @@ describe("imports of entries", () => {
     const refusals: [query: string, file: string, error: string][] = [
       [typed({ n: "number" }), "n\n1\nx\n", 'row 3 of the file: "n" must be a number such as 1234.5 (got "x")'],
       [typed({ m: "number" }), "n\n1\n", '"types" contains a column that is not in the header of the file (got "m")'],
-      [typed({ n: "integer" }), "n\n1\n", 'types["n"] must be text, number, boolean, date (got "integer")'],
+      [typed({ n: "integer" }), "n\n1\n", 'types["n"] must be one of text, number, boolean, date (got "integer")'],
       [typed(["n"]), "n\n1\n", '"types" must be a JSON object with the type of each column (got an array of 1)'],
-      ["?types=n", "n\n1\n", '"types" must be a JSON object (got "n")'],
+      ["?types=n", "n\n1\n", '"types" must be a JSON object with the type of each column (got "n")'],
     ];
     for (const [query, file, error] of refusals) {
       const refused = await upload(id, "text/csv", file, query);
@@ -131,7 +131,7 @@ describe("imports of entries", () => {
     const json = await upload(id, "application/json", '[{"n": 1}]', typed({ n: "number" }));
     expect([json.http, json.body.error]).to.deep.equal([
       400,
-      '"types" is allowed only for CSV files (got a file of json)',
+      '"types" is allowed only for CSV files (got the format json)',
     ]);
     expect(await dataOf(id)).to.deep.equal(stored);
   });
@@ -248,7 +248,12 @@ describe("imports of entries", () => {
     ],
     ["JSON that breaks off", "application/json", '[{"a":1},{"a"', /must be one complete JSON array/],
     ["JSON that is no array", "application/json", '{"a":1}', /must be one complete JSON array/],
-    ["a line that is no JSON", "application/x-ndjson", '{"a":1}\n{a}\n', /each line/],
+    [
+      "a line that is no JSON",
+      "application/x-ndjson",
+      '{"a":1}\n{a}\n',
+      /^line 2 of the file must be a JSON value \(got "{a}"\)$/,
+    ],
     ["the character U+0000", "application/json", '[{"a":"\\u0000"}]', /U\+0000/],
     ["a type that is no table", "image/png", "x", /must be text\/csv/],
   ];

@@ -142,6 +142,6 @@ export class DataSourceResolver {
     @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): Promise<AccessRuleTestResult> {
     await this.accessChecks.requireAppAccess(context, "readEntries", appId);
-    return this.trials.runTrial({ appId, ref }, trial, context.responseBudget?.reserveBytes);
+    return this.trials.testRules({ appId, ref }, trial, context.responseBudget?.reserveBytes);
   }
 }

@@ -28,61 +28,65 @@ export interface AccessRuleDecision {
   columns: string[];
   /** Columns that a request must contain: in `where` for select and delete, in the data for insert and update. */
   required: readonly string[];
-  /** Reason why the operation is denied although a rule matches the user; otherwise null. */
+  /** Reason why the operation is denied although a rule matches the user. Null if it is allowed, or if no rule matches. */
   reason: string | null;
 }
 
 export interface AccessRuleTestResult {
-  /** The tested user, without hashed columns; null for an anonymous visitor. */
+  /** The passed data, or the columns of the stored entry that are not hashed; null for an anonymous visitor. */
   user: AppUserData | null;
   verbs: AccessRuleDecision[];
-  /** First entries that the user can read; null if the read failed, for example without the right to read. */
+  /** The first entries that the user can read (at most 20); null if the read failed, for example without the right to read. */
   entries: FindEntriesResult["entries"] | null;
   /** Message of the error with which the read of entries failed; otherwise null. */
   reason: string | null;
 }
 
-const TRIAL_SHAPE: Shape = {
+const RULE_TEST_SHAPE: Shape = {
   fields: { user: createFlatShape(["dataSourceId", "entryId", "data"]), accessRules: [ACCESS_RULE_SHAPE], where: null },
 };
 
 const SELECT_ENTRY_DATA = "SELECT data FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id = $3";
 
-const actionErrorMessage = (error: unknown): string => {
+/** Returns the message of an ActionError. @throws any other error */
+const requireActionErrorMessage = (error: unknown): string => {
   if (error instanceof ActionError) return error.message;
   throw error;
 };
 
-interface AccessTrialsOptions {
+interface AccessRuleTesterOptions {
   db: Db;
   sources: DataSourceRows;
   rights: EntryRightsResolver;
   searches: EntrySearches;
 }
 
-function triedVerb(
+function decideVerb(
   userRights: CallerEntryRights,
   source: StoredDataSource,
   user: AppUserData | null,
   verb: EntryVerb,
 ): AccessRuleDecision {
-  const at = findDecidingRuleIndex(source.accessRules, verb, user);
-  const rule = at < 0 ? null : at;
+  const ruleIndex = findDecidingRuleIndex(source.accessRules, verb, user);
+  const rule = ruleIndex < 0 ? null : ruleIndex;
   try {
     const { mayAccessColumn, requiredColumns: required } = userRights.grant(source, verb);
     const hiddenColumns = verb === "select" || verb === "delete" ? createHashedColumnSet(source) : new Set<string>();
     const columns = source.columns.filter((column) => mayAccessColumn(column) && !hiddenColumns.has(column));
     return { verb, allowed: true, rule, columns, required, reason: null };
   } catch {
-    const reason = rule === null ? null : "the user has no value in a column that the rule requires";
+    const reason =
+      rule === null
+        ? null
+        : "the user has no value for a placeholder in the rule's conditions, or two of these conditions contradict each other";
     return { verb, allowed: false, rule, columns: [], required: [], reason };
   }
 }
 
 export class AccessRuleTester {
-  constructor(private readonly options: AccessTrialsOptions) {}
+  constructor(private readonly options: AccessRuleTesterOptions) {}
 
-  private async userOf(appId: number, input: unknown): Promise<AppUserData | null> {
+  private async readTestedUser(appId: number, input: unknown): Promise<AppUserData | null> {
     const { db, sources } = this.options;
     if (input === undefined || input === null) return null;
     if (isObject(input) && isObject(input["data"])) return input["data"];
@@ -98,15 +102,15 @@ export class AccessRuleTester {
     return pickVisibleColumns(entry.data, (column) => !source.hashedColumns.includes(column));
   }
 
-  private async visibleEntries(
+  private async readVisibleEntries(
     userRights: CallerEntryRights,
     source: StoredDataSource,
-    input: unknown,
+    requestedWhere: unknown,
     reserve?: ReserveResponseBytes,
   ): Promise<Pick<AccessRuleTestResult, "entries" | "reason">> {
     try {
       // Without a `where` in the request, uses the conditions that the access rule requires.
-      const testedWhere = input ?? columnConditionsToWhere(userRights.grant(source, "select").conditions);
+      const testedWhere = requestedWhere ?? columnConditionsToWhere(userRights.grant(source, "select").conditions);
       const { entries } = await this.options.searches.find(
         userRights,
         source,
@@ -115,7 +119,7 @@ export class AccessRuleTester {
       );
       return { entries, reason: null };
     } catch (error) {
-      return { entries: null, reason: actionErrorMessage(error) };
+      return { entries: null, reason: requireActionErrorMessage(error) };
     }
   }
 
@@ -124,7 +128,7 @@ export class AccessRuleTester {
    * @param body `{user, accessRules, where}`. Defaults: an anonymous visitor, the stored rules, the conditions of the access rule
    * @throws ActionError REQUEST_INVALID that names the field, DATA_SOURCE_NOT_FOUND, ENTRY_NOT_FOUND
    */
-  async runTrial(
+  async testRules(
     { appId, ref }: DataSourceReference,
     body: unknown,
     reserve?: ReserveResponseBytes,
@@ -133,10 +137,10 @@ export class AccessRuleTester {
     const { user: requestedUser, accessRules, where: testedWhere } = isObject(body) ? body : {};
     const stored = await sources.find(appId, ref);
     const source = accessRules == null ? stored : { ...stored, accessRules: parseAccessRules(accessRules) };
-    const user = await this.userOf(appId, requestedUser);
-    refuseUnknownFields(body, TRIAL_SHAPE);
+    const user = await this.readTestedUser(appId, requestedUser);
+    refuseUnknownFields(body, RULE_TEST_SHAPE);
     const userRights = rights.ofPage(user);
-    const triedVerbs = ENTRY_VERBS.map((verb) => triedVerb(userRights, source, user, verb));
-    return { user, verbs: triedVerbs, ...(await this.visibleEntries(userRights, source, testedWhere, reserve)) };
+    const verbs = ENTRY_VERBS.map((verb) => decideVerb(userRights, source, user, verb));
+    return { user, verbs, ...(await this.readVisibleEntries(userRights, source, testedWhere, reserve)) };
   }
 }

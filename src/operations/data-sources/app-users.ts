@@ -48,7 +48,10 @@ const SELECT_SIGN_INS = `
 const SELECT_SIGN_IN = `${SELECT_SIGN_INS} = $1`;
 const SELECT_SIGN_INS_OF_CREDENTIALS = `${SELECT_SIGN_INS} = ANY ($1::bigint[])`;
 
-/** The first match wins, so that a later entry cannot take over an account. All matches are read, so that the time reveals nothing. */
+/**
+ * Selects the first entry with these values, so that a later entry cannot take over an account. Reads all matching entries, so that the
+ * duration does not depend on the number of matches.
+ */
 const SELECT_CANDIDATE = `
   WITH found AS MATERIALIZED (
     SELECT id, "order" FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND doc @> $3::jsonb)
@@ -98,8 +101,11 @@ interface AppUsersOptions {
   needsSecondFactor: (appId: number) => Promise<boolean>;
 }
 
-/** Also computes the hashes if `appUser` is undefined, so that the duration does not reveal whether the user exists. */
-async function provesIdentity(
+/**
+ * Returns true if the user's entry has all values of `secrets` in its hashed columns. Also computes the hashes if `appUser` is undefined, so
+ * that the duration does not reveal whether the user exists.
+ */
+async function matchesSecrets(
   secrets: EntryData,
   appUser: EntryData | undefined,
   turn: HashQueueKey,
@@ -112,7 +118,7 @@ async function provesIdentity(
   return isProven;
 }
 
-/** Returns null if a value that was checked at the sign-in, such as the password, has changed. */
+/** Returns the user of a sign-in; null if a value that was checked at the sign-in, such as the password, has changed. */
 function readSignedInUser(signIn: AppUserRow): SignedInUser | null {
   const { id, dataSourceId, data, hashed, columns, proof, verified, pending } = signIn;
   if (!proof.equals(digestComparedValues(data, columns))) return null;
@@ -120,7 +126,7 @@ function readSignedInUser(signIn: AppUserRow): SignedInUser | null {
   return { id, dataSourceId, data: visibleData, ...(Object.keys(verified).length > 0 && { verified }), pending };
 }
 
-const provenNow = (channel: VerificationChannel) => ({ [channel]: new Date().toISOString() });
+const createVerifiedTime = (channel: VerificationChannel) => ({ [channel]: new Date().toISOString() });
 
 export class AppUsers {
   constructor(private readonly options: AppUsersOptions) {}
@@ -142,7 +148,7 @@ export class AppUsers {
    * Returns the user who is signed in with the page's credential; null if there is none, the entry was removed, or a checked value has
    * changed. While `pending` is true, the second factor is missing, and the page's requests count as anonymous.
    */
-  async signedIn(credentialId: number | null, appId: number): Promise<SignedInUser | null> {
+  async findSignedInUser(credentialId: number | null, appId: number): Promise<SignedInUser | null> {
     if (credentialId === null) return null;
     const [appUser] = await queryPreparedRows<AppUserRow>(this.options.db, "app-user", SELECT_SIGN_IN, [
       credentialId,
@@ -155,7 +161,7 @@ export class AppUsers {
    * Returns the signed-in users by the ID of their page's credential. Does not check that the credential is still valid. Leaves out users
    * whose second factor is missing.
    */
-  async usersOfCredentials(
+  async findUsersOfCredentials(
     executor: SqlClient,
     appId: number,
     credentialIds: readonly number[],
@@ -171,9 +177,9 @@ export class AppUsers {
     return users;
   }
 
-  /** Like `signedIn`, but also returns null if the second factor is missing. */
-  async userOfCredential(credentialId: number | null, appId: number): Promise<AppUser | null> {
-    const appUser = await this.signedIn(credentialId, appId);
+  /** Like `findSignedInUser`, but also returns null if the second factor is missing. */
+  async findUserOfCredential(credentialId: number | null, appId: number): Promise<AppUser | null> {
+    const appUser = await this.findSignedInUser(credentialId, appId);
     if (!appUser || appUser.pending) return null;
     const { pending: _, ...user } = appUser;
     return user;
@@ -182,7 +188,7 @@ export class AppUsers {
   /** Returns the user who is signed in to the caller's page; null if there is none, or if the caller is not a page. */
   async userOf(caller: Caller | null): Promise<AppUser | null> {
     if (caller?.appId == null || (caller.kind !== "viewer" && caller.kind !== "live")) return null;
-    return this.userOfCredential(caller.credentialId, caller.appId);
+    return this.findUserOfCredential(caller.credentialId, caller.appId);
   }
 
   /**
@@ -210,7 +216,7 @@ export class AppUsers {
     const isProven = await attempts.runCounted(source.appId, guessedSubjects, caller, async () => {
       const values = [source.appId, source.id, JSON.stringify(normalizedNames)];
       [appUser] = await read<{ id: number; data: EntryData }>(source.appId, SELECT_CANDIDATE, values);
-      return provesIdentity(normalize(secrets), appUser?.data, createHashQueueKey(source.appId, caller));
+      return matchesSecrets(normalize(secrets), appUser?.data, createHashQueueKey(source.appId, caller));
     });
     if (!isProven) throw createSignInError();
     await this.beginSession(caller, source, appUser!, Object.keys(secrets));
@@ -224,7 +230,7 @@ export class AppUsers {
 
   /**
    * Signs a user in to the caller's page without a password, because the user has confirmed an address with a code.
-   * Returns false if the user's entry no longer has this address.
+   * Returns false if the user's entry was removed, or no longer has this address.
    */
   async signInByProof(caller: Caller, source: StoredDataSource, proof: VerifiedAddress): Promise<boolean> {
     const { entryId, column, address, by } = proof;
@@ -234,13 +240,13 @@ export class AppUsers {
       entryId,
     ]);
     if (!entry || !Object.hasOwn(entry.data, column) || entry.data[column] !== address) return false;
-    await this.beginSession(caller, source, entry, [column], provenNow(by));
+    await this.beginSession(caller, source, entry, [column], createVerifiedTime(by));
     return true;
   }
 
-  /** Returns false if the user is no longer signed in. */
+  /** Adds a confirmed address to the sign-in on the caller's page. Returns false if the user is no longer signed in. */
   async addProof(caller: Caller, source: StoredDataSource, { entryId, by }: VerifiedAddress): Promise<boolean> {
-    const session = [caller.credentialId, source.appId, source.id, entryId, JSON.stringify(provenNow(by))];
+    const session = [caller.credentialId, source.appId, source.id, entryId, JSON.stringify(createVerifiedTime(by))];
     return (await rows(this.options.db, ADD_PROOF, session)).length > 0;
   }
 

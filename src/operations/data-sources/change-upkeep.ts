@@ -8,8 +8,8 @@ const ROWS_PER_BATCH = 1_000;
 const CHANGES_KEPT_FOR = "15 minutes";
 
 /**
- * Stores the ID of the newest deleted change in `forgotten`. Skips data sources whose counts another transaction has locked, because
- * waiting for a lock could cause a deadlock.
+ * Deletes a batch of old changes, and stores the ID of the newest deleted change in `forgotten`. Skips data sources whose counts another
+ * transaction has locked: to wait for this lock could cause a deadlock.
  */
 const DELETE_OLD_CHANGES = `
   WITH old AS MATERIALIZED (

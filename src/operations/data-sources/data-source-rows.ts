@@ -8,7 +8,7 @@ import { type ExpectedETags, requireExpectedVersion } from "../../rules/precondi
 import { getReferenceKey, getReferenceSqlParameters, type IdOrName } from "../../rules/reference.js";
 import type { IndexDefinition } from "./index-definitions.js";
 
-/** PostgreSQL notification channel. A message is the ID of an app in which a data source was changed or removed. */
+/** PostgreSQL notification channel. A message is the ID of an app in which a data source was created, changed or removed. */
 export const DATA_SOURCE_CHANNEL = "svc_data_source";
 
 /** Maximum age of a cached row. Without this limit, a lost notification would leave an outdated row in the cache. */
@@ -125,8 +125,8 @@ export async function lockEmptyDataSourcesExcept(
 }
 
 /**
- * Deletes the data source's row if it has one of the ETags in `precondition` (`If-Match`).
- * @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED
+ * Deletes the data source's row.
+ * @throws DATA_SOURCE_NOT_FOUND; RESOURCE_CHANGED if it has none of the ETags in `precondition` (`If-Match`). The transaction must then end
  */
 export const deleteDataSourceRow = createDataSourceCheck(
   `DELETE FROM data_source WHERE app_id = $1 AND id = $2 RETURNING ${DATA_SOURCE_COLUMNS_SQL}`,

@@ -31,7 +31,10 @@ const INSERT_VERSION = `
   INSERT INTO data_source_version (app_id, data_source_id, user_id, operation, columns, entries, bytes)
   VALUES ($1, $2, $3, $4, $5, 0, 0) RETURNING id`;
 
-/** Skips entries that this transaction has written. `data` has the type json, not jsonb, so that an entry's text stays unchanged. */
+/**
+ * Copies the next entries into parts of the snapshot, except those that this transaction has written. `data` has the type json, not jsonb,
+ * so that an entry's text stays unchanged.
+ */
 const INSERT_VERSION_PART = `
   WITH next AS (
     SELECT id, data, "order", created_at, updated_at, bytes FROM data_source_entry
@@ -50,7 +53,10 @@ const INSERT_VERSION_PART = `
 const DELETE_EMPTY_VERSION = "DELETE FROM data_source_version WHERE app_id = $1 AND id = $2";
 const SET_VERSION_COUNTS = "UPDATE data_source_version SET entries = $3, bytes = $4 WHERE app_id = $1 AND id = $2";
 
-/** Deletes snapshots of data source $2 beyond the newest $3, and of the app beyond $4 bytes, but never the app's newest snapshot. */
+/**
+ * Deletes snapshots of data source $2 beyond the newest $3, and of the app beyond $4 bytes (0: no limit). Never deletes the app's newest
+ * snapshot.
+ */
 const DELETE_OLD_VERSIONS = `
   DELETE FROM data_source_version WHERE app_id = $1 AND id IN (
     SELECT id FROM (
@@ -64,7 +70,7 @@ const LIST_VERSIONS = `
          created_at AS "createdAt"
     FROM data_source_version WHERE app_id = $1 AND data_source_id = $2 ORDER BY id DESC LIMIT ${VERSIONS_PER_DATA_SOURCE_MAX}`;
 
-/** Restores one part of a snapshot. Returns null as `ids` if the part has more than $5 entries. */
+/** Inserts the entries of one part of a snapshot. `ids` contains their IDs; null if the part has more than $5 entries. */
 const RESTORE_PART = `
   WITH made AS (
     INSERT INTO data_source_entry (id, app_id, data_source_id, data, "order", created_at, updated_at) OVERRIDING SYSTEM VALUE
@@ -81,13 +87,13 @@ interface RestoredPart {
   ids: number[] | null;
 }
 
-interface EntryVersionsOptions {
+interface DataSourceSnapshotsOptions {
   db: Db;
   /** Maximum total size of one app's snapshots in bytes; 0 for no limit. */
   quotaBytes: number;
 }
 
-async function storeVersion(
+async function storeSnapshot(
   change: EntryChangeCollector,
   writer: EntryWritingCaller,
   operation: string,
@@ -119,9 +125,9 @@ async function storeVersion(
 }
 
 export class DataSourceSnapshots {
-  constructor(private readonly options: EntryVersionsOptions) {}
+  constructor(private readonly options: DataSourceSnapshotsOptions) {}
 
-  private async deleteOldVersions({ executor, source }: EntryChangeCollector): Promise<void> {
+  private async deleteOldSnapshots({ executor, source }: EntryChangeCollector): Promise<void> {
     await rows(executor, DELETE_OLD_VERSIONS, [
       source.appId,
       source.id,
@@ -135,8 +141,8 @@ export class DataSourceSnapshots {
    * source has no entries, takes no snapshot.
    */
   async snapshot(change: EntryChangeCollector, writer: EntryWritingCaller, operation: string): Promise<void> {
-    await storeVersion(change, writer, operation);
-    await this.deleteOldVersions(change);
+    await storeSnapshot(change, writer, operation);
+    await this.deleteOldSnapshots(change);
   }
 
   async list({ appId, id }: StoredDataSource): Promise<DataSourceSnapshot[]> {
@@ -172,7 +178,7 @@ export class DataSourceSnapshots {
       if (parts.length === 0) throw new ActionError("VERSION_NOT_FOUND");
       await checkDataSource(executor, source.appId, source.id, precondition);
       change.operation = "restore";
-      await storeVersion(change, writer, "restore");
+      await storeSnapshot(change, writer, "restore");
       change.addRemovedBatch(await removeEntriesExcept(executor, source, [], change.remainingCapacity));
       for (const { part } of parts) {
         const values = [source.appId, source.id, versionId, part, change.remainingCapacity.entries];
@@ -181,7 +187,7 @@ export class DataSourceSnapshots {
       }
       // Another transaction may have deleted this snapshot during the restore, because a snapshot of another data source needed the space.
       if (change.counts.inserted !== parts[0]!.entries) throw new ActionError("VERSION_NOT_FOUND");
-      await this.deleteOldVersions(change);
+      await this.deleteOldSnapshots(change);
       // Locks the data source's row last, because an update of an entry also locks this row last. The opposite order could deadlock.
       await lockDataSource(executor, source.appId, source.id, precondition);
       return change.counts.inserted;

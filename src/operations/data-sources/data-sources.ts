@@ -86,8 +86,11 @@ interface DataSourcesOptions {
   receivedDataLimiter: ReceivedDataLimiter;
 }
 
-/** The transaction must have locked the app, so that no other request adds a data source after this check. */
-async function requireFewDataSources(executor: SqlClient, appId: number): Promise<void> {
+/**
+ * Checks that the app can have another data source. The transaction must have locked the app, so that no other request adds a data source
+ * after this check.
+ */
+async function requireDataSourceCapacity(executor: SqlClient, appId: number): Promise<void> {
   const sql = "SELECT count(*) FROM data_source WHERE app_id = $1";
   const [countRow] = await rows<{ count: number }>(executor, sql, [appId]);
   if (countRow!.count < DATA_SOURCES_PER_APP) return;
@@ -97,7 +100,7 @@ async function requireFewDataSources(executor: SqlClient, appId: number): Promis
   );
 }
 
-async function validatedEntries(
+async function validateEntries(
   source: Pick<StoredDataSource, "hooks" | "hashedColumns">,
   entries: readonly EntryData[],
   turn: HashQueueKey,
@@ -127,7 +130,8 @@ export class DataSources {
 
   /**
    * Creates a data source, with entries if the body contains them.
-   * @throws NAME_ALREADY_EXISTS, NAME_REQUIRED, NAME_EMPTY, NAME_TOO_LONG, REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED
+   * @throws NAME_ALREADY_EXISTS, NAME_REQUIRED, NAME_EMPTY, NAME_TOO_LONG, REQUEST_INVALID, ENTRY_ALREADY_EXISTS, RATE_LIMIT_EXCEEDED,
+   *   OVERLOADED
    */
   async create(caller: Caller, appId: number, body: unknown): Promise<DataSourceView> {
     const { db, sources, definitions, receivedDataLimiter } = this.options;
@@ -145,16 +149,24 @@ export class DataSources {
     rejectUniqueHashedIndexes(requestedIndexes, hashedColumns);
     const { isUsers = false } = more;
     checkIsUsersFlagChange(isUsers, { before: false, mayMark: isPersonCaller(caller), hashed: hashedColumns });
-    const first = await validatedEntries({ hooks, hashedColumns }, entries, createHashQueueKey(appId, caller));
+    const firstEntries = await validateEntries({ hooks, hashedColumns }, entries, createHashQueueKey(appId, caller));
     receivedDataLimiter.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)), entries.length + 1);
-    const met = new NewColumnCollector(columns);
-    for (const { data } of first) met.addColumnsOf(data);
-    checkHookPlaceholders(hooks, [...columns, ...met.added]);
-    const all = [...columns, ...met.added];
-    const definition = { name, columns: all, accessRules, hooks, hashedColumns, indexes: requestedIndexes, isUsers };
-    const readyEntries = await transactWithAppLock(db, appId, async (manager) => {
-      await requireFewDataSources(manager, appId);
-      const entryTexts = first.map(({ text }) => text);
+    const newColumns = new NewColumnCollector(columns);
+    for (const { data } of firstEntries) newColumns.addColumnsOf(data);
+    const allColumns = [...columns, ...newColumns.added];
+    checkHookPlaceholders(hooks, allColumns);
+    const definition = {
+      name,
+      columns: allColumns,
+      accessRules,
+      hooks,
+      hashedColumns,
+      indexes: requestedIndexes,
+      isUsers,
+    };
+    const created = await transactWithAppLock(db, appId, async (manager) => {
+      await requireDataSourceCapacity(manager, appId);
+      const entryTexts = firstEntries.map(({ text }) => text);
       return definitions.insert(manager, caller, appId, definition, entryTexts);
     }).catch((error: unknown) => {
       throw toNameTakenError(error);
@@ -162,13 +174,13 @@ export class DataSources {
     sources.clearCache();
     if (requestedIndexes.length > 0) {
       await definitions
-        .withIndexes([{ key: readyEntries, requestedIndexes, before: [] }], async () => undefined)
+        .withIndexes([{ key: created, requestedIndexes, before: [] }], async () => undefined)
         .catch(async (error: unknown) => {
-          await this.remove(caller, { appId, ref: { id: readyEntries.id } });
+          await this.remove(caller, { appId, ref: { id: created.id } });
           throw error;
         });
     }
-    return this.get(appId, readyEntries);
+    return this.get(appId, created);
   }
 
   /**

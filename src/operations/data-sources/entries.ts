@@ -5,7 +5,7 @@
 import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { meetsColumnConditions } from "../../rules/caller-rules.js";
-import { isObject } from "../../rules/describe-value.js";
+import { describeValue, isObject } from "../../rules/describe-value.js";
 import type { EntryVerb } from "../../rules/entries/access-rules.js";
 import { createAccessDeniedError, maySelectEntryById } from "../../rules/entries/entry-access.js";
 import { parseEntryCommit, parseEntryData } from "../../rules/entries/entry-input.js";
@@ -150,7 +150,11 @@ export class Entries {
     const { rights, source } = await this.open(visit, target, "delete");
     const { where } = query as { where?: unknown };
     if (!isObject(where)) {
-      throw new ActionError("REQUEST_INVALID", '"where" must be an object; use {} to remove all entries');
+      const received = describeValue(where);
+      throw new ActionError(
+        "REQUEST_INVALID",
+        `where must be an object (got ${received}); use {} to remove all entries`,
+      );
     }
     refuseUnknownFields(query, REMOVAL_SHAPE);
     return this.options.searches.remove(rights, source, where);
@@ -212,7 +216,7 @@ export class Entries {
     return recentQueries.list(await sources.find(appId, ref));
   }
 
-  /** Replaces all entries of the data source by the entries of a snapshot. @throws VERSION_NOT_FOUND */
+  /** Replaces all entries of the data source by the entries of a snapshot. @throws VERSION_NOT_FOUND, RESOURCE_CHANGED */
   async restore(
     visit: AdmittedRequest,
     target: DataSourceReference,

@@ -99,6 +99,7 @@ export class EntryChangeCollector {
     this.newColumns = new NewColumnCollector(source.columns);
   }
 
+  /** True if the change gets one log event for all its entries, and no hook sends messages about it. */
   get isBulk(): boolean {
     const { inserted, updated, deleted } = this.counts;
     return this.operation !== null || inserted + updated + deleted > BULK_WRITE_THRESHOLD_ENTRIES;
@@ -128,7 +129,7 @@ export class EntryChangeCollector {
     this.logEvents.push({ event: "create", id, columns: Object.keys(data) });
   }
 
-  /** @param columns columns that the request has written */
+  /** @param columns columns that the request has written @param bytes size of the entry minus its earlier size */
   addUpdated(before: StoredEntry, data: Record<string, unknown>, columns: readonly string[], bytes: number): void {
     this.counts.updated += 1;
     this.bytes += bytes;
@@ -193,7 +194,7 @@ function createDuplicateError(
   return new ActionError("ENTRY_ALREADY_EXISTS", `an entry with the same ${names} already exists`, { columns });
 }
 
-function toCallerError(error: unknown, source: StoredDataSource, writer: EntryWritingCaller): unknown {
+function toWriteError(error: unknown, source: StoredDataSource, writer: EntryWritingCaller): unknown {
   const duplicateIndex = findViolatedUniqueIndex(error);
   if (duplicateIndex !== null && isUniqueIndexName(duplicateIndex))
     return createDuplicateError(source, writer, duplicateIndex);
@@ -248,8 +249,8 @@ export class EntryChangeTransactions {
       ? [false, change.insertedIds, `[${change.earlierStates.join(",")}]`]
       : [true, [], "[]"];
     // Writes by pages get no entry in the audit log, only log events, so that visitors cannot fill the audit log.
-    const changeHeadJson = isPageCaller(emitter) ? null : JSON.stringify(summarizeEntryChange(source.id, change));
-    const by = [changeHeadJson, emitter.personId, emitter.credentialId || null];
+    const auditDataJson = isPageCaller(emitter) ? null : JSON.stringify(summarizeEntryChange(source.id, change));
+    const by = [auditDataJson, emitter.personId, emitter.credentialId || null];
     const values = [...sourceKey, addedEntries, bytes, ...subscriberNotice, ...by];
     const [tally] = await rows<{ entries: number; bytes: number }>(executor, UPDATE_SOURCE_SIZE, values);
     if (!tally) throw new ActionError("DATA_SOURCE_NOT_FOUND");
@@ -270,7 +271,8 @@ export class EntryChangeTransactions {
    * Runs `work` in a transaction. The same transaction stores the log events, the messages of hooks and the new counts, and notifies
    * subscribers.
    * @param sends operations ("insert", "update") for which hooks send messages about this change
-   * @throws the errors of `work`; REQUEST_INVALID if the change exceeds a quota, ENTRY_ALREADY_EXISTS, RATE_LIMIT_EXCEEDED
+   * @throws the errors of `work`; REQUEST_INVALID if the change exceeds a quota or a limit, ENTRY_ALREADY_EXISTS, DATA_SOURCE_NOT_FOUND,
+   *   RATE_LIMIT_EXCEEDED
    */
   async commit<T>(
     source: StoredDataSource,
@@ -295,7 +297,7 @@ export class EntryChangeTransactions {
     };
     const result = await runEntryChangeInSlot(db, source.appId, () => db.transaction(change)).catch(
       (error: unknown) => {
-        throw toCallerError(error, source, writer);
+        throw toWriteError(error, source, writer);
       },
     );
     if (columnsAdded) sources.clearCache();

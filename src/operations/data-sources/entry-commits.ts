@@ -44,7 +44,11 @@ interface CommitGrants {
   delete: EntryPermissions | null;
 }
 
-function commitGrantsOf(rights: CallerEntryRights, source: StoredDataSource, commit: ParsedEntryCommit): CommitGrants {
+function findCommitGrants(
+  rights: CallerEntryRights,
+  source: StoredDataSource,
+  commit: ParsedEntryCommit,
+): CommitGrants {
   const hasRemovals = commit.deletes.length > 0 || !commit.append;
   const commitGrants = {
     insert: commit.inserts.length > 0 ? rights.grant(source, "insert") : null,
@@ -77,7 +81,7 @@ interface EntryCommitsOptions {
   versions: DataSourceSnapshots;
 }
 
-/** Collects the written entries for the response. */
+/** Collects the inserted and changed entries for the response. */
 class ReturnedEntries {
   readonly entries: Entry[] = [];
   private bytes = 0;
@@ -101,7 +105,7 @@ class ReturnedEntries {
   }
 }
 
-async function insertAll(
+async function insertEntries(
   change: EntryChangeCollector,
   newEntries: readonly StorableEntry[],
   input: readonly EntryData[],
@@ -115,7 +119,7 @@ async function insertAll(
   }
 }
 
-async function updateAll(
+async function updateEntries(
   change: EntryChangeCollector,
   { rights, grant, commit }: { rights: CallerEntryRights; grant: EntryPermissions; commit: ParsedEntryCommit },
   validated: ReadonlyMap<number, EntryData>,
@@ -136,7 +140,7 @@ async function updateAll(
         ? { ...before.data, ...dataToWrite }
         : mergeHashedColumns(source, before.data, dataToWrite);
       // Columns that the caller cannot access keep their values.
-      const mergedData = commit.extend ? wholeData : { ...inaccessibleColumns(grant, before.data), ...wholeData };
+      const mergedData = commit.extend ? wholeData : { ...pickInaccessibleColumns(grant, before.data), ...wholeData };
       const { data, text } = toStorableEntry(mergedData, `entry ${before.id}`);
       const done = (updatedAt: Date) => {
         change.addUpdated(
@@ -159,7 +163,7 @@ async function validateCommit(
   source: StoredDataSource,
   commit: ParsedEntryCommit,
 ): Promise<ValidatedCommit> {
-  const commitGrants = commitGrantsOf(rights, source, commit);
+  const commitGrants = findCommitGrants(rights, source, commit);
   const { isTrusted: trusted } = rights.caller;
   const insertedEntries: StorableEntry[] = [];
   const updates = new Map<number, EntryData>();
@@ -212,14 +216,20 @@ export class EntryCommits {
     const lockedEntries = await lockEntries(executor, source, namedIds);
     requireAllFound(lockedEntries, namedIds);
     if (commitGrants.delete)
-      await this.removeAll(
+      await this.removeEntries(
         change,
         commit.deletes.map((id) => lockedEntries.get(id)!).sort((a, b) => a.id - b.id),
         commitGrants.delete,
       );
     if (commitGrants.update)
-      await updateAll(change, { rights, grant: commitGrants.update, commit }, updates, lockedEntries, returnedEntries);
-    await insertAll(change, insertedEntries, commit.inserts, returnedEntries);
+      await updateEntries(
+        change,
+        { rights, grant: commitGrants.update, commit },
+        updates,
+        lockedEntries,
+        returnedEntries,
+      );
+    await insertEntries(change, insertedEntries, commit.inserts, returnedEntries);
     return returnedEntries;
   }
 
@@ -227,7 +237,7 @@ export class EntryCommits {
    * Removes locked entries. Adds them to `change` with their data; for a large removal, only their number and size.
    * @throws ENTRY_NOT_FOUND for an entry that the access rule hides from the caller
    */
-  async removeAll(
+  async removeEntries(
     change: EntryChangeCollector,
     entries: readonly LockedEntry[],
     grant: EntryPermissions,
@@ -277,12 +287,12 @@ export class EntryCommits {
         const { entries } = await this.applyCommit(change, rights, commit, validated);
         return commit.returnEntries ? { entries } : { ...change.counts };
       },
-      verbsThatSendMessages(commit),
+      listMessageVerbs(commit),
     );
   }
 }
 
-function verbsThatSendMessages({ inserts: insertedEntries, updates, runHooks }: ParsedEntryCommit): HookVerb[] {
+function listMessageVerbs({ inserts: insertedEntries, updates, runHooks }: ParsedEntryCommit): HookVerb[] {
   const done = { insert: insertedEntries.length > 0, update: updates.length > 0 };
   return runHooks.filter((verb) => done[verb]);
 }
@@ -294,6 +304,6 @@ interface ValidatedCommit {
   totalBytes: number;
 }
 
-function inaccessibleColumns(grant: EntryPermissions, data: EntryData): EntryData {
+function pickInaccessibleColumns(grant: EntryPermissions, data: EntryData): EntryData {
   return Object.fromEntries(Object.entries(data).filter(([column]) => !grant.mayAccessColumn(column)));
 }

@@ -39,14 +39,14 @@ export interface EntryDifferences {
 type DifferenceRow = EntryRow & { was: boolean; is: boolean; changed: string[] | null };
 
 /** Returns by ID the state of each affected entry before its first change; null for an entry that did not exist before. */
-function affectedEntries(changes: readonly StoredEntryChangeSet[]): Map<number, EarlierEntryState | null> {
-  const imagesById = new Map<number, EarlierEntryState | null>();
+function listEarlierStates(changes: readonly StoredEntryChangeSet[]): Map<number, EarlierEntryState | null> {
+  const statesById = new Map<number, EarlierEntryState | null>();
   for (const { inserted, replaced } of changes) {
     // A restore of a snapshot first removes entries and then inserts them with the same IDs. So removals are handled before inserts.
-    for (const image of replaced) if (!imagesById.has(image.id)) imagesById.set(image.id, image);
-    for (const id of inserted) if (!imagesById.has(id)) imagesById.set(id, null);
+    for (const state of replaced) if (!statesById.has(state.id)) statesById.set(state.id, state);
+    for (const id of inserted) if (!statesById.has(id)) statesById.set(id, null);
   }
-  return imagesById;
+  return statesById;
 }
 
 function matchConditionSql(
@@ -79,10 +79,10 @@ export async function readEntryDifferences(
   requested: { scope: VisibleEntryScope; where: unknown; onlyVisible: boolean },
   changes: readonly StoredEntryChangeSet[],
 ): Promise<EntryDifferences | null> {
-  const touchedImages = affectedEntries(changes);
+  const earlierStates = listEarlierStates(changes);
   if (changes.some(({ bulk }) => bulk)) return null;
   const statement = new SqlStatement(
-    JSON.stringify([...touchedImages].map(([id, image]) => image ?? { id })),
+    JSON.stringify([...earlierStates].map(([id, state]) => state ?? { id })),
     source.appId,
     source.id,
   );
@@ -90,9 +90,9 @@ export async function readEntryDifferences(
   // Reads earlier states as `json`, which keeps the order of keys, and as `jsonb`, for the conditions of a `where`.
   const sql = `
     WITH b AS MATERIALIZED (
-      SELECT (image ->> 'id')::bigint AS id, (image -> 'data')::jsonb AS doc, image ->> 'data' AS text, (image ->> 'order')::float8 AS "order",
-             (image ->> 'createdAt')::timestamptz AS created_at, (image ->> 'updatedAt')::timestamptz AS updated_at
-        FROM json_array_elements($1::json) AS image)
+      SELECT (state ->> 'id')::bigint AS id, (state -> 'data')::jsonb AS doc, state ->> 'data' AS text, (state ->> 'order')::float8 AS "order",
+             (state ->> 'createdAt')::timestamptz AS created_at, (state ->> 'updatedAt')::timestamptz AS updated_at
+        FROM json_array_elements($1::json) AS state)
     SELECT b.id AS of, ${columns}, e.data::text AS data, e.id IS NOT NULL AND (${matchConditionSql("e", requested, statement)}) AS is,
            b.doc IS NOT NULL AND (${matchConditionSql("b", requested, statement)}) AS was,
            CASE WHEN ${requested.onlyVisible} AND e.id IS NOT NULL AND b."order" = e."order" THEN ${CHANGED_COLUMNS_SQL} END AS changed,

@@ -33,7 +33,7 @@ export function parseExportFormat(value: unknown): ExportFormat {
   refuseField("format", '"csv", "json" or "jsonl"', value);
 }
 
-/** Missing values and null become an empty text, and objects and lists become JSON text. */
+/** Converts a value to the content of a CSV cell: missing values and null to an empty text, objects and lists to JSON text. */
 function toCell(value: unknown): unknown {
   if (value === undefined || value === null) return "";
   return typeof value === "object" ? JSON.stringify(value) : value;
@@ -49,8 +49,8 @@ interface ExportFormatter {
 /** Matches the beginning of a spreadsheet formula. The pattern of Papa Parse does not match formulas of several lines. */
 const FORMULA_START = /^[=+\-@\t\r]/;
 
-/** `spreadsheet` puts a `'` before each text and column name that a spreadsheet would execute as a formula. */
-function createCsvWriter(columns: readonly string[], spreadsheet: boolean): ExportFormatter {
+/** With `spreadsheet`, puts a `'` before each text and column name that a spreadsheet program would execute as a formula. */
+function createCsvFormatter(columns: readonly string[], spreadsheet: boolean): ExportFormatter {
   const line = (cells: readonly unknown[]) => {
     const text = Papa.unparse([[...cells]], { escapeFormulae: spreadsheet && FORMULA_START });
     // An import ignores empty lines. So an entry without values is written as a line with an empty quoted cell.
@@ -118,18 +118,18 @@ export class EntryExport {
     { format, spreadsheet }: EntryExportOptions,
   ): AsyncGenerator<string> {
     const visibleColumns = columns.filter((column) => scope.canSee(column));
-    const rowWriter =
+    const formatter =
       format === "csv"
-        ? createCsvWriter(visibleColumns, spreadsheet)
+        ? createCsvFormatter(visibleColumns, spreadsheet)
         : format === "json"
           ? JSON_FORMATTER
           : JSON_LINES_FORMATTER;
-    yield rowWriter.openingText;
-    let first = true;
+    yield formatter.openingText;
+    let isFirst = true;
     for await (const data of this.readPages(key, scope)) {
-      yield rowWriter.formatEntries(data, first);
-      first = false;
+      yield formatter.formatEntries(data, isFirst);
+      isFirst = false;
     }
-    yield rowWriter.closingText;
+    yield formatter.closingText;
   }
 }

@@ -50,14 +50,14 @@ const hasNoDifferences = ({ inserted, updated, deleted }: EntryDifferences): boo
   inserted.length + updated.length + deleted.length === 0;
 
 /** Returns a key that changes when the caller can read other columns or entries than before. @throws DATA_SOURCE_ACCESS_DENIED */
-const visibilityKeyOf = (rights: CallerEntryRights, source: StoredDataSource): string =>
+const createVisibilityKey = (rights: CallerEntryRights, source: StoredDataSource): string =>
   JSON.stringify([rights.grant(source, "select").fingerprint, source.hashedColumns]);
 
-/** Returns `error` if the subscriber has lost the right to read. @throws any other error */
-function accessErrorOrThrow(error: unknown): ActionError {
-  const isRefusal =
+/** Returns `error` if it says that the subscriber has lost the right to read. @throws any other error */
+function requireAccessError(error: unknown): ActionError {
+  const isAccessError =
     error instanceof ActionError && ["DATA_SOURCE_ACCESS_DENIED", "UNAUTHORIZED"].includes(error.status);
-  if (isRefusal) return error;
+  if (isAccessError) return error;
   throw error;
 }
 
@@ -73,12 +73,12 @@ interface EntryChangeFeedOptions {
 
 export class EntryChangeFeed {
   private readonly feedsBySource = new Map<string, DataSourceFeed>();
-  private readonly feedByFollower = new Map<EntrySubscriber, DataSourceFeed>();
+  private readonly feedBySubscriber = new Map<EntrySubscriber, DataSourceFeed>();
   private readonly users = new SignedInUserWatch<EntrySubscriber>({
     db: this.options.db,
     notifications: this.options.notifications,
     log: this.options.log,
-    onChanged: (followers) => this.checkChosenSubscribers(followers),
+    onChanged: (subscribers) => this.checkChosenSubscribers(subscribers),
   });
   private readonly renewalTimer = setInterval(() => {
     for (const feed of this.feedsBySource.values()) this.renewPositions(feed);
@@ -106,7 +106,7 @@ export class EntryChangeFeed {
   }
 
   /** Runs `work` after all earlier reads for the same data source. After an error, checks all subscribers again after RETRY_MS. */
-  private inOrder(feed: DataSourceFeed, work: () => Promise<void>): void {
+  private runInOrder(feed: DataSourceFeed, work: () => Promise<void>): void {
     feed.pendingReads = feed.pendingReads.then(work).catch((error: unknown) => {
       this.options.log.warn(
         { err: error, appId: feed.appId },
@@ -116,7 +116,7 @@ export class EntryChangeFeed {
     });
   }
 
-  private newsOf(
+  private createMessage(
     feed: DataSourceFeed,
     { visit, position }: Pick<EntrySubscriber, "visit" | "position">,
     differences: EntryDifferences | null,
@@ -126,69 +126,81 @@ export class EntryChangeFeed {
   }
 
   /** If the data source was removed, ends all subscriptions to it and returns null. */
-  private async sourceOf(feed: DataSourceFeed): Promise<StoredDataSource | null> {
+  private async findSource(feed: DataSourceFeed): Promise<StoredDataSource | null> {
     const source = await this.options.sources.find(feed.appId, { id: feed.id }).catch((error: unknown) => {
       if (error instanceof ActionError && error.status === "DATA_SOURCE_NOT_FOUND") return null;
       throw error;
     });
     if (source) return source;
-    for (const follower of [...feed.subscribers])
-      endSubscription(feed, follower, new ActionError("DATA_SOURCE_NOT_FOUND"));
+    for (const subscriber of [...feed.subscribers])
+      endSubscription(feed, subscriber, new ActionError("DATA_SOURCE_NOT_FOUND"));
     return null;
   }
 
   /** Ends the subscription if the subscriber has lost the right to read. Sends a `reset` if other columns or entries are visible now. */
-  private async checkAccess(feed: DataSourceFeed, source: StoredDataSource, follower: EntrySubscriber): Promise<void> {
-    const rights = await this.options.rights.of(follower.visit);
-    if (!feed.subscribers.has(follower)) return;
-    this.users.set(follower, feed.appId, rights.user);
+  private async checkAccess(
+    feed: DataSourceFeed,
+    source: StoredDataSource,
+    subscriber: EntrySubscriber,
+  ): Promise<void> {
+    const rights = await this.options.rights.of(subscriber.visit);
+    if (!feed.subscribers.has(subscriber)) return;
+    this.users.set(subscriber, feed.appId, rights.user);
     try {
-      rights.readScope(source, follower.where);
-      const visibilityKey = visibilityKeyOf(rights, source);
-      const hasChanged = visibilityKey !== follower.visibilityKey;
-      follower.visibilityKey = visibilityKey;
-      if (hasChanged && follower.position !== null) follower.sendMessage(this.newsOf(feed, follower, null));
+      rights.readScope(source, subscriber.where);
+      const visibilityKey = createVisibilityKey(rights, source);
+      const hasChanged = visibilityKey !== subscriber.visibilityKey;
+      subscriber.visibilityKey = visibilityKey;
+      if (hasChanged && subscriber.position !== null)
+        subscriber.sendMessage(this.createMessage(feed, subscriber, null));
     } catch (error) {
-      endSubscription(feed, follower, accessErrorOrThrow(error));
+      endSubscription(feed, subscriber, requireAccessError(error));
     }
   }
 
   /** Starts after the position `since`. Without `since`, or if later changes are no longer stored, starts after the newest change. */
-  private async startSubscriber(feed: DataSourceFeed, follower: EntrySubscriber): Promise<void> {
-    const source = await this.sourceOf(feed);
-    if (source) await this.checkAccess(feed, source, follower);
-    if (!feed.subscribers.has(follower)) return;
+  private async startSubscriber(feed: DataSourceFeed, subscriber: EntrySubscriber): Promise<void> {
+    const source = await this.findSource(feed);
+    if (source) await this.checkAccess(feed, source, subscriber);
+    if (!feed.subscribers.has(subscriber)) return;
     const [tally] = await rows<{ newest: number; forgotten: number }>(this.options.db, SELECT_NEWEST_CHANGE, [
       feed.appId,
       feed.id,
     ]);
     const { newest, forgotten } = tally ?? { newest: 0, forgotten: 0 };
-    const number = follower.since?.changeId ?? null;
+    const number = subscriber.since?.changeId ?? null;
     const canResume = number !== null && number >= forgotten && number <= newest;
-    follower.position = canResume ? number : newest;
-    if (!canResume) follower.sendMessage(this.newsOf(feed, follower, follower.since ? null : NO_DIFFERENCES));
+    subscriber.position = canResume ? number : newest;
+    if (!canResume)
+      subscriber.sendMessage(this.createMessage(feed, subscriber, subscriber.since ? null : NO_DIFFERENCES));
   }
 
   private async startWaiting(feed: DataSourceFeed): Promise<void> {
-    for (const follower of [...feed.subscribers])
-      if (follower.position === null) await this.startSubscriber(feed, follower);
+    for (const subscriber of [...feed.subscribers])
+      if (subscriber.position === null) await this.startSubscriber(feed, subscriber);
   }
 
-  private async groupSubscribers(followers: readonly EntrySubscriber[]): Promise<Iterable<SubscriberGroup>> {
+  /** Groups subscribers that get the same message: same rights, `where` and position. */
+  private async groupSubscribers(subscribers: readonly EntrySubscriber[]): Promise<Iterable<SubscriberGroup>> {
     const groups = new Map<string, SubscriberGroup>();
-    for (const follower of followers) {
-      const rights = await this.options.rights.of(follower.visit);
+    for (const subscriber of subscribers) {
+      const rights = await this.options.rights.of(subscriber.visit);
       const rightsKey = rights.caller.isTrusted ? "trusted" : JSON.stringify(rights.caller.user);
-      const key = JSON.stringify([rightsKey, follower.where, follower.position]);
-      const group = groups.get(key) ?? { rights, position: follower.position!, where: follower.where, subscribers: [] };
-      group.subscribers.push(follower);
+      const key = JSON.stringify([rightsKey, subscriber.where, subscriber.position]);
+      const group = groups.get(key) ?? {
+        rights,
+        position: subscriber.position!,
+        where: subscriber.where,
+        subscribers: [],
+      };
+      group.subscribers.push(subscriber);
       groups.set(key, group);
     }
     return groups.values();
   }
 
   /** Returns the changes that the group can see; null if the group must read all entries again. @throws DATA_SOURCE_ACCESS_DENIED */
-  private async differencesFor(
+  private async readDifferences(
     source: StoredDataSource,
     group: SubscriberGroup,
     changes: readonly StoredEntryChangeSet[],
@@ -216,39 +228,39 @@ export class EntryChangeFeed {
     changes: readonly StoredEntryChangeSet[],
   ) {
     try {
-      const differences = await this.differencesFor(source, group, changes);
-      const followers = group.subscribers.filter((follower) => feed.subscribers.has(follower));
-      for (const follower of followers) follower.position = changes.at(-1)!.id;
-      if (followers.length === 0 || (differences && hasNoDifferences(differences))) return;
+      const differences = await this.readDifferences(source, group, changes);
+      const subscribers = group.subscribers.filter((subscriber) => feed.subscribers.has(subscriber));
+      for (const subscriber of subscribers) subscriber.position = changes.at(-1)!.id;
+      if (subscribers.length === 0 || (differences && hasNoDifferences(differences))) return;
       // All subscribers of the group get the same message object, so that the message is serialized only once.
-      const groupNews = this.newsOf(feed, followers[0]!, differences);
-      for (const follower of followers) follower.sendMessage(groupNews);
+      const groupMessage = this.createMessage(feed, subscribers[0]!, differences);
+      for (const subscriber of subscribers) subscriber.sendMessage(groupMessage);
     } catch (error) {
-      const refusal = accessErrorOrThrow(error);
-      for (const follower of group.subscribers) endSubscription(feed, follower, refusal);
+      const accessError = requireAccessError(error);
+      for (const subscriber of group.subscribers) endSubscription(feed, subscriber, accessError);
     }
   }
 
   private async advanceFeed(feed: DataSourceFeed): Promise<void> {
     for (;;) {
-      const followers = listStartedSubscribers(feed);
-      if (followers.length === 0) return;
-      const from = Math.min(...followers.map(({ position }) => position!));
+      const subscribers = listStartedSubscribers(feed);
+      if (subscribers.length === 0) return;
+      const from = Math.min(...subscribers.map(({ position }) => position!));
       const changes = await rows<StoredEntryChangeSet>(this.options.db, SELECT_CHANGES_SINCE, [
         feed.appId,
         feed.id,
         from,
       ]);
       const newest = changes.at(-1)?.id;
-      const source = newest === undefined ? null : await this.sourceOf(feed);
+      const source = newest === undefined ? null : await this.findSource(feed);
       if (newest === undefined || !source) return;
-      for (const group of await this.groupSubscribers(followers.filter(({ position }) => position! < newest)))
+      for (const group of await this.groupSubscribers(subscribers.filter(({ position }) => position! < newest)))
         await this.notifyGroup(feed, source, group, changes);
       if (changes.length < MAX_CHANGES_PER_MESSAGE) return;
     }
   }
 
-  private feedOf(appId: number, id: number): DataSourceFeed {
+  private openFeed(appId: number, id: number): DataSourceFeed {
     const key = createFeedKey({ appId, id });
     const feed = this.feedsBySource.get(key) ?? { appId, id, subscribers: new Set(), pendingReads: Promise.resolve() };
     this.feedsBySource.set(key, feed);
@@ -256,40 +268,40 @@ export class EntryChangeFeed {
   }
 
   private advanceInOrder(feed: DataSourceFeed) {
-    this.inOrder(feed, () => this.advanceFeed(feed));
+    this.runInOrder(feed, () => this.advanceFeed(feed));
   }
 
   /** Checks the rights of affected subscribers (default: all), and then sends new changes to all subscribers of the feed. */
   private checkSubscribers(
     feed: DataSourceFeed,
-    isAffected: (follower: EntrySubscriber) => boolean = () => true,
+    isAffected: (subscriber: EntrySubscriber) => boolean = () => true,
   ): void {
-    this.inOrder(feed, async () => {
-      const source = await this.sourceOf(feed);
+    this.runInOrder(feed, async () => {
+      const source = await this.findSource(feed);
       if (!source) return;
-      for (const follower of listStartedSubscribers(feed).filter(isAffected))
-        await this.checkAccess(feed, source, follower);
+      for (const subscriber of listStartedSubscribers(feed).filter(isAffected))
+        await this.checkAccess(feed, source, subscriber);
       await this.startWaiting(feed);
       await this.advanceFeed(feed);
     });
   }
 
-  private checkChosenSubscribers(followers: readonly EntrySubscriber[]): void {
-    const chosenSubscribers = new Set(followers);
-    const theirFeeds = new Set(followers.flatMap((follower) => this.feedByFollower.get(follower) ?? []));
-    for (const feed of theirFeeds) this.checkSubscribers(feed, (follower) => chosenSubscribers.has(follower));
+  private checkChosenSubscribers(subscribers: readonly EntrySubscriber[]): void {
+    const chosenSubscribers = new Set(subscribers);
+    const theirFeeds = new Set(subscribers.flatMap((subscriber) => this.feedBySubscriber.get(subscriber) ?? []));
+    for (const feed of theirFeeds) this.checkSubscribers(feed, (subscriber) => chosenSubscribers.has(subscriber));
   }
 
-  /** Runs at fixed intervals, so that the time of a new position does not reveal changes that a subscriber cannot see. */
+  /** Sends each subscriber a new position. Runs at fixed intervals, so that the time of a new position does not reveal changes that a subscriber cannot see. */
   private renewPositions(feed: DataSourceFeed): void {
-    this.inOrder(feed, async () => {
+    this.runInOrder(feed, async () => {
       const sameVisits = Map.groupBy(
         listStartedSubscribers(feed),
         ({ position, visit }) => `${position} ${visit.isTrusted}`,
       );
-      for (const followers of sameVisits.values()) {
-        const groupNews = this.newsOf(feed, followers[0]!, NO_DIFFERENCES);
-        for (const follower of followers) follower.sendMessage(groupNews);
+      for (const subscribers of sameVisits.values()) {
+        const groupMessage = this.createMessage(feed, subscribers[0]!, NO_DIFFERENCES);
+        for (const subscriber of subscribers) subscriber.sendMessage(groupMessage);
       }
     });
   }
@@ -316,28 +328,28 @@ export class EntryChangeFeed {
     // Evaluates the `where` once, so that an invalid `where` is rejected now and not only at the first change.
     const requested = { scope, where, onlyVisible: true };
     await readEntryDifferences(read, source, requested, [{ id: 0, bulk: false, inserted: [0], replaced: [] }]);
-    const visibilityKey = visibilityKeyOf(rights, source);
-    return createSubscriptionSource<EntryChangeMessage>(source.appId, (push, endFollow) => {
-      const feed = this.feedOf(source.appId, source.id);
-      const follower: EntrySubscriber = {
+    const visibilityKey = createVisibilityKey(rights, source);
+    return createSubscriptionSource<EntryChangeMessage>(source.appId, (push, endSubscription) => {
+      const feed = this.openFeed(source.appId, source.id);
+      const subscriber: EntrySubscriber = {
         visit,
         where,
         position: null,
         since: position,
         visibilityKey,
         sendMessage: push,
-        endSubscription: endFollow,
+        endSubscription,
       };
-      feed.subscribers.add(follower);
-      this.feedByFollower.set(follower, feed);
-      this.inOrder(feed, async () => {
+      feed.subscribers.add(subscriber);
+      this.feedBySubscriber.set(subscriber, feed);
+      this.runInOrder(feed, async () => {
         await this.startWaiting(feed);
         await this.advanceFeed(feed);
       });
       return () => {
-        feed.subscribers.delete(follower);
-        this.feedByFollower.delete(follower);
-        this.users.remove(follower);
+        feed.subscribers.delete(subscriber);
+        this.feedBySubscriber.delete(subscriber);
+        this.users.remove(subscriber);
         if (feed.subscribers.size === 0 && this.feedsBySource.get(createFeedKey(feed)) === feed)
           this.feedsBySource.delete(createFeedKey(feed));
       };

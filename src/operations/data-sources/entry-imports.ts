@@ -30,7 +30,7 @@ import { createEntryValidator, type StorableEntry } from "./entry-validation.js"
 import { isUniqueIndex } from "./index-definitions.js";
 import type { CsvLayout } from "./row-streams.js";
 
-/** Maximum number of simultaneous large imports in this process. Each occupies a database connection until the file has arrived. */
+/** Maximum number of simultaneous large imports in this process. Each occupies a database connection until the file has been stored. */
 const MAX_CONCURRENT_IMPORTS = 3;
 /** Value of `retryAfter`: seconds after which a client should repeat an import that found no free slot. */
 const RETRY_SECONDS = 10;
@@ -69,13 +69,13 @@ interface ReceivedEntries {
 }
 
 async function readFirstEntries(readyEntries: ReadyEntries, max: number) {
-  const first: (StorableEntry & { bytes: number })[] = [];
-  while (first.length <= max) {
+  const firstEntries: (StorableEntry & { bytes: number })[] = [];
+  while (firstEntries.length <= max) {
     const { value, done } = await readyEntries.next();
-    if (done) return { firstEntries: first, hasMore: false };
-    first.push(value);
+    if (done) return { firstEntries: firstEntries, hasMore: false };
+    firstEntries.push(value);
   }
-  return { firstEntries: first, hasMore: true };
+  return { firstEntries: firstEntries, hasMore: true };
 }
 
 interface EntryImportsOptions {
@@ -87,8 +87,8 @@ interface EntryImportsOptions {
 /** Yields lines of COPY's text format. Only backslashes are escaped, because JSON text contains no raw tabs and line breaks. */
 async function* copyLines(
   change: EntryChangeCollector,
-  first: readonly (StorableEntry & { bytes: number })[],
-  rest: ReadyEntries,
+  firstEntries: readonly (StorableEntry & { bytes: number })[],
+  remainingEntries: ReadyEntries,
 ) {
   const { appId, id } = change.source;
   const rowStart = `${appId}\t${id}\t`;
@@ -98,8 +98,8 @@ async function* copyLines(
     change.addCounted({ inserted: 1 }, bytes);
     text += `${rowStart}${json.replaceAll("\\", "\\\\")}\n`;
   };
-  for (const entry of first) add(entry);
-  for await (const entry of rest) {
+  for (const entry of firstEntries) add(entry);
+  for await (const entry of remainingEntries) {
     add(entry);
     if (text.length < COPY_CHUNK_CHARACTERS) continue;
     yield text;
@@ -108,16 +108,19 @@ async function* copyLines(
   yield text;
 }
 
-async function copyAll(
+async function copyEntries(
   change: EntryChangeCollector,
-  first: readonly (StorableEntry & { bytes: number })[],
-  rest: ReadyEntries,
+  firstEntries: readonly (StorableEntry & { bytes: number })[],
+  remainingEntries: ReadyEntries,
 ): Promise<void> {
   const manager = change.executor as EntityManager;
   const client = (await manager.queryRunner!.connect()) as PoolClient;
   // The COPY statement waits until the client has sent the whole file, so it gets the time limit of an import.
   await rowsOf(change.executor, `SET LOCAL statement_timeout = ${ENTRY_IMPORT_TIMEOUT_MS}`);
-  await pipeline(Readable.from(copyLines(change, first, rest)), client.query(copyFrom(COPY_ENTRIES)));
+  await pipeline(
+    Readable.from(copyLines(change, firstEntries, remainingEntries)),
+    client.query(copyFrom(COPY_ENTRIES)),
+  );
   await rowsOf(change.executor, "SET LOCAL statement_timeout = DEFAULT");
 }
 
@@ -127,7 +130,7 @@ async function storeEntries(
 ): Promise<void> {
   if (hasMore) {
     const newest = await readNewestEntryId(change.executor, change.source);
-    await copyAll(change, firstEntries, remainingEntries);
+    await copyEntries(change, firstEntries, remainingEntries);
     const { inserted } = change.counts;
     if (inserted <= MAX_CHANGED_ENTRIES_LISTED) {
       change.addIds(await readInsertedEntryIds(change.executor, change.source, newest, MAX_CHANGED_ENTRIES_LISTED));
@@ -142,7 +145,7 @@ async function storeEntries(
   for (const [at, { data, bytes }] of firstEntries.entries()) change.addInserted(stored[at]!.id, data, bytes);
 }
 
-async function removeExisting(change: EntryChangeCollector): Promise<void> {
+async function removeExistingEntries(change: EntryChangeCollector): Promise<void> {
   change.addRemovedBatch(await removeEntriesExcept(change.executor, change.source, [], change.remainingCapacity));
 }
 
@@ -178,7 +181,7 @@ export class EntryImports {
     rights: CallerEntryRights,
     source: StoredDataSource,
     importOptions: EntryImportOptions,
-    met: NewColumnCollector,
+    newColumns: NewColumnCollector,
   ): ReadyEntries {
     const { receivedDataLimiter } = this.options;
     const { isTrusted: trusted } = rights.caller;
@@ -197,9 +200,9 @@ export class EntryImports {
       const isCsv = importOptions.layout !== undefined && importOptions.layout.columns !== null;
       const data = isCsv ? (input as EntryData) : parseEntryData(input, label);
       const readyEntry = await validateEntry(data, label);
-      met.addColumnsOf(data);
+      newColumns.addColumnsOf(data);
       const bytes = Buffer.byteLength(readyEntry.text);
-      // Imports of other callers than pages are limited only by the disk space and the app's quota.
+      // Imports by callers that are not pages are limited only by the disk space and the app's quota.
       if (!trusted) receivedDataLimiter.takeRows(rights.writer.emitter, source.appId, bytes);
       uncheckedEntries += bytes;
       if (uncheckedEntries > SPACE_CHECK_BYTES) {
@@ -218,22 +221,23 @@ export class EntryImports {
   ): Promise<void> {
     const { keepsExisting, operation } = importOptions;
     if (!keepsExisting) await lockEntryReplacementShared(change.executor, change.source.appId, change.source.id);
-    const storeVersion = () => this.options.versions.snapshot(change, rights.writer, operation);
+    const takeSnapshot = () => this.options.versions.snapshot(change, rights.writer, operation);
     // With a unique index, existing entries must be removed first, because new entries may have the same values.
     if (!keepsExisting && change.source.indexes.some(isUniqueIndex)) {
-      await storeVersion();
-      await removeExisting(change);
+      await takeSnapshot();
+      await removeExistingEntries(change);
       return storeEntries(change, received);
     }
     await storeEntries(change, received);
     // Locks existing entries only after the file was received, so that other requests that write them do not wait for the upload.
-    if (!keepsExisting || received.hasMore) await storeVersion();
-    if (!keepsExisting) await removeExisting(change);
+    if (!keepsExisting || received.hasMore) await takeSnapshot();
+    if (!keepsExisting) await removeExistingEntries(change);
   }
 
   /**
    * Creates an entry for each row of the file. If one row is invalid, creates no entry.
-   * @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID that names the row, RATE_LIMIT_EXCEEDED, OVERLOADED
+   * @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID (for an invalid row, names the row), PAYLOAD_TOO_LARGE, ENTRY_ALREADY_EXISTS,
+   *   RATE_LIMIT_EXCEEDED, OVERLOADED
    */
   async import(
     rights: CallerEntryRights,
@@ -244,23 +248,23 @@ export class EntryImports {
     rights.grant(source, "insert");
     if (!importOptions.keepsExisting) requireReplaceRight(rights, source);
     receivedDataLimiter.checkSpace();
-    const met = new NewColumnCollector([]);
-    const readyEntries = this.prepareEntries(rights, source, importOptions, met);
+    const newColumns = new NewColumnCollector([]);
+    const readyEntries = this.prepareEntries(rights, source, importOptions, newColumns);
     // Receives the beginning of the file before the import uses a database connection. A small file is then completely received.
     const received = {
       ...(await readFirstEntries(readyEntries, BULK_WRITE_THRESHOLD_ENTRIES)),
       remainingEntries: readyEntries,
     };
-    const leaveImport = received.hasMore ? this.acquireImportSlot(source.appId) : () => undefined;
+    const releaseImportSlot = received.hasMore ? this.acquireImportSlot(source.appId) : () => undefined;
     try {
       return await changes.commit(source, rights.writer, async (change) => {
         change.operation = importOptions.operation;
         await this.loadEntries(change, rights, importOptions, received);
         const { columns = null, delimiter = null } = importOptions.layout ?? {};
-        return { inserted: change.counts.inserted, columns: columns ?? met.added, delimiter };
+        return { inserted: change.counts.inserted, columns: columns ?? newColumns.added, delimiter };
       });
     } finally {
-      leaveImport();
+      releaseImportSlot();
       // Stops reading the file, so that a failed import does not wait for the rest of the file.
       await readyEntries.return(undefined);
     }

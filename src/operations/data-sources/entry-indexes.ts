@@ -19,7 +19,7 @@ export type IndexState = "ready" | "missing";
 
 /** Maximum number of indexes on the entries of one app, over all its data sources. */
 export const INDEXES_PER_APP = 20;
-/** PostgreSQL's planner checks every index for each query; with 100 indexes this takes 0.8 ms. */
+/** Maximum number of indexes on the entries of all apps. The planner checks every index for each query: 0.8 ms for 100 indexes. */
 export const MAX_INDEXES_OF_SERVICE = 100;
 
 /** Key of the advisory lock for index changes. Without this lock, a process could drop an index that another process is adding. */
@@ -46,8 +46,8 @@ async function lockIndexes(client: pg.Client): Promise<void> {
   while (!(await free())) await delay(LOCK_RETRY_DELAY_MS);
 }
 
-/** Returns the indexes and statistics of a data source or an app by name; true if PostgreSQL can use the index. */
-async function existingIndexes(client: pg.Client, { appId, id }: RemovedDataSources): Promise<Map<string, boolean>> {
+/** Returns the names of the indexes and statistics of a data source or an app, each with true if PostgreSQL can use it. */
+async function readIndexValidity(client: pg.Client, { appId, id }: RemovedDataSources): Promise<Map<string, boolean>> {
   const { rows } = await client.query<{ name: string; valid: boolean }>(
     `SELECT relname AS name, indisvalid AS valid FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
         WHERE indrelid = 'data_source_entry'::regclass AND relname LIKE $1
@@ -69,13 +69,15 @@ async function checkIndexCounts(client: pg.Client, key: DataSourceKey, addedCoun
   if (app + addedCount > INDEXES_PER_APP) {
     throw new ActionError(
       "REQUEST_INVALID",
-      `an app can have at most ${INDEXES_PER_APP} indexes on its data sources; remove indexes that you do not need`,
+      `an app can have at most ${INDEXES_PER_APP} indexes on its data sources (got ${app + addedCount}); ` +
+        "remove indexes that you do not need",
     );
   }
   if (all + addedCount > MAX_INDEXES_OF_SERVICE) {
     throw new ActionError(
       "REQUEST_INVALID",
-      `all apps of this service together can have at most ${MAX_INDEXES_OF_SERVICE} indexes on entries; remove indexes first`,
+      `all apps of this service together can have at most ${MAX_INDEXES_OF_SERVICE} indexes on entries ` +
+        `(got ${all + addedCount}); remove indexes that you do not need`,
     );
   }
 }
@@ -102,7 +104,10 @@ export class EntryIndexes {
     return turn;
   }
 
-  /** Locks the table, because a query that is planned during the drop fails: "cache lookup failed for statistics object". */
+  /**
+   * Drops the statistics with these names. Locks the table, because a query that is planned during the drop fails: "cache lookup failed for
+   * statistics object".
+   */
   private async dropStatistics(client: pg.Client, names: readonly string[]): Promise<void> {
     if (names.length === 0) return;
     const statements = [
@@ -123,25 +128,31 @@ export class EntryIndexes {
     }
     this.options.log.warn(
       { statistics: names },
-      "statistics of removed indexes remain, because entries are in use; a start drops them",
+      "the statistics of removed indexes could not be dropped, because entries are in use; the service drops them at its next start",
     );
   }
 
-  private async dropAll(client: pg.Client, names: Iterable<string>): Promise<void> {
+  private async dropObjects(client: pg.Client, names: Iterable<string>): Promise<void> {
     const all = [...names];
     for (const name of all.filter((candidate) => !isStatisticsName(candidate)))
       await client.query(`DROP INDEX CONCURRENTLY IF EXISTS ${pg.escapeIdentifier(name)}`);
     await this.dropStatistics(client, all.filter(isStatisticsName));
   }
 
-  /** Only logs the failure of a non-unique index. @throws ENTRY_ALREADY_EXISTS, REQUEST_INVALID if a unique index cannot be created */
+  /**
+   * Executes the statement that creates an index or statistics. If a unique index cannot be created, throws ENTRY_ALREADY_EXISTS or
+   * REQUEST_INVALID. Only logs the failure of other objects.
+   */
   private async createIndex(client: pg.Client, { name, createSql, unique }: IndexStatements): Promise<void> {
     try {
       await client.query(createSql);
     } catch (error) {
-      await this.dropAll(client, [name]);
+      await this.dropObjects(client, [name]);
       if (!unique)
-        return this.options.log.warn({ err: error, index: name }, "an index on entries could not be created");
+        return this.options.log.warn(
+          { err: error, index: name },
+          "an index on entries, or the statistics of an index, could not be created",
+        );
       const columns = unique.map((column) => JSON.stringify(column)).join(", ");
       if (isUniqueViolation(error)) {
         const message =
@@ -158,7 +169,7 @@ export class EntryIndexes {
   }
 
   /** Creates missing indexes, runs `save`, and drops indexes that are no longer requested. After a failure, drops the new indexes. */
-  private async applyWith(
+  private async applyChanges(
     client: pg.Client,
     changes: readonly IndexChange[],
     save: () => Promise<unknown>,
@@ -166,16 +177,18 @@ export class EntryIndexes {
     const missing: IndexStatements[] = [];
     const surplus: string[] = [];
     for (const { key, requestedIndexes } of changes) {
-      const existingIndex = await existingIndexes(client, key);
-      const wished = requestedIndexes.flatMap((definition) => createIndexStatements(key, definition));
-      const names = new Set(wished.map(({ name }) => name));
+      const validityByName = await readIndexValidity(client, key);
+      const requestedStatements = requestedIndexes.flatMap((definition) => createIndexStatements(key, definition));
+      const requestedNames = new Set(requestedStatements.map(({ name }) => name));
       // Drops invalid indexes, which remain if a process ended while it built them.
-      await this.dropAll(
+      await this.dropObjects(
         client,
-        [...existingIndex].flatMap(([name, valid]) => (valid ? [] : [name])),
+        [...validityByName].flatMap(([name, valid]) => (valid ? [] : [name])),
       );
-      missing.push(...wished.filter(({ name }) => existingIndex.get(name) !== true));
-      surplus.push(...[...existingIndex].flatMap(([name, valid]) => (valid && !names.has(name) ? [name] : [])));
+      missing.push(...requestedStatements.filter(({ name }) => validityByName.get(name) !== true));
+      surplus.push(
+        ...[...validityByName].flatMap(([name, valid]) => (valid && !requestedNames.has(name) ? [name] : [])),
+      );
     }
     const addedCount =
       missing.filter(({ name }) => isCountedIndexName(name)).length - surplus.filter(isCountedIndexName).length;
@@ -184,36 +197,39 @@ export class EntryIndexes {
       for (const made of missing) await this.createIndex(client, made);
       await save();
     } catch (error) {
-      await this.dropAll(
+      await this.dropObjects(
         client,
         missing.map(({ name }) => name),
       );
       throw error;
     }
-    await this.dropAll(client, surplus);
+    await this.dropObjects(client, surplus);
     if (missing.length > 0) await client.query("ANALYZE data_source_entry");
   }
 
   /**
    * Creates the requested indexes of a data source, and drops its other indexes. Skips a non-unique index that cannot be built.
    * @param save stores the definitions after the new indexes are built, and before other indexes are dropped
-   * @throws REQUEST_INVALID for too many indexes; ENTRY_ALREADY_EXISTS for equal values in a unique index; the errors of `save`
+   * @throws REQUEST_INVALID for too many indexes, or for a value that is too large for a unique index; ENTRY_ALREADY_EXISTS for equal values
+   *   in a unique index; the errors of `save`
    */
   apply(
     key: DataSourceKey,
     requestedIndexes: readonly IndexDefinition[],
     save: () => Promise<unknown> = async () => undefined,
   ): Promise<void> {
-    return this.withIndexLock((client) => this.applyWith(client, [{ key, requestedIndexes }], save));
+    return this.withIndexLock((client) => this.applyChanges(client, [{ key, requestedIndexes }], save));
   }
 
   /** Applies the index changes of several data sources of one app. If one change fails, applies none of them. */
   applyAll(changes: readonly IndexChange[], save: () => Promise<unknown>): Promise<void> {
-    return this.withIndexLock((client) => this.applyWith(client, changes, save));
+    return this.withIndexLock((client) => this.applyChanges(client, changes, save));
   }
 
   drop(key: RemovedDataSources): Promise<void> {
-    return this.withIndexLock(async (client) => this.dropAll(client, (await existingIndexes(client, key)).keys()));
+    return this.withIndexLock(async (client) =>
+      this.dropObjects(client, (await readIndexValidity(client, key)).keys()),
+    );
   }
 
   /**
@@ -222,25 +238,27 @@ export class EntryIndexes {
    */
   reconcile(): Promise<void> {
     return this.withIndexLock(async (client) => {
-      const { rows: there } = await client.query<{ name: string }>(
+      const { rows: existingObjects } = await client.query<{ name: string }>(
         `SELECT relname AS name FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
             WHERE indrelid = 'data_source_entry'::regclass AND relname LIKE 'entry\\_ix\\_%'
            UNION ALL
            SELECT stxname FROM pg_statistic_ext
             WHERE stxrelid = 'data_source_entry'::regclass AND stxname LIKE 'entry\\_ix\\_%'`,
       );
-      const { rows: text } = await client.query<DataSourceKey & { indexes: IndexDefinition[] }>(
+      const { rows: definedSources } = await client.query<DataSourceKey & { indexes: IndexDefinition[] }>(
         `SELECT app_id::int AS "appId", id, indexes FROM data_source WHERE indexes <> '[]'`,
       );
-      const nameOfKey = ({ appId, id }: DataSourceKey) => `${appId} ${id}`;
-      const requestedIndexes = new Map(text.map(({ appId, id, indexes }) => [nameOfKey({ appId, id }), indexes]));
-      const keys = new Map(text.map(({ appId, id }) => [nameOfKey({ appId, id }), { appId, id }]));
-      for (const { name } of there) {
+      const formatKey = ({ appId, id }: DataSourceKey) => `${appId} ${id}`;
+      const requestedIndexes = new Map(
+        definedSources.map(({ appId, id, indexes }) => [formatKey({ appId, id }), indexes]),
+      );
+      const keys = new Map(definedSources.map(({ appId, id }) => [formatKey({ appId, id }), { appId, id }]));
+      for (const { name } of existingObjects) {
         const key = parseIndexName(name);
-        if (key) keys.set(nameOfKey(key), key);
+        if (key) keys.set(formatKey(key), key);
       }
       for (const [name, key] of keys) {
-        await this.applyWith(
+        await this.applyChanges(
           client,
           [{ key, requestedIndexes: requestedIndexes.get(name) ?? [] }],
           async () => undefined,
@@ -254,9 +272,9 @@ export class EntryIndexes {
   /** Returns the state of each requested index: "ready" if queries can use it, otherwise "missing". */
   states(key: DataSourceKey, requestedIndexes: readonly IndexDefinition[]): Promise<IndexState[]> {
     return this.withIndexLock(async (client) => {
-      const existingIndex = await existingIndexes(client, key);
+      const validityByName = await readIndexValidity(client, key);
       return requestedIndexes.map((definition) =>
-        createIndexStatements(key, definition).every(({ name }) => existingIndex.get(name)) ? "ready" : "missing",
+        createIndexStatements(key, definition).every(({ name }) => validityByName.get(name)) ? "ready" : "missing",
       );
     });
   }

@@ -39,12 +39,12 @@ const isScalarSql = (sql: string): string => `${jsonTypeSql(sql)} IN ('string', 
 
 const ENTRY_ID = /^[1-9]\d{0,14}$/;
 
-/** Returns all JSON values that a join treats as equal to `text`. For example, the number `5` equals the text `"5"`. */
-function equalJsonValues(text: string): string[] {
+/** Returns, as JSON texts, all values that a join treats as equal to `text`. For example, the number `5` equals the text `"5"`. */
+function listEqualJsonValues(text: string): string[] {
   const asText = JSON.stringify(text);
-  const isOther =
+  const isNumberOrBoolean =
     text === "true" || text === "false" || (/^-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?$/.test(text) && text !== "-0");
-  return isOther ? [asText, text] : [asText];
+  return isNumberOrBoolean ? [asText, text] : [asText];
 }
 
 async function openJoin<Source extends DataSourceKey>(
@@ -73,7 +73,7 @@ function matchingEntriesSql({ join, key, scope }: ReadableJoin, keys: JoinValues
         texts.filter((text) => ENTRY_ID.test(text)),
         "bigint[]",
       )})`;
-    const all = new Set(texts.flatMap(equalJsonValues));
+    const all = new Set(texts.flatMap(listEqualJsonValues));
     return `${value} = ANY(${statement.bind([...all], "jsonb[]")})`;
   });
   const present = keys.flatMap((texts, index) => (texts ? [{ at: index, texts }] : []));
@@ -123,7 +123,7 @@ export class EntryJoins {
     });
   }
 
-  private async entriesFor(joinedSource: ReadableJoin, keys: JoinValues): Promise<unknown[]> {
+  private async readJoinedEntries(joinedSource: ReadableJoin, keys: JoinValues): Promise<unknown[]> {
     const { join, key, scope } = joinedSource;
     const statement = new SqlStatement();
     const from = matchingEntriesSql(joinedSource, keys, statement);
@@ -150,7 +150,7 @@ export class EntryJoins {
     return joined;
   }
 
-  private async figuresFor(joinedSource: ReadableJoin, keys: JoinValues): Promise<unknown[]> {
+  private async computeFigures(joinedSource: ReadableJoin, keys: JoinValues): Promise<unknown[]> {
     const { join, key, scope } = joinedSource;
     const statement = new SqlStatement();
     const from = matchingEntriesSql(joinedSource, keys, statement);
@@ -212,8 +212,8 @@ export class EntryJoins {
       const keys = await this.readJoinValues(key, entries, join, sources.scope);
       const values =
         join.resultForm.as === "entries"
-          ? await this.entriesFor(joinedSource, keys)
-          : await this.figuresFor(joinedSource, keys);
+          ? await this.readJoinedEntries(joinedSource, keys)
+          : await this.computeFigures(joinedSource, keys);
       for (const [at, value] of values.entries()) results[at]![join.name] = value;
     }
     return results;

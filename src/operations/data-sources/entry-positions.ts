@@ -9,7 +9,7 @@ import { TextCipher } from "../records/sealed-texts.js";
 import type { DataSourceKey } from "./entry-rows.js";
 
 const POSITION_PURPOSE = "svc entry position 1";
-/** Must be shorter than the time for which changes are stored (change-upkeep.ts). Otherwise, expired positions would reveal changes. */
+/** Must be shorter than CHANGES_KEPT_FOR (change-upkeep.ts). Otherwise, a position with which a caller cannot resume reveals changes. */
 const POSITION_VALIDITY_MS = 13 * 60_000;
 const CHANGE_ID_DIGITS = 15;
 
@@ -21,7 +21,7 @@ export interface Position {
 /** Interval at which each subscriber gets a new position, so that its position does not expire while no entry changes. */
 export const SUBSCRIPTION_POSITION_RENEWAL_INTERVAL_MS = 2 * 60_000;
 
-const boundTo = ({ appId, id }: DataSourceKey): string => `${appId}:${id}`;
+const createCipherContext = ({ appId, id }: DataSourceKey): string => `${appId}:${id}`;
 
 export class SubscriptionPositionCodec {
   private readonly sealedTexts = new TextCipher({ ring: this.options.ring, purpose: POSITION_PURPOSE });
@@ -32,7 +32,7 @@ export class SubscriptionPositionCodec {
   formatPosition(source: DataSourceKey, number: number, isTrusted: boolean): string {
     if (isTrusted) return String(number);
     const text = `${String(number).padStart(CHANGE_ID_DIGITS, "0")} ${Date.now()}`;
-    return this.sealedTexts.seal(text, boundTo(source));
+    return this.sealedTexts.seal(text, createCipherContext(source));
   }
 
   /** Returns null without `since`: the subscription starts with the next change. @throws ActionError REQUEST_INVALID */
@@ -45,7 +45,7 @@ export class SubscriptionPositionCodec {
         `to this data source sent (got ${describeValue(since)})`;
       throw new ActionError("REQUEST_INVALID", message);
     }
-    const [number, at] = (this.sealedTexts.unseal(since, boundTo(source)) ?? "").split(" ");
+    const [number, at] = (this.sealedTexts.unseal(since, createCipherContext(source)) ?? "").split(" ");
     const isValid = at !== undefined && Date.now() - Number(at) < POSITION_VALIDITY_MS;
     return { changeId: isValid ? Number(number) : null };
   }

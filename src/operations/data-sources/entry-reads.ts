@@ -171,7 +171,7 @@ class TimeLimitedEntryReader {
     for (const [at, entry] of entries.entries()) if (options.joins.length > 0) entry.joins = joinedEntries[at]!;
     const page: FindEntriesResult = { entries };
     if (pages) page.cursor = pages;
-    const knownTotal = options.mayPaginate ? totalFromPage(options, rows) : null;
+    const knownTotal = options.mayPaginate ? computeTotalFromPage(options, rows) : null;
     const { limit, offset } = options;
     if (knownTotal !== null) page.pagination = { total: knownTotal, limit, offset };
     else if (options.includePagination) page.pagination = await this.readPagination(key, options, access);
@@ -261,7 +261,7 @@ export class EntryReader {
   }
 }
 
-/** Writes the members of the JSON object `text` in the order of `keys`, because PostgreSQL's jsonb changes the order. */
+/** Returns the JSON object `text` with its members in the order of `keys`, because PostgreSQL's jsonb changes the order. */
 function orderMembers(text: string, keys: readonly string[] | null, isShown: (column: string) => boolean): string {
   const memberTextsByColumn = readJsonFieldTexts(text);
   const names = keys ?? [...memberTextsByColumn.keys()].filter(isShown);
@@ -269,7 +269,7 @@ function orderMembers(text: string, keys: readonly string[] | null, isShown: (co
 }
 
 /** Returns the total number of entries if the page is the last one, so that no count is needed; otherwise null. */
-function totalFromPage({ cursor, limit, offset }: FindOptions, rows: readonly EntryRow[]): number | null {
+function computeTotalFromPage({ cursor, limit, offset }: FindOptions, rows: readonly EntryRow[]): number | null {
   if (cursor !== null || rows.length >= limit || (rows.length === 0 && offset > 0)) return null;
   const bytes = rows.reduce((sum, { data }) => sum + Buffer.byteLength(data), 0);
   return bytes + ENTRY_MAX_BYTES <= LIST_PAGE_MAX_BYTES ? offset + rows.length : null;

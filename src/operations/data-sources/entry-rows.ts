@@ -81,10 +81,10 @@ export function limitBySizeSql(select: string, limit: number, more: readonly str
  * not limit the size (see `limitBySizeSql`).
  */
 export function selectRowsThatFit<Row extends { data: string }>(rows: Row[]): Row[] {
-  let heldBytes = 0;
+  let totalBytes = 0;
   const rowCount = rows.findIndex(({ data }, index) => {
-    heldBytes += Buffer.byteLength(data);
-    return index > 0 && heldBytes > LIST_PAGE_MAX_BYTES;
+    totalBytes += Buffer.byteLength(data);
+    return index > 0 && totalBytes > LIST_PAGE_MAX_BYTES;
   });
   return rowCount < 0 ? rows : rows.slice(0, rowCount);
 }

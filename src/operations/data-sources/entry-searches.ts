@@ -27,11 +27,12 @@ import type { AppUserSignInAttempts } from "./sign-in-attempts.js";
 const MAX_COMPARED_ENTRIES = 20;
 const REMOVED_PER_STATEMENT = 5_000;
 
-function toCallerError(error: unknown): unknown {
-  const tooLong =
+/** Converts an error of a removal: a query that is too slow or has an invalid value is a fault of the request. */
+function toRemovalError(error: unknown): unknown {
+  const isTimeout =
     isDatabaseUnavailable(error) &&
     (error as { code?: string; driverError?: { code?: string } }).driverError?.code === "57014";
-  if (tooLong)
+  if (isTimeout)
     return new ActionError(
       "REQUEST_INVALID",
       `the query took longer than ${ENTRY_QUERY_TIMEOUT_MS / 1000} s; select fewer entries in "where", or add an index on its columns`,
@@ -49,7 +50,7 @@ interface EntrySearchesOptions {
   sources: DataSourceRows;
   entryReader: EntryReader;
   changes: EntryChangeTransactions;
-  commits: Pick<EntryCommits, "removeAll">;
+  commits: Pick<EntryCommits, "removeEntries">;
   versions: DataSourceSnapshots;
   attempts: AppUserSignInAttempts;
   recentQueries: Pick<RecentQueries, "record">;
@@ -172,7 +173,7 @@ export class EntrySearches {
         `SELECT e.id FROM data_source_entry e WHERE ${stillMatching} ORDER BY e.id`,
         secondStatement.values,
       );
-      await commits.removeAll(
+      await commits.removeEntries(
         change,
         matching.map(({ id }) => locked.get(id)!),
         grant,
@@ -221,13 +222,11 @@ export class EntrySearches {
   async remove(rights: CallerEntryRights, source: StoredDataSource, input: unknown): Promise<{ deletedCount: number }> {
     const scope = rights.removalScope(source, input);
     const narrowedWhere = await this.narrowWhere(rights, source, scope, input);
-    try {
-      return await this.options.changes.commit(source, rights.writer, async (change) => {
-        await this.removeMatching(change, rights, scope, narrowedWhere);
-        return { deletedCount: change.counts.deleted };
+    return this.options.changes.commit(source, rights.writer, async (change) => {
+      await this.removeMatching(change, rights, scope, narrowedWhere).catch((error: unknown) => {
+        throw toRemovalError(error);
       });
-    } catch (error) {
-      throw toCallerError(error);
-    }
+      return { deletedCount: change.counts.deleted };
+    });
   }
 }

@@ -35,8 +35,8 @@ const UPDATE_ENTRIES = `
 const DELETE_ENTRIES = `DELETE FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id = ANY ($3::bigint[])`;
 
 /**
- * Locks the batch in the order of its IDs: DELETE alone locks rows in the order of storage, which could deadlock. The arrays prevent a scan
- * of the whole table for each row, which PostgreSQL may plan for a table without statistics.
+ * Removes a batch of entries that this transaction has not written. Locks them in the order of their IDs: DELETE locks rows in the order of
+ * storage, which could deadlock. The arrays prevent a scan of the whole table for each row in a table without statistics.
  */
 const REMOVE_UNWRITTEN_BATCH = `
   WITH next AS MATERIALIZED (

@@ -37,6 +37,6 @@ export const createFeedKey = ({ appId, id }: Pick<DataSourceFeed, "appId" | "id"
 export const listStartedSubscribers = ({ subscribers }: DataSourceFeed): EntrySubscriber[] =>
   [...subscribers].filter(({ position }) => position !== null);
 
-export function endSubscription(feed: DataSourceFeed, follower: EntrySubscriber, reason: ActionError): void {
-  if (feed.subscribers.has(follower)) follower.endSubscription(reason);
+export function endSubscription(feed: DataSourceFeed, subscriber: EntrySubscriber, reason: ActionError): void {
+  if (feed.subscribers.has(subscriber)) subscriber.endSubscription(reason);
 }

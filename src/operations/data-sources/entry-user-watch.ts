@@ -16,40 +16,41 @@ const SELECT_CHANGES_SINCE = `
 const SELECT_NEWEST_CHANGE =
   "SELECT coalesce(max(id), 0) AS id FROM data_source_change WHERE app_id = $1 AND data_source_id = $2";
 
-interface WatchedSource<Follower> {
-  followers: Map<Follower, number>;
+interface WatchedSource<Subscriber> {
+  /** Subscribers, each with the ID of the entry of the user who is signed in on its page. */
+  subscribers: Map<Subscriber, number>;
   /** ID of the last change of entries that was read; null before the first read. */
   position: number | null;
   /** Resolves after all queued reads. Each new read is chained to this promise. */
   pendingReads: Promise<void>;
 }
 
-interface SignedInUserWatchOptions<Follower> {
+interface SignedInUserWatchOptions<Subscriber> {
   db: Db;
   notifications: DatabaseNotifications;
   log: Logger;
   /** Receives the subscribers whose rights must be checked again, because the entry of their signed-in user may have changed. */
-  onChanged: (followers: Follower[]) => void;
+  onChanged: (subscribers: Subscriber[]) => void;
 }
 
-export class SignedInUserWatch<Follower> {
+export class SignedInUserWatch<Subscriber> {
   /** Watched data sources of users. The keys are `appId:dataSourceId`. */
-  private readonly watchedSources = new Map<string, WatchedSource<Follower>>();
-  private readonly keys = new Map<Follower, string>();
+  private readonly watchedSources = new Map<string, WatchedSource<Subscriber>>();
+  private readonly keys = new Map<Subscriber, string>();
 
-  constructor(private readonly options: SignedInUserWatchOptions<Follower>) {
+  constructor(private readonly options: SignedInUserWatchOptions<Subscriber>) {
     options.notifications.listen(ENTRY_CHANNEL, (key) => {
-      const of = this.watchedSources.get(key);
-      if (of) this.readInOrder(key, of);
+      const watched = this.watchedSources.get(key);
+      if (watched) this.readInOrder(key, watched);
     });
   }
 
-  private async readChanges(key: string, watched: WatchedSource<Follower>): Promise<void> {
+  private async readChanges(key: string, watched: WatchedSource<Subscriber>): Promise<void> {
     const { db, onChanged } = this.options;
     const sourceKey = key.split(":").map(Number);
     if (watched.position === null) {
       watched.position = (await rows<{ id: number }>(db, SELECT_NEWEST_CHANGE, sourceKey))[0]!.id;
-      return onChanged([...watched.followers.keys()]);
+      return onChanged([...watched.subscribers.keys()]);
     }
     const changes = await rows<{ id: number; bulk: boolean; replaced: number[] }>(db, SELECT_CHANGES_SINCE, [
       ...sourceKey,
@@ -58,10 +59,12 @@ export class SignedInUserWatch<Follower> {
     watched.position = changes.at(-1)?.id ?? watched.position;
     const isBulk = changes.some(({ bulk }) => bulk);
     const entries = new Set(changes.flatMap(({ replaced }) => replaced));
-    onChanged([...watched.followers].flatMap(([follower, entry]) => (isBulk || entries.has(entry) ? [follower] : [])));
+    onChanged(
+      [...watched.subscribers].flatMap(([subscriber, entry]) => (isBulk || entries.has(entry) ? [subscriber] : [])),
+    );
   }
 
-  private readInOrder(key: string, watched: WatchedSource<Follower>): void {
+  private readInOrder(key: string, watched: WatchedSource<Subscriber>): void {
     const { log, onChanged } = this.options;
     watched.pendingReads = watched.pendingReads
       .then(() => this.readChanges(key, watched))
@@ -71,31 +74,31 @@ export class SignedInUserWatch<Follower> {
           "reading changes of the entries of app users failed; all affected subscribers are checked",
         );
         // Checks the rights of all subscribers after a failed read. Otherwise a user who has lost rights could still receive changes.
-        onChanged([...watched.followers.keys()]);
+        onChanged([...watched.subscribers.keys()]);
       });
   }
 
   /** Sets the user who is signed in on the subscriber's page; null if no user is signed in. */
-  set(follower: Follower, appId: number, user: UserEntryKey | null): void {
-    this.remove(follower);
+  set(subscriber: Subscriber, appId: number, user: UserEntryKey | null): void {
+    this.remove(subscriber);
     if (!user) return;
     const key = `${appId}:${user.dataSourceId}`;
-    const of = this.watchedSources.get(key) ?? {
-      followers: new Map<Follower, number>(),
+    const watched = this.watchedSources.get(key) ?? {
+      subscribers: new Map<Subscriber, number>(),
       position: null,
       pendingReads: Promise.resolve(),
     };
-    this.watchedSources.set(key, of);
-    of.followers.set(follower, user.id);
-    this.keys.set(follower, key);
+    this.watchedSources.set(key, watched);
+    watched.subscribers.set(subscriber, user.id);
+    this.keys.set(subscriber, key);
   }
 
-  remove(follower: Follower): void {
-    const key = this.keys.get(follower);
+  remove(subscriber: Subscriber): void {
+    const key = this.keys.get(subscriber);
     if (key === undefined) return;
-    this.keys.delete(follower);
-    const of = this.watchedSources.get(key);
-    of?.followers.delete(follower);
-    if (of?.followers.size === 0) this.watchedSources.delete(key);
+    this.keys.delete(subscriber);
+    const watched = this.watchedSources.get(key);
+    watched?.subscribers.delete(subscriber);
+    if (watched?.subscribers.size === 0) this.watchedSources.delete(key);
   }
 }

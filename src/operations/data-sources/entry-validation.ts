@@ -29,7 +29,7 @@ export type EntryValidator = (data: EntryData, label: string) => Promise<Storabl
 
 /**
  * Returns a function that validates one entry. Use the same function for all entries of a request, because it counts
- * how many values the request has hashed. The function throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID, OVERLOADED.
+ * how many values the request has hashed. The function throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID, PAYLOAD_TOO_LARGE, OVERLOADED.
  */
 export function createEntryValidator(
   source: Pick<StoredDataSource, "hooks" | "hashedColumns">,

@@ -98,7 +98,7 @@ export class EntryWrites {
 
   /**
    * Inserts an entry.
-   * @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID, PAYLOAD_TOO_LARGE, RATE_LIMIT_EXCEEDED, OVERLOADED
+   * @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID, PAYLOAD_TOO_LARGE, ENTRY_ALREADY_EXISTS, RATE_LIMIT_EXCEEDED, OVERLOADED
    */
   async insert(rights: CallerEntryRights, source: StoredDataSource, input: EntryData): Promise<Entry> {
     const validateEntry = createEntryValidator(source, "insert", {

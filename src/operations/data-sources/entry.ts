@@ -28,6 +28,7 @@ export function pickVisibleColumns(
   return Object.fromEntries(Object.entries(data).filter(([column]) => canSee(column)));
 }
 
+/** Converts a stored entry to the form that callers receive, without the columns that the caller cannot see. */
 export function toEntry(entry: StoredEntry, dataSourceId: number, canSee: VisibleEntryScope["canSee"]): Entry {
   const { id, order, createdAt, updatedAt } = entry;
   const entryTimes = { createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() };

@@ -85,8 +85,8 @@ export interface HookMessageCollector {
 
 const NO_HOOK_MESSAGES: HookMessageCollector = { add: () => undefined, store: async () => undefined };
 
-/** Returns null if the hook sends no message for this entry. `fault` is the reason why an address gets no message. */
-function makeMessage(
+/** Builds the message of a hook for an entry; null if the hook sends no message. `fault` is the reason why an address gets no message. */
+function buildMessage(
   hook: SendingHook,
   data: EntryData,
   status: HookMessageStatus | ActionError,
@@ -106,7 +106,7 @@ export class HookMessageBuilder {
   constructor(private readonly options: { outlet: HookMessageStore; receivedDataLimiter: ReceivedDataLimiter }) {}
 
   /** Reads the statuses before the transaction, because a read during the transaction would need a second database connection. */
-  private async statusesFor(appId: number, hooks: readonly SendingHook[]): Promise<HookStatuses> {
+  private async readStatuses(appId: number, hooks: readonly SendingHook[]): Promise<HookStatuses> {
     const statusByType = new Map<SendingHook["type"], HookMessageStatus | ActionError>();
     for (const { type } of hooks) {
       if (statusByType.has(type)) continue;
@@ -119,20 +119,20 @@ export class HookMessageBuilder {
     return statusByType;
   }
 
-  private gatherMessages(
+  private collectMessages(
     source: StoredDataSource,
     { hooks, statuses, emitter }: { hooks: readonly SendingHook[]; statuses: HookStatuses; emitter: LogEventCause },
   ): HookMessageCollector {
     const { outlet, receivedDataLimiter } = this.options;
     const messagesMax = isPageCaller(emitter) ? MAX_MESSAGES_PER_PAGE_REQUEST : MAX_MESSAGES_PER_REQUEST;
-    const wantedMessages: PendingMessage[] = [];
+    const builtMessages: PendingMessage[] = [];
     let bytes = 0;
 
-    /** For a hook with a `where`, only returns messages about written entries that match this `where` now. */
-    async function chooseMessages(executor: SqlClient): Promise<PendingMessage[]> {
+    /** Returns the messages to store. For a hook with a `where`, only messages about written entries that match this `where` now. */
+    async function selectMessages(executor: SqlClient): Promise<PendingMessage[]> {
       const messages: PendingMessage[] = [];
       for (const hook of hooks) {
-        const hookMessages = wantedMessages.filter((message) => message.hook === hook);
+        const hookMessages = builtMessages.filter((message) => message.hook === hook);
         if (hookMessages.length === 0) continue;
         if (hook.where === undefined) {
           messages.push(...hookMessages);
@@ -160,9 +160,9 @@ export class HookMessageBuilder {
         const visibleData = pickVisibleColumns(data, (column) => !source.hashedColumns.includes(column));
         for (const hook of hooks) {
           if (!hook.runOn.includes(verb)) continue;
-          const hookMessage = makeMessage(hook, visibleData, statuses.get(hook.type)!);
+          const hookMessage = buildMessage(hook, visibleData, statuses.get(hook.type)!);
           if (!hookMessage) continue;
-          wantedMessages.push({ hook, entryId, ...hookMessage });
+          builtMessages.push({ hook, entryId, ...hookMessage });
           bytes += Buffer.byteLength(JSON.stringify(hookMessage));
           if (bytes > MESSAGES_MAX_BYTES) {
             const message =
@@ -173,7 +173,7 @@ export class HookMessageBuilder {
         }
       },
       async store(executor) {
-        const messages = await chooseMessages(executor);
+        const messages = await selectMessages(executor);
         const deliveries = messages.filter(({ delivery }) => delivery !== null).length;
         if (deliveries > messagesMax) {
           const message =
@@ -207,6 +207,6 @@ export class HookMessageBuilder {
     const hooks = source.hooks.filter(isSendingHook).filter(({ runOn }) => runOn.some((verb) => verbs.includes(verb)));
     if (hooks.length === 0) return NO_HOOK_MESSAGES;
     await this.options.outlet.countRequest(source.appId, emitter);
-    return this.gatherMessages(source, { hooks, statuses: await this.statusesFor(source.appId, hooks), emitter });
+    return this.collectMessages(source, { hooks, statuses: await this.readStatuses(source.appId, hooks), emitter });
   }
 }

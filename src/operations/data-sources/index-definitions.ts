@@ -91,14 +91,14 @@ export function validateIndexes(requestedIndexes: unknown): IndexDefinition[] {
 
 const INDEX_NAME_PREFIX = "entry_ix_";
 
-/** The name contains a hash of the columns instead of their names, so that it includes no text from a caller. */
-function databaseIndexName({ appId, id }: DataSourceKey, definition: IndexDefinition): string {
+/** Returns the name of an index in the database. It contains a hash of the columns, not their names, so that it has no text of a caller. */
+function createIndexName({ appId, id }: DataSourceKey, definition: IndexDefinition): string {
   const columns = createHash("sha256").update(JSON.stringify(listIndexColumnPaths(definition)));
   return `${INDEX_NAME_PREFIX}${appId}_${id}_${columns.digest("hex").slice(0, 16)}`;
 }
 
-const uniqueIndexName = (key: DataSourceKey, definition: IndexDefinition): string =>
-  `${databaseIndexName(key, definition)}_u`;
+const createUniqueIndexName = (key: DataSourceKey, definition: IndexDefinition): string =>
+  `${createIndexName(key, definition)}_u`;
 
 /** Returns the data source of an index or statistics object in the database by its name; null if the name has another form. */
 export function parseIndexName(name: string): DataSourceKey | null {
@@ -113,7 +113,7 @@ export function findUniqueIndexColumns(
   name: string | undefined,
 ): readonly string[] | null {
   const uniqueIndex = requestedIndexes.find(
-    (definition) => isUniqueIndex(definition) && uniqueIndexName(key, definition) === name,
+    (definition) => isUniqueIndex(definition) && createUniqueIndexName(key, definition) === name,
   );
   return uniqueIndex ? listIndexColumnPaths(uniqueIndex) : null;
 }
@@ -140,7 +140,7 @@ export const isCountedIndexName = (name: string): boolean => !/_(?:a|s\d)$/.test
 export function createIndexStatements(key: DataSourceKey, definition: IndexDefinition): IndexStatements[] {
   const statement = new LiteralStatement();
   const paths = listIndexColumnPaths(definition).map((column) => parseColumnPath(column, "indexes"));
-  const [name, first] = [databaseIndexName(key, definition), paths[0]!.segments];
+  const [name, first] = [createIndexName(key, definition), paths[0]!.segments];
   const whereClause = `WHERE app_id = ${Number(key.appId)} AND data_source_id = ${Number(key.id)}`;
   const keys = paths.map((path) => `(${sortableValueSql(path, ENTRY_SQL_SOURCE, statement)})`);
   const index = (suffix: string, sql: string, kind = "INDEX"): IndexStatements => ({

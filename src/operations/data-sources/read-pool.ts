@@ -12,11 +12,11 @@ export const READ_POOL_CONNECTIONS = 6;
 /** Maximum number of connections of one app. Each app can also use at most half of the connections that others leave, rounded up. */
 const CONNECTIONS_PER_APP = 3;
 const MAX_WAITING_PER_APP = 200;
-/** PostgreSQL's planner ignores the statement timeout, and uses up to 2.5 KB of memory per character of the SQL statement. */
+/** Limit for PostgreSQL's planner, which ignores the statement timeout, and uses up to 2.5 KB of memory per character of the statement. */
 const STATEMENT_MAX_CHARACTERS = 100_000;
 
 /** Disables JIT compilation, which would take longer than the queries, and parallel plans, which would use cores of other queries. */
-const sessionSettings = (timeoutMs: number) => `
+const createSessionSettingsSql = (timeoutMs: number) => `
   SET default_transaction_read_only = on; SET statement_timeout = ${timeoutMs}; SET work_mem = '8MB'; SET hash_mem_multiplier = 1;
   SET max_parallel_workers_per_gather = 0; SET jit = off; SET timezone = 'UTC'; SET extra_float_digits = 1`;
 /* Limits the size of temporary files. Only superusers can set this limit. For other users, only the time limit bounds the files. */
@@ -34,7 +34,7 @@ const QUERY_TIMEOUT_MESSAGE =
   'select fewer entries in "where", or add an index on its columns';
 
 /** Returns an error message for the caller if the caller's query caused this database error; undefined for other errors. */
-function callerErrorMessage({ code = "" }: Partial<pg.DatabaseError>): string | undefined {
+function findCallerErrorMessage({ code = "" }: Partial<pg.DatabaseError>): string | undefined {
   if (code === "57014") return QUERY_TIMEOUT_MESSAGE;
   if (code === "22012")
     return "the aggregate collects more than 8 MB in $push or in one result; select fewer entries or columns";
@@ -47,14 +47,14 @@ function callerErrorMessage({ code = "" }: Partial<pg.DatabaseError>): string | 
 }
 
 /**
- * Converts an error of a statement for the caller of `read`. The connections are always read-only, so a rejected write is a fault of the
- * statement. The database's own error would count as an outage, because other connections get it only from a read-only database.
+ * Converts an error of a statement for the caller of `read`. These connections are always read-only, so an attempt to write is a fault of
+ * the statement. Other code treats the database's error READ_ONLY as an outage, so this function replaces it by another error.
  */
 function toReadError(error: unknown): unknown {
   const { code } = error as Partial<pg.DatabaseError>;
   if (code === READ_ONLY)
     return Object.assign(new Error("a statement on a connection for reads tried to write", { cause: error }), { code });
-  const message = callerErrorMessage(error as Partial<pg.DatabaseError>);
+  const message = findCallerErrorMessage(error as Partial<pg.DatabaseError>);
   return message === undefined ? error : new ActionError("REQUEST_INVALID", message);
 }
 
@@ -72,7 +72,7 @@ export function limitReadTime(read: ReadRows, now: () => number = performance.no
 
 export class ReadPool {
   private readonly pool = createPool(this.url, READ_POOL_CONNECTIONS, "svc-app-actions entries", async (client) => {
-    await client.query(sessionSettings(this.timeoutMs));
+    await client.query(createSessionSettingsSql(this.timeoutMs));
     // Ignores an error, because PostgreSQL allows only superusers to change this setting.
     await client.query(LIMIT_TEMP_FILES).catch(() => undefined);
   });
@@ -93,10 +93,11 @@ export class ReadPool {
     if (text.length > STATEMENT_MAX_CHARACTERS) {
       throw new ActionError(
         "REQUEST_INVALID",
-        "the SQL statement of the query is too long; use fewer columns and conditions in the query",
+        `the SQL statement of the query can have at most ${STATEMENT_MAX_CHARACTERS} characters (got ${text.length}); ` +
+          "use fewer columns and conditions in the query",
       );
     }
-    const leavePool = await this.enterPool(appId);
+    const releaseConnectionSlot = await this.acquireConnectionSlot(appId);
     try {
       const client = await this.pool.connect();
       let isLost = true;
@@ -114,11 +115,11 @@ export class ReadPool {
     } catch (error) {
       throw toReadError(error);
     } finally {
-      leavePool();
+      releaseConnectionSlot();
     }
   };
 
-  private async enterPool(appId: number): Promise<() => void> {
+  private async acquireConnectionSlot(appId: number): Promise<() => void> {
     if (this.connectionSlots.countWaiting(appId) >= MAX_WAITING_PER_APP)
       throw new ActionError("OVERLOADED", undefined, { retryAfter: OVERLOADED_RETRY_SECONDS });
     return this.connectionSlots.enter(appId);

@@ -34,8 +34,11 @@ interface RecordedQuery {
   lastAt: number;
 }
 
-/** Cache of the `max` most recently used values. A `Map` iterates in the order of insertion, so its first key is the oldest. */
-function getOrCreateRecent<Value>(map: Map<string, Value>, key: string, max: number, makeQuery: () => Value): Value {
+/**
+ * Returns the value of `key` in a cache of the `max` most recently used values; creates a missing value. A `Map` iterates in the order of
+ * insertion, so its first key is the oldest.
+ */
+function getOrCreateValue<Value>(map: Map<string, Value>, key: string, max: number, makeQuery: () => Value): Value {
   const value = map.get(key) ?? makeQuery();
   map.delete(key);
   if (map.size >= max) map.delete(map.keys().next().value!);
@@ -43,12 +46,12 @@ function getOrCreateRecent<Value>(map: Map<string, Value>, key: string, max: num
   return value;
 }
 
-function p95DurationMs({ durationsMs, count }: RecordedQuery): number {
+function computeP95DurationMs({ durationsMs, count }: RecordedQuery): number {
   const sortedTimes = durationsMs.slice(0, Math.min(count, MAX_RECORDED_DURATIONS)).sort();
   return Math.round(sortedTimes[Math.floor(sortedTimes.length * 0.95)]! * 100) / 100;
 }
 
-const keyOf = ({ appId, id }: Pick<StoredDataSource, "appId" | "id">) => `${appId} ${id}`;
+const createSourceKey = ({ appId, id }: Pick<StoredDataSource, "appId" | "id">) => `${appId} ${id}`;
 
 export class RecentQueries {
   private readonly bySource = new Map<string, Map<string, RecordedQuery>>();
@@ -60,15 +63,15 @@ export class RecentQueries {
     const knownColumns = new Set(source.columns);
     const shape = createQueryShape(query, (column) => knownColumns.has(column));
     if (shape === null) return;
-    const queryShapes = getOrCreateRecent(
+    const queryShapes = getOrCreateValue(
       this.bySource,
-      keyOf(source),
+      createSourceKey(source),
       MAX_SOURCES,
       () => new Map<string, RecordedQuery>(),
     );
     const name = JSON.stringify([shape.where, shape.order, shape.aggregate]);
     const makeQuery = () => ({ shape, count: 0, durationsMs: new Float32Array(MAX_RECORDED_DURATIONS), lastAt: 0 });
-    const stored = getOrCreateRecent(queryShapes, name, MAX_SHAPES_PER_SOURCE, makeQuery);
+    const stored = getOrCreateValue(queryShapes, name, MAX_SHAPES_PER_SOURCE, makeQuery);
     stored.durationsMs[stored.count % MAX_RECORDED_DURATIONS] = ms;
     stored.count += 1;
     stored.lastAt = this.now();
@@ -79,7 +82,7 @@ export class RecentQueries {
    * `where` and `order`, because no index would help them.
    */
   list(source: StoredDataSource): RecentQuery[] {
-    const stored = [...(this.bySource.get(keyOf(source))?.values() ?? [])].reverse();
+    const stored = [...(this.bySource.get(createSourceKey(source))?.values() ?? [])].reverse();
     const mayIndex = (column: string) => !source.hashedColumns.includes(column);
     return stored.flatMap((storedQuery) => {
       const { shape, count, lastAt } = storedQuery;
@@ -92,7 +95,7 @@ export class RecentQueries {
           order,
           aggregate,
           count,
-          p95Ms: p95DurationMs(storedQuery),
+          p95Ms: computeP95DurationMs(storedQuery),
           lastAt: new Date(lastAt).toISOString(),
         },
         index: index === undefined ? null : listIndexColumnPaths(index),

@@ -24,9 +24,9 @@ export type ImportFormat = (typeof IMPORT_FORMATS)[number];
 /** Maximum length of a row in characters. A row can be longer than its entry, for example because of escape sequences. */
 const ROW_MAX_CHARACTERS = 4 * ENTRY_MAX_BYTES;
 
-const invalidFileError = (message: string): ActionError => new ActionError("REQUEST_INVALID", message);
-const rowTooLongError = (): ActionError =>
-  invalidFileError(`a row of the file is longer than the maximum of ${ROW_MAX_CHARACTERS} characters`);
+const createInvalidFileError = (message: string): ActionError => new ActionError("REQUEST_INVALID", message);
+const createRowTooLongError = (): ActionError =>
+  createInvalidFileError(`a row of the file is longer than the maximum of ${ROW_MAX_CHARACTERS} characters`);
 
 /** Rejects a file as soon as one of its rows is too long, because a row without an end would fill the memory. */
 class RowLengthLimit {
@@ -39,7 +39,7 @@ class RowLengthLimit {
   async *watch(text: AsyncIterable<string>): AsyncGenerator<string> {
     for await (const part of text) {
       this.rowCharacters += part.length;
-      if (this.rowCharacters > ROW_MAX_CHARACTERS) throw rowTooLongError();
+      if (this.rowCharacters > ROW_MAX_CHARACTERS) throw createRowTooLongError();
       yield part;
     }
   }
@@ -52,35 +52,52 @@ async function* decodeUtf8(bytes: Readable): AsyncGenerator<string> {
     for await (const chunk of bytes) yield decoder.decode(chunk as Buffer, { stream: true });
     yield decoder.decode();
   } catch (error) {
-    if (error instanceof TypeError) throw invalidFileError("the file must be UTF-8 text; save it with this encoding");
+    if (error instanceof TypeError)
+      throw createInvalidFileError("the file must be UTF-8 text; save it with this encoding");
     throw error;
   }
 }
 
-function* jsonLines(text: string): Generator<unknown> {
-  for (const line of text.split("\n")) {
+/** Yields the values of complete lines. @param firstLine number of the first line of `text` in the file, for error messages */
+function* parseJsonLines(text: string, firstLine: number): Generator<unknown> {
+  for (const [index, line] of text.split("\n").entries()) {
     if (line.trim() === "") continue;
+    let value: unknown;
     try {
-      yield JSON.parse(line);
+      value = JSON.parse(line);
     } catch {
-      throw invalidFileError("each line of a JSON lines file must be a JSON value");
+      throw createInvalidFileError(
+        `line ${firstLine + index} of the file must be a JSON value (got ${describeValue(line)})`,
+      );
     }
+    yield value;
   }
 }
 
-async function* rowsOfJsonLines(bytes: Readable): AsyncGenerator<unknown> {
+function countLineBreaks(text: string): number {
+  let count = 0;
+  for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) count += 1;
+  return count;
+}
+
+async function* readJsonLines(bytes: Readable): AsyncGenerator<unknown> {
   let restOfText = "";
+  let lineNumber = 1;
   for await (const text of decodeUtf8(bytes)) {
     // Only the new text is searched for line breaks. For a long line, searching `restOfText` again with each chunk would be slow.
     const lineEnd = text.lastIndexOf("\n") + 1;
-    if (lineEnd > 0) yield* jsonLines(restOfText + text.slice(0, lineEnd));
+    if (lineEnd > 0) {
+      const completeLines = restOfText + text.slice(0, lineEnd);
+      yield* parseJsonLines(completeLines, lineNumber);
+      lineNumber += countLineBreaks(completeLines);
+    }
     restOfText = lineEnd > 0 ? text.slice(lineEnd) : restOfText + text;
-    if (restOfText.length > ROW_MAX_CHARACTERS) throw rowTooLongError();
+    if (restOfText.length > ROW_MAX_CHARACTERS) throw createRowTooLongError();
   }
-  yield* jsonLines(restOfText);
+  yield* parseJsonLines(restOfText, lineNumber);
 }
 
-async function* rowsOfJson(bytes: Readable): AsyncGenerator<unknown> {
+async function* readJsonArray(bytes: Readable): AsyncGenerator<unknown> {
   const rows = streamArray.withParserAsStream({ streamValues: false });
   const rowBound = new RowLengthLimit();
   const parserInput = pipeline(rowBound.watch(decodeUtf8(bytes)), rows);
@@ -96,11 +113,11 @@ async function* rowsOfJson(bytes: Readable): AsyncGenerator<unknown> {
     if (error instanceof ActionError) throw error;
     if ((error as { code?: string }).code !== undefined && !/JSON|Parser|Top-level/i.test((error as Error).message))
       throw error;
-    throw invalidFileError("the file must be one complete JSON array of entries");
+    throw createInvalidFileError("the file must be one complete JSON array of entries");
   }
 }
 
-/** The first part is large enough to detect the delimiter, or contains the whole file (`isWhole`). */
+/** Yields the text in parts. The first part is large enough to detect the delimiter, or contains the whole file (`isWhole`). */
 async function* readWithSample(text: AsyncIterable<string>): AsyncGenerator<{ part: string; isWhole: boolean }> {
   let formatSample: string | null = "";
   for await (const part of text) {
@@ -129,7 +146,7 @@ async function* parseCsvRows(bytes: Readable, layout: CsvLayout): AsyncGenerator
       text = part.slice(skippedCharacters);
     }
     yield* csvParser.write(text);
-    if (csvParser.unfinishedRowCharacters > ROW_MAX_CHARACTERS) throw rowTooLongError();
+    if (csvParser.unfinishedRowCharacters > ROW_MAX_CHARACTERS) throw createRowTooLongError();
   }
   if (csvParser) yield* csvParser.finish();
 }
@@ -139,7 +156,7 @@ function requireValidHeader(cells: string[]): string[] {
   for (const name of cells) {
     checkColumnName(name, "the header of the file");
     if (names.has(name))
-      throw invalidFileError(
+      throw createInvalidFileError(
         `the header of the file contains the column ${describeValue(name)} twice; rename one of them`,
       );
     names.add(name);
@@ -147,11 +164,11 @@ function requireValidHeader(cells: string[]): string[] {
   return cells;
 }
 
-/** Returns "text" for a column that is not in `types`. @throws ActionError REQUEST_INVALID */
-function typesInColumnOrder(columns: readonly string[], types: CsvColumnTypes): CsvCellType[] {
+/** Returns the type of each column; "text" for a column that is not in `types`. @throws ActionError REQUEST_INVALID */
+function listColumnTypes(columns: readonly string[], types: CsvColumnTypes): CsvCellType[] {
   const unknown = Object.keys(types).find((name) => !columns.includes(name));
   if (unknown !== undefined)
-    throw invalidFileError(
+    throw createInvalidFileError(
       `"types" contains a column that is not in the header of the file (got ${describeValue(unknown)})`,
     );
   return columns.map((name) => types[name] ?? "text");
@@ -160,7 +177,7 @@ function typesInColumnOrder(columns: readonly string[], types: CsvColumnTypes): 
 function requireCellValue(cell: string, type: CsvCellType, label: () => string): unknown {
   const value = convertCsvCell(cell, type);
   if (value === undefined)
-    throw invalidFileError(`${label()} must be ${CSV_CELL_TYPE_DESCRIPTIONS[type]} (got ${describeValue(cell)})`);
+    throw createInvalidFileError(`${label()} must be ${CSV_CELL_TYPE_DESCRIPTIONS[type]} (got ${describeValue(cell)})`);
   return value;
 }
 
@@ -173,12 +190,12 @@ async function* readCsvObjects(bytes: Readable, layout: CsvLayout, typed: CsvCol
       row += 1;
       if (layout.columns === null) {
         layout.columns = requireValidHeader(cells);
-        types = typesInColumnOrder(layout.columns, typed);
+        types = listColumnTypes(layout.columns, typed);
         continue;
       }
       const names: string[] = layout.columns;
       if (cells.length > names.length) {
-        throw invalidFileError(
+        throw createInvalidFileError(
           `row ${row} of the file has ${cells.length} cells, but the header has only ${names.length}`,
         );
       }
@@ -188,7 +205,7 @@ async function* readCsvObjects(bytes: Readable, layout: CsvLayout, typed: CsvCol
       );
     }
   } catch (error) {
-    throw error instanceof CsvError ? invalidFileError(error.message) : error;
+    throw error instanceof CsvError ? createInvalidFileError(error.message) : error;
   }
 }
 
@@ -216,17 +233,21 @@ export function parseCsvColumnTypes(text: string | undefined): CsvColumnTypes {
   try {
     parsed = JSON.parse(text);
   } catch {
-    throw invalidFileError(`"types" must be a JSON object (got ${describeValue(text)})`);
+    throw createInvalidFileError(
+      `"types" must be a JSON object with the type of each column (got ${describeValue(text)})`,
+    );
   }
   if (!isObject(parsed))
-    throw invalidFileError(`"types" must be a JSON object with the type of each column (got ${describeValue(parsed)})`);
+    throw createInvalidFileError(
+      `"types" must be a JSON object with the type of each column (got ${describeValue(parsed)})`,
+    );
   for (const [name, type] of Object.entries(parsed)) {
-    const cellKind = CSV_CELL_TYPES.find((cellType) => cellType === type);
-    if (!cellKind)
-      throw invalidFileError(
-        `types[${describeValue(name)}] must be ${CSV_CELL_TYPES.join(", ")} (got ${describeValue(type)})`,
+    const cellType = CSV_CELL_TYPES.find((cellType) => cellType === type);
+    if (!cellType)
+      throw createInvalidFileError(
+        `types[${describeValue(name)}] must be one of ${CSV_CELL_TYPES.join(", ")} (got ${describeValue(type)})`,
       );
-    types[name] = cellKind;
+    types[name] = cellType;
   }
   return types;
 }
@@ -238,7 +259,7 @@ export function parseCsvColumnTypes(text: string | undefined): CsvColumnTypes {
 export function parseCsvDelimiter(value: unknown): string | null {
   if (value === undefined) return null;
   if (typeof value === "string" && isValidDelimiter(value)) return value;
-  throw invalidFileError(
+  throw createInvalidFileError(
     `"delimiter" must be one character other than a quote or a line break (got ${describeValue(value)})`,
   );
 }
@@ -251,14 +272,14 @@ async function* requireRows(rows: AsyncIterable<unknown>, hasHeader: () => boole
     yield row;
   }
   if (count === 0 && !hasHeader())
-    throw invalidFileError("the file is empty; to replace all entries, send a file with rows or a header");
+    throw createInvalidFileError("the file is empty; to replace all entries, send a file with rows or a header");
 }
 
 /**
  * Yields the rows of a file. Sets the fields of `layout` while the rows are read. If `layout` already contains a delimiter, uses this
  * delimiter instead of detecting it.
  * @param options.mayBeEmpty false to reject a file without rows and header
- * @throws (while reading) ActionError REQUEST_INVALID that names the invalid row
+ * @throws (while reading) ActionError REQUEST_INVALID if the file or a row is invalid
  */
 export function parseImportRows(
   bytes: Readable,
@@ -274,9 +295,9 @@ export function parseImportRows(
     return mayBeEmpty ? rows : requireRows(rows, () => layout.columns !== null);
   }
   if (Object.keys(types).length > 0)
-    throw invalidFileError(`"types" is allowed only for CSV files (got a file of ${format})`);
+    throw createInvalidFileError(`"types" is allowed only for CSV files (got the format ${format})`);
   layout.delimiter = null;
   // JSON needs no check for an empty file: `[]` is a valid file without rows, and a file without content is invalid JSON.
-  if (format === "json") return rowsOfJson(bytes);
-  return mayBeEmpty ? rowsOfJsonLines(bytes) : requireRows(rowsOfJsonLines(bytes), () => false);
+  if (format === "json") return readJsonArray(bytes);
+  return mayBeEmpty ? readJsonLines(bytes) : requireRows(readJsonLines(bytes), () => false);
 }

@@ -52,15 +52,18 @@ export class AppUserSessions {
   readonly sessionOf: ReadAppSession = async (user) => {
     const [session, appUser] = await Promise.all([
       this.options.readSession(user),
-      this.options.appUsers.signedIn(user.credentialId, user.appId),
+      this.options.appUsers.findSignedInUser(user.credentialId, user.appId),
     ]);
     if (!appUser) return session;
     const { pending, ...dataSource } = appUser;
     return pending ? { ...session, awaits: "secondFactor" } : { ...session, entries: { dataSource } };
   };
 
-  /** Throws the same error for a missing data source as for one without users, so that a page cannot find out which ones exist. */
-  private usersOf(appId: number, ref: IdOrName): Promise<StoredDataSource> {
+  /**
+   * Finds the data source of users. Throws the same error for a missing data source as for one without users, so that a page cannot find out
+   * which ones exist.
+   */
+  private findUserSource(appId: number, ref: IdOrName): Promise<StoredDataSource> {
     return this.options.sources.find(appId, ref).catch((error: unknown) => {
       throw error instanceof ActionError && error.status === "DATA_SOURCE_NOT_FOUND"
         ? createAccessDeniedError()
@@ -74,8 +77,8 @@ export class AppUserSessions {
 
   /**
    * Signs a user in to the caller's page. The body identifies the user's entry and contains its password.
-   * @throws UNAUTHORIZED, both for a wrong password and an unknown user; DATA_SOURCE_ACCESS_DENIED, both for a data
-   *   source without users and a missing one; RATE_LIMIT_EXCEEDED; REQUEST_INVALID
+   * @throws UNAUTHORIZED, both for a wrong password and an unknown user; DATA_SOURCE_ACCESS_DENIED for a data source without users, a
+   *   missing data source, another `passport`, or a `where` without a hashed column; RATE_LIMIT_EXCEEDED, REQUEST_INVALID, OVERLOADED
    */
   async authorize(caller: Caller, appId: number, body: unknown): Promise<AppSession> {
     const { appUsers, userChanged } = this.options;
@@ -86,7 +89,10 @@ export class AppUserSessions {
       throw new ActionError("DATA_SOURCE_ACCESS_DENIED", message);
     }
     // Treats a missing `where` as an empty object, which is rejected because it contains no hashed column.
-    const request = appUsers.parseSignInRequest(await this.usersOf(appId, readDataSourceReference(body)), where ?? {});
+    const request = appUsers.parseSignInRequest(
+      await this.findUserSource(appId, readDataSourceReference(body)),
+      where ?? {},
+    );
     refuseUnknownFields(body, AUTHORIZE_SHAPE);
     await appUsers.signIn(caller, request);
     await userChanged(caller, appId);

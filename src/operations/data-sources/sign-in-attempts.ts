@@ -1,6 +1,6 @@
 /**
- * Counts failed sign-ins of app users and wrong codes, and rejects further attempts after too many. The counts are in
- * the database, so that they apply to all processes together.
+ * Counts failed sign-ins of app users, wrong codes, and failed comparisons with hashed columns. Rejects further attempts after too many
+ * failures. The counts are in the database, so that they apply to all processes together.
  */
 import { createHash } from "node:crypto";
 import { type Db, rows } from "../../data/database.js";
@@ -47,11 +47,14 @@ interface AttemptKey {
 export class AppUserSignInAttempts {
   constructor(private readonly options: { db: Db }) {}
 
-  private forgetFailures(ids: readonly number[]) {
+  private deleteFailures(ids: readonly number[]) {
     return rows(this.options.db, DELETE_FAILURES, [ids]);
   }
 
-  /** Counts the attempt as failed before its result is known. @throws RATE_LIMIT_EXCEEDED if a key already has too many failures */
+  /**
+   * Counts the attempt as failed before its result is known. Returns the IDs of the stored failures.
+   * @throws RATE_LIMIT_EXCEEDED if a key already has too many failures
+   */
   private async countAttempt(subjects: readonly AttemptKey[]): Promise<number[]> {
     return this.options.db.transaction(async (manager) => {
       const hashes = subjects.map(({ hash }) => hash);
@@ -71,7 +74,8 @@ export class AppUserSignInAttempts {
   /**
    * Runs `attempt`. If its result is false, counts a failure for the network address, and one for each guessed user from this address.
    * @param guessed values that each identify a guessed user
-   * @param total number of failures for one guessed user from all addresses, after which each address has only one attempt; null: no limit
+   * @param totalMax number of failures for one guessed user from all addresses, after which each address has only one attempt; null: no
+   *   limit
    * @throws RATE_LIMIT_EXCEEDED after too many failures, without running `attempt`; errors of `attempt`
    */
   async runCounted(
@@ -79,7 +83,7 @@ export class AppUserSignInAttempts {
     guessed: readonly unknown[],
     { address, credentialId }: DataSender,
     attempt: () => Promise<boolean>,
-    total: number | null = null,
+    totalMax: number | null = null,
   ): Promise<boolean> {
     const networkAddress = address === undefined ? `credential ${credentialId}` : getAddressBlock(address);
     const subjects: AttemptKey[] = [
@@ -88,10 +92,10 @@ export class AppUserSignInAttempts {
     for (const guess of guessed) {
       const hash = hashParts("entry", appId, guess, networkAddress);
       subjects.push({ hash, failuresMax: APP_USER_SIGN_IN_FAILURES_MAX });
-      if (total !== null)
+      if (totalMax !== null)
         subjects.push({
           hash: hashParts("entry", appId, guess, null),
-          failuresMax: total,
+          failuresMax: totalMax,
           appliesAfterFailureOf: hash,
         });
     }
@@ -101,7 +105,7 @@ export class AppUserSignInAttempts {
       hasFailed = !(await attempt());
       return !hasFailed;
     } finally {
-      if (!hasFailed) await this.forgetFailures(ids);
+      if (!hasFailed) await this.deleteFailures(ids);
     }
   }
 }

@@ -96,8 +96,8 @@ interface DataSourceDefinitionStoreOptions {
 export class DataSourceDefinitionStore {
   constructor(private readonly options: DataSourceDefinitionStoreOptions) {}
 
-  /** Waits for at most INDEX_WAIT_MS. A longer build continues in the background; its failure is only logged. */
-  private async buildFirst(changes: readonly IndexChange[]): Promise<void> {
+  /** Creates and drops indexes. Waits for at most INDEX_WAIT_MS. A longer build continues in the background; its failure is only logged. */
+  private async applyIndexes(changes: readonly IndexChange[]): Promise<void> {
     const { indexes, log } = this.options;
     const indexesApplied = indexes.applyAll(changes, async () => undefined);
     const keys = changes.map(({ key }) => key);
@@ -234,10 +234,10 @@ export class DataSourceDefinitionStore {
     if (changes.some(({ requestedIndexes }) => requestedIndexes.some(isUniqueIndex)))
       return this.options.indexes.applyAll(changes, save);
     try {
-      await this.buildFirst(changes);
+      await this.applyIndexes(changes);
       await save();
     } catch (error) {
-      await this.buildFirst(changes.map(({ key, before }) => ({ key, requestedIndexes: before })));
+      await this.applyIndexes(changes.map(({ key, before }) => ({ key, requestedIndexes: before })));
       throw error;
     }
   }

@@ -1,4 +1,4 @@
-/** Creates and connects all modules for data sources. Background work begins only when `start` is called. */
+/** Creates and connects all modules for data sources. `start` then begins to repair indexes in the background. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { Config } from "../../config.js";
@@ -78,7 +78,7 @@ export function createDataSourceModules(options: {
   const searches = new EntrySearches({ read: pool.read, ...searchParts });
   const positions = new SubscriptionPositionCodec({ ring: options.ring });
   const feed = new EntryChangeFeed({ db, read: pool.read, notifications, sources, rights, positions, log });
-  const accessTrials = new AccessRuleTester({ db, sources, rights, searches });
+  const accessRuleTester = new AccessRuleTester({ db, sources, rights, searches });
   const changeUpkeep = new EntryChangeCleanup({ db });
   const entries = new Entries({
     db,
@@ -124,7 +124,7 @@ export function createDataSourceModules(options: {
     dataSources,
     definitions,
     entries,
-    trials: accessTrials,
+    accessRuleTester,
     sessions,
     sources,
     appUsers,

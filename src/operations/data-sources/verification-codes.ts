@@ -98,7 +98,7 @@ const DELETE_VERIFICATION_CODE =
 
 export const createVerificationCode = (): string => String(randomInt(1_000_000)).padStart(6, "0");
 
-const hashOf = (credentialId: number, code: string) => hashParts("code", credentialId, code);
+const hashCode = (credentialId: number, code: string) => hashParts("code", credentialId, code);
 
 export class VerificationCodes {
   readonly validSeconds = CODE_VALIDITY_SECONDS;
@@ -135,7 +135,7 @@ export class VerificationCodes {
   /** Stores a code for the page that requested it. Any earlier code of this page becomes invalid. */
   async save(executor: SqlClient, code: string, to: VerificationCodeTarget): Promise<void> {
     const { credentialId, appId, purposeHash, dataSourceId, entryId, address } = to;
-    const hash = hashOf(credentialId, code);
+    const hash = hashCode(credentialId, code);
     await rows(executor, INSERT_VERIFICATION_CODE, [
       credentialId,
       appId,
@@ -150,7 +150,7 @@ export class VerificationCodes {
   /** Checks a code, and deletes it if it is correct. Returns null for a wrong, used or expired code, and if no user has the address. */
   async use(credentialId: number, subject: Buffer, code: string): Promise<{ entryId: number; address: string } | null> {
     const { db } = this.options;
-    const hash = hashOf(credentialId, code);
+    const hash = hashCode(credentialId, code);
     const [codeRow] = await rows<{ isRight: boolean; entryId: number | null; address: string }>(
       db,
       COUNT_CODE_ATTEMPT,

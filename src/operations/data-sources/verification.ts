@@ -71,7 +71,7 @@ export class AppUserVerification {
 
   constructor(private readonly options: AppUserVerificationOptions) {}
 
-  private async rulesOf(appId: number) {
+  private async readRules(appId: number) {
     return parseVerificationRules((await this.options.settings.readAll(appId)).get(VERIFICATION_SETTING_KEY));
   }
 
@@ -99,7 +99,7 @@ export class AppUserVerification {
     source: StoredDataSource,
     column: string,
   ): Promise<CodeRecipient> {
-    const user = await this.options.appUsers.signedIn(caller.credentialId, source.appId);
+    const user = await this.options.appUsers.findSignedInUser(caller.credentialId, source.appId);
     if (user?.dataSourceId !== source.id) throw new ActionError("UNAUTHORIZED", "no user is signed in to this page");
     const address = user.data[column];
     if (typeof address !== "string" || address === "") {
@@ -133,7 +133,10 @@ export class AppUserVerification {
       : this.findRecipientByAddress(source, column, by, address);
   }
 
-  /** If no user has the address, the stored message is rolled back. So the response time does not reveal which addresses exist. */
+  /**
+   * Stores a code and the message with it. If no user has the address, rolls the message back. So the response time does not reveal which
+   * addresses exist.
+   */
   private async storeCode(caller: Caller, rules: VerificationRules, recipient: CodeRecipient): Promise<void> {
     const { db, outboxWriter } = this.options;
     const { source, by, entryId, address, purpose, hash } = recipient;
@@ -203,7 +206,7 @@ export class AppUserVerification {
   }
 
   async needsSecondFactor(appId: number): Promise<boolean> {
-    return (await this.rulesOf(appId))?.secondFactor ?? false;
+    return (await this.readRules(appId))?.secondFactor ?? false;
   }
 
   /**
@@ -214,7 +217,7 @@ export class AppUserVerification {
    */
   async verify(caller: Caller, appId: number, body: unknown): Promise<VerificationCodeSentResponse | null> {
     const request = parseVerificationRequest(body);
-    const rules = await this.rulesOf(appId);
+    const rules = await this.readRules(appId);
     if (!rules)
       throw new ActionError(
         "REQUEST_INVALID",

@@ -169,7 +169,7 @@ describe("indexes on entries", () => {
     const fault: unknown = await fixture.indexes.apply(key, ["Email"]).catch((error: unknown) => error);
     expect(fault).to.be.instanceOf(ActionError);
     expect((fault as ActionError).message).to.equal(
-      `an app can have at most ${INDEXES_PER_APP} indexes on its data sources; remove indexes that you do not need`,
+      `an app can have at most ${INDEXES_PER_APP} indexes on its data sources (got ${INDEXES_PER_APP + 3}); remove indexes that you do not need`,
     );
   });
 });

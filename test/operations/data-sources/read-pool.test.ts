@@ -137,7 +137,7 @@ describe("connections for reads", () => {
     );
     const join = { dataSourceName: "Paths", on: { a: "b" }, required: true, where: where(12) };
     expect(await refused({ join: { A: join, B: join, C: join } })).to.equal(
-      "the SQL statement of the query is too long; use fewer columns and conditions in the query",
+      "the SQL statement of the query can have at most 100000 characters (got 157978); use fewer columns and conditions in the query",
     );
   });
 
