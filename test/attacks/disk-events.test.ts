@@ -69,7 +69,7 @@ describe("events and the disk", () => {
       expect(answers.filter(({ http }) => http === 201)).to.have.length(1);
       expect(refused).to.have.length(19);
       expect(refused[0]!.body).to.include({ status: "RATE_LIMIT_EXCEEDED" });
-      expect(refused[0]!.body.error).to.match(/^one address can send at most 1 MB per minute/);
+      expect(refused[0]!.body.error).to.match(/^one network address can send at most 1 MB per minute/);
       expect(Number(refused[0]!.headers.get("retry-after"))).to.be.within(1, 60);
       expect(refused[0]!.body.nextValidRequestDate).to.equal(
         new Date(refused[0]!.body.nextValidRequestDate).toISOString(),
@@ -130,7 +130,7 @@ describe("events and the disk", () => {
     expect((await run("live")).http).to.equal(202);
     const refused = await run("live");
     expect([refused.http, refused.body.status]).to.deep.equal([429, "RATE_LIMIT_EXCEEDED"]);
-    expect(refused.body.error).to.match(/^one address can send at most 1 MB per minute/);
+    expect(refused.body.error).to.match(/^one network address can send at most 1 MB per minute/);
     expect([(await run("api")).http, (await run("api")).http]).to.deep.equal([202, 202]);
     expect(await count("run")).to.equal(3);
   });

@@ -3,7 +3,10 @@
  * awaits.
  */
 
-/** `make` creates the generator. When the reader stops, the signal `readerLeft` aborts, and the generator must stop waiting. */
+/**
+ * Returns an async generator like the one that `make` creates. When the reader stops, the signal `readerLeft` aborts, and the generator of
+ * `make` must stop waiting.
+ */
 export function createAbortableGenerator<T>(
   make: (readerLeft: AbortSignal) => AsyncGenerator<T, void, void>,
 ): AsyncGenerator<T, void, void> {

@@ -13,7 +13,7 @@ import {
   selectIdsThatFitOnPage,
 } from "../../rules/page.js";
 
-/** `data` contains IDs and the names of changed keys and fields. `createdAt` is ISO 8601 text. */
+/** Entry of the audit log. `data` contains IDs and the names of changed keys and fields. `createdAt` is ISO 8601 text. */
 export interface AuditEntry {
   id: number;
   type: string;
@@ -55,8 +55,8 @@ export interface AuditActor {
 }
 
 /**
- * Writes an audit log entry in the transaction that makes the change. `more` are further entries about the same change.
- * @returns ID of the first entry
+ * Writes an audit log entry in the transaction that makes the change, and returns the ID of the entry. `more` are further entries about the
+ * same change.
  */
 export async function recordChange(
   executor: SqlClient,
@@ -83,7 +83,7 @@ export async function recordChange(
   return first!.id;
 }
 
-/** Replaces the data of an entry, in the next transaction of a change that several transactions make. */
+/** Replaces the data of an audit log entry. Used if several transactions make one change, such as cancelling many runs in batches. */
 export async function updateChangeData(
   executor: SqlClient,
   entryId: number,

@@ -156,7 +156,7 @@ export interface LogEntryEvent {
   entry: LogEntry;
 }
 
-const requireRecord = (value: unknown, name: string): Record<string, unknown> => {
+const requireObject = (value: unknown, name: string): Record<string, unknown> => {
   if (value === undefined || value === null) return {};
   if (typeof value === "object" && !Array.isArray(value)) return value as Record<string, unknown>;
   throw new ActionError("REQUEST_INVALID", `${name} must be an object (got ${describeValue(value)})`);
@@ -192,13 +192,13 @@ export function checkLogEntryType(type: unknown, field: string): void {
   );
 }
 
-/** @throws ActionError REQUEST_INVALID */
-function filterConditions(
+/** Builds the SQL conditions for the filters in `options`, and their parameters. @throws ActionError REQUEST_INVALID */
+function buildConditions(
   appId: number,
   options: Record<string, unknown>,
 ): { conditions: string[]; parameters: unknown[] } {
-  const where = requireRecord(options["where"], "where");
-  const data = requireRecord(where["data"], "where.data");
+  const where = requireObject(options["where"], "where");
+  const data = requireObject(where["data"], "where.data");
   const type = where["type"] ?? null;
   checkLogEntryType(type, "where.type");
   const ids = parseTaskIds(options, data);
@@ -211,7 +211,7 @@ function filterConditions(
 export class ExecutionLogs {
   constructor(private readonly db: Db) {}
 
-  private async findAll(ids: readonly number[]): Promise<LogEntryEvent[]> {
+  private async findByIds(ids: readonly number[]): Promise<LogEntryEvent[]> {
     if (ids.length === 0) return [];
     // With both bounds, PostgreSQL reads only the partitions that contain the IDs.
     const sql = `SELECT app_id AS "appId", task_id AS "taskId", ${ENTRY_COLUMNS} FROM execution_log
@@ -229,8 +229,8 @@ export class ExecutionLogs {
     return ids.flatMap((id) => byId.get(id) ?? []);
   }
 
-  /** Returns the ID of a run's log entry; null if the run has none. Rows of old runs do not contain this ID. */
-  private async idOfRun(runId: number): Promise<number | null> {
+  /** Returns the ID of a run's log entry; null if the run has none. Rows of old runs do not contain this ID, so their entry is searched. */
+  private async findIdOfRun(runId: number): Promise<number | null> {
     const sql = "SELECT log_id AS id, finished_at IS NOT NULL AS ended FROM run WHERE id = $1";
     const [run] = await queryPreparedRows<{ id: number | null; ended: boolean }>(this.db, "entry-of-run", sql, [runId]);
     if (run && (run.id !== null || !run.ended)) return run.id;
@@ -239,7 +239,7 @@ export class ExecutionLogs {
   }
 
   /** Reads the rows of a page, and one more row that shows if another page follows. */
-  private async pageRows<Row>(sql: string, parameters: unknown[], limit: number, offset: number): Promise<Row[]> {
+  private async readPageRows<Row>(sql: string, parameters: unknown[], limit: number, offset: number): Promise<Row[]> {
     const text = `${sql} LIMIT $${parameters.length + 1} OFFSET $${parameters.length + 2}`;
     return queryPreparedRows<Row>(this.db, createPreparedStatementName(text), text, [...parameters, limit + 1, offset]);
   }
@@ -250,19 +250,19 @@ export class ExecutionLogs {
    * @throws ActionError REQUEST_INVALID, and errors of `reserve`
    */
   async list(appId: number, input: unknown, reserve?: ReserveResponseBytes): Promise<LogPage> {
-    const options = requireRecord(input, "the body");
+    const options = requireObject(input, "the body");
     const { limit, offset } = parseLimitAndOffset(options);
     const cursorId = parseRowCursor(options["cursor"]);
-    const { conditions, parameters } = filterConditions(appId, options);
+    const { conditions, parameters } = buildConditions(appId, options);
     refuseUnknownFields(options, LOG_OPTIONS_SHAPE);
     const { count, exact } = await countRows(this.db, `execution_log WHERE ${conditions.join(" AND ")}`, parameters);
     // With a cursor, PostgreSQL skips the partitions that contain only newer entries.
     const pageConditions = cursorId === null ? conditions : [...conditions, `id < $${parameters.length + 1}`];
     const sql = `SELECT id, ${ENTRY_BYTES_SQL} FROM execution_log WHERE ${pageConditions.join(" AND ")} ORDER BY id DESC`;
     const pageParameters = cursorId === null ? parameters : [...parameters, cursorId];
-    const entrySizes = await this.pageRows<RowSize>(sql, pageParameters, limit, offset);
+    const entrySizes = await this.readPageRows<RowSize>(sql, pageParameters, limit, offset);
     const pageIds = await selectIdsThatFitOnPage(entrySizes.slice(0, limit), reserve);
-    const logs = (await this.findAll(pageIds)).map(({ entry }) => entry);
+    const logs = (await this.findByIds(pageIds)).map(({ entry }) => entry);
     const hasMore = pageIds.length > 0 && pageIds.length < entrySizes.length;
     return {
       count,
@@ -286,7 +286,7 @@ export class ExecutionLogs {
     );
     const pageIds = await selectIdsThatFitOnPage(entrySizes);
     const left = entrySizes.slice(pageIds.length).map(({ id }) => id);
-    return { entries: await this.findAll(pageIds), left };
+    return { entries: await this.findByIds(pageIds), left };
   }
 
   /** Returns the ID of the newest entry of all apps; 0 if there are no entries. */
@@ -324,12 +324,12 @@ export class ExecutionLogs {
 
   /** Returns the log entry of a run; null if the run has none. `reserve` reserves memory for the entry. @throws errors of `reserve` */
   async entryOfRun(runId: number, reserve?: ReserveResponseBytes): Promise<LogEntry | null> {
-    const id = await this.idOfRun(runId);
+    const id = await this.findIdOfRun(runId);
     if (id === null) return null;
     if (reserve) {
       const sql = `SELECT id, ${ENTRY_BYTES_SQL} FROM execution_log WHERE id = $1`;
       await selectIdsThatFitOnPage(await queryPreparedRows<RowSize>(this.db, "log-entry-size", sql, [id]), reserve);
     }
-    return (await this.findAll([id]))[0]?.entry ?? null;
+    return (await this.findByIds([id]))[0]?.entry ?? null;
   }
 }

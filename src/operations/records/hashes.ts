@@ -53,7 +53,7 @@ const waitingByKey = new Map<number | string, number>();
 function countWaiting(key: number | string, max: number): () => void {
   const waitingBefore = waitingByKey.get(key) ?? 0;
   if (waitingBefore >= max) {
-    throw new ActionError("OVERLOADED", `too many passwords wait to be hashed; try again in ${RETRY_AFTER_SECONDS} s`, {
+    throw new ActionError("OVERLOADED", `too many values wait to be hashed; try again in ${RETRY_AFTER_SECONDS} s`, {
       retryAfter: RETRY_AFTER_SECONDS,
     });
   }
@@ -107,7 +107,7 @@ export function requireHashableText(value: unknown, column: string): string {
   throw new ActionError("REQUEST_INVALID", message);
 }
 
-/** The hash is in PHC format, with a random salt. @throws OVERLOADED if too many hashes wait */
+/** Returns the argon2id hash of a text in PHC format, with a random salt. @throws OVERLOADED if too many hashes wait */
 export async function hashText(text: string, turn: HashQueueKey): Promise<string> {
   const salt = randomBytes(SALT_BYTES);
   const parameters = { memory: MEMORY_KIB, passes: ARGON2_PASSES, parallelism: ARGON2_LANES, tagLength: HASH_BYTES };

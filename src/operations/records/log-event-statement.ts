@@ -3,7 +3,10 @@ import { NEW_RUN_STATE_SQL } from "../../data/run.js";
 import { RUN_CHAIN_DEPTH_MAX, RUNS_PER_CHAIN_AND_MINUTE } from "../../limits.js";
 import { QUEUE_FULL_REASON, QUEUED_RUN_CHANNEL, type QueueLimits } from "./queue-limits.js";
 
-/** Maximum number of skipped runs that are stored per app and reason. The `tickCount` of the last one also counts all further ones. */
+/**
+ * Maximum number of skipped runs that one statement stores per app and reason. The `tickCount` of the last one also counts all further
+ * ones.
+ */
 const SKIPPED_RUNS_PER_REASON = 100;
 
 export const HALTED_RUN_REASONS = {
@@ -67,6 +70,7 @@ const EVENT_COLUMNS = [
   "runId",
 ] as const satisfies readonly (keyof NewLogEvent)[];
 
+/** Returns the parameters of STORE_EVENTS_SQL. */
 export function createStoreEventsParameters(
   events: readonly NewLogEvent[],
   { share, queuedOf }: ReturnType<QueueLimits["lastCount"]>,

@@ -56,7 +56,7 @@ function toOpenJson({ data, userId }: ParsedLogEvent): Pick<NewLogEvent, "head" 
 export type LogEventCause = DataSender & Pick<Caller, "personId" | "runId">;
 
 /** Returns the ID of the session of a person or visitor. API tokens and runs on the server have no session. */
-function sessionIdOf({ kind, credentialId }: DataSender): number | null {
+function findSessionId({ kind, credentialId }: DataSender): number | null {
   return kind === "api" || kind === "task" ? null : credentialId;
 }
 
@@ -64,7 +64,7 @@ function sessionIdOf({ kind, credentialId }: DataSender): number | null {
 type StoredEvents = (StoredLogEvent | undefined)[];
 
 /** Returns the stored events in the order of `events`. */
-function sortLike(events: readonly NewLogEvent[], stored: readonly StoredLogEvent[]): StoredEvents {
+function sortByRequest(events: readonly NewLogEvent[], stored: readonly StoredLogEvent[]): StoredEvents {
   const byRequest = new Map(stored.map((storedEvent) => [storedEvent.requestId, storedEvent]));
   return events.map(({ requestId }) => byRequest.get(requestId));
 }
@@ -119,7 +119,7 @@ export class LogEventStore {
     return events.length * Math.max(runsPerEvent, RUNS_PER_STATEMENT / EVENTS_PER_STATEMENT);
   }
 
-  /** Returns one result for each event, in the same order; undefined for an event whose app does not exist. */
+  /** Stores lists of events in one statement. Returns one result for each event, in the same order. */
   private async storeLists(lists: readonly (readonly NewLogEvent[])[]): Promise<StoredEvents[]> {
     const { db, queueLimits } = this.options;
     const values = createStoreEventsParameters(lists.flat(), queueLimits.lastCount());
@@ -128,13 +128,13 @@ export class LogEventStore {
       const runs = eventsOfApp.reduce((sum, { attempted }) => sum + attempted, 0);
       this.runsPerEvent.set(appId, runs / eventsOfApp.length);
     }
-    return lists.map((events) => sortLike(events, stored));
+    return lists.map((events) => sortByRequest(events, stored));
   }
 
-  /** Also writes a log entry for each run that was not started because its chain of runs would become too long. */
+  /** Stores events. Also writes a log entry for each run that was not started because its chain of runs would become too long. */
   private async storeEventsWithHaltedRuns(executor: SqlClient, events: readonly NewLogEvent[]): Promise<StoredEvents> {
     const values = createStoreEventsParameters(events, this.options.queueLimits.lastCount());
-    const stored = sortLike(events, await rows<StoredLogEvent>(executor, STORE_EVENTS_SQL, values));
+    const stored = sortByRequest(events, await rows<StoredLogEvent>(executor, STORE_EVENTS_SQL, values));
     for (const [index, { appId, runId }] of events.entries()) {
       const halted = stored[index]?.halted;
       if (halted) await logHaltedRuns(executor, appId, runId!, halted);
@@ -163,7 +163,7 @@ export class LogEventStore {
     if (eventInputs.length === 0) return [];
     const { runId } = emitter;
     const events = eventInputs.map((eventInput) => {
-      const sessionId = eventInput.sessionId ?? sessionIdOf(emitter);
+      const sessionId = eventInput.sessionId ?? findSessionId(emitter);
       const { data: _, ...facts } = { ...eventInput, userId: eventInput.userId ?? emitter.personId, sessionId };
       // A new ID for each event. It is not the ID in the header x-request-id.
       return { ...facts, ...toOpenJson(eventInput), appId, requestId: randomUUID(), runId };

@@ -13,7 +13,7 @@ import { createSubscriptionSource, type SubscriptionSource } from "./subscriptio
 
 /** LIST_PAGE_MAX_BYTES also limits the log entries that one read returns. */
 const ENTRIES_PER_READ = 25;
-/** Maximum attempts of a read. They take at least half a minute, in which a database can restart. */
+/** Maximum attempts of a read. They take about half a minute or longer, in which a database can restart. */
 const READ_ATTEMPTS = 60;
 const READ_RETRY_DELAY_MS = 500;
 /** At the start, entries up to this many IDs below the newest are read, because some of them may not be committed yet. */
@@ -55,7 +55,7 @@ export function createLogTail(options: {
   readAttempts?: number;
 }): LogTail {
   const { logs, notifications, log, readAttempts = READ_ATTEMPTS } = options;
-  const followers = new Map<number, Set<TailSubscriber>>();
+  const subscribersByApp = new Map<number, Set<TailSubscriber>>();
   /** All entries up to this ID were sent or are not needed; null while there are no subscribers. */
   let deliveredUpTo: number | null = null;
   /** IDs above `deliveredUpTo` of entries that were created before the first subscriber was added. These entries are not sent. */
@@ -65,7 +65,7 @@ export function createLogTail(options: {
   let pendingWork: Promise<void> = Promise.resolve();
   /** For each app, resolves when its latest subscriber has its missed entries. The app's next subscriber waits for this promise. */
   const catchUps = new Map<number, Promise<void>>();
-  let isPlanned = false;
+  let isAdvancePlanned = false;
   let planTimer: NodeJS.Timeout | undefined;
 
   function enqueueWork(work: () => Promise<void>): Promise<void> {
@@ -76,13 +76,13 @@ export function createLogTail(options: {
   }
 
   /** Runs `work` for a subscriber, unless the subscriber has left. If `work` fails, ends the subscription with an error. */
-  async function runForFollower(follower: TailSubscriber, work: () => Promise<void>): Promise<void> {
-    if (!follower.isOpen) return;
+  async function runForSubscriber(subscriber: TailSubscriber, work: () => Promise<void>): Promise<void> {
+    if (!subscriber.isOpen) return;
     try {
       await work();
     } catch (error) {
-      log.warn({ err: error, appId: follower.appId }, "a subscription to execution log entries could not be started");
-      if (follower.isOpen) follower.endSubscription(new ActionError("INTERNAL_ERROR"));
+      log.warn({ err: error, appId: subscriber.appId }, "a subscription to execution log entries could not be started");
+      if (subscriber.isOpen) subscriber.endSubscription(new ActionError("INTERNAL_ERROR"));
     }
   }
 
@@ -111,8 +111,8 @@ export function createLogTail(options: {
   }
 
   function deliverEntry(entry: LogEntryEvent): void {
-    for (const follower of followers.get(entry.appId) ?? [])
-      if (matchesFilter(follower, entry)) follower.sendEntry(entry.entry);
+    for (const subscriber of subscribersByApp.get(entry.appId) ?? [])
+      if (matchesFilter(subscriber, entry)) subscriber.sendEntry(entry.entry);
   }
 
   /** Returns the first ID above `from` that is missing in `foundIds`; null if none is missing up to the last one. */
@@ -137,7 +137,7 @@ export function createLogTail(options: {
   }
 
   async function advanceTail(): Promise<void> {
-    isPlanned = false;
+    isAdvancePlanned = false;
     while (openCount > 0 && deliveredUpTo !== null) {
       const from: number = deliveredUpTo;
       let foundIds = await readWithRetries(() => logs.idsAfter(from));
@@ -147,7 +147,9 @@ export function createLogTail(options: {
         await waitForWriters();
         foundIds = (await readWithRetries(() => logs.idsAfter(from))).filter(({ id }) => id <= last);
       }
-      const ids = foundIds.filter(({ id, appId }) => followers.has(appId) && !olderIds.has(id)).map(({ id }) => id);
+      const ids = foundIds
+        .filter(({ id, appId }) => subscribersByApp.has(appId) && !olderIds.has(id))
+        .map(({ id }) => id);
       await readForEach(ids, deliverEntry);
       deliveredUpTo = Math.max(from, foundIds.at(-1)?.id ?? from);
       for (const id of olderIds) if (id <= deliveredUpTo) olderIds.delete(id);
@@ -156,15 +158,15 @@ export function createLogTail(options: {
 
   // However many notifications arrive during a read, plans only one further read.
   function planAdvance(): void {
-    if (isPlanned) return;
-    isPlanned = true;
+    if (isAdvancePlanned) return;
+    isAdvancePlanned = true;
     runInBackground(enqueueWork(advanceTail));
   }
 
   /** Also plans a (later) read for apps without subscribers, because this read moves `deliveredUpTo` past their entries. */
   function handleNotice(notice: string): void {
-    if (followers.has(Number(notice.slice(0, notice.indexOf(":"))))) planAdvance();
-    else if (followers.size > 0 && !planTimer) {
+    if (subscribersByApp.has(Number(notice.slice(0, notice.indexOf(":"))))) planAdvance();
+    else if (subscribersByApp.size > 0 && !planTimer) {
       planTimer = setTimeout(() => {
         planTimer = undefined;
         if (openCount > 0) planAdvance();
@@ -182,70 +184,70 @@ export function createLogTail(options: {
   }
 
   /** Sends one subscriber the missed entries with IDs above `from` and up to `upTo`. Stops when the subscriber leaves. */
-  async function catchUp(follower: TailSubscriber, from: number, upTo: number): Promise<void> {
+  async function catchUp(subscriber: TailSubscriber, from: number, upTo: number): Promise<void> {
     const pushEntry = (entry: LogEntryEvent) =>
-      follower.isOpen && matchesFilter(follower, entry) && follower.sendEntry(entry.entry);
-    for (let after = from; after < upTo && follower.isOpen; ) {
-      const ids = await readWithRetries(() => logs.idsOfApp(follower.appId, after, upTo));
-      await readForEach(ids, pushEntry, () => follower.isOpen);
+      subscriber.isOpen && matchesFilter(subscriber, entry) && subscriber.sendEntry(entry.entry);
+    for (let after = from; after < upTo && subscriber.isOpen; ) {
+      const ids = await readWithRetries(() => logs.idsOfApp(subscriber.appId, after, upTo));
+      await readForEach(ids, pushEntry, () => subscriber.isOpen);
       after = ids.at(-1) ?? upTo;
     }
   }
 
-  function addFollower(follower: TailSubscriber): void {
-    if (!follower.isOpen) return;
-    const set = followers.get(follower.appId) ?? new Set();
-    followers.set(follower.appId, set.add(follower));
+  function addSubscriber(subscriber: TailSubscriber): void {
+    if (!subscriber.isOpen) return;
+    const set = subscribersByApp.get(subscriber.appId) ?? new Set();
+    subscribersByApp.set(subscriber.appId, set.add(subscriber));
     planAdvance();
   }
 
   /** Sends a reconnected subscriber its missed entries, and then adds it to the other subscribers, which do not wait for this. */
-  async function resumeFollower(follower: TailSubscriber, after: number): Promise<void> {
+  async function resumeSubscriber(subscriber: TailSubscriber, after: number): Promise<void> {
     const upTo = deliveredUpTo!;
-    const { appId } = follower;
+    const { appId } = subscriber;
     const from = await readWithRetries(() => logs.beforeNewestOfApp(appId, MISSED_ENTRIES_MAX, after, upTo));
-    await catchUp(follower, from, upTo);
+    await catchUp(subscriber, from, upTo);
     const joinTail = async () => {
-      await catchUp(follower, upTo, deliveredUpTo!);
-      addFollower(follower);
+      await catchUp(subscriber, upTo, deliveredUpTo!);
+      addSubscriber(subscriber);
     };
-    await enqueueWork(() => runForFollower(follower, joinTail));
+    await enqueueWork(() => runForSubscriber(subscriber, joinTail));
   }
 
-  function planResume(follower: TailSubscriber, after: number): void {
-    const { appId } = follower;
+  function scheduleResume(subscriber: TailSubscriber, after: number): void {
+    const { appId } = subscriber;
     const before = catchUps.get(appId) ?? Promise.resolve();
     const done = before
-      .then(() => runForFollower(follower, () => resumeFollower(follower, after)))
+      .then(() => runForSubscriber(subscriber, () => resumeSubscriber(subscriber, after)))
       .then(() => {
         if (catchUps.get(appId) === done) catchUps.delete(appId);
       });
     catchUps.set(appId, done);
   }
 
-  async function joinFollower(follower: TailSubscriber, since: Date): Promise<void> {
+  async function joinSubscriber(subscriber: TailSubscriber, since: Date): Promise<void> {
     if (deliveredUpTo === null) await startTail(since);
-    if (follower.after == null) return addFollower(follower);
+    if (subscriber.after == null) return addSubscriber(subscriber);
     // Sends new entries to the other subscribers first, so that the missed entries of this one end exactly at `deliveredUpTo`.
     await advanceTail();
-    planResume(follower, follower.after);
+    scheduleResume(subscriber, subscriber.after);
   }
 
   return {
     follow(filter) {
       const { appId } = filter;
       return createSubscriptionSource<LogEntry>(appId, (push, endTail) => {
-        const follower: TailSubscriber = { ...filter, sendEntry: push, endSubscription: endTail, isOpen: true };
+        const subscriber: TailSubscriber = { ...filter, sendEntry: push, endSubscription: endTail, isOpen: true };
         openCount += 1;
         if (openCount === 1) stopFollowing = notifications.follow(LOG_CHANNEL, handleNotice, planAdvance);
         const since = new Date();
-        runInBackground(enqueueWork(() => runForFollower(follower, () => joinFollower(follower, since))));
+        runInBackground(enqueueWork(() => runForSubscriber(subscriber, () => joinSubscriber(subscriber, since))));
         return () => {
-          if (!follower.isOpen) return;
-          follower.isOpen = false;
+          if (!subscriber.isOpen) return;
+          subscriber.isOpen = false;
           openCount -= 1;
-          const set = followers.get(appId);
-          if (set?.delete(follower) && set.size === 0) followers.delete(appId);
+          const set = subscribersByApp.get(appId);
+          if (set?.delete(subscriber) && set.size === 0) subscribersByApp.delete(appId);
           if (openCount > 0) return;
           stopFollowing();
           clearTimeout(planTimer);

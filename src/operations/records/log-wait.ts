@@ -29,10 +29,10 @@ export async function waitForRunResult<Result>(
   ...signals: readonly (AbortSignal | undefined)[]
 ): Promise<Result> {
   const { promise, resolve, reject } = Promise.withResolvers<Result>();
-  const givenSignals = signals.filter((signal) => signal !== undefined);
-  for (const signal of givenSignals) if (signal.aborted) throw toAbortError(signal);
+  const definedSignals = signals.filter((signal) => signal !== undefined);
+  for (const signal of definedSignals) if (signal.aborted) throw toAbortError(signal);
   const rejectOnAbort = ({ target }: Event) => reject(toAbortError(target as AbortSignal));
-  for (const signal of givenSignals) signal.addEventListener("abort", rejectOnAbort);
+  for (const signal of definedSignals) signal.addEventListener("abort", rejectOnAbort);
   const callLookUp = () => {
     lookUp().then((result) => result !== null && resolve(result), reject);
   };
@@ -44,7 +44,7 @@ export async function waitForRunResult<Result>(
   callLookUp();
   return promise.finally(() => {
     stopFollowing();
-    for (const signal of givenSignals) signal.removeEventListener("abort", rejectOnAbort);
+    for (const signal of definedSignals) signal.removeEventListener("abort", rejectOnAbort);
     clearInterval(timer);
   });
 }

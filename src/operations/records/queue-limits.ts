@@ -137,6 +137,7 @@ export class QueueLimits {
     this.total.bytes -= bytes;
   }
 
+  /** Notifies the runners that the app has a queued run; at most once per app within RUNNER_NOTIFICATION_DELAY_MS. */
   async announce(appId: number): Promise<void> {
     if (this.announced.has(appId)) return;
     this.announced.set(appId, true);

@@ -17,7 +17,7 @@ import { getAddressBlock } from "../../rules/address-block.js";
 /** The fields of a caller that determine against which quota the caller's data counts. */
 export type DataSender = Pick<Caller, "kind" | "credentialId" | "address">;
 
-function tooMuchDataError(owner: string, megabytes: number, retryAfter: number): ActionError {
+function createTooMuchDataError(owner: string, megabytes: number, retryAfter: number): ActionError {
   return createRateLimitError(
     `${owner} can send at most ${megabytes} MB per minute; try again in ${retryAfter} s`,
     retryAfter,
@@ -30,34 +30,41 @@ interface ReceivedDataLimiterOptions {
   diskSpace: DiskSpaceMonitor;
 }
 
-/** Visitors at the same network address share one quota. */
-const addressOf = ({ address, credentialId }: DataSender) =>
+/** Returns the key of the sender's quota. Visitors at the same network address share one quota. */
+const createAddressKey = ({ address, credentialId }: DataSender) =>
   address === undefined ? `credential ${credentialId}` : getAddressBlock(address);
 
-/** Limits on received data. */
 export class ReceivedDataLimiter {
-  private readonly serviceBucket = this.bucketOf(1);
-  private readonly visitors = this.bucketOf(INTAKE_QUOTA_VISITORS_SHARE);
-  private readonly addresses = this.bucketOf(INTAKE_QUOTA_ADDRESS_SHARE);
+  private readonly appBucket = this.createBucket(1);
+  private readonly visitorBucket = this.createBucket(INTAKE_QUOTA_VISITORS_SHARE);
+  private readonly addressBucket = this.createBucket(INTAKE_QUOTA_ADDRESS_SHARE);
 
   constructor(private readonly options: ReceivedDataLimiterOptions) {}
 
-  private bucketOf(share: number) {
+  private createBucket(share: number) {
     return createTokenBucket({ limit: this.options.quotaBytes * share, windowMs: RATE_WINDOW_MS });
   }
 
-  private quotaMegabytes(share: number) {
+  private computeQuotaMegabytes(share: number) {
     return (this.options.quotaBytes * share) / 2 ** 20;
   }
 
   private takeVisitorQuota(sender: DataSender, appId: number, intakeCost: number): void {
     // The quota of the network address is checked first, so that data rejected here does not reduce the quota of all visitors.
-    const waitSeconds = this.addresses.takeTokens(addressOf(sender), intakeCost);
+    const waitSeconds = this.addressBucket.takeTokens(createAddressKey(sender), intakeCost);
     if (waitSeconds > 0)
-      throw tooMuchDataError("one address", this.quotaMegabytes(INTAKE_QUOTA_ADDRESS_SHARE), waitSeconds);
-    const waitOfAll = this.visitors.takeTokens(String(appId), intakeCost);
+      throw createTooMuchDataError(
+        "one network address",
+        this.computeQuotaMegabytes(INTAKE_QUOTA_ADDRESS_SHARE),
+        waitSeconds,
+      );
+    const waitOfAll = this.visitorBucket.takeTokens(String(appId), intakeCost);
     if (waitOfAll > 0)
-      throw tooMuchDataError("the visitors of one app", this.quotaMegabytes(INTAKE_QUOTA_VISITORS_SHARE), waitOfAll);
+      throw createTooMuchDataError(
+        "the visitors of one app",
+        this.computeQuotaMegabytes(INTAKE_QUOTA_VISITORS_SHARE),
+        waitOfAll,
+      );
   }
 
   /** @throws OVERLOADED if the disk of the database is nearly full */
@@ -79,8 +86,8 @@ export class ReceivedDataLimiter {
     if (this.options.quotaBytes === 0) return;
     const intakeCost = bytes + rows * INTAKE_ROW_OVERHEAD_BYTES;
     if (!isPageCaller(sender)) {
-      const waitSeconds = this.serviceBucket.takeTokens(String(appId), intakeCost);
-      if (waitSeconds > 0) throw tooMuchDataError("this app", this.quotaMegabytes(1), waitSeconds);
+      const waitSeconds = this.appBucket.takeTokens(String(appId), intakeCost);
+      if (waitSeconds > 0) throw createTooMuchDataError("this app", this.computeQuotaMegabytes(1), waitSeconds);
       return;
     }
     this.takeVisitorQuota(sender, appId, intakeCost);
@@ -96,8 +103,8 @@ export class ReceivedDataLimiter {
     if (this.options.quotaBytes === 0 || rows === 0) return;
     const intakeCost = rows * INTAKE_ROW_OVERHEAD_BYTES;
     if (isPageCaller(sender)) {
-      this.addresses.charge(addressOf(sender), intakeCost);
-      this.visitors.charge(String(appId), intakeCost);
-    } else this.serviceBucket.charge(String(appId), intakeCost);
+      this.addressBucket.charge(createAddressKey(sender), intakeCost);
+      this.visitorBucket.charge(String(appId), intakeCost);
+    } else this.appBucket.charge(String(appId), intakeCost);
   }
 }

@@ -42,12 +42,12 @@ const JOIN_LOG_ENTRY_SQL = `
     ON entry.id = coalesce(run.log_id, (SELECT id FROM execution_log AS old WHERE old.run_id = run.id LIMIT 1))`;
 
 /* $2 is the maximum number of runs. */
-const dueRunsSql = (condition: string, order: "ASC" | "DESC") => `
+const selectDueRunsSql = (condition: string, order: "ASC" | "DESC") => `
   SELECT id, app_id, hosts, reason, log_id, finished_at FROM run
    WHERE ${condition} AND NOT EXISTS (SELECT FROM run_search WHERE run_search.run_id = run.id)
    ORDER BY finished_at ${order}, id ${order} LIMIT $2::int`;
-const indexStatement = (...due: Parameters<typeof dueRunsSql>) => `
-  WITH due AS (${dueRunsSql(...due)}),
+const indexRunsSql = (...due: Parameters<typeof selectDueRunsSql>) => `
+  WITH due AS (${selectDueRunsSql(...due)}),
   written AS (
     INSERT INTO run_search (run_id, words)
     SELECT run.id, ${RUN_WORDS_SQL} FROM due AS run ${JOIN_LOG_ENTRY_SQL} ON CONFLICT DO NOTHING)
@@ -56,10 +56,10 @@ const indexStatement = (...due: Parameters<typeof dueRunsSql>) => `
 /** $1, the end of the last batch, is text, because times of PostgreSQL are more precise than those of JavaScript. */
 const NEWER_RUNS = [`finished_at > $1::timestamptz - ${OVERTAKEN_INTERVAL}`, "ASC"] as const;
 const OLDER_RUNS = ["finished_at <= $1::timestamptz", "DESC"] as const;
-const INDEX_RUNS = { newer: indexStatement(...NEWER_RUNS), older: indexStatement(...OLDER_RUNS) };
-const SELECT_DUE_RUNS = { newer: dueRunsSql(...NEWER_RUNS), older: dueRunsSql(...OLDER_RUNS) };
+const INDEX_RUNS = { newer: indexRunsSql(...NEWER_RUNS), older: indexRunsSql(...OLDER_RUNS) };
+const SELECT_DUE_RUNS = { newer: selectDueRunsSql(...NEWER_RUNS), older: selectDueRunsSql(...OLDER_RUNS) };
 /* Indexes the run with the ID $1. */
-const INDEX_RUN = indexStatement("id = $1::bigint", "ASC");
+const INDEX_RUN = indexRunsSql("id = $1::bigint", "ASC");
 /* Later batches leave out runs that have a row in `run_search`. */
 const SKIP_RUN = "INSERT INTO run_search (run_id, words) SELECT id, '' FROM run WHERE id = $1 ON CONFLICT DO NOTHING";
 
@@ -86,7 +86,7 @@ interface IndexedBatch {
 }
 
 /** Returns a text search query: each searched word must be the beginning of a word of the run. Null if there is no word. */
-function textSearchQuery(appId: number, search: string): string | null {
+function createTextSearchQuery(appId: number, search: string): string | null {
   const searchWords = search
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they separate words, as in svc_search_words
     .split(/[\u0000-\u002f\u003a-\u0040\u005b-\u0060\u007b-\u007f]+/)
@@ -98,7 +98,10 @@ function textSearchQuery(appId: number, search: string): string | null {
   return searchWords.length === 0 ? null : [`'@${appId}'`, ...searchWords].join(" & ");
 }
 
-/** Searches ranges of IDs below `upperId`, from new to old. PostgreSQL sorts all matches of a range, so the first range is small. */
+/**
+ * Returns the IDs of up to `max` matching runs. Searches ranges of IDs below `upperId`, from new to old. PostgreSQL sorts all matches of a
+ * range, so the first range is small.
+ */
 async function findByWords(
   manager: EntityManager,
   query: string,
@@ -108,25 +111,25 @@ async function findByWords(
 ): Promise<number[]> {
   const deadline = performance.now() + RUN_SEARCH_TIMEOUT_MS;
   const foundIds: number[] = [];
-  let remainingBelow = upperId;
-  for (let windowWidth = FIRST_ID_RANGE; remainingBelow > 0 && foundIds.length < max; windowWidth *= ID_RANGE_GROWTH) {
+  let rangeEnd = upperId;
+  for (let rangeWidth = FIRST_ID_RANGE; rangeEnd > 0 && foundIds.length < max; rangeWidth *= ID_RANGE_GROWTH) {
     const remainingMs = Math.max(1, Math.ceil(deadline - performance.now()));
     await manager.query(`${USE_INDEX_OF_WORDS}; SET LOCAL statement_timeout = ${remainingMs}`);
-    const windowStart = Math.max(0, remainingBelow - windowWidth);
-    const windowPartitions = partitions.filter(
-      ({ low, high }) => (low ?? 0) < remainingBelow && (high ?? remainingBelow) > windowStart,
+    const rangeStart = Math.max(0, rangeEnd - rangeWidth);
+    const rangePartitions = partitions.filter(
+      ({ low, high }) => (low ?? 0) < rangeEnd && (high ?? rangeEnd) > rangeStart,
     );
-    const [high, low] = [windowPartitions.at(-1)?.high ?? remainingBelow, windowPartitions[0]?.low ?? windowStart];
-    const moreRows = await rows<{ id: number }>(manager, SEARCH_BY_WORDS, [
+    const [high, low] = [rangePartitions.at(-1)?.high ?? rangeEnd, rangePartitions[0]?.low ?? rangeStart];
+    const matchingRows = await rows<{ id: number }>(manager, SEARCH_BY_WORDS, [
       query,
       max - foundIds.length,
-      remainingBelow,
-      windowStart,
+      rangeEnd,
+      rangeStart,
       high,
       low,
     ]);
-    foundIds.push(...moreRows.map(({ id }) => id));
-    remainingBelow = windowStart;
+    foundIds.push(...matchingRows.map(({ id }) => id));
+    rangeEnd = rangeStart;
   }
   return foundIds;
 }
@@ -141,8 +144,10 @@ export interface RunSearchPosition {
 export class RunSearch {
   private isStopped = false;
   private readonly batchSize = new AdaptiveBatchSize(RUNS_PER_BATCH);
-  private gatheringOlder: Promise<unknown> = Promise.resolve();
-  private next: Promise<boolean> | null = null;
+  /** Resolves when the latest batch of `catchUp` has ended. */
+  private previousBatch: Promise<unknown> = Promise.resolve();
+  /** Batch of `catchUp` that has not started yet. */
+  private nextBatch: Promise<boolean> | null = null;
 
   constructor(private readonly db: Db) {}
 
@@ -182,7 +187,7 @@ export class RunSearch {
   }
 
   /** Indexes one batch; true if more runs may follow. A single run that causes an error is stored without words. */
-  private async gatherBatch(side: "newer" | "older"): Promise<boolean> {
+  private async indexBatch(side: "newer" | "older"): Promise<boolean> {
     const batch = await this.storeBatch(side);
     if ("hasMore" in batch) {
       this.batchSize.grow();
@@ -195,30 +200,30 @@ export class RunSearch {
 
   /** Indexes a batch of recently ended runs before a search. Concurrent searches share the batch. Returns true if more runs may follow. */
   catchUp(): Promise<boolean> {
-    this.next ??= this.gatheringOlder.then(() => {
-      this.next = null;
-      const newerBatch = this.gatherBatch("newer");
+    this.nextBatch ??= this.previousBatch.then(() => {
+      this.nextBatch = null;
+      const newerBatch = this.indexBatch("newer");
       // The code that awaits `catchUp` receives the error.
-      this.gatheringOlder = newerBatch.catch(() => undefined);
+      this.previousBatch = newerBatch.catch(() => undefined);
       return newerBatch;
     });
-    return this.next;
+    return this.nextBatch;
   }
 
   /** Indexes all recently ended runs and a batch of older ones. Returns the time of the next call as Unix time in milliseconds. */
   async gather(): Promise<number> {
-    while (!this.isStopped && (await this.gatherBatch("newer")));
-    const hasMore = !this.isStopped && (await this.gatherBatch("older"));
+    while (!this.isStopped && (await this.indexBatch("newer")));
+    const hasMore = !this.isStopped && (await this.indexBatch("older"));
     return Date.now() + (hasMore ? 0 : INDEX_INTERVAL_MS);
   }
 
   /**
-   * Returns the IDs of the app's newest runs in which each searched word is the beginning of a word. Words are letters and digits; ASCII
-   * case does not matter.
+   * Returns the IDs of the app's newest runs in which each searched word is the beginning of a word. Words consist of ASCII letters, digits
+   * and all characters outside ASCII. Only for ASCII letters, case does not matter.
    * @throws ActionError REQUEST_INVALID if the search contains no word, or takes too long
    */
   async find(appId: number, requested: string, { before = null, limit: most }: RunSearchPosition): Promise<number[]> {
-    const query = textSearchQuery(appId, requested);
+    const query = createTextSearchQuery(appId, requested);
     if (query === null) throw new ActionError("REQUEST_INVALID", '"search" must contain letters or digits');
     const below = before ?? Number.MAX_SAFE_INTEGER;
     // Planning this statement for all partitions takes longer than its execution, so it is prepared.

@@ -22,7 +22,7 @@ interface TextCipherOptions {
 export class TextCipher {
   constructor(private readonly options: TextCipherOptions) {}
 
-  private keyOf(master: Buffer): Buffer {
+  private deriveKey(master: Buffer): Buffer {
     return Buffer.from(hkdfSync("sha256", master, "", this.options.purpose, 32));
   }
 
@@ -31,19 +31,19 @@ export class TextCipher {
    */
   seal(text: string, associatedData: string): string {
     const iv = randomBytes(IV_BYTES);
-    const cipher = createCipheriv(CIPHER_ALGORITHM, this.keyOf(this.options.ring.getCurrentKey()), iv).setAAD(
+    const cipher = createCipheriv(CIPHER_ALGORITHM, this.deriveKey(this.options.ring.getCurrentKey()), iv).setAAD(
       Buffer.from(associatedData),
     );
     const body = Buffer.concat([cipher.update(text, "utf8"), cipher.final()]);
     return Buffer.concat([iv, cipher.getAuthTag(), body]).toString("base64url");
   }
 
-  /** Returns null if the text was not encrypted with one of the service's keys and the same `associatedData`. */
+  /** Decrypts a text; null if it was not encrypted with one of the service's keys and the same `associatedData`. */
   unseal(sealed: string, associatedData: string): string | null {
     let text: string | null = null;
     this.options.ring.findKey((master) => {
       try {
-        text = unsealWith(this.keyOf(master), Buffer.from(sealed, "base64url"), associatedData);
+        text = unsealWith(this.deriveKey(master), Buffer.from(sealed, "base64url"), associatedData);
       } catch {
         // Another key may have encrypted the text.
       }
