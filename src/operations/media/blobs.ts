@@ -42,7 +42,7 @@ const MARK_BLOB_USED = `
 const MARK_BLOB_UNUSED =
   "UPDATE media_blob SET held_until = '-infinity' WHERE key = $1 AND held_until IS NOT NULL RETURNING key";
 
-/** Also subtracts the blob's bytes from the app's used bytes. */
+/** Deletes the row of the unused blob $1, and subtracts the blob's bytes from the app's used bytes. */
 const DELETE_BLOB = `
   WITH gone AS (DELETE FROM media_blob WHERE key = $1 AND held_until = '-infinity' RETURNING app_id, bytes)
   UPDATE media_usage SET bytes = media_usage.bytes - gone.bytes FROM gone WHERE media_usage.app_id = gone.app_id`;
@@ -54,7 +54,6 @@ interface MediaBlobsOptions {
   log: Logger;
 }
 
-/** Counts and finds blobs. */
 export class MediaBlobs {
   private readonly leasedKeys = new Set<string>();
   private readonly writeSlots = new FairSemaphore(CONCURRENT_WRITES_MAX, CONCURRENT_WRITES_PER_APP);
@@ -71,10 +70,7 @@ export class MediaBlobs {
     }
     const sql = `UPDATE media_blob SET held_until = ${NEW_LEASE_END_SQL} WHERE key = ANY ($1) AND held_until <> '-infinity'`;
     db.query(sql, [[...this.leasedKeys]]).catch((error: unknown) =>
-      log.warn(
-        { err: error },
-        "renewing the leases of running uploads failed; if this continues, the uploads are lost",
-      ),
+      log.warn({ err: error }, "renewing the leases of running uploads failed; if this continues, the uploads fail"),
     );
   }
 
@@ -85,8 +81,8 @@ export class MediaBlobs {
 
   /** Runs a database write as soon as a slot is free. Waiting apps take turns. */
   private async writeInTurn(appId: number, sql: string, values: unknown[]): Promise<unknown[]> {
-    const freeSlot = await this.writeSlots.enter(appId);
-    return rows(this.options.db, sql, values).finally(freeSlot);
+    const releaseSlot = await this.writeSlots.enter(appId);
+    return rows(this.options.db, sql, values).finally(releaseSlot);
   }
 
   /** Returns the bytes with which a blob counts against the app's quota. Small blobs count as MEDIA_QUOTA_MIN_BYTES_PER_FILE. */
@@ -142,7 +138,7 @@ export class MediaBlobs {
   }
 
   /** Returns the keys of up to `limit` blobs that are marked as unused, or whose upload lease has expired. */
-  async unusedKeys(limit: number): Promise<string[]> {
+  async listUnusedKeys(limit: number): Promise<string[]> {
     const blobRows = await rows<{ key: string }>(
       this.options.db,
       "SELECT key FROM media_blob WHERE held_until < now() ORDER BY held_until LIMIT $1",
@@ -151,7 +147,8 @@ export class MediaBlobs {
     return blobRows.map(({ key }) => key);
   }
 
-  async keysWithoutRow(keys: readonly string[]): Promise<string[]> {
+  /** Returns those of the keys for which the database has no row. */
+  async listKeysWithoutRow(keys: readonly string[]): Promise<string[]> {
     const blobRows = await rows<{ key: string }>(
       this.options.db,
       `SELECT key FROM unnest($1::text[]) AS stored (key)

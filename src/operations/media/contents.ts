@@ -38,7 +38,7 @@ const FORMAT_BY_CONTENT_TYPE: Readonly<Record<string, PictureFormat>> = {
   "image/avif": "avif",
 };
 
-const entityTagOf = (...parts: (string | number | null)[]): string =>
+const createEntityTag = (...parts: (string | number | null)[]): string =>
   `"${createHash("sha256").update(parts.join("/")).digest("base64url")}"`;
 
 interface MediaContentOpenerOptions {
@@ -75,7 +75,7 @@ export class MediaContentOpener {
       );
     const chosenFormat = format ?? FORMAT_BY_CONTENT_TYPE[row.contentType] ?? "webp";
     const resizeOptions = { width, format: chosenFormat, quality };
-    const tag = entityTagOf(row.checksum, width, chosenFormat, quality);
+    const tag = createEntityTag(row.checksum, width, chosenFormat, quality);
     const openContent = async () => {
       const key = `${row.blobKey} ${tag}`;
       return Readable.from([
@@ -91,7 +91,7 @@ export class MediaContentOpener {
     return { contentType: `image/${chosenFormat}`, bytes: null, tag, open: openContent };
   }
 
-  private contentsFormOf(appId: number, row: FileRow, form: MediaFileVariant) {
+  private selectContents(appId: number, row: FileRow, form: MediaFileVariant) {
     if (form.kind === "resized") return this.resizePicture(appId, row, form);
     if (form.kind === "whole") {
       const { contentType, bytes, checksum, blobKey } = row;
@@ -106,7 +106,7 @@ export class MediaContentOpener {
     return {
       contentType: "image/webp",
       bytes: null,
-      tag: entityTagOf(row.checksum, "thumbnail"),
+      tag: createEntityTag(row.checksum, "thumbnail"),
       open: () => this.readBlob(thumbnailKey),
     };
   }
@@ -132,7 +132,7 @@ export class MediaContentOpener {
       name: row.name,
       isPublic,
       isDecodablePicture: row.width !== null,
-      ...this.contentsFormOf(appId, row, form),
+      ...this.selectContents(appId, row, form),
     };
   }
 }

@@ -103,9 +103,9 @@ interface MediaFoldersOptions {
   removeUnused: (keys: readonly string[]) => Promise<void>;
 }
 
-async function depthOf(executor: SqlClient, sql: string, appId: number, id: number | null): Promise<number> {
-  const [fileRows] = await rows<{ depth: number }>(executor, sql, [appId, id]);
-  return fileRows!.depth;
+async function readLevels(executor: SqlClient, sql: string, appId: number, id: number | null): Promise<number> {
+  const [levels] = await rows<{ depth: number }>(executor, sql, [appId, id]);
+  return levels!.depth;
 }
 
 /** @throws REQUEST_INVALID if the moved folder would be inside itself, or nested too deeply */
@@ -116,16 +116,21 @@ async function checkParent(
   parentId: number | null,
 ): Promise<void> {
   if (id !== null && parentId !== null) {
-    const isInside = await rows(manager, `${FOLDER_TREE} SELECT FROM tree WHERE id = $3`, [appId, id, parentId]);
-    if (isInside.length > 0)
+    const enclosedRows = await rows(manager, `${FOLDER_TREE} SELECT FROM tree WHERE id = $3`, [appId, id, parentId]);
+    if (enclosedRows.length > 0)
       throw new ActionError("REQUEST_INVALID", '"parentId" must not be the moved folder or a folder inside it');
   }
-  const folderHeight = id === null ? 1 : await depthOf(manager, SELECT_TREE_HEIGHT, appId, id);
-  if ((await depthOf(manager, SELECT_FOLDER_DEPTH, appId, parentId)) + folderHeight <= MEDIA_FOLDER_DEPTH_MAX) return;
-  throw new ActionError("REQUEST_INVALID", `folders can be nested at most ${MEDIA_FOLDER_DEPTH_MAX} levels deep`);
+  const folderHeight = id === null ? 1 : await readLevels(manager, SELECT_TREE_HEIGHT, appId, id);
+  const depth = (await readLevels(manager, SELECT_FOLDER_DEPTH, appId, parentId)) + folderHeight;
+  if (depth <= MEDIA_FOLDER_DEPTH_MAX) return;
+  throw new ActionError(
+    "REQUEST_INVALID",
+    `folders can be nested at most ${MEDIA_FOLDER_DEPTH_MAX} levels deep (got ${depth}); use a parent folder at a higher level`,
+  );
 }
 
-async function checkCount(manager: EntityManager, appId: number): Promise<void> {
+/** @throws REQUEST_INVALID if the app already has the maximum number of folders */
+async function requireFolderCapacity(manager: EntityManager, appId: number): Promise<void> {
   const [folderCount] = await rows<{ count: number }>(manager, "SELECT count(*) FROM media_folder WHERE app_id = $1", [
     appId,
   ]);
@@ -137,13 +142,13 @@ async function checkCount(manager: EntityManager, appId: number): Promise<void> 
 }
 
 /** Throws the error for a missing right instead of an empty list, because the list would reveal if the app has hidden files. */
-function checkAnyVisible(grants: MediaAccess, { folder, folders, pagination }: FolderListing): void {
+function requireVisibleItems(grants: MediaAccess, { folder, folders, pagination }: FolderListing): void {
   const isEmpty = folders.length === 0 && pagination.total === 0;
   if (!grants.isTrusted && folder === null && isEmpty) throw grants.accessError();
 }
 
 /** Parses a folder ID; null for the top level. For callers who are not trusted, an invalid ID causes the error for a missing right. */
-function namedFolder(grants: MediaAccess, value: unknown, field?: string): number | null {
+function parseFolderId(grants: MediaAccess, value: unknown, field?: string): number | null {
   try {
     return parseMediaFolderId(value, field);
   } catch (error) {
@@ -152,7 +157,12 @@ function namedFolder(grants: MediaAccess, value: unknown, field?: string): numbe
 }
 
 /** Checks that the caller may delete everything in a folder, because the items in it can have their own access rules. */
-async function checkDeletable(grants: MediaAccess, manager: EntityManager, appId: number, id: number): Promise<void> {
+async function requireDeleteRights(
+  grants: MediaAccess,
+  manager: EntityManager,
+  appId: number,
+  id: number,
+): Promise<void> {
   if (grants.isTrusted) return;
   const folderRules = await rows<{ rules: MediaRules }>(
     manager,
@@ -168,7 +178,7 @@ async function checkDeletable(grants: MediaAccess, manager: EntityManager, appId
 export class MediaFolders {
   constructor(private readonly options: MediaFoldersOptions) {}
 
-  private async filesOf(
+  private async listFiles(
     { appId, fileCondition, value }: MediaListConditions,
     visibleMedia: VisibleMediaParameters,
     paging: FolderListingOptions,
@@ -192,7 +202,7 @@ export class MediaFolders {
     return { files: fileRows.map((row) => toFile(row, appId, baseUrl)), pagination: { total, hasMore } };
   }
 
-  private async foldersOf(
+  private async listFolders(
     { appId, folderCondition, value }: MediaListConditions,
     visibleMedia: VisibleMediaParameters,
   ): Promise<MediaFolder[]> {
@@ -206,7 +216,7 @@ export class MediaFolders {
   async list(admission: AdmittedRequest, appId: number, input: FolderListingOptions): Promise<FolderListing> {
     const { read, mediaRights } = this.options;
     const grants = await mediaRights.grantsFor(admission);
-    const id = input.folderId === undefined ? null : namedFolder(grants, input.folderId);
+    const id = input.folderId === undefined ? null : parseFolderId(grants, input.folderId);
     const row = id === null ? null : await this.findOrThrow(grants, appId, id);
     if (row) grants.requireRight(row.rules, "read");
     const requestedName = typeof input.name === "string" && input.name !== "" ? input.name : null;
@@ -222,14 +232,14 @@ export class MediaFolders {
           }
         : { appId, fileCondition: NAME_CONTAINS_SQL, folderCondition: NAME_CONTAINS_SQL, value: requestedName };
     const visibleMedia = await readVisibleMedia(read, grants, filter);
-    const folders = await this.foldersOf(filter, visibleMedia);
-    const fileRows = await this.filesOf(filter, visibleMedia, input);
+    const folders = await this.listFolders(filter, visibleMedia);
+    const fileList = await this.listFiles(filter, visibleMedia, input);
     const path =
       row && grants.isTrusted
         ? await read<FolderListing["path"][number]>(appId, SELECT_FOLDER_PATH, [appId, row.id])
         : [];
-    const folderListing = { folder: row && toFolder(row), path, folders, ...fileRows };
-    checkAnyVisible(grants, folderListing);
+    const folderListing = { folder: row && toFolder(row), path, folders, ...fileList };
+    requireVisibleItems(grants, folderListing);
     return folderListing;
   }
 
@@ -237,14 +247,14 @@ export class MediaFolders {
     const { db, mediaRights, receivedDataLimiter } = this.options;
     const grants = await mediaRights.grantsFor(admission);
     const fields = isObject(body) ? body : {};
-    const parentId = namedFolder(grants, fields["parentId"], "parentId");
+    const parentId = parseFolderId(grants, fields["parentId"], "parentId");
     grants.requireRight(await this.rulesAt(grants, appId, parentId), "create");
     const name = parseMediaName(fields["name"]);
     receivedDataLimiter.takeRows(toLogEventCause(admission), appId, name.length);
     return transactWithAppLock(db, appId, async (manager) => {
       // Another request may have deleted the folder or removed the right before this transaction locked the app.
       grants.requireRight(await this.rulesAt(grants, appId, parentId, manager), "create");
-      await checkCount(manager, appId);
+      await requireFolderCapacity(manager, appId);
       await checkParent(manager, appId, null, parentId);
       const [made] = await rows<{ id: number }>(
         manager,
@@ -303,7 +313,7 @@ export class MediaFolders {
       const { name } = before;
       grants.requireRight(before.rules, "delete");
       requireExpectedVersion(toFolder(before), precondition);
-      await checkDeletable(grants, manager, appId, id);
+      await requireDeleteRights(grants, manager, appId, id);
       const removedFiles = await rows<{ keys: string[] }>(
         manager,
         `${FOLDER_TREE} DELETE FROM media_file WHERE app_id = $1 AND folder_id IN (SELECT id FROM tree)

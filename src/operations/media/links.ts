@@ -15,7 +15,7 @@ const LINK_KEY_PURPOSE = "svc media link 1";
 
 export interface ExpiringMediaUrl {
   url: string;
-  /** As ISO 8601 text. */
+  /** Time at which the URL expires, as ISO 8601 text. */
   expiresAt: string;
 }
 
@@ -41,11 +41,11 @@ function signText(master: Buffer, text: string): Buffer {
   return createHmac("sha256", key).update(text).digest();
 }
 
-const linkText = (appId: number, { id, createdAt }: LinkedFile, expires: string): string =>
+const createLinkText = (appId: number, { id, createdAt }: LinkedFile, expires: string): string =>
   `${appId}/${id}/${expires}/${createdAt.getTime()}`;
 
-/** Text that release 0.1 signed, without the file's time of creation. */
-const oldLinkText = (appId: number, { id }: LinkedFile, expires: string): string => `${appId}/${id}/${expires}`;
+/** Returns the text that release 0.1 signed, without the file's time of creation. */
+const createOldLinkText = (appId: number, { id }: LinkedFile, expires: string): string => `${appId}/${id}/${expires}`;
 
 /** True if a URL with this expiry time can only have been signed after the file was created, because URLs have a maximum lifetime. */
 const isSignedAfterCreation = ({ createdAt }: LinkedFile, expires: string): boolean =>
@@ -64,7 +64,9 @@ export class SignedMediaUrls {
     const file = await files.findOrThrow(grants, appId, id);
     grants.requireRight(file.rules, "read");
     const expires = Math.floor(Date.now() / 1000) + parseMediaLinkLifetimeSeconds(expiresIn);
-    const signature = signText(ring.getCurrentKey(), linkText(appId, file, String(expires))).toString("base64url");
+    const signature = signText(ring.getCurrentKey(), createLinkText(appId, file, String(expires))).toString(
+      "base64url",
+    );
     const url = `${createFileContentUrl(baseUrl, appId, id)}?expires=${expires}&signature=${signature}`;
     return { url, expiresAt: new Date(expires * 1000).toISOString() };
   }
@@ -74,8 +76,8 @@ export class SignedMediaUrls {
     if (!/^\d{10}$/.test(expires) || !/^[\w-]{43}$/.test(signature)) return false;
     if (Number(expires) * 1000 <= Date.now()) return false;
     const input = Buffer.from(signature, "base64url");
-    const texts = [linkText(appId, file, expires)];
-    if (isSignedAfterCreation(file, expires)) texts.push(oldLinkText(appId, file, expires));
+    const texts = [createLinkText(appId, file, expires)];
+    if (isSignedAfterCreation(file, expires)) texts.push(createOldLinkText(appId, file, expires));
     const { ring } = this.options;
     return ring.findKey((master) => texts.some((text) => timingSafeEqual(signText(master, text), input))) !== null;
   }

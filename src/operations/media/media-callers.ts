@@ -67,7 +67,7 @@ export class MediaRightsResolver {
     return {
       isTrusted,
       hasRight,
-      accessError: accessError,
+      accessError,
       requireRight(rules, right) {
         if (!hasRight(rules, right)) throw accessError();
         throwDeferredError(admission);

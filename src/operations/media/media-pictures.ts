@@ -44,13 +44,13 @@ export class MediaPictures {
   });
   private readonly pendingPictures = new Map<string, Promise<Buffer>>();
   private readonly waitingByApp = new Map<number, number>();
-  private allWaiting = 0;
+  private waitingCountOfAllApps = 0;
 
   constructor(private readonly options: { pictureProcessor: PictureProcessor }) {}
 
   private countWaiting(appId: number, count: 1 | -1): void {
     const waitingCount = (this.waitingByApp.get(appId) ?? 0) + count;
-    this.allWaiting += count;
+    this.waitingCountOfAllApps += count;
     if (waitingCount > 0) this.waitingByApp.set(appId, waitingCount);
     else this.waitingByApp.delete(appId);
   }
@@ -58,13 +58,13 @@ export class MediaPictures {
   /** @throws OVERLOADED if too many pictures wait */
   private async resizeInTurn<T>(appId: number, work: () => Promise<T>): Promise<T> {
     const waitingCount = this.waitingByApp.get(appId) ?? 0;
-    if (!mayKeyGetSlot(PICTURE_CONVERSIONS_WAITING_MAX, this.allWaiting, waitingCount)) {
+    if (!mayKeyGetSlot(PICTURE_CONVERSIONS_WAITING_MAX, this.waitingCountOfAllApps, waitingCount)) {
       throw createOverloadedError("too many pictures wait to be processed");
     }
     this.countWaiting(appId, 1);
     try {
-      const leaveQueue = await this.resizeSlots.enter(appId);
-      return await work().catch(throwIfBusy).finally(leaveQueue);
+      const releaseSlot = await this.resizeSlots.enter(appId);
+      return await work().catch(throwIfBusy).finally(releaseSlot);
     } finally {
       this.countWaiting(appId, -1);
     }

@@ -26,7 +26,7 @@ export interface MediaItemRules {
 }
 
 /** Returns the access rules in a request body: the field `accessRules`, or the whole body if it has no such field. */
-const accessRulesInBody = (body: unknown): unknown =>
+const readAccessRules = (body: unknown): unknown =>
   isObject(body) && "accessRules" in body ? body["accessRules"] : body;
 
 const RULES_SHAPE = createFlatShape(["accessRules"]);
@@ -74,7 +74,7 @@ export class MediaRulesStore {
     const { appId, id, precondition } = target;
     const grants = await this.trustedGrants(admission);
     await this.readRules(grants, kind, target);
-    const accessRules = parseMediaRules(accessRulesInBody(body));
+    const accessRules = parseMediaRules(readAccessRules(body));
     refuseUnknownFields(body, RULES_SHAPE);
     const text = accessRules && JSON.stringify(accessRules);
     const updatedAt = await transactWithAppLock(this.options.db, appId, async (manager) => {

@@ -70,7 +70,7 @@ export async function createMedia(options: {
         .catch((error: unknown) =>
           log.warn(
             { err: error },
-            "a deleted file could not be removed from the media store; the next sweep tries again",
+            "a deleted file could not be removed from the media store; the next cleanup tries again",
           ),
         );
     }

@@ -1,6 +1,6 @@
 /**
- * Periodic cleanup of the media store: deletes blobs (stored contents) that no file uses, and logs files whose blob is missing. It deletes
- * no such files, because the media store may be unavailable only for a while.
+ * Periodic cleanup of the media store: deletes blobs (stored contents) that no file uses, and logs files whose blob is missing. Does not
+ * delete files without a blob, because an administrator may restore the blobs from a backup.
  */
 import type { Logger } from "pino";
 import { type Db, rows } from "../../data/database.js";
@@ -70,7 +70,7 @@ export class MediaSweep {
     return (await rows<{ free: boolean }>(this.options.db, SELECT_IS_BACKUP_ABSENT, [BACKUP_LOCK_KEY]))[0]!.free;
   }
 
-  /** A crash during an upload can leave the bytes in both places: the folder for received files and the media store. */
+  /** Deletes the bytes of a blob. After a crash during an upload, they can be in the folder for received files and in the media store. */
   private async removeBytes(key: string): Promise<void> {
     const { store, reception } = this.options;
     await reception.discard(key);
@@ -81,9 +81,9 @@ export class MediaSweep {
     const { blobs } = this.options;
     if (!(await this.mayRemove())) return;
     for (
-      let keys = await blobs.unusedKeys(BATCH_SIZE);
+      let keys = await blobs.listUnusedKeys(BATCH_SIZE);
       keys.length > 0 && !this.isStopped;
-      keys = await blobs.unusedKeys(BATCH_SIZE)
+      keys = await blobs.listUnusedKeys(BATCH_SIZE)
     ) {
       for (const key of keys) if (!this.isStopped) await this.removeBlob(key);
       if (keys.length < BATCH_SIZE || !(await this.mayRemove())) return;
@@ -96,8 +96,8 @@ export class MediaSweep {
     const stored = new Set<string>();
     let orphanCount = 0;
     let batch: string[] = [];
-    const removeUnknownFiles = async () => {
-      const orphanKeys = await blobs.keysWithoutRow(batch);
+    const removeDueOrphans = async () => {
+      const orphanKeys = await blobs.listKeysWithoutRow(batch);
       await db.query(RECORD_ORPHANS, [orphanKeys]);
       for (const { key } of await rows<{ key: string }>(db, SELECT_DUE_ORPHANS, [orphanKeys, ORPHAN_WAIT_MS])) {
         if (!(await this.mayRemove())) break;
@@ -112,17 +112,20 @@ export class MediaSweep {
       stored.add(key);
       if (Date.now() - modifiedAt < ORPHAN_MIN_AGE_MS) continue;
       batch.push(key);
-      if (batch.length >= BATCH_SIZE) await removeUnknownFiles();
+      if (batch.length >= BATCH_SIZE) await removeDueOrphans();
     }
-    await removeUnknownFiles();
+    await removeDueOrphans();
     await db.query(FORGET_OLD_ORPHANS);
     return { orphans: orphanCount, stored };
   }
 
-  /** Returns the IDs of files created before `before` whose blob is not in `stored`, the keys of all blobs in the media store. */
-  private async findLost(stored: ReadonlySet<string>, before: Date): Promise<number[]> {
+  /**
+   * Returns the IDs of files created before `before` whose blob is not in `stored`, the keys of all blobs in the media store. Also stores in
+   * the database which blobs are missing.
+   */
+  private async findFilesWithMissingBlob(stored: ReadonlySet<string>, before: Date): Promise<number[]> {
     const { db } = this.options;
-    const lostFileIds: number[] = [];
+    const missingFileIds: number[] = [];
     for (let after = 0; ; ) {
       const page = await rows<{ id: number; blobKey: string; thumbnailKey: string | null }>(
         db,
@@ -130,14 +133,14 @@ export class MediaSweep {
           WHERE id > $1 AND created_at < $2 ORDER BY id LIMIT ${BATCH_SIZE}`,
         [after, before],
       );
-      if (page.length === 0 || this.isStopped) return lostFileIds;
+      if (page.length === 0 || this.isStopped) return missingFileIds;
       const keys = page.flatMap(({ blobKey, thumbnailKey }) => [
         blobKey,
         ...(thumbnailKey === null ? [] : [thumbnailKey]),
       ]);
       await db.query(MARK_BLOBS_MISSING, [keys.filter((key) => !stored.has(key))]);
       await db.query(UNMARK_BLOBS_MISSING, [keys.filter((key) => stored.has(key))]);
-      for (const { id, blobKey } of page) if (!stored.has(blobKey)) lostFileIds.push(id);
+      for (const { id, blobKey } of page) if (!stored.has(blobKey)) missingFileIds.push(id);
       after = page.at(-1)!.id;
     }
   }
@@ -152,16 +155,16 @@ export class MediaSweep {
     const { log } = this.options;
     const before = new Date(Date.now() - 1_000);
     const { orphans: orphanCount, stored } = await this.removeOrphans();
-    const lostFileIds = this.isStopped ? [] : await this.findLost(stored, before);
+    const missingFileIds = this.isStopped ? [] : await this.findFilesWithMissingBlob(stored, before);
     if (orphanCount > 0)
       log.warn({ orphans: orphanCount }, "removed blobs from the media store that have no row in the database");
-    if (lostFileIds.length > 0) {
+    if (missingFileIds.length > 0) {
       log.error(
-        { count: lostFileIds.length, fileIds: lostFileIds.slice(0, LOGGED_FILE_IDS_MAX) },
+        { count: missingFileIds.length, fileIds: missingFileIds.slice(0, LOGGED_FILE_IDS_MAX) },
         "the content of files is missing in the media store; restore it from a backup, or delete the files",
       );
     }
-    return { orphanCount, missingFileIds: lostFileIds };
+    return { orphanCount, missingFileIds: missingFileIds };
   }
 
   /** Runs one cleanup. Returns the time of the next one as Unix time in milliseconds. */

@@ -99,9 +99,10 @@ class UploadSlots {
   }
 }
 
-const overloadedError = (message: string, retryAfter: number) => new ActionError("OVERLOADED", message, { retryAfter });
+const createOverloadedError = (message: string, retryAfter: number) =>
+  new ActionError("OVERLOADED", message, { retryAfter });
 
-async function* asStream(bytes: Buffer): AsyncGenerator<Buffer> {
+async function* streamBytes(bytes: Buffer): AsyncGenerator<Buffer> {
   yield bytes;
 }
 
@@ -140,7 +141,7 @@ export class Uploads {
     const { reception, blobs, maxFileBytes: maxBytes, hasDiskSpace } = this.options;
     const reserved = Math.max(blobs.quotaBytesOf(0), Math.min(expected, maxBytes));
     if (!(await hasDiskSpace(reserved)))
-      throw overloadedError(
+      throw createOverloadedError(
         "the service's disk is nearly full, so it accepts no uploads; try again later",
         LOW_DISK_RETRY_SECONDS,
       );
@@ -152,7 +153,7 @@ export class Uploads {
           throw new ActionError("PAYLOAD_TOO_LARGE", `an uploaded file can have at most ${maxBytes / 2 ** 20} MB`);
         }
         if ((error as NodeJS.ErrnoException).code === "ENOSPC")
-          throw overloadedError(
+          throw createOverloadedError(
             "the service's disk is full, so it accepts no uploads; try again later",
             LOW_DISK_RETRY_SECONDS,
           );
@@ -179,7 +180,7 @@ export class Uploads {
     if (thumbnail === null) return { ...storedCopy, key: cleanKey, pictureSize: size, thumbnail: null };
     const thumbnailKey = createBlobKey();
     keys.push(thumbnailKey);
-    const storedThumbnail = await this.receiveBytes(appId, thumbnailKey, asStream(thumbnail), thumbnail.length);
+    const storedThumbnail = await this.receiveBytes(appId, thumbnailKey, streamBytes(thumbnail), thumbnail.length);
     await store.put(thumbnailKey, storedThumbnail.path);
     return {
       ...storedCopy,
@@ -189,6 +190,7 @@ export class Uploads {
     };
   }
 
+  /** Deletes the received bytes of a blob and frees its reserved quota, unless a file uses the blob. */
   private async releaseReservation(appId: number, key: string): Promise<void> {
     const { store, reception, blobs } = this.options;
     await reception.discard(key);
@@ -233,7 +235,7 @@ export class Uploads {
   private acquireUploadSlot(appId: number, isTrusted: boolean): () => void {
     const slots = isTrusted ? [this.openUploads.all] : [this.openUploads.all, this.openUploads.visitors];
     if (!slots.every((slot) => slot.hasFreeSlot(appId))) {
-      throw overloadedError(
+      throw createOverloadedError(
         `too many uploads are running; try again in ${OVERLOADED_RETRY_SECONDS} s`,
         OVERLOADED_RETRY_SECONDS,
       );
@@ -255,7 +257,7 @@ export class Uploads {
     const files: StoredUpload[] = [];
     const keys: string[] = [];
     let isOpen = true;
-    let missingBytes = length ?? QUOTA_STEP_BYTES;
+    let expectedBytes = length ?? QUOTA_STEP_BYTES;
 
     const receiveFile: MediaUploadInProgress["receive"] = async (source, filename, folderId) => {
       if (files.length >= FILES_PER_UPLOAD)
@@ -266,15 +268,15 @@ export class Uploads {
       grants.requireRight(await folders.rulesAt(grants, appId, folderId), "create");
       const key = createBlobKey();
       keys.push(key);
-      const raw = await this.receiveBytes(appId, key, source, missingBytes);
-      if (length !== null) missingBytes = Math.max(0, missingBytes - raw.bytes);
+      const raw = await this.receiveBytes(appId, key, source, expectedBytes);
+      if (length !== null) expectedBytes = Math.max(0, expectedBytes - raw.bytes);
       const contentType = await detectContentType(raw.head);
       const isPicture = TYPES_WITH_REMOVABLE_METADATA.includes(contentType);
-      const inspection = isPicture
+      const storedUpload = isPicture
         ? await this.storePicture(appId, keys, raw, key, contentType)
         : { ...raw, key, pictureSize: null, thumbnail: null };
-      await store.put(inspection.key, inspection.path);
-      files.push({ ...inspection, name: toValidUploadName(filename), contentType });
+      await store.put(storedUpload.key, storedUpload.path);
+      files.push({ ...storedUpload, name: toValidUploadName(filename), contentType });
     };
 
     return {
@@ -292,10 +294,10 @@ export class Uploads {
             );
           return stored;
         };
-        const insertedFile = await transactWithAppLock(db, appId, store);
+        const insertedFiles = await transactWithAppLock(db, appId, store);
         for (const file of files) for (const key of [file.key, file.thumbnail?.key]) if (key) blobs.stopRenewing(key);
         keys.length = 0;
-        return insertedFile;
+        return insertedFiles;
       },
 
       close: async () => {
@@ -308,7 +310,7 @@ export class Uploads {
           await this.releaseReservation(appId, key).catch((error: unknown) =>
             log.warn(
               { err: error },
-              "bytes of a failed upload could not be removed from the media store; a later sweep tries again",
+              "bytes of a failed upload could not be removed from the media store; a later cleanup tries again",
             ),
           );
         }
