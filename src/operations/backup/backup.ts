@@ -51,30 +51,31 @@ export interface BackupOptions {
 export interface BackupReport {
   rows: number;
   files: number;
+  /** Number of media files whose content is missing in the media store. */
   lostFiles: number;
 }
 
 /** Splits `bytes` into numbered parts of PART_MAX_BYTES. If `bytes` is empty, yields one empty part. */
 async function* splitIntoParts(prefix: string, bytes: AsyncIterable<Buffer>): AsyncGenerator<ArchiveFile> {
   let number = 0;
-  let heldBytes: Buffer[] = [];
+  let pendingChunks: Buffer[] = [];
   let size = 0;
-  const makePart = (content: Buffer): ArchiveFile => ({
+  const createPart = (content: Buffer): ArchiveFile => ({
     name: `${prefix}/${String(++number).padStart(8, "0")}`,
     content,
   });
   for await (const chunk of bytes) {
-    heldBytes.push(chunk);
+    pendingChunks.push(chunk);
     size += chunk.length;
     if (size < PART_MAX_BYTES) continue;
-    const all = Buffer.concat(heldBytes);
+    const all = Buffer.concat(pendingChunks);
     let at = 0;
     for (; all.length - at >= PART_MAX_BYTES; at += PART_MAX_BYTES)
-      yield makePart(all.subarray(at, at + PART_MAX_BYTES));
-    heldBytes = [Buffer.from(all.subarray(at))];
+      yield createPart(all.subarray(at, at + PART_MAX_BYTES));
+    pendingChunks = [Buffer.from(all.subarray(at))];
     size = all.length - at;
   }
-  if (size > 0 || number === 0) yield makePart(Buffer.concat(heldBytes));
+  if (size > 0 || number === 0) yield createPart(Buffer.concat(pendingChunks));
 }
 
 class BackupWriter {
@@ -91,7 +92,10 @@ class BackupWriter {
     return { rows: all, files: blobs, lostFiles: lostBlobs.length };
   }
 
-  /** Locks the tables before the snapshot starts, because a snapshot does not protect against dropped partitions and added columns. */
+  /**
+   * Starts the transaction of the backup and returns its manifest. Locks the tables before the snapshot starts, because a snapshot does not
+   * protect against dropped partitions and added columns.
+   */
   private async beginBackup(): Promise<BackupManifest> {
     const { client } = this;
     if ((await readMigrations(client)) === null)
@@ -117,12 +121,12 @@ class BackupWriter {
       migrations: (await readMigrations(client))!,
       tables,
       partitions,
-      settingsKey: await this.settingsKeyFingerprint(tables),
+      settingsKey: await this.readSettingsKeyFingerprint(tables),
     };
   }
 
   /** Returns the fingerprint of the key for settings; null if the database stores none. @throws StartError if `keys` lacks this key */
-  private async settingsKeyFingerprint(tables: readonly BackupTable[]): Promise<string | null> {
+  private async readSettingsKeyFingerprint(tables: readonly BackupTable[]): Promise<string | null> {
     if (!tables.some(({ name }) => name === "settings_key")) return null;
     const { rows } = await this.client.query<{ fingerprint: string }>("SELECT fingerprint FROM public.settings_key");
     const storedFingerprint = rows[0]?.fingerprint ?? null;
@@ -145,7 +149,7 @@ class BackupWriter {
     this.backupSummary.rows[name] = stream.rowCount;
   }
 
-  private async *blobKeys(): AsyncGenerator<string> {
+  private async *listBlobKeys(): AsyncGenerator<string> {
     for (let lastKey = ""; ; ) {
       const { rows } = await this.client.query<{ key: string }>(
         `SELECT key FROM public.media_blob WHERE held_until IS NULL AND key > $1 ORDER BY key LIMIT ${BLOB_KEYS_PER_QUERY}`,
@@ -162,7 +166,7 @@ class BackupWriter {
     const { rows } = await this.client.query<{ space: string }>("SELECT space FROM public.media_store");
     const store = await this.options.openStore(rows[0]!.space);
     try {
-      for await (const key of this.blobKeys()) {
+      for await (const key of this.listBlobKeys()) {
         const bytes = await store.read(key).catch((error: unknown) => {
           if (error instanceof BlobMissingError) return null;
           throw error;

@@ -22,7 +22,7 @@ import {
   readTables,
 } from "./tables.js";
 
-const inconsistentBackup = (reason: string): ArchiveError =>
+const createInconsistencyError = (reason: string): ArchiveError =>
   new ArchiveError(`the backup is not consistent, so nothing was restored: ${reason}`);
 
 export interface BackupLoadOptions {
@@ -34,7 +34,7 @@ export interface BackupLoadOptions {
   logWarning: (message: string) => void;
 }
 
-/** Consecutive parts of the backup file that together contain one table or one media file. */
+/** Consecutive parts of the backup file that together contain one table or one media file. `name` is the prefix of their names. */
 class PartGroup {
   constructor(
     readonly name: string,
@@ -60,7 +60,7 @@ class PartGroup {
 }
 
 export class BackupLoader {
-  private readonly copied = new Map<string, number>();
+  private readonly rowCountsByTable = new Map<string, number>();
   private readonly writtenBlobKeys: string[] = [];
   private store: BlobStore | null = null;
   private tables: readonly BackupTable[] = [];
@@ -74,12 +74,12 @@ export class BackupLoader {
     const archivedTables = new Map(manifest.tables.map((table) => [table.name, table]));
     for (const { name, columns } of targetTables) {
       const archivedTable = archivedTables.get(name);
-      if (!archivedTable) throw inconsistentBackup(`the table ${name} is missing`);
+      if (!archivedTable) throw createInconsistencyError(`the table ${name} is missing`);
       const hasSameColumns =
         archivedTable.columns.length === columns.length &&
         columns.every((column) => archivedTable.columns.includes(column));
       if (!hasSameColumns)
-        throw inconsistentBackup(
+        throw createInconsistencyError(
           `the columns of the table ${name} differ from those of the release that made the backup`,
         );
     }
@@ -97,7 +97,7 @@ export class BackupLoader {
     for (const [table, partitions] of existingPartitions) {
       const archivedBounds = manifest.partitions[table];
       if (!archivedBounds || !coversAllIds(archivedBounds))
-        throw inconsistentBackup(`the partitions of the table ${table} overlap or have gaps`);
+        throw createInconsistencyError(`the partitions of the table ${table} overlap or have gaps`);
       for (const { name } of partitions) await client.query(`DROP TABLE public.${quoteName(name)}`);
       for (const [low, high] of archivedBounds) {
         const name = high === null ? `${table}_rest` : `${table}_p${low === null ? 1 : String(low).replace("-", "m")}`;
@@ -121,7 +121,7 @@ export class BackupLoader {
   }
 
   private async copyTable(group: PartGroup, table: BackupTable | undefined): Promise<void> {
-    if (this.copied.has(group.name)) throw inconsistentBackup(`the part ${group.name} appears twice`);
+    if (this.rowCountsByTable.has(group.name)) throw createInconsistencyError(`the part ${group.name} appears twice`);
     if (!table) {
       for await (const _skipped of group.contents());
       return;
@@ -143,7 +143,7 @@ export class BackupLoader {
     }
     stream.end();
     await streamEnd;
-    this.copied.set(group.name, stream.rowCount);
+    this.rowCountsByTable.set(group.name, stream.rowCount);
   }
 
   private async openStore(): Promise<BlobStore> {
@@ -152,7 +152,7 @@ export class BackupLoader {
     const { rows } = await client.query<{ space: string }>(
       "UPDATE public.media_store SET space = left(replace(gen_random_uuid()::text, '-', ''), 16) RETURNING space",
     );
-    if (!rows[0]) throw inconsistentBackup("the backup contains media files, but the table media_store is empty");
+    if (!rows[0]) throw createInconsistencyError("the backup contains media files, but the table media_store is empty");
     await mkdir(temporaryDir, { recursive: true, mode: 0o700 });
     const store = await openStore(rows[0].space);
     await store.check();
@@ -161,7 +161,7 @@ export class BackupLoader {
 
   private async writeMediaFile(group: PartGroup): Promise<void> {
     const key = group.name.slice("blobs/".length);
-    if (!isBlobKey(key)) throw inconsistentBackup("a media file has an invalid key");
+    if (!isBlobKey(key)) throw createInconsistencyError("a media file has an invalid key");
     this.store ??= await this.openStore();
     const temporaryPath = join(this.options.temporaryDir, `restore-${randomBytes(8).toString("hex")}`);
     const file = await open(temporaryPath, "wx", 0o600);
@@ -184,37 +184,38 @@ export class BackupLoader {
       const group = new PartGroup(part.name.slice(0, part.name.lastIndexOf("/")), parts, part);
       if (group.name.startsWith("tables/")) await this.copyTable(group, byName.get(group.name));
       else if (group.name.startsWith("blobs/")) await this.writeMediaFile(group);
-      else throw inconsistentBackup(`the part ${part.name} is unknown`);
+      else throw createInconsistencyError(`the part ${part.name} is unknown`);
       part = group.nextPart;
     }
-    throw inconsistentBackup("the summary is missing");
+    throw createInconsistencyError("the summary is missing");
   }
 
   /** Compares the loaded rows and media files with the summary, and sets the sequences to its positions. */
   private async checkSummary({ rows: expectedRows, blobs, lostBlobs, sequences }: BackupSummary): Promise<void> {
     const { client } = this.options;
     for (const { name } of this.tables) {
-      if (this.copied.get(`tables/${name}`) !== expectedRows[name])
-        throw inconsistentBackup(`the number of rows of the table ${name} differs from the summary`);
+      if (this.rowCountsByTable.get(`tables/${name}`) !== expectedRows[name])
+        throw createInconsistencyError(`the number of rows of the table ${name} differs from the summary`);
     }
     if (blobs !== this.writtenBlobKeys.length)
-      throw inconsistentBackup("the number of media files differs from the summary");
+      throw createInconsistencyError("the number of media files differs from the summary");
     const hasMediaBlobs = this.tables.some(({ name }) => name === "media_blob");
     const missingBlobs = hasMediaBlobs
       ? await client.query("SELECT FROM public.media_blob WHERE held_until IS NULL AND key <> ALL ($1) LIMIT 1", [
           [...this.writtenBlobKeys, ...lostBlobs],
         ])
       : null;
-    if (missingBlobs?.rowCount) throw inconsistentBackup("media files that the table media_blob lists are missing");
+    if (missingBlobs?.rowCount)
+      throw createInconsistencyError("media files that the table media_blob lists are missing");
     const targetSequences = new Set((await readSequences(client)).map(({ name }) => name));
     for (const { name, last, called } of sequences) {
       if (targetSequences.has(name))
         await client.query("SELECT setval($1, $2, $3)", [`public.${quoteName(name)}`, last, called]);
     }
-    const foundSequences = new Set(sequences.map(({ name }) => name));
-    const missingSequences = [...targetSequences].filter((name) => !foundSequences.has(name));
+    const archivedSequences = new Set(sequences.map(({ name }) => name));
+    const missingSequences = [...targetSequences].filter((name) => !archivedSequences.has(name));
     if (missingSequences.length > 0)
-      throw inconsistentBackup(`the positions of the sequences ${missingSequences.join(", ")} are missing`);
+      throw createInconsistencyError(`the positions of the sequences ${missingSequences.join(", ")} are missing`);
   }
 
   /**
@@ -226,7 +227,7 @@ export class BackupLoader {
     try {
       await this.prepareDatabase();
       const summary = await this.loadParts(parts);
-      if (!(await parts.next()).done) throw inconsistentBackup("data follows the summary");
+      if (!(await parts.next()).done) throw createInconsistencyError("data follows the summary");
       await this.checkSummary(summary);
       for (const { name } of this.tables)
         await client.query(`ALTER TABLE public.${quoteName(name)} ENABLE TRIGGER USER`);
@@ -241,12 +242,13 @@ export class BackupLoader {
   }
 
   /** Returns the ID of the media store into which this object has written files; null if the backup contains no media files. */
-  async mediaStoreIdentity(): Promise<string | null> {
+  async readMediaStoreIdentity(): Promise<string | null> {
     return (await this.store?.readStoreId()) ?? null;
   }
 
   async removeWrittenFiles(): Promise<void> {
-    // Ignores errors, because the reason why the backup cannot be loaded is reported instead. The clean-up of files removes the rest later.
+    // Ignores errors, because the reason why the backup cannot be loaded is reported instead. Remaining files are in a folder of the media
+    // store that no database uses.
     for (const key of this.writtenBlobKeys) await this.store?.remove(key).catch(() => undefined);
   }
 
@@ -255,6 +257,7 @@ export class BackupLoader {
   }
 }
 
+/** True if the partitions follow each other without gaps, from the lowest possible ID to the highest. */
 function coversAllIds(archivedBounds: readonly PartitionBounds[]): boolean {
   const followsPrevious = ([low, high]: PartitionBounds, at: number) =>
     low === (at === 0 ? null : archivedBounds[at - 1]![1]) && (low === null || high === null || high > low);

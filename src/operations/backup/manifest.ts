@@ -80,22 +80,22 @@ function parsePart({ name, content }: ArchiveFile): Record<string, unknown> {
   throw new ArchiveError(`the file is not a backup of this service: its ${name} cannot be read`);
 }
 
-/** Parses the first part of a backup. @throws ArchiveError if it is no manifest, or has another format version */
+/** Parses the first part of a backup. @throws ArchiveError if it is not a valid manifest, or has another format version */
 export function parseBackupManifest(part: ArchiveFile | undefined): BackupManifest {
   if (part?.name !== MANIFEST_FILE) throw new ArchiveError("the file is not a backup of this service");
-  const text = parsePart(part);
-  if (text["format"] !== BACKUP_FORMAT_VERSION)
+  const fields = parsePart(part);
+  if (fields["format"] !== BACKUP_FORMAT_VERSION)
     throw new ArchiveError(
       "another release of the service made this backup in another format; restore the backup with that release",
     );
-  if (isBackupManifest(text)) return text as unknown as BackupManifest;
+  if (isBackupManifest(fields)) return fields as unknown as BackupManifest;
   throw new ArchiveError("the file is not a backup of this service: its manifest.json has unexpected content");
 }
 
 /** Parses the last part of a backup. @throws ArchiveError if it is not a summary */
 export function parseBackupSummary(part: ArchiveFile): BackupSummary {
-  const text = parsePart(part);
-  if (isBackupSummary(text)) return text as unknown as BackupSummary;
+  const fields = parsePart(part);
+  if (isBackupSummary(fields)) return fields as unknown as BackupSummary;
   throw new ArchiveError("the file is not a backup of this service: its summary.json has unexpected content");
 }
 

@@ -54,7 +54,7 @@ interface BackupContents {
   keys: Buffer[] | null;
 }
 
-/** Checks the whole backup before anything is written. Returns its manifest and keys. @throws ArchiveError */
+/** Reads and checks the whole backup file before the restore changes the database. Returns its manifest and keys. @throws ArchiveError */
 async function readWholeBackup(path: string, secret: BackupSecret | null): Promise<BackupContents> {
   const backupContents: { manifest: BackupManifest | null } & Omit<BackupContents, "manifest"> = {
     manifest: null,
@@ -192,7 +192,7 @@ async function loadParts(
 }
 
 /** Returns the key prefix of the previous database's files in the media store; null if there was no previous database. */
-async function previousStorePrefix(client: Client): Promise<string | null> {
+async function readPreviousStorePrefix(client: Client): Promise<string | null> {
   const { rows } = await client.query<{ isThere: boolean }>(
     `SELECT to_regclass('${PREVIOUS_TABLES_SCHEMA}.media_store') IS NOT NULL AS "isThere"`,
   );
@@ -217,8 +217,8 @@ async function restoreIntoDatabase(
     await migrateSchema(url, requireKnownMigrations(backupContents.manifest));
     summary = await loadParts(loader, options, backupContents);
     await migrateToCurrentSchema(url, async (sql) => (await client.query(sql)).rows);
-    await client.query("UPDATE public.media_store SET identity = $1", [await loader.mediaStoreIdentity()]);
-    previousPrefix = await previousStorePrefix(client);
+    await client.query("UPDATE public.media_store SET identity = $1", [await loader.readMediaStoreIdentity()]);
+    previousPrefix = await readPreviousStorePrefix(client);
     await client.query(`DROP SCHEMA IF EXISTS ${PREVIOUS_TABLES_SCHEMA} CASCADE`);
   } catch (error) {
     await undoRestoreWithFiles(client, loader, options);
@@ -233,7 +233,8 @@ async function restoreIntoDatabase(
 
 /**
  * Restores a backup into an empty database. With `replace`, the database may have content, which the restore deletes.
- * @throws ArchiveError if the file is damaged, before anything has changed; StartError if the database cannot be used
+ * @throws ArchiveError if the file is damaged or not consistent; StartError if the database cannot be used. In both cases, the database
+ *   has its previous content
  */
 export async function restoreBackup(options: BackupRestoreOptions): Promise<BackupRestoreReport> {
   const { url, path, secret, replace } = options;

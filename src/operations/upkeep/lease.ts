@@ -10,7 +10,7 @@ import { BROWSER_HOLDER_ID } from "../../data/run.js";
 
 const LEASE_DURATION_MS = 12_000;
 const RENEW_INTERVAL_MS = 3_000;
-/** Short, because after an outage a process must renew its lease before other processes treat it as crashed. */
+/** Delay after a failed renewal. After an outage, a process must renew its lease before other processes treat it as crashed. */
 const RETRY_DELAY_MS = 500;
 /** Maximum gap between two responses of the database. During a longer gap, other processes may have missed their renewals too. */
 const DATABASE_GAP_MAX_MS = 6_000;
@@ -141,7 +141,7 @@ export class Lease {
     this.ignoredProxy = address;
     this.options.log.warn(
       { proxy: address },
-      "X-Forwarded-For of a proxy is ignored, so that all visitors behind the proxy share the limits of one address; set TRUST_PROXY",
+      "X-Forwarded-For of a proxy is ignored, so all visitors behind the proxy share the limits of one address; set TRUST_PROXY",
     );
   };
 

@@ -28,7 +28,7 @@ const DETACHED_PREFIX = "DROPPED_";
 /** Key of the advisory lock with which one process at a time changes partitions. The number has no meaning. */
 const PARTITION_LOCK_KEY = 7_203_114_285_024;
 
-/** The tables have partitions with the same bounds, because rows of `others` belong to the row of `head` with the same ID. */
+/** Tables whose partitions have the same bounds, because rows of `others` belong to the row of `head` with the same ID. */
 interface PartitionFamily {
   tables: readonly [head: string, ...others: string[]];
   /** Column with the time at which a row was written. */
@@ -58,7 +58,7 @@ const SELECT_DETACHED = `
    WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND NOT relispartition AND starts_with(relname, $1) ORDER BY oid`;
 
 /** Returns false if a lock was not available in time, or after a deadlock. Throws all other errors again. */
-function falseIfLockTimeout(error: unknown): false {
+function returnFalseIfLocked(error: unknown): false {
   if (isLockTimeout(error) || isDeadlock(error)) return false;
   throw error;
 }
@@ -87,12 +87,12 @@ export class Partitions {
         return true;
       });
     } catch (error) {
-      return falseIfLockTimeout(error);
+      return returnFalseIfLocked(error);
     }
   }
 
   /** Returns how many row IDs the next partition should contain: as many as a day uses, estimated from the rows since `lowerBound`. */
-  private async partitionSize(
+  private async computePartitionSize(
     { tables: [head], timeColumn }: PartitionFamily,
     lowerBound: number | null,
     last: number,
@@ -106,7 +106,10 @@ export class Partitions {
     );
   }
 
-  /** Ends the last partition, which is usually empty, at the ID `until`, and adds a new last partition. Returns false without the locks. */
+  /**
+   * Ends the last partition, which is usually empty, at the ID `until`, and adds a new last partition. Returns false if the locks were not
+   * available.
+   */
   private async extendFamily({ tables }: PartitionFamily, until: number): Promise<boolean> {
     return this.runExclusively(async (manager) => {
       for (const table of tables) {
@@ -130,7 +133,7 @@ export class Partitions {
     for (;;) {
       const all = await listPartitions(db, head);
       const { low: begin } = all.at(-1)!;
-      const size = await this.partitionSize(
+      const size = await this.computePartitionSize(
         family,
         all.find(({ high }) => high === null || high > last)?.low ?? null,
         last,
@@ -152,7 +155,10 @@ export class Partitions {
     return (await rows<{ older: boolean }>(this.options.db, sql, [olderDays]))[0]!.older;
   }
 
-  /** Detaching is a separate step, because dropping takes longer. Returns false if the locks were not available. */
+  /**
+   * Detaches the partitions whose IDs are all below `below`. `dropDetached` drops them in a separate step, which takes longer. Returns false
+   * if the locks were not available.
+   */
   private async detachBelow({ tables }: PartitionFamily, below: number): Promise<boolean> {
     return this.runExclusively(async (manager) => {
       const leavingPartitions: { table: string; name: string }[] = [];
@@ -181,13 +187,16 @@ export class Partitions {
       // Both statements are one message and so one transaction, to which `SET LOCAL` applies.
       await db
         .query(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}; DROP TABLE IF EXISTS "${name}"`)
-        .catch(falseIfLockTimeout);
+        .catch(returnFalseIfLocked);
       await delay(DROP_PAUSE_MS);
     }
   }
 
   /** Returns the oldest partitions, up to the first that has a row newer than `olderDays` days or can still get rows. */
-  private async oldPartitions(family: PartitionFamily, olderDays: number): Promise<(Partition & { high: number })[]> {
+  private async listOldPartitions(
+    family: PartitionFamily,
+    olderDays: number,
+  ): Promise<(Partition & { high: number })[]> {
     const { db } = this.options;
     const [head] = family.tables;
     const [counter] = await rows<{ last: number }>(db, `SELECT last_value AS last FROM ${head}_id_seq`);
@@ -204,17 +213,17 @@ export class Partitions {
     for (const family of PARTITION_FAMILIES) await this.createPartitionsAhead(family);
   }
 
-  /** Returns the number of dropped partitions. */
+  /** Drops partitions whose rows are all too old. Returns the number of dropped partitions, without those of dependent tables. */
   async dropOld(): Promise<number> {
     await this.dropDetached();
     let droppedCount = 0;
     for (const family of PARTITION_FAMILIES) {
       if (!family.dropped) continue;
-      const old = await this.oldPartitions(family, this.options.days + family.extraRetentionDays);
+      const old = await this.listOldPartitions(family, this.options.days + family.extraRetentionDays);
       for (let from = 0; from < old.length; from += DETACHED_PER_TRANSACTION_MAX) {
-        const someTables = old.slice(from, from + DETACHED_PER_TRANSACTION_MAX);
-        if (!(await this.detachBelow(family, someTables.at(-1)!.high))) break;
-        droppedCount += someTables.length;
+        const batch = old.slice(from, from + DETACHED_PER_TRANSACTION_MAX);
+        if (!(await this.detachBelow(family, batch.at(-1)!.high))) break;
+        droppedCount += batch.length;
         await this.dropDetached();
         await delay(DETACH_PAUSE_MS);
       }
@@ -223,9 +232,9 @@ export class Partitions {
   }
 
   /** Returns the ID below which all partitions will be dropped within about a day, so that no statement must delete their rows. */
-  async endOfExpiringPartitions(table: string): Promise<number> {
+  async findEndOfExpiringPartitions(table: string): Promise<number> {
     const family = PARTITION_FAMILIES.find(({ tables }) => tables[0] === table)!;
-    const old = await this.oldPartitions(family, this.options.days + family.extraRetentionDays - 1.1);
+    const old = await this.listOldPartitions(family, this.options.days + family.extraRetentionDays - 1.1);
     return old.at(-1)?.high ?? Number.MIN_SAFE_INTEGER;
   }
 }

@@ -95,7 +95,7 @@ const BATCH_DELETES = [
       LIMIT $2) RETURNING id`,
 ];
 
-/** Reads only one audit entry of each app, because an app can have many entries. */
+/** Selects deleted apps that still have audit entries. Reads only one entry of each app, because an app can have many entries. */
 const SELECT_GONE_APPS = `
   WITH RECURSIVE owner (id) AS (
     (SELECT app_id FROM audit_entry WHERE app_id > 0 ORDER BY app_id LIMIT 1)
@@ -107,8 +107,8 @@ const DELETE_ENTRIES_OF_GONE_APP = `
     SELECT id FROM audit_entry WHERE app_id = $2 AND created_at < now() - $1 * interval '1 day'
      ORDER BY id LIMIT $3) RETURNING id`;
 
-/** The newest rows of each owner stay; all other rows are deleted. */
-interface KeptRows {
+/** Rows of a table of which only the newest of each owner stay. All other rows are deleted. */
+interface RetainedRows {
   table: string;
   /** SQL source of the rows, with the columns of the table; by default, the table. */
   source?: string;
@@ -126,11 +126,12 @@ interface KeptRows {
   kept: number;
 }
 
-const fullOwnersSql = ({ table, source = table, condition = "true", owner = "app_id", bytes }: KeptRows) => `
+/** Returns SQL that selects the owners with more than $1 rows or bytes. */
+const fullOwnersSql = ({ table, source = table, condition = "true", owner = "app_id", bytes }: RetainedRows) => `
   SELECT ${owner} AS id FROM ${source} WHERE ${condition} GROUP BY 1 HAVING ${bytes ? `sum(${bytes})` : "count(*)"} > $1`;
 
 /** Returns SQL that selects the highest value of `order` to delete. $1 is the owner, $2 the number of rows or bytes to keep. */
-function cutOffSql({ table, source = table, condition = "true", owner = "app_id", order = "id", bytes }: KeptRows) {
+function cutOffSql({ table, source = table, condition = "true", owner = "app_id", order = "id", bytes }: RetainedRows) {
   const ofOwner = `FROM ${source} WHERE ${owner} = $1 AND ${condition}`;
   if (!bytes) return `SELECT ${order}::text AS "cutOff" ${ofOwner} ORDER BY ${order} DESC OFFSET $2 LIMIT 1`;
   return `
@@ -139,9 +140,9 @@ function cutOffSql({ table, source = table, condition = "true", owner = "app_id"
      WHERE total > $2 ORDER BY position DESC LIMIT 1`;
 }
 
-/** $1 is the owner, $2 the highest value of `order` to delete, $3 the maximum number of rows. */
-function deleteUpToSql(keptRows: KeptRows) {
-  const { table, source = table, condition = "true", owner = "app_id", row = "id", order = "id" } = keptRows;
+/** Returns SQL that deletes rows. $1 is the owner, $2 the highest value of `order` to delete, $3 the maximum number of rows. */
+function deleteUpToSql(retainedRows: RetainedRows) {
+  const { table, source = table, condition = "true", owner = "app_id", row = "id", order = "id" } = retainedRows;
   return `
     DELETE FROM ${table} WHERE ${row} IN (
       SELECT ${row} FROM ${source} WHERE ${owner} = $1 AND ${condition} AND ${order} <= $2 ORDER BY ${order} LIMIT $3) RETURNING ${row}`;
@@ -191,7 +192,7 @@ const FREQUENT_AUDIT_TYPES: readonly (readonly string[])[] = [
 const hasAuditTypeSql = (types: readonly string[]) => `type IN (${types.map((type) => `'${type}'`).join(", ")})`;
 const IS_FREQUENT_AUDIT_TYPE = hasAuditTypeSql(FREQUENT_AUDIT_TYPES.flat());
 
-const KEPT_ROWS: readonly KeptRows[] = [
+const RETAINED_ROWS: readonly RetainedRows[] = [
   // Frequent entries have their own maximum, so that they do not displace other entries.
   { table: "audit_entry", condition: `NOT (${IS_FREQUENT_AUDIT_TYPE})`, kept: AUDIT_ENTRIES_PER_APP_MAX },
   ...FREQUENT_AUDIT_TYPES.map((types) => ({
@@ -233,7 +234,10 @@ const KEPT_ROWS: readonly KeptRows[] = [
   { table: "push_subscription", condition: IS_VISITOR_READER_SQL, kept: VISITOR_PUSH_SUBSCRIPTIONS_PER_APP_MAX },
 ];
 
-/** Runs need replaced values to mask secrets. The app's row stores the newest deleted version: runs that need an older version fail. */
+/**
+ * Deletes replaced values of settings, which runs need to mask secrets. The app's row stores the newest deleted version: runs that need an
+ * older version fail.
+ */
 const DELETE_REPLACED_SETTINGS = `
   WITH stale AS (
     SELECT id FROM app
@@ -268,7 +272,7 @@ export function createDataRetention(options: { db: Db; days: number; log: Pick<L
   let isStopped = false;
   const partitions = new Partitions({ db, days });
 
-  /** The last parameter of `sql` is the maximum number of rows to delete. */
+  /** Executes `sql` until it deletes no more rows. Its last parameter is the maximum number of rows to delete at a time. */
   function deleteAll(sql: string, ...bounds: (number | string)[]): Promise<void> {
     return deleteInBatches(
       BATCH_SIZE,
@@ -278,12 +282,12 @@ export function createDataRetention(options: { db: Db; days: number; log: Pick<L
   }
 
   async function deletePartitioned([table, sql]: (typeof PARTITIONED_DELETES)[number]): Promise<void> {
-    await deleteAll(sql, days, await partitions.endOfExpiringPartitions(table));
+    await deleteAll(sql, days, await partitions.findEndOfExpiringPartitions(table));
   }
 
-  async function deleteBeyondKept(keptRows: KeptRows, owner: number): Promise<void> {
-    const [oldest] = await rows<{ cutOff: string }>(db, cutOffSql(keptRows), [owner, keptRows.kept]);
-    if (oldest) await deleteAll(deleteUpToSql(keptRows), owner, oldest.cutOff);
+  async function deleteExcessRows(retainedRows: RetainedRows, owner: number): Promise<void> {
+    const [oldest] = await rows<{ cutOff: string }>(db, cutOffSql(retainedRows), [owner, retainedRows.kept]);
+    if (oldest) await deleteAll(deleteUpToSql(retainedRows), owner, oldest.cutOff);
   }
 
   /** If the deletion for one owner fails, continues with the other owners. */
@@ -306,10 +310,10 @@ export function createDataRetention(options: { db: Db; days: number; log: Pick<L
       for (const partitionedDelete of PARTITIONED_DELETES) await skipFailure(deletePartitioned(partitionedDelete));
       for (const batch of BATCH_DELETES) await skipFailure(deleteAll(batch, days));
       for (const [batch, bound] of BOUNDED_DELETES) await skipFailure(deleteAll(batch, bound));
-      for (const keptRows of KEPT_ROWS) {
+      for (const retainedRows of RETAINED_ROWS) {
         if (isStopped) break;
-        const owners = rows<{ id: number }>(db, fullOwnersSql(keptRows), [keptRows.kept]);
-        await deleteByOwner(skipFailure, owners, (owner) => deleteBeyondKept(keptRows, owner));
+        const owners = rows<{ id: number }>(db, fullOwnersSql(retainedRows), [retainedRows.kept]);
+        await deleteByOwner(skipFailure, owners, (owner) => deleteExcessRows(retainedRows, owner));
       }
       const deleteEntries = (app: number) => deleteAll(DELETE_ENTRIES_OF_GONE_APP, days, app);
       if (!isStopped) await deleteByOwner(skipFailure, rows(db, SELECT_GONE_APPS), deleteEntries);

@@ -53,7 +53,8 @@ const ROW_KINDS: readonly RowKind[] = [
   },
 ];
 
-const writtenBytes = ({ table, bytes, isNewer }: RowKind) => `
+/** Returns SQL for the bytes that each app has written after the position $1. */
+const writtenBytesSql = ({ table, bytes, isNewer }: RowKind) => `
   SELECT app_id AS "appId", sum(${bytes})::float8 AS bytes FROM ${table} AS record WHERE ${isNewer} GROUP BY app_id`;
 
 /** Maximum number of rows that one statement measures. */
@@ -82,10 +83,13 @@ interface MeasuredPage {
 /** Tables whose rows name a run in the column `run_id`. */
 const REFERRING_TABLES = ["execution_log", "console_line", "run_search"];
 
-/** $1 is the app's ID, $2 the highest ID to delete, $3 the highest ID that the previous batch has deleted, $4 the size of a batch. */
-const deleteSql = ({ table, isDeletable }: RowKind, partition: string) => `
+/**
+ * Returns SQL that deletes a batch of rows. $1 is the app's ID, $2 the highest ID to delete, $3 the highest ID that the previous batch has
+ * deleted, $4 the size of a batch. `originCondition` is the condition for rows of visitors, or for all other rows.
+ */
+const deleteSql = ({ table, isDeletable }: RowKind, originCondition: string) => `
   WITH batch AS (
-    SELECT id FROM ${table} AS record WHERE app_id = $1 AND id <= $2 AND id > $3 AND ${partition} AND ${isDeletable}
+    SELECT id FROM ${table} AS record WHERE app_id = $1 AND id <= $2 AND id > $3 AND ${originCondition} AND ${isDeletable}
      ORDER BY id LIMIT $4 FOR UPDATE SKIP LOCKED)
   ${table === "run" ? REFERRING_TABLES.map((other) => `, of_${other} AS (DELETE FROM ${other} USING batch WHERE run_id = batch.id)`).join("") : ""}
   DELETE FROM ${table} USING batch WHERE ${table}.id = batch.id RETURNING ${table}.id`;
@@ -118,17 +122,22 @@ export function createLogTrimming(options: {
   const watchedKinds = ROW_KINDS.map((kind) => ({
     kind,
     countedUntil: null as string | null,
-    writtenBy: new Map<number, number>(),
+    writtenBytesByApp: new Map<number, number>(),
   }));
 
-  async function deletePart(kind: RowKind, appId: number, partition: string, cutOff: number | null): Promise<void> {
+  async function deleteRowsUpTo(
+    kind: RowKind,
+    appId: number,
+    originCondition: string,
+    cutOff: number | null,
+  ): Promise<void> {
     if (cutOff === null) return;
     let last = 0;
     await deleteInBatches(
       BATCH_SIZE,
       () => isStopped,
       async (limit) => {
-        const dropped = await rows<{ id: number }>(db, deleteSql(kind, partition), [appId, cutOff, last, limit]);
+        const dropped = await rows<{ id: number }>(db, deleteSql(kind, originCondition), [appId, cutOff, last, limit]);
         for (const { id } of dropped) last = Math.max(last, id);
         return dropped.length;
       },
@@ -136,24 +145,24 @@ export function createLogTrimming(options: {
   }
 
   async function trimApp(kind: RowKind, appId: number): Promise<void> {
-    const left = { visitor: maxBytes / 2, other: maxBytes };
+    const remainingBytes = { visitor: maxBytes / 2, other: maxBytes };
     const cutOffs: { visitor: number | null; other: number | null } = { visitor: null, other: null };
     let page: Pick<MeasuredPage, "rows" | "last"> = { rows: MEASURED_ROWS, last: Number.MAX_SAFE_INTEGER };
     while (page.rows === MEASURED_ROWS && !isStopped && (cutOffs.visitor === null || cutOffs.other === null)) {
-      const values = [appId, page.last, left.visitor, left.other];
+      const values = [appId, page.last, remainingBytes.visitor, remainingBytes.other];
       const measured: MeasuredPage = (await rows<MeasuredPage>(db, measurePageSql(kind), values))[0]!;
       cutOffs.visitor ??= measured.visitorCutOff;
       cutOffs.other ??= measured.otherCutOff;
-      left.visitor -= measured.visitorBytes;
-      left.other -= measured.otherBytes;
+      remainingBytes.visitor -= measured.visitorBytes;
+      remainingBytes.other -= measured.otherBytes;
       page = measured;
     }
-    await deletePart(kind, appId, kind.isOfVisitor, cutOffs.visitor);
-    await deletePart(kind, appId, `NOT ${kind.isOfVisitor}`, cutOffs.other);
+    await deleteRowsUpTo(kind, appId, kind.isOfVisitor, cutOffs.visitor);
+    await deleteRowsUpTo(kind, appId, `NOT ${kind.isOfVisitor}`, cutOffs.other);
   }
 
-  /** Returns no app if the whole tables are so small that no app can exceed its limit. */
-  async function allApps({ table }: RowKind): Promise<number[]> {
+  /** Returns the IDs of all apps; none if the whole tables are so small that no app can exceed its limit. */
+  async function listAllApps({ table }: RowKind): Promise<number[]> {
     let bytes = 0;
     for (const tableName of TABLES_OF_KIND[table])
       bytes += (await rows<{ bytes: number }>(db, tableSizeSql(tableName)))[0]!.bytes;
@@ -162,16 +171,19 @@ export function createLogTrimming(options: {
   }
 
   /** Returns the IDs of apps that have written so much since their last measurement that they must be measured again. */
-  async function appsToMeasure(watchedKind: (typeof watchedKinds)[number]): Promise<number[]> {
-    const { kind, countedUntil, writtenBy } = watchedKind;
+  async function listAppsToMeasure(watchedKind: (typeof watchedKinds)[number]): Promise<number[]> {
+    const { kind, countedUntil, writtenBytesByApp } = watchedKind;
     const [newest] = await rows<{ at: string }>(db, kind.newest);
     // Set before the count, so that a failed count is not repeated with more rows. The next measurement of all apps finds the rest.
     watchedKind.countedUntil = newest!.at;
     // The first call only stores a position for later calls, so that the start does not read the whole table.
     const writtenRows =
-      countedUntil === null ? [] : await rows<{ appId: number; bytes: number }>(db, writtenBytes(kind), [countedUntil]);
-    for (const { appId, bytes } of writtenRows) writtenBy.set(appId, (writtenBy.get(appId) ?? 0) + bytes);
-    return [...writtenBy].filter(([, bytes]) => bytes >= maxBytes * REMEASURE_SHARE).map(([appId]) => appId);
+      countedUntil === null
+        ? []
+        : await rows<{ appId: number; bytes: number }>(db, writtenBytesSql(kind), [countedUntil]);
+    for (const { appId, bytes } of writtenRows)
+      writtenBytesByApp.set(appId, (writtenBytesByApp.get(appId) ?? 0) + bytes);
+    return [...writtenBytesByApp].filter(([, bytes]) => bytes >= maxBytes * REMEASURE_SHARE).map(([appId]) => appId);
   }
 
   return {
@@ -180,14 +192,14 @@ export function createLogTrimming(options: {
       for (const watchedKind of maxBytes > 0 ? watchedKinds : []) {
         const { kind } = watchedKind;
         const skipFailure = createFailureSkipper(log, { table: kind.table });
-        const appsOverLimit = isStopped ? [] : ((await skipFailure(appsToMeasure(watchedKind))) ?? []);
-        const all = measuresAll && !isStopped ? ((await skipFailure(allApps(kind))) ?? []) : [];
-        for (const appId of new Set([...appsOverLimit, ...all])) {
+        const grownApps = isStopped ? [] : ((await skipFailure(listAppsToMeasure(watchedKind))) ?? []);
+        const all = measuresAll && !isStopped ? ((await skipFailure(listAllApps(kind))) ?? []) : [];
+        for (const appId of new Set([...grownApps, ...all])) {
           if (isStopped) break;
           const isTrimmed = await skipFailure(trimApp(kind, appId).then(() => true));
           // After a failure, the next pass measures the app again, however little the app has written.
-          if (isTrimmed) watchedKind.writtenBy.delete(appId);
-          else watchedKind.writtenBy.set(appId, maxBytes);
+          if (isTrimmed) watchedKind.writtenBytesByApp.delete(appId);
+          else watchedKind.writtenBytesByApp.set(appId, maxBytes);
         }
       }
       if (measuresAll && !isStopped) measuredAt = now();
