@@ -84,7 +84,7 @@ export class QueuedRuns {
     private readonly hasSecrets: (appId: number) => Promise<boolean>,
   ) {}
 
-  /** Returns the app's queued runs. Counts them at most once a second, and less often if counting takes long. */
+  /** Returns the number, bytes and age of the app's queued runs. Counts again, unless a long queue was counted recently. */
   async read(appId: number): Promise<QueuedRunsSummary> {
     const depth = (await this.queueLimits.depths()).find((other) => other.appId === appId);
     return {

@@ -44,7 +44,7 @@ interface ReplayOptions {
 
 const OPTIONS_SHAPE = createFlatShape(["copy", "versionId", "payload"]);
 
-function replayOptions(input: unknown): ReplayOptions {
+function requireReplayOptions(input: unknown): ReplayOptions {
   if (input === undefined || input === null) return {};
   if (isObject(input)) return input;
   refuseField("options", "an object", input);
@@ -57,8 +57,8 @@ export class RunReplayer {
   ) {}
 
   private async find(appId: number, runId: number, copy: DraftOrLive | null, versionId: number | null) {
-    const storable = Number.isSafeInteger(runId) && runId > 0;
-    const [replayed] = storable
+    const isStorableId = Number.isSafeInteger(runId) && runId > 0;
+    const [replayed] = isStorableId
       ? await rows<ReplayedRow>(this.db, SELECT_REPLAYED_VERSION, [appId, runId, copy, versionId])
       : [];
     if (!replayed) throw new ActionError("RUN_NOT_FOUND");
@@ -81,7 +81,7 @@ export class RunReplayer {
    *   PAYLOAD_INVALID
    */
   async replay(caller: Caller, appId: number, runId: number, input: unknown): Promise<{ runId: number }> {
-    const options = replayOptions(input);
+    const options = requireReplayOptions(input);
     const versionId = parseOptionalId(options.versionId, "versionId");
     const copyOption = parseOptionalDraftOrLive(options.copy);
     if (versionId !== null && copyOption === "production") {
@@ -91,17 +91,17 @@ export class RunReplayer {
       );
     }
     const isChanged = options.payload !== undefined && options.payload !== null;
-    const changed = isChanged ? toPayloadText(options.payload) : null;
-    const chosen = versionId === null ? copyOption : "master";
-    const { actionId, payload, copy, waitsFor } = await this.find(appId, runId, chosen, versionId);
+    const changedPayload = isChanged ? toPayloadText(options.payload) : null;
+    const chosenVersion = versionId === null ? copyOption : "master";
+    const { actionId, payload, copy, waitsFor } = await this.find(appId, runId, chosenVersion, versionId);
     refuseUnknownFields(options, OPTIONS_SHAPE);
     const { personId, credentialId } = caller;
     const { id } = await this.enqueuer.enqueueByActionId({
       appId,
       actionId,
-      copy: chosen ?? copy,
+      copy: chosenVersion ?? copy,
       trigger: "manual",
-      payload: changed ?? payload,
+      payload: changedPayload ?? payload,
       personId,
       credentialId,
       idempotencyKey: null,

@@ -71,11 +71,11 @@ export function parseOptionalTime(value: unknown, name: string): Date | null {
 function parseSearch(value: unknown): string | null {
   if (value === undefined || value === null) return null;
   const text = typeof value === "string" ? value.trim() : "";
-  const isFit =
+  const isValid =
     text.length >= SEARCH_MIN_CHARACTERS &&
     text.length <= SEARCH_MAX_CHARACTERS &&
     text.split(/\s+/).length <= SEARCH_WORDS_MAX;
-  if (isFit && !text.includes("\0") && text.isWellFormed()) return text;
+  if (isValid && !text.includes("\0") && text.isWellFormed()) return text;
   const expected = `a text of ${SEARCH_MIN_CHARACTERS} to ${SEARCH_MAX_CHARACTERS} characters with at most ${SEARCH_WORDS_MAX} words`;
   refuseField("search", expected, value);
 }
@@ -113,11 +113,15 @@ export function toRunSqlConditions(appId: number, filter: RunListOptions): RunSq
   if (state !== null && INDEXED_STATES.includes(state)) {
     indexed.push("run.state IN ('failed', 'skipped', 'cancelled')");
   }
-  const equal = (column: string, value: unknown) => value !== null && unindexed.push(`run.${column} = ${bind(value)}`);
-  equal("trigger", parseOptionalChoice(filter.trigger, "trigger", TRIGGER_TYPES satisfies readonly TriggerType[]));
-  equal("copy", parseOptionalDraftOrLive(filter.copy));
-  equal("version_id", parseOptionalId(filter.versionId, "versionId"));
-  equal("person_id", parseOptionalId(filter.personId, "personId"));
+  const addEqualCondition = (column: string, value: unknown) =>
+    value !== null && unindexed.push(`run.${column} = ${bind(value)}`);
+  addEqualCondition(
+    "trigger",
+    parseOptionalChoice(filter.trigger, "trigger", TRIGGER_TYPES satisfies readonly TriggerType[]),
+  );
+  addEqualCondition("copy", parseOptionalDraftOrLive(filter.copy));
+  addEqualCondition("version_id", parseOptionalId(filter.versionId, "versionId"));
+  addEqualCondition("person_id", parseOptionalId(filter.personId, "personId"));
   return {
     actionId,
     search: parseSearch(filter.search),
@@ -151,8 +155,8 @@ function addTimeConditions(
   }
 }
 
-/** Returns an upper bound for the IDs of the runs that were queued before `to`; null if no later run exists. */
-async function idAfter(executor: SqlClient, appId: number, to: Date): Promise<number | null> {
+/** Returns a number above the IDs of all runs that were queued before `to`; null if no run was queued a minute or more after `to`. */
+async function findUpperIdBound(executor: SqlClient, appId: number, to: Date): Promise<number | null> {
   const [run] = await rows<{ id: number }>(
     executor,
     `SELECT id + 1 AS id FROM run WHERE app_id = $1 AND queued_at >= $2::timestamptz + ${OUT_OF_ORDER_INTERVAL}
@@ -165,7 +169,7 @@ async function idAfter(executor: SqlClient, appId: number, to: Date): Promise<nu
 export interface RunSearchResult {
   conditions: RunSqlConditions;
   /** The lowest ID of the runs that the search found, if older runs may also contain the searched words; otherwise null. */
-  further: number | null;
+  lowestFoundId: number | null;
 }
 
 /**
@@ -178,16 +182,16 @@ export async function searchRuns(
   conditions: RunSqlConditions,
 ): Promise<RunSearchResult> {
   const { search, before, to, indexed, parameters } = conditions;
-  if (search === null) return { conditions, further: null };
+  if (search === null) return { conditions, lowestFoundId: null };
   // Indexes the words of runs that have just ended, so that the search finds these runs too.
   await runWords.catchUp();
-  const bounds = [before, to && (await idAfter(db, appId, to))].filter((id) => id !== null);
+  const bounds = [before, to && (await findUpperIdBound(db, appId, to))].filter((id) => id !== null);
   const position = { before: bounds.length === 0 ? null : Math.min(...bounds), limit: SEARCH_RESULTS_MAX };
   const ids = await runWords.find(appId, search, position);
   const hasWords = `run.id = ANY ($${parameters.length + 1}::bigint[])`;
   return {
     conditions: { ...conditions, indexed: `${indexed} AND ${hasWords}`, parameters: [...parameters, ids] },
-    further: ids.length === SEARCH_RESULTS_MAX ? ids.at(-1)! : null,
+    lowestFoundId: ids.length === SEARCH_RESULTS_MAX ? ids.at(-1)! : null,
   };
 }
 
@@ -204,7 +208,10 @@ const SELECT_VERSIONS = createSelectDraftAndLiveIdsSql("$1", "$2");
 /** Builds SQL that selects `columns` of the newest runs, at most `limit`, by descending ID. */
 export type NewestRunsSqlBuilder = (columns: string, limit: number) => string;
 
-/** The builder selects the runs of the draft and the runs of the live version separately, because no index covers both. */
+/**
+ * Returns a builder for the runs that match the conditions. The SQL selects the runs of the draft and of the live version separately, because
+ * no index covers both.
+ */
 export async function createNewestRunsSqlBuilder(
   executor: SqlClient,
   appId: number,

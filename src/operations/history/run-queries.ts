@@ -100,19 +100,19 @@ const SUMMARY_JOINS = `LEFT JOIN action ON action.id = run.action_id
 
 const toIsoText = (date: Date | null): string | null => date?.toISOString() ?? null;
 
-function errorTextIn(entry: string): string | null {
+function readErrorText(entry: string): string | null {
   const error = readJsonFieldText(entry, "error");
   if (error === undefined) return null;
   const { name, message } = JSON.parse(error) as ScriptError;
-  return excerptOf(`${name}: ${message}`);
+  return createExcerpt(`${name}: ${message}`);
 }
 
-const excerptOf = (text: string): string =>
+const createExcerpt = (text: string): string =>
   text.length > EXCERPT_MAX_CHARACTERS ? `${text.slice(0, EXCERPT_MAX_CHARACTERS).toWellFormed()}…` : text;
 
-function resultPreviewIn(entry: string): string | null {
+function readResultPreview(entry: string): string | null {
   const result = readResultFromLogEntry(entry);
-  return result === undefined ? null : excerptOf(result);
+  return result === undefined ? null : createExcerpt(result);
 }
 
 function toSummary({ entry, firstName, lastName, ...row }: SummaryRow, isNamed: boolean): RunSummary {
@@ -122,8 +122,8 @@ function toSummary({ entry, firstName, lastName, ...row }: SummaryRow, isNamed: 
     queuedAt: toIsoText(row.queuedAt)!,
     startedAt: toIsoText(row.startedAt),
     finishedAt: toIsoText(row.finishedAt),
-    failure: entry !== null && row.state === "failed" ? errorTextIn(entry) : null,
-    resultPreview: entry !== null && row.state === "completed" ? resultPreviewIn(entry) : null,
+    failure: entry !== null && row.state === "failed" ? readErrorText(entry) : null,
+    resultPreview: entry !== null && row.state === "completed" ? readResultPreview(entry) : null,
     person: isNamed && firstName !== null && lastName !== null ? { firstName, lastName } : null,
   };
 }
@@ -148,7 +148,7 @@ export class RunQueries {
     appId: number,
     options: RunListOptions,
   ): Promise<{ runs: RunSummary[]; pagination: RunPagination }> {
-    const { conditions, further } = await searchRuns(
+    const { conditions, lowestFoundId } = await searchRuns(
       { db: this.db, runWords: this.runWords },
       appId,
       toRunSqlConditions(appId, options),
@@ -166,7 +166,7 @@ export class RunQueries {
       parameters,
     );
     const { total } = bounds!;
-    const last = bounds!.last ?? further;
+    const last = bounds!.last ?? lowestFoundId;
     const chosen = `(${matching(offset + limit + 1)}) AS chosen JOIN run USING (id) ${SUMMARY_JOINS}
                        ORDER BY run.id DESC LIMIT ${limit + 1} OFFSET ${offset}`;
     const listed = await this.readSummaries(caller, chosen, parameters);
@@ -184,8 +184,8 @@ export class RunQueries {
   }
 
   async get(caller: Caller, appId: number, runId: number): Promise<RunSummary> {
-    const storable = Number.isSafeInteger(runId) && runId > 0;
-    const [run] = storable
+    const isStorableId = Number.isSafeInteger(runId) && runId > 0;
+    const [run] = isStorableId
       ? await this.readSummaries(caller, `run ${SUMMARY_JOINS} WHERE run.app_id = $1 AND run.id = $2`, [appId, runId])
       : [];
     if (!run) throw new ActionError("RUN_NOT_FOUND");

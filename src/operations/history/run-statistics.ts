@@ -51,8 +51,11 @@ const DAYS_BY_PERIOD: Record<PeriodLength, { maxDays: number; defaultDays: numbe
 /** Maximum number of runs that one request reads, from the newest. Reading this many takes a tenth of a second. */
 const CHECKED_RUNS_MAX = 100_000;
 
-/** Each row contains `countedFrom`; if no run matches, there is one row without a period. `period` and `zone` are SQL parameters. */
-const selectPeriods = (newest: NewestRunsSqlBuilder, unindexed: string | null, period: string, zone: string) => `
+/**
+ * Returns SQL that selects the statistics of each hour or day. Each row contains `countedFrom`; if no run matches, there is one row without a
+ * period. `period` and `zone` are SQL parameters.
+ */
+const selectPeriodsSql = (newest: NewestRunsSqlBuilder, unindexed: string | null, period: string, zone: string) => `
   WITH checked AS MATERIALIZED (
     SELECT state, queued_at, tick_count, ${unindexed ?? "true"} AS matches, CASE WHEN state IN ('completed', 'failed')
            THEN extract(epoch FROM finished_at - started_at)::float8 * 1000 END AS ms
@@ -98,7 +101,7 @@ export type ReadRunStatistics = (appId: number, options: RunStatisticsOptions) =
 export function createRunStatisticsReader(services: { db: Db; runWords: RunSearch }): ReadRunStatistics {
   const { db } = services;
 
-  async function timeOfRun(appId: number, runId: number, from: Date): Promise<Date | null> {
+  async function readQueueTime(appId: number, runId: number, from: Date): Promise<Date | null> {
     const sql = "SELECT queued_at AS time FROM run WHERE app_id = $1 AND id = $2 AND queued_at >= $3";
     const [run] = await rows<{ time: Date }>(db, sql, [appId, runId, from]);
     return run?.time ?? null;
@@ -108,7 +111,7 @@ export function createRunStatisticsReader(services: { db: Db; runWords: RunSearc
     const { by, from, to } = parseTimeRange(options, Date.now());
     const timezone = options.timezone ?? "UTC";
     checkTimezone(timezone);
-    const { conditions, further } = await searchRuns(
+    const { conditions, lowestFoundId } = await searchRuns(
       services,
       appId,
       toRunSqlConditions(appId, { ...options, from, to }),
@@ -116,8 +119,9 @@ export function createRunStatisticsReader(services: { db: Db; runWords: RunSearc
     const newest = await createNewestRunsSqlBuilder(db, appId, conditions);
     const values = [...conditions.parameters, by, timezone];
     const [period, zone] = [`$${values.length - 1}::text`, `$${values.length}::text`];
-    const periodRows = await rows<PeriodRow>(db, selectPeriods(newest, conditions.unindexed, period, zone), values);
-    const countedFrom = further === null ? periodRows[0]!.countedFrom : await timeOfRun(appId, further, from);
+    const periodRows = await rows<PeriodRow>(db, selectPeriodsSql(newest, conditions.unindexed, period, zone), values);
+    const countedFrom =
+      lowestFoundId === null ? periodRows[0]!.countedFrom : await readQueueTime(appId, lowestFoundId, from);
     return {
       by,
       from: from.toISOString(),

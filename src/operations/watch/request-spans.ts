@@ -2,6 +2,7 @@
 import type { PageRunRequest, RunHttpRequest } from "../../engine/browser/run.js";
 import type { RequestTracing, SpanAttributes, TraceSpan } from "./tracing.js";
 
+/** Maximum number of spans for the requests of one run. */
 const REQUEST_SPANS_MAX = 200;
 /** HTTP methods that spans contain. Other methods, which code can invent, become `_OTHER`. */
 const NAMED_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];

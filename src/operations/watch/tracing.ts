@@ -44,7 +44,7 @@ const STOP_TIMEOUT_MS = 3_000;
 /** Version, trace ID, span ID and flags (W3C Trace Context, level 1). IDs of only zeros are invalid. */
 const TRACEPARENT_PATTERN = /^00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/;
 
-function traceparentOf(span: OtelSpan): string {
+function formatTraceparent(span: OtelSpan): string {
   const { traceId, spanId, traceFlags } = span.spanContext();
   return `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, "0")}`;
 }
@@ -59,7 +59,8 @@ interface ExportResult {
 }
 
 /**
- * Logs lost batches of spans: the first at once, then one message a minute with the number of lost spans, and the next success.
+ * Returns a function that logs lost batches of spans: the first at once, then one message a minute with the number of lost spans, and the
+ * next success.
  * @param now returns the time of a monotonic clock in milliseconds
  */
 export function createSpanExportLog(
@@ -67,18 +68,19 @@ export function createSpanExportLog(
   log: Logger,
   now: () => number = () => performance.now(),
 ): (result: ExportResult, spans: number) => void {
-  let lastLine: number | null = null;
+  let lastLoggedAt: number | null = null;
   let lostSpans = 0;
   return ({ code, error }, spans) => {
     if (code === 0) {
-      if (lastLine !== null) log.info({ collector, lostSpans: lostSpans }, "the trace collector accepts spans again");
-      lastLine = null;
+      if (lastLoggedAt !== null)
+        log.info({ collector, lostSpans: lostSpans }, "the trace collector accepts spans again");
+      lastLoggedAt = null;
       lostSpans = 0;
       return;
     }
     lostSpans += spans;
-    if (lastLine !== null && now() - lastLine < LOG_INTERVAL_MS) return;
-    lastLine = now();
+    if (lastLoggedAt !== null && now() - lastLoggedAt < LOG_INTERVAL_MS) return;
+    lastLoggedAt = now();
     log.warn(
       { collector, reason: error?.message ?? "unknown", lostSpans: lostSpans },
       "the trace collector does not accept spans",
@@ -87,8 +89,8 @@ export function createSpanExportLog(
 }
 
 /**
- * `endpoint` is the collector's URL without `/v1/traces`; null turns tracing off, and OpenTelemetry is not loaded. `instance` is the ID of
- * this process.
+ * Creates the tracing of this process. `endpoint` is the collector's URL without `/v1/traces`; null turns tracing off, and OpenTelemetry is
+ * not loaded. `instance` is the ID of this process.
  */
 export async function createTracing(endpoint: string | null, instance: string, log: Logger): Promise<RequestTracing> {
   if (endpoint === null) return NO_TRACING;
@@ -115,7 +117,7 @@ export async function createTracing(endpoint: string | null, instance: string, l
   const kinds = { server: api.SpanKind.SERVER, client: api.SpanKind.CLIENT, internal: api.SpanKind.INTERNAL };
   const spans = new AsyncLocalStorage<TraceSpan>();
 
-  function contextOf(parent: string | null): Context {
+  function createParentContext(parent: string | null): Context {
     const [, traceId, spanId, flags] = TRACEPARENT_PATTERN.exec(parent ?? "") ?? [];
     if (!traceId || !spanId) return api.ROOT_CONTEXT;
     const traceFlags = Number.parseInt(flags!, 16) & api.TraceFlags.SAMPLED;
@@ -125,9 +127,9 @@ export async function createTracing(endpoint: string | null, instance: string, l
   return {
     isOn: true,
     beginSpan(name, kind, parent, values = {}) {
-      const span = tracer.startSpan(name, { kind: kinds[kind], attributes: values }, contextOf(parent));
+      const span = tracer.startSpan(name, { kind: kinds[kind], attributes: values }, createParentContext(parent));
       return {
-        traceparent: traceparentOf(span),
+        traceparent: formatTraceparent(span),
         setValues(more) {
           span.setAttributes(more);
         },
@@ -141,9 +143,9 @@ export async function createTracing(endpoint: string | null, instance: string, l
     runInSpan: (span, work) => spans.run(span, work),
     currentTraceparent: () => spans.getStore()?.traceparent ?? null,
     async stop() {
-      const lateLimit = new Promise<void>((resolve) => setTimeout(resolve, STOP_TIMEOUT_MS).unref());
+      const stopTimeout = new Promise<void>((resolve) => setTimeout(resolve, STOP_TIMEOUT_MS).unref());
       // The last spans are lost if the collector does not respond in time.
-      await Promise.race([provider.shutdown().catch(() => undefined), lateLimit]);
+      await Promise.race([provider.shutdown().catch(() => undefined), stopTimeout]);
     },
   };
 }
