@@ -27,7 +27,7 @@ class ChangeLimits {
 
 const limitsByDb = new WeakMap<Db, ChangeLimits>();
 
-function changeLimitsOf(db: Db): ChangeLimits {
+function getChangeLimits(db: Db): ChangeLimits {
   const limits = limitsByDb.get(db) ?? new ChangeLimits();
   limitsByDb.set(db, limits);
   return limits;
@@ -35,11 +35,11 @@ function changeLimitsOf(db: Db): ChangeLimits {
 
 /** Runs a transaction that changes entries of an app, as soon as a slot is free. The waiting apps get slots in turn. */
 export async function runEntryChangeInSlot<T>(db: Db, appId: number, work: () => Promise<T>): Promise<T> {
-  const freeSlot = await changeLimitsOf(db).ofEntries.enter(appId);
-  return work().finally(freeSlot);
+  const releaseSlot = await getChangeLimits(db).ofEntries.enter(appId);
+  return work().finally(releaseSlot);
 }
 
-const overloadedError = () =>
+const createOverloadedError = () =>
   new ActionError(
     "OVERLOADED",
     `too many requests wait to change this app; try again in ${OVERLOADED_RETRY_SECONDS} s`,
@@ -54,19 +54,19 @@ const overloadedError = () =>
  * @throws OVERLOADED if too many changes of the app wait, or if this change waits for too long
  */
 export async function runAppChangeInTurn<T>(db: Db, appId: number, work: () => Promise<T>): Promise<T> {
-  const { ofApps } = changeLimitsOf(db);
-  if (ofApps.countWaiting(appId) >= WAITING_CHANGES_PER_APP) throw overloadedError();
-  const endTurn = await ofApps
+  const { ofApps } = getChangeLimits(db);
+  if (ofApps.countWaiting(appId) >= WAITING_CHANGES_PER_APP) throw createOverloadedError();
+  const releaseSlot = await ofApps
     .enter(appId, () => AbortSignal.timeout(CHANGE_WAIT_MAX_MS))
     .catch(() => {
-      throw overloadedError();
+      throw createOverloadedError();
     });
-  return work().finally(endTurn);
+  return work().finally(releaseSlot);
 }
 
 /**
- * Call this function in a transaction that gives a person a right on the app, before the membership of the person is checked and before the
- * app is locked. The removal of a member takes the same lock. So either the removal finds the new right, or the check finds the removal.
+ * Locks the app's organization. Call this function in a transaction that gives a person a right on the app, before the transaction checks
+ * the person's membership and locks the app. The removal of a member takes the same lock, so that the person cannot keep the right.
  * @throws APP_NOT_FOUND if another request has deleted the app
  */
 export async function lockOrganizationOfApp(executor: SqlClient, appId: number): Promise<void> {
@@ -82,7 +82,8 @@ async function lockApp(executor: SqlClient, appId: number): Promise<void> {
 }
 
 /**
- * Call this function in a transaction that has locked a new stage of the group. No other transaction may lock two apps (deadlock).
+ * Locks the first app of a stage group. Call this function in a transaction that has locked a new stage of the group. No other transaction
+ * may lock two apps, because this could cause a deadlock.
  * @throws APP_NOT_FOUND if another request has deleted the app
  */
 export const lockFirstAppOfStageGroup = lockApp;

@@ -19,18 +19,19 @@ import { StartError } from "../../errors.js";
 /** File with the master keys, which is used if SETTINGS_KEY is not set. */
 export const getSettingsKeyFilePath = (dataDir: string): string => join(dataDir, "settings-key");
 
-const keyLabel = (appId: number): string => `app:${appId}`;
+const createKeyLabel = (appId: number): string => `app:${appId}`;
 
 const CACHED_KEYS_MAX = 100_000;
 
-async function wrappedKey(appId: number, executor: SqlClient, lock = ""): Promise<Buffer | null> {
+/** Returns the app's data key, encrypted under a master key; null if the app has none. `lock` is a locking clause of SQL. */
+async function readWrappedKey(appId: number, executor: SqlClient, lock = ""): Promise<Buffer | null> {
   const sql = `SELECT data_key AS "dataKey" FROM app WHERE id = $1 ${lock}`;
   const [row] = await rows<{ dataKey: Buffer | null }>(executor, sql, [appId]);
   return row?.dataKey ?? null;
 }
 
 /** Returns the fingerprint of the master key for new data keys. Locks the row, so that no rotation replaces the key before the commit. */
-async function currentMasterKeyName(executor: SqlClient): Promise<string> {
+async function readCurrentFingerprint(executor: SqlClient): Promise<string> {
   const [row] = await rows<{ fingerprint: string }>(executor, "SELECT fingerprint FROM settings_key FOR SHARE");
   return row!.fingerprint;
 }
@@ -41,19 +42,28 @@ export class DataKeys {
 
   constructor(private readonly options: { db: Db; ring: KeyRing }) {}
 
-  private masterKey(fingerprint: string): Buffer {
+  /** @throws StartError if this process does not have the master key with this fingerprint */
+  private requireMasterKey(fingerprint: string): Buffer {
     const { ring } = this.options;
     const key = ring.findKey((candidate) => computeKeyFingerprint(candidate) === fingerprint);
     if (key) return key;
     const missingKey = `the key that encrypts the settings of this database (fingerprint ${fingerprint})`;
-    if (ring.source === "SETTINGS_KEY") throw new StartError(`SETTINGS_KEY does not contain ${missingKey}`);
+    if (ring.source === "SETTINGS_KEY") {
+      throw new StartError(
+        `SETTINGS_KEY does not contain ${missingKey}; add this key after the other keys and a comma`,
+      );
+    }
     throw new StartError(
       `the file ${ring.source} of DATA_DIR is missing, or does not contain ${missingKey}: copy the file from the previous DATA_DIR, or set SETTINGS_KEY to this key`,
     );
   }
 
   private unwrapKey(appId: number, wrappedDataKey: Buffer): KeyObject {
-    return unwrapDataKey(this.masterKey(readMasterKeyFingerprint(wrappedDataKey)), wrappedDataKey, keyLabel(appId));
+    return unwrapDataKey(
+      this.requireMasterKey(readMasterKeyFingerprint(wrappedDataKey)),
+      wrappedDataKey,
+      createKeyLabel(appId),
+    );
   }
 
   /** @throws StartError if this process does not have all master keys under which data keys are encrypted */
@@ -63,11 +73,11 @@ export class DataKeys {
       `SELECT fingerprint AS name FROM settings_key
         UNION SELECT left(encode(data_key, 'hex'), length(fingerprint)) FROM app, settings_key WHERE data_key IS NOT NULL`,
     );
-    for (const { name } of usedKeys) this.masterKey(name);
+    for (const { name } of usedKeys) this.requireMasterKey(name);
   }
 
   /** Returns the IDs of the apps whose data key is not encrypted under the master key with the fingerprint `name`. */
-  private async appsNotUnder(name: string): Promise<number[]> {
+  private async listAppsWithOtherMasterKey(name: string): Promise<number[]> {
     const appRows = await rows<{ id: number }>(
       this.options.db,
       "SELECT id FROM app WHERE data_key IS NOT NULL AND left(encode(data_key, 'hex'), length($1)) <> $1 ORDER BY id",
@@ -76,11 +86,11 @@ export class DataKeys {
     return appRows.map(({ id }) => id);
   }
 
-  private async rewrapKeys(appId: number, next: Buffer): Promise<void> {
+  private async rewrapKey(appId: number, next: Buffer): Promise<void> {
     await this.options.db.transaction(async (manager) => {
-      const wrappedDataKey = await wrappedKey(appId, manager, "FOR NO KEY UPDATE");
+      const wrappedDataKey = await readWrappedKey(appId, manager, "FOR NO KEY UPDATE");
       if (!wrappedDataKey) return;
-      const rewrappedKey = wrapDataKey(next, this.unwrapKey(appId, wrappedDataKey), keyLabel(appId));
+      const rewrappedKey = wrapDataKey(next, this.unwrapKey(appId, wrappedDataKey), createKeyLabel(appId));
       await rows(manager, "UPDATE app SET data_key = $2 WHERE id = $1", [appId, rewrappedKey]);
     });
   }
@@ -93,33 +103,33 @@ export class DataKeys {
       const values = [computeKeyFingerprint(ring.getCurrentKey())];
       await db.query("INSERT INTO settings_key (fingerprint) VALUES ($1) ON CONFLICT DO NOTHING", values);
     }
-    this.masterKey(await currentMasterKeyName(db.manager));
+    this.requireMasterKey(await readCurrentFingerprint(db.manager));
   }
 
   /** Returns the app's committed data key; null if the app has no data key yet. */
   async find(appId: number, executor: SqlClient = this.options.db): Promise<KeyObject | null> {
-    const hit = this.cachedKeys.get(appId);
-    if (hit) return hit;
-    const wrappedDataKey = await wrappedKey(appId, executor);
+    const cachedKey = this.cachedKeys.get(appId);
+    if (cachedKey) return cachedKey;
+    const wrappedDataKey = await readWrappedKey(appId, executor);
     if (!wrappedDataKey) return null;
     const key = this.unwrapKey(appId, wrappedDataKey);
     this.cachedKeys.set(appId, key);
     return key;
   }
 
-  /** Creates the data key if the app has none. Call this function in a transaction. */
+  /** Returns the app's data key; creates it if the app has none. Call this function in a transaction. */
   async findOrMake(appId: number, executor: SqlClient): Promise<KeyObject> {
-    const hit = this.cachedKeys.get(appId);
-    if (hit) return hit;
+    const cachedKey = this.cachedKeys.get(appId);
+    if (cachedKey) return cachedKey;
     // Does not cache the key here, because the transaction may be rolled back.
     const wrappedDataKey =
-      (await wrappedKey(appId, executor)) ?? (await wrappedKey(appId, executor, "FOR NO KEY UPDATE"));
+      (await readWrappedKey(appId, executor)) ?? (await readWrappedKey(appId, executor, "FOR NO KEY UPDATE"));
     if (wrappedDataKey) return this.unwrapKey(appId, wrappedDataKey);
     const key = createDataKey();
-    const masterDataKey = this.masterKey(await currentMasterKeyName(executor));
+    const masterKey = this.requireMasterKey(await readCurrentFingerprint(executor));
     await rows(executor, "UPDATE app SET data_key = $2 WHERE id = $1", [
       appId,
-      wrapDataKey(masterDataKey, key, keyLabel(appId)),
+      wrapDataKey(masterKey, key, createKeyLabel(appId)),
     ]);
     return key;
   }
@@ -133,8 +143,8 @@ export class DataKeys {
     const name = computeKeyFingerprint(next);
     // The UPDATE waits for transactions that are creating data keys. Later transactions use `next` for new data keys.
     await this.options.db.query("UPDATE settings_key SET fingerprint = $1", [name]);
-    const apps = await this.appsNotUnder(name);
-    for (const id of apps) await this.rewrapKeys(id, next);
+    const apps = await this.listAppsWithOtherMasterKey(name);
+    for (const id of apps) await this.rewrapKey(id, next);
     return apps.length;
   }
 }

@@ -48,14 +48,17 @@ const UNSEAL_OTHERS = "DELETE FROM sealed_setting WHERE app_id = $1 AND key <> A
 const INSERT_SEALED_SETTINGS =
   "INSERT INTO sealed_setting (app_id, key) SELECT $1, unnest($2::text[]) ON CONFLICT DO NOTHING";
 
-/** Only bindings can use the value of a sealed setting. Call this function in the transaction that writes the app's bindings. */
+/**
+ * Makes `keys` the sealed settings of the app: only secret bindings can use their values. Call this function in the transaction that writes
+ * the app's bindings.
+ */
 export async function setSealedSettingKeys(executor: SqlClient, appId: number, keys: readonly string[]): Promise<void> {
   const escapedKeys = keys.map(escapeSettingKey);
   await rows(executor, UNSEAL_OTHERS, [appId, escapedKeys]);
   await rows(executor, INSERT_SEALED_SETTINGS, [appId, escapedKeys]);
 }
 
-/** @throws ActionError SETTINGS_INVALID if one of the settings does not exist */
+/** Marks settings as secret or not secret. @throws ActionError SETTINGS_INVALID if one of the settings has no value */
 export async function setSecretFlags(
   executor: SqlClient,
   appId: number,
@@ -113,8 +116,11 @@ export class SecretValueReader {
     return app?.version ?? 0;
   }
 
-  /** Call this method after `keys` were written. @throws SETTINGS_INVALID if the app has too many or too long secrets to mask */
-  async refuseTooMany(executor: SqlClient, appId: number, keys: readonly string[]): Promise<void> {
+  /**
+   * Checks the secrets of the app. Call this method after `keys` were written.
+   * @throws SETTINGS_INVALID if the app has too many or too long secrets to mask
+   */
+  async requireMaskableSecrets(executor: SqlClient, appId: number, keys: readonly string[]): Promise<void> {
     if (keys.every((key) => getSettingTier(key) === "public")) return;
     const { entries } = await this.read(appId, undefined, executor);
     const secretFault = findSecretLimitFault(

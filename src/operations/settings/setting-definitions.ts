@@ -61,7 +61,7 @@ const SELECT_STATUS = `
     FULL JOIN (SELECT * FROM declared_setting WHERE app_id = $1) d USING (key)
    WHERE CASE WHEN $2::text[] IS NULL THEN left(key, 1) = '_' ELSE key = ANY ($2) END`;
 
-/** @param keys null for all private and protected settings. The result does not contain keys without a setting. */
+/** Reads the status of settings, without keys that have no setting. @param keys null for all private and protected settings */
 export async function readStoredSettingStatus(
   executor: SqlClient,
   appId: number,
@@ -71,6 +71,7 @@ export async function readStoredSettingStatus(
   return statusRows.map((row) => ({ ...row, key: unescapeSettingKey(row.key) }));
 }
 
+/** Stores that the app needs these settings, which may have no value yet, and whether their values are secret. */
 export async function declareSettings(
   executor: SqlClient,
   appId: number,

@@ -34,8 +34,8 @@ import { deleteUnusedOauthTokens, SecretValueReader, type StoredSetting, setSecr
 import { readStoredSettingStatus } from "./setting-definitions.js";
 import { findDraftsReadingSetting, type SettingsUse } from "./setting-readers.js";
 
-/** Part of the encryption of a value, so that the value can be decrypted only for the same app and setting. */
-const settingLabel = (appId: number, key: string): string => `app:${appId}:${key}`;
+/** Returns a text that is part of a value's encryption, so that the value can be decrypted only for the same app and setting. */
+const createSettingLabel = (appId: number, key: string): string => `app:${appId}:${key}`;
 
 type SettingEntries = [key: string, value: unknown][];
 
@@ -75,7 +75,7 @@ const SELECT_OTHER_SETTINGS_BYTES = `
   SELECT coalesce(sum(octet_length(key) + coalesce(octet_length(value), octet_length(sealed))), 0)::float8 AS bytes
     FROM setting WHERE app_id = $1 AND key <> ALL ($2::text[])`;
 
-function refuseProtected(caller: Caller, keys: readonly string[]): void {
+function rejectProtectedKeys(caller: Caller, keys: readonly string[]): void {
   const key = caller.kind === "task" ? keys.find((name) => getSettingTier(name) === "protected") : undefined;
   if (key !== undefined) {
     throw new ActionError("FORBIDDEN", "the token of a run cannot change a protected setting, such as __smtp");
@@ -90,7 +90,7 @@ const TOUCH_SETTINGS = `
   UPDATE app SET settings_updated_at =
     date_trunc('milliseconds', greatest(clock_timestamp(), settings_updated_at + interval '1 millisecond')) WHERE id = $1`;
 
-/** Call this function in the transaction that changes the settings. */
+/** Stores the current time as the time of the last change. Call this function in the transaction that changes the settings. */
 export async function recordSettingsChangeTime(executor: SqlClient, appId: number): Promise<void> {
   await rows(executor, TOUCH_SETTINGS, [appId]);
 }
@@ -114,7 +114,11 @@ interface SettingsOptions {
 }
 
 /** @throws ActionError SETTINGS_INVALID if the app's settings would be too large in total */
-async function checkTotal(executor: SqlClient, appId: number, texts: { key: string; text: string }[]): Promise<void> {
+async function requireTotalSize(
+  executor: SqlClient,
+  appId: number,
+  texts: { key: string; text: string }[],
+): Promise<void> {
   const keys = texts.map(({ key }) => key);
   const [stored] = await rows<{ bytes: number }>(executor, SELECT_OTHER_SETTINGS_BYTES, [appId, keys]);
   const total = texts.reduce((bytes, { key, text }) => bytes + Buffer.byteLength(key + text), stored!.bytes);
@@ -130,9 +134,9 @@ export class Settings {
   });
   /** Concurrent reads of one app's settings share a query. Each reader decrypts the values itself. */
   private readonly stored = {
-    all: this.storedOf("all"),
-    http: this.storedOf("http"),
-    runtime: this.storedOf("runtime"),
+    all: this.createSharedReader("all"),
+    http: this.createSharedReader("http"),
+    runtime: this.createSharedReader("runtime"),
   };
 
   constructor(private readonly options: SettingsOptions) {}
@@ -149,11 +153,11 @@ export class Settings {
     if (hasSealed && !dataKey) throw new ActionError("APP_NOT_FOUND");
     return storedRows.map(({ key, value, sealed }) => [
       unescapeSettingKey(key),
-      JSON.parse(sealed ? decryptText(dataKey!, sealed, settingLabel(appId, key)) : value!),
+      JSON.parse(sealed ? decryptText(dataKey!, sealed, createSettingLabel(appId, key)) : value!),
     ]);
   }
 
-  private storedOf(tiers: keyof typeof SELECT_BY_READER) {
+  private createSharedReader(tiers: keyof typeof SELECT_BY_READER) {
     return shareConcurrentReads((appId: number) =>
       queryPreparedRows<StoredSetting>(this.options.db, `settings-${tiers}`, SELECT_BY_READER[tiers], [appId]),
     );
@@ -181,7 +185,7 @@ export class Settings {
     // Counts each key twice, because of the audit log, and two rows per setting, because the old value is also stored.
     const bytes = Buffer.byteLength(texts.map(({ key, text }) => key + key + text).join(""));
     receivedDataLimiter.takeRows(caller, appId, bytes, 2);
-    await checkTotal(executor, appId, texts);
+    await requireTotalSize(executor, appId, texts);
     const secret = texts.some(({ tier }) => tier !== "public");
     const dataKey = secret ? await dataKeys.findOrMake(appId, executor) : null;
     await rows(executor, UPSERT_SETTING, [
@@ -189,7 +193,7 @@ export class Settings {
       texts.map(({ key }) => key),
       texts.map(({ tier, text }) => (tier === "public" ? text : null)),
       texts.map(({ key, tier, text }) =>
-        tier === "public" ? null : encryptText(dataKey!, text, settingLabel(appId, key)),
+        tier === "public" ? null : encryptText(dataKey!, text, createSettingLabel(appId, key)),
       ),
       caller.personId,
     ]);
@@ -209,11 +213,11 @@ export class Settings {
     });
   }
 
-  /** Call this method after the app is locked. The calling code must emit the log event. */
+  /** Writes settings and their audit log entry. Call this method after the app is locked. The calling code must emit the log event. */
   async write(executor: SqlClient, caller: Caller, appId: number, entries: SettingEntries): Promise<void> {
     if (entries.length === 0) return;
     await this.store(executor, caller, appId, entries);
-    await this.secretValues.refuseTooMany(
+    await this.secretValues.requireMaskableSecrets(
       executor,
       appId,
       entries.map(([key]) => key),
@@ -234,7 +238,7 @@ export class Settings {
     return removedKeys;
   }
 
-  /** Call this method in the transaction that changes the settings. */
+  /** Emits the log event of a change. Call this method in the transaction that changes the settings. */
   emitUpdate(executor: SqlClient, caller: Caller, appId: number, keys: string[]) {
     return this.options.logEvents.emit(executor, caller, appId, createAppUpdateEvent({ fields: ["settings"], keys }));
   }
@@ -247,19 +251,20 @@ export class Settings {
     return { underscoreBytes, underscoreMaxBytes: NON_PUBLIC_SETTINGS_PER_APP_MAX_BYTES, readers };
   }
 
+  /** Returns the settings that a response of the API may contain. */
   async http(appId: number): Promise<SettingsByKey> {
     return selectHttpSettings(await this.readSettings(appId, "http"));
   }
 
   async httpAt(appId: number): Promise<SettingsWithUpdateTime> {
-    const at = await this.updatedAt(appId);
-    return { settings: await this.http(appId), updatedAt: at };
+    const updatedAt = await this.updatedAt(appId);
+    return { settings: await this.http(appId), updatedAt };
   }
 
   /** Returns only the public settings, for people who may read the app but not edit it. */
   async publicAt(appId: number): Promise<SettingsWithUpdateTime> {
-    const at = await this.updatedAt(appId);
-    return { settings: selectRuntimeSettings(await this.readSettings(appId, "runtime")), updatedAt: at };
+    const updatedAt = await this.updatedAt(appId);
+    return { settings: selectRuntimeSettings(await this.readSettings(appId, "runtime")), updatedAt };
   }
 
   /** Returns the time of the last change of any setting of the app, as ISO 8601 text. @throws APP_NOT_FOUND */
@@ -270,11 +275,11 @@ export class Settings {
   }
 
   /** Returns settings of a snapshot in the form of a response, without protected settings. */
-  async httpOf(appId: number, copies: readonly StoredSetting[]): Promise<SettingsByKey> {
+  async httpOf(appId: number, snapshotSettings: readonly StoredSetting[]): Promise<SettingsByKey> {
     return selectHttpSettings(
       await this.openSettings(
         appId,
-        copies.filter(({ key }) => getSettingTier(key) !== "protected"),
+        snapshotSettings.filter(({ key }) => getSettingTier(key) !== "protected"),
       ),
     );
   }
@@ -348,7 +353,7 @@ export class Settings {
   async set(caller: Caller, target: SettingsChangeTarget, body: unknown): Promise<SettingsWithUpdateTime> {
     const entries = parseSettingsBody(body);
     const keys = entries.map(([key]) => key);
-    refuseProtected(caller, keys);
+    rejectProtectedKeys(caller, keys);
     await this.writeAndEmit(caller, target, entries);
     return this.httpAt(target.appId);
   }
@@ -371,7 +376,7 @@ export class Settings {
   async remove(caller: Caller, target: SettingsChangeTarget, body: unknown): Promise<SettingsWithUpdateTime> {
     const { appId } = target;
     const keys = parseDeletedSettingKeys(body);
-    refuseProtected(caller, keys);
+    rejectProtectedKeys(caller, keys);
     await this.transact(target, async (manager) => {
       const removedKeys = await this.removeKeys(manager, caller, appId, keys);
       throwIfUnknownField(caller);
@@ -381,7 +386,7 @@ export class Settings {
     return this.httpAt(appId);
   }
 
-  /** @param keys keys of settings; null for all private and protected settings */
+  /** Returns the status of each setting in `keys`, also if it does not exist; null for all private and protected settings. */
   async status(appId: number, keys: readonly string[] | null): Promise<SettingStatus[]> {
     if (keys) checkRequestedSettingKeys(keys);
     const statusRows = await readStoredSettingStatus(this.options.db, appId, keys);
