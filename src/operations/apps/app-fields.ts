@@ -35,7 +35,7 @@ function requireJsonStructure(value: unknown, name: string): unknown {
   return value;
 }
 
-const optionalText: FieldValidator = (value, name) => (value === null ? null : requireText(value, name));
+const parseOptionalText: FieldValidator = (value, name) => (value === null ? null : requireText(value, name));
 
 /** Validators of the fields that editors can change and that versions of the app contain. */
 const SNAPSHOT_FIELDS: Record<string, FieldValidator> = {
@@ -44,7 +44,7 @@ const SNAPSHOT_FIELDS: Record<string, FieldValidator> = {
   hooks: requireJsonStructure,
   isTemplate: requireBoolean,
   dependencies: requireJsonStructure,
-  icon: optionalText,
+  icon: parseOptionalText,
 };
 /** Versions of an app do not contain `requiresTests`, so that a restore does not change this field. */
 const EDITOR_FIELDS: Record<string, FieldValidator> = { ...SNAPSHOT_FIELDS, requiresTests: requireBoolean };

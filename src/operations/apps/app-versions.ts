@@ -95,6 +95,7 @@ function toAppVersion({ id, createdAt, userId, user, action, name }: SummaryRow)
   return { id, createdAt: createdAt.toISOString(), userId, user, action, name: name && JSON.parse(name) };
 }
 
+/** Stores a snapshot of an app, without deleting old versions. Returns the ID of the new version. */
 async function storeAppSnapshot(
   manager: EntityManager,
   caller: Caller,

@@ -145,14 +145,14 @@ export class Apps {
 
   async list(caller: Caller): Promise<App[]> {
     const ids = caller.kind === "editor" ? [...caller.roles.keys()] : [caller.appId];
-    const appRow = await this.options.db
+    const appRows = await this.options.db
       .getRepository(AppRow)
       .createQueryBuilder("app")
       .where("(:all OR app.id = ANY (:ids))", { all: caller.kind === "admin", ids })
       .andWhere(`NOT ${isClosedStageSql("app.id")}`)
       .orderBy("app.id")
       .getMany();
-    return appRow.map((row) => (canReadConfiguration(caller, row.id) ? toApp(row) : toVisitorView(toApp(row))));
+    return appRows.map((row) => (canReadConfiguration(caller, row.id) ? toApp(row) : toVisitorView(toApp(row))));
   }
 
   async get(appId: number): Promise<App> {

@@ -60,7 +60,7 @@ export interface PromotionResult {
 const TAG_SEPARATOR = ".";
 
 /** Returns the second part of each tag whose first part (the source app's tag) is `sourceTag`. An empty list rejects the promotion. */
-const tagsOfTarget = (precondition: ExpectedETags, sourceTag: string): ExpectedETags =>
+const pickTargetTags = (precondition: ExpectedETags, sourceTag: string): ExpectedETags =>
   precondition?.flatMap((tag) => {
     const [otherTag, ownTag] = tag.split(TAG_SEPARATOR);
     return otherTag === sourceTag && ownTag ? [ownTag] : [];
@@ -85,7 +85,11 @@ interface StagePromotionsOptions {
   manifests: Manifests;
 }
 
-/** @param lock "FOR SHARE" to prevent the closing of these stages until the transaction ends @throws REQUEST_INVALID */
+/**
+ * Checks that both apps are stages of one group.
+ * @param lock "FOR SHARE" to prevent the closing of these stages until the transaction ends
+ * @throws REQUEST_INVALID
+ */
 async function requireSameGroup(
   executor: SqlClient,
   sourceAppId: number,
@@ -100,6 +104,7 @@ async function requireSameGroup(
     );
 }
 
+/** Stores a promotion or rollback with its audit log entry, and deletes the oldest promotions above STORED_PROMOTIONS_MAX. */
 async function recordPromotion(
   manager: EntityManager,
   caller: Caller,
@@ -196,7 +201,7 @@ export class StagePromotions {
     await requireSameGroup(db, sourceAppId, appId);
     const { manifest, tag: sourceTag } = await manifests.get(sourceAppId);
     const checkOrigin = (manager: EntityManager) => requireSameGroup(manager, sourceAppId, appId, "FOR SHARE");
-    const applyMode = { isPlan, checkPermission, precondition: tagsOfTarget(precondition, sourceTag), checkOrigin };
+    const applyMode = { isPlan, checkPermission, precondition: pickTargetTags(precondition, sourceTag), checkOrigin };
     const result = await this.applyManifest(
       caller,
       appId,
@@ -208,7 +213,8 @@ export class StagePromotions {
   }
 
   /**
-   * If `id` is the last promotion, restores the definitions from before it. Otherwise, restores the definitions from after it.
+   * Rolls the app back. If `id` is the last promotion, restores the definitions from before it. Otherwise, restores the definitions from
+   * after it.
    * @throws NOT_FOUND; APP_NOT_FOUND for a closed stage; MANIFEST_CHANGED if the definitions or the last promotion change during the
    *   rollback; the errors of `checkPermission` and of a manifest
    */

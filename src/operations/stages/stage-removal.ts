@@ -30,22 +30,23 @@ const BATCH_SIZE = 1_000;
 /** Batch size for tables whose rows can have several megabytes. */
 const LARGE_ROWS_BATCH_SIZE = 20;
 
-const referringTo = (table: string, column: string) => `${column} IN (SELECT id FROM ${table} WHERE app_id = $1)`;
+const createReferenceCondition = (table: string, column: string) =>
+  `${column} IN (SELECT id FROM ${table} WHERE app_id = $1)`;
 const OF_APP = "app_id = $1";
-const OF_ACTION = referringTo("action", "action_id");
+const OF_ACTION = createReferenceCondition("action", "action_id");
 
 type BatchedTable = readonly [table: string, condition: string, batchSize?: number];
 
 /** Tables whose rows make the service send something, and the tables that refer to them. */
 const SENDING_TABLES: readonly BatchedTable[] = [
   ["message", OF_APP],
-  ["push_delivery", referringTo("notification", "notification_id")],
+  ["push_delivery", createReferenceCondition("notification", "notification_id")],
   ["push_subscription", OF_APP],
-  ["notification_read", referringTo("notification", "notification_id")],
+  ["notification_read", createReferenceCondition("notification", "notification_id")],
   ["notification", OF_APP],
   ["notification_read_all", OF_APP],
-  ["alert_delivery", referringTo("alert_rule", "rule_id")],
-  ["alert_state", referringTo("alert_rule", "rule_id")],
+  ["alert_delivery", createReferenceCondition("alert_rule", "rule_id")],
+  ["alert_state", createReferenceCondition("alert_rule", "rule_id")],
   ["alert_rule", OF_APP],
 ];
 
@@ -59,8 +60,8 @@ export const BATCH_DELETED_TABLES: readonly BatchedTable[] = [
   ["kept_script_use", OF_ACTION],
   ["action", OF_APP, LARGE_ROWS_BATCH_SIZE],
   ["idempotency", OF_APP],
-  ["run_key", referringTo("credential", "credential_id")],
-  ["oauth_secret", referringTo("oauth_grant", "grant_id")],
+  ["run_key", createReferenceCondition("credential", "credential_id")],
+  ["oauth_secret", createReferenceCondition("oauth_grant", "grant_id")],
   ["credential", OF_APP],
   ["oauth_grant", OF_APP],
   ["data_source_entry", OF_APP],
@@ -69,13 +70,13 @@ export const BATCH_DELETED_TABLES: readonly BatchedTable[] = [
   ["data_source_version", OF_APP],
   ["media_file", OF_APP],
   ["media_blob", OF_APP],
-  ["app_version_setting", referringTo("app_version", "app_version_id")],
+  ["app_version_setting", createReferenceCondition("app_version", "app_version_id")],
   ["app_version", OF_APP],
   ["promotion", OF_APP, LARGE_ROWS_BATCH_SIZE],
   ["replaced_setting", OF_APP],
 ];
 
-/** Skips locked rows. The later deletion of the app's row waits for these rows, and deletes them. */
+/** Returns SQL that deletes a batch of rows. Skips locked rows. The later deletion of the app's row waits for these, and deletes them. */
 const createBatchSql = (table: string, condition: string, batchSize: number) => `
   DELETE FROM ${table} WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM ${table} WHERE ${condition} LIMIT ${batchSize} FOR UPDATE SKIP LOCKED)) RETURNING 1`;
@@ -83,7 +84,10 @@ const createBatchSql = (table: string, condition: string, batchSize: number) => 
 const DELETE_CLOSED_STAGE = `
   DELETE FROM app WHERE id = (SELECT app_id FROM app_stage WHERE app_id = $1 AND expires_at = ${CLOSED_STAGE_EXPIRY_SQL})`;
 
-/** The statements of `work` wait at most 200 ms for a lock. @throws an error for which `isLockTimeout` returns true */
+/**
+ * Runs `work` in a transaction whose statements wait at most 200 ms for a lock.
+ * @throws an error for which `isLockTimeout` returns true
+ */
 export function transactWithShortLockWaits<T>(db: Db, work: (manager: EntityManager) => Promise<T>): Promise<T> {
   return db.transaction(async (manager) => {
     await rows(manager, LIMIT_LOCK_WAIT);
@@ -92,8 +96,8 @@ export function transactWithShortLockWaits<T>(db: Db, work: (manager: EntityMana
 }
 
 /**
- * Returns false and changes nothing if the stage's row of `app_stage` does not meet `condition`. Locks the app before this row, as all
- * transactions that lock both do.
+ * Closes a stage. Returns false and changes nothing if the stage's row of `app_stage` does not meet `condition`. Locks the app before this
+ * row, as all transactions that lock both do.
  * @param condition SQL condition. $1 is the ID of the stage, further parameters are `values`
  */
 export async function closeStage(
@@ -109,7 +113,7 @@ export async function closeStage(
   return true;
 }
 
-/** Cancels the queued runs of a closed stage until `isOver` returns true, and asks all processes to cancel its running runs. */
+/** Cancels the queued runs of a closed stage until `isOver` returns true, and notifies all processes to cancel its running runs. */
 export async function cancelStageRuns(db: Db, stageId: number, isOver: () => boolean): Promise<void> {
   await cancelQueuedRuns(db, stageId, { payload: EMPTY_PAYLOAD, isOver });
   await rows(db, CANCEL_RUNNING_RUNS, [stageId]);

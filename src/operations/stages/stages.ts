@@ -31,7 +31,7 @@ import {
 } from "./stage-removal.js";
 
 const STAGES_MAX = 50;
-/** 31 days. A preview is a stage that is deleted when its time is over. */
+/** Maximum lifetime of a preview: 31 days. A preview is a stage that is closed and deleted when its time is over. */
 const PREVIEW_HOURS_MAX = 744;
 const STAGE_NAME_PATTERN = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}$/;
 /** A stage whose creation was interrupted, for example because the process died, expires after this many minutes. */
@@ -83,7 +83,7 @@ const LIST_STAGES = `
    WHERE (app.id = $1 OR stage.root_id = $1) AND (stage.expires_at IS NULL OR stage.expires_at > now())
    ORDER BY stage.app_id IS NOT NULL, app.id`;
 
-/** Locks the app $1, so that no other request can delete it until the transaction ends. */
+/** Inserts the app of a new stage. Locks the app $1, so that no other request can delete it until the transaction ends. */
 const INSERT_STAGE = `
   INSERT INTO app (organization_id, name) SELECT organization_id, left(name, 180) || ' (' || $2 || ')' FROM app WHERE id = $1 FOR KEY SHARE
   RETURNING id`;
@@ -138,7 +138,10 @@ function parseNewStage(body: unknown): { name: string; expiresInHours: number | 
   return { name, expiresInHours: expiresInHours as number | null };
 }
 
-/** Call this function after the first app of the group is locked. @throws NAME_ALREADY_EXISTS; REQUEST_INVALID for too many stages */
+/**
+ * Checks the name and the number of the group's stages. Call this function after the first app of the group is locked.
+ * @throws NAME_ALREADY_EXISTS; REQUEST_INVALID for too many stages
+ */
 async function requireStageAllowed(manager: EntityManager, rootId: number, name: string): Promise<void> {
   const stages = await rows<{ name: string }>(manager, "SELECT name FROM app_stage WHERE root_id = $1", [rootId]);
   if (stages.some((stage) => stage.name === name))
@@ -189,7 +192,7 @@ export class Stages {
     return transactWithAppLock(this.options.db, rootId, create, (manager) => lockOrganizationOfApp(manager, rootId));
   }
 
-  /** Returns false and changes nothing if other requests have locked rows of the preview. @throws NOT_FOUND */
+  /** Closes a preview. Returns false and changes nothing if other requests have locked rows of the preview. @throws NOT_FOUND */
   private async closeUnlessInUse(caller: Caller, rootId: number, stageAppId: number): Promise<boolean> {
     try {
       await transactWithShortLockWaits(this.options.db, async (manager) => {
