@@ -65,7 +65,7 @@ const ERROR_BY_FOREIGN_KEY: readonly [string, Status, string?][] = [
   ["_app_id_fkey", "APP_NOT_FOUND"],
   ["_root_id_fkey", "APP_NOT_FOUND"],
   ["_master_id_fkey", "ACTION_NOT_FOUND"],
-  ["_rule_id_fkey", "NOT_FOUND", "no such alert"],
+  ["_rule_id_fkey", "NOT_FOUND", "no alert of this app has this ID"],
   ["_grant_id_fkey", "NOT_FOUND", "no such authorization"],
   ["_client_id_fkey", "NOT_FOUND", "no such OAuth client"],
   ["_link_id_fkey", "NOT_FOUND", "no such link"],

@@ -24,7 +24,7 @@ const INTERNAL_TEXT =
 const ERROR_BY_TABLE: Readonly<Record<string, string>> = {
   action: "ACTION_NOT_FOUND the app has no action with this ID or name",
   action_version: "VERSION_NOT_FOUND no such version",
-  alert_rule: "NOT_FOUND no such alert",
+  alert_rule: "NOT_FOUND no alert of this app has this ID",
   app: "APP_NOT_FOUND no such app",
   app_git: "NOT_FOUND no Git repository is connected to this app",
   app_version: "VERSION_NOT_FOUND no such version",

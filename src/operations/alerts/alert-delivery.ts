@@ -25,7 +25,8 @@ const FIRST_RETRY_DELAY_SECONDS = 15;
 const MAX_RETRY_DELAY_SECONDS = 3_600;
 
 /**
- * Claims the oldest message of each rule, so that messages arrive in order. $1 is the maximum, $2 app IDs, $3 their messages in progress.
+ * Claims the oldest message of each rule, so that messages arrive in order. $1 is the maximum number of messages, $2 are app IDs, $3 are the
+ * numbers of messages of these apps that this process is sending.
  */
 const CLAIM_DELIVERIES = `
   UPDATE alert_delivery SET due_at = now() + ${CLAIM_DURATION}, attempts = attempts + 1
@@ -88,11 +89,12 @@ export class AlertDeliverer {
       signal: this.deliveries.signal,
     });
     if (status >= 200 && status < 300) return { status: "sent", detail: `HTTP ${status}` };
-    const isForGood = status < 500 && ![408, 425, 429].includes(status);
-    return { status: isForGood ? "failed" : "queued", detail: `HTTP ${status}` };
+    const isPermanent = status < 500 && ![408, 425, 429].includes(status);
+    return { status: isPermanent ? "failed" : "queued", detail: `HTTP ${status}` };
   }
 
-  private async outcomeOf(delivery: ClaimedDelivery): Promise<DeliveryOutcome> {
+  /** Tries once to send the message. */
+  private async attemptDelivery(delivery: ClaimedDelivery): Promise<DeliveryOutcome> {
     try {
       return await this.postAlert(delivery, await this.destination(delivery.appId, delivery.setting, delivery.channel));
     } catch (error) {
@@ -105,13 +107,13 @@ export class AlertDeliverer {
   }
 
   private async sendDelivery(delivery: ClaimedDelivery): Promise<void> {
-    const outcome = await this.outcomeOf(delivery);
+    const outcome = await this.attemptDelivery(delivery);
     const status = outcome.status === "queued" && delivery.isLast ? "failed" : outcome.status;
     const nextPauseSeconds = Math.min(
       MAX_RETRY_DELAY_SECONDS,
       FIRST_RETRY_DELAY_SECONDS * 2 ** Math.min(delivery.attempts - 1, 10),
     );
-    // If this process is stopping, another process can send the message at once, without waiting for the end of the lease.
+    // If this process is stopping, the message is due at once, so that another process does not wait until the claim ends.
     await rows(this.options.db, STORE_DELIVERY_OUTCOME, [
       delivery.id,
       status,
@@ -121,9 +123,9 @@ export class AlertDeliverer {
   }
 
   private startDelivery(delivery: ClaimedDelivery): void {
-    const logUnsettled = (err: unknown) =>
+    const logStoreFailure = (err: unknown) =>
       this.options.log.warn({ err, deliveryId: delivery.id }, "the outcome of an alert could not be stored");
-    this.deliveries.trackDelivery(delivery, this.sendDelivery(delivery).catch(logUnsettled));
+    this.deliveries.trackDelivery(delivery, this.sendDelivery(delivery).catch(logStoreFailure));
   }
 
   /**

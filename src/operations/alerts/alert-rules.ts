@@ -38,6 +38,8 @@ interface AlertRulesOptions {
   now: () => number;
 }
 
+const createNotFoundError = (): ActionError => new ActionError("NOT_FOUND", "no alert of this app has this ID");
+
 /**
  * Locks the alert rule until the transaction ends, and returns it.
  * @throws NOT_FOUND, RESOURCE_CHANGED
@@ -47,14 +49,14 @@ async function lockRule(
   { appId, id, precondition }: AlertRuleChangeTarget,
 ): Promise<AlertRule> {
   const sql = "SELECT FROM alert_rule WHERE app_id = $1 AND id = $2 FOR NO KEY UPDATE";
-  if ((await rows(manager, sql, [appId, id])).length === 0) throw new ActionError("NOT_FOUND", "no such alert");
+  if ((await rows(manager, sql, [appId, id])).length === 0) throw createNotFoundError();
   const [rule] = await readAlertRules(manager, appId, id);
   requireExpectedVersion(rule!, precondition);
   return rule!;
 }
 
 /** Checks that the app may send a test message now. @throws RATE_LIMIT_EXCEEDED */
-async function requireFewMessages(manager: EntityManager, appId: number): Promise<void> {
+async function requireMessageCapacity(manager: EntityManager, appId: number): Promise<void> {
   const sql = "SELECT FROM alert_delivery WHERE app_id = $1 AND created_at > now() - interval '1 minute'";
   if ((await rows(manager, sql, [appId])).length < MAX_MESSAGES_PER_MINUTE) return;
   throw createRateLimitError(
@@ -106,7 +108,7 @@ export class AlertRules {
 
   async find(appId: number, id: number): Promise<AlertRule> {
     const [rule] = await readAlertRules(this.options.db, appId, id);
-    if (!rule) throw new ActionError("NOT_FOUND", "no such alert");
+    if (!rule) throw createNotFoundError();
     return rule;
   }
 
@@ -132,7 +134,7 @@ export class AlertRules {
     return this.find(appId, id);
   }
 
-  /** Returns false, and changes nothing, if another request changes the rule at the same time. */
+  /** Changes an alert rule. Returns false, and changes nothing, if another request changes the rule at the same time. */
   private async tryUpdate(
     caller: Caller,
     { appId, id, precondition }: AlertRuleChangeTarget,
@@ -181,7 +183,7 @@ export class AlertRules {
     if (!app) throw new ActionError("APP_NOT_FOUND");
     let delivery: AlertDelivery;
     await this.writeRule(caller, appId, "test", async (manager) => {
-      await requireFewMessages(manager, appId);
+      await requireMessageCapacity(manager, appId);
       const namedRule = { ...rule, appName: app.name };
       const testFacts = { rule: namedRule, action: null, reason: "", runId: null, at: new Date(now()) };
       await sendAlert(manager, rule, { ...testFacts, state: "test" });

@@ -87,12 +87,12 @@ interface RuleEvaluation {
   firstFiringState: AlertRuleState | null;
 }
 
-const ruleEvaluationKey = (ruleId: number, actionId: number): string => `${ruleId}:${actionId}`;
+const createEvaluationKey = (ruleId: number, actionId: number): string => `${ruleId}:${actionId}`;
 
 /**
  * Returns the action whose state the run changes, WHOLE_APP_ID if the rule has one state for the app, or null if the rule ignores the run.
  */
-function affectedActionId(rule: WatchedAlertRule, actionId: number): number | null {
+function findAffectedActionId(rule: WatchedAlertRule, actionId: number): number | null {
   if (rule.actionId !== null) return rule.actionId === actionId ? actionId : null;
   return rule.condition === "failed" || rule.condition === "skipped" ? actionId : WHOLE_APP_ID;
 }
@@ -106,21 +106,21 @@ class RuleEvaluations {
     const byId = new Map(rules.map((rule) => [rule.id, rule]));
     for (const before of storedStates) this.addEvaluation(byId.get(before.ruleId)!, before.actionId, before);
     for (const rule of rules) {
-      if (rule.actionId !== null) this.of(rule, rule.actionId);
-      else if (rule.condition === "silent" || rule.condition === "queued") this.of(rule, WHOLE_APP_ID);
+      if (rule.actionId !== null) this.getOrAdd(rule, rule.actionId);
+      else if (rule.condition === "silent" || rule.condition === "queued") this.getOrAdd(rule, WHOLE_APP_ID);
     }
   }
 
   private addEvaluation(rule: WatchedAlertRule, actionId: number, previousState: StoredAlertRuleState): RuleEvaluation {
-    const alertCase = { rule, actionId, previousState, currentState: previousState, firstFiringState: null };
-    this.all.set(ruleEvaluationKey(rule.id, actionId), alertCase);
-    return alertCase;
+    const evaluation = { rule, actionId, previousState, currentState: previousState, firstFiringState: null };
+    this.all.set(createEvaluationKey(rule.id, actionId), evaluation);
+    return evaluation;
   }
 
-  private of(rule: WatchedAlertRule, actionId: number): RuleEvaluation {
-    const storedStates = this.all.get(ruleEvaluationKey(rule.id, actionId));
+  private getOrAdd(rule: WatchedAlertRule, actionId: number): RuleEvaluation {
+    const existing = this.all.get(createEvaluationKey(rule.id, actionId));
     return (
-      storedStates ??
+      existing ??
       this.addEvaluation(rule, actionId, {
         ...NEW_ALERT_STATE,
         ruleId: rule.id,
@@ -131,37 +131,37 @@ class RuleEvaluations {
     );
   }
 
-  private changeState(alertCase: RuleEvaluation, next: AlertRuleState): void {
-    if (next.firing && !alertCase.currentState.firing) alertCase.firstFiringState ??= next;
-    alertCase.currentState = next;
+  private changeState(evaluation: RuleEvaluation, next: AlertRuleState): void {
+    if (next.firing && !evaluation.currentState.firing) evaluation.firstFiringState ??= next;
+    evaluation.currentState = next;
   }
 
   applyRun(run: EndedRunOfApp): void {
     for (const rule of this.rulesByApp.get(run.appId) ?? []) {
-      const subject = run.finishedAt >= rule.since ? affectedActionId(rule, run.actionId) : null;
-      if (subject === null) continue;
-      const alertCase = this.of(rule, subject);
-      this.changeState(alertCase, computeAlertStateAfterRun(rule, alertCase.currentState, run));
+      const affectedId = run.finishedAt >= rule.since ? findAffectedActionId(rule, run.actionId) : null;
+      if (affectedId === null) continue;
+      const evaluation = this.getOrAdd(rule, affectedId);
+      this.changeState(evaluation, computeAlertStateAfterRun(rule, evaluation.currentState, run));
     }
   }
 
   applyScheduleState({ now, overdueSchedules, oldestQueuedMs }: ScheduleState): void {
     for (const { actionId, appId } of overdueSchedules) {
       for (const rule of this.rulesByApp.get(appId) ?? [])
-        if (rule.actionId === null) this.of(rule, affectedActionId(rule, actionId)!);
+        if (rule.actionId === null) this.getOrAdd(rule, findAffectedActionId(rule, actionId)!);
     }
-    for (const alertCase of this.all.values()) {
-      const { rule, actionId } = alertCase;
+    for (const evaluation of this.all.values()) {
+      const { rule, actionId } = evaluation;
       const isTickOverdue = overdueSchedules.some(
         (schedule) => schedule.appId === rule.appId && (actionId === WHOLE_APP_ID || schedule.actionId === actionId),
       );
-      const alertMoment: AppQueueState = {
+      const queueState: AppQueueState = {
         now,
         countedSince: rule.since,
         isTickOverdue,
         oldestQueuedMs: oldestQueuedMs.get(rule.appId) ?? 0,
       };
-      this.changeState(alertCase, computeAlertStateAfterCheck(rule, alertCase.currentState, alertMoment));
+      this.changeState(evaluation, computeAlertStateAfterCheck(rule, evaluation.currentState, queueState));
     }
   }
 
@@ -177,7 +177,7 @@ interface AlertWatchOptions {
   log: Logger;
 }
 
-async function namesOf(manager: EntityManager, ids: readonly number[]): Promise<Map<number, string>> {
+async function readActionNames(manager: EntityManager, ids: readonly number[]): Promise<Map<number, string>> {
   const sql = "SELECT id, name FROM action WHERE id = ANY ($1::bigint[])";
   const actionNames = await rows<{ id: number; name: string }>(manager, sql, [ids]);
   return new Map(actionNames.map(({ id, name }) => [id, name]));
@@ -207,13 +207,13 @@ export class AlertWatch {
    * Queues the messages about a change of the rule's state, up to MAX_MESSAGES_PER_HOUR.
    * @returns true if a message said that the rule is firing and no later message said that it has recovered
    */
-  private async settleCase(
+  private async queueMessages(
     manager: EntityManager,
-    alertCase: RuleEvaluation,
+    evaluation: RuleEvaluation,
     name: string | undefined,
   ): Promise<boolean> {
     const { sendAlert, now } = this.options;
-    const { rule, actionId, previousState, currentState, firstFiringState } = alertCase;
+    const { rule, actionId, previousState, currentState, firstFiringState } = evaluation;
     const at = new Date(now());
     const action = actionId === WHOLE_APP_ID || name === undefined ? null : { id: actionId, name };
     let { isReported } = previousState;
@@ -234,7 +234,7 @@ export class AlertWatch {
 
   private async evaluateRules(manager: EntityManager, rules: readonly WatchedAlertRule[]): Promise<void> {
     const appIds = [...new Set(rules.map(({ appId }) => appId))];
-    const cases = new RuleEvaluations(
+    const evaluations = new RuleEvaluations(
       rules,
       await readAlertRuleStates(
         manager,
@@ -247,29 +247,30 @@ export class AlertWatch {
         SELECT_NEXT_WINDOW,
       )) as [{ start: string; until: string; more: boolean }];
       for (const run of await rows<EndedRunOfApp>(manager, SELECT_ENDED_RUNS, [start, until, appIds]))
-        cases.applyRun(run);
+        evaluations.applyRun(run);
       await rows(manager, "UPDATE alert_cursor SET looked_until = greatest(looked_until, $1::timestamptz)", [until]);
       if (!more) break;
     }
-    cases.applyScheduleState(await this.readScheduleState(manager, appIds));
-    const all = cases.list();
-    const names = await namesOf(
+    evaluations.applyScheduleState(await this.readScheduleState(manager, appIds));
+    const all = evaluations.list();
+    const names = await readActionNames(
       manager,
       all.map(({ actionId }) => actionId),
     );
-    for (const alertCase of all) await this.storeCase(manager, alertCase, names);
+    for (const evaluation of all) await this.storeEvaluation(manager, evaluation, names);
   }
 
   /**
-   * Stores the state of a rule. An error, for example in one app's settings, does not affect other apps: the next evaluation tries again.
+   * Queues the messages about a rule's state, and stores the state. An error, for example in one app's settings, does not affect other apps:
+   * the next evaluation tries again.
    */
-  private async storeCase(
+  private async storeEvaluation(
     manager: EntityManager,
-    alertCase: RuleEvaluation,
+    evaluation: RuleEvaluation,
     names: ReadonlyMap<number, string>,
   ): Promise<void> {
     const { now, log } = this.options;
-    const { rule, actionId, previousState, currentState, firstFiringState } = alertCase;
+    const { rule, actionId, previousState, currentState, firstFiringState } = evaluation;
     if (actionId !== WHOLE_APP_ID && !names.has(actionId)) {
       const sql = "DELETE FROM alert_state WHERE rule_id = $1 AND action_id = $2";
       await rows(manager, sql, [rule.id, actionId]);
@@ -281,7 +282,7 @@ export class AlertWatch {
       : currentState.firing || firstFiringState !== null;
     if (!isMessageDue && currentState === previousState) return;
     const isReported = await manager
-      .transaction((inner) => this.settleCase(inner, alertCase, names.get(actionId)))
+      .transaction((inner) => this.queueMessages(inner, evaluation, names.get(actionId)))
       .catch((error: unknown) => {
         log.warn({ err: error, ruleId: rule.id }, "an alert message could not be queued; the next check tries again");
         return previousState.isReported;
@@ -295,7 +296,7 @@ export class AlertWatch {
     await storeAlertRuleState(manager, { ...currentState, ruleId: rule.id, actionId, isReported, firedAt });
   }
 
-  /** Evaluates all rules, unless another process is evaluating them or has evaluated them in the last 10 seconds. */
+  /** Evaluates all rules, unless a process is evaluating them or has evaluated them in the last 10 seconds. */
   async checkRules(): Promise<null> {
     await this.options.db.transaction(async (manager) => {
       if ((await rows(manager, LOCK_ALERT_CURSOR)).length === 0) return;
