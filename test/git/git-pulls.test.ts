@@ -22,7 +22,7 @@ function createPulls(parts: {
   const { apply = async () => ({ plan: PLAN, tag: "" }), check = async () => undefined } = parts;
   const { fetch = async () => Buffer.alloc(0), read = async () => ({}) } = parts;
   const pulls = new GitPulls({
-    connections: { findRow: async () => ROW, tokenOf: async () => null },
+    connections: { findRow: async () => ROW, readToken: async () => null },
     order: { start: async () => undefined, check, record: async () => undefined },
     repository: {
       find: async (appId: number) => ({ commit: "c", target: "c", downloadPack: () => fetch(appId) }),
@@ -165,7 +165,7 @@ describe("webhooks of git servers", () => {
     const events: unknown[] = [];
     const add = (event: unknown) => async () => void events.push(event);
     const claimed = [[WEBHOOK]];
-    const connections = { findRow: async () => ROW, callerOf: async () => CALLER, tokenOf: async () => null };
+    const connections = { findRow: async () => ROW, resolveCaller: async () => CALLER, readToken: async () => null };
     const logLine = (line: string) => {
       const { appId, ref, msg } = JSON.parse(line);
       if (String(msg).includes("it is not repeated")) events.push([appId, ref, msg]);

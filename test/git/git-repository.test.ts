@@ -312,7 +312,7 @@ describe("git repositories", () => {
     const removed: number[] = [];
     const returned: number[] = [];
     const webhooks = new GitWebhooks({
-      connections: { findRow: async () => row, secretOf: async () => "secret" },
+      connections: { findRow: async () => row, readWebhookSecret: async () => "secret" },
       pulls: { pullInTurn: () => ended.promise },
       deliveries: {
         add: async (appId: number, ref: string) => {

@@ -356,7 +356,7 @@ describe("git connections", () => {
     });
     expect(last).to.deep.include({ ref: "refs/heads/main", commit: null, published: [] });
     expect(last.error).to.equal(
-      "every attempt of this pull was interrupted, so the service does not repeat it; start a pull by hand",
+      "the last attempt of this pull was interrupted, so the service does not repeat the pull; start a pull by hand",
     );
     expect(last.at).to.equal(new Date(last.at).toISOString());
     expect(await rows(service.db, "SELECT FROM git_webhook")).to.have.length(0);

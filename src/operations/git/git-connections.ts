@@ -23,7 +23,7 @@ import type { Settings } from "../settings/settings.js";
 
 const SECRET_BYTES = 32;
 /** Purposes of the encryption: an encrypted token cannot be stored in the place of an encrypted webhook secret, and vice versa. */
-const [TOKEN, SECRET] = ["git token", "git webhook"];
+const [TOKEN_PURPOSE, SECRET_PURPOSE] = ["git token", "git webhook"];
 
 export interface LastGitPull {
   ref: string;
@@ -85,7 +85,10 @@ const UPSERT_CONNECTION = `
     credential_id = excluded.credential_id,
     updated_at = ${NEXT_UPDATED_AT_SQL.replaceAll("updated_at", "app_git.updated_at")}`;
 
-/** Returns no row if the credential $3 is revoked, for example because the person has set a new passphrase. Then pulls fail. */
+/**
+ * Selects the current rights of the person $1 on the app $2. Returns no row if the credential $3 is revoked, for example because the person
+ * has set a new passphrase. Then pulls fail.
+ */
 const SELECT_CREDENTIAL_RIGHTS = `
   SELECT is_administrator AS "isAdministrator", ARRAY(
            SELECT role FROM app_role WHERE app_role.person_id = person.id AND app_role.app_id = $2) AS roles
@@ -100,19 +103,19 @@ interface GitConnectionsOptions {
   allowHttp: boolean;
 }
 
-async function find(executor: SqlClient, appId: number): Promise<GitConnectionRow | null> {
+async function findConnection(executor: SqlClient, appId: number): Promise<GitConnectionRow | null> {
   const [row] = await rows<GitConnectionRow>(executor, SELECT_CONNECTION, [appId]);
   return row ?? null;
 }
 
-const revoke = async (manager: EntityManager, id: number | null): Promise<void> => {
+const revokeCredential = async (manager: EntityManager, id: number | null): Promise<void> => {
   if (id !== null) await rows(manager, "UPDATE credential SET revoked_at = now() WHERE id = $1", [id]);
 };
 
 export class GitConnections {
   constructor(private readonly options: GitConnectionsOptions) {}
 
-  private viewOf(appId: number, row: GitConnectionRow): GitConnection {
+  private toGitConnection(appId: number, row: GitConnectionRow): GitConnection {
     const { sealedToken, sealedSecret: _, credentialId: __, personId, updatedAt, ...fields } = row;
     return {
       ...fields,
@@ -123,21 +126,24 @@ export class GitConnections {
     };
   }
 
-  private checkState(appId: number, row: GitConnectionRow | null, precondition: ExpectedETags): void {
-    if (row) requireExpectedVersion(this.viewOf(appId, row), precondition);
+  private checkPrecondition(appId: number, row: GitConnectionRow | null, precondition: ExpectedETags): void {
+    if (row) requireExpectedVersion(this.toGitConnection(appId, row), precondition);
     else if (precondition)
       throw new ActionError("RESOURCE_CHANGED", "no Git repository is connected to this app any more");
   }
 
-  /** Reuses the stored token only for an unchanged URL. Otherwise an editor could make the service send the token to another server. */
-  private async sealedTokenFor(
+  /**
+   * Returns the encrypted token to store. Reuses the stored token only for an unchanged URL. Otherwise an editor could make the service send
+   * the token to another server.
+   */
+  private async sealToken(
     manager: EntityManager,
     appId: number,
     input: GitConnectionInput,
     before: GitConnectionRow | null,
   ) {
     if (input.token === null) return null;
-    if (input.token !== undefined) return this.options.settings.sealFor(manager, appId, TOKEN, input.token);
+    if (input.token !== undefined) return this.options.settings.sealFor(manager, appId, TOKEN_PURPOSE, input.token);
     if (!before?.sealedToken) return null;
     if (before.url === input.url) return before.sealedToken;
     throw new ActionError(
@@ -152,12 +158,12 @@ export class GitConnections {
   }
 
   async get(appId: number): Promise<GitConnection | null> {
-    const row = await find(this.options.db.manager, appId);
-    return row && this.viewOf(appId, row);
+    const row = await findConnection(this.options.db.manager, appId);
+    return row && this.toGitConnection(appId, row);
   }
 
   findRow(appId: number): Promise<GitConnectionRow | null> {
-    return find(this.options.db.manager, appId);
+    return findConnection(this.options.db.manager, appId);
   }
 
   /** Connects a repository to an app, or changes the connection. @throws REQUEST_INVALID, FORBIDDEN, RESOURCE_CHANGED */
@@ -170,13 +176,13 @@ export class GitConnections {
     const input = parseGitConnectionInput(body, allowHttp);
     const connect = async (manager: EntityManager) => {
       await requireCurrentRight(manager, caller, "writeGit", appId);
-      const before = await find(manager, appId);
-      this.checkState(appId, before, precondition);
-      const token = await this.sealedTokenFor(manager, appId, input, before);
+      const before = await findConnection(manager, appId);
+      this.checkPrecondition(appId, before, precondition);
+      const token = await this.sealToken(manager, appId, input, before);
       const secret = before && !input.newSecret ? null : randomBytes(SECRET_BYTES).toString("base64url");
       const sealedSecret =
-        secret === null ? before!.sealedSecret : await settings.sealFor(manager, appId, SECRET, secret);
-      await revoke(manager, before?.credentialId ?? null);
+        secret === null ? before!.sealedSecret : await settings.sealFor(manager, appId, SECRET_PURPOSE, secret);
+      await revokeCredential(manager, before?.credentialId ?? null);
       const credentialId = await this.createCredential(manager, caller);
       const { provider, url, branch, folder, tagPattern, prune, username } = input;
       const values = [appId, provider, url, branch, folder, tagPattern, prune, username, token, sealedSecret];
@@ -184,7 +190,7 @@ export class GitConnections {
       const data = { url, branch, folder, tagPattern, prune, newSecret: secret !== null };
       refuseUnknownGitConnectionFields(body);
       await recordChange(manager, caller, { appId, type: "app.git.connect", data });
-      return { git: this.viewOf(appId, (await find(manager, appId))!), webhookSecret: secret };
+      return { git: this.toGitConnection(appId, (await findConnection(manager, appId))!), webhookSecret: secret };
     };
     return transactWithAppLock(db, appId, connect, (manager) => lockOrganizationOfApp(manager, appId));
   }
@@ -193,23 +199,23 @@ export class GitConnections {
   async disconnect(caller: Caller, { appId, precondition }: GitConnectionChangeTarget): Promise<void> {
     const disconnect = async (manager: EntityManager) => {
       await requireCurrentRight(manager, caller, "writeGit", appId);
-      const before = await find(manager, appId);
-      this.checkState(appId, before, precondition);
+      const before = await findConnection(manager, appId);
+      this.checkPrecondition(appId, before, precondition);
       if (!before) throw new ActionError("NOT_FOUND", "no Git repository is connected to this app");
       await rows(manager, "DELETE FROM app_git WHERE app_id = $1", [appId]);
-      await revoke(manager, before.credentialId);
+      await revokeCredential(manager, before.credentialId);
       await recordChange(manager, caller, { appId, type: "app.git.disconnect", data: { url: before.url } });
     };
     const { db } = this.options;
     await transactWithAppLock(db, appId, disconnect, (manager) => lockOrganizationOfApp(manager, appId));
   }
 
-  async tokenOf(appId: number, { sealedToken }: GitConnectionRow): Promise<string | null> {
-    return sealedToken && this.options.settings.unsealFor(appId, TOKEN, sealedToken);
+  async readToken(appId: number, { sealedToken }: GitConnectionRow): Promise<string | null> {
+    return sealedToken && this.options.settings.unsealFor(appId, TOKEN_PURPOSE, sealedToken);
   }
 
-  secretOf(appId: number, { sealedSecret }: GitConnectionRow): Promise<string> {
-    return this.options.settings.unsealFor(appId, SECRET, sealedSecret);
+  readWebhookSecret(appId: number, { sealedSecret }: GitConnectionRow): Promise<string> {
+    return this.options.settings.unsealFor(appId, SECRET_PURPOSE, sealedSecret);
   }
 
   /**
@@ -218,7 +224,7 @@ export class GitConnections {
    * @throws ActionError FORBIDDEN if the person no longer has a role on the app, or has set a new passphrase after
    *   connecting the repository
    */
-  async callerOf(appId: number, { personId, credentialId }: GitConnectionRow): Promise<Caller> {
+  async resolveCaller(appId: number, { personId, credentialId }: GitConnectionRow): Promise<Caller> {
     const [rights] = await rows<{ isAdministrator: boolean; roles: Role[] }>(
       this.options.db,
       SELECT_CREDENTIAL_RIGHTS,

@@ -11,7 +11,7 @@ export const WAITING_GIT_WEBHOOKS_PER_APP_MAX = 20;
 const PULL_ATTEMPTS_MAX = 3;
 
 const GIVEN_UP_ERROR =
-  "every attempt of this pull was interrupted, so the service does not repeat it; start a pull by hand";
+  "the last attempt of this pull was interrupted, so the service does not repeat the pull; start a pull by hand";
 
 /** Adds a webhook of the app $1, unless one already waits for the ref $2, too many wait, or the repository was disconnected. */
 const ADD_WEBHOOK = `

@@ -33,17 +33,18 @@ export interface GitPullPosition {
   number: number | null;
 }
 
-const pullCounterColumn = ({ isTag: publishes }: GitPullPosition): string => (publishes ? "tag_pulls" : "branch_pulls");
+const getPullCounterColumn = ({ isTag: publishes }: GitPullPosition): string =>
+  publishes ? "tag_pulls" : "branch_pulls";
 
 /** Returns an SQL condition that is false if a later pull has started: later than `number`, or than the webhook's last attempt. */
-function newestPullCondition(position: GitPullPosition, parameter: string): { sql: string; value: number | null } {
-  const counter = pullCounterColumn(position);
+function buildNewestPullCondition(position: GitPullPosition, parameter: string): { sql: string; value: number | null } {
+  const counter = getPullCounterColumn(position);
   if (position.number !== null) return { sql: `${counter} = ${parameter}`, value: position.number };
   const lastAttempt = `SELECT pull_number FROM git_webhook WHERE id = ${parameter}::bigint`;
   return { sql: `${counter} = coalesce((${lastAttempt}), ${counter})`, value: position.webhookId };
 }
 
-const digestOfTag = (ref: string, target: string): string =>
+const createTagDigest = (ref: string, target: string): string =>
   createHash("sha256").update(`${ref} ${target}`).digest("base64url").slice(0, 22);
 
 const CONNECTION_CONDITION = "app_id = $1 AND credential_id IS NOT DISTINCT FROM $2";
@@ -55,7 +56,7 @@ const ADD_PUBLISHED_TAG = `
                                       [greatest(1, cardinality(array_remove(published_tags, $3)) + 2 - ${PUBLISHED_TAGS_MAX}):]
    WHERE ${CONNECTION_CONDITION}`;
 
-const outdatedPullError = (): ActionError =>
+const createOutdatedPullError = (): ActionError =>
   new ActionError(
     "MANIFEST_CHANGED",
     "the service stopped this Git pull, because a later pull has started, or because the Git connection was changed",
@@ -69,8 +70,8 @@ export class GitPullOrder {
    * @throws ActionError MANIFEST_CHANGED if the Git connection was changed, or if a later pull has started since the webhook's last attempt
    */
   async start(position: GitPullPosition): Promise<void> {
-    const counter = pullCounterColumn(position);
-    const { sql: isNewest, value } = newestPullCondition(position, "$3");
+    const counter = getPullCounterColumn(position);
+    const { sql: isNewest, value } = buildNewestPullCondition(position, "$3");
     const sql = `
       WITH started AS (
         UPDATE app_git SET ${counter} = ${counter} + 1 WHERE ${CONNECTION_CONDITION} AND ${isNewest}
@@ -78,7 +79,7 @@ export class GitPullOrder {
       stored AS (UPDATE git_webhook SET pull_number = number FROM started WHERE git_webhook.id = $3::bigint)
       SELECT number FROM started`;
     const [row] = await rows<{ number: number }>(this.db, sql, [position.appId, position.credentialId, value]);
-    if (!row) throw outdatedPullError();
+    if (!row) throw createOutdatedPullError();
     position.number = Number(row.number);
   }
 
@@ -87,25 +88,29 @@ export class GitPullOrder {
    * @param manager transaction in which to lock the connection until the transaction ends; null to check without a lock
    * @throws ActionError MANIFEST_CHANGED
    */
-  async check(manager: EntityManager | null, turn: GitPullPosition): Promise<void> {
-    const sql = `SELECT FROM app_git WHERE ${CONNECTION_CONDITION} AND ${pullCounterColumn(turn)} = $3${manager ? " FOR NO KEY UPDATE" : ""}`;
-    const turnRows = await rows(manager ?? this.db, sql, [turn.appId, turn.credentialId, turn.number]);
-    if (turnRows.length === 0) throw outdatedPullError();
+  async check(manager: EntityManager | null, position: GitPullPosition): Promise<void> {
+    const sql = `SELECT FROM app_git WHERE ${CONNECTION_CONDITION} AND ${getPullCounterColumn(position)} = $3${manager ? " FOR NO KEY UPDATE" : ""}`;
+    const connectionRows = await rows(manager ?? this.db, sql, [
+      position.appId,
+      position.credentialId,
+      position.number,
+    ]);
+    if (connectionRows.length === 0) throw createOutdatedPullError();
   }
 
   /** True if a pull has already published this tag with the same target (commit or tag object). */
   async isPublished({ appId, credentialId }: GitPullPosition, ref: string, target: string): Promise<boolean> {
-    return (await rows(this.db, IS_TAG_PUBLISHED, [appId, credentialId, digestOfTag(ref, target)])).length > 0;
+    return (await rows(this.db, IS_TAG_PUBLISHED, [appId, credentialId, createTagDigest(ref, target)])).length > 0;
   }
 
   async addPublished({ appId, credentialId }: GitPullPosition, ref: string, target: string): Promise<void> {
-    await rows(this.db, ADD_PUBLISHED_TAG, [appId, credentialId, digestOfTag(ref, target)]);
+    await rows(this.db, ADD_PUBLISHED_TAG, [appId, credentialId, createTagDigest(ref, target)]);
   }
 
   /** Stores the result of a pull as the last pull of the connection, unless a later pull has started. */
-  async record(turn: GitPullPosition, pull: Omit<LastGitPull, "at">): Promise<void> {
-    const { sql: isNewest, value } = newestPullCondition(turn, "$4");
+  async record(position: GitPullPosition, pull: Omit<LastGitPull, "at">): Promise<void> {
+    const { sql: isNewest, value } = buildNewestPullCondition(position, "$4");
     const sql = `UPDATE app_git SET last_pull = ${createLastGitPullJsonSql("$3::json")} WHERE ${CONNECTION_CONDITION} AND ${isNewest}`;
-    await rows(this.db, sql, [turn.appId, turn.credentialId, JSON.stringify(pull), value]);
+    await rows(this.db, sql, [position.appId, position.credentialId, JSON.stringify(pull), value]);
   }
 }

@@ -27,7 +27,8 @@ const CONCURRENT_APPLIES_MAX = 2;
 const APPLY_ATTEMPTS_MAX = 3;
 /** Value of `Retry-After` in seconds for a pull whose attempts to apply the manifest all failed. */
 const APPLY_RETRY_SECONDS = 5;
-const CLIENT_RUN_ERROR_MAX_CHARACTERS = 1_000;
+/** Maximum length of the stored error message of a pull. */
+const PULL_ERROR_MAX_CHARACTERS = 1_000;
 
 /** Result of a pull that was applied, or that was only planned (dry run). */
 export interface GitPull {
@@ -90,7 +91,7 @@ const readActionNames = (document: unknown): Set<string> => {
 };
 
 /** Returns the drafts in the manifest that differ from their live versions, as the transaction of `manager` sees them. */
-async function changedDrafts(manager: EntityManager, appId: number, document: unknown): Promise<DraftToPublish[]> {
+async function findChangedDrafts(manager: EntityManager, appId: number, document: unknown): Promise<DraftToPublish[]> {
   const drafts: DraftToPublish[] = [];
   for (const name of readActionNames(document)) {
     const draft = await manager.findOneBy(ActionRow, { appId, name, masterId: IsNull(), actionVersion: "v3" });
@@ -112,8 +113,11 @@ interface GitPullsOptions {
   log: Logger;
 }
 
-/** @throws ActionError FORBIDDEN if the author may not write the manifest, or for a tag may not publish actions */
-async function checkedAuthor({ request, row, pulledRef }: RunningPull): Promise<Caller> {
+/**
+ * Returns the author of the pull's changes.
+ * @throws ActionError FORBIDDEN if the author may not write the manifest, or for a tag may not publish actions
+ */
+async function resolveAuthorWithRights({ request, row, pulledRef }: RunningPull): Promise<Caller> {
   const author = await request.resolveAuthor(row);
   request.checkPermission(author, "writeManifest");
   if (pulledRef.publishesActions) request.checkPermission(author, "publishAction");
@@ -126,7 +130,7 @@ export class GitPulls {
 
   constructor(private readonly options: GitPullsOptions) {}
 
-  /** The result has `plan: null` if another request changed the app at the same time. */
+  /** Tries once to apply the manifest. The result has `plan: null` if another request changed the app at the same time. */
   private async applyOnce(pull: RunningPull, author: Caller, commit: string, document: unknown) {
     const { order, manifests, publishing } = this.options;
     const { request, row, pulledRef, position } = pull;
@@ -149,7 +153,7 @@ export class GitPulls {
           await order.check(manager, position);
           outcome.isOutdated = false;
           if (publishes) {
-            outcome.drafts = await changedDrafts(manager, appId, document);
+            outcome.drafts = await findChangedDrafts(manager, appId, document);
             const ids = outcome.drafts.map(({ id }) => id);
             await publishing.checkPublishable(manager, appId, ids);
           }
@@ -169,7 +173,7 @@ export class GitPulls {
     }
   }
 
-  /** @throws ActionError MANIFEST_CHANGED with `retryAfter` if other requests changed the app during each attempt */
+  /** Applies the manifest. @throws ActionError MANIFEST_CHANGED with `retryAfter` if other requests changed the app during each attempt */
   private async applyManifest(pull: RunningPull, author: Caller, commit: string, document: unknown) {
     for (let attempt = 1; attempt <= APPLY_ATTEMPTS_MAX; attempt += 1) {
       const { plan, drafts } = await this.applyOnce(pull, author, commit, document);
@@ -178,27 +182,27 @@ export class GitPulls {
     throw new ActionError("MANIFEST_CHANGED", undefined, { retryAfter: APPLY_RETRY_SECONDS });
   }
 
-  /** Before each draft, checks the author's current rights, and that no later pull of the app has started. */
+  /** Publishes drafts. Before each one, checks the author's current rights, and that no later pull of the app has started. */
   private async publishDrafts(pull: RunningPull, commit: string, drafts: readonly DraftToPublish[]): Promise<void> {
     const { order, publishing } = this.options;
     const { appId } = pull.request;
     for (const { id, name, updatedAt } of drafts) {
-      const author = await checkedAuthor(pull);
+      const author = await resolveAuthorWithRights(pull);
       await order.check(null, pull.position);
       await publishing.publish({ ...author, commit }, { appId, id, tested: false, precondition: [updatedAt] });
       pull.publishedActions.push(name);
     }
   }
 
-  /** After a webhook, returns null if an earlier pull has already published the tag. */
+  /** Runs a pull. Returns null if a webhook caused the pull, and an earlier pull has already published the tag. */
   private async runPull(pull: RunningPull): Promise<GitPull | null> {
     const { connections, order, repository } = this.options;
     const { request, row, pulledRef, position } = pull;
     const { appId, isPlan, webhookId } = request;
     const { ref, publishesActions: publishes } = pulledRef;
-    const author = await checkedAuthor(pull);
+    const author = await resolveAuthorWithRights(pull);
     if (!isPlan) await order.start(position);
-    const remoteCommit = await repository.find(appId, row, await connections.tokenOf(appId, row), ref);
+    const remoteCommit = await repository.find(appId, row, await connections.readToken(appId, row), ref);
     if (publishes && webhookId !== null && (await order.isPublished(position, ref, remoteCommit.target))) return null;
     if (request.reviewedCommit !== null && remoteCommit.commit !== request.reviewedCommit)
       throw new ActionError(
@@ -226,7 +230,7 @@ export class GitPulls {
   ) {
     const { order, log } = this.options;
     if (request.isPlan) return;
-    const error = reason?.slice(0, CLIENT_RUN_ERROR_MAX_CHARACTERS).toWellFormed() ?? null;
+    const error = reason?.slice(0, PULL_ERROR_MAX_CHARACTERS).toWellFormed() ?? null;
     const lastPull = { ref: pulledRef.ref, commit, published: publishedActions, error };
     try {
       await order.record(position, lastPull);
@@ -246,14 +250,14 @@ export class GitPulls {
       const row = await this.options.connections.findRow(appId);
       const pulledRef = request.resolveRef(row);
       if (!row || !pulledRef) return null;
-      const turn: GitPullPosition = {
+      const position: GitPullPosition = {
         appId,
         credentialId: row.credentialId,
         isTag: pulledRef.publishesActions,
         webhookId: request.webhookId,
         number: null,
       };
-      const pull: RunningPull = { request, row, pulledRef, position: turn, commit: null, publishedActions: [] };
+      const pull: RunningPull = { request, row, pulledRef, position, commit: null, publishedActions: [] };
       let pulled: GitPull | null;
       try {
         pulled = await this.runPull(pull);
@@ -282,8 +286,8 @@ export class GitPulls {
   ): Promise<GitPull> {
     checkGitRefIsText(ref);
     const reviewedCommit = parseReviewedCommitHash(commit);
-    const refOf = (row: GitConnectionRow | null) => row && parsePullRef(ref, row);
-    const pulledRef = refOf(await this.options.connections.findRow(appId));
+    const resolveRef = (row: GitConnectionRow | null) => row && parsePullRef(ref, row);
+    const pulledRef = resolveRef(await this.options.connections.findRow(appId));
     throwIfUnknownField(caller);
     const request: QueuedGitPull = {
       ...{
@@ -291,7 +295,7 @@ export class GitPulls {
         isPlan,
         webhookId: null,
         reviewedCommit,
-        resolveRef: refOf,
+        resolveRef: resolveRef,
         resolveAuthor: async () => caller,
       },
       checkPermission: (_, operation) => checkPermission(operation),

@@ -47,8 +47,8 @@ function toActionError(error: unknown): unknown {
   }
   const isFault = error instanceof GitRemoteError || error instanceof OutgoingError || error instanceof PackageError;
   if (isFault) return createPullError(error.message, isTemporaryFault(error));
-  const isLate = error instanceof DOMException && error.name === "TimeoutError";
-  if (isLate)
+  const isTimeout = error instanceof DOMException && error.name === "TimeoutError";
+  if (isTimeout)
     return createPullError(`the Git server took longer than ${PULL_TIMEOUT_MS / 1_000} s to send the repository`, true);
   return error;
 }
@@ -61,7 +61,7 @@ interface GitRepositoryOptions {
 export class GitRepository {
   constructor(private readonly options: GitRepositoryOptions) {}
 
-  private senderTo(
+  private createRequestSender(
     appId: number,
     { provider, url, username }: GitConnectionFields,
     token: string | null,
@@ -69,7 +69,7 @@ export class GitRepository {
     const origin = normalizeOrigin(new URL(url))!;
     // GitLab redirects the first request to the URL with `.git`, and accepts the second request only at that URL.
     const base = provider === "gitlab" && !url.endsWith(".git") ? `${url}.git` : url;
-    const basic = token === null ? null : `Basic ${Buffer.from(`${username}:${token}`).toString("base64")}`;
+    const authorization = token === null ? null : `Basic ${Buffer.from(`${username}:${token}`).toString("base64")}`;
     const scope = {
       pool: `${appId} git`,
       budget: new RunRequestBudget(),
@@ -88,7 +88,11 @@ export class GitRepository {
       this.options.requestSender.send(
         {
           ...{ url: new URL(base + path), method, body, timeoutMs: REQUEST_TIMEOUT_MS },
-          headers: { ...headers, ...(basic !== null && { authorization: basic }), "user-agent": "git/svc-app-actions" },
+          headers: {
+            ...headers,
+            ...(authorization !== null && { authorization: authorization }),
+            "user-agent": "git/svc-app-actions",
+          },
         },
         scope,
       );
@@ -97,7 +101,7 @@ export class GitRepository {
   /** Requests from the Git server the commit to which a branch or tag points. @throws ActionError GIT_PULL_FAILED */
   async find(appId: number, fields: GitConnectionFields, token: string | null, ref: string): Promise<RemoteGitCommit> {
     try {
-      const remote = await openGitRemote(this.senderTo(appId, fields, token));
+      const remote = await openGitRemote(this.createRequestSender(appId, fields, token));
       const remoteCommit = await remote.find(ref);
       const fetch = () =>
         remote.fetch(remoteCommit).catch((error: unknown) => {

@@ -17,7 +17,7 @@ import { CONCURRENT_GIT_PULLS_MAX, type GitPulls } from "./git-pulls.js";
 const REQUESTS_PER_ADDRESS_MAX = 120;
 
 /** True if a retry of the pull may fix the error, because the service failed, or the error is temporary. */
-const mayRetryFix = (error: ActionError): boolean =>
+const isRetryable = (error: ActionError): boolean =>
   error.details.retryAfter !== undefined || getHttpStatus(error) >= 500;
 
 export interface GitWebhookRequest extends SignedRequest {
@@ -41,19 +41,22 @@ export class GitWebhooks {
 
   constructor(private readonly options: GitWebhooksOptions) {}
 
-  /** Rejects if the pull must be repeated: after a temporary error or a failure of the service, or because the process stops. */
+  /**
+   * Runs the pull of a webhook. Rejects if the pull must be repeated: after a temporary error or a failure of the service, or because the
+   * process stops.
+   */
   private async tryPull({ id, appId, ref }: ClaimedGitWebhook): Promise<void> {
     const { connections, pulls, accessChecks, log } = this.options;
     try {
       await pulls.pullInTurn({
         ...{ appId, isPlan: false, webhookId: id, reviewedCommit: null },
         resolveRef: (row) => row && findPulledRefByName(ref, row),
-        resolveAuthor: (row) => connections.callerOf(appId, row),
+        resolveAuthor: (row) => connections.resolveCaller(appId, row),
         checkPermission: (caller, operation) => accessChecks.recheck(caller, operation, appId),
         stopping: this.runningPulls.signal,
       });
     } catch (error) {
-      const isOutcome = error instanceof ActionError && !mayRetryFix(error) && !this.runningPulls.signal.aborted;
+      const isOutcome = error instanceof ActionError && !isRetryable(error) && !this.runningPulls.signal.aborted;
       if (!isOutcome) throw error;
       const { status, message } = error;
       log.warn({ appId, ref, status, reason: message }, "the pull after a Git webhook failed");
@@ -138,7 +141,8 @@ export class GitWebhooks {
   async receive(appId: number, request: GitWebhookRequest): Promise<GitWebhookResponse> {
     const { connections, deliveries, accessChecks } = this.options;
     const row = appId === 0 ? null : await connections.findRow(appId);
-    const isSigned = row && isAuthenticGitWebhook(row.provider, request, await connections.secretOf(appId, row));
+    const isSigned =
+      row && isAuthenticGitWebhook(row.provider, request, await connections.readWebhookSecret(appId, row));
     if (!isSigned) throw new ActionError("SIGNATURE_INVALID");
     const ref = parsePushedRef(request.body, request.header("content-type"));
     const pushed = ref === null ? null : findPulledRefByName(ref, row);
