@@ -41,6 +41,7 @@ function mapLogConditions(
   });
 }
 
+/** Converts a draft to an action of a manifest. */
 export function toActionItem(row: ActionRow, sourceNamesById: ReadonlyMap<number, string>): ActionItem {
   const action: ExportedAction = toExportedAction(row);
   const triggers = mapLogConditions(action.triggers, ({ dataSourceId, ...where }) => {
@@ -120,7 +121,7 @@ async function removeActions(
   }
 }
 
-async function publishedActionIds(manager: EntityManager, appId: number): Promise<Set<number>> {
+async function readPublishedActionIds(manager: EntityManager, appId: number): Promise<Set<number>> {
   const sql = `SELECT master_id AS id FROM action WHERE app_id = $1 AND master_id IS NOT NULL`;
   return new Set((await rows<{ id: number }>(manager, sql, [appId])).map(({ id }) => Number(id)));
 }
@@ -132,7 +133,7 @@ export interface ActionsPlan extends DefinitionsPlan {
 
 /**
  * Plans how the app's actions change.
- * @param currentDrafts the app's drafts by name, including legacy actions; their rows must be locked
+ * @param currentDrafts the app's drafts by name, also those that are not version 3 actions; their rows must be locked
  */
 export async function planActionChanges(
   steps: ActionImporter,
@@ -147,13 +148,13 @@ export async function planActionChanges(
   const importSteps: ActionImportStep[] = [];
   const namesInManifest = new Set((items ?? []).map(({ name }) => name));
   const v3Drafts = [...currentDrafts.values()].filter(({ actionVersion }) => actionVersion === "v3");
-  const liveIds = keepsPublished ? await publishedActionIds(manager, appId) : new Set<number>();
+  const liveIds = keepsPublished ? await readPublishedActionIds(manager, appId) : new Set<number>();
   const isRemoved = ({ id, name }: ActionRow) => !namesInManifest.has(name) && !liveIds.has(id);
   const removedDrafts = items && prune ? v3Drafts.filter(isRemoved) : [];
   const rewrittenIds = v3Drafts
     .filter((row) => namesInManifest.has(row.name) || removedDrafts.includes(row))
     .map(({ id }) => id);
-  const claimRoutes = createDuplicateRouteCheck();
+  const checkRoutes = createDuplicateRouteCheck();
   for (const [at, { entry, faults: ofItem }] of preparedActions.entries()) {
     faults.push(...ofItem);
     try {
@@ -164,7 +165,7 @@ export async function planActionChanges(
         currentDrafts.get(items![at]!.name) ?? null,
         rewrittenIds,
       );
-      claimRoutes(step.validated.input.triggers);
+      checkRoutes(step.validated.input.triggers);
       if (step.current === null || step.fields.length > 0) importSteps.push(step);
     } catch (error) {
       const actionFaults = toPathFaults(at, error);

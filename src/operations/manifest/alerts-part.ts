@@ -50,7 +50,7 @@ function toAlertInput(
   return parseAlertRule({ ...rest, actionId: action === null ? null : PLACEHOLDER_ACTION_ID }, stored);
 }
 
-async function actionIdsByName(executor: SqlClient, appId: number, names: string[]): Promise<Map<string, number>> {
+async function readActionIds(executor: SqlClient, appId: number, names: string[]): Promise<Map<string, number>> {
   const sql = "SELECT id, name FROM action WHERE app_id = $1 AND master_id IS NULL AND name = ANY ($2::text[])";
   const actionRows = await rows<{ id: number; name: string }>(executor, sql, [appId, names]);
   return new Map(actionRows.map(({ id, name }) => [name, id]));
@@ -94,7 +94,7 @@ export function planAlertChanges(
   const removedAlerts = prune ? currentAlerts.filter(({ rule }) => !namesInManifest.has(rule.name)) : [];
   const count = currentAlerts.length - removedAlerts.length + writes.filter(({ currentAlert }) => !currentAlert).length;
   if (count > ALERT_RULES_PER_APP) {
-    const error = `an app can have at most ${ALERT_RULES_PER_APP} alerts (with this manifest: ${count})`;
+    const error = `an app can have at most ${ALERT_RULES_PER_APP} alerts (got ${count} with this manifest)`;
     plan.faults.push({ path: "alerts", status: "REQUEST_INVALID", error });
   }
   plan.changes.push(
@@ -110,7 +110,7 @@ export function planAlertChanges(
       await recordChange(manager, caller, { appId, type: "app.alert.delete", data: { ruleId: rule.id } });
     }
     const names = writes.flatMap(({ actionName: action }) => (action === null ? [] : [action]));
-    const ids = await actionIdsByName(manager, appId, names);
+    const ids = await readActionIds(manager, appId, names);
     for (const { currentAlert, input, actionName } of writes) {
       const writtenInput = { ...input, actionId: actionName === null ? null : ids.get(actionName)! };
       if (currentAlert) await updateAlertRuleRow(manager, currentAlert.rule.id, writtenInput);

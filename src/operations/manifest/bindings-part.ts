@@ -16,14 +16,14 @@ type BindingItem = NonNullable<Manifest["secretBindings"]>[number];
 
 const LIST_FIELD = "secretBindings";
 
-const bindingNameOf = ({ key, origin }: Pick<SecretBinding, "key" | "origin">): string => `${key} ${origin}`;
+const formatBindingName = ({ key, origin }: Pick<SecretBinding, "key" | "origin">): string => `${key} ${origin}`;
 
 export const sortBindings = (bindings: readonly SecretBinding[]): SecretBinding[] =>
-  bindings.toSorted((a, b) => (bindingNameOf(a) < bindingNameOf(b) ? -1 : 1));
+  bindings.toSorted((a, b) => (formatBindingName(a) < formatBindingName(b) ? -1 : 1));
 
-const normalizedBindingName = ({ key, origin }: BindingItem): string => {
+const formatNormalizedName = ({ key, origin }: BindingItem): string => {
   const url = URL.parse(origin);
-  return bindingNameOf({ key, origin: (url && normalizeOrigin(url)) ?? origin });
+  return formatBindingName({ key, origin: (url && normalizeOrigin(url)) ?? origin });
 };
 
 /** Converts an error to a fault with the binding's path in the manifest. @throws `error` if it is not an ActionError */
@@ -34,7 +34,7 @@ function toBindingFault(error: unknown): ManifestPathFault {
   return { ...rest, path: path.slice(1) || LIST_FIELD };
 }
 
-async function keysWithValue(manager: EntityManager, appId: number): Promise<Set<string>> {
+async function readKeysWithValue(manager: EntityManager, appId: number): Promise<Set<string>> {
   const statusRows = await readStoredSettingStatus(manager, appId, null);
   return new Set(statusRows.filter(({ updatedAt }) => updatedAt !== null).map(({ key }) => key));
 }
@@ -52,17 +52,17 @@ export async function planBindingChanges(
 ): Promise<DefinitionsPlan> {
   const plan: DefinitionsPlan = { changes: [], faults: [], requiredOperations: [], apply: async () => undefined };
   if (items === undefined) return plan;
-  const currentByName = new Map(currentBindings.map((binding) => [bindingNameOf(binding), binding]));
-  const namesInManifest = new Set(items.map(normalizedBindingName));
+  const currentByName = new Map(currentBindings.map((binding) => [formatBindingName(binding), binding]));
+  const namesInManifest = new Set(items.map(formatNormalizedName));
   // A promotion from another stage keeps bindings and settings that only the target app has.
   const isPruned = prune && !keepsData;
   const keptBindings = isPruned
     ? []
-    : currentBindings.filter((binding) => !namesInManifest.has(bindingNameOf(binding)));
+    : currentBindings.filter((binding) => !namesInManifest.has(formatBindingName(binding)));
   let bindingsAfter: SecretBinding[];
   try {
     const mergedBindings = items.map((item) => {
-      const stored = currentByName.get(normalizedBindingName(item));
+      const stored = currentByName.get(formatNormalizedName(item));
       return stored?.in === item.in ? { ...stored, ...item } : item;
     });
     bindingsAfter = definitions.read([...mergedBindings, ...keptBindings]);
@@ -71,21 +71,21 @@ export async function planBindingChanges(
     return plan;
   }
   const changedBindings = bindingsAfter.filter(
-    (binding) => !isDeepStrictEqual(currentByName.get(bindingNameOf(binding)), binding),
+    (binding) => !isDeepStrictEqual(currentByName.get(formatBindingName(binding)), binding),
   );
-  const names = new Set(bindingsAfter.map(bindingNameOf));
-  const removedBindings = currentBindings.filter((binding) => !names.has(bindingNameOf(binding)));
+  const names = new Set(bindingsAfter.map(formatBindingName));
+  const removedBindings = currentBindings.filter((binding) => !names.has(formatBindingName(binding)));
   const bindingChange = (changeKind: "created" | "changed" | "removed") => (binding: SecretBinding) => ({
     ...{ kind: "secretBinding" as const, changeKind },
-    name: bindingNameOf(binding),
+    name: formatBindingName(binding),
   });
   plan.changes = [
     ...changedBindings.map((binding) =>
-      bindingChange(currentByName.has(bindingNameOf(binding)) ? "changed" : "created")(binding),
+      bindingChange(currentByName.has(formatBindingName(binding)) ? "changed" : "created")(binding),
     ),
     ...removedBindings.map(bindingChange("removed")),
   ];
-  const configuredSettings = await keysWithValue(manager, appId);
+  const configuredSettings = await readKeysWithValue(manager, appId);
   const unsealedKeys = new Set(bindingsAfter.filter((binding) => !binding.sealed).map(({ key }) => key));
   const isGuarded = (key: string) => configuredSettings.has(key) || unsealedKeys.has(key);
   const sealedKeys = (await definitions.sealedKeys(manager, appId)).filter(isGuarded);
@@ -98,7 +98,7 @@ export async function planBindingChanges(
         !configuredSettings.has(binding.key) ||
         (keysWithoutValue.includes(binding.key) && changedBindings.includes(binding)),
     )
-    .map((binding) => ({ kind: "secretBinding", name: bindingNameOf(binding) }));
+    .map((binding) => ({ kind: "secretBinding", name: formatBindingName(binding) }));
   plan.requiredOperations = plan.changes.length === 0 ? [] : ["writeSecretBindings"];
   plan.apply = async () => {
     if (keysWithoutValue.length > 0) {

@@ -22,8 +22,8 @@ export interface ManifestWithEntityTag {
   manifest: Manifest;
 }
 
-/** Hashes one item at a time, because the JSON text of an app's actions can exceed the maximum length of a string. */
-function manifestTag(manifest: Manifest): string {
+/** Returns a hash of the manifest. Hashes one item at a time, because the JSON text of all actions can exceed the maximum string length. */
+function computeManifestTag(manifest: Manifest): string {
   const hash = createHash("sha256");
   let separator = "{";
   for (const [name, value] of Object.entries(manifest)) {
@@ -66,7 +66,7 @@ export async function readStoredDefinitions(
 ) {
   if (lock && pruned) await lockEmptyDataSourcesExcept(manager, appId, listDataSourceNames(pruned));
   const app = await readAppDefinition(manager, appId);
-  const heldSources = await readDataSources(manager, appId, lock);
+  const sources = await readDataSources(manager, appId, lock);
   const drafts = lock
     ? await steps.lock(manager, appId, null)
     : new Map((await steps.listDrafts(manager, appId)).map((row) => [row.name, row]));
@@ -76,31 +76,31 @@ export async function readStoredDefinitions(
     actionName: rule.actionId === null ? null : (actionNames.get(rule.actionId) ?? null),
   }));
   const bindings = sortBindings((await readStoredBindings(manager, appId))?.bindings ?? []);
-  return { app, held: heldSources, drafts, rules, bindings, settings: await readSettingDefinitions(manager, appId) };
+  return { app, sources, drafts, rules, bindings, settings: await readSettingDefinitions(manager, appId) };
 }
 
 export type StoredDefinitions = Awaited<ReturnType<typeof readStoredDefinitions>>;
 
 export function toManifest({
   app,
-  held: heldSources,
+  sources,
   drafts,
   rules,
   bindings,
   settings: settingDefinitions,
 }: StoredDefinitions): ManifestWithEntityTag {
-  const sourceNames = new Map(heldSources.map(({ id, name }) => [id, name]));
+  const sourceNames = new Map(sources.map(({ id, name }) => [id, name]));
   const actions = [...drafts.values()].filter(({ actionVersion }) => actionVersion === "v3");
   const manifest: Manifest = {
     version: MANIFEST_VERSION,
     app,
     settings: settingDefinitions,
     secretBindings: bindings,
-    dataSources: heldSources.map(toDataSourceItem),
+    dataSources: sources.map(toDataSourceItem),
     actions: actions.map((row) => toActionItem(row, sourceNames)).sort((a, b) => (a.name < b.name ? -1 : 1)),
     alerts: rules.map(toAlertItem).sort((a, b) => (a.name < b.name ? -1 : 1)),
   };
-  return { tag: manifestTag(manifest), manifest };
+  return { tag: computeManifestTag(manifest), manifest };
 }
 
 /** Checks that the entity tag of the app's manifest is one of the expected tags. @throws ActionError MANIFEST_CHANGED */

@@ -64,7 +64,7 @@ interface SourceWrite {
 type DefinableFields = Pick<NewDataSourceFields, (typeof COMPARED_FIELDS)[number]>;
 const COMPARED_FIELDS = ["columns", "accessRules", "hooks", "indexes", "isUsers"] as const;
 
-/** @throws the errors of creating or changing a data source */
+/** Plans how one data source is created or changed. @throws the errors of creating or changing a data source */
 function planSourceWrite(
   caller: Caller,
   item: unknown,
@@ -122,11 +122,11 @@ export async function planDataSourceChanges(
   const { manager, caller, appId, prune } = context;
   const currentByName = new Map(currentSources.map((dataSource) => [dataSource.name, dataSource]));
   const { writes, faults } = planSourceWrites(context, items ?? [], currentByName);
-  const removedSources = items && prune ? await removableSources(context, items, currentSources) : [];
+  const removedSources = items && prune ? await findRemovableSources(context, items, currentSources) : [];
   const createdSources = writes.filter(({ currentSource }) => currentSource === null);
   const count = currentSources.length - removedSources.length + createdSources.length;
   if (count > DATA_SOURCES_PER_APP) {
-    const error = `an app can have at most ${DATA_SOURCES_PER_APP} data sources (with this manifest: ${count})`;
+    const error = `an app can have at most ${DATA_SOURCES_PER_APP} data sources (got ${count} with this manifest)`;
     faults.push({ path: "dataSources", status: "REQUEST_INVALID", error });
   }
   const remainingSources = currentSources.filter((dataSource) => !removedSources.includes(dataSource));
@@ -188,8 +188,11 @@ function planSourceWrites(
   return { writes, faults };
 }
 
-/** @throws ActionError DATA_SOURCE_NOT_EMPTY if a data source that `prune` would remove has entries, and `keepsData` is false */
-async function removableSources(
+/**
+ * Returns the data sources that `prune` removes. With `keepsData`, leaves out data sources with entries.
+ * @throws ActionError DATA_SOURCE_NOT_EMPTY if such a data source has entries, and `keepsData` is false
+ */
+async function findRemovableSources(
   { manager, appId, keepsData }: ManifestPlanContext,
   items: readonly DataSourceItem[],
   currentSources: readonly StoredDataSource[],

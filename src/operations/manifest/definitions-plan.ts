@@ -17,8 +17,8 @@ export interface ManifestApplyMode {
   /** True to remove the app's definitions that the manifest does not contain. */
   prune: boolean;
   /**
-   * True for a promotion from another stage: the app keeps the values of its settings, the columns of its data sources,
-   * and data sources that have entries.
+   * True for a promotion from another stage: the app keeps its settings with their values, its secret bindings, the columns of its data
+   * sources, and data sources that have entries.
    */
   keepsData: boolean;
   /** True to keep actions with a live version, even with `prune`. */
@@ -62,7 +62,7 @@ const FIELD_BY_STATUS_PREFIX: readonly [prefix: string, field: string][] = [
 const LEADING_PATH_PATTERN = /^[a-zA-Z]\w{0,60}(?:\.\w{1,60}|\[\d{1,6}\]){0,20}/;
 
 /** Returns the field's path in its item, with a leading dot, from the error's path, its message, or its status. */
-function faultPathInItem({ status, message, path: known }: ActionError, fields: readonly string[]): string {
+function findFaultPath({ status, message, path: known }: ActionError, fields: readonly string[]): string {
   if (known !== undefined) return `.${known}`;
   const path = LEADING_PATH_PATTERN.exec(message)?.[0] ?? "";
   const [first = ""] = path.split(/[.[]/, 1);
@@ -79,7 +79,7 @@ function faultPathInItem({ status, message, path: known }: ActionError, fields: 
  */
 export function toPathFault(fieldPath: string, error: unknown, fields: readonly string[]): ManifestPathFault {
   if (!(error instanceof ActionError) || error.status === "FORBIDDEN") throw error;
-  return { path: fieldPath + faultPathInItem(error, fields), status: error.status, error: error.message };
+  return { path: fieldPath + findFaultPath(error, fields), status: error.status, error: error.message };
 }
 
 /** Returns a fault for each item with the same name as an earlier item. @param key field that contains the name */

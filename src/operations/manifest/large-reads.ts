@@ -23,12 +23,12 @@ export class LargeManifestReadQueue {
    */
   async readInTurn<T>(appId: number, read: () => Promise<T>): Promise<T> {
     if ((await readManifestSize(this.db, appId)) <= MANIFEST_MAX_BYTES) return read();
-    const freeSlot = await this.slot
+    const releaseSlot = await this.slot
       .enter(appId, () => AbortSignal.timeout(WAIT_MAX_MS))
       .catch(() => {
         const message = "other large apps are read or changed at the moment; try again later";
         throw new ActionError("OVERLOADED", message, { retryAfter: OVERLOADED_RETRY_SECONDS });
       });
-    return read().finally(freeSlot);
+    return read().finally(releaseSlot);
   }
 }

@@ -105,20 +105,23 @@ interface ApplyOutcome extends ManifestApplyResponse {
   sourcesPlan: DataSourcesPlan;
 }
 
-/** @throws REQUEST_INVALID if the structure is so wrong that the definitions cannot be checked */
+/**
+ * Checks the structure of a manifest, and returns its faults.
+ * @throws REQUEST_INVALID if the structure is so wrong that the definitions cannot be checked
+ */
 function readManifest(document: unknown): { manifest: Manifest; faults: ManifestPathFault[] } {
-  const wholeFault = (error: string) => manifestError([{ path: "", status: "REQUEST_INVALID", error }]);
+  const wholeFault = (error: string) => createManifestError([{ path: "", status: "REQUEST_INVALID", error }]);
   if (!isObject(document)) throw wholeFault(`the manifest must be an object (got ${describeType(document)})`);
   if (nestsDeeperThan(document, JSON_MAX_DEPTH)) {
     throw wholeFault(`the manifest must not be nested deeper than ${JSON_MAX_DEPTH} levels`);
   }
   const { faults, isReadable } = findManifestSchemaFaults(document);
-  if (!isReadable) throw manifestError(faults);
+  if (!isReadable) throw createManifestError(faults);
   return { manifest: document as unknown as Manifest, faults };
 }
 
-/** @param retryTimes seconds after which a retry may fix a fault, for each temporary fault */
-function manifestError(
+/** Creates the error for an invalid manifest. @param retryTimes seconds after which a retry may fix a fault, for each temporary fault */
+function createManifestError(
   faults: readonly ManifestPathFault[],
   retryTimes: ReadonlyMap<ManifestPathFault, number> = new Map(),
 ): ActionError {
@@ -142,7 +145,10 @@ function toManifestPlan(changes: readonly DefinitionChange[]): ManifestPlan {
 }
 
 /** @throws ActionError MANIFEST_CHANGED if another request changed the data sources since their IDs and indexes were prepared */
-function checkPrepared({ idsByName: ids, indexChanges: indexes }: DataSourcesPlan, preparedParts: PreparedParts): void {
+function requirePreparedParts(
+  { idsByName: ids, indexChanges: indexes }: DataSourcesPlan,
+  preparedParts: PreparedParts,
+): void {
   const isSame = [...ids].every(([name, id]) => preparedParts.idsByName.get(name) === id);
   if (!isSame || (preparedParts.indexChanges && !isDeepStrictEqual(indexes, preparedParts.indexChanges))) {
     throw new ActionError("MANIFEST_CHANGED");
@@ -150,8 +156,10 @@ function checkPrepared({ idsByName: ids, indexChanges: indexes }: DataSourcesPla
 }
 
 /** For a list that the manifest omits, returns an empty list with `prune` (removes all), otherwise undefined (changes nothing). */
-const itemsToApply = <T>(items: readonly T[] | undefined, { prune }: ManifestApplyMode): readonly T[] | undefined =>
-  items ?? (prune ? [] : undefined);
+const selectItemsToApply = <T>(
+  items: readonly T[] | undefined,
+  { prune }: ManifestApplyMode,
+): readonly T[] | undefined => items ?? (prune ? [] : undefined);
 
 interface ManifestsOptions {
   db: Db;
@@ -188,15 +196,15 @@ export class Manifests {
     manifest: Manifest,
     state: StoredDefinitions,
     preparedParts: PreparedParts,
-    auditedKeys: { fields: string[]; keys: string[] },
+    updatedNames: { fields: string[]; keys: string[] },
   ): Promise<{ plans: DefinitionsPlan[]; sourcesPlan: DataSourcesPlan }> {
     const { importSteps: steps, settings, definitions, bindings } = this.options;
-    const list = <T>(items: readonly T[] | undefined) => itemsToApply(items, context);
+    const list = <T>(items: readonly T[] | undefined) => selectItemsToApply(items, context);
     const settingsPlan = planSettingChanges(settings, context, list(manifest.settings), state.settings, (keys) => {
-      auditedKeys.keys = keys;
+      updatedNames.keys = keys;
     });
     const appPlan = planAppFieldChanges(context, manifest.app, state.app, (fields) => {
-      auditedKeys.fields = fields;
+      updatedNames.fields = fields;
     });
     // A manifest of an old format version has no list of bindings. So a missing list removes no bindings, even with `prune`.
     const bindingsPlan = await planBindingChanges(
@@ -209,7 +217,7 @@ export class Manifests {
       definitions,
       context,
       list(manifest.dataSources),
-      state.held,
+      state.sources,
       preparedParts.reservedIds,
     );
     const actionsPlan = await planActionChanges(
@@ -226,7 +234,7 @@ export class Manifests {
   /** Compares the manifest with the app, and applies the differences unless `isPlan` is true, in one transaction. */
   private runInTransaction(
     caller: Caller,
-    { manifest, faults: shape }: ReturnType<typeof readManifest>,
+    { manifest, faults: schemaFaults }: ReturnType<typeof readManifest>,
     options: ManifestApplyOptions,
     preparedParts: PreparedParts,
   ): Promise<ApplyOutcome> {
@@ -236,16 +244,16 @@ export class Manifests {
       const pruned = options.prune ? manifest : undefined;
       const state = await readStoredDefinitions(manager, this.options.importSteps, appId, !isPlan, pruned);
       checkManifestTag(state, precondition);
-      const auditedKeys: { fields: string[]; keys: string[] } = { fields: [], keys: [] };
+      const updatedNames: { fields: string[]; keys: string[] } = { fields: [], keys: [] };
       const context = { ...options, manager, caller };
-      const { plans, sourcesPlan } = await this.planDefinitions(context, manifest, state, preparedParts, auditedKeys);
+      const { plans, sourcesPlan } = await this.planDefinitions(context, manifest, state, preparedParts, updatedNames);
       const faults = mergeSchemaFaults(
         plans.flatMap((definitionsPlan) => definitionsPlan.faults),
-        shape,
+        schemaFaults,
       );
       if (faults.length > 0)
-        throw manifestError(faults, new Map(plans.flatMap(({ retryTimes }) => [...(retryTimes ?? [])])));
-      checkPrepared(sourcesPlan, preparedParts);
+        throw createManifestError(faults, new Map(plans.flatMap(({ retryTimes }) => [...(retryTimes ?? [])])));
+      requirePreparedParts(sourcesPlan, preparedParts);
       const changes = plans.flatMap((definitionsPlan) => definitionsPlan.changes);
       for (const operation of new Set(plans.flatMap(({ requiredOperations: needs }) => needs)))
         checkPermission(operation);
@@ -255,7 +263,7 @@ export class Manifests {
       if (isPlan) return { plan, tag: before.tag, sourcesPlan };
       if (changes.length > 0) {
         for (const definitionsPlan of plans) await definitionsPlan.apply();
-        await this.recordChanges(manager, caller, appId, auditedKeys);
+        await this.emitUpdateEvent(manager, caller, appId, updatedNames);
         const counts = { created: plan.created.length, changed: plan.changed.length, removed: plan.removed.length };
         await recordChange(manager, caller, { appId, type: "app.manifest.apply", data: counts });
       }
@@ -271,7 +279,8 @@ export class Manifests {
     );
   }
 
-  private async recordChanges(
+  /** Emits the log event about changed fields and settings of the app, if there are any. */
+  private async emitUpdateEvent(
     manager: EntityManager,
     caller: Caller,
     appId: number,
@@ -296,14 +305,14 @@ export class Manifests {
     manifestRead: ReturnType<typeof readManifest>,
     options: ManifestApplyOptions,
     preparedParts: PreparedParts,
-    plannedResult: DataSourcesPlan,
+    sourcesPlan: DataSourcesPlan,
   ): Promise<ApplyOutcome> {
     let outcome: ApplyOutcome | null = null;
     try {
-      await this.options.definitions.withIndexes(plannedResult.indexChanges, async () => {
+      await this.options.definitions.withIndexes(sourcesPlan.indexChanges, async () => {
         outcome = await this.runInTransaction(caller, manifestRead, options, {
           ...preparedParts,
-          indexChanges: plannedResult.indexChanges,
+          indexChanges: sourcesPlan.indexChanges,
         });
       });
     } catch (error) {
@@ -351,8 +360,8 @@ export class Manifests {
     const { appId, isPlan } = options;
     const manifestRead = readManifest(document);
     const reservedIds = await this.reserveIds(appId, manifestRead.manifest);
-    const heldSources = await readDataSources(db.manager, appId);
-    const idsByName = new Map([...reservedIds, ...heldSources.map(({ name, id }): [string, number] => [name, id])]);
+    const currentSources = await readDataSources(db.manager, appId);
+    const idsByName = new Map([...reservedIds, ...currentSources.map(({ name, id }): [string, number] => [name, id])]);
     const preparedActions = await prepareManifestActions(
       steps,
       { caller, appId },
