@@ -114,11 +114,7 @@ interface SettingsOptions {
 }
 
 /** @throws ActionError SETTINGS_INVALID if the app's settings would be too large in total */
-async function requireTotalSize(
-  executor: SqlClient,
-  appId: number,
-  texts: { key: string; text: string }[],
-): Promise<void> {
+async function checkTotal(executor: SqlClient, appId: number, texts: { key: string; text: string }[]): Promise<void> {
   const keys = texts.map(({ key }) => key);
   const [stored] = await rows<{ bytes: number }>(executor, SELECT_OTHER_SETTINGS_BYTES, [appId, keys]);
   const total = texts.reduce((bytes, { key, text }) => bytes + Buffer.byteLength(key + text), stored!.bytes);
@@ -185,7 +181,7 @@ export class Settings {
     // Counts each key twice, because of the audit log, and two rows per setting, because the old value is also stored.
     const bytes = Buffer.byteLength(texts.map(({ key, text }) => key + key + text).join(""));
     receivedDataLimiter.takeRows(caller, appId, bytes, 2);
-    await requireTotalSize(executor, appId, texts);
+    await checkTotal(executor, appId, texts);
     const secret = texts.some(({ tier }) => tier !== "public");
     const dataKey = secret ? await dataKeys.findOrMake(appId, executor) : null;
     await rows(executor, UPSERT_SETTING, [
@@ -217,11 +213,8 @@ export class Settings {
   async write(executor: SqlClient, caller: Caller, appId: number, entries: SettingEntries): Promise<void> {
     if (entries.length === 0) return;
     await this.store(executor, caller, appId, entries);
-    await this.secretValues.requireMaskableSecrets(
-      executor,
-      appId,
-      entries.map(([key]) => key),
-    );
+    const keys = entries.map(([key]) => key);
+    await this.secretValues.requireMaskableSecrets(executor, appId, keys);
   }
 
   /** Deletes settings, also settings without a value. Returns the keys of the deleted settings that had a value. */
@@ -386,7 +379,7 @@ export class Settings {
     return this.httpAt(appId);
   }
 
-  /** Returns the status of each setting in `keys`, also if it does not exist; null for all private and protected settings. */
+  /** Returns the status of each setting in `keys`, also if it does not exist. @param keys null for all private and protected settings */
   async status(appId: number, keys: readonly string[] | null): Promise<SettingStatus[]> {
     if (keys) checkRequestedSettingKeys(keys);
     const statusRows = await readStoredSettingStatus(this.options.db, appId, keys);
