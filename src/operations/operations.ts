@@ -115,7 +115,7 @@ function createUpkeepModules({ config, db, log }: ProcessDependencies, schedule:
   return {
     retention: createDataRetention({ db, days: config.logRetentionDays, log }),
     trimming: createLogTrimming({ db, maxBytes: config.logMaxMb * 2 ** 20, log }),
-    vitals: new Vitals({ db, schedule, depths: () => queueLimits.depths() }),
+    vitals: new Vitals({ db, schedule, readDepths: () => queueLimits.readDepths() }),
   };
 }
 

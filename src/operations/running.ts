@@ -53,7 +53,7 @@ async function settleRuns(
   const lostCount = (mayDeclareDead ? await repository.finishLost() : 0) + settled.lost;
   await repository.finishOverdueInBrowsers(config.clientTimeoutMs);
   if (lostCount > 0) log.warn({ lost: lostCount }, "ended runs that no process was executing any more");
-  measures.runsLost(lostCount);
+  measures.countLostRuns(lostCount);
   const { queuedAgain } = settled;
   if (queuedAgain > 0)
     log.warn({ queuedAgain }, "queued runs again, because this process did not receive the response to its claim");

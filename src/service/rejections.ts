@@ -6,7 +6,7 @@ import type { ServiceMetrics } from "../operations/watch/measures.js";
 /** Handles rejections until the process ends, so that one during the stop does not change the exit code. */
 export function registerUnhandledRejectionLogging(log: Logger, measures: ServiceMetrics): void {
   const report = (error: unknown) => {
-    measures.rejectionUnhandled();
+    measures.countUnhandledRejection();
     log.error({ err: error }, "unhandled rejection; the service keeps running");
   };
   setBackgroundFailureReporter(report);

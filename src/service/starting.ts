@@ -143,7 +143,7 @@ export class ServiceStarter {
       log,
       openProxyPort: egress.openProxyPort,
       openingQueue: openings,
-      onLoss: (kind) => measures.browserLost(kind),
+      onLoss: (kind) => measures.countBrowserLoss(kind),
     });
     releases.add("browsers", () => browsers.stop());
     await browsers.start();

@@ -100,7 +100,7 @@ describe("the counters of a process", () => {
   it("have labels for a hundred apps, and one for all others", async () => {
     const measures = new ServiceMetrics();
     const run = { trigger: "manual", mode: "isolate", outcome: "completed", durationMs: 12 } as const;
-    for (let appId = 1; appId <= 1_000; appId += 1) measures.runEnded({ ...run, appId });
+    for (let appId = 1; appId <= 1_000; appId += 1) measures.countEndedRun({ ...run, appId });
     const lines = (await measures.register.metrics()).split("\n").filter((line) => line.startsWith("svc_runs_total{"));
     // Each of the 100 apps, and the label `other`, has a line for each of the four outcomes, also with the value 0.
     expect(lines).to.have.length(4 * 101);
@@ -124,14 +124,14 @@ describe("the counter of runs by app and outcome", () => {
     const lines = await linesOf(measures);
     expect(lines).to.have.length(4 * (APPS_WITH_RUN_COUNTER_MAX + 1));
     expect(lines.join("\n")).to.have.length.below(250_000);
-    measures.runEnded({ appId: 4_000, trigger: "manual", mode: "isolate", outcome: "failed", durationMs: 1 });
+    measures.countEndedRun({ appId: 4_000, trigger: "manual", mode: "isolate", outcome: "failed", durationMs: 1 });
     expect(await linesOf(measures)).to.include('svc_app_runs_total{app="other",outcome="failed"} 1');
   });
 
   it("starts at 0 for each app with the first scrape of a runner, and keeps its value at the next", async () => {
     const measures = new ServiceMetrics();
     measures.startApps([3]);
-    measures.runEnded({ appId: 3, trigger: "manual", mode: "isolate", outcome: "failed", durationMs: 1 });
+    measures.countEndedRun({ appId: 3, trigger: "manual", mode: "isolate", outcome: "failed", durationMs: 1 });
     measures.startApps([4, 3]);
     const lines = await linesOf(measures);
     expect(lines).to.include('svc_app_runs_total{app="3",outcome="failed"} 1');

@@ -59,7 +59,7 @@ describe("a database from before its logs were partitioned", () => {
   });
 
   it("finds the log entry of an earlier run, with the payload of its run", async () => {
-    const entry = await new ExecutionLogs(db).entryOfRun(3);
+    const entry = await new ExecutionLogs(db).readEntryOfRun(3);
     expect([entry?.id, JSON.parse(entry!.data.text)]).to.deep.equal([8, { payload: { n: 3 } }]);
   });
 

@@ -79,7 +79,7 @@ function process() {
     );
   };
   // Counts one run before the first scrape, so that the metrics of runs exist.
-  measures.runEnded(RUN);
+  measures.countEndedRun(RUN);
   return { measures, state, scrape };
 }
 
@@ -95,12 +95,13 @@ const FAULTS: Record<string, (one: Process) => unknown> = {
     state.vitals = { ...HEALTHY_VITALS, queued: 5, oldestQueuedMs: 301_000, queues };
   },
   SvcRunsFail: ({ measures }) => {
-    for (const outcome of ["failed", "timeout", "failed", "completed"] as const) measures.runEnded({ ...RUN, outcome });
+    for (const outcome of ["failed", "timeout", "failed", "completed"] as const)
+      measures.countEndedRun({ ...RUN, outcome });
   },
-  SvcRunsLost: ({ measures }) => measures.runsLost(1),
+  SvcRunsLost: ({ measures }) => measures.countLostRuns(1),
   SvcTicksSkipped: ({ measures }) => measures.ticks("down", 3),
   SvcBrowsersLost: ({ measures }) => {
-    for (let count = 0; count < 3; count += 1) measures.browserLost("browser");
+    for (let count = 0; count < 3; count += 1) measures.countBrowserLoss("browser");
   },
   SvcNoBrowser: ({ state }) => Object.assign(state, { browsers: 0 }),
   SvcRefusals: ({ measures }) => {
@@ -127,7 +128,7 @@ describe("the alerting rules", () => {
   it("are silent while runs succeed", async () => {
     const one = process();
     const before = await one.scrape();
-    for (let count = 0; count < 50; count += 1) one.measures.runEnded(RUN);
+    for (let count = 0; count < 50; count += 1) one.measures.countEndedRun(RUN);
     one.measures.ticks("queued", 4);
     const after = await one.scrape();
     for (const { alert, expr } of rules) expect(evaluate(expr, before, after), alert).to.deep.equal([]);

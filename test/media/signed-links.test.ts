@@ -93,7 +93,7 @@ describe("media: signed links", () => {
     const file = { id: 2, createdAt, rules: [] };
     const links = new SignedMediaUrls({
       ring,
-      mediaRights: { grantsFor: async () => grants },
+      mediaRights: { resolveAccess: async () => grants },
       files: { findOrThrow: async () => file },
       baseUrl: "http://127.0.0.1",
     } as unknown as ConstructorParameters<typeof SignedMediaUrls>[0]);

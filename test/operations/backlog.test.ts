@@ -56,7 +56,7 @@ describe("a backlog", () => {
     const [counts] = await db.query(`
       SELECT count(*)::int AS entries, count(DISTINCT run_id)::int AS runs FROM execution_log`);
     expect(counts).to.deep.equal({ entries: 2_499, runs: 2_499 });
-    const entry = await new ExecutionLogs(db).entryOfRun(running!.id + 1);
+    const entry = await new ExecutionLogs(db).readEntryOfRun(running!.id + 1);
     expect(entry?.type).to.equal("app.task.failed");
     const data = JSON.parse(entry!.data.text);
     expect([data.payload, data.error.name]).to.deep.equal([{ n: 1 }, "CancelledError"]);

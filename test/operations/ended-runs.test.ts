@@ -40,7 +40,7 @@ describe("runs that have ended", () => {
     const vitals = new Vitals({
       db: watched,
       schedule: { lagMs: async () => 0, ticksDue: async () => 0 },
-      depths: async () => [],
+      readDepths: async () => [],
     });
     expect((await vitals.read()).running).to.equal(1);
     expect(await new RunRepository(watched).finishLost()).to.equal(1);

@@ -117,7 +117,7 @@ describe("log events that are stored together", () => {
     await insertPublishedActions(db, first, actions);
     const logEvents = new LogEventStore({
       db,
-      queueLimits: { lastCount: () => ({ share: 100_000, queuedOf: () => 0 }) } as never,
+      queueLimits: { getLastCount: () => ({ share: 100_000, queuedOf: () => 0 }) } as never,
       receivedDataLimiter: { charge: () => {} } as never,
     });
     const emitter = { kind: "api", credentialId: 1, address: undefined, personId: null, runId: null } as const;

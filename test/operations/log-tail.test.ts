@@ -230,9 +230,9 @@ describe("a follower of execution logs", () => {
   it("does not wait for another app's follower that resumes", async () => {
     const release = Promise.withResolvers<void>();
     const { write, follow, close } = await createTail((logs) => ({
-      async idsOfApp(appId, after, upTo) {
+      async listIdsOfApp(appId, after, upTo) {
         if (appId === 2) await release.promise;
-        return logs.idsOfApp(appId, after, upTo);
+        return logs.listIdsOfApp(appId, after, upTo);
       },
     }));
     try {
@@ -288,8 +288,8 @@ describe("a follower of execution logs", () => {
   });
 
   for (const [how, after, failing] of [
-    ["begins", undefined, "newestId"],
-    ["resumes", 0, "idsOfApp"],
+    ["begins", undefined, "readNewestId"],
+    ["resumes", 0, "listIdsOfApp"],
   ] as const) {
     it(`whose reads still fail after all attempts as it ${how} ends with an error`, async () => {
       const fail = () => Promise.reject(new Error("the database is away"));
@@ -308,9 +308,9 @@ describe("a follower of execution logs", () => {
   it("of a quiet app does not wait for entries of other apps since its last one", async () => {
     const settled: number[] = [];
     const { write, follow, close } = await createTail((logs) => ({
-      idsAfter(id) {
+      listIdsAfter(id) {
         settled.push(id);
-        return logs.idsAfter(id);
+        return logs.listIdsAfter(id);
       },
     }));
     try {

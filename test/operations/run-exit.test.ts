@@ -105,7 +105,7 @@ function createApp(onEnd: (ending: RunEndRecord) => void = () => {}) {
         }),
       },
       timeoutMs: 1_000,
-      measures: { runEnded: () => {}, requestEnded: () => {} },
+      measures: { countEndedRun: () => {}, requestEnded: () => {} },
       traces: new RunTraces(db, NO_TRACING, "http://localhost"),
       serviceRequests: null,
       requests: {

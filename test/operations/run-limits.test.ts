@@ -152,7 +152,7 @@ describe("the limits of an action's runs", () => {
       `${first} running`,
       `${first + 20} queued for concurrency`,
     ]);
-    const entry = JSON.parse((await new ExecutionLogs(db).entryOfRun(first + 1))!.data.text);
+    const entry = JSON.parse((await new ExecutionLogs(db).readEntryOfRun(first + 1))!.data.text);
     expect(entry.error).to.include({ name: "CancelledError" });
     expect(entry.error.message).to.match(
       /^the run was cancelled: the action's "concurrency" setting replaced it by run \d+$/,

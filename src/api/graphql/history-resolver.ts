@@ -56,7 +56,7 @@ export class RunHistoryResolver {
     description: "Execution log entry of the run; null until the run has ended.",
   })
   async log(@Root() run: RunSummary, @Ctx() context: RequestContext): Promise<LogEntry | null> {
-    return this.services.logs.entryOfRun(run.id, context.responseBudget?.reserveBytes);
+    return this.services.logs.readEntryOfRun(run.id, context.responseBudget?.reserveBytes);
   }
 
   @FieldResolver(() => [OutgoingRequestType], {
@@ -64,7 +64,7 @@ export class RunHistoryResolver {
       "Requests that the run sent to other services, in order of their ends, at most 100; empty until it has ended.",
   })
   async requests(@Root() run: RunSummary): Promise<OutgoingRequestRecord[]> {
-    return this.services.history.requestsOf(run.id);
+    return this.services.history.readRequests(run.id);
   }
 
   @FieldResolver(() => [RunType], { description: "Runs that this run started directly, oldest first, at most 100." })

@@ -270,7 +270,7 @@ export class EntryIndexes {
   }
 
   /** Returns the state of each requested index: "ready" if queries can use it, otherwise "missing". */
-  states(key: DataSourceKey, requestedIndexes: readonly IndexDefinition[]): Promise<IndexState[]> {
+  readStates(key: DataSourceKey, requestedIndexes: readonly IndexDefinition[]): Promise<IndexState[]> {
     return this.withIndexLock(async (client) => {
       const validityByName = await readIndexValidity(client, key);
       return requestedIndexes.map((definition) =>
@@ -279,7 +279,7 @@ export class EntryIndexes {
     });
   }
 
-  idle(): Promise<unknown> {
+  waitUntilIdle(): Promise<unknown> {
     return this.last;
   }
 }

@@ -169,7 +169,7 @@ export class EntryJoins {
   }
 
   /** Returns an SQL condition for each join with `required`: true for an entry with at least one joined entry. */
-  async requiredConditions<Source extends DataSourceKey>(
+  async buildRequiredConditions<Source extends DataSourceKey>(
     key: DataSourceKey,
     joins: readonly JoinOptions[],
     sources: JoinedSourceAccess<Source> & { scope: VisibleEntryScope },
@@ -200,7 +200,7 @@ export class EntryJoins {
   }
 
   /** Returns for each entry of the page the results of all joins: joined entries, a boolean, a count or a sum. */
-  async resultsFor<Source extends DataSourceKey>(
+  async readResults<Source extends DataSourceKey>(
     key: DataSourceKey,
     entries: readonly EntryView[],
     joins: readonly JoinOptions[],

@@ -101,7 +101,7 @@ class TimeLimitedEntryReader {
     const where = [
       entryConditionSql(key, { scope: access.scope, where: options.where, ids: access.ids }, statement, "e"),
     ];
-    where.push(...(await this.entryJoins.requiredConditions(key, options.joins, access, statement)));
+    where.push(...(await this.entryJoins.buildRequiredConditions(key, options.joins, access, statement)));
     const sql = keys.map((key) => sortKeySql(key, source, statement));
     const at = typeof options.cursor === "string" ? validateEntryCursor(options.cursor, keys, key.id) : null;
     const isReversed = at?.reversed ?? false;
@@ -147,7 +147,7 @@ class TimeLimitedEntryReader {
   ): Promise<Pagination> {
     const { limit, offset } = options;
     const requiredJoins = (statement: SqlStatement) =>
-      this.entryJoins.requiredConditions(key, options.joins, access, statement);
+      this.entryJoins.buildRequiredConditions(key, options.joins, access, statement);
     const { total, about } = await this.counts.count(
       key,
       { scope: access.scope, where: options.where, ids: access.ids },
@@ -167,7 +167,7 @@ class TimeLimitedEntryReader {
     const { rows, pages } = await this.rowsOf(key, options, access, keys);
     await access.reserve?.(rows.reduce((sum, { data }) => sum + data.length, 0));
     const entries = rows.map((row) => rowToEntryView(row, key.id, access.scope, options.attributes));
-    const joinedEntries = await this.entryJoins.resultsFor(key, entries, options.joins, access);
+    const joinedEntries = await this.entryJoins.readResults(key, entries, options.joins, access);
     for (const [at, entry] of entries.entries()) if (options.joins.length > 0) entry.joins = joinedEntries[at]!;
     const page: FindEntriesResult = { entries };
     if (pages) page.cursor = pages;

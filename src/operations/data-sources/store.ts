@@ -114,7 +114,7 @@ export function createDataSourceModules(options: {
     const stopLimit = new AbortController();
     // If the build of an index does not finish in time, an invalid index remains. `reconcile` builds it again at the next start.
     await Promise.race([
-      indexes.idle(),
+      indexes.waitUntilIdle(),
       delay(INDEX_STOP_MS, undefined, { signal: stopLimit.signal }).catch(() => undefined),
     ]);
     stopLimit.abort();

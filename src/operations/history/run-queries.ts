@@ -192,7 +192,7 @@ export class RunQueries {
     return run;
   }
 
-  async requestsOf(runId: number): Promise<OutgoingRequestRecord[]> {
+  async readRequests(runId: number): Promise<OutgoingRequestRecord[]> {
     const runs = await rows<{ requests: OutgoingRequestRecord[] | null }>(
       this.db,
       "SELECT requests FROM run WHERE id = $1",

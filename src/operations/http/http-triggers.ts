@@ -193,7 +193,7 @@ export class HttpTriggers {
       ended: boolean;
     }[];
     if (run && !run.ended) return undefined;
-    const entry = await logs.entryOfRun(runId);
+    const entry = await logs.readEntryOfRun(runId);
     return entry ? toTriggerResponse(readRunOutcome(entry)) : null;
   }
 

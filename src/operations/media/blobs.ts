@@ -86,7 +86,7 @@ export class MediaBlobs {
   }
 
   /** Returns the bytes with which a blob counts against the app's quota. Small blobs count as MEDIA_QUOTA_MIN_BYTES_PER_FILE. */
-  quotaBytesOf(bytes: number) {
+  computeQuotaBytes(bytes: number) {
     return Math.max(bytes, MEDIA_QUOTA_MIN_BYTES_PER_FILE);
   }
 

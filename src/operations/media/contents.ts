@@ -123,7 +123,7 @@ export class MediaContentOpener {
     link: SignedUrlParameters | null,
   ): Promise<MediaContents> {
     const { mediaRights, files, links } = this.options;
-    const granted = await mediaRights.grantsFor(admission);
+    const granted = await mediaRights.resolveAccess(admission);
     const row = await files.findOrThrow(granted, appId, id);
     const isLinked = link !== null && links.isValid(appId, row, link);
     if (!isLinked) granted.requireRight(row.rules, "read");

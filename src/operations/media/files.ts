@@ -54,7 +54,7 @@ export class MediaFiles {
     body: unknown,
   ): Promise<MediaFile> {
     const { db, mediaRights, folders, receivedDataLimiter, baseUrl } = this.options;
-    const grants = await mediaRights.grantsFor(admission);
+    const grants = await mediaRights.resolveAccess(admission);
     grants.requireRight((await this.findOrThrow(grants, appId, id)).rules, "update");
     const change = parseMediaChange(body, "folderId");
     receivedDataLimiter.takeRows(toLogEventCause(admission), appId, change.name?.length ?? 0);
@@ -63,7 +63,7 @@ export class MediaFiles {
       // Another request may have removed the right before this transaction locked the app.
       grants.requireRight(before.rules, "update");
       if (change.folderId !== undefined) {
-        const target = await folders.rulesAt(grants, appId, change.folderId, manager);
+        const target = await folders.readRulesAt(grants, appId, change.folderId, manager);
         grants.requireRight(target, "create");
         grants.requireNoAddedRights(before.ownRules ?? target, before.rules);
       }
@@ -83,7 +83,7 @@ export class MediaFiles {
 
   async remove(admission: AdmittedRequest, { appId, id, precondition }: MediaChangeTarget): Promise<void> {
     const { db, mediaRights, baseUrl, markUnused, removeUnused } = this.options;
-    const grants = await mediaRights.grantsFor(admission);
+    const grants = await mediaRights.resolveAccess(admission);
     grants.requireRight((await this.findOrThrow(grants, appId, id)).rules, "delete");
     const keys = await transactWithAppLock(db, appId, async (manager) => {
       const before = await this.findOrThrow(grants, appId, id, manager);
@@ -105,7 +105,7 @@ export class MediaFiles {
 
   async get(admission: AdmittedRequest, appId: number, id: number): Promise<MediaFile> {
     const { mediaRights, baseUrl } = this.options;
-    const grants = await mediaRights.grantsFor(admission);
+    const grants = await mediaRights.resolveAccess(admission);
     const row = await this.findOrThrow(grants, appId, id);
     grants.requireRight(row.rules, "read");
     return toFile(row, appId, baseUrl);
@@ -113,7 +113,7 @@ export class MediaFiles {
 
   async list(admission: AdmittedRequest, appId: number, paging: { limit?: number | null; offset?: number | null }) {
     const { read, mediaRights, baseUrl } = this.options;
-    const grants = await mediaRights.grantsFor(admission);
+    const grants = await mediaRights.resolveAccess(admission);
     const { limit, offset } = parseLimitAndOffset(paging);
     const fileFilter: MediaListConditions = {
       appId,

@@ -215,7 +215,7 @@ export class MediaFolders {
 
   async list(admission: AdmittedRequest, appId: number, input: FolderListingOptions): Promise<FolderListing> {
     const { read, mediaRights } = this.options;
-    const grants = await mediaRights.grantsFor(admission);
+    const grants = await mediaRights.resolveAccess(admission);
     const id = input.folderId === undefined ? null : parseFolderId(grants, input.folderId);
     const row = id === null ? null : await this.findOrThrow(grants, appId, id);
     if (row) grants.requireRight(row.rules, "read");
@@ -245,15 +245,15 @@ export class MediaFolders {
 
   async create(admission: AdmittedRequest, appId: number, body: unknown): Promise<MediaFolder> {
     const { db, mediaRights, receivedDataLimiter } = this.options;
-    const grants = await mediaRights.grantsFor(admission);
+    const grants = await mediaRights.resolveAccess(admission);
     const fields = isObject(body) ? body : {};
     const parentId = parseFolderId(grants, fields["parentId"], "parentId");
-    grants.requireRight(await this.rulesAt(grants, appId, parentId), "create");
+    grants.requireRight(await this.readRulesAt(grants, appId, parentId), "create");
     const name = parseMediaName(fields["name"]);
     receivedDataLimiter.takeRows(toLogEventCause(admission), appId, name.length);
     return transactWithAppLock(db, appId, async (manager) => {
       // Another request may have deleted the folder or removed the right before this transaction locked the app.
-      grants.requireRight(await this.rulesAt(grants, appId, parentId, manager), "create");
+      grants.requireRight(await this.readRulesAt(grants, appId, parentId, manager), "create");
       await requireFolderCapacity(manager, appId);
       await checkParent(manager, appId, null, parentId);
       const [made] = await rows<{ id: number }>(
@@ -275,7 +275,7 @@ export class MediaFolders {
     body: unknown,
   ): Promise<MediaFolder> {
     const { db, mediaRights, receivedDataLimiter } = this.options;
-    const grants = await mediaRights.grantsFor(admission);
+    const grants = await mediaRights.resolveAccess(admission);
     grants.requireRight((await this.findOrThrow(grants, appId, id)).rules, "update");
     const change = parseMediaChange(body, "parentId");
     receivedDataLimiter.takeRows(toLogEventCause(admission), appId, change.name?.length ?? 0);
@@ -284,7 +284,7 @@ export class MediaFolders {
       // Another request may have removed the right before this transaction locked the app.
       grants.requireRight(before.rules, "update");
       if (change.folderId !== undefined) {
-        const target = await this.rulesAt(grants, appId, change.folderId, manager);
+        const target = await this.readRulesAt(grants, appId, change.folderId, manager);
         grants.requireRight(target, "create");
         grants.requireNoAddedRights(before.ownRules ?? target, before.rules);
       }
@@ -306,7 +306,7 @@ export class MediaFolders {
 
   async remove(admission: AdmittedRequest, { appId, id, precondition }: MediaChangeTarget): Promise<void> {
     const { db, mediaRights, markUnused, removeUnused } = this.options;
-    const grants = await mediaRights.grantsFor(admission);
+    const grants = await mediaRights.resolveAccess(admission);
     grants.requireRight((await this.findOrThrow(grants, appId, id)).rules, "delete");
     const keys = await transactWithAppLock(db, appId, async (manager) => {
       const before = await this.findOrThrow(grants, appId, id, manager);
@@ -353,7 +353,7 @@ export class MediaFolders {
   }
 
   /** Returns the access rules that new files and folders in a folder get; null for the top level, which has no rules. */
-  async rulesAt(
+  async readRulesAt(
     grants: MediaAccess,
     appId: number,
     id: number | null,

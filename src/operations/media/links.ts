@@ -60,7 +60,7 @@ export class SignedMediaUrls {
    */
   async create(admission: AdmittedRequest, appId: number, id: number, expiresIn: unknown): Promise<ExpiringMediaUrl> {
     const { ring, mediaRights, files, baseUrl } = this.options;
-    const grants = await mediaRights.grantsFor(admission);
+    const grants = await mediaRights.resolveAccess(admission);
     const file = await files.findOrThrow(grants, appId, id);
     grants.requireRight(file.rules, "read");
     const expires = Math.floor(Date.now() / 1000) + parseMediaLinkLifetimeSeconds(expiresIn);

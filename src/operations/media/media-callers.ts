@@ -59,7 +59,7 @@ export class MediaRightsResolver {
     return person ?? null;
   }
 
-  async grantsFor(admission: AdmittedRequest): Promise<MediaAccess> {
+  async resolveAccess(admission: AdmittedRequest): Promise<MediaAccess> {
     const { isTrusted, caller } = admission;
     const user = isTrusted ? null : await this.userOf(admission);
     const hasRight = (rules: MediaRules, right: MediaRight) => isTrusted || grantsMediaRight(rules, right, user);

@@ -43,7 +43,7 @@ export class MediaRulesStore {
 
   /** @throws UNAUTHORIZED or FORBIDDEN for callers who are not trusted */
   private async trustedGrants(admission: AdmittedRequest): Promise<MediaAccess> {
-    const grants = await this.options.mediaRights.grantsFor(admission);
+    const grants = await this.options.mediaRights.resolveAccess(admission);
     if (!grants.isTrusted) throw grants.accessError();
     return grants;
   }

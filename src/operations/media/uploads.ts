@@ -139,7 +139,7 @@ export class Uploads {
     expected: number,
   ): Promise<ReceivedUpload> {
     const { reception, blobs, maxFileBytes: maxBytes, hasDiskSpace } = this.options;
-    const reserved = Math.max(blobs.quotaBytesOf(0), Math.min(expected, maxBytes));
+    const reserved = Math.max(blobs.computeQuotaBytes(0), Math.min(expected, maxBytes));
     if (!(await hasDiskSpace(reserved)))
       throw createOverloadedError(
         "the service's disk is nearly full, so it accepts no uploads; try again later",
@@ -265,7 +265,7 @@ export class Uploads {
           "REQUEST_INVALID",
           `one upload can contain at most ${FILES_PER_UPLOAD} files; send the others in another request`,
         );
-      grants.requireRight(await folders.rulesAt(grants, appId, folderId), "create");
+      grants.requireRight(await folders.readRulesAt(grants, appId, folderId), "create");
       const key = createBlobKey();
       keys.push(key);
       const raw = await this.receiveBytes(appId, key, source, expectedBytes);
@@ -286,7 +286,7 @@ export class Uploads {
         if (files.length === 0) throw new ActionError("REQUEST_INVALID", "the form must contain at least one file");
         const input = name === undefined || name === "" || files.length > 1 ? null : parseMediaName(name);
         const store = async (manager: EntityManager) => {
-          grants.requireRight(await folders.rulesAt(grants, appId, folderId, manager), "create");
+          grants.requireRight(await folders.readRulesAt(grants, appId, folderId, manager), "create");
           const stored: MediaFile[] = [];
           for (const file of files)
             stored.push(
@@ -324,7 +324,7 @@ export class Uploads {
    */
   async beginUpload(admission: AdmittedRequest, appId: number, length: number | null): Promise<MediaUploadInProgress> {
     const { mediaRights, receivedDataLimiter } = this.options;
-    const grants = await mediaRights.grantsFor(admission);
+    const grants = await mediaRights.resolveAccess(admission);
     receivedDataLimiter.takeRows(toLogEventCause(admission), appId, 0);
     return this.upload(admission, appId, grants, length, this.acquireUploadSlot(appId, grants.isTrusted));
   }

@@ -290,32 +290,32 @@ export class ExecutionLogs {
   }
 
   /** Returns the ID of the newest entry of all apps; 0 if there are no entries. */
-  async newestId(): Promise<number> {
+  async readNewestId(): Promise<number> {
     const sql = "SELECT id FROM execution_log ORDER BY id DESC LIMIT 1";
     return (await queryPreparedRows<{ id: number }>(this.db, "newest-log-id", sql, []))[0]?.id ?? 0;
   }
 
   /** Returns up to 1,000 IDs of log entries above `id`, of all apps, in ascending order. */
-  async idsAfter(id: number): Promise<{ id: number; appId: number; createdAt: Date }[]> {
+  async listIdsAfter(id: number): Promise<{ id: number; appId: number; createdAt: Date }[]> {
     const sql = `SELECT id, app_id AS "appId", created_at AS "createdAt" FROM execution_log WHERE id > $1 ORDER BY id LIMIT 1000`;
     return queryPreparedRows(this.db, "log-ids-after", sql, [id]);
   }
 
   /** Returns up to 500 IDs of the app's log entries above `cursorId` and up to `upTo`, in ascending order. */
-  async idsOfApp(appId: number, cursorId: number, upTo: number): Promise<number[]> {
+  async listIdsOfApp(appId: number, cursorId: number, upTo: number): Promise<number[]> {
     const sql = "SELECT id FROM execution_log WHERE app_id = $1 AND id > $2 AND id <= $3 ORDER BY id LIMIT 500";
     return (await rows<{ id: number }>(this.db, sql, [appId, cursorId, upTo])).map((row) => row.id);
   }
 
   /** Returns the cursor after which only the newest `count` entries of the app (up to `upTo`) follow; at least `cursorId`. */
-  async beforeNewestOfApp(appId: number, count: number, cursorId: number, upTo: number): Promise<number> {
+  async findCursorBeforeNewest(appId: number, count: number, cursorId: number, upTo: number): Promise<number> {
     const sql = `SELECT id FROM execution_log WHERE app_id = $1 AND id > $2 AND id <= $3
         ORDER BY id DESC OFFSET $4 LIMIT 1`;
     return (await rows<{ id: number }>(this.db, sql, [appId, cursorId, upTo, count]))[0]?.id ?? cursorId;
   }
 
   /** Returns the IDs of open transactions that write log entries. A transaction locks the log table before its entry gets an ID. */
-  async openWriters(): Promise<string[]> {
+  async listOpenWriters(): Promise<string[]> {
     const sql = `SELECT virtualtransaction AS id FROM pg_locks
         WHERE relation = 'execution_log'::regclass AND mode = 'RowExclusiveLock' AND granted
           AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
@@ -323,7 +323,7 @@ export class ExecutionLogs {
   }
 
   /** Returns the log entry of a run; null if the run has none. `reserve` reserves memory for the entry. @throws errors of `reserve` */
-  async entryOfRun(runId: number, reserve?: ReserveResponseBytes): Promise<LogEntry | null> {
+  async readEntryOfRun(runId: number, reserve?: ReserveResponseBytes): Promise<LogEntry | null> {
     const id = await this.findIdOfRun(runId);
     if (id === null) return null;
     if (reserve) {

@@ -73,7 +73,7 @@ const EVENT_COLUMNS = [
 /** Returns the parameters of STORE_EVENTS_SQL. */
 export function createStoreEventsParameters(
   events: readonly NewLogEvent[],
-  { share, queuedOf }: ReturnType<QueueLimits["lastCount"]>,
+  { share, queuedOf }: ReturnType<QueueLimits["getLastCount"]>,
 ): unknown[] {
   const queuedCounts = events.map(({ appId }) => queuedOf(appId));
   return [...EVENT_COLUMNS.map((column) => events.map((event) => event[column])), share, queuedCounts];

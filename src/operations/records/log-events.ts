@@ -122,7 +122,7 @@ export class LogEventStore {
   /** Stores lists of events in one statement. Returns one result for each event, in the same order. */
   private async storeLists(lists: readonly (readonly NewLogEvent[])[]): Promise<StoredEvents[]> {
     const { db, queueLimits } = this.options;
-    const values = createStoreEventsParameters(lists.flat(), queueLimits.lastCount());
+    const values = createStoreEventsParameters(lists.flat(), queueLimits.getLastCount());
     const stored = await queryPreparedRows<StoredLogEvent>(db, "store-log-events", STORE_EVENTS_SQL, values);
     for (const [appId, eventsOfApp] of Map.groupBy(stored, (storedEvent) => storedEvent.appId)) {
       const runs = eventsOfApp.reduce((sum, { attempted }) => sum + attempted, 0);
@@ -133,7 +133,7 @@ export class LogEventStore {
 
   /** Stores events. Also writes a log entry for each run that was not started because its chain of runs would become too long. */
   private async storeEventsWithHaltedRuns(executor: SqlClient, events: readonly NewLogEvent[]): Promise<StoredEvents> {
-    const values = createStoreEventsParameters(events, this.options.queueLimits.lastCount());
+    const values = createStoreEventsParameters(events, this.options.queueLimits.getLastCount());
     const stored = sortByRequest(events, await rows<StoredLogEvent>(executor, STORE_EVENTS_SQL, values));
     for (const [index, { appId, runId }] of events.entries()) {
       const halted = stored[index]?.halted;

@@ -127,10 +127,10 @@ export function createLogTail(options: {
 
   /** Waits up to OPEN_TRANSACTION_WAIT_MAX_MS until the transactions that are open now, and may write log entries, have ended. */
   async function waitForWriters(): Promise<void> {
-    const before = new Set(await readWithRetries(() => logs.openWriters()));
+    const before = new Set(await readWithRetries(() => logs.listOpenWriters()));
     const until = Date.now() + OPEN_TRANSACTION_WAIT_MAX_MS;
     while (before.size > 0 && Date.now() < until) {
-      const now = new Set(await readWithRetries(() => logs.openWriters()));
+      const now = new Set(await readWithRetries(() => logs.listOpenWriters()));
       for (const writer of before) if (!now.has(writer)) before.delete(writer);
       if (before.size > 0) await delay(OPEN_TRANSACTION_CHECK_INTERVAL_MS, undefined, { ref: false });
     }
@@ -140,12 +140,12 @@ export function createLogTail(options: {
     isAdvancePlanned = false;
     while (openCount > 0 && deliveredUpTo !== null) {
       const from: number = deliveredUpTo;
-      let foundIds = await readWithRetries(() => logs.idsAfter(from));
+      let foundIds = await readWithRetries(() => logs.listIdsAfter(from));
       if (foundIds.length === 0) return;
       if (firstMissingId(from, foundIds) !== null) {
         const last = foundIds.at(-1)!.id;
         await waitForWriters();
-        foundIds = (await readWithRetries(() => logs.idsAfter(from))).filter(({ id }) => id <= last);
+        foundIds = (await readWithRetries(() => logs.listIdsAfter(from))).filter(({ id }) => id <= last);
       }
       const ids = foundIds
         .filter(({ id, appId }) => subscribersByApp.has(appId) && !olderIds.has(id))
@@ -176,9 +176,9 @@ export function createLogTail(options: {
 
   /** Starts sending for the first subscriber. Entries that were created before `since` are not sent. */
   async function startTail(since: Date): Promise<void> {
-    const newest = await readWithRetries(() => logs.newestId());
+    const newest = await readWithRetries(() => logs.readNewestId());
     const from = Math.max(0, newest - UNCOMMITTED_IDS_MAX);
-    const foundIds = await readWithRetries(() => logs.idsAfter(from));
+    const foundIds = await readWithRetries(() => logs.listIdsAfter(from));
     olderIds = new Set(foundIds.filter(({ createdAt }) => createdAt < since).map(({ id }) => id));
     deliveredUpTo = from;
   }
@@ -188,7 +188,7 @@ export function createLogTail(options: {
     const pushEntry = (entry: LogEntryEvent) =>
       subscriber.isOpen && matchesFilter(subscriber, entry) && subscriber.sendEntry(entry.entry);
     for (let after = from; after < upTo && subscriber.isOpen; ) {
-      const ids = await readWithRetries(() => logs.idsOfApp(subscriber.appId, after, upTo));
+      const ids = await readWithRetries(() => logs.listIdsOfApp(subscriber.appId, after, upTo));
       await readForEach(ids, pushEntry, () => subscriber.isOpen);
       after = ids.at(-1) ?? upTo;
     }
@@ -205,7 +205,7 @@ export function createLogTail(options: {
   async function resumeSubscriber(subscriber: TailSubscriber, after: number): Promise<void> {
     const upTo = deliveredUpTo!;
     const { appId } = subscriber;
-    const from = await readWithRetries(() => logs.beforeNewestOfApp(appId, MISSED_ENTRIES_MAX, after, upTo));
+    const from = await readWithRetries(() => logs.findCursorBeforeNewest(appId, MISSED_ENTRIES_MAX, after, upTo));
     await catchUp(subscriber, from, upTo);
     const joinTail = async () => {
       await catchUp(subscriber, upTo, deliveredUpTo!);

@@ -15,7 +15,7 @@ export async function waitForLogEntry(
   runId: number,
   ...signals: readonly (AbortSignal | undefined)[]
 ): Promise<LogEntry> {
-  return waitForRunResult(() => logs.entryOfRun(runId), notifications, runId, ...signals);
+  return waitForRunResult(() => logs.readEntryOfRun(runId), notifications, runId, ...signals);
 }
 
 /**

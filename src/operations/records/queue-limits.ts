@@ -88,14 +88,14 @@ export class QueueLimits {
     return this.countInProgress;
   }
 
-  private depthOf(appId: number): AppQueueDepth {
+  private getDepth(appId: number): AppQueueDepth {
     return this.byApp.get(appId) ?? { appId, runs: 0, bytes: 0, oldestAt: new Date(), oldestMs: 0 };
   }
 
   private async isBelowLimit(appId: number, bytes: number): Promise<boolean> {
     const { maxPayloadBytes } = this.bounds;
     const appShare = computeAppQueueLimit(this.total.runs, this.bounds);
-    const appDepth = this.depthOf(appId);
+    const appDepth = this.getDepth(appId);
     const isTooLarge =
       this.total.bytes + bytes > maxPayloadBytes || appDepth.bytes + bytes > maxPayloadBytes * QUEUE_BYTES_APP_SHARE;
     if (isTooLarge) return appDepth.runs < QUEUED_RUNS_PER_APP_RESERVED;
@@ -108,16 +108,19 @@ export class QueueLimits {
   }
 
   /** Returns the limit per app (`share`) and the numbers of queued runs, both as of the last count. Does not wait for a new count. */
-  lastCount(): { share: number; queuedOf: (appId: number) => number } {
+  getLastCount(): { share: number; queuedOf: (appId: number) => number } {
     this.countAgainIfOld().catch(() => undefined);
-    return { share: computeAppQueueLimit(this.total.runs, this.bounds), queuedOf: (appId) => this.depthOf(appId).runs };
+    return {
+      share: computeAppQueueLimit(this.total.runs, this.bounds),
+      queuedOf: (appId) => this.getDepth(appId).runs,
+    };
   }
 
   /** Reserves queue capacity for a run with a payload of `bytes` bytes. Returns false if the run would exceed a limit. */
   async reserveCapacity(appId: number, bytes: number): Promise<boolean> {
     await this.countAgainIfOld();
     if (!(await this.isBelowLimit(appId, bytes))) return false;
-    const appDepth = this.depthOf(appId);
+    const appDepth = this.getDepth(appId);
     appDepth.runs += 1;
     appDepth.bytes += bytes;
     this.byApp.set(appId, appDepth);
@@ -145,7 +148,7 @@ export class QueueLimits {
   }
 
   /** Returns the number, bytes and age of queued runs for each app that has any. Counts again, unless a long queue was counted recently. */
-  async depths(): Promise<AppQueueDepth[]> {
+  async readDepths(): Promise<AppQueueDepth[]> {
     // A count in progress may miss runs that were queued just before this call.
     if (this.countInProgress) await this.countInProgress.catch(() => undefined);
     await this.countAgainIfOld(0);

@@ -101,7 +101,7 @@ interface ExecutorOptions {
   scripts: Pick<PageScriptLoader, "prepare">;
   /** Time limit of a run in milliseconds. An action can have a shorter limit. */
   timeoutMs: number;
-  measures: Pick<ServiceMetrics, "runEnded" | "requestEnded">;
+  measures: Pick<ServiceMetrics, "countEndedRun" | "requestEnded">;
   traces: Pick<RunTraces, "beginTrace">;
   serviceRequests: ServiceRequestSender | null;
   requests: RunRequestSender;
@@ -142,7 +142,7 @@ class RunExecution {
     } finally {
       const { appId, trigger } = this.run;
       const ended = { mode: this.mode ?? ("none" as const), outcome: toOutcomeMetricLabel(outcome) };
-      this.options.measures.runEnded({ appId, trigger, ...ended, durationMs });
+      this.options.measures.countEndedRun({ appId, trigger, ...ended, durationMs });
       this.trace.endTrace(ended);
     }
   }

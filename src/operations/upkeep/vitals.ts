@@ -38,17 +38,17 @@ export type ReadVitals = () => Promise<VitalSigns>;
 interface VitalsOptions {
   db: Db;
   schedule: Pick<Scheduler, "lagMs" | "ticksDue">;
-  depths: QueueLimits["depths"];
+  readDepths: QueueLimits["readDepths"];
 }
 
 export class Vitals {
   constructor(private readonly options: VitalsOptions) {}
 
   async read(): Promise<VitalSigns> {
-    const { db, schedule, depths } = this.options;
+    const { db, schedule, readDepths } = this.options;
     const [[counts], waitingByApp, scheduleLagMs, ticksDue] = await Promise.all([
       rows<Pick<VitalSigns, "schedules" | "running" | "instances" | "apps">>(db, SELECT_VITAL_COUNTS),
-      depths(),
+      readDepths(),
       schedule.lagMs(),
       schedule.ticksDue(),
     ]);

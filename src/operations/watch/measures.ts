@@ -147,7 +147,7 @@ class RunMeasures {
     this.appRuns.startApps(newestAppIds);
   }
 
-  runEnded({ appId, trigger, mode, outcome, durationMs }: EndedRunFacts): void {
+  countEndedRun({ appId, trigger, mode, outcome, durationMs }: EndedRunFacts): void {
     const app = this.labelOf(appId);
     for (const runOutcome of RUN_OUTCOMES)
       this.runs.inc({ app, trigger, mode, outcome: runOutcome }, runOutcome === outcome ? 1 : 0);
@@ -195,7 +195,7 @@ export class ServiceMetrics extends RunMeasures {
     for (const kind of PAGE_LOSS_REASONS) this.lossCounter.inc({ kind }, 0);
   }
 
-  runsLost(count: number): void {
+  countLostRuns(count: number): void {
     this.lostRunsCounter.inc(count);
   }
 
@@ -203,7 +203,7 @@ export class ServiceMetrics extends RunMeasures {
     this.tickCounter.inc({ fate }, count);
   }
 
-  browserLost(kind: PageLossReason): void {
+  countBrowserLoss(kind: PageLossReason): void {
     this.lossCounter.inc({ kind });
   }
 
@@ -211,7 +211,7 @@ export class ServiceMetrics extends RunMeasures {
     this.refusalCounter.inc({ status });
   }
 
-  rejectionUnhandled(): void {
+  countUnhandledRejection(): void {
     this.rejectionCounter.inc();
   }
 }

@@ -65,12 +65,9 @@ describe("indexes on entries", () => {
     const before = await Promise.all(asked.map(found));
     expect(before.map(({ length }) => length)).to.deep.equal([2, 2, 8, 2]);
     await fixture.indexes.apply(key, ["Email", "data.Address.zip", ["Age", "Email"]]);
-    expect(await fixture.indexes.states(key, ["Email", "data.Address.zip", ["Age", "Email"], "Age"])).to.deep.equal([
-      "ready",
-      "ready",
-      "ready",
-      "missing",
-    ]);
+    expect(await fixture.indexes.readStates(key, ["Email", "data.Address.zip", ["Age", "Email"], "Age"])).to.deep.equal(
+      ["ready", "ready", "ready", "missing"],
+    );
     expect(await Promise.all(asked.map(found))).to.deep.equal(before);
     expect(await planOf({ where: asked[0]! })).to.match(/Index Scan on entry_ix_.*\n.*Index Cond: .*u7@x\.org/);
     expect(await planOf({ where: asked[1]! })).to.include("Index Cond: (COALESCE((doc -> 'Email'::text)");
@@ -105,7 +102,7 @@ describe("indexes on entries", () => {
       { Text: Array.from({ length: 3_000 }, (_, n) => n.toString(36)).join(" ") },
     ]);
     await fixture.indexes.apply(long, ["Text", "Other"]);
-    expect(await fixture.indexes.states(long, ["Text", "Other"])).to.deep.equal(["missing", "ready"]);
+    expect(await fixture.indexes.readStates(long, ["Text", "Other"])).to.deep.equal(["missing", "ready"]);
     await fixture.indexes.drop(long);
   });
 
@@ -115,8 +112,8 @@ describe("indexes on entries", () => {
     await fixture.indexes.apply(left, [wish]);
     await rows(fixture.db, "UPDATE data_source SET indexes = $2 WHERE id = $1", [kept.id, JSON.stringify([wish])]);
     await fixture.indexes.reconcile();
-    expect(await fixture.indexes.states(left, [wish])).to.deep.equal(["missing"]);
-    expect(await fixture.indexes.states(kept, [wish])).to.deep.equal(["ready"]);
+    expect(await fixture.indexes.readStates(left, [wish])).to.deep.equal(["missing"]);
+    expect(await fixture.indexes.readStates(kept, [wish])).to.deep.equal(["ready"]);
     expect((await names()).filter(({ name }) => name.startsWith(`entry_ix_1_${left.id}_`))).to.deep.equal([]);
   });
 

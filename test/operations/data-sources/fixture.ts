@@ -67,7 +67,7 @@ export async function startFixture({ timeoutMs }: { timeoutMs?: number } = {}): 
   });
 
   async function stop(): Promise<void> {
-    await indexes.idle();
+    await indexes.waitUntilIdle();
     await pool.end();
     await db.destroy();
     await database.drop();
