@@ -74,7 +74,7 @@ export async function ensureChromium(root, environment, packages) {
   const explicit = environment.CHROME_PATH || null;
   const find = () => findChromium(explicit, defaultChromiumPaths(environment.PUPPETEER_CACHE_DIR || null));
   if (find()) return;
-  if (explicit) throw new SetupError(`CHROME_PATH must be the path of an executable program (got ${explicit})`);
+  if (explicit) throw new SetupError(`CHROME_PATH must be the path of an executable Chromium (got ${explicit})`);
   const installWithPackages = async () => {
     await packages;
     await installByPuppeteer(root, chooseCacheFolder(environment, PUBLIC_BROWSER_CACHE));

@@ -22,7 +22,9 @@ function locateChromium({ chromePath, puppeteerCacheDir }: Config): string {
   const path = findChromium(chromePath, defaultChromiumPaths(puppeteerCacheDir));
   if (!path)
     throw new StartError(
-      "Chromium was not found; set CHROME_PATH to a Chromium, or install the package chromium-headless-shell",
+      chromePath === null
+        ? "Chromium was not found; set CHROME_PATH to a Chromium, or install the package chromium-headless-shell"
+        : `CHROME_PATH must be the path of an executable Chromium (got ${chromePath})`,
     );
   return path;
 }

@@ -67,7 +67,11 @@ async function checkConnections(db: Db, config: Config, log: Logger): Promise<vo
   const { maxConnections: most, openConnections: open } = facts!;
   const needed = computeMaxConnections(config);
   const left = most - open;
-  if (left < needed) log.warn({ needed, left, most }, "PostgreSQL has too few connections left: raise max_connections");
+  if (left < needed)
+    log.warn(
+      { needed, left, most },
+      "PostgreSQL has too few connections left; raise max_connections, or run fewer processes",
+    );
 }
 
 export interface OpenedDatabase {

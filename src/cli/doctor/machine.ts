@@ -146,8 +146,8 @@ export async function checkBrowser({
     return [
       createProblemDiagnostic(
         "browser",
-        "no Chromium was found",
-        "apt-get install chromium-headless-shell, or set CHROME_PATH",
+        chromePath === null ? "no Chromium was found" : `CHROME_PATH ${chromePath} is not an executable program`,
+        "apt-get install chromium-headless-shell, or set CHROME_PATH to an installed Chromium",
       ),
     ];
   const log = pino({ level: "silent" });

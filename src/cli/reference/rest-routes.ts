@@ -182,8 +182,8 @@ function createSampleBody({ method, path, operation }: RouteRow, document: Docum
   return SAMPLE_BODIES[route] ?? createExample(schema, document);
 }
 
-/** Sample values of the path parameters that are names. All other path parameters are IDs. */
-const SAMPLE_PATH_NAMES: Readonly<Record<string, string>> = {
+/** Sample values of path parameters. All other path parameters have the sample value 1. */
+const SAMPLE_PATH_VALUES: Readonly<Record<string, string>> = {
   ds: "Talks",
   nameOrId: "greet",
   name: "preset",
@@ -217,7 +217,7 @@ function formatRoute(
   const summary = operation.summary ?? ROUTE_SUMMARIES[`${method} ${path}`] ?? "";
   const body = createSampleBody(row, document);
   const query = (operation.parameters ?? []).filter((parameter) => parameter.in === "query").map(({ name }) => name);
-  const examplePath = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => SAMPLE_PATH_NAMES[name] ?? "1");
+  const examplePath = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => SAMPLE_PATH_VALUES[name] ?? "1");
   const address = recorded?.address ?? `${examplePath}${SAMPLE_QUERY_STRINGS[`${method} ${path}`] ?? ""}`;
   const request = `${method} ${EXAMPLE_BASE_URL}${address}${body === null ? "" : `\n${formatJson(body)}`}`;
   const routeNotes = [

@@ -1,4 +1,4 @@
-/** Starts and stops a local service for `svc dev` and `svc test` in a project that names no server. The service has its own database. */
+/** Starts and stops a service on this machine with its own database, for `svc dev` and for tests. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

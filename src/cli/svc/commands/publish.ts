@@ -1,5 +1,6 @@
 /** svc publish, rollback and versions: change the live versions of actions, and list their history. */
 import type { Command } from "commander";
+import { describeValue } from "../../../rules/describe-value.js";
 import { type ActionRecord, listActions, requireActionByName } from "../actions.js";
 import { ServiceResponseError } from "../client.js";
 import { CliError, createUsageError } from "../failure.js";
@@ -149,7 +150,8 @@ export function addPublishCommand(program: Command, run: CommandRunner): void {
     .option("--to <version>", "ID of the version; default: the version that was live before")
     .action((name: string, { to }: { to?: string }) =>
       run(async (session) => {
-        if (to !== undefined && !/^[1-9]\d*$/.test(to)) throw createUsageError("--to must be the ID of a version");
+        if (to !== undefined && !/^[1-9]\d*$/.test(to))
+          throw createUsageError(`--to must be the ID of a version, a positive integer (got ${describeValue(to)})`);
         const { id } = await requireActionByName(session.client, name);
         const versionId = to === undefined ? await findPreviousLiveVersion(session, id) : Number(to);
         await session.confirm(`Restore version ${versionId} of ${name} and publish it?`);
