@@ -143,7 +143,9 @@ it("the start warns if PostgreSQL has fewer connections left than the process ma
     const [warning, ...others] = await open();
     expect(others).to.deep.equal([]);
     expect(warning).to.include({ needed: 24, most: 20, level: pino.levels.values["warn"] });
-    expect(warning!["msg"]).to.equal("PostgreSQL has too few connections left; raise max_connections, or run fewer processes");
+    expect(warning!["msg"]).to.equal(
+      "PostgreSQL has too few connections left; raise max_connections, or run fewer processes",
+    );
     expect(warning!["left"]).to.be.below(20);
   } finally {
     await client.end();
