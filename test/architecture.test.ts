@@ -167,7 +167,7 @@ describe("the source code", () => {
     expect(found).to.deep.equal(["a", "b", "c (type)", "e (type)", "f", "g", "h"]);
   });
 
-  it("has only the folders of the plan", () => {
+  it("has only the folders of the architecture's table", () => {
     expect(files.map(partOf).filter((part) => !(part in allowed))).to.deep.equal([]);
   });
 

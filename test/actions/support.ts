@@ -20,7 +20,7 @@ export const validAction = (changes: object = {}): Record<string, unknown> => ({
 // biome-ignore lint/suspicious/noExplicitAny: an action has no static type here
 export async function make(apiClient: ApiClient, changes: object = {}): Promise<any> {
   const { status, error, value } = await apiClient.create(validAction(changes));
-  if (status !== "OK") throw new Error(`${status}: ${error}`);
+  if (status !== "OK") throw new Error(`create of an action failed: ${status}: ${error}`);
   return value;
 }
 

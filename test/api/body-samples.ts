@@ -247,12 +247,12 @@ export function addressOf(route: string, ids: Ids): string {
   return path.replace(/\{(\w+)\}/g, (_, name: string) => String(special[name] ?? ids[name] ?? ids["action"]));
 }
 
-export function filled(body: unknown, ids: Ids): unknown {
+export function fillIds(body: unknown, ids: Ids): unknown {
   const [, name] = /^\{(\w+)\}$/.exec(typeof body === "string" ? body : "") ?? [];
   if (name !== undefined) return ids[name];
-  if (Array.isArray(body)) return body.map((one) => filled(one, ids));
+  if (Array.isArray(body)) return body.map((one) => fillIds(one, ids));
   if (typeof body !== "object" || body === null) return body;
-  return Object.fromEntries(Object.entries(body).map(([key, value]) => [key, filled(value, ids)]));
+  return Object.fromEntries(Object.entries(body).map(([key, value]) => [key, fillIds(value, ids)]));
 }
 
 export const UNKNOWN = "unknwn";

@@ -165,7 +165,7 @@ describe("Client actions", () => {
     });
   });
 
-  describe("come as scripts", () => {
+  describe("and their scripts", () => {
     const compile = (id: number, as: TokenKind | null, query = "") =>
       service.rest("GET", `${actions()}/${id}/compile${query}`, { as });
 

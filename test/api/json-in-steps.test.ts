@@ -12,7 +12,7 @@ const statusOf = (text: string) =>
     (error: ActionError) => error.status,
   );
 
-/** Pseudo-random numbers, the same in every run. */
+/** Generates pseudo-random numbers. The same seed gives the same numbers. */
 function* numbers(seed: number): Generator<number> {
   for (let state = seed; ; ) {
     state = (state * 1_103_515_245 + 12_345) % 2 ** 31;

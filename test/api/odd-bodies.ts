@@ -50,15 +50,15 @@ const raw = fc.oneof(
   fc.integer({ min: 1, max: 700 }).map((depth) => `{"deep":${"[".repeat(depth)}${"]".repeat(depth)}}`),
 );
 
-interface Odd {
+interface OddRequest {
   verb: "set" | "delete" | "status" | "app" | "admin" | "secure" | "graphql";
   body: unknown;
   text: string;
 }
 
-const odd: fc.Arbitrary<Odd> = fc
+const odd: fc.Arbitrary<OddRequest> = fc
   .tuple(
-    fc.constantFrom<Odd["verb"]>("set", "set", "set", "delete", "status", "app", "admin", "secure", "graphql"),
+    fc.constantFrom<OddRequest["verb"]>("set", "set", "set", "delete", "status", "app", "admin", "secure", "graphql"),
     fc.oneof({ weight: 5, arbitrary: settings }, { weight: 1, arbitrary: json }),
     fc.option(raw, { freq: 6 }),
     fc.array(oddKey, { maxLength: 5 }),
@@ -76,7 +76,7 @@ const odd: fc.Arbitrary<Odd> = fc
 
 const QUERY = "mutation($s: JSON!) { setSettings(appId: 1, settings: $s) }";
 
-async function send({ rest, appId }: TestService, { verb, body, text }: Odd): Promise<Answer> {
+async function send({ rest, appId }: TestService, { verb, body, text }: OddRequest): Promise<Answer> {
   const app = `/v1/apps/${appId}`;
   switch (verb) {
     case "set":

@@ -36,7 +36,7 @@ describe("refresh tokens of secret bindings", () => {
     return { key: "__refresh", origin: bound.origin, in: "oauth2", ...oauth };
   };
 
-  it("are the last ones of the endpoint", async () => {
+  it("that the service sends are the newest ones that the endpoint returned", async () => {
     for (let turn = 0; turn < 3; turn += 1) await run();
     expect(received).to.deep.equal([0, 1, 2].map(tokenOf));
   });

@@ -7,7 +7,7 @@ import { type Answer, startTestService, type TestService } from "../harness/serv
 const SECRET = "canary/of a private+setting";
 const PROTECTED = "canary-of-a-protected-setting";
 
-describe("settings in a run, and what leaves it", () => {
+describe("the service, for runs with settings,", () => {
   let service: TestService;
   let server: Server;
   let url: string;

@@ -49,7 +49,7 @@ describe("lists and statistics of runs", () => {
   });
   after(() => service.stop());
 
-  it("finds a run by a word of its payload, its result, its error or its console, and by no other", async () => {
+  it("find a run by a word of its payload, its result, its error or its console, and by no other", async () => {
     const payload = await run({ note: "Zanzibar" });
     const result = await run({ answer: "Quito" });
     const error = await run({ fail: "Luanda" });
@@ -67,7 +67,7 @@ describe("lists and statistics of runs", () => {
     });
   });
 
-  longTest("lists the first 200 characters of each result, and reads no long log entry for it", async () => {
+  longTest("list the first 200 characters of each result, and read no long log entry for it", async () => {
     const payloadResult = { result: { data: "of the payload" }, success: true };
     const secret = "hush-hush-2121-hush";
     await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { __secret: secret } });
@@ -159,7 +159,7 @@ describe("lists and statistics of runs", () => {
     await service.db.query("DELETE FROM run WHERE action_id = $1 AND started_at IS NULL", [other]);
   });
 
-  it("counts runs, failures and durations by hour and by day", async () => {
+  it("count runs, failures and durations by hour and by day", async () => {
     const { body } = await service.rest("GET", `${base}/runs/statistics?by=hour`);
     const runs = (await found("")).pagination.total;
     const sum = (key: string) => body.periods.reduce((all: number, one: Record<string, number>) => all + one[key]!, 0);
@@ -198,7 +198,7 @@ describe("lists and statistics of runs", () => {
     expect((await refusal("GET", "/runs/statistics?by=week"))[1]).to.equal("REQUEST_INVALID");
   });
 
-  it("lists what waits and what runs, until it has ended", async () => {
+  it("list what waits and what runs, until it has ended", async () => {
     const busy = `async function execute() { await new Promise(() => {}) }`;
     const body = { name: "busy", code: busy, active: true, triggers: [{ trigger: "manual" }] };
     await service.rest("POST", `${base}/actions`, { body });

@@ -1,7 +1,7 @@
 /** Reads the resource of a PUT route, and sends the response back as the body of the PUT request. */
 import { ROUTES } from "../../src/api/rest/routes.js";
 import type { TestService } from "../harness/service.js";
-import { BODY_SAMPLES, filled, type Ids } from "./body-samples.js";
+import { BODY_SAMPLES, fillIds, type Ids } from "./body-samples.js";
 import { REST_CHANGES } from "./conditional-samples.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: each route returns another type
@@ -71,7 +71,7 @@ export async function sendBackRead(service: TestService, route: string, sampleId
   const put = (body: unknown) => service.rest("PUT", fill(route.slice("PUT ".length)), { as, body });
 
   const sent = BODY_SAMPLES[route.replace(/:(\w+)/g, "{$1}")];
-  const made = await put(filled(sent?.body, ids));
+  const made = await put(fillIds(sent?.body, ids));
   if (made.http >= 300) throw new Error(`${route} with its sample body: ${made.http} ${JSON.stringify(made.body)}`);
   const readPath = readPathOf(route);
   const isInList = readPath.split(":").length < route.split(":").length || route in READ_PATHS;

@@ -13,7 +13,7 @@ import {
   bodiesWithFaults,
   bodiesWithNullFields,
   bodiesWithUnknownField,
-  filled,
+  fillIds,
   type Ids,
   prepareSamples,
   type Schema,
@@ -100,7 +100,7 @@ const SAMPLES: Sample[] = [
 ];
 
 /** Tables that the service writes at every request (times of last use, counted requests) or in the background. */
-const ALWAYS_WRITTEN_COLUMNS = [
+const ALWAYS_WRITTEN_TABLES = [
   "credential",
   "person_session",
   "person",
@@ -110,14 +110,14 @@ const ALWAYS_WRITTEN_COLUMNS = [
   "media_orphan",
 ];
 
-/** Returns a digest of the rows of each table, except the tables in ALWAYS_WRITTEN_COLUMNS. */
+/** Returns a digest of the rows of each table, except the tables in ALWAYS_WRITTEN_TABLES. */
 async function tableStates({ db }: TestService): Promise<Map<string, string>> {
   const tables = await rows<{ name: string }>(
     db,
     "SELECT relname AS name FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace",
   );
   const states = new Map<string, string>();
-  for (const { name } of tables.filter((table) => !ALWAYS_WRITTEN_COLUMNS.includes(table.name))) {
+  for (const { name } of tables.filter((table) => !ALWAYS_WRITTEN_TABLES.includes(table.name))) {
     const sql = `SELECT coalesce(md5(string_agg(t::text, ' ' ORDER BY t::text)), '') AS state FROM "${name}" t`;
     const [found] = await rows<{ state: string }>(db, sql);
     states.set(name, found!.state);
@@ -157,7 +157,7 @@ describe("unknown fields of a body", () => {
       const isOwn = route.endsWith("/auth/account");
       const as = isOwn ? String(ids["session"]) : /session|push/.test(route) ? "viewer" : "admin";
       const [method] = route.split(" ");
-      return service.rest(method!, addressOf(route, ids), { as, body: filled(body, ids), headers });
+      return service.rest(method!, addressOf(route, ids), { as, body: fillIds(body, ids), headers });
     }
 
     it("has a sample for each route that reads one", async () => {

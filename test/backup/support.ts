@@ -19,7 +19,12 @@ export const SCHEDULED_ACTION = "nightly";
 
 type SendRest = TestService["rest"];
 
-async function must(rest: SendRest, method: string, path: string, body?: object): Promise<Record<string, never>> {
+async function sendOrThrow(
+  rest: SendRest,
+  method: string,
+  path: string,
+  body?: object,
+): Promise<Record<string, never>> {
   const answer = await rest(method, path, { body });
   if (answer.http < 300) return answer.body;
   throw new Error(`${method} ${path}: ${answer.http} ${JSON.stringify(answer.body)}`);
@@ -53,24 +58,28 @@ export async function fillService(service: TestService): Promise<void> {
   const { appId, rest } = service;
   const app = `/v1/apps/${appId}`;
   const actions = `/v3/apps/${appId}/actions`;
-  await must(rest, "POST", `${app}/settings`, { title: "ü", _note: "for editors", __apiKey: "a-secret-of-the-app" });
+  await sendOrThrow(rest, "POST", `${app}/settings`, {
+    title: "ü",
+    _note: "for editors",
+    __apiKey: "a-secret-of-the-app",
+  });
   const code = "async function execute() { return 1 }";
   const frequency = "0 4 * * *";
   const scheduled = { triggers: [{ trigger: "schedule" }], frequency };
-  await must(rest, "POST", actions, { name: SCHEDULED_ACTION, active: true, code, ...scheduled });
-  await must(rest, "PUT", `${actions}/1`, { code: `${code} // changed` });
-  await must(rest, "POST", `${app}/publish`);
-  await must(rest, "POST", `${actions}/1/publish`);
-  await must(rest, "POST", `${app}/versions`, {});
-  await must(rest, "POST", `${app}/logs`, { type: "order.made", data: { n: 1 } });
-  await must(rest, "POST", `${app}/data-sources`, {
+  await sendOrThrow(rest, "POST", actions, { name: SCHEDULED_ACTION, active: true, code, ...scheduled });
+  await sendOrThrow(rest, "PUT", `${actions}/1`, { code: `${code} // changed` });
+  await sendOrThrow(rest, "POST", `${app}/publish`);
+  await sendOrThrow(rest, "POST", `${actions}/1/publish`);
+  await sendOrThrow(rest, "POST", `${app}/versions`, {});
+  await sendOrThrow(rest, "POST", `${app}/logs`, { type: "order.made", data: { n: 1 } });
+  await sendOrThrow(rest, "POST", `${app}/data-sources`, {
     name: "Seats",
     columns: [],
     indexes: [{ columns: ["Seat"], unique: true }],
     entries: [{ Seat: "A1" }, { Seat: "A2", Note: "\\N\t\n" }],
   });
-  await must(rest, "GET", `${app}/push/subscriptions`);
-  await must(rest, "POST", `${app}/notifications`, { data: { title: "hello" }, status: "draft" });
+  await sendOrThrow(rest, "GET", `${app}/push/subscriptions`);
+  await sendOrThrow(rest, "POST", `${app}/notifications`, { data: { title: "hello" }, status: "draft" });
   const media = mediaOf(service);
   await media.upload("noise.bin", noise(5_000_000), { folderId: String(await media.folder("papers")) });
   await media.upload("picture.png", new Uint8Array(await picture(900, 600).png().toBuffer()));

@@ -222,7 +222,7 @@ describe("hooks of data sources that send", () => {
     }
   });
 
-  it("are accepted as they are stored, also with an address that is none", async () => {
+  it("are accepted as they are stored, also with an invalid address", async () => {
     const id = await make("Stored", [WELCOME_HOOK]);
     const stored = [{ ...WELCOME_HOOK, to: [...WELCOME_HOOK.to, { email: "Bea's office" }] }];
     await service.db.query("UPDATE data_source SET hooks = $2 WHERE id = $1", [id, JSON.stringify(stored)]);
@@ -242,20 +242,20 @@ describe("hooks of data sources that send", () => {
 
   for (const [what, hook, named] of [
     [
-      "an address that is none",
+      "an invalid address",
       { ...WELCOME_HOOK, to: [{ email: "ann" }] },
       /^hooks\[0\]\.to\[0\]\.email must be an e-mail address such as ann@example\.com \(got "ann"\)$/,
     ],
     [
-      "an address that is none beside a column",
+      "an invalid address beside a column",
       { ...WELCOME_HOOK, to: [{ email: "{{Email}}" }, { email: "Bea's office" }] },
       /^hooks\[0\]\.to\[1\]\.email must be an e-mail address/,
     ],
     ["no text", { ...WELCOME_HOOK, html: undefined }, /hooks\[0\]: a message needs the field "html" or "text"/],
-    ["a field that there is not", { ...WELCOME_HOOK, cc: [] }, /hooks\[0\]\.cc is not a known field/],
+    ["an unknown field", { ...WELCOME_HOOK, cc: [] }, /hooks\[0\]\.cc is not a known field/],
     ["verbs that never send", { ...WELCOME_HOOK, runOn: ["delete"] }, /hooks\[0\].runOn/],
-    ["a where that is none", { ...REMINDER_HOOK, where: { $or: 1 } }, /hooks\[0\]: where/],
-    ["a number that is none", { ...REMINDER_HOOK, to: "Bea" }, /^hooks\[0\]\.to must be a phone number/],
+    ["an invalid where", { ...REMINDER_HOOK, where: { $or: 1 } }, /hooks\[0\]: where/],
+    ["an invalid phone number", { ...REMINDER_HOOK, to: "Bea" }, /^hooks\[0\]\.to must be a phone number/],
   ] as const) {
     it(`are rejected with ${what}, and the error names the field`, async () => {
       const { http, body } = await service.rest("POST", base, { body: { name: `No ${what}`, hooks: [hook] } });

@@ -39,7 +39,7 @@ const HEALTHY_VITALS: VitalSigns = {
 const RUN: EndedRunFacts = { appId: 1, trigger: "manual", mode: "isolate", outcome: "completed", durationMs: 20 };
 
 /** Creates the metrics and the state of a process, for a test to change. */
-function process() {
+function createProcess() {
   const measures = new ServiceMetrics();
   const state = {
     vitals: HEALTHY_VITALS as VitalSigns | null,
@@ -83,7 +83,7 @@ function process() {
   return { measures, state, scrape };
 }
 
-type Process = ReturnType<typeof process>;
+type Process = ReturnType<typeof createProcess>;
 
 /** Faults by rule, each with a function that causes the fault. */
 const FAULTS: Record<string, (one: Process) => unknown> = {
@@ -126,7 +126,7 @@ describe("the alerting rules", () => {
   });
 
   it("are silent while runs succeed", async () => {
-    const one = process();
+    const one = createProcess();
     const before = await one.scrape();
     for (let count = 0; count < 50; count += 1) one.measures.countEndedRun(RUN);
     one.measures.ticks("queued", 4);
@@ -136,7 +136,7 @@ describe("the alerting rules", () => {
 
   for (const { alert, expr } of rules) {
     it(`fire at the right time, and name no other fault: ${alert}`, async () => {
-      const one = process();
+      const one = createProcess();
       const before = await one.scrape();
       FAULTS[alert]!(one);
       const after = await one.scrape();
@@ -149,7 +149,7 @@ describe("the alerting rules", () => {
 
 describe("the dashboard", () => {
   it("uses valid PromQL, and only metrics that the service has", async () => {
-    const received = new Set((await process().scrape()).map(({ name }) => name));
+    const received = new Set((await createProcess().scrape()).map(({ name }) => name));
     const { panels } = JSON.parse(read("grafana-dashboard.json")) as {
       panels: { title: string; targets: { expr: string }[] }[];
     };

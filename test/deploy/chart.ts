@@ -46,7 +46,7 @@ function valueAt(path: string, scope: Scope): unknown {
 function printed(action: string, scope: Scope): string {
   const [path = "", filter, more] = action.split(/\s*\|\s*/);
   if (more !== undefined || (filter !== undefined && filter !== "quote"))
-    throw new Error(`not understood: {{ ${action} }}`);
+    throw new Error(`the chart's test does not understand {{ ${action} }}`);
   const value = String(valueAt(path, scope));
   return filter ? JSON.stringify(value) : value;
 }

@@ -62,7 +62,7 @@ const DEPENDENCIES = SVC_NAMESPACES.flatMap(({ path, package: name }) =>
   name === null ? [] : [[path.split(".").slice(0, 2).join("."), name] as const],
 );
 
-describe("commands in the documentation", () => {
+describe("the documentation", () => {
   let service: TestService;
   let standIns: StandIns;
   const folders: string[] = [];
@@ -143,7 +143,7 @@ describe("commands in the documentation", () => {
   const pages = PAGES.filter((one) => ![...ALWAYS_RUN_PAGES, ...LONG_PAGES].includes(one) && steps(one).length > 0);
   for (const page of [...ALWAYS_RUN_PAGES, ...sampleOf(pages, 1, 32), ...LONG_PAGES]) {
     const test = LONG_PAGES.includes(page) ? longTest : it;
-    test(`work unchanged in ${page}`, async () => {
+    test(`has commands that work unchanged in ${page}`, async () => {
       const credentials = await newApp(page);
       const { appId } = credentials;
       const folder = newFolder(credentials);
@@ -183,7 +183,7 @@ describe("commands in the documentation", () => {
     });
   }
 
-  it("describe each call of the client library, and show it in an example", () => {
+  it("describes each call of the client library, and shows it in an example", () => {
     const sources = readLibraryDeclarations(ROOT);
     for (const { type, path, example, pageExample } of SVC_NAMESPACES) {
       const shown = `${example?.code}\n${pageExample?.code}`;
@@ -197,7 +197,7 @@ describe("commands in the documentation", () => {
 
   const shownResults = SVC_NAMESPACES.filter((one) => one.example !== null);
   for (const { path, package: name, example } of sampleOf(shownResults, 0, 32)) {
-    it(`give the result that the reference shows for ${path}`, async () => {
+    it(`shows the actual result of the example for ${path} in the reference`, async () => {
       const action = `reference-${path.replaceAll(".", "-")}`;
       const dependencies = name === null ? [] : [name];
       const save = async (fields: object) => {
@@ -214,7 +214,7 @@ describe("commands in the documentation", () => {
     });
   }
 
-  it("list every metric of the service on the page of metrics", async () => {
+  it("lists every metric of the service on the page of metrics", async () => {
     const shown = (await service.rest("GET", "/metrics")).body as string;
     const names = [...shown.matchAll(/^# HELP (svc_\w+)/gm)].map(([, name]) => name!);
     const page = readPage("docs/reference/metrics.md");
@@ -222,7 +222,7 @@ describe("commands in the documentation", () => {
     expect(names.length).to.be.above(20);
   });
 
-  it("are run or compared, or have a reason in a mark before the block that names the test instead", () => {
+  it("has only blocks that a test runs or compares, or whose mark gives the reason why not", () => {
     const blocks = PAGES.filter((page) => !(page in PAGES_OF_OTHER_TESTS)).flatMap((page) =>
       blocksOf(readPage(page)).map((block) => ({ page, ...block })),
     );
@@ -233,7 +233,7 @@ describe("commands in the documentation", () => {
     expect(blocks.filter((block) => !isChecked(block)).map(where)).to.deep.equal([]);
   });
 
-  it("have fragments of pages with valid syntax, and only name calls that the client library has", async () => {
+  it("has fragments of pages with valid syntax, and only names calls that the client library has", async () => {
     const sources = readLibraryDeclarations(ROOT);
     const calls = new Set(
       SVC_NAMESPACES.flatMap(({ path, type }) =>

@@ -50,10 +50,10 @@ function packOf(items: readonly Item[], count = items.length): Buffer {
   head.write("PACK", "latin1");
   head.writeUInt32BE(2, 4);
   head.writeUInt32BE(count, 8);
-  const parts = items.map(({ type, content, base, head: stated, size = content.length }) => {
+  const parts = items.map(({ type, content, base, head: statedHead, size = content.length }) => {
     const kind = type === "difference" ? 7 : type === "unknown" ? 5 : TYPES[type];
     const named = base === undefined ? Buffer.alloc(0) : Buffer.from(base, "hex");
-    return Buffer.concat([stated ?? headOf(kind, size), named, deflateSync(content)]);
+    return Buffer.concat([statedHead ?? headOf(kind, size), named, deflateSync(content)]);
   });
   const body = Buffer.concat([head, ...parts]);
   return Buffer.concat([body, createHash("sha1").update(body).digest()]);
@@ -92,7 +92,7 @@ async function faultOf(work: Promise<unknown>): Promise<string> {
   throw new Error("nothing was thrown");
 }
 
-describe("git repositories", () => {
+describe("the git client of the service", () => {
   it("reads objects that a pack has whole, and as differences to others", async () => {
     const { file, root, commit, items } = repository('[{"key":"a","value":1}]');
     const whole = JSON.parse(await read(hash(commit), packOf(items)));
@@ -202,7 +202,7 @@ describe("git repositories", () => {
     for (const [send, fault] of cases) expect(await faultOf(openGitRemote(send))).to.match(fault);
   });
 
-  it("rejects long lists and responses of very many packets, before it makes an object for each packet", async () => {
+  it("rejects long lists and responses of very many packets, before it creates an object for each packet", async () => {
     const packet = (text: string) => (text.length + 4).toString(16).padStart(4, "0") + text;
     const capabilities = ["version 2", "ls-refs", "fetch=shallow"].map((line) => packet(`${line}\n`)).join("");
     const response = (kind: string, body: string) => ({

@@ -7,7 +7,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { gitCalls, project, TOKEN } from "./support.js";
 
-describe("rights and input of git connections", () => {
+describe("a git connection, by rights and input,", () => {
   let service: TestService;
   let server: GitServer;
 

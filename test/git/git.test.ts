@@ -12,7 +12,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { gitCalls, project, TOKEN } from "./support.js";
 
-describe("git connections", () => {
+describe("a git connection", () => {
   let service: TestService;
   let server: GitServer;
 

@@ -36,7 +36,7 @@ export function mediaOf(service: TestService, as: string | null = "editor") {
     send,
     async upload(name: string, bytes: Part["bytes"], fields: Record<string, string> = {}): Promise<MediaFile> {
       const { http, body } = await send([{ name, bytes }], fields);
-      if (http !== 201) throw new Error(`${http} ${JSON.stringify(body)}`);
+      if (http !== 201) throw new Error(`upload of ${name} failed: ${http} ${JSON.stringify(body)}`);
       return body.files[0];
     },
     rest: (method: string, path: string, body?: unknown) => service.rest(method, root + path, { as, body }),

@@ -10,7 +10,7 @@ import { type Answer, startTestService, type TestService } from "../harness/serv
 import { until } from "../harness/until.js";
 
 const PATH = "/v1/admin/administrators";
-const stated = ({ http, body }: Answer) => [http, body.status];
+const outcomeOf = ({ http, body }: Answer) => [http, body.status];
 
 describe("administrators and roles over two processes", () => {
   let service: TestService;
@@ -56,7 +56,7 @@ describe("administrators and roles over two processes", () => {
 
   it("an administrator adds another one, who is active at once in both processes, and removes one", async () => {
     const other = await person("reader");
-    expect(stated(await as(other.token, "GET", PATH))).to.deep.equal([403, "FORBIDDEN"]);
+    expect(outcomeOf(await as(other.token, "GET", PATH))).to.deep.equal([403, "FORBIDDEN"]);
     const added = await as(administrator.token, "PUT", `${PATH}/${other.id}`);
     expect(idsOf(added)).to.deep.equal([administrator.id, other.id]);
     expect(await atSecond(other.token, PATH)).to.equal(200);
@@ -77,7 +77,7 @@ describe("administrators and roles over two processes", () => {
 
   it("keep the last administrator who can sign in, also when two remove each other at once", async () => {
     const alone = await as(administrator.token, "DELETE", `${PATH}/${administrator.id}`);
-    expect(stated(alone)).to.deep.equal([409, "LAST_ADMINISTRATOR"]);
+    expect(outcomeOf(alone)).to.deep.equal([409, "LAST_ADMINISTRATOR"]);
     const other = await person("admin");
     await as(administrator.token, "PUT", `${PATH}/${other.id}`);
     const both = await Promise.all([
@@ -105,7 +105,10 @@ describe("administrators and roles over two processes", () => {
       ["/v1/auth/invitations/accept", { token: tokenIn(invited), ...names }],
       ["/v1/auth/reset/confirm", { token: tokenIn(reset), passphrase: PASSPHRASE }],
     ] as const) {
-      expect(stated(await service.rest("POST", path, { as: null, body })), path).to.deep.equal([410, "LINK_EXPIRED"]);
+      expect(outcomeOf(await service.rest("POST", path, { as: null, body })), path).to.deep.equal([
+        410,
+        "LINK_EXPIRED",
+      ]);
     }
   });
 
@@ -114,10 +117,10 @@ describe("administrators and roles over two processes", () => {
       ...{ firstName: "No", lastName: "Account", email: "none@example.com" },
     });
     const answer = await as(administrator.token, "PUT", `${PATH}/${body.user.id}`);
-    expect(stated(answer)).to.deep.equal([400, "REQUEST_INVALID"]);
+    expect(outcomeOf(answer)).to.deep.equal([400, "REQUEST_INVALID"]);
     expect(answer.body.error).to.contain("userId must be the ID of a person who can sign in");
     for (const id of ["0", "x", "2000000000"]) {
-      expect(stated(await as(administrator.token, "PUT", `${PATH}/${id}`)), id).to.deep.equal([404, "NOT_FOUND"]);
+      expect(outcomeOf(await as(administrator.token, "PUT", `${PATH}/${id}`)), id).to.deep.equal([404, "NOT_FOUND"]);
     }
   });
 
@@ -154,9 +157,9 @@ describe("administrators and roles over two processes", () => {
     await until(async () => (await run()).state === "running");
     const members = `/v1/organizations/${service.organizationId}/members`;
     await as(administrator.token, "PUT", `${members}/${someone.id}`, { role: "reader" });
-    expect(stated(await as(someone.token, "POST", `${actions}/long/run`, {}))).to.deep.equal([403, "FORBIDDEN"]);
+    expect(outcomeOf(await as(someone.token, "POST", `${actions}/long/run`, {}))).to.deep.equal([403, "FORBIDDEN"]);
     const cancelled = await as(someone.token, "POST", `/v3/apps/${service.appId}/runs/${body.runId}/cancel`);
-    expect(stated(cancelled)).to.deep.equal([403, "FORBIDDEN"]);
+    expect(outcomeOf(cancelled)).to.deep.equal([403, "FORBIDDEN"]);
     expect((await run()).state).to.equal("running");
     release();
     await until(async () => (await run()).state !== "running");

@@ -3,7 +3,7 @@ import { MEMBERS_PER_ORGANIZATION_OR_APP_MAX } from "../../src/limits.js";
 import type { Role } from "../../src/rules/roles.js";
 import { createSignedInPerson, PASSPHRASE } from "../harness/people.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
-import { cookieOf, createMemberCalls, type Person, stated } from "./support.js";
+import { cookieOf, createMemberCalls, outcomeOf, type Person } from "./support.js";
 
 describe("members and invitations", () => {
   let service: TestService;
@@ -29,7 +29,7 @@ describe("members and invitations", () => {
     expect(listed.body.members[0]).to.have.keys("user", "role", "lastSeenAt", "updatedAt");
     expect(listed.body.members[0].user).to.include({ id: administrator.id, email: administrator.email });
     expect(new Date(listed.body.members[0].lastSeenAt).getTime()).to.be.closeTo(Date.now(), 60_000);
-    expect(stated(await as(administrator.token, "POST", "/v1/organizations", {}))).to.deep.equal([
+    expect(outcomeOf(await as(administrator.token, "POST", "/v1/organizations", {}))).to.deep.equal([
       400,
       "REQUEST_INVALID",
     ]);
@@ -52,7 +52,7 @@ describe("members and invitations", () => {
     const { body } = await as(cookieOf(joined), "GET", "/v1/auth/session");
     expect(body.organizations).to.deep.equal([{ id, name: "Harbour", role: "operator" }]);
     expect(body.apps.map(({ role }: { role: Role }) => role)).to.deep.equal(["operator"]);
-    expect(stated(await accept(made.body.link))).to.deep.equal([410, "LINK_EXPIRED"]);
+    expect(outcomeOf(await accept(made.body.link))).to.deep.equal([410, "LINK_EXPIRED"]);
     expect(
       (await as(administrator.token, "GET", `/v1/organizations/${id}/invitations`)).body.invitations,
     ).to.deep.equal([]);
@@ -68,7 +68,7 @@ describe("members and invitations", () => {
     const editors = await as(administrator.token, "GET", `/v1/apps/${appId}/editors`);
     expect(editors.body.editors.map((one: Person) => one.id)).to.deep.equal([person.id]);
     const foreign = await invite(administrator.token, id, { email: address(), role: "reader", appId: service.appId });
-    expect(stated(foreign)).to.deep.equal([404, "APP_NOT_FOUND"]);
+    expect(outcomeOf(foreign)).to.deep.equal([404, "APP_NOT_FOUND"]);
   });
 
   it("a revoked, expired or invented invitation is 410", async () => {
@@ -76,12 +76,12 @@ describe("members and invitations", () => {
     const revoked = await invite(administrator.token, id, { email: address(), role: "reader" });
     const path = `/v1/organizations/${id}/invitations/${revoked.body.invitation.id}`;
     expect((await as(administrator.token, "DELETE", path)).http).to.equal(200);
-    expect(stated(await as(administrator.token, "DELETE", path))).to.deep.equal([404, "NOT_FOUND"]);
-    expect(stated(await accept(revoked.body.link))).to.deep.equal([410, "LINK_EXPIRED"]);
+    expect(outcomeOf(await as(administrator.token, "DELETE", path))).to.deep.equal([404, "NOT_FOUND"]);
+    expect(outcomeOf(await accept(revoked.body.link))).to.deep.equal([410, "LINK_EXPIRED"]);
     const old = await invite(administrator.token, id, { email: address(), role: "reader", expiresInHours: 1 });
     await service.db.query("UPDATE one_time_link SET expires_at = now() WHERE kind = 'invitation'");
-    expect(stated(await accept(old.body.link))).to.deep.equal([410, "LINK_EXPIRED"]);
-    expect(stated(await accept("#token=svc_invitation_made-up"))).to.deep.equal([410, "LINK_EXPIRED"]);
+    expect(outcomeOf(await accept(old.body.link))).to.deep.equal([410, "LINK_EXPIRED"]);
+    expect(outcomeOf(await accept("#token=svc_invitation_made-up"))).to.deep.equal([410, "LINK_EXPIRED"]);
   });
 
   it("invalid invitations are rejected by field", async () => {
@@ -109,7 +109,7 @@ describe("members and invitations", () => {
     const other = await join(two.id, "owner");
     const { body } = await invite(other.token, two.id, { email: victim.email.toUpperCase(), role: "admin" });
     for (const by of [null, other.token, service.tokens.api, service.tokens.live]) {
-      expect(stated(await accept(body.link, {}, by))).to.deep.equal([401, "UNAUTHORIZED"]);
+      expect(outcomeOf(await accept(body.link, {}, by))).to.deep.equal([401, "UNAUTHORIZED"]);
     }
     const before = await as(null, "POST", "/v1/auth/sign-in", {
       email: victim.email,
@@ -156,25 +156,25 @@ describe("members and invitations", () => {
       [editor, `${appMembers(appId)}/${other.id}`, { role: "reader" }],
       [other, `${members(id)}/${other.id}`, { role: "operator" }],
     ] as const) {
-      expect(stated(await as(by.token, "PUT", path, body)), path).to.deep.equal([403, "FORBIDDEN"]);
+      expect(outcomeOf(await as(by.token, "PUT", path, body)), path).to.deep.equal([403, "FORBIDDEN"]);
     }
-    expect(stated(await as(admin.token, "DELETE", `${members(id)}/${administrator.id}`))).to.deep.equal([
+    expect(outcomeOf(await as(admin.token, "DELETE", `${members(id)}/${administrator.id}`))).to.deep.equal([
       403,
       "FORBIDDEN",
     ]);
-    expect(stated(await invite(admin.token, id, { email: address(), role: "owner" }))).to.deep.equal([
+    expect(outcomeOf(await invite(admin.token, id, { email: address(), role: "owner" }))).to.deep.equal([
       403,
       "FORBIDDEN",
     ]);
     for (const by of [editor, other]) {
       for (const data of [{ role: "reader" }, { role: "reader", appId }]) {
-        expect(stated(await invite(by.token, id, { email: address(), ...data }))).to.deep.equal([403, "FORBIDDEN"]);
+        expect(outcomeOf(await invite(by.token, id, { email: address(), ...data }))).to.deep.equal([403, "FORBIDDEN"]);
       }
     }
     expect((await as(admin.token, "PUT", `${members(id)}/${other.id}`, { role: "admin" })).http).to.equal(200);
     const down = await as(admin.token, "PUT", `${members(id)}/${admin.id}`, { role: "reader" });
     expect(down.http).to.equal(200);
-    expect(stated(await as(admin.token, "GET", members(id)))).to.deep.equal([403, "FORBIDDEN"]);
+    expect(outcomeOf(await as(admin.token, "GET", members(id)))).to.deep.equal([403, "FORBIDDEN"]);
   });
 
   it("the removal of an editor ends their sessions and tokens if no role remains", async () => {
@@ -262,7 +262,7 @@ describe("members and invitations", () => {
     const setRole = (userId: number) =>
       as(administrator.token, "PUT", `${appMembers(appId)}/${userId}`, { role: "operator" });
     for (const refused of [await addEditor(other.id), await setRole(other.id)]) {
-      expect(stated(refused)).to.deep.equal([400, "REQUEST_INVALID"]);
+      expect(outcomeOf(refused)).to.deep.equal([400, "REQUEST_INVALID"]);
       expect(refused.body.error).to.equal("an organization or app can have at most 1000 members");
     }
     for (const accepted of [await addEditor(member.id), await setRole(member.id)]) expect(accepted.http).to.equal(200);
@@ -292,17 +292,20 @@ describe("members and invitations", () => {
       ["GET", appMembers(two.appId)],
       ["GET", "/v1/organizations/2000000000/members"],
     ] as const) {
-      expect(stated(await as(admin.token, method, path, body)), `${method} ${path}`).to.deep.equal([403, "FORBIDDEN"]);
+      expect(outcomeOf(await as(admin.token, method, path, body)), `${method} ${path}`).to.deep.equal([
+        403,
+        "FORBIDDEN",
+      ]);
     }
     // An organization can neither add people without their consent nor find people by their IDs.
     for (const path of [members(one.id), appMembers(one.appId)]) {
       const taken = await as(admin.token, "PUT", `${path}/${victim.id}`, { role: "reader" });
-      expect(stated(taken)).to.deep.equal([404, "NOT_FOUND"]);
+      expect(outcomeOf(taken)).to.deep.equal([404, "NOT_FOUND"]);
       const unknown = await as(admin.token, "PUT", `${path}/2000000000`, { role: "reader" });
       expect(unknown.body).to.deep.equal(taken.body);
     }
     const invitationPath = `/v1/organizations/${one.id}/invitations/${pending.body.invitation.id}`;
-    expect(stated(await as(admin.token, "DELETE", invitationPath))).to.deep.equal([404, "NOT_FOUND"]);
+    expect(outcomeOf(await as(admin.token, "DELETE", invitationPath))).to.deep.equal([404, "NOT_FOUND"]);
     expect((await rolesAt(members(two.id)))[victim.id]).to.equal("reader");
   });
 
@@ -313,17 +316,17 @@ describe("members and invitations", () => {
     expect(invited.http).to.equal(201);
     const listed = await as(admin.token, "GET", `/v1/organizations/${id}/invitations?appId=${appId}`);
     expect(listed.body.invitations.map((one: Person) => one.id)).to.deep.equal([invited.body.invitation.id]);
-    expect(stated(await invite(admin.token, id, { email: address(), role: "reader" }))).to.deep.equal([
+    expect(outcomeOf(await invite(admin.token, id, { email: address(), role: "reader" }))).to.deep.equal([
       403,
       "FORBIDDEN",
     ]);
-    expect(stated(await invite(admin.token, id, { email: address(), role: "owner", appId }))).to.deep.equal([
+    expect(outcomeOf(await invite(admin.token, id, { email: address(), role: "owner", appId }))).to.deep.equal([
       403,
       "FORBIDDEN",
     ]);
     const ofAll = await invite(administrator.token, id, { email: address(), role: "reader" });
     const revoked = await as(admin.token, "DELETE", `/v1/organizations/${id}/invitations/${ofAll.body.invitation.id}`);
-    expect(stated(revoked)).to.deep.equal([403, "FORBIDDEN"]);
+    expect(outcomeOf(revoked)).to.deep.equal([403, "FORBIDDEN"]);
     const own = await as(admin.token, "DELETE", `/v1/organizations/${id}/invitations/${invited.body.invitation.id}`);
     expect(own.http).to.equal(200);
   });

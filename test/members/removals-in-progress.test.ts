@@ -5,7 +5,7 @@ import type { Role } from "../../src/rules/roles.js";
 import { countLockWaits, overlap, untilLockWait } from "../harness/lock-waits.js";
 import { createSignedInPerson } from "../harness/people.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
-import { createMemberCalls, type Person, stated } from "./support.js";
+import { createMemberCalls, outcomeOf, type Person } from "./support.js";
 
 /** Lock that stops a removal at its last statement: the removal has deleted the rights, but has not committed. */
 const STOP_REMOVAL = "LOCK TABLE access_event IN ACCESS EXCLUSIVE MODE";
@@ -28,7 +28,7 @@ describe("removals while a request grants something", () => {
   const during = (removal: () => Promise<Answer>, request: () => Promise<Answer>): Promise<[Answer, Answer]> =>
     overlap(service.db, [STOP_REMOVAL], removal, request);
 
-  it("holds up no administrator while a request waits for a locked app", async () => {
+  it("delay no administrator while a request waits for a locked app", async () => {
     const { appId } = await organization();
     const { id } = await organization("Other");
     const person = await join(id, "reader");
@@ -78,7 +78,7 @@ describe("removals while a request grants something", () => {
         as(administrator.token, "POST", `/v1/apps/${appId}/tokens`, body),
       );
       expect(removed.http).to.equal(200);
-      expect(stated(issued)).to.deep.equal([400, "REQUEST_INVALID"]);
+      expect(outcomeOf(issued)).to.deep.equal([400, "REQUEST_INVALID"]);
       expect(issued.body.error).to.contain("userId");
     });
 
@@ -88,7 +88,7 @@ describe("removals while a request grants something", () => {
         as(administrator.token, "POST", `/v1/apps/${appId}/editors`, { userId }),
       );
       expect(removed.http).to.equal(200);
-      expect(stated(added)).to.deep.equal([400, "REQUEST_INVALID"]);
+      expect(outcomeOf(added)).to.deep.equal([400, "REQUEST_INVALID"]);
       expect(await rolesLeft()).to.have.length(0);
     });
   });
@@ -108,7 +108,7 @@ describe("removals while a request grants something", () => {
       const remove = () => as(administrator.token, "DELETE", `${members(app.id)}/${person.id}`);
       const [removed, answer] = await during(remove, send);
       expect(removed.http).to.equal(200);
-      expect(stated(answer), JSON.stringify(answer.body)).to.deep.equal([403, "FORBIDDEN"]);
+      expect(outcomeOf(answer), JSON.stringify(answer.body)).to.deep.equal([403, "FORBIDDEN"]);
     }
     const REPOSITORY = { provider: "github", url: "https://git.example.com/app.git" };
 
@@ -172,7 +172,7 @@ describe("removals while a request grants something", () => {
       const remove = () => as(administrator.token, "DELETE", `/v1/admin/administrators/${user.id}`);
       const [removed, answer] = await during(remove, () => send(token));
       expect(removed.http).to.equal(200);
-      expect(stated(answer)).to.deep.equal([403, "FORBIDDEN"]);
+      expect(outcomeOf(answer)).to.deep.equal([403, "FORBIDDEN"]);
     }
 
     it("the request cannot give the role owner", async () => {

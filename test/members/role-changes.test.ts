@@ -8,7 +8,7 @@ import { longTest } from "../harness/samples.js";
 import type { Answer, TestService } from "../harness/service.js";
 import { useSharedService } from "../harness/shared-service.js";
 import { until } from "../harness/until.js";
-import { cookieOf, createMemberCalls, type Person, stated, tokenIn } from "./support.js";
+import { cookieOf, createMemberCalls, outcomeOf, type Person, tokenIn } from "./support.js";
 
 async function endOf(source: AsyncIterable<{ errors?: readonly GraphQLFormattedError[] }>): Promise<unknown> {
   let status: unknown = null;
@@ -40,9 +40,9 @@ describe("members whose roles change", () => {
   longTest("an organization keeps an owner, also when two owners remove each other at once", async () => {
     const { id } = await organization();
     const alone = await as(administrator.token, "DELETE", `${members(id)}/${administrator.id}`);
-    expect(stated(alone)).to.deep.equal([409, "LAST_OWNER"]);
+    expect(outcomeOf(alone)).to.deep.equal([409, "LAST_OWNER"]);
     const lower = await as(administrator.token, "PUT", `${members(id)}/${administrator.id}`, { role: "admin" });
-    expect(stated(lower)).to.deep.equal([409, "LAST_OWNER"]);
+    expect(outcomeOf(lower)).to.deep.equal([409, "LAST_OWNER"]);
     const raceRoleChange = async () => {
       const own = await organization();
       const [one, two] = await Promise.all([join(own.id, "owner"), join(own.id, "owner")]);
@@ -79,11 +79,11 @@ describe("members whose roles change", () => {
     expect((await changes.next()).value?.data).to.deep.equal({ actionChanged: { reset: true } });
     const removed = await as(administrator.token, "DELETE", `${members(id)}/${person.id}`);
     expect(removed.http).to.equal(200);
-    expect(stated(await as(person.token, "GET", "/v1/auth/session"))).to.deep.equal([401, "UNAUTHORIZED"]);
+    expect(outcomeOf(await as(person.token, "GET", "/v1/auth/session"))).to.deep.equal([401, "UNAUTHORIZED"]);
     expect((await as(runtime.body.token, "GET", `/v1/apps/${appId}/env.js`)).http).to.equal(401);
     expect(await endOf(changes)).to.equal("UNAUTHORIZED");
     await client.dispose();
-    expect(stated(await accept(pending.body.link))).to.deep.equal([410, "LINK_EXPIRED"]);
+    expect(outcomeOf(await accept(pending.body.link))).to.deep.equal([410, "LINK_EXPIRED"]);
   });
 
   it("removal from one organization keeps the roles of another", async () => {
@@ -150,19 +150,19 @@ describe("members whose roles change", () => {
       passphrase: "nine lamps of the harbour",
     });
     expect(confirmed.http).to.equal(200);
-    expect(stated(await link(owner.token, one.id, second.id))).to.deep.equal([403, "FORBIDDEN"]);
-    expect(stated(await link(editor.token, one.id, owner.id)).at(0)).to.be.oneOf([401, 403]);
+    expect(outcomeOf(await link(owner.token, one.id, second.id))).to.deep.equal([403, "FORBIDDEN"]);
+    expect(outcomeOf(await link(editor.token, one.id, owner.id)).at(0)).to.be.oneOf([401, 403]);
     const { body } = await invite(administrator.token, two.id, { email: editor.email, role: "reader" });
     const again = await as(null, "POST", "/v1/auth/sign-in", {
       email: editor.email,
       passphrase: "nine lamps of the harbour",
     });
     await accept(body.link, {}, cookieOf(again));
-    expect(stated(await link(owner.token, one.id, editor.id))).to.deep.equal([403, "FORBIDDEN"]);
+    expect(outcomeOf(await link(owner.token, one.id, editor.id))).to.deep.equal([403, "FORBIDDEN"]);
     expect((await link(administrator.token, one.id, editor.id)).http).to.equal(201);
     const { user } = await createSignedInPerson(service);
     const other = await link(administrator.token, user.organizationId, user.id);
-    expect(stated(other)).to.deep.equal([403, "FORBIDDEN"]);
+    expect(outcomeOf(other)).to.deep.equal([403, "FORBIDDEN"]);
   });
 
   it("a reset link is made with the rights in the database, not those of some seconds ago", async () => {
@@ -176,11 +176,11 @@ describe("members whose roles change", () => {
       id,
       owner.id,
     ]);
-    expect(stated(await link(owner.token))).to.deep.equal([403, "FORBIDDEN"]);
+    expect(outcomeOf(await link(owner.token))).to.deep.equal([403, "FORBIDDEN"]);
     const administers = await createSignedInPerson(service);
     expect((await link(administers.token)).http).to.equal(201);
     await service.db.query("UPDATE person SET is_administrator = false WHERE id = $1", [administers.user.id]);
-    expect(stated(await link(administers.token))).to.deep.equal([403, "FORBIDDEN"]);
+    expect(outcomeOf(await link(administers.token))).to.deep.equal([403, "FORBIDDEN"]);
   });
 
   it("a reset link that is made while its person gets a higher role is rejected or ends", async () => {
@@ -200,11 +200,11 @@ describe("members whose roles change", () => {
     for (const { link, role } of races) {
       expect(role.http).to.equal(200);
       if (link.http !== 201) {
-        expect(stated(link)).to.deep.equal([403, "FORBIDDEN"]);
+        expect(outcomeOf(link)).to.deep.equal([403, "FORBIDDEN"]);
         continue;
       }
       const body = { token: tokenIn(link.body.link), passphrase: "nine lamps of the harbour" };
-      expect(stated(await as(null, "POST", "/v1/auth/reset/confirm", body))).to.deep.equal([410, "LINK_EXPIRED"]);
+      expect(outcomeOf(await as(null, "POST", "/v1/auth/reset/confirm", body))).to.deep.equal([410, "LINK_EXPIRED"]);
     }
   });
 
@@ -221,7 +221,7 @@ describe("members whose roles change", () => {
     for (const token of [promotedLink, otherLink]) {
       const body = { token, passphrase: "nine lamps of the harbour" };
       const answer = await as(null, "POST", "/v1/auth/reset/confirm", body);
-      expect(stated(answer)).to.deep.equal([410, "LINK_EXPIRED"]);
+      expect(outcomeOf(answer)).to.deep.equal([410, "LINK_EXPIRED"]);
     }
   });
 

@@ -12,7 +12,7 @@ export interface Person {
 export const cookieOf = ({ headers }: Answer): string =>
   /auth_token=([^;]*)/.exec(headers.get("set-cookie") ?? "")?.[1] ?? "";
 export const tokenIn = (link: string): string => link.slice(link.indexOf("#token=") + "#token=".length);
-export const stated = ({ http, body }: Answer) => [http, body.status];
+export const outcomeOf = ({ http, body }: Answer) => [http, body.status];
 
 /**
  * Returns functions that send requests about members. @param started returns the service and its administrator; called only after both have

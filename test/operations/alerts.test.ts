@@ -85,7 +85,7 @@ describe("alerts", function () {
       [service.appId, copyId, more.trigger ?? "manual", state, more.reason ?? null],
     );
   /** Waits for one complete check of the alert rules, by any process. */
-  async function look(): Promise<void> {
+  async function waitForCheck(): Promise<void> {
     const sql = "UPDATE alert_cursor SET looked_at = '-infinity' RETURNING looked_until";
     await service.db.query(sql);
     await service.db.query("SELECT pg_notify('svc_alert', '')");
@@ -99,14 +99,14 @@ describe("alerts", function () {
   it("report the first failure and the recovery, and not the ninety-nine failures between", async () => {
     const id = await create({ actionId: masterId });
     for (let count = 0; count < 50; count += 1) await end("failed");
-    await look();
+    await waitForCheck();
     const listed = (await service.rest("GET", path(`/${id}`))).body.alert;
     expect(listed.firing).to.have.length(1);
     expect(listed.firing[0]).to.include({ actionId: masterId, actionName: "job", reason: "it failed" });
     for (let count = 0; count < 50; count += 1) await end("failed");
-    await look();
+    await waitForCheck();
     await end("completed");
-    await look();
+    await waitForCheck();
     expect(await received(2)).to.have.length(2);
     const [first, second] = hook.heard.map(({ body }) => body);
     expect(first).to.deep.include({ state: "firing", condition: "failed", action: { id: masterId, name: "job" } });
@@ -120,7 +120,7 @@ describe("alerts", function () {
     await create({});
     await end("failed");
     await end("completed");
-    await look();
+    await waitForCheck();
     expect((await received(2)).map((text) => text.split(": ")[1])).to.deep.equal([
       "it failed",
       "recovered (job fails)",
@@ -132,14 +132,14 @@ describe("alerts", function () {
     for (let count = 0; count < 20; count += 1) {
       await end("failed");
       await end("completed");
-      await look();
+      await waitForCheck();
     }
     await end("failed");
-    await look();
+    await waitForCheck();
     await received(12);
     expect(hook.heard).to.have.length(12);
     await service.db.query("UPDATE alert_rule SET told_at = '{}'");
-    await look();
+    await waitForCheck();
     expect((await received(13)).at(-1)).to.match(/it failed$/);
   });
 
@@ -147,7 +147,7 @@ describe("alerts", function () {
     await create({});
     hook.answers.push(500);
     await end("failed");
-    await look();
+    await waitForCheck();
     await received(1);
     await until(
       async () => (await rows(service.db, "SELECT FROM alert_delivery WHERE detail = 'HTTP 500'")).length > 0,
@@ -168,14 +168,14 @@ describe("alerts", function () {
     await create({ name: "no tick", condition: "skipped" });
     await service.db.query("UPDATE schedule SET next_tick = now()");
     moved = 30_000;
-    await look();
+    await waitForCheck();
     expect(hook.heard).to.deep.equal([]);
     // The tick is more than 60 s late, which the next check must report. Each process checks every 15 s.
     moved = 61_000;
-    await look();
+    await waitForCheck();
     expect((await received(1))[0]).to.contain("its schedule does not run");
     await service.db.query("UPDATE schedule SET next_tick = now() + interval '1 day'");
-    await look();
+    await waitForCheck();
     expect((await received(2))[1]).to.contain("recovered");
   });
 
@@ -186,7 +186,7 @@ describe("alerts", function () {
     const channel = { channel: "email", to: ["ann@example.com"] };
     await create({ name: "silent", condition: "silent", actionId: masterId, minutes: 30, ...channel });
     moved = 31 * 60_000;
-    await look();
+    await waitForCheck();
     await server.waitForMessages(1);
     expect(server.acceptedMessages[0]!.to).to.deep.equal(["ann@example.com"]);
     expect(server.acceptedMessages[0]!.text).to.match(/^Subject: .*job: it has not/m);
@@ -203,10 +203,10 @@ describe("alerts", function () {
        VALUES ($1, $2, 'production', 'manual', '{}', 'failed', now())`,
       [service.appId, copy!.id],
     );
-    await look();
+    await waitForCheck();
     await received(1);
     await service.db.query("DELETE FROM action WHERE id = $1 OR master_id = $1", [copy!.masterId]);
-    await look();
+    await waitForCheck();
     expect(await rows(service.db, "SELECT FROM alert_state")).to.deep.equal([]);
     expect(hook.heard).to.have.length(1);
   });
@@ -220,7 +220,7 @@ describe("alerts", function () {
        VALUES ($1, $2, 'production', 'manual', '{}', 'queued', now() - interval '6 minutes')`,
       [service.appId, copyId],
     );
-    await look();
+    await waitForCheck();
     const texts = await received(2);
     expect(texts.some((text) => text.endsWith("a tick was skipped: still running"))).to.equal(true);
     expect(texts.some((text) => text.endsWith("runs have waited for 5 minutes"))).to.equal(true);
@@ -231,7 +231,7 @@ describe("alerts", function () {
     const [other] = await insertPublishedActions(service.db, service.appId, [{ name: "other", triggers: [] }]);
     const id = await create({ failures: 2, of: 2 });
     await end("failed");
-    await look();
+    await waitForCheck();
     // The check stores the state of this action before it reports the failures of the other action.
     await end("completed");
     const sql = `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, finished_at)
@@ -242,7 +242,7 @@ describe("alerts", function () {
         // This timeout is shorter than the check's. So at a deadlock, PostgreSQL would end this transaction, and the test would fail.
         await manager.query("SET LOCAL deadlock_timeout = '10ms'");
         await rows(manager, "SELECT FROM alert_rule WHERE id = $1 FOR NO KEY UPDATE", [id]);
-        const check = look();
+        const check = waitForCheck();
         await until(async () => (await countLockWaits(manager)) > 0);
         await rows(manager, "DELETE FROM alert_state WHERE rule_id = $1", [id]);
         return { check };
@@ -304,7 +304,7 @@ describe("alerts", function () {
     await service.db.query("UPDATE action SET name = '<!channel>' WHERE id = $1", [masterId]);
     await create({ channel: "slack", setting: "__slack" });
     await end("failed");
-    await look();
+    await waitForCheck();
     // A message of an earlier test to the webhook can still arrive.
     const sent = await until(() => hook.heard.find(({ path }) => path === "/hook/slack"));
     await service.db.query("UPDATE action SET name = 'job' WHERE id = $1", [masterId]);

@@ -33,7 +33,7 @@ describe("a backlog", () => {
   });
   after(() => database.stop());
 
-  const wait = (appId: number, runs: number, { actionId = 1, payload = '{"n":1}', trigger = "manual" } = {}) =>
+  const addQueuedRuns = (appId: number, runs: number, { actionId = 1, payload = '{"n":1}', trigger = "manual" } = {}) =>
     db.query(
       `INSERT INTO run (app_id, action_id, copy, trigger, payload, state)
        SELECT $1, $2, 'master', $5, $3, 'queued' FROM generate_series(1, $4::int)`,
@@ -45,8 +45,8 @@ describe("a backlog", () => {
     );
 
   it("is cancelled completely: each run ends in one entry with its payload; runs of other apps and active ones stay", async () => {
-    await wait(1, 2_500);
-    await wait(2, 3);
+    await addQueuedRuns(1, 2_500);
+    await addQueuedRuns(2, 3);
     const running = await new RunRepository(db).claim(HOLDER, new Map([[2, 1]]), 1);
     expect(running?.appId).to.equal(1);
     const backlogs = new QueuedRuns(db, new QueueLimits(db, BOUNDS), async () => false);
@@ -67,8 +67,8 @@ describe("a backlog", () => {
   });
 
   it("is in the audit log with the runs that are cancelled before the database connection is lost", async () => {
-    await wait(1, 1_000);
-    await wait(1, 5, { trigger: "schedule" });
+    await addQueuedRuns(1, 1_000);
+    await addQueuedRuns(1, 5, { trigger: "schedule" });
     const proxy = await startCuttingProxy(database.url);
     const throughProxy = await openDatabase(proxy.url);
     try {
@@ -88,9 +88,9 @@ describe("a backlog", () => {
   });
 
   it("is cancelled for one action only if it is named, and never for an action of another app", async () => {
-    await wait(1, 5, { actionId: 1 });
-    await wait(1, 7, { actionId: 2 });
-    await wait(2, 2, { actionId: 1 });
+    await addQueuedRuns(1, 5, { actionId: 1 });
+    await addQueuedRuns(1, 7, { actionId: 2 });
+    await addQueuedRuns(2, 2, { actionId: 1 });
     const backlogs = new QueuedRuns(db, new QueueLimits(db, BOUNDS), async () => false);
     expect((await backlogs.cancel(EDITOR, 1, { actionId: 2 })).cancelled).to.equal(7);
     expect((await backlogs.cancel(EDITOR, 2, { actionId: 1 })).cancelled).to.equal(0);
@@ -98,17 +98,17 @@ describe("a backlog", () => {
   });
 
   it("is reported by number, bytes and age, for each app", async () => {
-    await wait(1, 3);
+    await addQueuedRuns(1, 3);
     await db.query("UPDATE run SET queued_at = '2026-01-02T03:04:05Z' WHERE id = 2");
     const backlogs = new QueuedRuns(db, new QueueLimits(db, BOUNDS), async () => false);
     expect(await backlogs.read(1)).to.deep.equal({ runs: 3, bytes: 21, oldestAt: "2026-01-02T03:04:05.000Z" });
     expect(await backlogs.read(2)).to.deep.equal({ runs: 0, bytes: 0, oldestAt: null });
-    await wait(1, 1);
+    await addQueuedRuns(1, 1);
     expect((await backlogs.read(1)).runs).to.equal(4);
   });
 
   it("is limited in bytes, for one app to a tenth, and leaves every app its minimum", async () => {
-    await wait(1, QUEUED_RUNS_PER_APP_RESERVED, {
+    await addQueuedRuns(1, QUEUED_RUNS_PER_APP_RESERVED, {
       payload: JSON.stringify({ text: "x".repeat(9_990 / QUEUED_RUNS_PER_APP_RESERVED) }),
     });
     const room = new QueueLimits(db, { ...BOUNDS, maxPayloadBytes: 100_000 });
@@ -119,8 +119,8 @@ describe("a backlog", () => {
   });
 
   it("is limited in the bytes of all apps together", async () => {
-    await wait(1, 1, { payload: JSON.stringify({ text: "x".repeat(10_000) }) });
-    await wait(2, QUEUED_RUNS_PER_APP_RESERVED, { payload: "{}" });
+    await addQueuedRuns(1, 1, { payload: JSON.stringify({ text: "x".repeat(10_000) }) });
+    await addQueuedRuns(2, QUEUED_RUNS_PER_APP_RESERVED, { payload: "{}" });
     const [{ bytes }] = await db.query("SELECT sum(payload_bytes)::int AS bytes FROM run");
     const taken = (more: number) =>
       new QueueLimits(db, { ...BOUNDS, maxPayloadBytes: bytes + 100 }).reserveCapacity(2, more);
@@ -128,7 +128,7 @@ describe("a backlog", () => {
   });
 
   it("does not count a run whose row was not written", async () => {
-    await wait(1, QUEUED_RUNS_PER_APP_RESERVED, { payload: "{}" });
+    await addQueuedRuns(1, QUEUED_RUNS_PER_APP_RESERVED, { payload: "{}" });
     const queueLimits = new QueueLimits(db, { ...BOUNDS, maxPayloadBytes: 100_000 });
     const enqueuer = new Enqueuer({
       queueLimits,
@@ -147,12 +147,12 @@ describe("a backlog", () => {
   });
 
   it("is full at its maximum number", async () => {
-    await wait(1, 150);
+    await addQueuedRuns(1, 150);
     const room = new QueueLimits(db, { maxRuns: 10_000, maxRunsPerApp: 152, maxPayloadBytes: 2 ** 30 });
     expect(await room.reserveCapacity(1, 2)).to.equal(true);
-    await wait(1, 1);
+    await addQueuedRuns(1, 1);
     expect(await room.reserveCapacity(1, 2)).to.equal(true);
-    await wait(1, 1);
+    await addQueuedRuns(1, 1);
     expect(await room.reserveCapacity(1, 2)).to.equal(false);
     expect(await room.reserveCapacity(2, 2)).to.equal(true);
   });

@@ -16,7 +16,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 const ignoreEnd = () => undefined;
 
 /** Creates a feed without a database. The test resolves each read of the list in `reads`. */
-function feedOf() {
+function createFeed() {
   const reads: ((actions: ClientAction[]) => void)[] = [];
   const list = () => new Promise<ClientAction[]>((resolve) => reads.push(resolve));
   const feed = createClientActionFeed({
@@ -33,7 +33,7 @@ describe("subscribers to client actions", () => {
   const action: ClientAction = { id: 1, integrity: "sha256-", triggers: [], assets: [] };
 
   it("share one read of the app's actions, also if each of them leaves before it ends", async () => {
-    const { feed, reads } = feedOf();
+    const { feed, reads } = createFeed();
     for (let count = 0; count < 20; count += 1) {
       feed.follow(7, "production").listen(() => undefined, ignoreEnd)();
       await settled();
@@ -53,7 +53,7 @@ describe("subscribers to client actions", () => {
   });
 
   it("of drafts and of live versions do not share a read", async () => {
-    const { feed, reads } = feedOf();
+    const { feed, reads } = createFeed();
     for (const copy of ["master", "production"] as const) feed.follow(7, copy).listen(() => undefined, ignoreEnd);
     await settled();
     expect(reads.length).to.equal(2);

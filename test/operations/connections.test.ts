@@ -9,7 +9,7 @@ const PAGE = readFileSync(fileURLToPath(new URL("../../../docs/operate/several-m
 describe("the connections of a process", () => {
   const most = (roles: readonly ProcessRole[]) => computeMaxConnections({ roles: new Set(roles) });
 
-  it("have the number of the page on several machines", () => {
+  it("are as many as the page on several machines says", () => {
     for (const roles of [["api"], ["runner"], ["api", "runner"]] as const)
       expect(PAGE).to.contain(`| \`api\`, \`runner\`, or both | ${most(roles)} |`);
     for (const roles of [["scheduler"], ["api", "scheduler"], ["scheduler", "runner"], PROCESS_ROLES] as const)

@@ -88,7 +88,7 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
     },
   });
   /** Adds a queued run to the list, as another process would to the database. */
-  function write(appId: number): number {
+  function addQueuedRun(appId: number): number {
     rows.push(runOf(++lastId, appId));
     return lastId;
   }
@@ -96,24 +96,24 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
   function call(appId: number): Promise<RunOutcome> {
     const slot = dispatcher.tryAcquireSlot(appId, null);
     if (slot) return dispatcher.execute(runOf(++lastId, appId), slot);
-    const id = write(appId);
+    const id = addQueuedRun(appId);
     dispatcher.onRunQueued(appId);
     return new Promise((resolve) => void dispatcher.onStart(id, resolve));
   }
   /** Ends the oldest run of the dispatcher. */
-  async function endOne(outcome = DONE_OUTCOME): Promise<void> {
+  async function endOldestRun(outcome = DONE_OUTCOME): Promise<void> {
     ends.shift()?.(outcome);
     await settled();
   }
   const counts = { statements: () => statements, claimsById: () => claimsById };
-  return { dispatcher, executed, signals, answers, call, write, endOne, moment, ...counts };
+  return { dispatcher, executed, signals, answers, call, addQueuedRun, endOldestRun, moment, ...counts };
 }
 
 describe("a dispatcher", () => {
   it("executes the runs of callers in their order as slots become free, with one statement for each that waited", async () => {
-    const { executed, call, endOne, statements } = startDispatcher(4);
+    const { executed, call, endOldestRun, statements } = startDispatcher(4);
     const answers = Array.from({ length: 30 }, () => call(1));
-    for (let run = 0; run < 30; run += 1) await endOne();
+    for (let run = 0; run < 30; run += 1) await endOldestRun();
     expect(await Promise.all(answers)).to.deep.equal(Array(30).fill(DONE_OUTCOME));
     expect(executed).to.have.length(30);
     // Three of the 30 runs start at once, and claims find the other 27. One more claim may find the queue empty.
@@ -121,34 +121,34 @@ describe("a dispatcher", () => {
   });
 
   it("claims once for each free slot although further runs of the app are queued during the claim", async () => {
-    const { dispatcher, executed, call, write, endOne, moment, statements } = startDispatcher(2);
+    const { dispatcher, executed, call, addQueuedRun, endOldestRun, moment, statements } = startDispatcher(2);
     for (let more = 0; more < 3; more += 1) void call(1);
     moment.isClaiming = () => {
-      write(1);
+      addQueuedRun(1);
       dispatcher.onRunQueued(1);
     };
-    await endOne();
+    await endOldestRun();
     expect(executed).to.have.length(2);
     expect(statements()).to.equal(1);
   });
 
   it("claims a run of another app that was queued during a claim", async () => {
-    const { dispatcher, executed, call, write, endOne, moment } = startDispatcher(2);
+    const { dispatcher, executed, call, addQueuedRun, endOldestRun, moment } = startDispatcher(2);
     for (let more = 0; more < 3; more += 1) void call(1);
     moment.isClaiming = () => {
       moment.isClaiming = () => {};
-      write(2);
+      addQueuedRun(2);
       dispatcher.onRunQueued(2);
     };
-    await endOne();
+    await endOldestRun();
     expect(executed).to.deep.equal([1, 1, 2]);
   });
 
   it("returns a large result at once, and delays only the next run of its app", async () => {
-    const { executed, call, endOne } = startDispatcher(2);
+    const { executed, call, endOldestRun } = startDispatcher(2);
     const answer = call(1);
     void call(1);
-    await endOne({ ok: true, data: `"${"x".repeat(3 * 2 ** 20)}"` });
+    await endOldestRun({ ok: true, data: `"${"x".repeat(3 * 2 ** 20)}"` });
     expect(await answer).to.include({ ok: true });
     expect(executed).to.deep.equal([1]);
     void call(2);
@@ -158,84 +158,84 @@ describe("a dispatcher", () => {
   });
 
   it("serves an app that arrives later before further callers of an app that uses its share", async () => {
-    const { executed, call, endOne } = startDispatcher(1);
+    const { executed, call, endOldestRun } = startDispatcher(1);
     for (const app of [1, 2, 3, 4]) void call(app);
     for (let more = 0; more < 20; more += 1) void call(1);
     void call(5);
-    await endOne();
-    await endOne();
+    await endOldestRun();
+    await endOldestRun();
     expect(executed).to.deep.equal([1, 2, 3, 4, 1, 5]);
   });
 
   it("claims the runs of the app with fewer slots first", async () => {
-    const { dispatcher, executed, endOne } = startDispatcher(2, [7, 7, 7, 8]);
+    const { dispatcher, executed, endOldestRun } = startDispatcher(2, [7, 7, 7, 8]);
     await dispatcher.claimQueued();
     expect(executed).to.deep.equal([7, 8]);
-    for (let run = 0; run < 4; run += 1) await endOne();
+    for (let run = 0; run < 4; run += 1) await endOldestRun();
     expect(executed).to.deep.equal([7, 8, 7, 7]);
   });
 
   it("claims a queued run as soon as its app may have a slot, and not before", async () => {
-    const { dispatcher, executed, call, write, endOne, statements } = startDispatcher(2);
+    const { dispatcher, executed, call, addQueuedRun, endOldestRun, statements } = startDispatcher(2);
     void call(1);
-    write(1);
+    addQueuedRun(1);
     dispatcher.onRunQueued(1);
     expect(statements()).to.equal(0);
-    write(2);
+    addQueuedRun(2);
     dispatcher.onRunQueued(2);
     await until(() => executed.length === 2);
-    await endOne();
+    await endOldestRun();
     expect(executed).to.deep.equal([1, 2, 1]);
   });
 
   it("checks again for a run that was queued during a check", async () => {
-    const { dispatcher, executed, call, write, endOne, moment } = startDispatcher(2);
+    const { dispatcher, executed, call, addQueuedRun, endOldestRun, moment } = startDispatcher(2);
     void call(1);
     moment.isLooking = () => {
       moment.isLooking = () => {};
-      write(1);
+      addQueuedRun(1);
       dispatcher.onRunQueued(1);
     };
     await dispatcher.claimQueued();
-    await endOne();
+    await endOldestRun();
     expect(executed).to.deep.equal([1, 1]);
   });
 
   it("starts a run that an active run waits for while no slot is free, once", async () => {
-    const { dispatcher, executed, call, write, claimsById } = startDispatcher(1);
+    const { dispatcher, executed, call, addQueuedRun, claimsById } = startDispatcher(1);
     for (const app of [1, 2, 3, 4]) void call(app);
-    const child = write(1);
+    const child = addQueuedRun(1);
     for (let notice = 0; notice < 3; notice += 1) dispatcher.onRunAwaited(1, child);
-    dispatcher.onRunAwaited(999, write(1));
+    dispatcher.onRunAwaited(999, addQueuedRun(1));
     await settled();
     expect(executed).to.deep.equal([1, 2, 3, 4, 1]);
     expect(claimsById()).to.equal(1);
   });
 
   it("claims nothing while it stops, lets active runs end, and starts the runs that they wait for", async () => {
-    const { dispatcher, executed, call, write, endOne } = startDispatcher(1);
+    const { dispatcher, executed, call, addQueuedRun, endOldestRun } = startDispatcher(1);
     const running = call(1);
-    write(2);
+    addQueuedRun(2);
     const drained = dispatcher.drain(new AbortController().signal);
     dispatcher.onRunQueued(2);
     expect(dispatcher.tryAcquireSlot(2, null)).to.equal(null);
-    dispatcher.onRunAwaited(1, write(1));
+    dispatcher.onRunAwaited(1, addQueuedRun(1));
     await settled();
     expect(executed).to.deep.equal([1, 1]);
-    await endOne();
-    await endOne();
+    await endOldestRun();
+    await endOldestRun();
     await drained;
     expect(await running).to.deep.equal(DONE_OUTCOME);
   });
 
   it("sends no statement once it has found the queue empty, until a run is queued", async () => {
-    const { dispatcher, executed, call, write, endOne, statements } = startDispatcher(2);
+    const { dispatcher, executed, call, addQueuedRun, endOldestRun, statements } = startDispatcher(2);
     await dispatcher.claimQueued();
     expect(statements()).to.equal(1);
     void call(1);
-    await endOne();
+    await endOldestRun();
     expect(statements()).to.equal(1);
-    write(1);
+    addQueuedRun(1);
     dispatcher.onRunQueued(1);
     await settled();
     expect([executed, statements()]).to.deep.equal([[1, 1], 2]);
@@ -246,25 +246,25 @@ describe("a dispatcher", () => {
   });
 
   it("sends no statement for a run that a caller starts", async () => {
-    const { call, endOne, statements } = startDispatcher(2);
+    const { call, endOldestRun, statements } = startDispatcher(2);
     void call(1);
-    await endOne();
+    await endOldestRun();
     expect(statements()).to.equal(0);
   });
 
   it("claims when a slot is free a run that it found none for, and again if it is notified during a claim", async () => {
     const full = startDispatcher(1);
     for (const app of [1, 2, 3, 4]) void full.call(app);
-    full.write(5);
+    full.addQueuedRun(5);
     await full.dispatcher.claimQueued();
     expect(full.executed).to.have.length(4);
-    await full.endOne();
+    await full.endOldestRun();
     expect(full.executed).to.deep.equal([1, 2, 3, 4, 5]);
 
     const asked = startDispatcher(4, [1]);
     asked.moment.isClaiming = () => {
       asked.moment.isClaiming = () => {};
-      asked.write(2);
+      asked.addQueuedRun(2);
       void asked.dispatcher.claimQueued();
     };
     await asked.dispatcher.claimQueued();
@@ -272,7 +272,7 @@ describe("a dispatcher", () => {
 
     const empty = startDispatcher(1);
     const firstClaim = empty.dispatcher.claimQueued();
-    empty.write(1);
+    empty.addQueuedRun(1);
     void empty.dispatcher.claimQueued();
     await firstClaim;
     expect(empty.executed, "a run queued after the queue was read").to.deep.equal([1]);
@@ -293,7 +293,7 @@ describe("a dispatcher", () => {
   });
 
   it("passes the result of a run to each listener, also if the run has started already, until the listener leaves", async () => {
-    const { dispatcher, call, endOne } = startDispatcher(1);
+    const { dispatcher, call, endOldestRun } = startDispatcher(1);
     const outcomes: Promise<RunOutcome>[] = [];
     const listen = (id: number) => dispatcher.onStart(id, (outcome) => outcomes.push(outcome));
     const leaves = [listen(5), listen(5), listen(6)];
@@ -306,15 +306,15 @@ describe("a dispatcher", () => {
     void call(1);
     listen(1)();
     expect(dispatcher.usage()).to.deep.equal({ total: 4, free: 3, waiting: 0 });
-    await endOne();
+    await endOldestRun();
     expect(await Promise.all(outcomes)).to.deep.equal([DONE_OUTCOME]);
   });
 
   it("starts nothing after the time of its stop, and aborts active runs", async () => {
-    const { dispatcher, executed, signals, answers, call, write } = startDispatcher(2);
+    const { dispatcher, executed, signals, answers, call, addQueuedRun } = startDispatcher(2);
     void call(1);
     const slot = dispatcher.tryAcquireSlot(2, null)!;
-    const child = write(1);
+    const child = addQueuedRun(1);
     expect(signals[0]!.aborted).to.equal(false);
     void dispatcher.drain(AbortSignal.abort());
     expect(signals[0]!.reason).to.equal("shutdown");
@@ -339,8 +339,8 @@ describe("a dispatcher", () => {
   });
 
   it("finds runs that its runs wait for although their notification was lost, and aborts runs that it lost", async () => {
-    const { dispatcher, executed, signals, answers, call, write } = startDispatcher(1);
-    const child = write(1);
+    const { dispatcher, executed, signals, answers, call, addQueuedRun } = startDispatcher(1);
+    const child = addQueuedRun(1);
     await dispatcher.findAwaitedRuns();
     expect(answers.asked).to.deep.equal([]);
     void call(1);

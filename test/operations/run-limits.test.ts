@@ -24,7 +24,7 @@ const TABLES = [
 ];
 const EDITOR = { kind: "editor", personId: null, credentialId: null } as unknown as Caller;
 
-const one = (policy: Concurrency["policy"], more: Partial<Concurrency> = {}): Concurrency => ({
+const concurrencyOf = (policy: Concurrency["policy"], more: Partial<Concurrency> = {}): Concurrency => ({
   policy,
   limit: 1,
   key: null,
@@ -63,7 +63,7 @@ describe("the limits of an action's runs", () => {
     db.query("UPDATE action SET concurrency = $1, debounce = $2", [concurrency, debounce]);
 
   /** Adds a run that cannot start at once, as one of the two processes. */
-  async function ask(
+  async function addRun(
     payload: string | object = {},
     { by = 0, trigger = "manual" as const, personId = null as number | null } = {},
   ) {
@@ -92,7 +92,7 @@ describe("the limits of an action's runs", () => {
       await processes[by % 2]!.repository.finish(id, HOLDER, { state: "completed", type: "app.task.completed", data }),
     ).to.equal(true);
   };
-  const look = (by = 0) => processes[by % 2]!.debouncer.releaseDue();
+  const releaseDueRuns = (by = 0) => processes[by % 2]!.debouncer.releaseDue();
   const states = async () =>
     (await db.query("SELECT id, state, waits_for AS waits FROM run ORDER BY id")).map(
       ({ id, state, waits }: { id: number; state: string; waits: string | null }) =>
@@ -105,31 +105,31 @@ describe("the limits of an action's runs", () => {
     )[0];
 
   longTest("start one of 60 runs that two processes accept at once, and then the next, to the last", async () => {
-    await limit(one("queue"));
-    await Promise.all(Array.from({ length: 60 }, (_, by) => ask({}, { by })));
+    await limit(concurrencyOf("queue"));
+    await Promise.all(Array.from({ length: 60 }, (_, by) => addRun({}, { by })));
     for (let run = 0; run < 60; run += 1) {
       const claimed = [await claim(run), await claim(run + 1)].filter((found) => found !== null);
       expect(claimed).to.have.length(1);
       await complete(claimed[0]!.id, run);
-      await Promise.all([look(0), look(1)]);
+      await Promise.all([releaseDueRuns(0), releaseDueRuns(1)]);
     }
     expect(await kept()).to.deep.equal({ runs: 0, due: 0, debounced: 0 });
   });
 
   it("start as many as the limit allows, whichever process accepts and ends them", async () => {
-    await limit(one("queue", { limit: 3 }));
-    await Promise.all(Array.from({ length: 20 }, (_, by) => ask({}, { by })));
+    await limit(concurrencyOf("queue", { limit: 3 }));
+    await Promise.all(Array.from({ length: 20 }, (_, by) => addRun({}, { by })));
     const running = [await claim(0), await claim(1), await claim(0)].map((run) => run!.id);
     expect(await claim(1)).to.equal(null);
     await Promise.all(running.map((id, by) => complete(id, by)));
-    await Promise.all([look(0), look(1)]);
+    await Promise.all([releaseDueRuns(0), releaseDueRuns(1)]);
     const next = [await claim(0), await claim(1), await claim(0), await claim(1)];
     expect(next.map((run) => run !== null)).to.deep.equal([true, true, true, false]);
   });
 
   it("skip all of many concurrent runs except one, with the reason, without the payload", async () => {
-    await limit(one("skip", { key: "who" }));
-    await Promise.all(Array.from({ length: 30 }, (_, by) => ask({ who: "hidden" }, { by })));
+    await limit(concurrencyOf("skip", { key: "who" }));
+    await Promise.all(Array.from({ length: 30 }, (_, by) => addRun({ who: "hidden" }, { by })));
     const [counts] = await db.query(`
       SELECT count(*) FILTER (WHERE state = 'queued' AND waits_for IS NULL)::int AS started,
              count(*) FILTER (WHERE state = 'skipped' AND reason LIKE 'concurrency: %' AND reason NOT LIKE '%hidden%')::int AS skipped
@@ -139,12 +139,12 @@ describe("the limits of an action's runs", () => {
   });
 
   it("keep the newest of many with `cancel`: waiting ones end at once, the active one is asked to end", async () => {
-    await limit(one("cancel"));
-    const first = await ask();
+    await limit(concurrencyOf("cancel"));
+    const first = await addRun();
     expect((await claim())!.id).to.equal(first);
     const notices: string[] = [];
     const client = await listen(database.url, "svc_cancel", notices);
-    await Promise.all(Array.from({ length: 20 }, (_, by) => ask({}, { by })));
+    await Promise.all(Array.from({ length: 20 }, (_, by) => addRun({}, { by })));
     // Each notification names a cancelled run and the run that replaces it.
     await until(async () => notices.includes(`${first}:${first + 20}`));
     await client.end();
@@ -158,49 +158,49 @@ describe("the limits of an action's runs", () => {
       /^the run was cancelled: the action's "concurrency" setting replaced it by run \d+$/,
     );
     await complete(first);
-    await look();
+    await releaseDueRuns();
     expect((await claim())!.id).to.equal(first + 20);
   });
 
   it("ask the replaced run again until it has ended", async () => {
-    await limit(one("cancel"));
-    const first = await ask();
+    await limit(concurrencyOf("cancel"));
+    const first = await addRun();
     await claim();
-    await ask();
-    await look();
+    await addRun();
+    await releaseDueRuns();
     const [{ ahead }] = await db.query("SELECT max(at) > now() - interval '1 hour' AS ahead FROM concurrency_due");
     expect(ahead).to.equal(true);
     await complete(first);
     await db.query("UPDATE concurrency_due SET at = now()");
-    await look();
+    await releaseDueRuns();
     expect((await kept()).due).to.equal(0);
   });
 
   it("release the slot of a run whose process was killed, when it is ended", async () => {
-    await limit(one("queue"));
+    await limit(concurrencyOf("queue"));
     const { repository } = processes[0]!;
-    const lost = await ask();
-    const next = await ask();
+    const lost = await addRun();
+    const next = await addRun();
     expect((await repository.claim(DEAD_PROCESS_ID, new Map(), 9))!.id).to.equal(lost);
     expect(await claim(1)).to.equal(null);
     expect(await processes[1]!.repository.finishLost()).to.equal(1);
-    await look(1);
+    await releaseDueRuns(1);
     expect((await claim(1))!.id).to.equal(next);
   });
 
   it("keep the slot of a run that returns to the queue", async () => {
-    await limit(one("queue"));
-    const run = await ask();
-    await ask();
+    await limit(concurrencyOf("queue"));
+    const run = await addRun();
+    await addRun();
     await claim();
     expect(await processes[0]!.repository.returnClaim(run, HOLDER)).to.equal(true);
-    await look();
+    await releaseDueRuns();
     expect((await claim(1))!.id).to.equal(run);
     expect(await claim()).to.equal(null);
   });
 
   it("count by a property of the payload: missing and null together, values of any kind and length, also characters that text cannot store", async () => {
-    await limit(one("queue", { key: "order.id" }));
+    await limit(concurrencyOf("queue", { key: "order.id" }));
     const huge = "x".repeat(900_000);
     const payloads = [
       {},
@@ -216,7 +216,7 @@ describe("the limits of an action's runs", () => {
       { order: { id: "half \ud800" }, other: "\udfff" },
       { order: { id: ["\\u0000"] } },
     ];
-    for (const payload of payloads) await ask(payload);
+    for (const payload of payloads) await addRun(payload);
     const started = [];
     for (let run = await claim(); run !== null; run = await claim()) started.push(run.id);
     // The claims take the first run without a key, the first of key 7, and the first of each other key.
@@ -226,19 +226,19 @@ describe("the limits of an action's runs", () => {
   });
 
   it("start all waiting runs after the limit is removed, also those of a deleted action", async () => {
-    await limit(one("queue"));
+    await limit(concurrencyOf("queue"));
     const many = 250;
-    await ask();
+    await addRun();
     const first = (await claim())!;
     await db.query(
       `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, waits_for)
        SELECT 1, 1, 'master', 'manual', '{}', 'queued', 'concurrency' FROM generate_series(2, $1::int)`,
       [many],
     );
-    await look();
+    await releaseDueRuns();
     await limit(null);
     await complete(first.id);
-    await look();
+    await releaseDueRuns();
     expect(new Set((await states()).slice(1).map((state: string) => state.replace(/^\d+ /, "")))).to.deep.equal(
       new Set(["queued"]),
     );
@@ -249,13 +249,13 @@ describe("the limits of an action's runs", () => {
   });
 
   it("are released when a whole backlog is cancelled", async () => {
-    await limit(one("queue"));
-    for (let run = 0; run < 30; run += 1) await ask();
+    await limit(concurrencyOf("queue"));
+    for (let run = 0; run < 30; run += 1) await addRun();
     const backlogs = new QueuedRuns(db, new QueueLimits(db, BOUNDS), async () => false);
     expect(await backlogs.cancel(EDITOR, 1, {})).to.deep.equal({ cancelled: 30, more: false });
-    await look();
+    await releaseDueRuns();
     expect(await kept()).to.deep.equal({ runs: 0, due: 0, debounced: 0 });
-    expect(await ask()).to.equal(31);
+    expect(await addRun()).to.equal(31);
     expect((await claim())!.id).to.equal(31);
   });
 
@@ -300,7 +300,7 @@ describe("the limits of an action's runs", () => {
       expect(await states()).to.deep.equal([`${ids[0]} queued for debounce`]);
       expect(await claim()).to.equal(null);
       await quiet();
-      await look(1);
+      await releaseDueRuns(1);
       expect(JSON.parse((await claim())!.payload)).to.deep.equal({ n: "last" });
       expect(await kept()).to.deep.equal({ runs: 0, due: 0, debounced: 0 });
     });
@@ -325,7 +325,7 @@ describe("the limits of an action's runs", () => {
       const [mine, theirs] = [await start({ of: 1 }, { personId: 1 }), await start({ of: 2 }, { personId: 2 })];
       expect(mine).to.not.equal(theirs);
       await quiet();
-      await look();
+      await releaseDueRuns();
       expect([await claim(), await claim()].map((run) => [run!.personId, run!.payload])).to.deep.equal([
         [1, '{"of":1}'],
         [2, '{"of":2}'],
@@ -340,28 +340,28 @@ describe("the limits of an action's runs", () => {
       const next = await start({ n: 2 });
       expect(next).to.not.equal(first);
       await quiet();
-      await look(1);
+      await releaseDueRuns(1);
       expect((await claim())!.id).to.equal(next);
     });
 
     it("then wait for a slot under the action's limit, with the last payload", async () => {
-      await limit(one("queue", { key: "n" }), MANUAL_DEBOUNCE);
-      await ask({ n: 2 });
+      await limit(concurrencyOf("queue", { key: "n" }), MANUAL_DEBOUNCE);
+      await addRun({ n: 2 });
       await claim();
       await start({ n: 1 });
       const id = await start({ n: 2 });
       await quiet();
-      await look();
+      await releaseDueRuns();
       expect((await states()).at(-1)).to.equal(`${id} queued for concurrency`);
       await complete(1);
-      await look(1);
+      await releaseDueRuns(1);
       expect((await claim())!.id).to.equal(id);
     });
   });
 
   it("do not delay other apps' runs, nor make a healthy runner look idle", async () => {
-    await limit(one("queue"));
-    for (let run = 0; run < 12; run += 1) await ask();
+    await limit(concurrencyOf("queue"));
+    for (let run = 0; run < 12; run += 1) await addRun();
     await db.query("UPDATE run SET queued_at = now() - interval '1 hour'");
     await db.query(
       `INSERT INTO run (app_id, action_id, copy, trigger, payload, state) VALUES (2, 9, 'master', 'manual', '{}', 'queued')`,

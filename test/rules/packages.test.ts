@@ -114,7 +114,7 @@ describe("dependencies", () => {
 });
 
 describe("the catalogue", () => {
-  it("accepts an operator's packages, served here or elsewhere, and lets them replace one of the nine", () => {
+  it("accepts an operator's packages, served here or elsewhere, and lets them replace a built-in one", () => {
     const extended = createPackageCatalogue([
       { name: "acme-tools", path: "/client/packages/acme-tools.js" },
       { name: "dayjs", namespace: null, url: "https://cdn.example.com/dayjs.min.js" },
@@ -175,7 +175,7 @@ describe("the catalogue", () => {
     expect(needs("return Svc.CSV.parse('')", "svc-csv", "https://cdn.example.com/a.js")).to.equal(true);
   });
 
-  it("needs a document on the server by default, and for code that shows something or opens a socket", () => {
+  it("needs a document on the server by default, and for code that subscribes", () => {
     const catalogue = createPackageCatalogue([{ name: "acme", namespace: "Acme", path: "/client/packages/acme.js" }]);
     const mode = (name: string, code: string) => findPackageRequirement(catalogue.get(name)!, code).mode;
     expect(mode("acme", "return Acme()")).to.equal("document");

@@ -185,7 +185,7 @@ describe("the installation of packages from npm's cache", () => {
     expect(wasNpmStarted()).to.equal(true);
   });
 
-  it("selects what is for this machine, what this requires, and peers, each from the nearest folder", () => {
+  it("selects the packages for this machine with their dependencies and peers, each from the nearest folder", () => {
     const packages = {
       "": {
         dependencies: { a: "1" },

@@ -21,7 +21,7 @@ export function addFault({ files }: RealAction): FaultyAction {
     const before = text.slice(0, text.indexOf('new Error("at fault")')).split("\n");
     return { files: { ...files, [name]: text }, place: `${name}:${before.length}:${before.at(-1)!.length + 1}` };
   }
-  throw new Error("no file returns a value");
+  throw new Error("no file of the sample returns a value");
 }
 
 /** Realistic action in TypeScript, with the result of its run for the payload `{n: 3}`. */

@@ -20,7 +20,7 @@ import { addWorkerContextTypes, type Compiler } from "../../src/web/studio/actio
 import { longTest } from "../harness/samples.js";
 
 const FILE = "inmemory://model/1";
-const ALL = packages.map(({ name }) => name);
+const ALL_PACKAGE_NAMES = packages.map(({ name }) => name);
 
 interface Answers {
   getSyntacticDiagnostics(file: string): Promise<CompilerDiagnostic[]>;
@@ -76,7 +76,7 @@ describe("TypeScript of an action's code", () => {
     code = text;
     const types = createActionTypeDeclarations({
       packages,
-      dependencies: ALL,
+      dependencies: ALL_PACKAGE_NAMES,
       installedDependencies: [],
       settingKeys: ["__apiKey", "_note", "open"],
       environment: "server",
@@ -330,7 +330,7 @@ describe("TypeScript of an action's code", () => {
   it("reads no file outside the declarations, with any keys, names and versions", async () => {
     const hostile = '*/ }; declare const own: 1; interface X { "';
     const known = {
-      dependencies: [...ALL, hostile],
+      dependencies: [...ALL_PACKAGE_NAMES, hostile],
       settings: [`_${hostile}`, "__proto__"],
       payloads: [JSON.parse(`{ ${JSON.stringify(hostile)}: 1, "__proto__": { "a": 1 } }`)],
       installed: [{ name: hostile, version: hostile, global: "g" }],
@@ -391,7 +391,9 @@ describe("TypeScript of an action's code", () => {
       expect([documents.length > 7, examples.length, templates.length > 3]).to.deep.equal([true, 5, true]);
       for (const [where, text] of [...documents, ...examples, ...templates]) {
         // The types of npm packages are known only after a save. This test has none, and the dependency "npm" stands for such a package.
-        expect(await faults(text, { dependencies: [...ALL, "npm"] }), `${where}\n${text}`).to.deep.equal([]);
+        expect(await faults(text, { dependencies: [...ALL_PACKAGE_NAMES, "npm"] }), `${where}\n${text}`).to.deep.equal(
+          [],
+        );
       }
     },
   );

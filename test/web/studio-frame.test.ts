@@ -12,7 +12,7 @@ import { launchChromium, type PageWatch, watchPage, watchSockets } from "./chrom
 import { checkPaletteKeys, checkPaletteSearch } from "./palette-checks.js";
 import { leaveOutCompiler, type StudioPage, studioPage } from "./studio-page.js";
 
-const SLOW = "async function execute() { await new Promise(() => undefined); }";
+const SLOW_CODE = "async function execute() { await new Promise(() => undefined); }";
 
 describe("the frame of Studio", () => {
   let service: TestService;
@@ -33,7 +33,7 @@ describe("the frame of Studio", () => {
     ids = [];
     for (const [name, code] of [
       ["quick", "async function execute() { return 1 }"],
-      ["slow", SLOW],
+      ["slow", SLOW_CODE],
     ]) {
       const body = { name, code, active: true, triggers: [{ trigger: "manual" }] };
       const made = await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body });

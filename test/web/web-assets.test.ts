@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { type GraphqlService, startGraphqlService } from "./graphql-service.js";
 
-const BUILT = fileURLToPath(new URL("../../web", import.meta.url));
+const WEB_FOLDER = fileURLToPath(new URL("../../web", import.meta.url));
 const FIRST_LOAD_MAX_BYTES = 250 * 1024;
 /**
  * Maximum size in bytes of the editor's files in a build with fast compression. test/long/service-build.test.ts checks the image's files.
@@ -11,9 +11,9 @@ const FIRST_LOAD_MAX_BYTES = 250 * 1024;
 const EDITOR_MAX_BYTES = 650 * 1000;
 
 describe("the built files of Studio", () => {
-  const { studio } = JSON.parse(readFileSync(`${BUILT}/pages.json`, "utf8"));
+  const { studio } = JSON.parse(readFileSync(`${WEB_FOLDER}/pages.json`, "utf8"));
   const sizeOf = (files: string[], compression: "gz" | "br") =>
-    files.reduce((sum, file) => sum + statSync(`${BUILT}${file}.${compression}`).size, 0);
+    files.reduce((sum, file) => sum + statSync(`${WEB_FOLDER}${file}.${compression}`).size, 0);
 
   it("take less than 250 KB compressed for the first load", () => {
     const { script, scriptsBefore, scriptsAfter, style } = studio;
