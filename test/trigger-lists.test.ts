@@ -12,7 +12,7 @@ import { createManifestJsonSchema } from "../src/rules/manifest.js";
 import { TRIGGER_TYPES } from "../src/rules/trigger-input.js";
 
 const ROOTS = ["src", "docs", "schema", "examples", "README.md"];
-const TEXTS = /\.(?:tsx?|md|graphql|json)$/;
+const TEXT_FILES = /\.(?:tsx?|md|graphql|json)$/;
 /** Matches files with generated types of GraphQL operations. Their lists come from the schema, which this test checks. */
 const GENERATED = /\/documents\.(?:ts|json)$/;
 /** Maximum number of lines of a list in code or docs. In a schema, lists have descriptions and are longer. */
@@ -57,7 +57,7 @@ function silentLists(text: string, most = SCHEMA_LINES): { lists: number; silent
 describe("lists of the kinds of triggers", () => {
   it("say which kinds are those of the specification, in code, documents and schemas", () => {
     const found = ROOTS.flatMap(filesIn)
-      .filter((file) => TEXTS.test(file) && !GENERATED.test(file))
+      .filter((file) => TEXT_FILES.test(file) && !GENERATED.test(file))
       .map((file) => ({ file, ...silentLists(readFileSync(file, "utf8"), linesOf(file)) }))
       .filter(({ lists }) => lists > 0);
     expect(found.map(({ file }) => file)).to.include.members([

@@ -128,7 +128,7 @@ const body = fc.oneof(
 );
 
 /** Checks that the service returned the fields of an accepted body unchanged. An empty frequency or time zone becomes null. */
-function kept(sent: Record<string, unknown>, received: Record<string, unknown>): void {
+function expectKept(sent: Record<string, unknown>, received: Record<string, unknown>): void {
   for (const field of ["name", "code", "active", "environment", "dependencies", "frequency", "timezone"]) {
     const cleared = (field === "frequency" || field === "timezone") && sent[field] === "";
     if (sent[field] !== undefined) expect(received[field], field).to.deep.equal(cleared ? null : sent[field]);
@@ -151,7 +151,7 @@ async function publishInOrder(apiClient: ApiClient, first: unknown, second: unkn
   expectNoServerError(created, first);
   if (created.status !== "OK") return false;
   const { id } = created.value;
-  kept(first as Record<string, unknown>, created.value);
+  expectKept(first as Record<string, unknown>, created.value);
   expect((await expectSuccess("read", apiClient.get(id))).value).to.deep.equal(created.value);
   const updated = await apiClient.update(id, second);
   expectNoServerError(updated, second);

@@ -13,7 +13,7 @@ const AI_MUTATION = `mutation ($app: Int!, $messages: [AiMessageInput!]!) {
   }
   refused: createAiCompletion(appId: $app, options: { messages: [] }) { answer { model } failure { code message } }
 }`;
-const OTHERS = `mutation ($app: Int!) {
+const MUTATION_OF_OTHERS = `mutation ($app: Int!) {
   embedded: createAiEmbeddings(appId: $app, options: { input: ["a"] }) { answer { vectors usage { inputTokens } } failure { code } }
   drawn: createAiImage(appId: $app, options: { prompt: "a lamp" }) { answer { images { contentType data } } failure { code } }
   heard: createAiTranscription(appId: $app, options: { file: { contentType: "audio/mpeg", data: "AAAA" } }) {
@@ -60,7 +60,7 @@ export function testAiOverGraphql(provider: TestProvider): void {
         text: "Hi",
       }),
     };
-    const others = await service.graphql(OTHERS, variables, { as });
+    const others = await service.graphql(MUTATION_OF_OTHERS, variables, { as });
     expect(others.errors).to.equal(undefined);
     expect(others.data).to.deep.equal({
       embedded: { answer: { vectors: [[1, 0.5]], usage: { inputTokens: 4 } }, failure: null },

@@ -3,12 +3,12 @@ import { brotliCompressSync, constants, deflateRawSync, deflateSync, gzipSync, z
 import { OUTGOING_RESPONSE_BODY_MAX_BYTES } from "../../src/limits.js";
 
 const CHECKSUM = { params: { [constants.ZSTD_c_checksumFlag]: 1 } };
-const FAST = { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } };
+const FAST_BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } };
 const FORMATS: [string, (content: string) => Buffer][] = [
   ["gzip", gzipSync],
   ["zlib", deflateSync],
   ["raw deflate", deflateRawSync],
-  ["brotli", (content) => brotliCompressSync(content, FAST)],
+  ["brotli", (content) => brotliCompressSync(content, FAST_BROTLI)],
   ["zstd", (content) => zstdCompressSync(content, CHECKSUM)],
 ];
 

@@ -110,7 +110,7 @@ function valueOfType(type: GraphQLInputType, odd: ValueGenerator, depth = 4): un
     return Object.fromEntries(fields.map((field) => [field.name, valueOfType(field.type, odd, depth - 1)]));
   }
   const { name } = type;
-  if (name === "Int" || name === "Float" || name === "SafeInt") return whole(odd("number"));
+  if (name === "Int" || name === "Float" || name === "SafeInt") return toGraphqlInt(odd("number"));
   if (name === "Boolean") return true;
   if (name === "DateTime") return "2026-01-01T00:00:00.000Z";
   return name === "String" || name === "ID" ? odd("text") : odd("any");
@@ -119,7 +119,8 @@ function valueOfType(type: GraphQLInputType, odd: ValueGenerator, depth = 4): un
 /**
  * Returns a valid GraphQL Int: the truncated number, or 1 if it is too large. So GraphQL does not reject the number before the operation.
  */
-const whole = (value: unknown): number => (Math.abs(value as number) < 2 ** 31 ? Math.trunc(value as number) : 1);
+const toGraphqlInt = (value: unknown): number =>
+  Math.abs(value as number) < 2 ** 31 ? Math.trunc(value as number) : 1;
 
 function selectionOf(field: GraphQLField<unknown, unknown>): string {
   return isObjectType(getNamedType(field.type)) ? " { __typename }" : "";

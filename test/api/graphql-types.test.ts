@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { buildSchema, getNamedType, isObjectType } from "graphql";
 import { startTestService, type TestService } from "../harness/service.js";
-import { NAMED, WHOLE_MANIFEST } from "../manifest/samples.js";
+import { WHOLE_MANIFEST, WHOLE_PLAN } from "../manifest/samples.js";
 
 const SCHEMA = fileURLToPath(new URL("../../../schema/schema.graphql", import.meta.url));
 const CODE = "async function execute(context) { console.log('said'); return { sum: context.payload.a + 1 }; }";
@@ -315,7 +315,7 @@ describe("GraphQL's types", () => {
         return data.applyManifest.plan;
       };
       const created = (await apply(definitions)).created.map(({ name }: { name: string }) => name);
-      expect(created).to.include.members([...NAMED.created.map(({ name }) => name), "built"]);
+      expect(created).to.include.members([...WHOLE_PLAN.created.map(({ name }) => name), "built"]);
       const query = `query ($app: Int!) { manifest(appId: $app) { definitions ${selectionOf("ManifestDefinitions")} } }`;
       const { data, errors } = await service.graphql(query, { app }, { as: "admin" });
       expect(errors).to.equal(undefined);

@@ -28,7 +28,7 @@ type InputPosition = GraphQLArgument | GraphQLInputField;
 
 /** Placeholder for a number. */
 const NUMBER = "<number>";
-const DEPTH = 4;
+const SELECTION_DEPTH = 4;
 /** Names of arguments whose number is a count or a time instead of an ID. */
 const COUNT_ARGUMENTS =
   /^(limit|offset|count|expiresIn|failures|of|minutes|delayMs|maxWaitMs|timeoutMs|toleranceSeconds|createdAt|before|after)$/;
@@ -68,7 +68,7 @@ function argumentLists(all: readonly InputPosition[], inside = ""): string[][] {
   return [...crossed, ...one.flat().map((text) => [...crossed[0]!, text]), [...crossed[0]!, ...numbers]];
 }
 
-export function selectionOf(type: GraphQLOutputType, depth = DEPTH): string {
+export function selectionOf(type: GraphQLOutputType, depth = SELECTION_DEPTH): string {
   const named = getNamedType(type);
   if (!isObjectType(named)) return "";
   const parts = Object.values(named.getFields()).flatMap((field) => {

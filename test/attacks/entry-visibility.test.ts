@@ -9,7 +9,7 @@ import { answered, type Fixture, startFixture } from "../operations/data-sources
 import { aggregate, document, path, where } from "../rules/entry-query/generated.js";
 
 const HIDDEN_COLUMN = "a";
-const RUNS = 150;
+const QUERY_COUNT = 150;
 const plain = <T>(value: T): T => JSON.parse(JSON.stringify(value));
 const withoutHiddenColumn = ({ [HIDDEN_COLUMN]: _, ...rest }: Record<string, unknown>) => rest;
 
@@ -28,7 +28,7 @@ describe("a column that the caller may not read", () => {
   after(() => fixture.stop());
 
   /** Returns two results of the query: for a caller who cannot see the column, and for a data source without this column. */
-  async function both(query: object): Promise<[unknown, unknown]> {
+  async function findInBoth(query: object): Promise<[unknown, unknown]> {
     const answer = (key: DataSourceKey, seen: VisibleEntryScope) =>
       fixture.entryReader.find(key, query, fixture.readAccess(seen)).then(
         (found) => plain(answered(found)),
@@ -61,15 +61,15 @@ describe("a column that the caller may not read", () => {
       },
       { requiredKeys: [] },
     );
-    for (const one of sampleOf(plain(fc.sample(query, { seed: 42, numRuns: RUNS })), 0, 8)) {
-      const [hidden, absent] = await both(one);
+    for (const one of sampleOf(plain(fc.sample(query, { seed: 42, numRuns: QUERY_COUNT })), 0, 8)) {
+      const [hidden, absent] = await findInBoth(one);
       expect(hidden, JSON.stringify(one)).to.deep.equal(absent);
     }
   });
 
   it("changes no aggregate", async () => {
-    for (const stages of sampleOf(plain(fc.sample(aggregate, { seed: 43, numRuns: RUNS })), 0, 8)) {
-      const [hidden, absent] = await both({ aggregate: stages });
+    for (const stages of sampleOf(plain(fc.sample(aggregate, { seed: 43, numRuns: QUERY_COUNT })), 0, 8)) {
+      const [hidden, absent] = await findInBoth({ aggregate: stages });
       expect(hidden, JSON.stringify(stages)).to.deep.equal(absent);
     }
   });
@@ -83,7 +83,11 @@ describe("a column that the caller may not read", () => {
       fc.tuple(where, path).map(([condition, column]) => ({ where: condition, order: [[column, "DESC"]] })),
     );
     const join = fc.tuple(path, fc.oneof(path, fc.constant("k")), shows, fc.boolean());
-    for (const [left, right, shown, required] of sampleOf(plain(fc.sample(join, { seed: 44, numRuns: RUNS })), 0, 8)) {
+    for (const [left, right, shown, required] of sampleOf(
+      plain(fc.sample(join, { seed: 44, numRuns: QUERY_COUNT })),
+      0,
+      8,
+    )) {
       const options = { on: { [left]: right }, required, ...shown };
       const ask = (dataSourceName: string) => ({ join: { J: { dataSourceName, ...options } }, limit: 20 });
       const answer = async (key: DataSourceKey, name: string, seen: VisibleEntryScope) =>

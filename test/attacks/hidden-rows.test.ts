@@ -24,7 +24,7 @@ const PAGES = sampleOf(
   4,
   5,
 );
-const ALL = [{ type: ["read"], allow: "all" }];
+const READABLE_BY_ALL = [{ type: ["read"], allow: "all" }];
 
 /** Patterns of times, and of fields about the last use of a token, session or person. Such values differ between two requests. */
 const TIME = /\d{4}-\d\d-\d\dT[\d:.]+Z/g;
@@ -141,7 +141,7 @@ describe("hidden rows", () => {
   it("of media change no response", async () => {
     const editor = mediaOf(service);
     const open = await editor.folder("open");
-    await editor.rest("PUT", `/folders/${open}/accessRules`, ALL);
+    await editor.rest("PUT", `/folders/${open}/accessRules`, READABLE_BY_ALL);
     const [inner, closed] = [await editor.folder("inner", open), await editor.folder("closed", open)];
     await editor.rest("PUT", `/folders/${closed}/accessRules`, []);
     const files: number[] = [];

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 
-const KEYS = {
+const SUBSCRIPTION_KEYS = {
   p256dh: "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
   auth: "BTBZMqHH6r4Tts7J_aSIgg",
 };
@@ -31,21 +31,27 @@ describe("notifications under attack", () => {
       "x".repeat(3_000),
       7,
     ]) {
-      const { http, body } = await device({ endpoint, keys: KEYS });
+      const { http, body } = await device({ endpoint, keys: SUBSCRIPTION_KEYS });
       expect([http, body.error.startsWith("endpoint")], String(endpoint)).to.deep.equal([400, true]);
     }
   });
 
   it("no device can have invalid keys", async () => {
     const endpoint = "https://push.example.net/a";
-    for (const keys of [{}, { ...KEYS, auth: "x" }, { ...KEYS, p256dh: `${KEYS.p256dh}AA` }, { ...KEYS, auth: [1] }]) {
+    for (const keys of [
+      {},
+      { ...SUBSCRIPTION_KEYS, auth: "x" },
+      { ...SUBSCRIPTION_KEYS, p256dh: `${SUBSCRIPTION_KEYS.p256dh}AA` },
+      { ...SUBSCRIPTION_KEYS, auth: [1] },
+    ]) {
       const { http, body } = await device({ endpoint, keys });
       expect([http, body.error.startsWith("keys.")]).to.deep.equal([400, true]);
     }
   });
 
   it("one user has twenty devices at most, the newest", async () => {
-    for (let n = 0; n < 22; n += 1) await device({ endpoint: `https://push.example.net/${n}`, keys: KEYS });
+    for (let n = 0; n < 22; n += 1)
+      await device({ endpoint: `https://push.example.net/${n}`, keys: SUBSCRIPTION_KEYS });
     const { body } = await service.rest("GET", `/v1/apps/${service.appId}/push/subscriptions`, { as: "live" });
     expect(body.subscriptions).to.have.length(20);
   });

@@ -19,7 +19,7 @@ import {
 import { longTest, sampleOf } from "../harness/samples.js";
 import { evilPackage, evilPackageWithCode, INDEX, MANIFEST, many, type Saves, startSaves, zeros } from "./npm-saves.js";
 
-const MARK = join(tmpdir(), `svc-package-mark-${randomBytes(6).toString("hex")}`);
+const MARK_FILE = join(tmpdir(), `svc-package-mark-${randomBytes(6).toString("hex")}`);
 
 const link = (path: string, linkpath: string, type: "SymbolicLink" | "Link"): ArchiveEntry => ({
   path,
@@ -149,7 +149,7 @@ describe("a malicious package", () => {
   });
 
   it("has none of its scripts run", async () => {
-    const touch = `touch ${MARK}`;
+    const touch = `touch ${MARK_FILE}`;
     const scripts = Object.fromEntries(
       ["preinstall", "install", "postinstall", "prepare", "prepack"].map((name) => [name, touch]),
     );
@@ -163,7 +163,7 @@ describe("a malicious package", () => {
       manifest: { scripts, gypfile: true },
     });
     expect((await saves.save("evil@1.0.1")).http).to.equal(201);
-    expect(existsSync(MARK)).to.equal(false);
+    expect(existsSync(MARK_FILE)).to.equal(false);
   });
 
   it("leaves no process behind", async () => {

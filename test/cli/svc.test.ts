@@ -10,7 +10,7 @@ import { load } from "js-yaml";
 import { programEnvironment } from "../harness/program-environment.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
-import { createSvcProjects, SVC, writeProjectFile } from "../harness/svc-projects.js";
+import { createSvcProjects, SVC_PROGRAM, writeProjectFile } from "../harness/svc-projects.js";
 import { until } from "../harness/until.js";
 
 describe("the command line", () => {
@@ -152,7 +152,11 @@ describe("the command line", () => {
   it("signs in by a code that a person confirms, and signs out at the service", async () => {
     const { folder } = await newProject();
     const env = { ...programEnvironment(), SVC_CONFIG_DIR: join(folder, ".config") };
-    const child = spawn(process.execPath, [SVC, "login"], { cwd: folder, env, stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(process.execPath, [SVC_PROGRAM, "login"], {
+      cwd: folder,
+      env,
+      stdio: ["ignore", "pipe", "pipe"],
+    });
     const closed = once(child, "close");
     let printed = "";
     child.stderr.setEncoding("utf8").on("data", (chunk: string) => {

@@ -56,18 +56,18 @@ describe("a subscription to a data source", () => {
   const insert = async (path: string, data: object) =>
     (await service.rest("POST", `${path}/entries`, { body: { data } })).body;
   const nothing = { reset: false, inserted: [], updated: [], deleted: [] };
-  const what = ({ position: _, ...news }: SubscriptionMessage) => news;
+  const withoutPosition = ({ position: _, ...news }: SubscriptionMessage) => news;
 
   it("reports each insertion, update and removal when it is committed", async () => {
     const path = await make();
     const next = follow(path);
-    expect(what(await next())).to.deep.equal(nothing);
+    expect(withoutPosition(await next())).to.deep.equal(nothing);
     const { id } = await insert(path, { b: 1, a: 2 });
-    expect(what(await next())).to.deep.equal({ ...nothing, inserted: [{ id, data: { b: 1, a: 2 } }] });
+    expect(withoutPosition(await next())).to.deep.equal({ ...nothing, inserted: [{ id, data: { b: 1, a: 2 } }] });
     await service.rest("PUT", `${path}/entries/${id}`, { body: { data: { a: 3 } } });
-    expect(what(await next())).to.deep.equal({ ...nothing, updated: [{ id, data: { b: 1, a: 3 } }] });
+    expect(withoutPosition(await next())).to.deep.equal({ ...nothing, updated: [{ id, data: { b: 1, a: 3 } }] });
     await service.rest("DELETE", `${path}/entries/${id}`);
-    expect(what(await next())).to.deep.equal({ ...nothing, deleted: [{ id, data: { b: 1, a: 3 } }] });
+    expect(withoutPosition(await next())).to.deep.equal({ ...nothing, deleted: [{ id, data: { b: 1, a: 3 } }] });
   });
 
   it("with a where reports entries that enter and leave its result, and nothing else", async () => {
@@ -80,9 +80,9 @@ describe("a subscription to a data source", () => {
     while (news.at(-1)!.inserted.length === 0) news.push(await next());
     expect(news.flatMap(({ inserted }) => inserted)).to.deep.equal([{ id: high.id, data: { n: 7 } }]);
     await service.rest("PUT", `${path}/entries/${low.id}`, { body: { data: { n: 8 } } });
-    expect(what(await next())).to.deep.equal({ ...nothing, inserted: [{ id: low.id, data: { n: 8 } }] });
+    expect(withoutPosition(await next())).to.deep.equal({ ...nothing, inserted: [{ id: low.id, data: { n: 8 } }] });
     await service.rest("PUT", `${path}/entries/${high.id}`, { body: { data: { n: 0 } } });
-    expect(what(await next())).to.deep.equal({ ...nothing, deleted: [{ id: high.id, data: { n: 7 } }] });
+    expect(withoutPosition(await next())).to.deep.equal({ ...nothing, deleted: [{ id: high.id, data: { n: 7 } }] });
   });
 
   it("continues from a position: changes in between are reported once", async () => {
@@ -124,7 +124,7 @@ describe("a subscription to a data source", () => {
         ON CONFLICT DO NOTHING`);
     try {
       const next = follow(path);
-      expect(what(await next())).to.deep.equal(nothing);
+      expect(withoutPosition(await next())).to.deep.equal(nothing);
     } finally {
       await service.db.query(`
         DROP VIEW data_source_tally;
@@ -217,7 +217,10 @@ describe("a subscription to a data source", () => {
       expect(received.inserted.length + received.updated.length + received.deleted.length).to.be.above(0);
       if (name.includes("replaces")) expect((await next()).inserted.map(({ data }) => data)).to.deep.equal([OWN_ENTRY]);
       const { id } = await insert(path, { n: 9, Owner: "me" });
-      expect(what(await next())).to.deep.equal({ ...nothing, inserted: [{ id, data: { n: 9, Owner: "me" } }] });
+      expect(withoutPosition(await next())).to.deep.equal({
+        ...nothing,
+        inserted: [{ id, data: { n: 9, Owner: "me" } }],
+      });
     });
   }
 
@@ -253,9 +256,11 @@ describe("a subscription to a data source", () => {
     const next = follow(path, {}, "live");
     await next();
     await service.rest("PUT", path, { body: { accessRules: [{ type: ["select"], allow: "all" }] } });
-    expect(what(await next())).to.deep.equal({ ...nothing, reset: true });
+    expect(withoutPosition(await next())).to.deep.equal({ ...nothing, reset: true });
     const entry = await insert(path, { Name: "a", Secret: "shown" });
-    expect(what(await next()).inserted).to.deep.equal([{ id: entry.id, data: { Name: "a", Secret: "shown" } }]);
+    expect(withoutPosition(await next()).inserted).to.deep.equal([
+      { id: entry.id, data: { Name: "a", Secret: "shown" } },
+    ]);
   });
 
   const OWN_ENTRY_RULES = [
@@ -275,7 +280,10 @@ describe("a subscription to a data source", () => {
     await service.rest("DELETE", `${path}/entries/${other.id}`);
     await service.rest("PUT", `${path}/entries/${id}`, { body: { data: { Name: "z" } } });
     // The next message is about the only change that this subscriber can see.
-    expect(what(await next())).to.deep.equal({ ...nothing, updated: [{ id, data: { Owner: "me", Name: "z" } }] });
+    expect(withoutPosition(await next())).to.deep.equal({
+      ...nothing,
+      updated: [{ id, data: { Owner: "me", Name: "z" } }],
+    });
   });
 
   it("gives a page positions that do not reveal how much others changed", async () => {

@@ -146,7 +146,7 @@ describe("verification by code", () => {
     );
   });
 
-  const ask = async (email: string, address: string, code?: string) => {
+  const verifyOnNewPage = async (email: string, address: string, code?: string) => {
     const body = { email, ...(code && { code }) };
     const headers = { "x-forwarded-for": address };
     return refusal(await service.rest("POST", `${app}/session/verify`, { as: await newPage(), body, headers }));
@@ -155,7 +155,7 @@ describe("verification by code", () => {
   it("counts wrong codes for one user by address: ten are enough, and lock out no other address", async () => {
     const user = await newUser();
     const wrong: string[] = [];
-    for (let turn = 0; turn < 11; turn += 1) wrong.push(await ask(user.Email, "203.0.113.1", "000000"));
+    for (let turn = 0; turn < 11; turn += 1) wrong.push(await verifyOnNewPage(user.Email, "203.0.113.1", "000000"));
     expect(wrong).to.deep.equal([...Array(10).fill("401 UNAUTHORIZED"), "429 RATE_LIMIT_EXCEEDED"]);
     const page = await newPage();
     expect(refusal(await verify(page, { email: user.Email }))).to.equal("200 CODE_SENT");
@@ -169,8 +169,8 @@ describe("verification by code", () => {
     const addresses = Array.from({ length: 60 }, (_, at) => `203.0.114.${at + 1}`);
     const answers: string[] = [];
     for (const address of addresses) {
-      answers.push(await ask(user.Email, address, "000000"));
-      answers.push(await ask(user.Email, address, "000000"));
+      answers.push(await verifyOnNewPage(user.Email, address, "000000"));
+      answers.push(await verifyOnNewPage(user.Email, address, "000000"));
     }
     expect(answers.slice(0, 100)).to.deep.equal(Array(100).fill("401 UNAUTHORIZED"));
     expect(answers.slice(100, 104)).to.deep.equal([
@@ -185,9 +185,9 @@ describe("verification by code", () => {
     const user = await newUser();
     for (const [at, email] of [user.Email, "nobody@example.org"].entries()) {
       const answers: string[] = [];
-      for (let turn = 0; turn < 6; turn += 1) answers.push(await ask(email, `192.0.2.${at + 1}`));
+      for (let turn = 0; turn < 6; turn += 1) answers.push(await verifyOnNewPage(email, `192.0.2.${at + 1}`));
       expect(answers, email).to.deep.equal([...Array(5).fill("200 CODE_SENT"), "429 RATE_LIMIT_EXCEEDED"]);
-      expect(await ask(email, "192.0.2.100"), "another address").to.equal("200 CODE_SENT");
+      expect(await verifyOnNewPage(email, "192.0.2.100"), "another address").to.equal("200 CODE_SENT");
     }
     expect(
       await rows(service.db, "SELECT FROM message WHERE recipients::text LIKE $1", [`%${user.Email}%`]),
@@ -198,7 +198,7 @@ describe("verification by code", () => {
     const { Email } = await newUser();
     const answers: string[] = [];
     for (let at = 1; at <= 12; at += 1)
-      answers.push(await ask(Email, `192.0.3.${at}`), await ask(Email, `192.0.3.${at}`));
+      answers.push(await verifyOnNewPage(Email, `192.0.3.${at}`), await verifyOnNewPage(Email, `192.0.3.${at}`));
     expect(answers.slice(0, 20)).to.deep.equal(Array(20).fill("200 CODE_SENT"));
     expect(answers.slice(20)).to.deep.equal([
       ...["200 CODE_SENT", "429 RATE_LIMIT_EXCEEDED", "200 CODE_SENT", "429 RATE_LIMIT_EXCEEDED"],

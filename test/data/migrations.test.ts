@@ -19,7 +19,7 @@ it("every migration of the folder is in the list, in the order of their times", 
 /** Time of the first migration after the first release. Earlier migrations create the tables of the first release. */
 const FIRST_UPGRADE = "1764000400000";
 
-it("every index that an upgrade adds to a table that is there is built concurrently, outside a transaction", () => {
+it("every index that an upgrade adds to an existing table is built concurrently, outside a transaction", () => {
   const names = readdirSync(FOLDER).filter((name) => name >= FIRST_UPGRADE && name.endsWith(".ts"));
   expect(names).to.not.deep.equal([]);
   const blocking = names.filter((name) => {

@@ -27,7 +27,7 @@ export function samplesIn(text: string): Sample[] {
     .filter((line) => line !== "" && !line.startsWith("#"))
     .map((line) => {
       const [, name, labels = "", value] = LINE.exec(line)!;
-      const pairs = [...labels.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)].map(([, key, of]) => [key!, of!]);
+      const pairs = [...labels.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)].map(([, key, value]) => [key!, value!]);
       return { name: name!, labels: Object.fromEntries(pairs), value: Number(value) };
     });
 }
@@ -107,7 +107,7 @@ export function evaluate(text: string, before: readonly Sample[], after: readonl
   }
 
   function absent(node: SyntaxNode): Value[] {
-    return of(node.getChild("FunctionCallBody")!.firstChild!).length > 0 ? [] : [{ labels: {}, value: 1 }];
+    return evaluateNode(node.getChild("FunctionCallBody")!.firstChild!).length > 0 ? [] : [{ labels: {}, value: 1 }];
   }
 
   function aggregate(node: SyntaxNode): Value[] {
@@ -117,7 +117,7 @@ export function evaluate(text: string, before: readonly Sample[], after: readonl
     const by = (node.getChild("AggregateModifier")?.getChild("GroupingLabels")?.getChildren("LabelName") ?? []).map(
       read,
     );
-    const values = of(node.getChild("FunctionCallBody")!.firstChild!);
+    const values = evaluateNode(node.getChild("FunctionCallBody")!.firstChild!);
     const keyOf = ({ labels }: Value) => JSON.stringify(by.map((label) => [label, labels[label] ?? ""]));
     return [...Map.groupBy(values, keyOf)].map(([key, group]) => ({
       labels: Object.fromEntries(JSON.parse(key) as [string, string][]),
@@ -127,8 +127,8 @@ export function evaluate(text: string, before: readonly Sample[], after: readonl
 
   function binary(node: SyntaxNode): Value[] {
     const [left, operator, right] = children(node) as [SyntaxNode, SyntaxNode, SyntaxNode];
-    const a = of(left);
-    const b = of(right);
+    const a = evaluateNode(left);
+    const b = evaluateNode(right);
     const partner = ({ labels }: Value) =>
       right.name === "NumberDurationLiteral"
         ? b[0]
@@ -143,7 +143,7 @@ export function evaluate(text: string, before: readonly Sample[], after: readonl
     });
   }
 
-  function of(node: SyntaxNode): Value[] {
+  function evaluateNode(node: SyntaxNode): Value[] {
     switch (node.name) {
       case "BinaryExpr":
         return binary(node);
@@ -162,5 +162,5 @@ export function evaluate(text: string, before: readonly Sample[], after: readonl
     }
   }
 
-  return of(parseExpression(text));
+  return evaluateNode(parseExpression(text));
 }

@@ -18,12 +18,16 @@ import { pastedShell } from "./pasted-shell.js";
 import { differences, lastJson, missingLines } from "./response.js";
 import { type StandIns, startStandIns } from "./stand-ins.js";
 
-const RUN = ["sh", "graphql"];
+const RUN_LANGUAGES = ["sh", "graphql"];
 /** True if the block is a response whose `status` is that of an error. */
 const isErrorResponse = (block: Block | undefined): boolean =>
   block?.isResponse === true && Object.hasOwn(STATUS, JSON.parse(block.text).status ?? "");
 const isDone = (block: Block) =>
-  RUN.includes(block.language) || block.file !== null || block.isResponse || block.isOutput || isAction(block);
+  RUN_LANGUAGES.includes(block.language) ||
+  block.file !== null ||
+  block.isResponse ||
+  block.isOutput ||
+  isAction(block);
 
 const PAGES_OF_OTHER_TESTS: Readonly<Record<string, string>> = {
   "docs/reference/rest-routes.md": "test/api/openapi.test.ts sends the requests",

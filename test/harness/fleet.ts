@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { type ServiceProcess, startProcess } from "./process.js";
 import { until } from "./until.js";
 
-const ENTRY = fileURLToPath(new URL("./instance-process.js", import.meta.url));
+const INSTANCE_PROGRAM = fileURLToPath(new URL("./instance-process.js", import.meta.url));
 const READY_LIMIT_MS = 120_000;
 
 export interface ServiceFleet {
@@ -75,7 +75,7 @@ export async function startFleet(options: {
   function launch(at: number): void {
     const dataDir = createDataFolder(sharedMedia);
     const instance = startProcess({ ...environment, DATA_DIR: dataDir, ROLES: roles[at]! }, [
-      ENTRY,
+      INSTANCE_PROGRAM,
       String(startTime),
       String(rate),
     ]);

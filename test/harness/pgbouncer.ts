@@ -74,10 +74,10 @@ admin_users = ${username}
   const account = process.getuid?.() === 0 ? ["-u", "nobody"] : [];
   const child: ChildProcess = spawn(PROGRAM, ["-q", ...account, join(folder, "ini")], { stdio: "ignore" });
   const gone = once(child, "exit");
-  const way = (target: string) => Object.assign(new URL(target), { host: `127.0.0.1:${own}` }).href;
-  await until(() => isAnswering(way(url)));
+  const urlThroughPooler = (target: string) => Object.assign(new URL(target), { host: `127.0.0.1:${own}` }).href;
+  await until(() => isAnswering(urlThroughPooler(url)));
   return {
-    urlThroughPooler: way,
+    urlThroughPooler,
     async stop() {
       child.kill("SIGKILL");
       await gone;

@@ -13,7 +13,7 @@ import { runSvc } from "../../src/cli/svc/program.js";
 import { programEnvironment } from "./program-environment.js";
 import type { TestService } from "./service.js";
 
-export const SVC = fileURLToPath(new URL("../../../scripts/svc.mjs", import.meta.url));
+export const SVC_PROGRAM = fileURLToPath(new URL("../../../scripts/svc.mjs", import.meta.url));
 
 export interface EndedCommand {
   code: number | null;
@@ -79,7 +79,7 @@ export function createSvcProjects(serviceOf: () => TestService) {
     args: readonly string[],
     { env = {}, input = "" }: Options = {},
   ): Promise<EndedCommand> {
-    const child = spawn(process.execPath, [SVC, ...args], { cwd, env: environment(cwd, env) });
+    const child = spawn(process.execPath, [SVC_PROGRAM, ...args], { cwd, env: environment(cwd, env) });
     child.stdin.end(input);
     const [out, err] = [text(child.stdout), text(child.stderr)];
     const [code] = (await once(child, "close")) as [number | null];
@@ -101,7 +101,7 @@ export function createSvcProjects(serviceOf: () => TestService) {
     env: Record<string, string> = {},
     isGroup = false,
   ): RunningCommand {
-    const child = spawn(process.execPath, [SVC, ...args], {
+    const child = spawn(process.execPath, [SVC_PROGRAM, ...args], {
       cwd,
       env: environment(cwd, env),
       stdio: ["ignore", "pipe", "pipe"],

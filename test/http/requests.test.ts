@@ -8,7 +8,7 @@ import { KEY_SETTINGS, SAMPLES } from "./signed-samples.js";
 import { makeAction, publishApp, type Received, type Sent, send } from "./support.js";
 
 const NONE = { type: "none" } as const;
-const COUNT = "async function execute({ payload }) { return { run: Math.random(), raw: payload.request.rawBody }; }";
+const RAW_CODE = "async function execute({ payload }) { return { run: Math.random(), raw: payload.request.rawBody }; }";
 
 describe("requests to HTTP triggers", () => {
   let service: TestService;
@@ -50,7 +50,7 @@ describe("requests to HTTP triggers", () => {
     for (const [at, sample] of sampleOf([...SAMPLES.entries()], 0, 3)) {
       it(`accepts a request with a ${sample.name} signature, and no other`, async () => {
         const path = `signed/${at}`;
-        const { id } = await makeAction(service, { method: "POST", path, auth: sample.auth }, { code: COUNT });
+        const { id } = await makeAction(service, { method: "POST", path, auth: sample.auth }, { code: RAW_CODE });
         const url = `${service.url}/h/${service.appId}/${path}`;
         const now = Math.floor(Date.now() / 1000);
         const { headers, url: signedUrl, body } = sample.make('{"id":"evt","event_id":"evt"} grüße\r\n', url, now);
@@ -84,7 +84,7 @@ describe("requests to HTTP triggers", () => {
 
     it("includes the raw body in a signature: 1 MB, compressed, and bytes that are no text", async () => {
       const github = SAMPLES.find(({ name }) => name === "hmac in hex")!;
-      await makeAction(service, { method: "POST", path: "raw", auth: github.auth }, { code: COUNT });
+      await makeAction(service, { method: "POST", path: "raw", auth: github.auth }, { code: RAW_CODE });
       const { createHmac } = await import("node:crypto");
       const bodies = [Buffer.alloc(2 ** 20, "ü"), gzipSync('{"a":1}'), randomBytes(1_000)];
       for (const body of bodies) {

@@ -27,22 +27,22 @@ interface AlertCase {
   firing: Record<string, string>[];
 }
 
-const UP = { svc_database_up: "1x15" };
-const failedRuns = (values: string) => ({ ...UP, 'svc_app_runs_total{app="1",outcome="failed"}': values });
+const UP_SERIES = { svc_database_up: "1x15" };
+const failedRuns = (values: string) => ({ ...UP_SERIES, 'svc_app_runs_total{app="1",outcome="failed"}': values });
 
 /** Series for which a rule fires, and series for which the rule does not fire. promtool evaluates the rules after 14 minutes. */
 const CASES: readonly AlertCase[] = [
   { alert: "SvcNoProcess", series: {}, firing: [{}] },
   { alert: "SvcNoProcess", series: { svc_database_up: "1 1 stale _x13" }, firing: [{}] },
-  { alert: "SvcNoProcess", series: UP, firing: [] },
+  { alert: "SvcNoProcess", series: UP_SERIES, firing: [] },
   { alert: "SvcDatabaseAway", series: { svc_database_up: "1x10 0x5" }, firing: [{}] },
-  { alert: "SvcDatabaseAway", series: UP, firing: [] },
-  { alert: "SvcSchedulerDead", series: { ...UP, svc_schedule_lag_seconds: "61x15" }, firing: [{}] },
-  { alert: "SvcSchedulerDead", series: { ...UP, svc_schedule_lag_seconds: "60x15" }, firing: [] },
-  { alert: "SvcRunnerNotTaking", series: { ...UP, svc_runner_taking: "1x10 0x5" }, firing: [{}] },
-  { alert: "SvcRunnerNotTaking", series: { ...UP, svc_runner_taking: "1x15" }, firing: [] },
-  { alert: "SvcQueueOld", series: { ...UP, svc_runs_oldest_queued_seconds: "301x15" }, firing: [{}] },
-  { alert: "SvcQueueOld", series: { ...UP, svc_runs_oldest_queued_seconds: "300x15" }, firing: [] },
+  { alert: "SvcDatabaseAway", series: UP_SERIES, firing: [] },
+  { alert: "SvcSchedulerDead", series: { ...UP_SERIES, svc_schedule_lag_seconds: "61x15" }, firing: [{}] },
+  { alert: "SvcSchedulerDead", series: { ...UP_SERIES, svc_schedule_lag_seconds: "60x15" }, firing: [] },
+  { alert: "SvcRunnerNotTaking", series: { ...UP_SERIES, svc_runner_taking: "1x10 0x5" }, firing: [{}] },
+  { alert: "SvcRunnerNotTaking", series: { ...UP_SERIES, svc_runner_taking: "1x15" }, firing: [] },
+  { alert: "SvcQueueOld", series: { ...UP_SERIES, svc_runs_oldest_queued_seconds: "301x15" }, firing: [{}] },
+  { alert: "SvcQueueOld", series: { ...UP_SERIES, svc_runs_oldest_queued_seconds: "300x15" }, firing: [] },
   // The first run of an app fails. The rule detects this failure, because the series of the app already existed with the value 0.
   { alert: "SvcRunsFail", series: failedRuns("0x4 1x10"), firing: [{ app: "1" }] },
   {
@@ -51,50 +51,62 @@ const CASES: readonly AlertCase[] = [
     firing: [],
   },
   { alert: "SvcRunsFail", series: failedRuns("0x15"), firing: [] },
-  { alert: "SvcRunsLost", series: { ...UP, svc_runs_lost_total: "0 0 0 0 0 0 0 2x8" }, firing: [{}] },
-  { alert: "SvcRunsLost", series: { ...UP, svc_runs_lost_total: "2x15" }, firing: [] },
+  { alert: "SvcRunsLost", series: { ...UP_SERIES, svc_runs_lost_total: "0 0 0 0 0 0 0 2x8" }, firing: [{}] },
+  { alert: "SvcRunsLost", series: { ...UP_SERIES, svc_runs_lost_total: "2x15" }, firing: [] },
   // A scheduler claims seven late ticks at once.
   {
     alert: "SvcTicksSkipped",
-    series: { ...UP, 'svc_ticks_total{fate="late"}': "0 0 0 0 0 0 0 7x8" },
+    series: { ...UP_SERIES, 'svc_ticks_total{fate="late"}': "0 0 0 0 0 0 0 7x8" },
     firing: [{ fate: "late" }],
   },
   {
     alert: "SvcTicksSkipped",
-    series: { ...UP, 'svc_ticks_total{fate="down"}': "9 9 9 9 9 9 9 0 4x7" },
+    series: { ...UP_SERIES, 'svc_ticks_total{fate="down"}': "9 9 9 9 9 9 9 0 4x7" },
     firing: [{ fate: "down" }],
   },
-  { alert: "SvcTicksSkipped", series: { ...UP, 'svc_ticks_total{fate="late"}': "7x15" }, firing: [] },
-  { alert: "SvcTicksSkipped", series: { ...UP, 'svc_ticks_total{fate="paused"}': "0x7 7x8" }, firing: [] },
+  { alert: "SvcTicksSkipped", series: { ...UP_SERIES, 'svc_ticks_total{fate="late"}': "7x15" }, firing: [] },
+  { alert: "SvcTicksSkipped", series: { ...UP_SERIES, 'svc_ticks_total{fate="paused"}': "0x7 7x8" }, firing: [] },
   {
     alert: "SvcBrowsersLost",
-    series: { ...UP, 'svc_browser_losses_total{kind="browser"}': "0x7 3x8" },
+    series: { ...UP_SERIES, 'svc_browser_losses_total{kind="browser"}': "0x7 3x8" },
     firing: [{}],
   },
-  { alert: "SvcBrowsersLost", series: { ...UP, 'svc_browser_losses_total{kind="browser"}': "0x7 1x8" }, firing: [] },
-  { alert: "SvcNoBrowser", series: { ...UP, svc_browsers: "1x10 0x5" }, firing: [{}] },
-  { alert: "SvcNoBrowser", series: { ...UP, svc_browsers: "1x15" }, firing: [] },
+  {
+    alert: "SvcBrowsersLost",
+    series: { ...UP_SERIES, 'svc_browser_losses_total{kind="browser"}': "0x7 1x8" },
+    firing: [],
+  },
+  { alert: "SvcNoBrowser", series: { ...UP_SERIES, svc_browsers: "1x10 0x5" }, firing: [{}] },
+  { alert: "SvcNoBrowser", series: { ...UP_SERIES, svc_browsers: "1x15" }, firing: [] },
   {
     alert: "SvcRefusals",
-    series: { ...UP, 'svc_refusals_total{status="OVERLOADED"}': "0x10 20x5" },
+    series: { ...UP_SERIES, 'svc_refusals_total{status="OVERLOADED"}': "0x10 20x5" },
     firing: [{ status: "OVERLOADED" }],
   },
-  { alert: "SvcRefusals", series: { ...UP, 'svc_refusals_total{status="OVERLOADED"}': "0x10 5x5" }, firing: [] },
-  { alert: "SvcRefusals", series: { ...UP, 'svc_refusals_total{status="UNAUTHORIZED"}': "0x10 90x5" }, firing: [] },
+  { alert: "SvcRefusals", series: { ...UP_SERIES, 'svc_refusals_total{status="OVERLOADED"}': "0x10 5x5" }, firing: [] },
+  {
+    alert: "SvcRefusals",
+    series: { ...UP_SERIES, 'svc_refusals_total{status="UNAUTHORIZED"}': "0x10 90x5" },
+    firing: [],
+  },
   {
     alert: "SvcConnectionsShort",
-    series: { ...UP, 'svc_database_connections{state="waiting"}': "21x15" },
+    series: { ...UP_SERIES, 'svc_database_connections{state="waiting"}': "21x15" },
     firing: [{}],
   },
-  { alert: "SvcConnectionsShort", series: { ...UP, 'svc_database_connections{state="busy"}': "21x15" }, firing: [] },
-  { alert: "SvcEventLoopLate", series: { ...UP, nodejs_eventloop_lag_p99_seconds: "0.6x15" }, firing: [{}] },
-  { alert: "SvcEventLoopLate", series: { ...UP, nodejs_eventloop_lag_p99_seconds: "0.4x15" }, firing: [] },
-  { alert: "SvcDatabaseDiskFull", series: { ...UP, svc_database_disk_full: "0x10 1x5" }, firing: [{}] },
-  { alert: "SvcDatabaseDiskFull", series: { ...UP, svc_database_disk_full: "0x15" }, firing: [] },
-  { alert: "SvcDataDirFull", series: { ...UP, svc_data_dir_free_bytes: "1000x15" }, firing: [{}] },
-  { alert: "SvcDataDirFull", series: { ...UP, svc_data_dir_free_bytes: "2000000000x15" }, firing: [] },
-  { alert: "SvcClockSkew", series: { ...UP, svc_clock_skew_seconds: "90x15" }, firing: [{}] },
-  { alert: "SvcClockSkew", series: { ...UP, svc_clock_skew_seconds: "1.5x15" }, firing: [] },
+  {
+    alert: "SvcConnectionsShort",
+    series: { ...UP_SERIES, 'svc_database_connections{state="busy"}': "21x15" },
+    firing: [],
+  },
+  { alert: "SvcEventLoopLate", series: { ...UP_SERIES, nodejs_eventloop_lag_p99_seconds: "0.6x15" }, firing: [{}] },
+  { alert: "SvcEventLoopLate", series: { ...UP_SERIES, nodejs_eventloop_lag_p99_seconds: "0.4x15" }, firing: [] },
+  { alert: "SvcDatabaseDiskFull", series: { ...UP_SERIES, svc_database_disk_full: "0x10 1x5" }, firing: [{}] },
+  { alert: "SvcDatabaseDiskFull", series: { ...UP_SERIES, svc_database_disk_full: "0x15" }, firing: [] },
+  { alert: "SvcDataDirFull", series: { ...UP_SERIES, svc_data_dir_free_bytes: "1000x15" }, firing: [{}] },
+  { alert: "SvcDataDirFull", series: { ...UP_SERIES, svc_data_dir_free_bytes: "2000000000x15" }, firing: [] },
+  { alert: "SvcClockSkew", series: { ...UP_SERIES, svc_clock_skew_seconds: "90x15" }, firing: [{}] },
+  { alert: "SvcClockSkew", series: { ...UP_SERIES, svc_clock_skew_seconds: "1.5x15" }, firing: [] },
 ];
 
 describeIfInstalled("the alerting rules in promtool", () => {

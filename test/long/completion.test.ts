@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { expect } from "chai";
-import { SVC } from "../harness/svc-projects.js";
+import { SVC_PROGRAM } from "../harness/svc-projects.js";
 
 /** Text that is typed before Tab, and the arguments that the completed command must have. */
 const COMPLETIONS: readonly [string, string][] = [
@@ -67,7 +67,7 @@ describe("completion in a shell", function () {
 
   for (const shell of SHELLS) {
     it(`completes subcommands, options and files in ${shell}`, async () => {
-      writeFileSync(join(folder, "script"), execFileSync(process.execPath, [SVC, "completion", shell]));
+      writeFileSync(join(folder, "script"), execFileSync(process.execPath, [SVC_PROGRAM, "completion", shell]));
       const printed = await type(shell, [...SETUPS[shell], ...COMPLETIONS.map(([typed]) => `${typed}\t`)]);
       const calls = [...printed.matchAll(/^\[([^\]\n]*)\]\r?$/gm)].map(([, call]) => call!.trim());
       expect(calls, printed).to.deep.equal(COMPLETIONS.map(([, completed]) => completed));

@@ -23,8 +23,8 @@ import { UNRESTRICTED_ENTRY_SCOPE } from "../../src/rules/entry-query/options.js
 import { serializeJson } from "../../src/rules/json-text.js";
 import { type Fixture, startFixture } from "../operations/data-sources/fixture.js";
 
-const MANY = 1_000_000;
-const FEW = 1_000;
+const MANY_ENTRIES = 1_000_000;
+const FEW_ENTRIES = 1_000;
 const ROUNDS = 1_500;
 
 const p95 = (times: readonly number[]): number =>
@@ -81,8 +81,8 @@ describe("a data source with a million entries, compared with one with a thousan
     await fixture.db.query("SET statement_timeout = 0");
     few = await fixture.fill("Few", []);
     many = await fixture.fill("Many", []);
-    await fillTo(few, FEW);
-    for (let done = 0; done < MANY; done += MANY / 10) await fillTo(many, MANY / 10, done);
+    await fillTo(few, FEW_ENTRIES);
+    for (let done = 0; done < MANY_ENTRIES; done += MANY_ENTRIES / 10) await fillTo(many, MANY_ENTRIES / 10, done);
     const [row] = await fixture.db.query("SELECT min(id) AS id FROM data_source_entry WHERE data_source_id = $1", [
       many.id,
     ]);
@@ -96,7 +96,7 @@ describe("a data source with a million entries, compared with one with a thousan
   it("finds an entry by its ID in at most one and a half times the time", async () => {
     const byId = (key: DataSourceKey, count: number) => (n: number) =>
       fixture.entryReader.findById(key, idIn(key, count, n), fixture.readAccess());
-    const figures = await measureInTurns(ROUNDS, byId(many, MANY), byId(few, FEW));
+    const figures = await measureInTurns(ROUNDS, byId(many, MANY_ENTRIES), byId(few, FEW_ENTRIES));
     console.log("      findById", figures);
     expect(figures.ratio).to.be.below(1.5);
   });
@@ -135,7 +135,7 @@ describe("a data source with a million entries, compared with one with a thousan
     console.log("      insert", inserts);
     const update = (source: StoredDataSource, count: number) => (n: number) =>
       writes.update(rights, source, { id: idIn(source, count, n) }, { Age: n % 90 });
-    const updates = await measureInTurns(ROUNDS, update(large, MANY), update(small, FEW));
+    const updates = await measureInTurns(ROUNDS, update(large, MANY_ENTRIES), update(small, FEW_ENTRIES));
     console.log("      update", updates);
     expect(inserts.ratio).to.be.below(1.5);
     expect(updates.ratio).to.be.below(1.5);
@@ -144,7 +144,7 @@ describe("a data source with a million entries, compared with one with a thousan
   it("finds an entry by an indexed column in at most one and a half times the time", async () => {
     const findByEmail = (key: DataSourceKey, count: number) => (n: number) =>
       find(key, { where: { Email: `u${(n * 7_919) % count}@example.com` }, limit: 1 });
-    const figures = await measureInTurns(ROUNDS, findByEmail(many, MANY), findByEmail(few, FEW));
+    const figures = await measureInTurns(ROUNDS, findByEmail(many, MANY_ENTRIES), findByEmail(few, FEW_ENTRIES));
     console.log("      find by an indexed column", figures);
     expect(figures.ratio).to.be.below(1.5);
   });
@@ -164,12 +164,12 @@ describe("a data source with a million entries, compared with one with a thousan
 
   it("counts entries in less than 50 ms, or estimates their number in less than 200 ms", async () => {
     const cases: [where: object | null, truth: number][] = [
-      [null, MANY],
+      [null, MANY_ENTRIES],
       [{ Email: "u5@example.com" }, 1],
-      [{ Age: 5 }, Math.ceil(MANY / 90)],
-      [{ City: "City 7" }, MANY / 500],
+      [{ Age: 5 }, Math.ceil(MANY_ENTRIES / 90)],
+      [{ City: "City 7" }, MANY_ENTRIES / 500],
       [{ Name: { $iLike: "user 99" } }, 11_110],
-      [{ Age: { $lt: 45 } }, MANY / 2],
+      [{ Age: { $lt: 45 } }, MANY_ENTRIES / 2],
     ];
     for (const [where, truth] of cases) {
       const times: number[] = [];
@@ -181,7 +181,7 @@ describe("a data source with a million entries, compared with one with a thousan
       console.log("      count", JSON.stringify(where), counted, `p95 ${p95(times).toFixed(1)} ms`);
       if (!counted.about) expect(p95(times)).to.be.below(50);
       if (!counted.about) expect(counted.total).to.equal(truth);
-      else if (truth >= MANY / 10) expect(counted.total / truth).to.be.within(0.5, 2);
+      else if (truth >= MANY_ENTRIES / 10) expect(counted.total / truth).to.be.within(0.5, 2);
       expect(p95(times)).to.be.below(200);
     }
   });

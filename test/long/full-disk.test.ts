@@ -24,7 +24,7 @@ import { createFirstCredentials } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
 const DOCTOR_PROGRAM = fileURLToPath(new URL("../../src/cli/doctor.js", import.meta.url));
-const SIZE = "96m";
+const DISK_SIZE = "96m";
 /** Switches off the service's own check of free space, which would reject writes before the disk is full. */
 const ENVIRONMENT = { ROLES: "api,scheduler", DISK_FREE_MIN_MB: "0" };
 
@@ -60,7 +60,7 @@ describe("a full disk of PostgreSQL", function () {
     chmodSync(folder, 0o755);
     disk = join(folder, "disk");
     mkdirSync(disk);
-    runAsRoot("mount", "-t", "tmpfs", "-o", `size=${SIZE},mode=777`, "tmpfs", disk);
+    runAsRoot("mount", "-t", "tmpfs", "-o", `size=${DISK_SIZE},mode=777`, "tmpfs", disk);
     const log = pino({ level: "silent" });
     postgres = await startEmbeddedPostgres({ dataDir: join(folder, "postgres"), log });
     const location = join(disk, "space");

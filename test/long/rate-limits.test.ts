@@ -16,7 +16,7 @@ import { createFirstCredentials } from "../harness/service.js";
 
 const MAIN_PROGRAM = fileURLToPath(new URL("../../src/main.js", import.meta.url));
 const WINDOW_MS = 60_000;
-const CALLS = 1_000;
+const CALL_COUNT = 1_000;
 const DURATION_MS = 70_000;
 
 describe("the rate limits in real time", () => {
@@ -84,9 +84,9 @@ describe("the rate limits in real time", () => {
 
   async function sendCallsAcrossWindow(limit: number, method: string, path: string): Promise<void> {
     const started = performance.now();
-    const calls = Array.from({ length: CALLS }, async (_, index) => {
+    const calls = Array.from({ length: CALL_COUNT }, async (_, index) => {
       // Sends the calls in bursts of 20.
-      await delay(Math.floor(index / 20) * (DURATION_MS / (CALLS / 20)));
+      await delay(Math.floor(index / 20) * (DURATION_MS / (CALL_COUNT / 20)));
       return call(index, method, path);
     });
     const accepted = (await Promise.all(calls)).filter((answer) => answer !== null);

@@ -18,7 +18,7 @@ import { until } from "../harness/until.js";
 import { createEditor, WAITING_CODE } from "../service/support.js";
 
 const HOLDER = "00000000-0000-4000-8000-000000000001";
-const MANY = 100_000;
+const MANY_RUNS = 100_000;
 const ROUNDS = 200;
 /** Number of rows in one statement: few enough for the statement's time limit on a slow machine. */
 const ROWS_PER_INSERT = 5_000;
@@ -64,7 +64,7 @@ async function createFilledQueue(keys: number, ofOne: number) {
 
 describe("limits of an action's runs", () => {
   it("cost at most one and a half times as much with 100,000 keys and 100,000 runs of one key as with 100 of each", async () => {
-    const [small, large] = [await createFilledQueue(100, 100), await createFilledQueue(MANY, MANY)];
+    const [small, large] = [await createFilledQueue(100, 100), await createFilledQueue(MANY_RUNS, MANY_RUNS)];
     const times = new Map([
       [small, [] as number[]],
       [large, [] as number[]],

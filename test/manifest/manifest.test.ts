@@ -5,7 +5,7 @@ import { rows } from "../../src/data/database.js";
 import { longTest } from "../harness/samples.js";
 import type { TestService } from "../harness/service.js";
 import { useSharedService } from "../harness/shared-service.js";
-import { CODE, INVALID, NAMED, NOTHING, UNCHANGED_PLAN, WHOLE_MANIFEST } from "./samples.js";
+import { CODE, INVALID, NOTHING, UNCHANGED_PLAN, WHOLE_MANIFEST, WHOLE_PLAN } from "./samples.js";
 
 describe("the manifest", () => {
   let service: TestService;
@@ -28,12 +28,12 @@ describe("the manifest", () => {
   it("is read, written to an empty app and read again unchanged", async () => {
     const app = await newApp();
     const first = await put(app, WHOLE_MANIFEST);
-    expect(first.body).to.deep.equal({ plan: NAMED });
+    expect(first.body).to.deep.equal({ plan: WHOLE_PLAN });
     const read = await get(app);
     expect(read.body).to.deep.equal(WHOLE_MANIFEST);
     expect(read.headers.get("etag")).to.equal(first.headers.get("etag"));
     const other = await newApp();
-    expect((await put(other, read.body)).body).to.deep.equal({ plan: NAMED });
+    expect((await put(other, read.body)).body).to.deep.equal({ plan: WHOLE_PLAN });
     const again = await get(other);
     expect(again.body).to.deep.equal(read.body);
     expect(again.headers.get("etag")).to.equal(read.headers.get("etag"));
@@ -66,7 +66,7 @@ describe("the manifest", () => {
     const app = await newApp();
     const tag = (await get(app)).headers.get("etag")!;
     const plan = await put(app, WHOLE_MANIFEST, { query: "?plan=true", tag });
-    expect(plan.body).to.deep.equal({ plan: NAMED });
+    expect(plan.body).to.deep.equal({ plan: WHOLE_PLAN });
     expect(plan.headers.get("etag")).to.equal(tag);
     expect((await get(app)).headers.get("etag")).to.equal(tag);
     expect((await put(app, WHOLE_MANIFEST, { tag })).http).to.equal(200);
@@ -96,7 +96,7 @@ describe("the manifest", () => {
     expect((await get(app)).body).to.deep.equal(before);
     await service.rest("DELETE", `${entries}/${entry.body.id}`, { as: "admin" });
     const { plan } = (await put(app, { version: 1 }, { query: "?prune=true" })).body;
-    expect(plan.removed).to.deep.equal(NAMED.created.filter(({ kind }) => kind !== "secretBinding"));
+    expect(plan.removed).to.deep.equal(WHOLE_PLAN.created.filter(({ kind }) => kind !== "secretBinding"));
     const empty = { ...WHOLE_MANIFEST, settings: [], dataSources: [], actions: [], alerts: [] };
     expect((await get(app)).body).to.deep.equal(empty);
     await put(app, { version: 1, secretBindings: [] }, { query: "?prune=true" });
@@ -319,9 +319,9 @@ describe("the manifest", () => {
       applyManifest(appId: $app, manifest: $manifest, ifMatch: $tags, plan: $plan) {
         plan { created ${items} changed ${items} removed ${items} missing ${items} } tag } }`;
     const planned = await service.graphql(apply, { ...variables, plan: true }, { as: "admin" });
-    expect(planned.data.applyManifest.plan).to.deep.equal(NAMED);
+    expect(planned.data.applyManifest.plan).to.deep.equal(WHOLE_PLAN);
     const applied = await service.graphql(apply, variables, { as: "admin" });
-    expect(applied.data.applyManifest.plan).to.deep.equal(NAMED);
+    expect(applied.data.applyManifest.plan).to.deep.equal(WHOLE_PLAN);
     const read = "query ($app: Int!) { manifest(appId: $app) { tag manifest } }";
     const { data } = await service.graphql(read, variables, { as: "admin" });
     expect(data.manifest).to.deep.equal({ manifest: WHOLE_MANIFEST, tag: applied.data.applyManifest.tag });

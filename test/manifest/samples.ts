@@ -107,7 +107,8 @@ export const WHOLE_MANIFEST = {
   ],
 };
 
-export const NAMED = {
+/** Plan of the manifest for an empty app. */
+export const WHOLE_PLAN = {
   created: [
     { kind: "setting", name: "__stripe" },
     { kind: "setting", name: "_mailFrom" },
@@ -134,7 +135,7 @@ export const NAMED = {
 };
 export const NOTHING = { created: [], changed: [], removed: [] };
 /** Plan of the manifest for an app that already has the manifest's definitions, but no values for their bindings. */
-export const UNCHANGED_PLAN = { ...NOTHING, missing: NAMED.missing };
+export const UNCHANGED_PLAN = { ...NOTHING, missing: WHOLE_PLAN.missing };
 
 const deep = JSON.parse(`${"[".repeat(600)}${"]".repeat(600)}`);
 /** Documents that are no manifest, or that have an invalid part. */

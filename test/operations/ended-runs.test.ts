@@ -6,7 +6,7 @@ import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { Vitals } from "../../src/operations/upkeep/vitals.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 
-const READ = `
+const COUNT_READ_ROWS = `
   SELECT coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::int AS n
     FROM pg_stat_xact_user_tables WHERE relname LIKE 'run\\_%'`;
 
@@ -30,7 +30,7 @@ describe("runs that have ended", () => {
     const counted = <T>(work: (manager: EntityManager) => Promise<T>) =>
       db.transaction(async (manager) => {
         const result = await work(manager);
-        read += (await manager.query(READ))[0].n;
+        read += (await manager.query(COUNT_READ_ROWS))[0].n;
         return result;
       });
     const watched = Object.create(db, {

@@ -7,7 +7,7 @@ import { longTest } from "../harness/samples.js";
 
 const quietLog = { warn: () => {} };
 
-const OLD = 2_500;
+const OLD_ROWS = 2_500;
 const TABLES = ["log_event", "execution_log", "run", "credential"];
 
 describe("retention", () => {
@@ -20,8 +20,8 @@ describe("retention", () => {
     await db.query(
       "INSERT INTO organization (name) VALUES ('o'); INSERT INTO app (organization_id, name) VALUES (1, 'a')",
     );
-    const days = `(CASE WHEN n <= ${OLD} THEN 31 ELSE 29 END) * interval '1 day'`;
-    const numbers = `generate_series(1, ${OLD} + 10) n`;
+    const days = `(CASE WHEN n <= ${OLD_ROWS} THEN 31 ELSE 29 END) * interval '1 day'`;
+    const numbers = `generate_series(1, ${OLD_ROWS} + 10) n`;
     await db.query(`
       INSERT INTO log_event (app_id, type, data, request_id, created_at)
         SELECT 1, 't', '{}', gen_random_uuid(), now() - ${days} FROM ${numbers};
@@ -58,13 +58,13 @@ describe("retention", () => {
     const [{ id }] = await db.query(action);
     await db.query(
       `INSERT INTO http_event (action_id, key, run_id, created_at)
-       SELECT $1, int4send(n), n, now() - (CASE WHEN n <= ${OLD} THEN interval '25 hours' ELSE interval '23 hours' END)
-         FROM generate_series(1, ${OLD} + 10) n`,
+       SELECT $1, int4send(n), n, now() - (CASE WHEN n <= ${OLD_ROWS} THEN interval '25 hours' ELSE interval '23 hours' END)
+         FROM generate_series(1, ${OLD_ROWS} + 10) n`,
       [id],
     );
     await createDataRetention({ db, days: 30, log: quietLog }).clean();
     const [left] = await db.query("SELECT count(*)::int AS count, min(run_id)::int AS first FROM http_event");
-    expect(left).to.deep.equal({ count: 10, first: OLD + 1 });
+    expect(left).to.deep.equal({ count: 10, first: OLD_ROWS + 1 });
   });
 
   it("deletes values of settings that were replaced more than an hour ago, and rechecks what its app knows", async () => {

@@ -8,7 +8,7 @@ import { makeAction, publishApp, send } from "../http/support.js";
 /** Rows of a large result. The long tests use twice as many. */
 const ROW_COUNT = runsAll() ? 40_000 : 20_000;
 
-const REFUSE = `
+const CREATE_REFUSE_FUNCTION = `
   CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$`;
 
 /** Steps after the outcome of a run, each with its database statement. */
@@ -26,7 +26,7 @@ describe("the outcome of a run", () => {
 
   describe("a run that has its result", () => {
     before(async () => {
-      await service.db.query(REFUSE);
+      await service.db.query(CREATE_REFUSE_FUNCTION);
       const code = (body: string) => `async function execute() { console.log(typeof Svc); ${body} }`;
       for (const [name, body] of Object.entries({ returns: "return 7;", throws: "throw new TypeError('mine');" })) {
         const fields = { name, code: code(body), active: true, triggers: [{ trigger: "manual" }] };

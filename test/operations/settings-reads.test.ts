@@ -10,7 +10,7 @@ import type { TestService } from "../harness/service.js";
 import { useSharedService } from "../harness/shared-service.js";
 
 const READERS = 20;
-const WRITES = runsAll() ? 25 : 3;
+const WRITE_COUNT = runsAll() ? 25 : 3;
 
 describe("concurrent reads of settings", () => {
   let service: TestService;
@@ -43,7 +43,7 @@ describe("concurrent reads of settings", () => {
       while (going) expect((await service.rest("GET", path)).http).to.equal(200);
     };
     const readers = Array.from({ length: READERS }, reading);
-    for (let turn = 0; turn < WRITES; turn += 1) {
+    for (let turn = 0; turn < WRITE_COUNT; turn += 1) {
       await service.rest("POST", path, { body: { turn, _turn: turn } });
       expect((await service.rest("GET", path)).body).to.deep.include({ turn, _turn: turn });
     }

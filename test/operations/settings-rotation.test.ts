@@ -16,7 +16,7 @@ import { programEnvironment } from "../harness/program-environment.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const ROTATE_COMMAND = fileURLToPath(new URL("../../src/cli/settings-rotate.js", import.meta.url));
-const APPS = 4;
+const APP_COUNT = 4;
 const ROTATIONS_PER_CASE = 2;
 
 describe("rotation of the settings' key", () => {
@@ -40,7 +40,7 @@ describe("rotation of the settings' key", () => {
 
   it("fails no read, no write and no first secret of a new app while it runs", async () => {
     const settled: number[] = [];
-    const apps = await Promise.all(Array.from({ length: APPS }, newApp));
+    const apps = await Promise.all(Array.from({ length: APP_COUNT }, newApp));
     const call = async (method: string, where: string, body?: object) => {
       const answer = await service.rest(method, where, { as: "admin", body });
       settled.push(answer.http);
@@ -58,17 +58,17 @@ describe("rotation of the settings' key", () => {
     };
     const load = [
       during(async (turn) => {
-        const app = apps[turn % APPS]!;
+        const app = apps[turn % APP_COUNT]!;
         expect((await call("GET", app)).body).to.deep.include({ _secret: `of ${app}` });
       }),
-      during((turn) => call("POST", apps[turn % APPS]!, { _turn: turn })),
+      during((turn) => call("POST", apps[turn % APP_COUNT]!, { _turn: turn })),
       during(async () => {
         const app = await newApp();
         await call("POST", app, { __first: 1, _first: "x" });
         expect((await call("GET", app)).body).to.deep.equal({ _first: "x" });
       }),
       during(async (turn) => {
-        expect((await dataKeys().find(ids[turn % APPS]!))?.equals(before[turn % APPS]!)).to.equal(true);
+        expect((await dataKeys().find(ids[turn % APP_COUNT]!))?.equals(before[turn % APP_COUNT]!)).to.equal(true);
       }),
     ];
     const db = await openDatabase(service.databaseUrl, 3);
@@ -91,7 +91,7 @@ describe("rotation of the settings' key", () => {
     expect(others).to.deep.equal([]);
     const ring = createKeyRing({ keys: [current!], path: "" });
     const apps = await service.db.query("SELECT id FROM app WHERE data_key IS NOT NULL");
-    expect(apps).to.have.length.greaterThan(APPS);
+    expect(apps).to.have.length.greaterThan(APP_COUNT);
     for (const { id } of apps) {
       expect((await new DataKeys({ db: service.db, ring }).find(id))?.symmetricKeySize).to.equal(32);
     }

@@ -19,12 +19,15 @@ export function testModes(started: () => Started): void {
   before(() => {
     const { registry } = started();
     service = started().service;
-    const one = (name: string, code: string) =>
+    const publishPackage = (name: string, code: string) =>
       registry.publish({ name, version: "1.0.0", files: { "index.js": code } });
-    one("half-page", "exports.sum = (a, b) => a + b; exports.load = () => new XMLHttpRequest().readyState;");
-    one("lists-all", "exports.all = { eval, window }; exports.sum = (a, b) => a + b;");
-    one("sees-around", "exports.sum = (a, b) => eval('a + b');");
-    one("asks-for-more", "exports.sum = (a, b) => a + b; exports.more = () => import('https://example.com/x.js');");
+    publishPackage("half-page", "exports.sum = (a, b) => a + b; exports.load = () => new XMLHttpRequest().readyState;");
+    publishPackage("lists-all", "exports.all = { eval, window }; exports.sum = (a, b) => a + b;");
+    publishPackage("sees-around", "exports.sum = (a, b) => eval('a + b');");
+    publishPackage(
+      "asks-for-more",
+      "exports.sum = (a, b) => a + b; exports.more = () => import('https://example.com/x.js');",
+    );
   });
 
   async function runsByMode(): Promise<Record<string, number>> {

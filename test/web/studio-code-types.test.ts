@@ -19,8 +19,8 @@ import { ACTION_TEMPLATES } from "../../src/web/studio/actions/templates.js";
 import { addWorkerContextTypes, type Compiler } from "../../src/web/studio/actions/typed-code.js";
 import { longTest } from "../harness/samples.js";
 
-const FILE = "inmemory://model/1";
-const ALL_PACKAGE_NAMES = packages.map(({ name }) => name);
+const URI = "inmemory://model/1";
+const PACKAGE_NAMES = packages.map(({ name }) => name);
 
 interface Answers {
   getSyntacticDiagnostics(file: string): Promise<CompilerDiagnostic[]>;
@@ -52,7 +52,7 @@ describe("TypeScript of an action's code", () => {
     const path = "monaco-editor/esm/vs/language/typescript/ts.worker.js";
     const { TypeScriptWorker } = await import(path);
     const { ts } = globalThis as unknown as { ts: Compiler };
-    const uri = { path: "/1", toString: () => FILE };
+    const uri = { path: "/1", toString: () => URI };
     const model = {
       uri,
       get version() {
@@ -76,7 +76,7 @@ describe("TypeScript of an action's code", () => {
     code = text;
     const types = createActionTypeDeclarations({
       packages,
-      dependencies: ALL_PACKAGE_NAMES,
+      dependencies: PACKAGE_NAMES,
       installedDependencies: [],
       settingKeys: ["__apiKey", "_note", "open"],
       environment: "server",
@@ -95,8 +95,8 @@ describe("TypeScript of an action's code", () => {
 
   async function faults(text: string, known: Partial<Known> = {}): Promise<string[]> {
     const types = await write(text, known);
-    const unreadable = await worker.getSyntacticDiagnostics(FILE);
-    const found = await worker.getSemanticDiagnostics(FILE);
+    const unreadable = await worker.getSyntacticDiagnostics(URI);
+    const found = await worker.getSemanticDiagnostics(URI);
     return [...unreadable, ...found.filter((one) => isCodeError(one, types))].map(
       (one) => `${code.slice(one.start, one.start! + one.length!)}: ${getDiagnosticText(one)}`,
     );
@@ -105,14 +105,14 @@ describe("TypeScript of an action's code", () => {
   /** Returns the completions that the editor offers at the position of `|` in the text. */
   async function completionsAt(text: string, known: Partial<Known> = {}): Promise<string[]> {
     await write(text.replace("|", ""), known);
-    const found = await worker.getCompletionsAtPosition(FILE, text.indexOf("|"));
+    const found = await worker.getCompletionsAtPosition(URI, text.indexOf("|"));
     return (found?.entries ?? []).map(({ name }) => name).sort();
   }
 
   /** Returns the text that the editor shows for the name before `|`. */
   async function hoverText(text: string, known: Partial<Known> = {}): Promise<string> {
     await write(text.replace("|", ""), known);
-    const { textSpan, displayParts, documentation } = await worker.getQuickInfoAtPosition(FILE, text.indexOf("|") - 1);
+    const { textSpan, displayParts, documentation } = await worker.getQuickInfoAtPosition(URI, text.indexOf("|") - 1);
     const words = [...displayParts, { text: " // " }, ...documentation].map((part) => part.text).join("");
     return `${code.slice(textSpan.start, textSpan.start + textSpan.length)} = ${words}`;
   }
@@ -330,7 +330,7 @@ describe("TypeScript of an action's code", () => {
   it("reads no file outside the declarations, with any keys, names and versions", async () => {
     const hostile = '*/ }; declare const own: 1; interface X { "';
     const known = {
-      dependencies: [...ALL_PACKAGE_NAMES, hostile],
+      dependencies: [...PACKAGE_NAMES, hostile],
       settings: [`_${hostile}`, "__proto__"],
       payloads: [JSON.parse(`{ ${JSON.stringify(hostile)}: 1, "__proto__": { "a": 1 } }`)],
       installed: [{ name: hostile, version: hostile, global: "g" }],
@@ -340,7 +340,7 @@ describe("TypeScript of an action's code", () => {
       "settings",
     ]);
     await write("async function execute() { own; }", known);
-    expect((await worker.getSemanticDiagnostics(FILE)).map(getDiagnosticText)).to.deep.equal([
+    expect((await worker.getSemanticDiagnostics(URI)).map(getDiagnosticText)).to.deep.equal([
       "Cannot find name 'own'.",
     ]);
   });
@@ -391,9 +391,7 @@ describe("TypeScript of an action's code", () => {
       expect([documents.length > 7, examples.length, templates.length > 3]).to.deep.equal([true, 5, true]);
       for (const [where, text] of [...documents, ...examples, ...templates]) {
         // The types of npm packages are known only after a save. This test has none, and the dependency "npm" stands for such a package.
-        expect(await faults(text, { dependencies: [...ALL_PACKAGE_NAMES, "npm"] }), `${where}\n${text}`).to.deep.equal(
-          [],
-        );
+        expect(await faults(text, { dependencies: [...PACKAGE_NAMES, "npm"] }), `${where}\n${text}`).to.deep.equal([]);
       }
     },
   );

@@ -5,7 +5,7 @@ import { createHashQueueKey, hashText, matchesHash } from "../../../src/operatio
 import { longTest } from "../../harness/samples.js";
 
 /** Number of hashes of one client. Other clients' hashes start among the first five, but may end later if the system delays a thread. */
-const FLOOD = 30;
+const FLOOD_HASHES = 30;
 
 describe("password hashes", () => {
   const turn = (appId: number, address: string) =>
@@ -16,10 +16,10 @@ describe("password hashes", () => {
     const order: string[] = [];
     const begin = (appId: number, address: string) =>
       hashText("secret", turn(appId, address)).then(() => order.push(`${appId} ${address}`));
-    const flood = Array.from({ length: FLOOD }, (_, n) => begin(1, addressOfFlood(n)));
+    const flood = Array.from({ length: FLOOD_HASHES }, (_, n) => begin(1, addressOfFlood(n)));
     await Promise.all([...flood, ...others.map(([appId, address]) => begin(appId, address))]);
     for (const [appId, address] of others)
-      expect(order.indexOf(`${appId} ${address}`), `${appId} ${address}`).to.be.within(0, FLOOD / 2);
+      expect(order.indexOf(`${appId} ${address}`), `${appId} ${address}`).to.be.within(0, FLOOD_HASHES / 2);
   }
 
   it("of another app, and of another address of the same app, do not wait for those of a flood from one address", () =>

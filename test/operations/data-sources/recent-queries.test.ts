@@ -21,7 +21,7 @@ const COLUMNS = ["Email", "Age", "Address", "Secret", "a.b"];
 const sourceWith = (changes: Partial<StoredDataSource> = {}) =>
   ({ appId: 1, id: 1, columns: COLUMNS, hashedColumns: ["Secret"], indexes: [], ...changes }) as StoredDataSource;
 
-function asked(queries: readonly object[], source = sourceWith()) {
+function listRecentQueries(queries: readonly object[], source = sourceWith()) {
   const recent = new RecentQueries(() => 0);
   for (const query of queries) recent.record(source, query, 5);
   return recent.list(source);
@@ -40,7 +40,7 @@ describe("recent queries", () => {
       { where: {} },
       { limit: 5 },
     ];
-    const found = asked(queries);
+    const found = listRecentQueries(queries);
     expect(JSON.stringify(found)).not.to.include("canary");
     expect(found.map(({ where, order, aggregate }) => [where, order, aggregate])).to.deep.equal([
       [["Email $eq"], [], true],
@@ -77,14 +77,14 @@ describe("recent queries", () => {
     ).filter(({ where }) => !("a.b" in where));
     expect(many.length).to.be.lessThan(30);
     const twice = [...many, ...many.map(({ where }) => ({ where, order: ["Age"] }))];
-    const found = asked(twice);
+    const found = listRecentQueries(twice);
     expect(found.length).to.equal(30);
     expect(found[0]!.order).to.deep.equal(["Age ASC"]);
     expect(
-      asked([{ where: { Made: 1 } }, { order: ["Up"] }, { where: { $or: [{ Age: 1 }, { Made: 1 }] } }]),
+      listRecentQueries([{ where: { Made: 1 } }, { order: ["Up"] }, { where: { $or: [{ Age: 1 }, { Made: 1 }] } }]),
     ).to.deep.equal([]);
     const wide = Object.fromEntries(Array.from({ length: 13 }, (_, n) => [`Address.${n}`, 1]));
-    expect(asked([{ where: wide }])).to.deep.equal([]);
+    expect(listRecentQueries([{ where: wide }])).to.deep.equal([]);
     const recent = new RecentQueries();
     for (let id = 0; id <= 200; id += 1) recent.record(sourceWith({ id }), { where: { Age: 1 } }, 1);
     expect([0, 1, 200].map((id) => recent.list(sourceWith({ id })).length)).to.deep.equal([0, 1, 1]);
@@ -93,7 +93,7 @@ describe("recent queries", () => {
 
   it("name the index that they use, or one that would help, never of a hashed column", () => {
     const of = (query: object, indexes: unknown[] = []) => {
-      const [found] = asked([query], sourceWith({ indexes: indexes as never }));
+      const [found] = listRecentQueries([query], sourceWith({ indexes: indexes as never }));
       return [found!.index, found!.suggestion];
     };
     expect(of({ where: { Email: "x", Age: { $gt: 3 } } })).to.deep.equal([null, ["Email"]]);

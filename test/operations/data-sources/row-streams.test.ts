@@ -10,7 +10,7 @@ import {
 import { sampleOf } from "../../harness/samples.js";
 
 const PART_BYTES = 64 * 1024;
-const PARTS = 120;
+const PART_COUNT = 120;
 const ROW = { Name: "person", Email: "person@example.org" };
 const TEXTS: Record<ImportFormat, { head: string; row: string; end: string }> = {
   csv: { head: "Name,Email\n", row: "person,person@example.org\n", end: "" },
@@ -26,7 +26,7 @@ describe("a file that arrives faster than its rows are read", () => {
       let sent = 0;
       async function* file() {
         yield Buffer.from(head);
-        for (let at = 0; at < PARTS; at += 1) {
+        for (let at = 0; at < PART_COUNT; at += 1) {
           sent += part.length;
           yield part;
         }
@@ -42,7 +42,7 @@ describe("a file that arrives faster than its rows are read", () => {
         count += 1;
         if (count % 5_000 === 0) expect(one).to.deep.equal(ROW);
       }
-      expect(count).to.equal(rowsInPart * PARTS + (format === "json" ? 1 : 0));
+      expect(count).to.equal(rowsInPart * PART_COUNT + (format === "json" ? 1 : 0));
     });
   }
 });
