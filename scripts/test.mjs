@@ -88,6 +88,8 @@ async function main() {
   // All test processes use this cache of V8. It is in the checkout, where no other account can write.
   process.env["NODE_COMPILE_CACHE"] ??= join(ROOT, "node_modules/.cache/compiled");
   process.env["TMPDIR"] = createMemoryFolder() ?? tmpdir();
+  // The long tests need all cases (test/harness/samples.ts), and browsers of their own.
+  if (files.some((file) => file.includes("test/long/"))) process.env["ALL_SAMPLES"] = "1";
   const chosen = files.length > 0 ? files : listGateFiles();
   const { passed, failed, failures, broken } = await runTests(node, chosen, options);
   for (const failure of failures) printFailure(failure);
