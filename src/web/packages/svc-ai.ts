@@ -68,8 +68,8 @@ async function encodeFile(file: AiFile): Promise<{ name: string; contentType: st
   if (!("arrayBuffer" in file)) return file;
   const bytes = new Uint8Array(await file.arrayBuffer());
   let text = "";
-  for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {
-    text += String.fromCharCode(...bytes.subarray(at, at + CHUNK_BYTES));
+  for (let offset = 0; offset < bytes.length; offset += CHUNK_BYTES) {
+    text += String.fromCharCode(...bytes.subarray(offset, offset + CHUNK_BYTES));
   }
   const { name } = file as { name?: string };
   return {

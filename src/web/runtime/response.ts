@@ -10,8 +10,8 @@ const BASE64_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234
 /** Encodes bytes in base64. Server runs without a browser page have no `btoa`. */
 function encodeBase64(bytes: Uint8Array): string {
   const parts: string[] = [];
-  for (let at = 0; at < bytes.length; at += 3) {
-    const [a = 0, b, c] = [bytes[at], bytes[at + 1], bytes[at + 2]];
+  for (let offset = 0; offset < bytes.length; offset += 3) {
+    const [a = 0, b, c] = [bytes[offset], bytes[offset + 1], bytes[offset + 2]];
     const bits = (a << 16) | ((b ?? 0) << 8) | (c ?? 0);
     parts.push(
       BASE64_DIGITS[bits >> 18]!,

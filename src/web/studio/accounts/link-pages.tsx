@@ -216,8 +216,8 @@ function ResetPassphrasePage() {
 /** Returns the name of the one-time link page at a URL path; null if the path belongs to another page of Studio. */
 export function parseLinkPage(path: string): LinkPageName | null {
   const [name] = /(?:setup|invitation|reset)\/?$/.exec(path.slice(path.lastIndexOf("/studio/") + 8)) ?? [];
-  const known = name?.replace("/", "");
-  return path.includes("/studio/") && known ? (known as LinkPageName) : null;
+  const pageName = name?.replace("/", "");
+  return path.includes("/studio/") && pageName ? (pageName as LinkPageName) : null;
 }
 
 export function LinkPage({ name }: { name: LinkPageName }) {

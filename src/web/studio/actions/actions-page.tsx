@@ -56,18 +56,18 @@ function WelcomeText({ appId, hasNoActions }: { appId: number; hasNoActions: boo
  */
 function useWorkspaceKey(route: StudioRoute, go: Navigation["go"]) {
   const { item, query } = route;
-  const [made, setMade] = useState<{ item: string; key: string } | null>(null);
-  const [turn, setTurn] = useState(0);
-  const newWorkspaceKey = `new ${turn} ${query["template"] ?? ""} ${query["copyOf"] ?? ""}`;
+  const [createdAction, setCreatedAction] = useState<{ item: string; key: string } | null>(null);
+  const [createdCount, setCreatedCount] = useState(0);
+  const newWorkspaceKey = `new ${createdCount} ${query["template"] ?? ""} ${query["copyOf"] ?? ""}`;
   const onCreated = useCallback(
     (id: number) => {
-      setMade({ item: String(id), key: newWorkspaceKey });
-      setTurn(turn + 1);
+      setCreatedAction({ item: String(id), key: newWorkspaceKey });
+      setCreatedCount(createdCount + 1);
       go({ item: String(id) }, { skipsQuestion: true, startRoute: route });
     },
-    [route, go, turn, newWorkspaceKey],
+    [route, go, createdCount, newWorkspaceKey],
   );
-  return { key: item === "new" ? newWorkspaceKey : made?.item === item ? made.key : item, onCreated };
+  return { key: item === "new" ? newWorkspaceKey : createdAction?.item === item ? createdAction.key : item, onCreated };
 }
 
 interface ChosenActionProps extends Pick<PageProps, "app" | "route" | "actions" | "go"> {

@@ -111,11 +111,13 @@ function EndpointList({ api, appId, confirm, savedAction, payload, endpoints, re
   }
   return (
     <>
-      {endpoints.map((endpoint, at) => (
-        <section key={`${endpoint.method} ${endpoint.draftUrl}`} aria-label={`Address ${at + 1}`}>
+      {endpoints.map((endpoint, index) => (
+        <section key={`${endpoint.method} ${endpoint.draftUrl}`} aria-label={`Address ${index + 1}`}>
           <EndpointUrl label={`${endpoint.method ?? "any method"}, live`} url={endpoint.url} />
           <EndpointUrl label="draft, with an editor's credential" url={endpoint.draftUrl} />
-          <CallExampleView {...createEndpointExample(endpoint, triggers[at]?.where?.auth?.type ?? "none", payload)} />
+          <CallExampleView
+            {...createEndpointExample(endpoint, triggers[index]?.where?.auth?.type ?? "none", payload)}
+          />
         </section>
       ))}
       {hasSecret && (

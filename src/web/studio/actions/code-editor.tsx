@@ -19,7 +19,7 @@ interface CodeEditorProps {
   codeProblems: readonly CodeProblem[];
   codeTypes: EditorTypeDeclarations;
   /** Position to which the editor moves the cursor once; null to leave it. Each new object moves the cursor, even to the same position. */
-  at: CodePosition | null;
+  targetPosition: CodePosition | null;
   /** State of the plain text area that this editor replaces; null if there was none. */
   plainCodeState: RefObject<PlainCodeState | null>;
 }
@@ -215,17 +215,25 @@ function useEditorText(
   }, [editor, code, plainCodeState]);
 }
 
-export function CodeEditor({ code, onChange, fault, codeProblems, codeTypes, at, plainCodeState }: CodeEditorProps) {
+export function CodeEditor({
+  code,
+  onChange,
+  fault,
+  codeProblems,
+  codeTypes,
+  targetPosition,
+  plainCodeState,
+}: CodeEditorProps) {
   const editorElement = useRef<HTMLDivElement>(null);
   const editor = useRef<monaco.editor.IStandaloneCodeEditor | null>(null);
   // Position to which the plain text area has already moved the cursor. Monaco must not move the cursor there again.
-  const shownAt = useRef<unknown>(null);
+  const lastTargetPosition = useRef<unknown>(null);
   const shownFault = useRef<unknown>(null);
   useLayoutEffect(() => {
     if (!plainCodeState.current?.selection) return;
-    shownAt.current = at;
+    lastTargetPosition.current = targetPosition;
     shownFault.current = fault;
-  }, [at, fault, plainCodeState]);
+  }, [targetPosition, fault, plainCodeState]);
   useEditorText(editorElement, editor, { code, onChange, plainCodeState });
   const readOnly = !mayEdit(useRole());
   useEffect(() => editor.current?.updateOptions({ readOnly }), [readOnly]);
@@ -257,11 +265,11 @@ export function CodeEditor({ code, onChange, fault, codeProblems, codeTypes, at,
   useEffect(() => setTypeDeclarations(codeTypes.libraryDeclarations, codeTypes), [codeTypes]);
 
   useEffect(() => {
-    if (!at || at === shownAt.current) return;
-    shownAt.current = at;
-    moveCursorTo(editor.current, at);
+    if (!targetPosition || targetPosition === lastTargetPosition.current) return;
+    lastTargetPosition.current = targetPosition;
+    moveCursorTo(editor.current, targetPosition);
     editor.current?.focus();
-  }, [at]);
+  }, [targetPosition]);
 
   return <div ref={editorElement} className="code-editor" />;
 }

@@ -18,10 +18,18 @@ interface CodePaneProps {
   codeTypes: EditorTypeDeclarations;
   addDependency: (name: string) => void;
   /** Position to which the editor moves the cursor; null to leave the cursor where it is. */
-  at: CodePosition | null;
+  targetPosition: CodePosition | null;
 }
 
-export function CodePane({ code, onChange, fault, codeProblems, codeTypes, addDependency, at }: CodePaneProps) {
+export function CodePane({
+  code,
+  onChange,
+  fault,
+  codeProblems,
+  codeTypes,
+  addDependency,
+  targetPosition,
+}: CodePaneProps) {
   const [refusal, setRefusal] = useState<string | null>(null);
   const latestCode = useRef(code);
   latestCode.current = code;
@@ -42,7 +50,7 @@ export function CodePane({ code, onChange, fault, codeProblems, codeTypes, addDe
   useCommandRegistration(useMemo(() => [{ name: "Format the code", run: () => void format() }], [format]));
   return (
     <section className="code" aria-label="Code">
-      <LazyCodeEditor {...{ code, onChange, fault, codeProblems, codeTypes, at }} />
+      <LazyCodeEditor {...{ code, onChange, fault, codeProblems, codeTypes, targetPosition }} />
       {fault && (
         <p className="fault code-fault" role="alert" data-field="code">
           {fault.message} <code>{fault.status}</code>

@@ -135,10 +135,10 @@ function createDeclarationFiles(
   installed: readonly InstalledDependency[],
   declarations: Declarations,
 ): TypeDeclarationFile[] {
-  const used = new Set(installed.flatMap(({ integrity }) => integrity ?? []));
-  return [...used].flatMap((integrity) =>
-    (declarations.get(integrity) ?? []).map((content, at) => ({
-      filePath: `${getPackageFolder(integrity)}/${at}.d.ts`,
+  const integrities = new Set(installed.flatMap(({ integrity }) => integrity ?? []));
+  return [...integrities].flatMap((integrity) =>
+    (declarations.get(integrity) ?? []).map((content, index) => ({
+      filePath: `${getPackageFolder(integrity)}/${index}.d.ts`,
       content,
     })),
   );
@@ -147,13 +147,13 @@ function createDeclarationFiles(
 /** Type declarations that let JavaScript code add any property to `window` and to errors. TypeScript would otherwise report an error. */
 const EXTENSIBLE_INTERFACES = ["Window", "Error"].map((name) => `interface ${name} { ${ANY_KEY_SIGNATURE} }`);
 
-export function createActionTypeDeclarations(known: TypeSources): ActionTypeDeclarations {
-  const { packages, dependencies, installedDependencies, declarations = new Map() } = known;
+export function createActionTypeDeclarations(typeSources: TypeSources): ActionTypeDeclarations {
+  const { packages, dependencies, installedDependencies, declarations = new Map() } = typeSources;
   const listedPackages = packages.filter(({ name }) => dependencies.includes(name));
   const packageMembers = listedPackages.map(
     ({ name, namespace }) => `${toDocComment(name)} ${namespace}: import("./svc").${namespace};`,
   );
-  const otherDependencies = dependencies.filter((name) => !packages.some((used) => used.name === name));
+  const otherDependencies = dependencies.filter((name) => !packages.some((svcPackage) => svcPackage.name === name));
   const isOperatorPackage = (name: string) => name.startsWith("svc-");
   const installedOthers = installedDependencies.filter(({ name }) => otherDependencies.includes(name));
   const svcMembers = [
@@ -162,7 +162,7 @@ export function createActionTypeDeclarations(known: TypeSources): ActionTypeDecl
   ];
   return {
     globalDeclarations: [
-      createContextType(known),
+      createContextType(typeSources),
       `declare const Svc: import("./svc").Client & { ${svcMembers.join(" ")} };`,
       ...declareGlobals(installedOthers, declarations),
       ...EXTENSIBLE_INTERFACES,

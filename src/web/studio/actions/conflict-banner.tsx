@@ -101,7 +101,7 @@ function ChangedNotice({
   otherDraft: ActionDraft;
   editor: ActionEditor;
 }) {
-  const [comparing, setComparing] = useState(false);
+  const [isComparing, setComparing] = useState(false);
   const closeComparison = useCallback(() => setComparing(false), []);
   const closeAndChoose = (choice: () => void) => () => {
     closeComparison();
@@ -125,7 +125,7 @@ function ChangedNotice({
           Go on with mine
         </button>
       </p>
-      {comparing && (
+      {isComparing && (
         <VersionComparison {...{ personName, otherDraft, closeComparison }} {...choices} ownDraft={editor.draft!} />
       )}
     </>

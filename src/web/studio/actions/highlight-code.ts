@@ -31,29 +31,30 @@ const isWordPart = (character: string) => isWordStart(character) || isDigit(char
 
 /** Returns the position behind the first `end` at or after `from`; the end of the code if there is none. */
 function findPositionAfter(code: string, end: string, from: number): number {
-  const found = code.indexOf(end, from);
-  return found < 0 ? code.length : found + end.length;
+  const endPosition = code.indexOf(end, from);
+  return endPosition < 0 ? code.length : endPosition + end.length;
 }
 
 /** Returns the position behind the string or regular expression that begins at `start`. Only a template literal can have several lines. */
 function findQuotedEnd(code: string, start: number): number {
   const quote = code[start]!;
   let isInClass = false;
-  for (let at = start + 1; at < code.length; at += 1) {
-    const character = code[at]!;
-    if (character === "\\") at += 1;
-    else if (character === "\n" && quote !== "`") return at;
+  for (let position = start + 1; position < code.length; position += 1) {
+    const character = code[position]!;
+    if (character === "\\") position += 1;
+    else if (character === "\n" && quote !== "`") return position;
     else if (quote === "/" && character === "[") isInClass = true;
     else if (quote === "/" && character === "]") isInClass = false;
-    else if (character === quote && !isInClass) return at + 1;
+    else if (character === quote && !isInClass) return position + 1;
   }
   return code.length;
 }
 
 function findWordEnd(code: string, start: number): number {
-  let at = start;
-  while (at < code.length && (isWordPart(code[at]!) || (code[at] === "." && isDigit(code[start]!)))) at += 1;
-  return at;
+  let position = start;
+  while (position < code.length && (isWordPart(code[position]!) || (code[position] === "." && isDigit(code[start]!))))
+    position += 1;
+  return position;
 }
 
 function getWordKind(word: string): CodePartKind {
@@ -65,33 +66,34 @@ function getWordKind(word: string): CodePartKind {
  * Returns the colored part that begins at the position `at`, or null if the character there has no color.
  * @param before last character before `at` that is not a space; "" at the beginning of the code
  */
-function readPartAt(code: string, at: number, before: string): CodePart | null {
-  const character = code[at]!;
-  const part = (kind: CodePartKind, end: number): CodePart => ({ kind, text: code.slice(at, end) });
-  if (code.startsWith("//", at)) {
-    const end = code.indexOf("\n", at);
-    return part("comment", end < 0 ? code.length : end);
+function readPartAt(code: string, position: number, before: string): CodePart | null {
+  const character = code[position]!;
+  const createPart = (kind: CodePartKind, end: number): CodePart => ({ kind, text: code.slice(position, end) });
+  if (code.startsWith("//", position)) {
+    const end = code.indexOf("\n", position);
+    return createPart("comment", end < 0 ? code.length : end);
   }
-  if (code.startsWith("/*", at)) return part("comment", findPositionAfter(code, "*/", at + 2));
-  if (character === '"' || character === "'" || character === "`") return part("string", findQuotedEnd(code, at));
+  if (code.startsWith("/*", position)) return createPart("comment", findPositionAfter(code, "*/", position + 2));
+  if (character === '"' || character === "'" || character === "`")
+    return createPart("string", findQuotedEnd(code, position));
   if (character === "/" && (before === "" || CHARACTERS_BEFORE_REGEX.includes(before)))
-    return part("string", findQuotedEnd(code, at));
-  if (isDigit(character)) return part("number", findWordEnd(code, at));
+    return createPart("string", findQuotedEnd(code, position));
+  if (isDigit(character)) return createPart("number", findWordEnd(code, position));
   if (!isWordStart(character)) return null;
-  const end = findWordEnd(code, at);
-  return part(getWordKind(code.slice(at, end)), end);
+  const end = findWordEnd(code, position);
+  return createPart(getWordKind(code.slice(position, end)), end);
 }
 
 /** Splits the code into parts. The texts of all parts together are the whole code. */
 export function highlightCode(code: string): CodePart[] {
   const parts: CodePart[] = [];
   let before = "";
-  for (let at = 0; at < code.length; ) {
-    const part = readPartAt(code, at, before) ?? { kind: "plain", text: code[at]! };
+  for (let position = 0; position < code.length; ) {
+    const part = readPartAt(code, position, before) ?? { kind: "plain", text: code[position]! };
     const last = parts.at(-1);
     if (last && last.kind === part.kind && part.kind === "plain") last.text += part.text;
     else parts.push(part);
-    at += part.text.length;
+    position += part.text.length;
     if (part.kind !== "comment" && part.text.trim() !== "") before = part.text.at(-1)!;
   }
   return parts;

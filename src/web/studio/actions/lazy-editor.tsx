@@ -38,8 +38,8 @@ class EditorBoundary extends Component<{ plain: ReactNode; children: ReactNode }
 
 export function LazyCodeEditor(props: Omit<ComponentProps<typeof LazyEditor>, "plainCodeState">) {
   const plainCodeState = useRef<PlainCodeState | null>(null);
-  const { code, onChange, at } = props;
-  const plain = <PlainCodeEditor {...{ code, onChange, plainCodeState, at }} />;
+  const { code, onChange, targetPosition } = props;
+  const plain = <PlainCodeEditor {...{ code, onChange, plainCodeState, targetPosition }} />;
   return (
     <EditorBoundary plain={plain}>
       <Suspense fallback={plain}>

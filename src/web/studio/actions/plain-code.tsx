@@ -35,7 +35,7 @@ interface PlainCodeProps {
   /** Receives the state of this text area when React removes it. */
   plainCodeState: RefObject<PlainCodeState | null>;
   /** Position to which the text area moves the cursor; null to leave the cursor where it is. */
-  at: CodePosition | null;
+  targetPosition: CodePosition | null;
 }
 
 /**
@@ -52,7 +52,7 @@ const ColoredCode = memo(function ColoredCode({
   element: RefObject<HTMLElement | null>;
 }) {
   // Parts have no IDs, so the index of a part is its React key.
-  const parts = useMemo(() => highlightCode(code).map((part, at) => ({ ...part, key: at })), [code]);
+  const parts = useMemo(() => highlightCode(code).map((part, index) => ({ ...part, key: index })), [code]);
   return (
     <pre ref={element as RefObject<HTMLPreElement | null>} className="plain-code-colors" aria-hidden="true">
       {parts.map(({ key, kind, text }) =>
@@ -76,7 +76,7 @@ const LineNumbers = memo(function LineNumbers({
   lineCount: number;
   element: RefObject<HTMLElement | null>;
 }) {
-  const numbers = useMemo(() => Array.from({ length: lineCount }, (_, at) => at + 1).join("\n"), [lineCount]);
+  const numbers = useMemo(() => Array.from({ length: lineCount }, (_, index) => index + 1).join("\n"), [lineCount]);
   return (
     <pre ref={element as RefObject<HTMLPreElement | null>} className="plain-code-numbers" aria-hidden="true">
       {numbers}
@@ -163,7 +163,7 @@ function getKeyEdit(
   return event.key === "Enter" ? insertLineBreak(value, selectionStart, selectionEnd) : null;
 }
 
-export function PlainCodeEditor({ code, onChange, plainCodeState, at }: PlainCodeProps) {
+export function PlainCodeEditor({ code, onChange, plainCodeState, targetPosition }: PlainCodeProps) {
   const textArea = useRef<HTMLTextAreaElement>(null);
   const colors = useRef<HTMLElement>(null);
   const numbers = useRef<HTMLElement>(null);
@@ -186,8 +186,8 @@ export function PlainCodeEditor({ code, onChange, plainCodeState, at }: PlainCod
     typed.current = code;
   }, [code]);
   useLayoutEffect(() => {
-    if (at && textArea.current) showPosition(textArea.current, at);
-  }, [at]);
+    if (targetPosition && textArea.current) showPosition(textArea.current, targetPosition);
+  }, [targetPosition]);
   usePlainCodeState(textArea, plainCodeState, original);
   const tabMovesFocus = useRef(false);
   const onKeyDown = (event: KeyboardEvent<HTMLTextAreaElement>) => {

@@ -15,7 +15,7 @@ const INDENT = "  ";
 const OPENING_BRACKETS = "{([";
 const CLOSING_BRACKETS = "})]";
 
-const findLineStart = (code: string, at: number): number => code.lastIndexOf("\n", at - 1) + 1;
+const findLineStart = (code: string, position: number): number => code.lastIndexOf("\n", position - 1) + 1;
 
 /** Applies `changeLine` to each line that the selection touches. Afterwards the selection covers these lines. */
 function editLines(code: string, start: number, end: number, changeLine: (line: string) => string): TextEdit {

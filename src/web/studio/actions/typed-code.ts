@@ -92,7 +92,7 @@ const CORRECTED_METHODS = [
   "getRenameInfo",
 ] as const;
 
-type WorkerMethod = (file: string, ...rest: unknown[]) => Promise<unknown>;
+type WorkerMethod = (file: string, ...methodArguments: unknown[]) => Promise<unknown>;
 
 /**
  * Returns a subclass of Monaco's worker class that inserts the type comment, and corrects positions for it.
@@ -102,33 +102,38 @@ export function addWorkerContextTypes<Base extends new (...constructorArguments:
   Base: Base,
   ts: Compiler,
 ): Base {
-  const insertionCache = new Map<string, { version: number; at: number | null }>();
+  const insertionCache = new Map<string, { version: number; insertionOffset: number | null }>();
   const base = Base.prototype as TypeScriptWorker & Record<string, WorkerMethod>;
 
   function findInsertion(worker: TypeScriptWorker, file: string): number | null {
     const model = worker._getModel(file);
     if (!model) return null;
-    const known = insertionCache.get(file);
-    if (known?.version === model.version) return known.at;
-    const at = findParameter(ts, model.getValue());
-    insertionCache.set(file, { version: model.version, at });
-    return at;
+    const cachedInsertion = insertionCache.get(file);
+    if (cachedInsertion?.version === model.version) return cachedInsertion.insertionOffset;
+    const insertionOffset = findParameter(ts, model.getValue());
+    insertionCache.set(file, { version: model.version, insertionOffset });
+    return insertionOffset;
   }
 
-  const TypedWorker = class extends (Base as new (...given: never[]) => object) {
+  const TypedWorker = class extends (Base as new (...constructorArguments: never[]) => object) {
     _getScriptText(this: TypeScriptWorker, file: string): string | undefined {
       const text = base._getScriptText.call(this, file);
-      const at = findInsertion(this, file);
-      return text === undefined || at === null ? text : text.slice(0, at) + INSERTED_TYPE + text.slice(at);
+      const insertionOffset = findInsertion(this, file);
+      return text === undefined || insertionOffset === null
+        ? text
+        : text.slice(0, insertionOffset) + INSERTED_TYPE + text.slice(insertionOffset);
     }
   };
   for (const name of CORRECTED_METHODS) {
-    const correctedMethod: WorkerMethod = async function (this: TypeScriptWorker, file, ...rest) {
-      const at = findInsertion(this, file);
-      if (at === null) return base[name]!.call(this, file, ...rest);
-      const toCompiler: MapPosition = (offset) => (offset < at ? offset : offset + INSERTED_TYPE.length);
-      const toAuthor: MapPosition = (offset) => (offset <= at ? offset : Math.max(at, offset - INSERTED_TYPE.length));
-      const mappedArguments = rest.map((argument) => (typeof argument === "number" ? toCompiler(argument) : argument));
+    const correctedMethod: WorkerMethod = async function (this: TypeScriptWorker, file, ...methodArguments) {
+      const insertionOffset = findInsertion(this, file);
+      if (insertionOffset === null) return base[name]!.call(this, file, ...methodArguments);
+      const toCompiler: MapPosition = (offset) => (offset < insertionOffset ? offset : offset + INSERTED_TYPE.length);
+      const toAuthor: MapPosition = (offset) =>
+        offset <= insertionOffset ? offset : Math.max(insertionOffset, offset - INSERTED_TYPE.length);
+      const mappedArguments = methodArguments.map((argument) =>
+        typeof argument === "number" ? toCompiler(argument) : argument,
+      );
       return mapPositions(await base[name]!.call(this, file, ...mappedArguments), file, toAuthor);
     };
     Object.defineProperty(TypedWorker.prototype, name, { value: correctedMethod });

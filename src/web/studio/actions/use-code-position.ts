@@ -11,12 +11,12 @@ export interface CodePosition {
 }
 
 export function useCodePositionFromUrl({ query }: StudioRoute, go: Navigation["go"]): CodePosition | null {
-  const [at, setAt] = useState<CodePosition | null>(null);
+  const [codePosition, setCodePosition] = useState<CodePosition | null>(null);
   const { line, column } = query;
   useEffect(() => {
     if (line === undefined) return;
-    setAt({ line: Math.max(1, Number(line) || 1), column: Math.max(1, Number(column) || 1) });
+    setCodePosition({ line: Math.max(1, Number(line) || 1), column: Math.max(1, Number(column) || 1) });
     go({ query: {} }, { replacesHistoryEntry: true });
   }, [line, column, go]);
-  return at;
+  return codePosition;
 }

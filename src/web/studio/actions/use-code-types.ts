@@ -39,9 +39,9 @@ const declarationCache = new Map<string, Promise<readonly string[] | null>>();
 
 function readDeclarations(api: ApiClient, appId: number, integrity: string): Promise<readonly string[] | null> {
   const key = `${appId} ${integrity}`;
-  const known = declarationCache.get(key);
-  if (known) return known;
-  const reading = api.request(ReadTypeDeclarations, { appId, integrity }).then(
+  const cachedRead = declarationCache.get(key);
+  if (cachedRead) return cachedRead;
+  const newRead = api.request(ReadTypeDeclarations, { appId, integrity }).then(
     ({ files }) => files ?? null,
     () => {
       // Removes a failed read from the cache, so that the next call reads the declarations again.
@@ -49,8 +49,8 @@ function readDeclarations(api: ApiClient, appId: number, integrity: string): Pro
       return null;
     },
   );
-  declarationCache.set(key, reading);
-  return reading;
+  declarationCache.set(key, newRead);
+  return newRead;
 }
 
 /** Reads the type declarations of the installed npm packages. The map's keys are the integrity hashes of the packages' scripts. */
@@ -106,13 +106,13 @@ export function useEditorTypeDeclarations(
   useEffect(() => {
     let isOver = false;
     const readTypeCheckData = async (): Promise<TypeCheckData> => {
-      const reading = (JSON.parse(versionIdsJson) as number[]).map((id) =>
+      const payloadReads = (JSON.parse(versionIdsJson) as number[]).map((id) =>
         api.request(ReadLoggedPayloads, { appId, options: { id, limit: MAX_PAYLOADS_READ } }),
       );
       const [text, { keys }, ...pages] = await Promise.all([
         readLibraryTypes(),
         api.request(ListSettingKeys, { appId }),
-        ...reading,
+        ...payloadReads,
       ]);
       return {
         libraryDeclarations: text,
@@ -133,12 +133,12 @@ export function useEditorTypeDeclarations(
   const environment = draft?.environment ?? "server";
   const listedDependencies = JSON.stringify(draft?.dependencies ?? []);
   return useMemo(() => {
-    const { libraryDeclarations, ...known } = typeCheckData;
+    const { libraryDeclarations, ...actionTypeData } = typeCheckData;
     const dependencies = JSON.parse(listedDependencies) as string[];
     return {
       libraryDeclarations,
       ...createActionTypeDeclarations({
-        ...known,
+        ...actionTypeData,
         packages,
         environment,
         dependencies,

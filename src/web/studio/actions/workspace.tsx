@@ -74,7 +74,7 @@ export function ActionWorkspace(props: WorkspaceProps) {
     draft,
     savedAction?.assets ?? NO_ASSETS,
   );
-  const at = useCodePositionFromUrl(props.route, go);
+  const targetPosition = useCodePositionFromUrl(props.route, go);
   const shownFields = useFieldsVisibility(id === "new", fault);
   const { areFieldsShown } = shownFields;
   const [failure, setFailure] = useState<CodeProblem | null>(null);
@@ -153,7 +153,7 @@ export function ActionWorkspace(props: WorkspaceProps) {
             onChange={onCode}
             fault={codeFault}
             codeProblems={markedProblems}
-            {...{ codeTypes: types, at, addDependency }}
+            {...{ codeTypes: types, targetPosition, addDependency }}
           />
         )}
       </div>

@@ -72,9 +72,9 @@ export function AlertsView({ api, appId, confirm, route, go, setDirty, actions: 
     go({ item: item === null ? null : String(item) }, { skipsQuestion: true, startRoute: route });
   // The alert that was last open. If another person deletes this alert, the editor still shows it with the unsaved changes.
   const [lastShown, setLastShown] = useState<Alert | null>(null);
-  const listed = alerts?.find(({ id }) => id === open);
-  const openAlert = listed ?? (lastShown?.id === open ? lastShown : null);
-  if (listed && listed !== lastShown) setLastShown(listed);
+  const listedAlert = alerts?.find(({ id }) => id === open);
+  const openAlert = listedAlert ?? (lastShown?.id === open ? lastShown : null);
+  if (listedAlert && listedAlert !== lastShown) setLastShown(listedAlert);
   return (
     <div className={open ? "mailbox opened" : "mailbox"}>
       <section className="mailbox-list" aria-label="Alerts">
@@ -99,7 +99,7 @@ export function AlertsView({ api, appId, confirm, route, go, setDirty, actions: 
           key={open}
           appId={appId}
           alert={openAlert}
-          isDeleted={openAlert !== null && !listed}
+          isDeleted={openAlert !== null && !listedAlert}
           actions={actions}
           confirm={confirm}
           saveAlert={async (input) => openItem(await save(openAlert, input))}

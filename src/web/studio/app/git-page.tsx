@@ -146,10 +146,10 @@ function ConnectionForm({ connection, isBusy, setDirty, saveConnection }: Connec
 }
 
 function LastPull({ pull }: { pull: NonNullable<GitConnection["lastPull"]> }) {
-  const { ref, commit, published, error, at } = pull;
+  const { ref, commit, published, error, at: pulledAt } = pull;
   return (
     <p role="status">
-      <span title={formatExactTime(at)}>{formatAge(at)}</span>: {ref}
+      <span title={formatExactTime(pulledAt)}>{formatAge(pulledAt)}</span>: {ref}
       {commit && (
         <>
           {" "}

@@ -216,9 +216,9 @@ function useStages({ api, appId, confirm, actions, reloadApps }: PageProps) {
   const [notice, setNotice] = useState<string | null>(null);
 
   const create = async (name: string, expiresInHours: number | null) => {
-    const made = await applyChange(() => api.request(CreateStage, { appId, name, expiresInHours }));
-    if (made) await reloadApps();
-    return made !== null;
+    const creation = await applyChange(() => api.request(CreateStage, { appId, name, expiresInHours }));
+    if (creation) await reloadApps();
+    return creation !== null;
   };
   const remove = async (stage: Stage) => {
     const text = "The app, its data and its runs are deleted.";

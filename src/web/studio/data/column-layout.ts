@@ -29,12 +29,15 @@ function measureColumn(column: string, values: readonly unknown[]): ColumnLayout
 }
 
 /** Hook that computes the layout of each column once, when the column's values are loaded, so that columns do not move later. */
-export function useColumnLayouts(columns: readonly string[], { at }: Pick<EntriesState, "at">): ColumnLayout[] {
+export function useColumnLayouts(
+  columns: readonly string[],
+  { at: getEntryAt }: Pick<EntriesState, "at">,
+): ColumnLayout[] {
   const measured = useRef(new Map<string, ColumnLayout>());
   return columns.map((column) => {
-    const known = measured.current.get(column);
-    if (known) return known;
-    const values = Array.from({ length: MEASURED_ENTRY_COUNT }, (_, index) => at(index)?.data[column]);
+    const measuredLayout = measured.current.get(column);
+    if (measuredLayout) return measuredLayout;
+    const values = Array.from({ length: MEASURED_ENTRY_COUNT }, (_, index) => getEntryAt(index)?.data[column]);
     const present = values.filter((value) => value !== undefined && value !== null);
     if (present.length === 0) return DEFAULT_LAYOUT;
     const layout = measureColumn(column, present);

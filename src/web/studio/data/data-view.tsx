@@ -229,14 +229,16 @@ export function DataSourcesPage({ api, appId, confirm, go, route, setDirty }: Pa
     (change: DataSourceUrlQuery) => go({ query: mergeQuery(query, change) }, { replacesHistoryEntry: true }),
     [go, query],
   );
-  const replaceSource = async (changed: DataSource) => {
+  const replaceSource = async (changedSource: DataSource) => {
     // Cancels a read that started before the change. Its older result would overwrite the changed data source.
     await client.cancelQueries({ queryKey: list.queryKey });
     client.setQueryData<ListDataSourcesQuery>(
       list.queryKey,
       (last) =>
         last && {
-          dataSources: last.dataSources.map((dataSource) => (dataSource.id === changed.id ? changed : dataSource)),
+          dataSources: last.dataSources.map((dataSource) =>
+            dataSource.id === changedSource.id ? changedSource : dataSource,
+          ),
         },
     );
   };
@@ -296,7 +298,7 @@ export function DataSourcesPage({ api, appId, confirm, go, route, setDirty }: Pa
           source={chosen}
           reload={reload}
           onRemoved={() => void openChanged(null)}
-          onChanged={(changed) => void replaceSource(changed)}
+          onChanged={(changedSource) => void replaceSource(changedSource)}
         />
       ) : isNew ? (
         <ForEditors otherwise={CHOOSE_DATA_SOURCE_TEXT}>

@@ -5,7 +5,7 @@ export type ColumnOperationsRow = [column: string, operations: string[]];
 
 /** Returns the first key that two rows have, or null. The stored object would contain only one of the two rows. */
 export function findDuplicateKey(keys: readonly string[]): string | null {
-  return keys.find((key, at) => keys.indexOf(key) !== at) ?? null;
+  return keys.find((key, index) => keys.indexOf(key) !== index) ?? null;
 }
 
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;

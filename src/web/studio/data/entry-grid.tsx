@@ -51,7 +51,7 @@ function GridHead({ columns, sortOrder, setOrder, columnLayouts, widthPixels, gr
       <span role="columnheader" className="cell id">
         id
       </span>
-      {columns.map((column, at) => (
+      {columns.map((column, columnIndex) => (
         <span
           key={column}
           role="columnheader"
@@ -60,7 +60,7 @@ function GridHead({ columns, sortOrder, setOrder, columnLayouts, widthPixels, gr
         >
           <button
             type="button"
-            className={columnLayouts[at]!.isNumeric ? "cell number" : "cell"}
+            className={columnLayouts[columnIndex]!.isNumeric ? "cell number" : "cell"}
             onClick={() => sort(column)}
           >
             <b>{column}</b>

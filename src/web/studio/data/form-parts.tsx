@@ -81,7 +81,7 @@ export function ItemCard<Item>({
           type="button"
           className="quiet icon"
           aria-label={`Remove ${name}`}
-          onClick={() => changeItems(items.filter((_, at) => at !== itemIndex))}
+          onClick={() => changeItems(items.filter((_, index) => index !== itemIndex))}
         >
           <Trash2 size={ICON_PIXELS} aria-hidden />
         </button>
@@ -236,15 +236,15 @@ export function ConditionRows({
   return (
     <fieldset className="tests">
       <legend>{label}</legend>
-      {rows.map((row, at) => (
+      {rows.map((row, rowIndex) => (
         <ConditionRow
           // biome-ignore lint/suspicious/noArrayIndexKey: a row has no other identity while the person types its column
-          key={at}
+          key={rowIndex}
           row={row}
-          rowNumber={at + 1}
+          rowNumber={rowIndex + 1}
           columns={columns}
-          changeRow={(part) => change(rows.with(at, { ...row, ...part }))}
-          removeRow={() => change(rows.filter((_, other) => other !== at))}
+          changeRow={(part) => change(rows.with(rowIndex, { ...row, ...part }))}
+          removeRow={() => change(rows.filter((_, other) => other !== rowIndex))}
         />
       ))}
       <button type="button" className="quiet" onClick={() => change([...rows, newRow])}>

@@ -49,24 +49,28 @@ function OperationsFields({ hook, columns, changeHook }: HookFieldsProps) {
     normalizeRows: (next) => Object.entries(Object.fromEntries(next)),
     writeRows: (next) => changeHook({ fields: Object.fromEntries(next) }),
   });
-  const unused = columns.find((column) => !rows.some(([used]) => used === column)) ?? "";
+  const unused = columns.find((column) => !rows.some(([usedColumn]) => usedColumn === column)) ?? "";
   return (
     <>
-      {rows.map(([column, operations], at) => (
+      {rows.map(([column, operations], rowIndex) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: a row has no other identity while the person types its column
-        <div key={at} className="row wrap">
+        <div key={rowIndex} className="row wrap">
           <ColumnInput
-            label={`Column ${at + 1}`}
+            label={`Column ${rowIndex + 1}`}
             value={column}
             columns={columns}
-            onChange={(next) => set(rows.with(at, [next, operations]))}
+            onChange={(next) => set(rows.with(rowIndex, [next, operations]))}
           />
           <CheckBoxes
             label={`What happens to ${column || "the column"}`}
             options={HOOK_OPERATIONS}
             chosenOptions={operations}
             onChoose={(chosen) =>
-              set(chosen.length === 0 ? rows.filter((_, other) => other !== at) : rows.with(at, [column, chosen]))
+              set(
+                chosen.length === 0
+                  ? rows.filter((_, other) => other !== rowIndex)
+                  : rows.with(rowIndex, [column, chosen]),
+              )
             }
           />
         </div>

@@ -45,7 +45,7 @@ export async function readPreview(file: File, delimiter: string | null): Promise
     if (isWholeFile || parsedRows.length === 0) parsedRows.push(...parser.finish());
     const [columns = [], ...rows] = parsedRows;
     const detected = columns.map(
-      (column, at) => [column, detectCsvCellType(rows.map((row) => row[at] ?? ""))] as const,
+      (column, columnIndex) => [column, detectCsvCellType(rows.map((row) => row[columnIndex] ?? ""))] as const,
     );
     return {
       columns,
@@ -80,9 +80,9 @@ export function PreviewTable({ preview: { columns, rows }, columnTypes, chooseTy
       <table>
         <thead>
           <tr>
-            {columns.map((column, at) => (
+            {columns.map((column, columnIndex) => (
               // biome-ignore lint/suspicious/noArrayIndexKey: names of columns can repeat until the service rejects the file
-              <th key={at} scope="col">
+              <th key={columnIndex} scope="col">
                 {column}
                 <select
                   aria-label={`Type of ${column}`}
@@ -100,9 +100,9 @@ export function PreviewTable({ preview: { columns, rows }, columnTypes, chooseTy
           </tr>
         </thead>
         <tbody>
-          {rows.map((row, at) => (
+          {rows.map((row, rowIndex) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: the rows of a preview never change their order
-            <tr key={at}>
+            <tr key={rowIndex}>
               {columns.map((column, cell) => (
                 // biome-ignore lint/suspicious/noArrayIndexKey: the cells of a row never change their order
                 <PreviewCell key={cell} cell={row[cell] ?? ""} type={columnTypes[column]!} />

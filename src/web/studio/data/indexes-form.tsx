@@ -46,21 +46,21 @@ function IndexCard({ index, ...form }: IndexesFormProps & { index: number }) {
   return (
     <ItemCard itemName="Index" summary={summary} {...form} itemIndex={index}>
       <div className="row wrap">
-        {columns.map((column, at) => (
+        {columns.map((column, columnIndex) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: the position of a column in an index identifies it
-          <span key={at} className="row">
+          <span key={columnIndex} className="row">
             <ColumnInput
-              label={`Column ${at + 1}`}
+              label={`Column ${columnIndex + 1}`}
               value={column}
               columns={knownColumns}
-              onChange={(next) => changeIndex({ columns: columns.with(at, next) })}
+              onChange={(next) => changeIndex({ columns: columns.with(columnIndex, next) })}
             />
             {columns.length > 1 && (
               <button
                 type="button"
                 className="quiet icon"
-                aria-label={`Remove column ${at + 1}`}
-                onClick={() => changeIndex({ columns: columns.filter((_, other) => other !== at) })}
+                aria-label={`Remove column ${columnIndex + 1}`}
+                onClick={() => changeIndex({ columns: columns.filter((_, other) => other !== columnIndex) })}
               >
                 <Trash2 size={14} aria-hidden />
               </button>

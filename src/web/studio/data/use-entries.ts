@@ -124,8 +124,8 @@ function createPageCache(
     at: (index: number): Entry | undefined => loadedPages.get(Math.floor(index / PAGE_SIZE))?.[index % PAGE_SIZE],
     find(id: number): LoadedEntry | undefined {
       for (const [page, entries] of loadedPages) {
-        const at = entries.findIndex((entry) => entry.id === id);
-        if (at >= 0) return { rowIndex: page * PAGE_SIZE + at, entry: entries[at]! };
+        const indexInPage = entries.findIndex((entry) => entry.id === id);
+        if (indexInPage >= 0) return { rowIndex: page * PAGE_SIZE + indexInPage, entry: entries[indexInPage]! };
       }
       return undefined;
     },
@@ -154,24 +154,24 @@ export function useEntries({ api, appId, id, where, order }: EntriesOptions): En
   const shownPages = useRef<PageCache>(null);
 
   const pages = useMemo(() => {
-    const [source, filter, by] = JSON.parse(queryJson) as [number, object | null, EntryOrder | null];
+    const [source, filter, entryOrder] = JSON.parse(queryJson) as [number, object | null, EntryOrder | null];
     const read = async (page: number) => {
       const query = {
         ...(filter && { where: filter }),
-        ...(by && { order: [[getColumnPath(by.column), by.direction]] }),
+        ...(entryOrder && { order: [[getColumnPath(entryOrder.column), entryOrder.direction]] }),
         ...{ limit: PAGE_SIZE, offset: page * PAGE_SIZE, includePagination: true },
       };
       const { found } = await api.request(FindEntries, { appId, id: source, query });
       const entries = found.entries as Entry[];
       return { entries, total: found.pagination?.total ?? entries.length };
     };
-    const made = createPageCache(read, (outcome) => {
-      if (shownPages.current !== made) return;
+    const pageCache = createPageCache(read, (outcome) => {
+      if (shownPages.current !== pageCache) return;
       if ("entries" in outcome) setTotal(outcome.total);
       setFault("entries" in outcome ? null : outcome);
       redraw((count) => count + 1);
     });
-    return made;
+    return pageCache;
   }, [api, appId, queryJson]);
   shownPages.current = pages;
 

@@ -149,21 +149,21 @@ function parseOpenItem({ file, folder }: MediaQuery): MediaItem | null {
 
 /** Hook that uploads the files which a person drags into the window. */
 function useDropZone(send: MediaState["uploadFiles"]) {
-  const [over, setOver] = useState(false);
+  const [isDraggedOver, setDraggedOver] = useState(false);
   const hasFiles = (event: DragEvent) => event.dataTransfer.types.includes("Files");
   return {
-    over,
+    isDraggedOver,
     handlers: {
       onDragOver: (event: DragEvent) => {
         if (!hasFiles(event)) return;
         event.preventDefault();
-        setOver(true);
+        setDraggedOver(true);
       },
       onDragLeave: (event: DragEvent) => {
-        if (!event.currentTarget.contains(event.relatedTarget as Node | null)) setOver(false);
+        if (!event.currentTarget.contains(event.relatedTarget as Node | null)) setDraggedOver(false);
       },
       onDrop: (event: DragEvent) => {
-        setOver(false);
+        setDraggedOver(false);
         if (!hasFiles(event)) return;
         event.preventDefault();
         send([...event.dataTransfer.files]);
@@ -186,7 +186,7 @@ function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps)
   const media = useMedia(api, appId, folderId, search);
   const { listing, uploadFiles } = media;
   const fileInput = useRef<HTMLInputElement>(null);
-  const { over, handlers } = useDropZone(uploadFiles);
+  const { isDraggedOver, handlers } = useDropZone(uploadFiles);
   const close = useCallback(() => change({ file: undefined, folder: undefined }), [change]);
 
   const moveItem = async (item: MediaItem, to: number | null) => setFault(await media.moveItem(item, to));
@@ -205,7 +205,7 @@ function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps)
   const isEmpty = listing !== null && listing.files.length === 0 && listing.folders.length === 0;
 
   return (
-    <section className={over ? "media over" : "media"} aria-label="Media" {...(isEditor && handlers)}>
+    <section className={isDraggedOver ? "media over" : "media"} aria-label="Media" {...(isEditor && handlers)}>
       <div className="row media-head">
         <FolderPath listing={search ? null : listing} go={go} dropItem={(item, to) => void moveItem(item, to)} />
         <span className="grow" />

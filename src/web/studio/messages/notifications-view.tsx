@@ -55,7 +55,7 @@ function NotificationLine({
   openNotification: () => void;
 }) {
   const { title, message } = notification.data as { title?: unknown; message?: unknown };
-  const at = notification.publishedAt ?? notification.orderAt ?? notification.updatedAt;
+  const shownTime = notification.publishedAt ?? notification.orderAt ?? notification.updatedAt;
   return (
     <li>
       <button
@@ -65,8 +65,8 @@ function NotificationLine({
         onClick={openNotification}
       >
         <b>{String(title || "(no title)")}</b>
-        <time dateTime={at} title={formatExactTime(at)}>
-          {formatTime(at)}
+        <time dateTime={shownTime} title={formatExactTime(shownTime)}>
+          {formatTime(shownTime)}
         </time>
         <span className="gist">{String(message ?? "")}</span>
         <span className={`chip ${notification.status}`}>{notification.status}</span>
@@ -88,9 +88,9 @@ export function NotificationsView({ api, appId, confirm, route, go, setDirty }: 
   // The notification that was last open. If another person deletes it, the editor still shows it with the unsaved changes.
   const [lastShown, setLastShown] = useState<Notification | null>(null);
   const openedRow = lastShown?.id === open ? lastShown : null;
-  const listed = entries?.find(({ id }) => id === open);
-  const notification = listed ?? openedRow;
-  if (listed && listed !== lastShown) setLastShown(listed);
+  const listedNotification = entries?.find(({ id }) => id === open);
+  const notification = listedNotification ?? openedRow;
+  if (listedNotification && listedNotification !== lastShown) setLastShown(listedNotification);
   const isThere = open === "new" || notification !== null;
   return (
     <div className={open ? "mailbox opened" : "mailbox"}>
@@ -125,7 +125,7 @@ export function NotificationsView({ api, appId, confirm, route, go, setDirty }: 
         <NotificationEditor
           key={notification?.id ?? "new"}
           notification={notification}
-          isDeleted={notification !== null && entries !== null && !more && !listed}
+          isDeleted={notification !== null && entries !== null && !more && !listedNotification}
           confirm={confirm}
           saveNotification={async (input) => openItem((await save(notification, input)).id)}
           removeNotification={async () => {

@@ -144,14 +144,14 @@ function ConditionRows({ conditions, changeConditions, onFaultyChange }: Conditi
   useFaultyReport(fault !== null, onFaultyChange);
   return (
     <div className="tests">
-      {rows.map((row, at) => (
+      {rows.map((row, rowIndex) => (
         <ConditionRow
           // biome-ignore lint/suspicious/noArrayIndexKey: a row has no other identity while the person types its column
-          key={at}
+          key={rowIndex}
           condition={row}
-          rowNumber={at + 1}
-          changeCondition={(part) => set(rows.with(at, { ...row, ...part }))}
-          removeCondition={() => set(rows.filter((_, other) => other !== at))}
+          rowNumber={rowIndex + 1}
+          changeCondition={(part) => set(rows.with(rowIndex, { ...row, ...part }))}
+          removeCondition={() => set(rows.filter((_, other) => other !== rowIndex))}
         />
       ))}
       <button type="button" className="quiet" onClick={() => set([...rows, NEW_CONDITION])}>

@@ -293,11 +293,11 @@ function PeoplePanel(props: PeoplePanelProps) {
   const { list, setRole, remove } = usePeople(props);
   const [newLink, setNewLink] = useState<OneTimeLink | null>(null);
   const invite = async (data: NewInvitation) => {
-    const made = await list.applyChange(() =>
+    const creation = await list.applyChange(() =>
       api.request(CreateInvitation, { organizationId, data: { ...data, appId } }),
     );
-    if (made) setNewLink({ label: `Link for ${made.created.invitation.email}`, secret: made.created.link });
-    return made !== null;
+    if (creation) setNewLink({ label: `Link for ${creation.created.invitation.email}`, secret: creation.created.link });
+    return creation !== null;
   };
   const askAndRemove = async (member: Member) => {
     const { user } = member;
@@ -326,8 +326,10 @@ function PeoplePanel(props: PeoplePanelProps) {
     if (yes) await list.applyChange(() => api.request(RevokeInvitation, { organizationId, id }));
   };
   const resetLink = async ({ user }: Member) => {
-    const made = await list.applyChange(() => api.request(CreateSignInResetLink, { organizationId, userId: user.id }));
-    if (made) setNewLink({ label: `Reset link for ${getFullName(user)}`, secret: made.created.link });
+    const creation = await list.applyChange(() =>
+      api.request(CreateSignInResetLink, { organizationId, userId: user.id }),
+    );
+    if (creation) setNewLink({ label: `Reset link for ${getFullName(user)}`, secret: creation.created.link });
   };
   const { members, invitations } = list.value ?? { members: [], invitations: null };
   return (

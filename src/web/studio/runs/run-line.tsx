@@ -34,14 +34,14 @@ export const CancelButton = ({ run, cancelRun }: Required<Pick<RunLineProps, "ru
 };
 
 export function RunLine({ run, appId, cancelRun }: RunLineProps) {
-  const at = run.tick ?? run.queuedAt;
+  const shownTime = run.tick ?? run.queuedAt;
   return (
     <>
       <a className="run-line" href={createHref({ appId, view: "runs", item: String(run.id) })}>
         <span className="run-number">#{run.id}</span>
         <RunStateLabel state={run.state} />
-        <time dateTime={at} title={formatExactTime(at)}>
-          {formatColumnTime(at)}
+        <time dateTime={shownTime} title={formatExactTime(shownTime)}>
+          {formatColumnTime(shownTime)}
         </time>
         <b>{run.actionName ?? `action ${run.actionId}`}</b>
         <VersionChip copy={run.copy} />

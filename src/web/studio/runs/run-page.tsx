@@ -33,17 +33,17 @@ interface RunStep {
 
 function listSteps(run: RunDetails): RunStep[] {
   const { tick, queuedAt, startedAt, finishedAt, state } = run;
-  const named: [string, string | null][] = [
+  const possibleSteps: [string, string | null][] = [
     ["due", tick],
     ["accepted", queuedAt],
     ["started", startedAt],
     [state, finishedAt],
   ];
-  const known = named.filter((entry): entry is [string, string] => entry[1] !== null);
-  return known.map(([stepName, at], index) => {
-    const before = known[index - 1]?.[1];
-    const ms = before === undefined ? 0 : Math.max(0, Date.parse(at) - Date.parse(before));
-    return { stepName, at, timeSincePrevious: before === undefined ? "" : `+ ${formatDuration(ms)}` };
+  const reachedSteps = possibleSteps.filter((entry): entry is [string, string] => entry[1] !== null);
+  return reachedSteps.map(([stepName, at], index) => {
+    const previousTime = reachedSteps[index - 1]?.[1];
+    const ms = previousTime === undefined ? 0 : Math.max(0, Date.parse(at) - Date.parse(previousTime));
+    return { stepName, at, timeSincePrevious: previousTime === undefined ? "" : `+ ${formatDuration(ms)}` };
   });
 }
 
@@ -85,10 +85,14 @@ function RunProperties({ run, appId }: { run: RunDetails; appId: number }) {
     tickCount,
     waitsFor,
   } = run;
-  const by = person ? `${person.firstName} ${person.lastName}` : personId === null ? null : `person ${personId}`;
+  const personName = person
+    ? `${person.firstName} ${person.lastName}`
+    : personId === null
+      ? null
+      : `person ${personId}`;
   const facts: [string, ReactNode][] = [
     ["Started by", TRIGGER_WORDS[run.trigger]],
-    ["Requested by", by && to({ view: "runs", query: { person: String(personId) } }, by)],
+    ["Requested by", personName && to({ view: "runs", query: { person: String(personId) } }, personName)],
     [
       "Version",
       versionId === null ? null : to({ view: "runs", query: { version: String(versionId) } }, `version ${versionId}`),
@@ -162,9 +166,9 @@ function RunRequests({ requests }: Pick<RunDetails, "requests">) {
           </tr>
         </thead>
         <tbody>
-          {requests.map(({ host, method, status, code, durationMs, sentBytes, receivedBytes }, at) => (
+          {requests.map(({ host, method, status, code, durationMs, sentBytes, receivedBytes }, index) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: the requests of a finished run never change their order
-            <tr key={at}>
+            <tr key={index}>
               <td>{host}</td>
               <td>{method}</td>
               <td>{code ?? status}</td>

@@ -35,26 +35,29 @@ function createChartColumns({
   to,
   periods,
 }: RunStatistics): [number[], ChartColumn, ChartColumn, ChartColumn, ChartColumn, ChartColumn] {
-  const known = new Map(periods.map((period) => [Date.parse(period.start) / 1000, period]));
+  const periodsByTime = new Map(periods.map((period) => [Date.parse(period.start) / 1000, period]));
   const step = by === "hour" ? HOUR_SECONDS : 24 * HOUR_SECONDS;
-  const first = [...known.keys()][0] ?? Math.floor(Date.parse(from) / 1000 / step) * step;
-  const times = new Set<number>(known.keys());
+  const firstTime = [...periodsByTime.keys()][0] ?? Math.floor(Date.parse(from) / 1000 / step) * step;
+  const times = new Set<number>(periodsByTime.keys());
   // The service returns only the hours or days with runs, and each day with a clock change. The loops add the other
   // hours or days of the time range.
-  for (let at = first; at >= Date.parse(from) / 1000 - step; at -= step) times.add(at);
-  for (let at = first; at <= Date.parse(to) / 1000; at += step) times.add(at);
-  const isNearKnown = (at: number) =>
-    [...known.keys()].some((knownAt) => knownAt !== at && Math.abs(knownAt - at) < step / 2);
-  const xs = [...times].filter((at) => known.has(at) || !isNearKnown(at)).sort((a, b) => a - b);
-  const column = (of: (row: StatisticsRow) => number | null, none: number | null): ChartColumn =>
-    xs.map((at) => (known.has(at) ? of(known.get(at)!) : none));
+  for (let time = firstTime; time >= Date.parse(from) / 1000 - step; time -= step) times.add(time);
+  for (let time = firstTime; time <= Date.parse(to) / 1000; time += step) times.add(time);
+  const isNearPeriod = (time: number) =>
+    [...periodsByTime.keys()].some((periodTime) => periodTime !== time && Math.abs(periodTime - time) < step / 2);
+  const shownTimes = [...times].filter((time) => periodsByTime.has(time) || !isNearPeriod(time)).sort((a, b) => a - b);
+  const createColumn = (
+    getValue: (row: StatisticsRow) => number | null,
+    valueWithoutRuns: number | null,
+  ): ChartColumn =>
+    shownTimes.map((time) => (periodsByTime.has(time) ? getValue(periodsByTime.get(time)!) : valueWithoutRuns));
   return [
-    xs,
-    column(({ runs }) => runs, 0),
-    column(({ failed }) => failed, 0),
-    column(({ skipped }) => skipped || null, null),
-    column(({ p50 }) => p50, null),
-    column(({ p95 }) => p95, null),
+    shownTimes,
+    createColumn(({ runs }) => runs, 0),
+    createColumn(({ failed }) => failed, 0),
+    createColumn(({ skipped }) => skipped || null, null),
+    createColumn(({ p50 }) => p50, null),
+    createColumn(({ p95 }) => p95, null),
   ];
 }
 
@@ -84,7 +87,7 @@ function createAxes(formatValue: (ms: number) => string): uPlot.Axis[] {
 
 function drawCharts(statistics: RunStatistics, counts: HTMLElement, durations: HTMLElement): uPlot[] {
   const { good, bad, warn, accent, soft } = CHART_COLORS[darkModeQuery.matches ? "dark" : "light"];
-  const [xs, runs, failed, skipped, p50, p95] = createChartColumns(statistics);
+  const [shownTimes, runs, failed, skipped, p50, p95] = createChartColumns(statistics);
   const step = statistics.by === "hour" ? HOUR_SECONDS : 24 * HOUR_SECONDS;
   const height = innerWidth < 700 ? PHONE_CHART_HEIGHT_PIXELS : CHART_HEIGHT_PIXELS;
   const shared = {
@@ -118,7 +121,7 @@ function drawCharts(statistics: RunStatistics, counts: HTMLElement, durations: H
           { stroke: warn, width: 0, points: { show: true, size: 7, fill: warn } },
         ],
       },
-      [xs, runs, failed, skipped],
+      [shownTimes, runs, failed, skipped],
       counts,
     ),
     new uPlot(
@@ -127,7 +130,7 @@ function drawCharts(statistics: RunStatistics, counts: HTMLElement, durations: H
         axes: createAxes(formatDuration),
         series: [{}, { stroke: soft, width: 1.5, points: point }, { stroke: accent, width: 1.5, points: point }],
       },
-      [xs, p50, p95],
+      [shownTimes, p50, p95],
       durations,
     ),
   ];
@@ -136,7 +139,7 @@ function drawCharts(statistics: RunStatistics, counts: HTMLElement, durations: H
 const formatDurationCell = (ms: number | null) => (ms === null ? "" : formatDuration(ms));
 
 function StatisticsTable({ statistics: { by, periods } }: { statistics: RunStatistics }) {
-  const time = new Intl.DateTimeFormat(undefined, {
+  const timeFormat = new Intl.DateTimeFormat(undefined, {
     dateStyle: "medium",
     ...(by === "hour" && { timeStyle: "short", hourCycle: "h23" }),
   });
@@ -158,11 +161,11 @@ function StatisticsTable({ statistics: { by, periods } }: { statistics: RunStati
           <tbody>
             {periods.toReversed().map(({ start, runs, failed, cancelled, skipped, p50, p95 }) => (
               <tr key={start}>
-                <th scope="row">{time.format(new Date(start))}</th>
+                <th scope="row">{timeFormat.format(new Date(start))}</th>
                 {[runs, failed, cancelled, skipped, formatDurationCell(p50), formatDurationCell(p95)].map(
-                  (value, at) => (
+                  (value, columnIndex) => (
                     // biome-ignore lint/suspicious/noArrayIndexKey: the columns of the table never change their order
-                    <td key={at}>{value}</td>
+                    <td key={columnIndex}>{value}</td>
                   ),
                 )}
               </tr>
@@ -175,7 +178,7 @@ function StatisticsTable({ statistics: { by, periods } }: { statistics: RunStati
 }
 
 function describeStatistics({ periods }: RunStatistics): string {
-  const sumOf = (of: (row: StatisticsRow) => number) => periods.reduce((all, row) => all + of(row), 0);
+  const sumOf = (getCount: (row: StatisticsRow) => number) => periods.reduce((sum, row) => sum + getCount(row), 0);
   const [runs, failed, skipped] = [sumOf((row) => row.runs), sumOf((row) => row.failed), sumOf((row) => row.skipped)];
   const skippedText = skipped === 0 ? "" : `, ${formatCount(skipped, "scheduled run", "scheduled runs")} skipped`;
   return `${runs} ${runs === 1 ? "run" : "runs"}, ${failed} failed${skippedText}`;
@@ -186,22 +189,22 @@ export function RunsChart({ statistics, label }: { statistics: RunStatistics; la
   const counts = useRef<HTMLDivElement>(null);
   const durations = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    const [above, below] = [counts.current, durations.current];
-    if (!above || !below) return;
-    let drawn = drawCharts(statistics, above, below);
-    const again = () => {
-      for (const plot of drawn) plot.destroy();
-      drawn = drawCharts(statistics, above, below);
+    const [countsElement, durationsElement] = [counts.current, durations.current];
+    if (!countsElement || !durationsElement) return;
+    let plots = drawCharts(statistics, countsElement, durationsElement);
+    const redraw = () => {
+      for (const plot of plots) plot.destroy();
+      plots = drawCharts(statistics, countsElement, durationsElement);
     };
-    const resized = new ResizeObserver(() => {
-      for (const plot of drawn) plot.setSize({ width: Math.max(200, above.clientWidth), height: plot.height });
+    const resizeObserver = new ResizeObserver(() => {
+      for (const plot of plots) plot.setSize({ width: Math.max(200, countsElement.clientWidth), height: plot.height });
     });
-    resized.observe(above);
-    darkModeQuery.addEventListener("change", again);
+    resizeObserver.observe(countsElement);
+    darkModeQuery.addEventListener("change", redraw);
     return () => {
-      resized.disconnect();
-      darkModeQuery.removeEventListener("change", again);
-      for (const plot of drawn) plot.destroy();
+      resizeObserver.disconnect();
+      darkModeQuery.removeEventListener("change", redraw);
+      for (const plot of plots) plot.destroy();
     };
   }, [statistics]);
   const { countedFrom } = statistics;

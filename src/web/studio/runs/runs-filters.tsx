@@ -51,23 +51,23 @@ function RemovableFilter({ words, remove }: { words: string; remove: () => void 
 }
 
 function useTypedSearch(search: string, changeFilters: (search: string) => void) {
-  const [typed, setTyped] = useState(search);
+  const [typedSearch, setTypedSearch] = useState(search);
   // Search text that this field last wrote to the URL or read from it. While the URL contains this text, the field
   // keeps the text that the person is typing.
-  const known = useRef(search);
+  const urlSearch = useRef(search);
   useEffect(() => {
-    if (search !== known.current) setTyped(search);
-    known.current = search;
+    if (search !== urlSearch.current) setTypedSearch(search);
+    urlSearch.current = search;
   }, [search]);
   useEffect(() => {
-    if (typed.trim() === search) return;
+    if (typedSearch.trim() === search) return;
     const timer = setTimeout(() => {
-      known.current = typed.trim();
-      changeFilters(known.current);
+      urlSearch.current = typedSearch.trim();
+      changeFilters(urlSearch.current);
     }, SEARCH_DELAY_MS);
     return () => clearTimeout(timer);
-  }, [typed, search, changeFilters]);
-  return { typed, setTyped };
+  }, [typedSearch, search, changeFilters]);
+  return { typedSearch, setTypedSearch };
 }
 
 interface RunsFiltersProps {
@@ -134,7 +134,7 @@ function FilterSelects({
 const SELECTED_FILTERS = ["action", "state", "trigger", "copy", "range"] as const;
 
 export function RunsFilters({ query, actionList, changeQuery, setSearch, clearFilters }: RunsFiltersProps) {
-  const { typed, setTyped } = useTypedSearch(query.search ?? "", setSearch);
+  const { typedSearch, setTypedSearch } = useTypedSearch(query.search ?? "", setSearch);
   const isNarrow = useIsNarrowWindow();
   const [isOpen, setOpen] = useState(false);
   const chosenCount = SELECTED_FILTERS.filter((name) => query[name] !== undefined).length;
@@ -145,8 +145,8 @@ export function RunsFilters({ query, actionList, changeQuery, setSearch, clearFi
         aria-label="Search in payload, result, error, console and hosts"
         placeholder="Search payload, result, error, console, host"
         maxLength={200}
-        value={typed}
-        onChange={(event) => setTyped(event.target.value)}
+        value={typedSearch}
+        onChange={(event) => setTypedSearch(event.target.value)}
       />
       {/* On a phone, the selects are hidden at first. Otherwise the list of runs would be below the visible area. */}
       {isNarrow && (

@@ -32,14 +32,14 @@ export function ErrorStack({ error, appId, action }: ErrorStackProps) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element must be reachable by the keyboard
     <pre className="result failed stack" tabIndex={0}>
-      {parts.map((part, at) =>
+      {parts.map((part, index) =>
         typeof part === "string" ? (
           // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a text never change their order
-          <Fragment key={at}>{part}</Fragment>
+          <Fragment key={index}>{part}</Fragment>
         ) : (
           <a
             // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a text never change their order
-            key={at}
+            key={index}
             href={createHref({
               appId,
               view: "actions",

@@ -19,11 +19,12 @@ import { WeekView } from "./week-view.js";
 function CrowdedWarning({ week: { crowded } }: { week: ScheduleWeek }) {
   const [first] = crowded;
   if (!first) return null;
-  const at = formatExactTime(first.tick);
+  const crowdedTime = formatExactTime(first.tick);
   return (
     <p className="notice" role="status">
-      {first.count} scheduled runs start in the same second, {at}. Runs that do not begin within a minute are skipped.
-      Set “Spread over, seconds” on actions that need not start exactly then, or ask the operator for more runners.
+      {first.count} scheduled runs start in the same second, {crowdedTime}. Runs that do not begin within a minute are
+      skipped. Set “Spread over, seconds” on actions that need not start exactly then, or ask the operator for more
+      runners.
     </p>
   );
 }

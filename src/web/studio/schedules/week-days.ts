@@ -45,8 +45,8 @@ export function groupRunTimesByDay<Action extends ScheduledTimes>(
     const format = createDateFormat(action.timezone);
     return { action, times: Map.groupBy(action.ticks, (tick) => format.format(new Date(tick))) };
   });
-  const days = Array.from({ length: LAST_COMPUTED_DAY - FIRST_COMPUTED_DAY + 1 }, (_, at) => {
-    const dayOffset = FIRST_COMPUTED_DAY + at;
+  const days = Array.from({ length: LAST_COMPUTED_DAY - FIRST_COMPUTED_DAY + 1 }, (_, dayIndex) => {
+    const dayOffset = FIRST_COMPUTED_DAY + dayIndex;
     const date = new Date(`${today}T12:00:00Z`);
     date.setUTCDate(date.getUTCDate() + dayOffset);
     const isoDate = date.toISOString().slice(0, 10);

@@ -35,9 +35,9 @@ async function readListedActions(api: ApiClient, appId: number): Promise<ActionW
 type ActionLink = Pick<ActionWithOrigins, "id" | "name">;
 
 function ActionLinks({ appId, actions }: { appId: number; actions: readonly ActionLink[] }) {
-  return actions.map(({ id, name }, at) => (
+  return actions.map(({ id, name }, index) => (
     <span key={id}>
-      {at > 0 && ", "}
+      {index > 0 && ", "}
       <a href={createHref({ appId, view: "actions", item: String(id) })}>{name}</a>
     </span>
   ));

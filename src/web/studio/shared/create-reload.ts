@@ -8,10 +8,10 @@ export function createReloadFunction(read: () => Promise<void>): () => Promise<v
   let newest: Promise<void> | null = null;
   return async () => {
     newest = read();
-    let ended: Promise<void> | null = null;
-    while (ended !== newest) {
-      ended = newest;
-      await ended;
+    let awaitedRead: Promise<void> | null = null;
+    while (awaitedRead !== newest) {
+      awaitedRead = newest;
+      await awaitedRead;
     }
   };
 }

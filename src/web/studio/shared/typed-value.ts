@@ -39,8 +39,8 @@ function isNumber(text: string): boolean {
 
 /** Returns an error message about the first text that does not fit its type, such as "x" for a number; null if all fit. */
 export function findValueFault(values: readonly TypedValue[]): string | null {
-  const at = values.findIndex(({ kind, typedText }) => kind === "number" && !isNumber(typedText));
-  return at < 0
+  const faultIndex = values.findIndex(({ kind, typedText }) => kind === "number" && !isNumber(typedText));
+  return faultIndex < 0
     ? null
-    : `Value ${at + 1} must be a number (got "${values[at]!.typedText}"). Your change is not saved until you correct it.`;
+    : `Value ${faultIndex + 1} must be a number (got "${values[faultIndex]!.typedText}"). Your change is not saved until you correct it.`;
 }

@@ -4,10 +4,10 @@ import { useCallback, useSyncExternalStore } from "react";
 /** True if the media query matches. @param query CSS media query; must be the same text in each render */
 export function useMediaQuery(query: string): boolean {
   const subscribe = useCallback(
-    (changed: () => void) => {
+    (onChange: () => void) => {
       const media = matchMedia(query);
-      media.addEventListener("change", changed);
-      return () => media.removeEventListener("change", changed);
+      media.addEventListener("change", onChange);
+      return () => media.removeEventListener("change", onChange);
     },
     [query],
   );

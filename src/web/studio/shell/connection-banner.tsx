@@ -7,13 +7,13 @@ import { onSessionExpiry } from "../accounts/session-renewal.js";
 import type { ApiClient } from "../shared/api.js";
 
 export function ConnectionBanner({ api }: { api: ApiClient }) {
-  const [lost, setLost] = useState(false);
+  const [isLost, setLost] = useState(false);
   const [isExpired, setExpired] = useState(false);
   useEffect(() => onSessionExpiry(setExpired), []);
   useEffect(() => api.onConnected((connected) => setLost(!connected)), [api]);
   return (
     <p className="notice connection" role="status">
-      {lost &&
+      {isLost &&
         !isExpired &&
         "The connection to the service is lost. The data on this page may be old. Studio reconnects automatically."}
     </p>

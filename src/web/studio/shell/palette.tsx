@@ -91,13 +91,13 @@ function CommandPalette({ close, context }: { close: () => void; context: Palett
 
 /** Hook that returns a function which opens the palette, and the element of the palette. */
 export function usePalette(context: PaletteContext) {
-  // `opening` counts how often the palette was opened. A late close event of an earlier dialog therefore does not close a palette that was
-  // opened since.
-  const [{ opening, isOpen }, setState] = useState({ opening: 0, isOpen: false });
-  const openPalette = useCallback(() => setState((now) => ({ opening: now.opening + 1, isOpen: true })), []);
+  // Number of times that the palette was opened. A late close event of an earlier dialog must not close a palette that
+  // was opened later.
+  const [{ openCount, isOpen }, setState] = useState({ openCount: 0, isOpen: false });
+  const openPalette = useCallback(() => setState((now) => ({ openCount: now.openCount + 1, isOpen: true })), []);
   const close = useCallback(
-    () => setState((now) => (now.opening === opening ? { opening, isOpen: false } : now)),
-    [opening],
+    () => setState((now) => (now.openCount === openCount ? { openCount, isOpen: false } : now)),
+    [openCount],
   );
   useEffect(() => {
     const onKey = (event: globalThis.KeyboardEvent) => {
@@ -118,5 +118,5 @@ export function usePalette(context: PaletteContext) {
     addEventListener("popstate", close);
     return () => removeEventListener("popstate", close);
   }, [isOpen, close]);
-  return { openPalette, palette: isOpen && <CommandPalette key={opening} close={close} context={context} /> };
+  return { openPalette, palette: isOpen && <CommandPalette key={openCount} close={close} context={context} /> };
 }

@@ -44,8 +44,8 @@ function describeMissingApp(requestedAppId: number | null, hasOthers: boolean, i
     : "You have no role on any app. Ask an owner or an administrator of your organization for an invitation.";
 }
 
-function NoAppPage({ requestedAppId, firstApp, isAdmin, signOut, ...making }: NoAppProps) {
-  const { go } = making;
+function NoAppPage({ requestedAppId, firstApp, isAdmin, signOut, ...appPageProps }: NoAppProps) {
+  const { go } = appPageProps;
   return (
     <main className="welcome">
       <h1>{requestedAppId === null ? "No app" : `No app ${requestedAppId}`}</h1>
@@ -55,7 +55,7 @@ function NoAppPage({ requestedAppId, firstApp, isAdmin, signOut, ...making }: No
           Go to {firstApp.name}
         </button>
       )}
-      {!firstApp && isAdmin && <NewAppForm {...making} />}
+      {!firstApp && isAdmin && <NewAppForm {...appPageProps} />}
       <button type="button" onClick={signOut}>
         Sign out
       </button>
@@ -74,8 +74,8 @@ const loadedPages = new Map<View, ComponentType<PageProps>>();
 
 /** Returns the component of a page. It returns the same component in each render, so that React keeps the page's state. */
 function getPageComponent(view: View): ComponentType<PageProps> {
-  const known = loadedPages.get(view);
-  if (known) return known;
+  const loadedPage = loadedPages.get(view);
+  if (loadedPage) return loadedPage;
   const page =
     getLoadedStudioPage(view) ?? lazy(async () => ({ default: await importOrThrowLoadError(loadStudioPage(view)) }));
   loadedPages.set(view, page);
@@ -110,9 +110,12 @@ interface StudioProps {
   signOut: () => void;
 }
 
-export function Studio({ session: { api, apps: initialApps, roles: known, isAdmin, email }, signOut }: StudioProps) {
+export function Studio({
+  session: { api, apps: initialApps, roles: initialRoles, isAdmin, email },
+  signOut,
+}: StudioProps) {
   const { apps, reloadApps } = useApps(initialApps);
-  const { roles, reloadRoles } = usePersonRoles(api, known);
+  const { roles, reloadRoles } = usePersonRoles(api, initialRoles);
   const { confirm, dialog } = useConfirm();
   const mayLeave = useCallback(() => confirm(LEAVE_QUESTION), [confirm]);
   const { route, go, setDirty, confirmLeaving } = useStudioRoute(mayLeave, apps[0]?.id ?? null);

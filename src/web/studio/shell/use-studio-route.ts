@@ -41,12 +41,12 @@ export function useStudioRoute(mayLeave: () => Promise<boolean>, firstAppId: num
       if (readHistoryStep() === null) history.replaceState({ step }, "");
       if (!isDirty.current || !isOtherItem(current.current.fragment, next)) return setCurrentRoute(next, step);
       // The browser has already changed the URL. Studio restores the previous URL until the person has answered.
-      const moved = step - current.current.step;
-      history.go(-moved);
-      void mayLeave().then((yes) => {
-        if (!yes) return;
+      const stepDifference = step - current.current.step;
+      history.go(-stepDifference);
+      void mayLeave().then((mayLeaveNow) => {
+        if (!mayLeaveNow) return;
         isDirty.current = false;
-        history.go(moved);
+        history.go(stepDifference);
       });
     };
     const onUnload = (event: BeforeUnloadEvent) => {
