@@ -101,7 +101,7 @@ function NewAccountPage({ title, introText, route, hasEmailField }: NewAccountPa
   const [token] = useState(getLinkToken);
   const [person, setPerson] = useState(EMPTY_PERSON);
   const [passphrase, setPassphrase] = useState("");
-  const [isMade, setMade] = useState(false);
+  const [isAccountCreated, setAccountCreated] = useState(false);
   const isInvitation = route === "invitations/accept";
   const { busy, fault, attempt } = useSignInAttempt(
     isInvitation ? getInvitationErrorText : getLinkErrorText,
@@ -138,9 +138,9 @@ function NewAccountPage({ title, introText, route, hasEmailField }: NewAccountPa
       await createAccount(null);
       // The one-time link is used up now. So this page shows FinishAccountPage if the person closes the browser's passkey
       // dialog.
-      await registerPasskey("First passkey").then(openStudio, () => setMade(true));
+      await registerPasskey("First passkey").then(openStudio, () => setAccountCreated(true));
     });
-  if (isMade) return <FinishAccountPage />;
+  if (isAccountCreated) return <FinishAccountPage />;
   const fieldProps = (name: keyof typeof EMPTY_PERSON) => ({
     name,
     value: person[name],

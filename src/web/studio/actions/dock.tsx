@@ -80,8 +80,8 @@ export function Dock(props: DockProps) {
   const { api, appId, actions, confirm, editor, draft } = props;
   const { savedAction, isDirty, saveDraft, reloadAction } = editor;
   const tabs = mayEdit(props.role) ? DOCK_TABS : READER_TABS;
-  const [chosen, setTab] = useState<DockTab>(tabs[0]!);
-  const tab = tabs.includes(chosen) ? chosen : tabs[0]!;
+  const [chosenTab, setTab] = useState<DockTab>(tabs[0]!);
+  const tab = tabs.includes(chosenTab) ? chosenTab : tabs[0]!;
   const [payload, setPayload] = useState("{}");
   const [payloadFault, setPayloadFault] = useState<string | null>(null);
   // Code and payload of the shown run. If the current code or payload differs, the panel marks the result as outdated.

@@ -18,7 +18,7 @@ interface ActionForOperatorsProps extends PageProps {
 export function OperatorActionView({ api, appId, confirm, actions, go, action }: ActionForOperatorsProps) {
   const { id, name, description, environment, triggers } = action;
   const liveVersion = actions.findLiveVersion(id);
-  const { run, startRun: start, cancelRun } = useActionRunner(api, appId);
+  const { run, startRun: startWithPayload, cancelRun } = useActionRunner(api, appId);
   const [payload, setPayload] = useState("{}");
   const [fault, setFault] = useState<string | null>(null);
   const isActive = liveVersion ? liveVersion.active : action.active;
@@ -26,7 +26,7 @@ export function OperatorActionView({ api, appId, confirm, actions, go, action }:
     const parsed = parsePayload(payload);
     setFault("fault" in parsed ? parsed.fault : null);
     if ("fault" in parsed) return;
-    await start(id, parsed.payload, liveVersion ? "production" : "master");
+    await startWithPayload(id, parsed.payload, liveVersion ? "production" : "master");
   };
   const triggerKinds = [...new Set(triggers.map(({ trigger }) => trigger))].join(", ");
   return (

@@ -68,26 +68,26 @@ const hasEnded = ({ state }: TestOutcome): boolean => state === "completed" || s
 
 export function usePayloadTests(api: ApiClient, appId: number): PayloadTests {
   const [tests, setTests] = useState<ReadonlyMap<string, PayloadTest>>(new Map());
-  const stored = useRef(new Map<string, PayloadTest>());
+  const latestTests = useRef(new Map<string, PayloadTest>());
   const [isBusy, setBusy] = useState(false);
   const [fault, setFault] = useState<string | null>(null);
-  const current = useRef(new AbortController());
-  useEffect(() => () => current.current.abort(), []);
+  const currentAbort = useRef(new AbortController());
+  useEffect(() => () => currentAbort.current.abort(), []);
 
   const storeTest = useCallback((name: string, test: PayloadTest) => {
-    stored.current.set(name, test);
-    setTests(new Map(stored.current));
+    latestTests.current.set(name, test);
+    setTests(new Map(latestTests.current));
   }, []);
 
   const runPreset = useCallback(
     async ({ id, code }: Action, preset: PayloadPreset, signal: AbortSignal) => {
       const { name, payload } = preset;
-      const before = stored.current.get(name);
+      const before = latestTests.current.get(name);
       let test: PayloadTest = { ...RUNNING_TEST, testedInput: createTestedInputKey(code, preset) };
       storeTest(name, test);
       // Ignores outcomes of this test after a newer test of the same preset has started.
       const write = (next: PayloadTest) => {
-        if (stored.current.get(name) !== test) return;
+        if (latestTests.current.get(name) !== test) return;
         test = next;
         storeTest(name, test);
       };
@@ -121,9 +121,9 @@ export function usePayloadTests(api: ApiClient, appId: number): PayloadTests {
 
   const startTests = useCallback(
     async (action: Action, presets: readonly PayloadPreset[]) => {
-      current.current.abort();
-      current.current = new AbortController();
-      const { signal } = current.current;
+      currentAbort.current.abort();
+      currentAbort.current = new AbortController();
+      const { signal } = currentAbort.current;
       setBusy(true);
       setFault(null);
       try {
@@ -139,7 +139,7 @@ export function usePayloadTests(api: ApiClient, appId: number): PayloadTests {
     [runPreset],
   );
   const stopTests = useCallback(() => {
-    current.current.abort();
+    currentAbort.current.abort();
     setBusy(false);
   }, []);
   return { tests, isBusy, fault, startTests, stopTests };

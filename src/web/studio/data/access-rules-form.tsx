@@ -97,8 +97,8 @@ function ConditionsField({ rule: { require = [] }, columns, changeRule }: RuleFi
   );
   const owner = guessOwnerColumn(columns);
   const setRequirements = (names: string[], rows: typeof tests) => {
-    const all = [...rows.map((row) => rowsToConditions([row])), ...names];
-    changeRule({ require: all.length > 0 ? all : undefined } as Partial<AccessRuleDraft>);
+    const newRequirements = [...rows.map((row) => rowsToConditions([row])), ...names];
+    changeRule({ require: newRequirements.length > 0 ? newRequirements : undefined } as Partial<AccessRuleDraft>);
   };
   return (
     <>

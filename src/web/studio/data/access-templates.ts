@@ -65,7 +65,7 @@ export const ACCESS_RULE_TEMPLATES: readonly AccessRuleTemplate[] = [
 
 const COMMON_OWNER_COLUMNS = ["Email", "email", "UserId", "userId", "Owner", "owner"];
 
-/** Returns the column that probably identifies the owner of an entry, by common names such as "Email" or "userId". */
+/** Returns the column that probably identifies the owner of an entry, by common names such as "Email"; otherwise the first column. */
 export const guessOwnerColumn = (columns: readonly string[]): string =>
   COMMON_OWNER_COLUMNS.find((name) => columns.includes(name)) ?? columns[0] ?? "Email";
 
@@ -123,10 +123,10 @@ function describeRequirements({ require = [] }: AccessRuleDraft): string {
   const conditions = require.flatMap((requirement) =>
     typeof requirement === "string" ? [] : conditionsToRows(requirement),
   );
-  const named = require.filter((requirement) => typeof requirement === "string");
+  const namedRequirements = require.filter((requirement) => typeof requirement === "string");
   const parts = [
     conditions.length > 0 && `where ${conditions.map(describeCondition).join(" and ")}`,
-    named.length > 0 && `naming ${named.join(", ")}`,
+    namedRequirements.length > 0 && `naming ${namedRequirements.join(", ")}`,
   ];
   return parts.filter(Boolean).join(", ");
 }

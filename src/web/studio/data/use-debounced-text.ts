@@ -4,10 +4,10 @@ import { useEffect, useState } from "react";
 const TYPING_PAUSE_MS = 250;
 
 export function useDebouncedText(text: string): string {
-  const [typed, setTyped] = useState(text);
+  const [debouncedText, setDebouncedText] = useState(text);
   useEffect(() => {
-    const timer = setTimeout(() => setTyped(text), TYPING_PAUSE_MS);
+    const timer = setTimeout(() => setDebouncedText(text), TYPING_PAUSE_MS);
     return () => clearTimeout(timer);
   }, [text]);
-  return typed;
+  return debouncedText;
 }

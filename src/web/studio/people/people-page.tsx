@@ -317,15 +317,15 @@ function PeoplePanel(props: PeoplePanelProps) {
   };
   const revoke = async ({ id, email }: Invitation) => {
     const text = "The link stops working. You can invite the person again.";
-    const yes = await confirm({
+    const isConfirmed = await confirm({
       title: `Revoke the invitation of ${email}?`,
       explanation: text,
       confirmLabel: "Revoke",
       isDangerous: true,
     });
-    if (yes) await list.applyChange(() => api.request(RevokeInvitation, { organizationId, id }));
+    if (isConfirmed) await list.applyChange(() => api.request(RevokeInvitation, { organizationId, id }));
   };
-  const resetLink = async ({ user }: Member) => {
+  const createResetLink = async ({ user }: Member) => {
     const creation = await list.applyChange(() =>
       api.request(CreateSignInResetLink, { organizationId, userId: user.id }),
     );
@@ -351,7 +351,7 @@ function PeoplePanel(props: PeoplePanelProps) {
             isBusy={list.isBusy}
             setRole={(role) => void setRole(member, role)}
             removeMember={() => void askAndRemove(member)}
-            createResetLink={appId === null ? () => void resetLink(member) : null}
+            createResetLink={appId === null ? () => void createResetLink(member) : null}
           />
         ))}
       </ul>

@@ -42,16 +42,16 @@ export function ConsoleLines({ lines }: { lines: ConsoleLine[] }) {
   // estimated; they must not stop the scrolling to new lines.
   const isManualScroll = useRef(false);
   const { length } = lines;
-  const virtual = useVirtualizer({
+  const virtualizer = useVirtualizer({
     count: length,
     getScrollElement: () => scrollBox.current,
     estimateSize: () => LINE_HEIGHT_PIXELS,
     overscan: 12,
   });
-  const total = virtual.getTotalSize();
+  const total = virtualizer.getTotalSize();
   const scrollToEnd = useRef(() => {});
   scrollToEnd.current = () => {
-    if (isAtEnd.current && length > 0) virtual.scrollToIndex(length - 1, { align: "end" });
+    if (isAtEnd.current && length > 0) virtualizer.scrollToIndex(length - 1, { align: "end" });
   };
   // biome-ignore lint/correctness/useExhaustiveDependencies: the end of the list moves when lines are added or measured
   useLayoutEffect(() => scrollToEnd.current(), [length, total]);
@@ -90,11 +90,11 @@ export function ConsoleLines({ lines }: { lines: ConsoleLine[] }) {
       {...manualScrollHandlers}
     >
       <ol style={{ height: total }}>
-        {virtual.getVirtualItems().map(({ index, key, start: topPixels }) => (
+        {virtualizer.getVirtualItems().map(({ index, key, start: topPixels }) => (
           <ConsoleLineRow
             key={key}
             line={lines[index]!}
-            measureLine={virtual.measureElement}
+            measureLine={virtualizer.measureElement}
             {...{ lineIndex: index, topPixels }}
           />
         ))}

@@ -122,14 +122,14 @@ export function LogEntries({ entries, hasMore, isLoading, loadMore, appId, findL
   const [open, setOpen] = useState<ReadonlySet<number>>(new Set());
   const { length } = entries;
   const rowPixels = useIsNarrowWindow() ? PHONE_ROW_HEIGHT_PIXELS : ROW_HEIGHT_PIXELS;
-  const virtual = useVirtualizer({
+  const virtualizer = useVirtualizer({
     count: length,
     getScrollElement: () => scrollBox.current,
     estimateSize: () => rowPixels,
     getItemKey: (index) => entries[index]!.id,
     overscan: 6,
   });
-  const rows = virtual.getVirtualItems();
+  const rows = virtualizer.getVirtualItems();
   const last = rows.at(-1)?.index ?? -1;
   useEffect(() => {
     if (hasMore && !isLoading && last >= length - PREFETCH_ROWS) loadMore();
@@ -147,7 +147,7 @@ export function LogEntries({ entries, hasMore, isLoading, loadMore, appId, findL
       // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element must be reachable by the keyboard
       tabIndex={0}
     >
-      <ul style={{ height: virtual.getTotalSize() }}>
+      <ul style={{ height: virtualizer.getTotalSize() }}>
         {rows.map(({ index, key, start: topPixels }) => {
           const entry = entries[index]!;
           const owner = findLoggedAction(entry.taskId);
@@ -159,7 +159,7 @@ export function LogEntries({ entries, hasMore, isLoading, loadMore, appId, findL
               actionName={owner?.name ?? null}
               isLive={owner?.isLive ?? false}
               isOpen={open.has(entry.id)}
-              measureRow={virtual.measureElement}
+              measureRow={virtualizer.measureElement}
             />
           );
         })}

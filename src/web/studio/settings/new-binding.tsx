@@ -36,16 +36,16 @@ const removeEmptyFields = (fields: Record<string, string>): Record<string, strin
 
 /** Converts the form to the service's input. Leaves out empty fields, and fields that belong to another location than the chosen one. */
 export function bindingToInput(binding: NewBindingDraft): object {
-  const { key, origin, in: place, sealed, value, name, format, tokenUrl, clientId, scopes, grant } = binding;
-  const nameInput = LOCATION_FIELDS[place] ? removeEmptyFields({ name }) : {};
-  const formatInput = LOCATIONS_WITH_FORMAT.includes(place) ? removeEmptyFields({ format }) : {};
+  const { key, origin, in: location, sealed, value, name, format, tokenUrl, clientId, scopes, grant } = binding;
+  const nameInput = LOCATION_FIELDS[location] ? removeEmptyFields({ name }) : {};
+  const formatInput = LOCATIONS_WITH_FORMAT.includes(location) ? removeEmptyFields({ format }) : {};
   const scopeList = scopes.split(/[\s,]/).filter((scope) => scope !== "");
   const oauthInput =
-    place === "oauth2" ? { ...removeEmptyFields({ tokenUrl, clientId }), grant, scopes: scopeList } : {};
+    location === "oauth2" ? { ...removeEmptyFields({ tokenUrl, clientId }), grant, scopes: scopeList } : {};
   return {
     key,
     origin,
-    in: place,
+    in: location,
     sealed,
     ...nameInput,
     ...formatInput,
@@ -83,8 +83,8 @@ export function NewBindingForm({ isBusy, addBinding }: NewBindingFormProps) {
       />
     </label>
   );
-  const place = binding.in;
-  const [nameLabel, namePlaceholder] = LOCATION_FIELDS[place] ?? [];
+  const location = binding.in;
+  const [nameLabel, namePlaceholder] = LOCATION_FIELDS[location] ?? [];
   return (
     <form className="binding-form" aria-label="New binding" onSubmit={(event) => void submit(event)}>
       {input("key", "Key of the setting", { placeholder: "__stripe" })}
@@ -92,20 +92,20 @@ export function NewBindingForm({ isBusy, addBinding }: NewBindingFormProps) {
       {input("origin", "Origin", { placeholder: "https://api.stripe.com" })}
       <label>
         Place in the request
-        <select name="in" value={place} onChange={(event) => changeBinding({ in: event.target.value })}>
-          {Object.entries(CREDENTIAL_LOCATIONS).map(([place, label]) => (
-            <option key={place} value={place}>
+        <select name="in" value={location} onChange={(event) => changeBinding({ in: event.target.value })}>
+          {Object.entries(CREDENTIAL_LOCATIONS).map(([location, label]) => (
+            <option key={location} value={location}>
               {capitalize(label)}
             </option>
           ))}
         </select>
       </label>
       {nameLabel !== undefined && input("name", nameLabel, { placeholder: namePlaceholder! })}
-      {LOCATIONS_WITH_FORMAT.includes(place) &&
+      {LOCATIONS_WITH_FORMAT.includes(location) &&
         input("format", "Format", {
-          placeholder: place === "header" && binding.name === "" ? "Bearer {value}" : "{value}",
+          placeholder: location === "header" && binding.name === "" ? "Bearer {value}" : "{value}",
         })}
-      {place === "oauth2" && (
+      {location === "oauth2" && (
         <>
           {input("tokenUrl", "URL of the token endpoint", { placeholder: "https://login.example.com/token" })}
           {input("clientId", "ID of the client")}

@@ -43,8 +43,8 @@ function findScreenCommands(): PaletteCommand[] {
 
 /** Returns the commands of the palette. A registered command replaces the command of a button with the same name. */
 export function listCommands(): PaletteCommand[] {
-  const all = [...registeredCommands.values()].flat();
+  const registered = [...registeredCommands.values()].flat();
   const byName = new Map(findScreenCommands().map((command) => [command.name, command]));
-  for (const { name } of all) byName.delete(name);
-  return [...byName.values(), ...all];
+  for (const { name } of registered) byName.delete(name);
+  return [...byName.values(), ...registered];
 }

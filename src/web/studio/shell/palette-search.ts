@@ -22,7 +22,7 @@ export interface PaletteContext {
 /** Hook that returns commands which open a data source, a setting or a person of the app, as far as the person may read them. */
 export function usePaletteItems({ appId, isEditor, go }: PaletteContext): PaletteCommand[] {
   // Sends one request for each kind, because the service rejects a whole request if the person may not read a part of it.
-  const tables = useResource(createQueryOptions(FindPaletteDataSources, { appId })).value;
+  const dataSources = useResource(createQueryOptions(FindPaletteDataSources, { appId })).value;
   const publicSettings = useResource(createQueryOptions(ReadPublicSettings, { appId })).value;
   const allSettings = useResource({ ...createQueryOptions(ListSettingKeys, { appId }), enabled: isEditor }).value;
   const people = useResource({ ...createQueryOptions(FindPalettePeople, { appId }), enabled: isEditor }).value;
@@ -30,7 +30,7 @@ export function usePaletteItems({ appId, isEditor, go }: PaletteContext): Palett
   const keys = new Set(Object.keys((publicSettings?.settings ?? {}) as object));
   for (const { key } of allSettings?.keys ?? []) keys.add(key);
   return [
-    ...(tables?.dataSources ?? []).map(({ id, name }) => ({
+    ...(dataSources?.dataSources ?? []).map(({ id, name }) => ({
       name: `Table ${name}`,
       icon: PAGE_ICONS.data,
       run: () => go({ view: "data", item: String(id), query: {} }),
