@@ -88,7 +88,7 @@ async function readCompressedBytes(path: string, secret: BackupSecret | null): P
   return from(0);
 }
 
-/** @throws ArchiveError if zlib cannot decompress the stream, because the file is damaged */
+/** Yields the bytes of a decompressing stream. @throws ArchiveError if zlib cannot decompress the stream, because the file is damaged */
 async function* decompressBytes(bytes: Transform): AsyncGenerator<Buffer> {
   try {
     yield* bytes;

@@ -2,7 +2,10 @@
 import type { BlobStore, Bucket } from "./blob-store/blob.js";
 import { createFolderBlobStore } from "./blob-store/folder.js";
 
-/** If `bucket` is null, uses `folder` (absolute path). `space` is a subfolder, so that several databases can share a folder or bucket. */
+/**
+ * Opens the blob store in `bucket` or, if that is null, in `folder` (absolute path). `space` is a subfolder, so that several databases can
+ * share a folder or bucket.
+ */
 export async function openBlobStore(options: {
   folder: string;
   bucket: Bucket | null;

@@ -137,7 +137,7 @@ export class Bundler {
 
   constructor(private readonly options: BundlerOptions) {}
 
-  /** @throws BundlerBusyError */
+  /** Starts a build process. @throws BundlerBusyError */
   private startChild(sandbox: BundlerSandbox): ChildProcess {
     if (this.isStopped) throw new BundlerBusyError("the service is stopping");
     const child = startInSandbox(sandbox, this.script);
@@ -181,7 +181,7 @@ export class Bundler {
     };
   }
 
-  /** @throws PackageError or BundlerBusyError if the process ends without a response */
+  /** Sends a job to a build process, and returns the response. @throws PackageError or BundlerBusyError if the process sends no response */
   private async requestFromChild(
     job: BundlerJob,
     archives: Buffer[],
@@ -231,7 +231,7 @@ export class Bundler {
     }
   }
 
-  /** @throws SandboxUnavailableError if no sandbox works on this machine; BundlerBusyError */
+  /** Returns the strictest sandbox that works on this machine. @throws SandboxUnavailableError if there is none; BundlerBusyError */
   private async findStrictestSandbox(): Promise<BundlerSandbox> {
     const { log, sandbox } = this.options;
     for (const candidate of listBundlerSandboxes(this.unshareCommand, !sandbox)) {
@@ -244,7 +244,7 @@ export class Bundler {
     throw refusal;
   }
 
-  /** If no sandbox works, the next call searches again. @throws SandboxUnavailableError, BundlerBusyError */
+  /** Returns the strictest sandbox. If no sandbox works, the next call searches again. @throws SandboxUnavailableError, BundlerBusyError */
   findSandbox(): Promise<BundlerSandbox> {
     this.sandboxPromise ??= this.findStrictestSandbox().catch((error: unknown) => {
       this.sandboxPromise = null;

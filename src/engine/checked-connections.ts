@@ -59,9 +59,15 @@ export class TooManyRedirectsError extends Error {}
 
 export interface AddressCheckedConnections {
   connect(host: string, port: number): Promise<Socket>;
-  /** Sends one request. Does not follow redirects. @throws NotConnectedError before a byte of the request was sent; other errors after that */
+  /**
+   * Sends one request. Does not follow redirects.
+   * @throws NotConnectedError before a byte of the request was sent; other errors after that
+   */
   request(url: URL, request: HttpRequest): Promise<HttpResponse>;
-  /** Requests a file. Follows up to three redirects. @throws NotConnectedError, ResponseTooLargeError, TooManyRedirectsError; others for an incomplete response */
+  /**
+   * Requests a file. Follows up to three redirects.
+   * @throws NotConnectedError, ResponseTooLargeError, TooManyRedirectsError; others for an incomplete response
+   */
   download(url: URL, request: DownloadRequest): Promise<Download>;
 }
 
@@ -163,7 +169,7 @@ function readResponse(request: ReturnType<typeof httpRequest>): Promise<HttpResp
 
 const REDIRECTS_MAX = 3;
 
-/** @throws ResponseTooLargeError if the body is larger than `maxBytes` */
+/** Resolves with the complete response. @throws ResponseTooLargeError if the body is larger than `maxBytes` */
 function downloadBody(request: ReturnType<typeof httpRequest>, maxBytes: number): Promise<Download> {
   return new Promise((resolve, reject) => {
     handleProtocolSwitch(request, (head) => resolve({ ...head, body: Buffer.alloc(0) }));
@@ -235,7 +241,7 @@ export function createAddressCheckedConnections(options: CheckedConnectionsOptio
       const aborted = new Promise<never>((_resolve, reject) =>
         limit.addEventListener("abort", () => reject(limit.reason), { once: true }),
       );
-      // Prevents an unhandled rejection if the time limit ends while nothing awaits `over`.
+      // Prevents an unhandled rejection if the time limit ends while nothing awaits `aborted`.
       aborted.catch(() => undefined);
       let url = firstUrl;
       for (let redirects = 0; ; redirects += 1) {

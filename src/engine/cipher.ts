@@ -44,7 +44,7 @@ export function computeKeyFingerprint(masterKey: Buffer): string {
 export const encryptText = (dataKey: KeyObject, text: string, associatedData: string): Buffer =>
   encryptBytes(dataKey, Buffer.from(text), associatedData);
 
-/** @throws Error if the key or `associatedData` is not that of the encryption, or if the bytes were changed */
+/** Decrypts a text. @throws Error if the key or `associatedData` is not that of the encryption, or if the bytes were changed */
 export const decryptText = (dataKey: KeyObject, sealed: Buffer, associatedData: string): string =>
   decryptBytes(dataKey, sealed, associatedData).toString();
 

@@ -162,7 +162,7 @@ class ProxyPort implements EgressProxyPort {
     return `http://${isIP(host) === 6 ? `[${host}]` : host}:${this.server.port}`;
   }
 
-  /** @throws RequestError if the client's process is not one of the service's browsers */
+  /** Checks the user ID of the client's process. @throws RequestError if the process is not one of the service's browsers */
   private async checkClient(socket: Socket): Promise<void> {
     const { servesUid } = this.options;
     if (!servesUid || this.checkedSockets.has(socket)) return;

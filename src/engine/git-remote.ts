@@ -95,7 +95,7 @@ function throwReportedError(packets: readonly Packet[]): void {
   if (stated) throw new GitRemoteError(`the Git server rejected the request: ${toPrintableText(stated.subarray(4))}`);
 }
 
-/** @throws GitRemoteError if the response has an unexpected status or content type */
+/** Checks status and content type of a response. @throws GitRemoteError */
 function checkStatus({ status, headers }: GitResponse, type: string): void {
   if (status === 401 || status === 403) {
     throw new GitRemoteError(`the Git server does not accept the token, or no token is set (${status})`);
@@ -184,7 +184,10 @@ function extractPack(packets: readonly Packet[]): Buffer {
 interface GitRemote {
   /** Requests one ref by its full name, such as `refs/heads/main`. @throws GitRemoteError if there is no such ref */
   find(name: string): Promise<GitRef>;
-  /** Downloads the pack of the ref's commit: all files of the commit, without history. @throws GitRemoteError */
+  /**
+   * Downloads the pack of the ref's commit, without history. A server that supports filters leaves out files above 1 MB.
+   * @throws GitRemoteError
+   */
   fetch(ref: GitRef): Promise<Buffer>;
 }
 

@@ -1,7 +1,7 @@
 /** Checks if an IP address belongs to this machine. */
 import { createServer } from "node:net";
 
-/** A socket can be bound only to an address of this machine. */
+/** True if the address belongs to this machine: a socket can be bound only to these addresses. */
 export function isLocalAddress(address: string): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const server = createServer();

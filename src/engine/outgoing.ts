@@ -107,7 +107,7 @@ function computeRetryDelayMs({ headers }: OutgoingResponse, attempt: number): nu
   return Math.min(requested, RETRY_MAX_MS);
 }
 
-/** Leaves out the message of an error of undici or of a socket, because it may quote the request. */
+/** Converts an error of undici or of a socket. Leaves out its message, because the message may quote the request. */
 function toOutgoingError(error: unknown, origin: string): OutgoingError {
   if (error instanceof OutgoingError) return error;
   const { forbidden, cause } = error as { forbidden?: boolean; cause?: { forbidden?: boolean } };

@@ -104,7 +104,7 @@ class PartReader {
     }
   }
 
-  /** @throws InvalidPictureError if `bytes` exceeds `maxBytes` */
+  /** Reads the next `bytes` bytes. @throws InvalidPictureError if `bytes` exceeds `maxBytes` */
   async readBytes(bytes: number, maxBytes: number): Promise<Buffer> {
     if (bytes > maxBytes) throw new InvalidPictureError(`the converted picture has more than ${maxBytes} bytes`);
     const chunks: Buffer[] = [];
@@ -139,7 +139,7 @@ export class PictureProcessor {
 
   constructor(private readonly options: PictureProcessorOptions) {}
 
-  /** @throws PictureProcessBusyError */
+  /** Starts a picture process. @throws PictureProcessBusyError */
   private startChild(job: PictureJob): ChildProcess {
     if (this.isStopped) throw new PictureProcessBusyError("the service is stopping");
     const program = this.options.program ?? CHILD_PROGRAM;

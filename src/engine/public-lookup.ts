@@ -19,7 +19,7 @@ const LOOPBACK_ADDRESS = { address: "127.0.0.1", family: 4 };
 
 const createTimeoutError = () => Object.assign(new Error("no DNS server answered"), { code: "ETIMEOUT" });
 
-/** @param options.servers name servers as `address:port`; by default the system's name servers */
+/** Creates a resolver. @param options.servers name servers as `address:port`; by default the system's name servers */
 export function createPublicHostResolver(options: { servers?: readonly string[]; limitMs?: number } = {}): ResolveHost {
   const { servers, limitMs = LOOKUP_TIMEOUT_MS } = options;
   let resolver: dns.Resolver | undefined;

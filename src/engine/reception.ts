@@ -54,7 +54,7 @@ export class UploadReceiver {
   private uncollectedBytes = 0;
   private flushed: Promise<void> = Promise.resolve();
 
-  /** @param folder absolute path for uploads @param turns queue in which uploads wait for a reading slot */
+  /** @param folder absolute path for uploads @param readingQueue queue in which uploads wait for a reading slot */
   constructor(
     private readonly folder: string,
     private readonly readingQueue: UploadQueue,

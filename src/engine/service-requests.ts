@@ -28,7 +28,7 @@ interface SentRequest {
   body: string | null;
 }
 
-/** @throws Error for headers that a page of another origin could not send */
+/** Returns the headers to send. @throws Error for headers that a page of another origin could not send */
 function selectRequestHeaders({ headers }: SentRequest, origin: string): Record<string, string> {
   for (const [name, value] of Object.entries(headers)) {
     if (!ALLOWED_HEADERS.includes(name.toLowerCase()))
@@ -39,7 +39,7 @@ function selectRequestHeaders({ headers }: SentRequest, origin: string): Record<
   return { accept: "*/*", ...headers, origin };
 }
 
-/** @throws Error if a page of this origin may not read the response */
+/** Returns the headers that a page of this origin may read. @throws Error if the page may not read the response */
 function selectReadableHeaders(response: IncomingMessage, origin: string): Record<string, string> {
   const { "access-control-allow-origin": allowed, "access-control-expose-headers": exposed = "" } = response.headers;
   if (allowed !== "*" && allowed !== origin) {
@@ -91,7 +91,7 @@ export class ServiceRequestSender {
     });
   }
 
-  /** @param origin origin of the page @throws Error with the reason if there is no response, or if the page may not read it */
+  /** Sends a page's request. @param origin origin of the page @throws Error if there is no response, or if the page may not read it */
   async send(sent: SentRequest, origin: string, signal: AbortSignal) {
     if (!ALLOWED_METHODS.includes(sent.method))
       throw new Error(`pages cannot send requests with the method ${sent.method.slice(0, 20)}`);

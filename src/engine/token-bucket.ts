@@ -33,8 +33,8 @@ export function createTokenBucket(options: {
   }
 
   /**
-   * Returns the key of the bucket for `key`. Never removes a bucket that lacks tokens: a client with many addresses could otherwise reset the
-   * buckets of other clients.
+   * Returns the key of the bucket for `key`. Never removes a bucket that lacks tokens: a client with many addresses could otherwise reset
+   * the buckets of other clients.
    */
   function selectBucketKey(key: string, now: number): string | typeof SHARED_KEY {
     if (buckets.has(key) || buckets.size < keysMax) return key;

@@ -31,7 +31,10 @@ const CHUNK_BYTES = 64 * 1024;
 const TAG_BYTES = 16;
 const SEALED_CHUNK_BYTES = CHUNK_BYTES + TAG_BYTES;
 
-/** With these values, each guess of a passphrase needs 128 MB of memory. A file cannot change them: a malicious file would set higher values. */
+/**
+ * With these values, each guess of a passphrase needs 128 MB of memory. A file cannot change them: a malicious file would set higher
+ * values.
+ */
 const SCRYPT_PARAMETERS = { N: 2 ** 17, r: 8, p: 1, maxmem: 160 * 2 ** 20 };
 
 interface DerivedKeys {

@@ -160,8 +160,8 @@ const SHARED_BUILD_OPTIONS = {
 } as const satisfies BuildOptions;
 
 /**
- * Detects if a module is an ES module, and if it has a default export. Both results are false for a module that cannot be read: the build of
- * the final script then reports the reason.
+ * Detects if a module is an ES module, and if it has a default export. Both results are false for a module that cannot be read: the build
+ * of the final script then reports the reason.
  */
 async function detectModuleShape(
   tree: FileTree,

@@ -145,7 +145,7 @@ function buildSource(job: SourceBuildJob, exporting: ReadonlySet<string>): Promi
 
 const getBuildErrors = (error: unknown): Message[] => (error as { errors?: Message[] }).errors ?? [];
 
-/** If an entry file (also of an action that a test imports) declares `execute` without exporting it, this build adds the export. */
+/** Builds a source. If an entry file (also of an action that a test imports) declares `execute` without exporting it, adds the export. */
 async function buildWithExports(job: SourceBuildJob): Promise<BuildResult<{ write: false }>> {
   const exporting = new Set([job.entry]);
   for (;;) {

@@ -38,7 +38,7 @@ function describeFailure(error: NodeJS.ErrnoException, timeoutMs: number): strin
   }
 }
 
-/** @throws RequestError with the reason why there is no connection */
+/** Opens a connection to one of the checked addresses. @throws RequestError with the reason why there is no connection */
 export function connectWithTimeout(destination: Destination, timeoutMs: number, signal: AbortSignal): Promise<Socket> {
   const { hostname, port, addresses, localAddress } = destination;
   return new Promise((resolve, reject) => {
@@ -66,7 +66,10 @@ export function connectWithTimeout(destination: Destination, timeoutMs: number, 
   });
 }
 
-/** Returns an HTTP agent that sends one request over `socket`. @param onSilence called if the connection ends before the first byte of the response */
+/**
+ * Returns an HTTP agent that sends one request over `socket`.
+ * @param onSilence called if the connection ends before the first byte of the response
+ */
 export function createSocketAgent(socket: Socket, onSilence: () => void): Agent {
   const agent = new Agent({ keepAlive: false });
   agent.createConnection = () => socket;

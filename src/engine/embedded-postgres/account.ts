@@ -28,7 +28,10 @@ function chooseAccount(rows: PasswdRow[], ownerUid: number | null): PasswdRow | 
   return owner ?? PREFERRED_ACCOUNTS.flatMap((name) => rows.filter((row) => row.name === name))[0];
 }
 
-/** Null stands for the account of this process. @throws EmbeddedPostgresError as root on a machine without an unprivileged account */
+/**
+ * Returns the account that runs PostgreSQL; null for the account of this process.
+ * @throws EmbeddedPostgresError as root on a machine without an unprivileged account
+ */
 export function chooseClusterAccount(clusterDir: string): SystemAccount | null {
   if (process.getuid?.() !== 0) return null;
   const ownerUid = statSync(clusterDir, { throwIfNoEntry: false })?.uid ?? null;

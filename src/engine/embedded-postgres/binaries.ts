@@ -71,7 +71,7 @@ function makeReadableForAll(folder: string): void {
   }
 }
 
-/** Throws for a folder that does not belong to root, because another account could have replaced the programs in it. */
+/** Throws if another account than root can write to the folder, because this account could have replaced the programs in it. */
 function assertOwnedByRoot(folder: string): void {
   const { uid, mode } = statSync(folder);
   if (uid === 0 && (mode & 0o022) === 0) return;

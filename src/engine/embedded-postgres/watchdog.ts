@@ -15,7 +15,7 @@ interface Watchdog {
   stop(): Promise<void>;
 }
 
-/** Without a shell there is no watchdog. The next start of the service then stops a server that was left running. */
+/** Starts the watchdog. Without a shell there is none: the next start of the service then stops a server that was left running. */
 export function startPostgresWatchdog(pid: number): Watchdog {
   // The watchdog runs in its own session, so that Ctrl-C does not end it before the service.
   const shell = spawn("/bin/sh", ["-c", WATCHDOG_SCRIPT, "svc-watchdog", String(pid)], {

@@ -117,7 +117,8 @@ const EXISTING_APP_CACHE_MAX_ENTRIES = 10_000;
 const FIND_ORGANIZATION = "SELECT id FROM organization WHERE $1::bigint IS NULL OR id = $1 ORDER BY id LIMIT 1";
 
 /**
- * Rejects an operation that adds data while the disk is nearly full. An operation that adds only runs is rejected only at the level `spent`.
+ * Rejects an operation that adds data while the disk is nearly full. An operation that adds only runs is rejected only at the level
+ * `spent`.
  * @throws OVERLOADED
  */
 function refuseIfDiskIsFull(operation: Operation, level: DiskSpaceLevel): void {
@@ -139,8 +140,8 @@ export function createAccessChecks(options: {
   const existingApps = createBoundedCache<number, true>(EXISTING_APP_CACHE_MAX_ENTRIES, { ttl: EXISTING_APP_CACHE_MS });
 
   /**
-   * Counts a request in the app's rate limit `name`. Visitors' requests above VISITORS_RATE_LIMIT_SHARE of the limit do not reduce the number
-   * of requests that other callers may send. @throws RATE_LIMIT_EXCEEDED
+   * Counts a request in the app's rate limit `name`. Visitors' requests above VISITORS_RATE_LIMIT_SHARE of the limit do not reduce the
+   * number of requests that other callers may send. @throws RATE_LIMIT_EXCEEDED
    */
   async function countInBuckets(
     request: AccessCheckInput,

@@ -82,7 +82,10 @@ export const listTokensWithSessions = (db: Db, appId: number): Promise<TokenSumm
     appId,
   );
 
-/** Returns null if "scopes" is missing or null. A token without scopes has the rights of `api` in the access table. @throws REQUEST_INVALID */
+/**
+ * Returns null if "scopes" is missing or null. A token without scopes has the rights of `api` in the access table.
+ * @throws REQUEST_INVALID
+ */
 function parseScopes(value: unknown, kind: unknown): TokenScope[] | null {
   if (value === undefined || value === null) return null;
   if (kind !== "api") throw new ActionError("REQUEST_INVALID", '"scopes" is only allowed for tokens of the kind "api"');
@@ -99,7 +102,7 @@ function parseScopes(value: unknown, kind: unknown): TokenScope[] | null {
 
 const ISO_TIME_PATTERN = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d)$/;
 
-/** @throws REQUEST_INVALID unless the field "expiresAt" is a time in the future, null or undefined */
+/** Returns null if the field "expiresAt" is missing or null. @throws REQUEST_INVALID if it is not a time in the future */
 function parseExpiry(value: unknown): Date | null {
   if (value === undefined || value === null) return null;
   const text = value instanceof Date ? value.toISOString() : value;

@@ -184,7 +184,10 @@ class UnknownTokenLimiter {
     this.recentlyUnknown.clear();
   }
 
-  /** @throws RATE_LIMIT_EXCEEDED if the address has sent too many unknown tokens, unless this token was valid in this process before */
+  /**
+   * Checks that the address may send a token that is not in the cache.
+   * @throws RATE_LIMIT_EXCEEDED if the address has sent too many unknown tokens, unless this token was valid in this process before
+   */
   checkRate(key: string, address: string | undefined): void {
     if (address === undefined || this.previouslyValidKeys.has(key)) return;
     const retryAfter = this.unknownTokenBucket.takeTokens(getAddressBlock(address), 0);

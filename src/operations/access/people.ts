@@ -33,7 +33,10 @@ export class People {
     return row?.id ?? refuseField("organizationId", "the ID of an existing organization", id);
   }
 
-  /** @throws REQUEST_INVALID unless `userId` is null or the ID of a person who belongs to the app */
+  /**
+   * Checks that `userId` is null, or the ID of a person who belongs to the app's organization or has a role on the app.
+   * @throws REQUEST_INVALID
+   */
   async requireAppUser(executor: SqlClient, appId: number, userId: number | null): Promise<void> {
     if (userId === null) return;
     const personRows = await rows(

@@ -4,6 +4,7 @@
  */
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
+import { describeType } from "../../rules/describe-value.js";
 import { generateSecret, hashToken } from "../access/tokens.js";
 
 export type OneTimeLinkKind = "setup" | "invitation" | "reset";
@@ -124,5 +125,7 @@ const TOKEN_MAX_CHARACTERS = 200;
 /** Checks that `token` is a string of a valid length, and returns it. @throws REQUEST_INVALID */
 function requireTokenText(token: unknown): string {
   if (typeof token === "string" && token !== "" && token.length <= TOKEN_MAX_CHARACTERS) return token;
-  throw new ActionError("REQUEST_INVALID", `"token" must be a text of 1 to ${TOKEN_MAX_CHARACTERS} characters`);
+  // The message does not quote the value, which may be a secret.
+  const expected = `"token" must be a text of 1 to ${TOKEN_MAX_CHARACTERS} characters`;
+  throw new ActionError("REQUEST_INVALID", `${expected} (got ${describeType(token)})`);
 }

@@ -144,8 +144,8 @@ export class Passkeys {
   }
 
   /**
-   * Returns a function that deletes a challenge. The function returns true if the challenge was valid, and was issued to this session or, if
-   * `sessionId` is null, for a sign-in.
+   * Returns a function that deletes a challenge. The function returns true if the challenge was valid, and was issued to this session or,
+   * if `sessionId` is null, for a sign-in.
    */
   private createChallengeSpender(sessionId: number | null) {
     return async (challenge: string) =>

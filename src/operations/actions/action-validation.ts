@@ -47,7 +47,7 @@ interface ActionValidationOptions {
   allowPrivateNetwork: boolean;
 }
 
-/** Call this function after all other checks, so that other errors take precedence. @throws ActionError REQUEST_INVALID */
+/** Rejects unknown fields. Call this function after all other checks, so that other errors take precedence. @throws REQUEST_INVALID */
 function requireKnownFields(data: unknown, validatedAction: ValidatedAction): ValidatedAction {
   refuseUnknownFields(data, ACTION_SHAPE);
   return validatedAction;

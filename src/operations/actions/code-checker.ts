@@ -44,12 +44,12 @@ export class CodeChecker {
     const threadResult = await this.threadPool.call(code);
     if (threadResult.ok) return threadResult.value;
     const limitTexts = {
-      time: `longer than ${CODE_RULES_CHECK_TIMEOUT_MS} ms`,
-      memory: `more than ${CODE_RULES_CHECK_MEMORY_MB} MB`,
+      time: `took longer than ${CODE_RULES_CHECK_TIMEOUT_MS} ms`,
+      memory: `needed more than ${CODE_RULES_CHECK_MEMORY_MB} MB of memory`,
     };
     throw new ActionError(
       "CODE_VALIDATION_FAILED",
-      `checking the code took ${limitTexts[threadResult.limit]}; shorten the code`,
+      `checking the code ${limitTexts[threadResult.limit]}; shorten the code`,
     );
   }
 

@@ -39,7 +39,9 @@ const toComparedScripts = ({ assets }: ActionRow): ComparedScript[] =>
     .filter(isStoredScript)
     .map(({ name, version, integrity }) => ({ name, ...(version && { version }), integrity: integrity! }));
 
-/** A version without the field `access` (from an older release) gets the draft's `access`. */
+/**
+ * Returns the draft's fields after a restore of the version. A version without `access` (of an older release) gets the draft's `access`.
+ */
 const readFieldsAfterRestore = (version: ActionInput, { access }: ActionInput): ActionInput => ({
   ...version,
   access: version.access ?? access,

@@ -57,7 +57,7 @@ export class PayloadPresets {
     }));
   }
 
-  /** @throws RESOURCE_CHANGED if the preset does not have one of the ETags in `If-Match`, or was deleted */
+  /** Checks the header `If-Match`. @throws RESOURCE_CHANGED if the preset has none of the ETags in `precondition`, or does not exist */
   private async requireUnchangedPreset(
     executor: SqlClient,
     { appId, actionId, name }: { appId: number; actionId: number; name: string },

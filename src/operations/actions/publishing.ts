@@ -37,7 +37,7 @@ const SELECT_PUBLISHING_APP = `SELECT requires_tests AS "requiresTests", publish
 
 type PublishingApp = { requiresTests: boolean; isPublished: boolean };
 
-/** Call this function while the app is locked. Otherwise another request could unpublish the app at the same time. */
+/** Reads whether the app is published, and requires tests. Lock the app first, so that no other request can unpublish it meanwhile. */
 async function readPublishingApp(manager: EntityManager, appId: number): Promise<PublishingApp> {
   return (await rows<PublishingApp>(manager, SELECT_PUBLISHING_APP, [appId]))[0]!;
 }
@@ -77,7 +77,7 @@ async function writeLiveVersion(manager: EntityManager, liveVersion: ActionRow, 
   if (master.liveId !== liveVersion.id) await manager.update(ActionRow, master.id, { liveId: liveVersion.id });
 }
 
-/** @throws TRIGGERS_INVALID if the live version of another action has one of the URL paths */
+/** Writes the URL paths of a live version. @throws TRIGGERS_INVALID if the live version of another action has one of these paths */
 async function publishRoutes(manager: EntityManager, liveVersion: ActionRow): Promise<void> {
   const { appId, id, triggers } = liveVersion;
   const routeFault = await findRouteConflictError(manager, { appId, isDraft: false, ignoredActionIds: [id] }, triggers);
@@ -147,7 +147,8 @@ export class ActionPublisher {
   /**
    * Creates the live version of a draft, or overwrites it with the current draft. The live version always gets the same ID.
    * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION, APP_NOT_PUBLISHED, TESTS_REQUIRED, ACTION_CHANGED,
-   * NAME_ALREADY_EXISTS, TRIGGERS_INVALID, DEPENDENCY_UNRESOLVED, PUBLISH_FAILED; REQUEST_INVALID if the app's actions together are too large
+   *   NAME_ALREADY_EXISTS, TRIGGERS_INVALID, DEPENDENCY_UNRESOLVED, PUBLISH_FAILED; REQUEST_INVALID if the app's actions together are too
+   *   large
    */
   publish(caller: Caller, target: PublishRequest): Promise<Action> {
     return rethrowWithStatus("PUBLISH_FAILED", this.options.log, this.prepareAndPublish(caller, target));

@@ -100,8 +100,8 @@ export class SourceBuilds {
   }
 
   /**
-   * Returns `data` with `code` built from its source files, or `data` itself if the action has no source files to build. If the build fails,
-   * `code` is a placeholder, and `fault` is the error message.
+   * Returns `data` with `code` built from its source files, or `data` itself if the action has no source files to build. If the build
+   * fails, `code` is a placeholder, and `fault` is the error message.
    * @param current the draft that `data` changes; null for a new action
    * @param resolved scripts of the resolved dependencies
    * @throws OVERLOADED if the bundler is busy or unavailable

@@ -60,7 +60,7 @@ interface ValidatedImport {
   retryAfter: number;
 }
 
-/** @throws REQUEST_INVALID if `document` does not have the format TRANSFER_FORMAT */
+/** Returns the actions in a document. @throws REQUEST_INVALID if `document` does not have the format TRANSFER_FORMAT */
 function readActions(document: unknown): unknown[] {
   const { format, actions } = isObject(document) ? document : {};
   if (format !== TRANSFER_FORMAT) {

@@ -66,7 +66,7 @@ const ASSUMED_ANSWER_TOKENS = 1_024;
 /** Matches the name of a provider's error. The action does not get the error's message, because this message could repeat the request. */
 const ERROR_NAME = /^[a-z][a-z0-9_]{0,60}$/;
 
-/** Only runs on the server can read protected settings, and therefore use the AI provider. */
+/** Selects the environment of a run's action. Only server actions may use the AI provider, whose key is in a protected setting. */
 const SELECT_RUN_ENVIRONMENT = `
   SELECT action.environment FROM run JOIN action ON action.id = run.action_id WHERE run.id = $1 AND run.app_id = $2`;
 
@@ -202,7 +202,9 @@ export class Ai {
       : PROVIDER_APIS[setting.provider].readResponse(requested, model, response.body);
   }
 
-  /** Returns a scanner that masks the app's secrets, because a provider could repeat the received key in its answer. Retries in an outage. */
+  /**
+   * Returns a scanner that masks the app's secrets, because a provider could repeat the received key in its answer. Retries in an outage.
+   */
   private async readScanner(appId: number): Promise<SecretScanner> {
     const { settings, scannerCache } = this.options;
     const { version, entries } = await retryInOutage(AbortSignal.timeout(OUTAGE_RETRY_MS), () =>
@@ -212,7 +214,9 @@ export class Ai {
     return scannerCache.getScan(String(appId), `${appId}:${version}`, secrets);
   }
 
-  /** Stores facts about a call. Retries in an outage. A failure is only logged, because the caller must get the answer, which is paid for. */
+  /**
+   * Stores facts about a call. Retries in an outage. A failure is only logged, because the caller must get the answer, which is paid for.
+   */
   private async record(appId: number, write: (executor: SqlClient) => Promise<unknown>): Promise<void> {
     const { db, log } = this.options;
     try {

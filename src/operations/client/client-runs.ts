@@ -132,7 +132,7 @@ async function findAnnouncedRun(manager: SqlClient, { credentialId }: Caller, ru
 export class ClientRuns {
   constructor(private readonly options: ClientRunsOptions) {}
 
-  /** A browser may fail to stop an action in time. So a run that succeeded, but took too long, counts as a timeout. */
+  /** Returns a timeout for a run that succeeded, but took too long: a browser may fail to stop an action in time. */
   private limitOutcome(outcome: RunOutcome, duration: number): RunOutcome {
     const { timeoutMs } = this.options;
     if (!outcome.ok || duration <= timeoutMs + BROWSER_REPORT_GRACE_MS) return outcome;

@@ -29,7 +29,7 @@ export interface DeliveryReportRequest {
 }
 
 const MAX_REPORTS_PER_REQUEST = 100;
-/** Maximum difference in seconds between the time in a signature and the current time. */
+/** Maximum difference in seconds between the time in a signature and the current time. Twilio's signatures contain no time. */
 const SIGNATURE_MAX_AGE_SECONDS = 300;
 const DETAIL_MAX_CHARACTERS = 500;
 

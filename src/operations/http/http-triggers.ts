@@ -69,7 +69,7 @@ const STRING_BYTES = 32;
 const createTriggerCacheKey = ({ appId, rawSegments }: HttpTriggerAddress): string =>
   `${appId}/${rawSegments.join("/")}`;
 
-/** A cache entry can be large: a path of eight segments has 384 shapes (patterns in which parameters replace segments). */
+/** Estimates the size of a cache entry. A path of eight segments has 384 shapes (patterns in which parameters replace segments). */
 function estimateCachedBytes({ match }: MatchingRoutes, key: string): number {
   const { shapes = [], shapesBeforeSecret = [], rowTexts = [] } = match ?? {};
   // `rowTexts` counts twice: the cache stores each row as text, and as an object of about the same size.

@@ -33,7 +33,7 @@ import {
   readInvitationByLinkId,
   revokeInvitation,
 } from "./invitation-rows.js";
-import type { Members } from "./members.js";
+import { createTooHighRoleError, type Members } from "./members.js";
 
 const HOUR_MS = 3_600_000;
 const INVITATIONS_PER_HOUR_MAX = 200;
@@ -145,8 +145,7 @@ export class Invitations {
     const issuedInvitation = await db.transaction(async (manager) => {
       await members.lockOrganization(manager, scope);
       const callerRole = await members.requireManagingRole(manager, caller, scope);
-      if (isRoleAbove(role, callerRole))
-        throw new ActionError("FORBIDDEN", "permission denied: this role is above your own role");
+      if (isRoleAbove(role, callerRole)) throw createTooHighRoleError(`the role ${role}`);
       const { organizationId } = scope;
       const pending = await listPendingInvitations(manager, { organizationId, appId: null });
       if (pending.length >= PENDING_INVITATIONS_PER_ORGANIZATION_MAX) {
@@ -172,7 +171,7 @@ export class Invitations {
     return issuedInvitation;
   }
 
-  /** @throws NOT_FOUND if the invitation is not pending any more; FORBIDDEN; RESOURCE_CHANGED */
+  /** Revokes an invitation. @throws NOT_FOUND if the invitation is not pending any more; FORBIDDEN; RESOURCE_CHANGED */
   async revoke(caller: Caller, invitation: Invitation, precondition?: ExpectedETags): Promise<void> {
     const { db, members } = this.options;
     const { personId, address } = caller;

@@ -111,6 +111,9 @@ const SELECT_SCOPE_OF_APP = `SELECT organization_id AS "organizationId" FROM app
 const SELECT_ORGANIZATIONS =
   "SELECT id, name FROM organization WHERE $1 OR id = ANY ($2::bigint[]) ORDER BY id LIMIT 1000";
 
+export const createTooHighRoleError = (roleText: string): ActionError =>
+  new ActionError("FORBIDDEN", `permission denied: ${roleText} is above your own role`);
+
 /** @throws LAST_OWNER if the person is the only owner of the organization; never for a role on an app */
 async function requireOtherOwner(manager: EntityManager, { organizationId, appId }: RoleScope, personId: number) {
   if (appId !== null) return;
@@ -237,9 +240,9 @@ export class Members {
       if (membershipRows.length === 0)
         throw new ActionError("NOT_FOUND", "no person with this ID belongs to this organization");
       const before = await this.readRoleInScope(manager, scope, personId);
-      if (isRoleAbove(role, callerRole) || (before !== null && isRoleAbove(before, callerRole))) {
-        throw new ActionError("FORBIDDEN", "permission denied: this role is above your own role");
-      }
+      if (isRoleAbove(role, callerRole)) throw createTooHighRoleError(`the role ${role}`);
+      if (before !== null && isRoleAbove(before, callerRole))
+        throw createTooHighRoleError(`the person's current role ${before}`);
       await requireUnchangedMember(manager, scope, personId, precondition);
       if (role !== "owner") await requireOtherOwner(manager, scope, personId);
       await requireMemberCapacity(manager, scope, personId);
@@ -277,8 +280,8 @@ export class Members {
         );
       const tooHighRole = heldRoles.find(({ role }) => isRoleAbove(role, callerRole));
       if (tooHighRole) {
-        const roleText = tooHighRole.isOnStage ? "the person's role on a stage of this app" : "this role";
-        throw new ActionError("FORBIDDEN", `permission denied: ${roleText} is above your own role`);
+        const { role, isOnStage } = tooHighRole;
+        throw createTooHighRoleError(`the person's role ${role}${isOnStage ? " on a stage of this app" : ""}`);
       }
       await requireUnchangedMember(manager, scope, personId, precondition);
       await requireOtherOwner(manager, scope, personId);
@@ -310,7 +313,7 @@ export class Members {
     );
   }
 
-  /** @throws NOT_FOUND if the person does not belong to the organization */
+  /** Checks that the person belongs to the organization, or has a role in it or on one of its apps. @throws NOT_FOUND */
   async requireMembership(organizationId: number, personId: number): Promise<void> {
     if ((await rows(this.options.db, SELECT_MEMBERSHIP, [organizationId, personId])).length > 0) return;
     throw new ActionError("NOT_FOUND", "no person with this ID belongs to this organization");

@@ -41,7 +41,7 @@ import {
 } from "./notification-rows.js";
 import type { FindNotificationReader, NotificationReader } from "./reader.js";
 
-/** An app user can list only this number of the newest notifications that the user can read. */
+/** Maximum number of notifications that an app user can list: the newest that the user can read. */
 const LISTED_NOTIFICATIONS_MAX = 1_000;
 const NOTIFICATIONS_PER_QUERY = 1_000;
 /** A search ends after this many comparisons with the alternatives of scopes. An alternative is a set of conditions on the reader. */
@@ -282,7 +282,7 @@ export class NotificationsService {
     return readNotification(db, appId, id, key);
   }
 
-  /** @throws NOTIFICATION_NOT_FOUND, RESOURCE_CHANGED */
+  /** Deletes a notification. @throws NOTIFICATION_NOT_FOUND, RESOURCE_CHANGED */
   async remove(caller: Caller, target: NotificationChangeTarget): Promise<void> {
     const { db, findReader } = this.options;
     const { appId, id } = target;
@@ -349,7 +349,7 @@ export class NotificationsService {
     return { count: (await rows(db, MARK_READ, [appId, reader.key, markedIds])).length };
   }
 
-  /** Counts the unread notifications among the newest 1,000 that the caller can read. */
+  /** Counts the unread notifications among the newest 1,000 whose scope includes the caller. */
   async countUnread(caller: Caller, appId: number): Promise<{ count: number }> {
     const all = await this.listNotifications(appId, await this.findAndCountReader(caller, appId));
     return { count: all.filter(({ readStatus }) => !readStatus).length };

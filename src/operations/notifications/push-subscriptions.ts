@@ -61,8 +61,8 @@ interface PushSubscriptionsOptions {
 }
 
 /**
- * Deletes the reader's oldest devices above the maximum per reader. For a visitor, also applies the maximums of visitors' devices per address
- * and per app. Never deletes the device `keptId`.
+ * Deletes the reader's oldest devices above the maximum per reader. For a visitor, also applies the maximums of visitors' devices per
+ * address and per app. Never deletes the device `keptId`.
  */
 async function deleteOldestAboveMaximum(
   manager: SqlClient,
@@ -93,7 +93,10 @@ export class PushSubscriptions {
     return { publicKey, subscriptions };
   }
 
-  /** @throws REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED */
+  /**
+   * Stores a device of the caller, and deletes older devices above the maximums.
+   * @throws REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED
+   */
   async add(caller: Caller, appId: number, body: unknown): Promise<{ id: number }> {
     const { db, findReader, receivedDataLimiter, mayConnectTo, allowHttp } = this.options;
     const { endpoint, p256dh, auth } = parsePushTarget(body, allowHttp);

@@ -8,6 +8,7 @@ import { type Db, rows } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { createRateLimitError } from "../../errors.js";
 import { getAddressBlock } from "../../rules/address-block.js";
+import { describeValue } from "../../rules/describe-value.js";
 import { OauthError } from "./oauth-failure.js";
 
 export const DEVICE_GRANT_TYPE = "urn:ietf:params:oauth:grant-type:device_code";
@@ -91,7 +92,7 @@ export class OauthClients {
     return client ?? null;
   }
 
-  /** @throws OauthError for invalid metadata; RATE_LIMIT_EXCEEDED */
+  /** Registers a program. @throws OauthError for invalid metadata; RATE_LIMIT_EXCEEDED */
   async register(body: unknown, address: string | undefined): Promise<OauthClient> {
     const { success, data, error } = REGISTRATION_SCHEMA.safeParse(body);
     if (!success) {
@@ -99,7 +100,8 @@ export class OauthClients {
       throw new OauthError("invalid_client_metadata", `${fault?.path.join(".") || "the body"}: ${fault?.message}`);
     }
     if (data.token_endpoint_auth_method !== "none") {
-      throw new OauthError("invalid_client_metadata", 'token_endpoint_auth_method must be "none"');
+      const method = describeValue(data.token_endpoint_auth_method);
+      throw new OauthError("invalid_client_metadata", `token_endpoint_auth_method must be "none" (got ${method})`);
     }
     const knownGrantTypes = data.grant_types.filter((type) => (GRANT_TYPES as readonly string[]).includes(type));
     if (knownGrantTypes.length === 0)

@@ -7,7 +7,7 @@ import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { generateSecret, hashToken } from "../access/tokens.js";
 import { OauthError } from "./oauth-failure.js";
 
-/** Without vowels, codes form no words (RFC 8628, section 6.1). */
+/** Characters of user codes. Without vowels, codes form no words (RFC 8628, section 6.1). */
 const USER_CODE_ALPHABET = "BCDFGHJKLMNPQRSTVWXZ";
 const USER_CODE_LENGTH = 8;
 const CODE_LIFETIME_SECONDS = 600;

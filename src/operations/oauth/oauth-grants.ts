@@ -99,7 +99,10 @@ export class OauthGrants {
     return appRows.map((app) => ({ ...app, scopes: listGrantableScopes(app.role) }));
   }
 
-  /** @throws FORBIDDEN if the person's role on the app does not include all of the scopes, or if there are none */
+  /**
+   * Checks the scopes of a decision.
+   * @throws FORBIDDEN if the person's role on the app does not include all of them, or if there are none
+   */
   async #requireGrantableScopes({ personId, appId, scopes }: GrantDecision, executor: SqlClient): Promise<void> {
     const app = (await this.listGrantableApps(personId, executor)).find(({ id }) => id === appId);
     if (app && scopes.length > 0 && scopes.every((scope) => app.scopes.includes(scope))) return;
@@ -135,7 +138,7 @@ export class OauthGrants {
     });
   }
 
-  /** Returns null if the grant does not exist or is no longer valid. */
+  /** Returns the grant with this ID; null if it does not exist or is no longer valid. */
   async find(id: number): Promise<OAuthGrant | null> {
     const [grant] = await rows<OAuthGrant>(
       this.#db,

@@ -11,13 +11,13 @@ export class OauthRateLimits {
   readonly #requests = createTokenBucket({ limit: REQUESTS_PER_ADDRESS_MAX, windowMs: OAUTH_LIMIT_WINDOW_MS });
   readonly #decisions = createTokenBucket({ limit: DECISIONS_PER_PERSON_MAX, windowMs: OAUTH_LIMIT_WINDOW_MS });
 
-  /** @throws RATE_LIMIT_EXCEEDED */
+  /** Counts a request of a program by network address. @throws RATE_LIMIT_EXCEEDED */
   countRequest(address: string | undefined): void {
     const retryAfter = this.#requests.takeTokens(getAddressBlock(address ?? ""));
     if (retryAfter > 0) throw createRateLimitError("too many requests from this network address", retryAfter);
   }
 
-  /** @throws RATE_LIMIT_EXCEEDED */
+  /** Counts a person's decision about a program. @throws RATE_LIMIT_EXCEEDED */
   countDecision(personId: number): void {
     const retryAfter = this.#decisions.takeTokens(String(personId));
     if (retryAfter > 0)

@@ -112,7 +112,10 @@ export class OAuthServer {
       throw new OauthError("invalid_request", "redirect_uri is not registered for this program");
     }
     if (input["response_type"] !== "code")
-      throw new OauthError("unsupported_response_type", 'response_type must be "code"');
+      throw new OauthError(
+        "unsupported_response_type",
+        `response_type must be "code" (got ${describeValue(input["response_type"])})`,
+      );
     const codeChallenge = input["code_challenge"] ?? "";
     if (input["code_challenge_method"] !== "S256" || !/^[\w-]{43}$/.test(codeChallenge)) {
       throw new OauthError(
@@ -151,8 +154,10 @@ export class OAuthServer {
   }
 
   async #grant(client: OauthClient, requested: readonly string[], decision: GrantDecision): Promise<OAuthGrant> {
-    if (decision.scopes.some((scope) => !requested.includes(scope))) {
-      throw new ActionError("REQUEST_INVALID", "scopes can contain only scopes that the program requested");
+    const unrequestedScope = decision.scopes.find((scope) => !requested.includes(scope));
+    if (unrequestedScope !== undefined) {
+      const message = `scopes can contain only scopes that the program requested (got ${unrequestedScope})`;
+      throw new ActionError("REQUEST_INVALID", message);
     }
     return this.grants.create(decision, client.id);
   }
@@ -200,8 +205,8 @@ export class OAuthServer {
       throw new OauthError(
         isKnown ? "unauthorized_client" : "unsupported_grant_type",
         isKnown
-          ? "the program is not registered for this grant_type"
-          : `grant_type must be one of ${GRANT_TYPES.join(", ")}`,
+          ? `the program is not registered for the grant_type ${type}; register it again with this grant_type`
+          : `grant_type must be one of ${GRANT_TYPES.join(", ")} (got ${describeValue(input["grant_type"])})`,
       );
     }
     if (type === DEVICE_GRANT_TYPE) return this.#byDevice(client, input);

@@ -24,7 +24,7 @@ const UPSERT_BINDINGS = `
 /** Changes the version of the app's secrets, so that all processes read the new bindings. */
 const INCREASE_SECRETS_VERSION = "UPDATE app SET secrets_version = secrets_version + 1 WHERE id = $1";
 
-/** Returns null if no bindings were ever written for the app. */
+/** Returns the app's bindings; null if no bindings were ever written for the app. */
 export async function readStoredBindings(
   executor: SqlClient,
   appId: number,
@@ -41,7 +41,7 @@ export async function readStoredBindings(
 export class BindingDefinitions {
   constructor(private readonly options: { settings: Settings; allowPrivateNetwork: boolean }) {}
 
-  /** @throws ActionError REQUEST_INVALID with the path of the wrong field */
+  /** Parses a list of bindings. @throws REQUEST_INVALID with the path of the wrong field */
   read(bindings: unknown): SecretBinding[] {
     return parseSecretBindings({ bindings }, this.options.allowPrivateNetwork);
   }
@@ -50,7 +50,7 @@ export class BindingDefinitions {
     return this.options.settings.secretValues.sealedKeys(appId, executor);
   }
 
-  /** Call this method in a transaction that has locked the app. */
+  /** Replaces the app's bindings, and the list of its sealed settings. Call this method in a transaction that has locked the app. */
   async write(
     manager: EntityManager,
     caller: Caller,

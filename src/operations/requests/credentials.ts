@@ -65,7 +65,7 @@ function addCredentialQuery(hop: OutgoingHop, binding: SecretBinding, text: stri
   return { ...hop, url };
 }
 
-/** If the binding has no `name`, `text` is `user:password` or only a user name. */
+/** Returns the header value of basic credentials. If the binding has no `name`, `text` is `user:password` or only a user name. */
 function formatBasicAuthorization({ name }: SecretBinding, text: string): string {
   const userAndPassword = name !== null ? `${name}:${text}` : text.includes(":") ? text : `${text}:`;
   return `Basic ${Buffer.from(userAndPassword).toString("base64")}`;

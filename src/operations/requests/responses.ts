@@ -117,7 +117,10 @@ function createTooLargeError(origin: string): OutgoingError {
 const createUnreadableError = (origin: string, reason: string) =>
   new OutgoingError("TRANSPORT", `the response of ${origin} could not be decompressed (${reason})`, origin);
 
-/** @throws OutgoingError LIMIT if the output is too large; TRANSPORT for errors other than invalid data */
+/**
+ * Decodes bytes that arrive in parts.
+ * @throws OutgoingError LIMIT if the output is too large; TRANSPORT for errors other than invalid data
+ */
 async function decodeParts(decoder: Decoder, parts: readonly Buffer[], origin: string): Promise<DecodedParts> {
   const decodedParts: Buffer[] = [];
   let bytes = 0;
@@ -140,7 +143,9 @@ async function decodeParts(decoder: Decoder, parts: readonly Buffer[], origin: s
   return { decoded: Buffer.concat(decodedParts), bytesRead: decoder.bytesWritten, isInvalid };
 }
 
-/** A decoder loses the output of the part in which it finds invalid data. So this part is decoded again in smaller parts. */
+/**
+ * Decodes a body up to the first invalid data. A decoder loses the output of the part with this data, so smaller parts are decoded again.
+ */
 async function decompressReadablePart(
   { createDecoder }: CompressedFormat,
   body: Buffer,

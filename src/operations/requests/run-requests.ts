@@ -58,7 +58,7 @@ export interface RequestingRun {
 }
 
 export interface SecretBindings {
-  /** @throws OutgoingError POLICY if the app has no binding of this setting for the origin */
+  /** Returns the credential of a binding. @throws OutgoingError POLICY if the app has no binding of this setting for the origin */
   credentialFor(appId: number, key: string, origin: string): Promise<RequestCredential>;
   scanFor(appId: number): Promise<BindingSecretScan>;
 }
@@ -82,14 +82,16 @@ function formatHostAndPort(origin: string): string {
   return `${hostname.replace(/^\[(.*)\]$/, "$1")}:${port || (protocol === "https:" ? HTTPS_PORT : HTTP_PORT)}`;
 }
 
-/** Returns the error in the form in which the run's code receives it. If the options contain an origin, the message contains this origin. */
+/**
+ * Returns the error in the form in which the run's code receives it. If the options contain an origin, the message contains this origin.
+ */
 function encodeFailure(options: unknown, code: string, message: string): EncodedOutgoingResponse {
   const origin = parseRequestedOrigin(options);
   const isNamed = origin === null || message.includes(origin);
   return { head: JSON.stringify([0, code, isNamed ? message : `${message} (request to ${origin})`]), text: "" };
 }
 
-/** @param key setting whose value the URL contains; null for none @throws OutgoingError POLICY if `key` is not null */
+/** Rejects a URL that contains a secret. @param key setting whose value the URL contains; null for none @throws OutgoingError POLICY */
 function refuseSecretInUrl(key: string | null, origin: string): void {
   if (key === null) return;
   const message = `the URL of a request to ${origin} holds the value of the setting ${key}; send the value in a header or in the body`;

@@ -52,7 +52,7 @@ interface BindingTestInput {
   url: string;
 }
 
-/** @throws ActionError REQUEST_INVALID with the name of the wrong field */
+/** Parses the body of a request to test a binding. @throws REQUEST_INVALID with the name of the wrong field */
 function parseTestInput(body: unknown): BindingTestInput {
   if (!isObject(body)) throw createInvalidRequestError(`the body must be a JSON object (got ${describeValue(body)})`);
   const { key, origin } = body;

@@ -136,7 +136,10 @@ export class SecretBindingStore {
     return this.readBindings(appId);
   }
 
-  /** @throws REQUEST_INVALID, RESOURCE_CHANGED, SETTINGS_INVALID; FORBIDDEN for a change of a sealed setting without its value */
+  /**
+   * Replaces the app's bindings, and writes the values in the body to their settings.
+   * @throws REQUEST_INVALID, RESOURCE_CHANGED, SETTINGS_INVALID; FORBIDDEN for a change of a sealed setting without its value
+   */
   async set(
     caller: Caller,
     target: { appId: number; precondition?: ExpectedETags },

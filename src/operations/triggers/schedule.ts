@@ -29,7 +29,7 @@ const SKIP_REASONS = {
   paused: "schedules paused",
 } as const;
 
-/** An unknown reason gets the label `down`. */
+/** Returns the label of a tick in the metrics. An unknown reason gets the label `down`. */
 const toMetricLabel = (reason: string | null): TickResultLabel => {
   if (reason === null) return "queued";
   const [label] = Object.entries(SKIP_REASONS).find(([, text]) => reason.startsWith(text)) ?? ["down"];
@@ -99,7 +99,7 @@ interface ActionCircumstances {
   upSince: Date | null;
 }
 
-/** A queued run if `reason` is null, otherwise a skipped run. */
+/** Run to store for a tick: a queued run if `reason` is null, otherwise a skipped run. */
 interface TickResult {
   appId: number;
   actionId: number;
@@ -226,7 +226,7 @@ export class Scheduler {
     return row!.ticks;
   }
 
-  /** @throws ActionError FREQUENCY_INVALID, FREQUENCY_TOO_FREQUENT, TIMEZONE_INVALID */
+  /** Returns the next `count` ticks of a schedule. @throws FREQUENCY_INVALID, FREQUENCY_TOO_FREQUENT, TIMEZONE_INVALID */
   preview(frequency: unknown, zone: unknown, count: number): SchedulePreview {
     const { now, defaultTimezone } = this.options;
     checkFrequency(frequency);

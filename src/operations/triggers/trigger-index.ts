@@ -75,7 +75,10 @@ export class TriggerIndex {
     await rows(executor, `SELECT pg_notify('${SCHEDULE_CHANNEL}', '')`);
   }
 
-  /** Call this method in the transaction that changes the live version. The database deletes the rows of a deleted action. */
+  /**
+   * Writes the rows of a live version. Call this method in the transaction that changes the live version. The database deletes the rows of
+   * a deleted action.
+   */
   async apply(executor: SqlClient, action: IndexedAction): Promise<void> {
     await this.applySchedule(executor, action);
     await applyLogTriggers(executor, action);

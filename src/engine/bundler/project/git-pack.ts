@@ -81,7 +81,7 @@ class ByteReader {
   }
 }
 
-/** @param size expected size of the unpacked object @throws PackageError if the object is damaged or has another size */
+/** Unpacks the next object. @param size expected size of the object @throws PackageError if the object is damaged or has another size */
 function inflateObject(reader: ByteReader, size: number): Buffer {
   const chunkSize = Math.min(Math.max(size, CHUNK_MIN_BYTES), CHUNK_MAX_BYTES);
   try {
