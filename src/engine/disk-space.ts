@@ -43,7 +43,8 @@ export function createDiskSpaceMonitor(options: {
       const bytes = await readFreeBytes();
       const newLevel = computeLevel(bytes);
       if (newLevel !== level) {
-        const facts = { freeSpaceLevel: newLevel, freeMb: Math.floor(bytes / 2 ** 20) };
+        // Log monitors may read the field `room`, so it keeps its old name.
+        const facts = { room: newLevel, freeMb: Math.floor(bytes / 2 ** 20) };
         log.warn(facts, `the level of the free space of ${diskName} has changed`);
       }
       level = newLevel;

@@ -84,12 +84,12 @@ export interface AccessChecks {
   countMessages(appId: number, sender: Pick<Caller, "kind">): Promise<void>;
   /**
    * Counts a request to an HTTP trigger in the app's rate limit. Call this method after the credential of the request was checked.
-   * @throws RATE_LIMIT_EXCEEDED, OVERLOADED on a full disk
+   * @throws RATE_LIMIT_EXCEEDED, OVERLOADED if the disk has no space for runs
    */
   countTriggerRequest(request: AccessCheckInput, appId: number): Promise<void>;
   /**
    * Counts a webhook request of a Git server in the app's rate limit. Call this method after the signature of the request was checked.
-   * @throws RATE_LIMIT_EXCEEDED, OVERLOADED on a full disk
+   * @throws RATE_LIMIT_EXCEEDED, OVERLOADED if the disk is nearly full
    */
   countGitWebhook(request: AccessCheckInput, appId: number): Promise<void>;
   /**
@@ -97,7 +97,7 @@ export interface AccessChecks {
    * @throws ActionError RATE_LIMIT_EXCEEDED
    */
   countToolCall(request: AccessCheckInput, appId: number): Promise<void>;
-  /** Checks access to an operation that belongs to no app, such as reading one's own account. */
+  /** Checks access to an operation that belongs to no app, such as reading one's own account. @throws UNAUTHORIZED, FORBIDDEN */
   requireServiceAccess(request: AccessCheckInput, operation: Operation): Caller;
   /**
    * Checks access to an operation on an organization. If `organizationId` is null, the method selects the caller's organization with the

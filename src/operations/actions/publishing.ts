@@ -37,7 +37,7 @@ const SELECT_PUBLISHING_APP = `SELECT requires_tests AS "requiresTests", publish
 
 type PublishingApp = { requiresTests: boolean; isPublished: boolean };
 
-/** Reads whether the app is published, and requires tests. Lock the app first, so that no other request can unpublish it meanwhile. */
+/** Reads the app's state for a publish. Lock the app first, so that no other request can unpublish the app meanwhile. */
 async function readPublishingApp(manager: EntityManager, appId: number): Promise<PublishingApp> {
   return (await rows<PublishingApp>(manager, SELECT_PUBLISHING_APP, [appId]))[0]!;
 }
