@@ -55,7 +55,10 @@ const UNRESTRICTED_GRANT = {
 /** Converts the database's error for a duplicate name to NAME_ALREADY_EXISTS. Returns other errors unchanged. */
 export function toNameTakenError(error: unknown): unknown {
   if (!isUniqueViolation(error)) return error;
-  return new ActionError("NAME_ALREADY_EXISTS", "another data source of this app already has this name");
+  return new ActionError(
+    "NAME_ALREADY_EXISTS",
+    "another data source of this app already has this name; choose another name",
+  );
 }
 
 /** The data source to change. If the data source's ETag is not in `precondition`, the change is rejected. */
@@ -96,7 +99,7 @@ async function requireDataSourceCapacity(executor: SqlClient, appId: number): Pr
   if (countRow!.count < DATA_SOURCES_PER_APP) return;
   throw new ActionError(
     "REQUEST_INVALID",
-    `this app has ${countRow!.count} data sources, and at most ${DATA_SOURCES_PER_APP} are allowed; remove one first`,
+    `this app already has the maximum of ${DATA_SOURCES_PER_APP} data sources; remove one first`,
   );
 }
 

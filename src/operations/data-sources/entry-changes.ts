@@ -256,8 +256,8 @@ export class EntryChangeTransactions {
     if (!tally) throw new ActionError("DATA_SOURCE_NOT_FOUND");
     if (addedEntries > 0 && tally.entries > ENTRIES_PER_DATA_SOURCE) {
       const message =
-        `a data source can have at most ${ENTRIES_PER_DATA_SOURCE} entries; ` +
-        `this change would make ${tally.entries}`;
+        `a data source can have at most ${ENTRIES_PER_DATA_SOURCE} entries (got ${tally.entries} with this change); ` +
+        "remove entries first";
       throw new ActionError("REQUEST_INVALID", message);
     }
     await requireEntryQuota(executor, quotaBytes, {

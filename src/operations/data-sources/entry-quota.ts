@@ -38,6 +38,8 @@ export async function requireEntryQuota(
   // A new statement sees the entries of all transactions that held the app's lock before.
   const [{ bytes }] = (await rows<{ bytes: number }>(executor, SUM_BYTES, [appId])) as [{ bytes: number }];
   if (bytes <= quotaBytes) return;
-  const message = `the entries of one app can use at most ${quotaBytes} bytes; this change would make ${bytes}`;
+  const message =
+    `the entries of one app can use at most ${quotaBytes} bytes (got ${bytes} with this change); ` +
+    "remove entries first";
   throw new ActionError("REQUEST_INVALID", message);
 }

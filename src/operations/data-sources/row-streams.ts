@@ -67,7 +67,7 @@ function* parseJsonLines(text: string, firstLine: number): Generator<unknown> {
       value = JSON.parse(line);
     } catch {
       throw createInvalidFileError(
-        `line ${firstLine + index} of the file must be a JSON value (got ${describeValue(line)})`,
+        `line ${firstLine + index} of the file must be a JSON value (got a text of ${line.length} characters)`,
       );
     }
     yield value;
