@@ -101,12 +101,16 @@ describe("a file that claims to be a backup", function () {
     ];
     for (const change of changes)
       expect(await restoreChanged(manifest(change)), String(change)).to.match(/^the file is/);
-    expect(await restoreChanged(manifest((all) => (all.format = 2)))).to.contain("in another format");
+    expect(await restoreChanged(manifest((all) => (all.format = 2)))).to.contain(
+      "the format of the backup must be 1 (got 2)",
+    );
     expect(await restoreChanged(summary((all) => (all.sequences[0].name = sql)))).to.contain(
       "summary.json has unexpected content",
     );
     expect(await restoreChanged((all) => all.slice(1))).to.equal("the file is not a backup of this service");
-    expect(await restoreChanged((all) => all.slice(0, -1))).to.equal("the file is not a backup of this service");
+    expect(await restoreChanged((all) => all.slice(0, -1))).to.match(
+      /^the backup is not complete: its last part must be summary\.json \(got \S+\)$/,
+    );
     expect(await restoreChanged(manifest((all) => all.migrations.push("OfTomorrow1")))).to.contain(
       "a newer release of the service made this backup",
     );

@@ -1,7 +1,7 @@
 /** Parses and validates two parts of a backup: the manifest at the beginning and the summary at the end. Reads no file and no database. */
 import { ArchiveError } from "../../engine/archive/failure.js";
 import type { ArchiveFile } from "../../engine/archive/tar.js";
-import { isObject } from "../../rules/describe-value.js";
+import { describeValue, isObject } from "../../rules/describe-value.js";
 import { type BackupSequence, type BackupTable, isTableName, type PartitionBounds } from "./tables.js";
 
 export const BACKUP_FORMAT_VERSION = 1;
@@ -86,7 +86,8 @@ export function parseBackupManifest(part: ArchiveFile | undefined): BackupManife
   const fields = parsePart(part);
   if (fields["format"] !== BACKUP_FORMAT_VERSION)
     throw new ArchiveError(
-      "another release of the service made this backup in another format; restore the backup with that release",
+      `the format of the backup must be ${BACKUP_FORMAT_VERSION} (got ${describeValue(fields["format"])}); ` +
+        "restore the backup with the release of the service that made it",
     );
   if (isBackupManifest(fields)) return fields as unknown as BackupManifest;
   throw new ArchiveError("the file is not a backup of this service: its manifest.json has unexpected content");
