@@ -151,7 +151,7 @@ export class GitWebhooks {
     await accessChecks.countGitWebhook({ caller: null, ...(address !== undefined && { address }) }, appId);
     if (!(await deliveries.add(appId, pushed.ref)))
       throw createRateLimitError(
-        `${WAITING_GIT_WEBHOOKS_PER_APP_MAX} pulls of this app already wait, which is the maximum`,
+        `at most ${WAITING_GIT_WEBHOOKS_PER_APP_MAX} pulls of one app can wait; send the webhook again later`,
         RATE_WINDOW_MS / 1_000,
       );
     this.onAccepted();

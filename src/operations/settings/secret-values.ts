@@ -70,7 +70,10 @@ export async function setSecretFlags(
   const markedKeys = new Set(markedRows.map(({ key }) => unescapeSettingKey(key)));
   const missingKey = keys.find((key) => !markedKeys.has(key));
   if (missingKey !== undefined)
-    throw new ActionError("SETTINGS_INVALID", `there is no setting ${describeValue(missingKey)}`);
+    throw new ActionError(
+      "SETTINGS_INVALID",
+      `the setting ${describeValue(missingKey)} does not exist or has no value; write its value first`,
+    );
 }
 
 interface SecretValueReaderOptions {
