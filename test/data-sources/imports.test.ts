@@ -238,7 +238,12 @@ describe("imports of entries", () => {
       /^row 1502 .* 3 cells, but the header has only 2$/,
     ],
     ["a header that names a column twice", "text/csv", "a,a\n1,2\n", /contains the column "a" twice/],
-    ["a header without a name", "text/csv", "a,\n1,2\n", /a name of 1 to 255 characters/],
+    [
+      "a header without a name",
+      "text/csv",
+      "a,\n1,2\n",
+      /in the header of the file must be a text of 1 to 255 characters/,
+    ],
     ["a quote that does not end", "text/csv", 'a\n"1\n', /quote/],
     [
       "a row that is no object",
