@@ -206,20 +206,20 @@ export class AppUsers {
    */
   async signIn(
     caller: Caller,
-    { source, identifyingValues: known, secretValues: secrets, attemptKeys: subjects }: SignInRequest,
+    { source, identifyingValues, secretValues, attemptKeys }: SignInRequest,
   ): Promise<AppUser> {
     const { read, attempts } = this.options;
     const normalize = createTextNormalizer(source.hooks, null);
-    const normalizedNames = normalize(known);
-    const guessedSubjects = subjects.map((subject) => [source.id, normalize(subject)]);
+    const normalizedValues = normalize(identifyingValues);
+    const guessedSubjects = attemptKeys.map((attemptKey) => [source.id, normalize(attemptKey)]);
     let appUser: { id: number; data: EntryData } | undefined;
     const isProven = await attempts.runCounted(source.appId, guessedSubjects, caller, async () => {
-      const values = [source.appId, source.id, JSON.stringify(normalizedNames)];
+      const values = [source.appId, source.id, JSON.stringify(normalizedValues)];
       [appUser] = await read<{ id: number; data: EntryData }>(source.appId, SELECT_CANDIDATE, values);
-      return matchesSecrets(normalize(secrets), appUser?.data, createHashQueueKey(source.appId, caller));
+      return matchesSecrets(normalize(secretValues), appUser?.data, createHashQueueKey(source.appId, caller));
     });
     if (!isProven) throw createSignInError();
-    await this.beginSession(caller, source, appUser!, Object.keys(secrets));
+    await this.beginSession(caller, source, appUser!, Object.keys(secretValues));
     const hashed = source.hashedColumns;
     return {
       id: appUser!.id,

@@ -103,9 +103,9 @@ class TimeLimitedEntryReader {
     ];
     where.push(...(await this.entryJoins.buildRequiredConditions(key, options.joins, access, statement)));
     const sql = keys.map((key) => sortKeySql(key, source, statement));
-    const at = typeof options.cursor === "string" ? validateEntryCursor(options.cursor, keys, key.id) : null;
-    const isReversed = at?.reversed ?? false;
-    if (at) where.push(afterPositionSql(keys, sql, at.values, isReversed, statement));
+    const position = typeof options.cursor === "string" ? validateEntryCursor(options.cursor, keys, key.id) : null;
+    const isReversed = position?.reversed ?? false;
+    if (position) where.push(afterPositionSql(keys, sql, position.values, isReversed, statement));
     const isPaged = options.cursor !== null;
     const columns = isPaged
       ? `${entryColumnsSql("e")}, ARRAY[${sql.map(sortKeyTextSql).join(", ")}] AS keys`
@@ -117,7 +117,7 @@ class TimeLimitedEntryReader {
     const boundedSelect = limitBySizeSql(select, options.limit, isPaged ? ["keys", "found"] : []);
     const rows = selectRowsThatFit(await this.read<RowWithSortKeys>(key.appId, boundedSelect, statement.values));
     if (!isPaged) return { rows };
-    return toCursorPage(rows, options.limit, keys, key.id, at);
+    return toCursorPage(rows, options.limit, keys, key.id, position);
   }
 
   private async aggregateEntries<Source extends DataSourceKey>(
@@ -281,9 +281,9 @@ function toCursorPage(
   limit: number,
   sortKeys: readonly SortKey[],
   dataSourceId: number,
-  at: { reversed: boolean } | null,
+  position: { reversed: boolean } | null,
 ): { rows: RowWithSortKeys[]; pages: CursorPagination } {
-  const isReversed = at?.reversed ?? false;
+  const isReversed = position?.reversed ?? false;
   // The row that was read in addition to `limit`, and rows beyond the first 8 MB, belong to the next page.
   const total = Number((pageRows[0] as { found?: number } | undefined)?.found ?? 0);
   const rows = pageRows.slice(0, limit);
@@ -291,7 +291,7 @@ function toCursorPage(
   if (isReversed) rows.reverse();
   const cursor = (row: RowWithSortKeys | undefined, back: boolean) =>
     row ? encodeEntryCursor(sortKeys, dataSourceId, { values: row.keys!, reversed: back }) : null;
-  const isFirstPage = isReversed ? !hasMore : at === null;
+  const isFirstPage = isReversed ? !hasMore : position === null;
   const isLastPage = isReversed ? false : !hasMore;
   return {
     rows,

@@ -72,19 +72,19 @@ function readUserEmail(data: Readonly<Record<string, unknown>> | undefined): str
 
 /** @param accessError creates the error for a missing right and for a missing data source */
 function createRights(
-  as: EntryCaller,
+  entryCaller: EntryCaller,
   writer: Pick<EntryWritingCaller, "emitter" | "userEmail">,
   accessError: () => ActionError,
   user: CallerEntryRights["user"] = null,
 ): CallerEntryRights {
   const grant: CallerEntryRights["grant"] = (source, verb) => {
     try {
-      return findEntryPermissions(source.accessRules, verb, as);
+      return findEntryPermissions(source.accessRules, verb, entryCaller);
     } catch {
       throw accessError();
     }
   };
-  const may: CallerEntryRights["mayUse"] = (source, verb) => {
+  const mayUse: CallerEntryRights["mayUse"] = (source, verb) => {
     try {
       grant(source, verb);
       return true;
@@ -98,7 +98,7 @@ function createRights(
       top.entryField === null && WRITING_VERBS.some((verb) => hasColumnRight(grant, source, verb, top.segments[0]!))
     );
   };
-  const scopeOfSingleEntry: CallerEntryRights["singleEntryScope"] = (source) => {
+  const singleEntryScope: CallerEntryRights["singleEntryScope"] = (source) => {
     try {
       const accessGrant = grant(source, "select");
       return maySelectEntryById(accessGrant)
@@ -109,12 +109,12 @@ function createRights(
     }
   };
   return {
-    caller: as,
+    caller: entryCaller,
     user,
     writer: { ...writer, mayNameColumn },
     accessError,
     grant,
-    mayUse: may,
+    mayUse,
     readScope(source, where) {
       const accessGrant = grant(source, "select");
       checkRequiredColumns(accessGrant, listWhereColumns(where), "where");
@@ -126,16 +126,16 @@ function createRights(
       checkRequiredColumns(accessGrant, listWhereColumns(where), "where");
       rejectWhereThatContradictsRule(accessGrant, where);
       const { canSee, filter } = createVisibleEntryScope(accessGrant, createHashedColumnSet(source));
-      if (as.isTrusted) return { canSee, filter };
+      if (entryCaller.isTrusted) return { canSee, filter };
       // The `where` of a removal cannot test columns that the caller cannot read: the number of removed entries would reveal their values.
-      const readableScope = scopeOfSingleEntry(source);
+      const readableScope = singleEntryScope(source);
       return {
         canSee: (column) =>
           canSee(column) && (readableScope?.canSee(column) ?? accessGrant.requiredColumns.includes(column)),
         filter,
       };
     },
-    singleEntryScope: scopeOfSingleEntry,
+    singleEntryScope,
   };
 }
 
@@ -144,10 +144,10 @@ export class EntryRightsResolver {
 
   async of({ caller, isTrusted, address }: AdmittedRequest): Promise<CallerEntryRights> {
     const user = isTrusted ? null : await this.options.appUsers.userOf(caller);
-    const as: EntryCaller = isTrusted ? { isTrusted: true } : { isTrusted: false, user: user?.data ?? null };
+    const entryCaller: EntryCaller = isTrusted ? { isTrusted: true } : { isTrusted: false, user: user?.data ?? null };
     const emitter = { ...(caller ?? ANONYMOUS_EMITTER), ...(address !== undefined && { address }) };
-    const refused = () => (caller === null ? new ActionError("UNAUTHORIZED") : createAccessDeniedError());
-    return createRights(as, { emitter, userEmail: readUserEmail(user?.data) }, refused, user);
+    const createRefusal = () => (caller === null ? new ActionError("UNAUTHORIZED") : createAccessDeniedError());
+    return createRights(entryCaller, { emitter, userEmail: readUserEmail(user?.data) }, createRefusal, user);
   }
 
   /** @param user data of the app user who is signed in to the page; null if no user is signed in */

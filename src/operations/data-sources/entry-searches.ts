@@ -123,25 +123,24 @@ export class EntrySearches {
     scope: VisibleEntryScope,
     ids: number[] | undefined,
   ): EntryReadAccess<StoredDataSource> {
-    const joinedSource = async (dataSource: JoinOptions["dataSource"]) => {
-      const joinedSourceRow = await this.options.sources.find(source.appId, dataSource).catch((error: unknown) => {
+    const findJoinedSource = (dataSource: JoinOptions["dataSource"]) =>
+      this.options.sources.find(source.appId, dataSource).catch((error: unknown) => {
         throw rights.caller.isTrusted ? error : rights.accessError();
       });
-      return joinedSourceRow;
-    };
     return {
       scope,
       ...(ids && { ids }),
-      findJoinedSource: joinedSource,
+      findJoinedSource,
       scopeOf: (of, where) => rights.readScope(of, where),
     };
   }
 
+  /** Removes the matching entries in batches. Takes a snapshot first if there are more than BULK_WRITE_THRESHOLD_ENTRIES. */
   private async removeMatching(
     change: EntryChangeCollector,
     rights: CallerEntryRights,
     scope: VisibleEntryScope,
-    candidateRows: { where: unknown; ids?: number[] },
+    narrowedWhere: { where: unknown; ids?: number[] },
   ) {
     const { commits, versions } = this.options;
     const { source, executor } = change;
@@ -150,7 +149,7 @@ export class EntrySearches {
     await lockEntryReplacementShared(executor, source.appId, source.id);
     for (;;) {
       const statement = new SqlStatement();
-      const condition = entryConditionSql(source, { scope, ...candidateRows }, statement, "e");
+      const condition = entryConditionSql(source, { scope, ...narrowedWhere }, statement, "e");
       const sql = `SELECT e.id FROM data_source_entry e WHERE ${condition} ORDER BY e.id LIMIT ${REMOVED_PER_STATEMENT}`;
       await rows(executor, `SET LOCAL statement_timeout = ${ENTRY_QUERY_TIMEOUT_MS}`);
       const ids = (await rows<{ id: number }>(executor, sql, statement.values)).map(({ id }) => id);
@@ -164,7 +163,7 @@ export class EntrySearches {
       const secondStatement = new SqlStatement();
       const stillMatching = entryConditionSql(
         source,
-        { scope, where: candidateRows.where, ids: [...locked.keys()] },
+        { scope, where: narrowedWhere.where, ids: [...locked.keys()] },
         secondStatement,
         "e",
       );

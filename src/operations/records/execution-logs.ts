@@ -273,10 +273,10 @@ export class ExecutionLogs {
   }
 
   /**
-   * Returns the entries with these IDs, in this order, up to LIST_PAGE_MAX_BYTES. Skips IDs without an entry. `left` are the IDs of the
-   * entries that exceed this size.
+   * Returns the entries with these IDs, in this order, up to LIST_PAGE_MAX_BYTES. Skips IDs without an entry. `remainingIds` are the IDs of
+   * the entries that exceed this size.
    */
-  async findFitting(ids: readonly number[]): Promise<{ entries: LogEntryEvent[]; left: readonly number[] }> {
+  async findFitting(ids: readonly number[]): Promise<{ entries: LogEntryEvent[]; remainingIds: readonly number[] }> {
     const entrySizes = await queryPreparedRows<RowSize>(
       this.db,
       "log-entry-sizes",
@@ -285,8 +285,8 @@ export class ExecutionLogs {
       [ids],
     );
     const pageIds = await selectIdsThatFitOnPage(entrySizes);
-    const left = entrySizes.slice(pageIds.length).map(({ id }) => id);
-    return { entries: await this.findByIds(pageIds), left };
+    const remainingIds = entrySizes.slice(pageIds.length).map(({ id }) => id);
+    return { entries: await this.findByIds(pageIds), remainingIds };
   }
 
   /** Returns the ID of the newest entry of all apps; 0 if there are no entries. */

@@ -104,9 +104,9 @@ export function createLogTail(options: {
     isWanted = () => true,
   ): Promise<void> {
     for (let remainingIds = ids; remainingIds.length > 0 && isWanted(); ) {
-      const { entries, left } = await readWithRetries(() => logs.findFitting(remainingIds.slice(0, ENTRIES_PER_READ)));
-      for (const entry of entries) pushEntry(entry);
-      remainingIds = [...left, ...remainingIds.slice(ENTRIES_PER_READ)];
+      const batch = await readWithRetries(() => logs.findFitting(remainingIds.slice(0, ENTRIES_PER_READ)));
+      for (const entry of batch.entries) pushEntry(entry);
+      remainingIds = [...batch.remainingIds, ...remainingIds.slice(ENTRIES_PER_READ)];
     }
   }
 
