@@ -145,7 +145,7 @@ describe("versions of an action", () => {
         expect((await apiClient.version(id, version.id)).value).to.deep.include({ userId: null, user: null });
       });
 
-      it("has pages of 50 by default and 100 at most, and rejects a limit that is no whole number", async () => {
+      it("has pages of at most 100, and rejects a negative limit", async () => {
         const { id } = await make(apiClient);
         const pagination = async (limit?: number, offset?: number) =>
           (await apiClient.versions(id, limit, offset)).value.pagination;

@@ -102,7 +102,7 @@ describe("RUNTIME_URL", () => {
     expect((await there(others)).status).to.equal(200);
   });
 
-  it("gives only one of two concurrent requests with a code the page", async () => {
+  it("gives only one of three concurrent requests with a code the page", async () => {
     const path = await sent(viewer);
     const statuses = (await Promise.all([there(path), there(path), there(path)])).map(({ status }) => status);
     expect(statuses.sort()).to.deep.equal([200, 302, 302]);

@@ -44,7 +44,7 @@ describe("npm run bootstrap", () => {
     expect(credentials()).to.deep.include(expected);
   });
 
-  longTest("creates the first app once; the second time it reports the existing one", async () => {
+  longTest("creates nothing the second time, and says that the database is not empty", async () => {
     const made = credentials();
     const second = await bootstrap(environment);
     expect(second).to.deep.equal({

@@ -178,7 +178,7 @@ describe("media: folders and files", () => {
     expect(stored().every((path) => /\/media\/[0-9a-f]{16}\/[0-9a-f]{2}\/[0-9a-f]{32}$/.test(path))).to.equal(true);
   });
 
-  it("names the error of every invalid body, with no 5xx", async () => {
+  it("gives no 5xx for an invalid body, and rejects an upload without a form, a file or an existing folder", async () => {
     const odd = [
       null,
       [],

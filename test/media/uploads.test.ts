@@ -150,7 +150,7 @@ describe("media: failing uploads", () => {
     await until(async () => (await storedTotals()).blobs === 0 && stored().length === 0);
   });
 
-  it("are rejected above the size of a file, also with a wrong length or none", async () => {
+  it("are rejected above the maximum size of a file, also if the request states no length", async () => {
     const { http, body } = await media.send([{ name: "big", bytes: noise(2 * MB + 1) }]);
     expect([http, body.status]).to.deep.equal([413, "PAYLOAD_TOO_LARGE"]);
     expect(body.error).to.include("2 MB");

@@ -129,7 +129,7 @@ describe("members and invitations", () => {
     expect((await rolesAt(members(two.id)))[victim.id]).to.equal("admin");
   });
 
-  it("one of two concurrent accepts of one invitation joins", async () => {
+  it("only one of three concurrent accepts of one invitation succeeds", async () => {
     const { id } = await organization();
     const { body } = await invite(administrator.token, id, { email: address(), role: "reader" });
     const answers = await Promise.all([accept(body.link), accept(body.link), accept(body.link)]);

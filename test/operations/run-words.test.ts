@@ -243,6 +243,7 @@ describe("the search for words of runs", () => {
     const id = await end(1, { data: { result: many } });
     expect(await found("1000")).to.include(id);
     const [{ count }] = await db.query("SELECT length(words) AS count FROM run_search WHERE run_id = $1", [id]);
+    // One of the words is the mark of the app.
     expect(count).to.equal(5_001);
   });
 

@@ -78,7 +78,7 @@ describe("choices of npm packages", () => {
     expect(body.error).to.match(/has only versions of \^2 that are younger than NPM_MIN_AGE_DAYS/);
   });
 
-  longTest("applies also to the dependencies of a package", async () => {
+  longTest("applies the minimum age also to the dependencies of a package", async () => {
     const manifest = { dependencies: { dated: "^1.0.0" } };
     registry.publish({
       name: "needs-dated",
@@ -117,7 +117,7 @@ describe("choices of npm packages", () => {
     expect(await run(["dotted"], "return dotted")).to.equal("dotted");
   });
 
-  longTest("rejects two packages with one global name, and keeps an action that already has them", async () => {
+  longTest("rejects two packages with one global name, also if the action already has one of them", async () => {
     const files = { "index.js": "module.exports = 1" };
     registry.publish(
       { name: "same-name", version: "1.0.0", files },

@@ -134,10 +134,10 @@ describe("packages from npm", () => {
   });
 
   it("need a document only if they name one, and so does code that names them", async () => {
-    const one = (name: string, code: string) =>
+    const publishPackage = (name: string, code: string) =>
       registry.publish({ name, version: "1.0.0", files: { "index.js": code } });
-    one("looks-around", "module.exports = () => typeof document");
-    one("needs-a-page", "exports.title = () => document.title");
+    publishPackage("looks-around", "module.exports = () => typeof document");
+    publishPackage("needs-a-page", "exports.title = () => document.title");
     const plain = (await create(["looks-around"], "return looksAround()")).body.action;
     expect((await run(plain.id)).result).to.equal("undefined");
     const both = ["looks-around", "needs-a-page"];
@@ -146,10 +146,13 @@ describe("packages from npm", () => {
   });
 
   longTest("are marked if they use eval, because pages of client actions forbid it", async () => {
-    const one = (name: string, code: string) =>
+    const publishPackage = (name: string, code: string) =>
       registry.publish({ name, version: "1.0.0", files: { "index.js": code } });
-    one("makes-code", "exports.compile = (text) => new Function(text)");
-    one("tries-code", "exports.can = () => { try { return new Function('return true')() } catch { return false } }");
+    publishPackage("makes-code", "exports.compile = (text) => new Function(text)");
+    publishPackage(
+      "tries-code",
+      "exports.can = () => { try { return new Function('return true')() } catch { return false } }",
+    );
     const code = "return [makesCode.compile('return 1')(), triesCode.can()]";
     const { action } = (await create(["makes-code", "tries-code"], code)).body;
     expect(action.assets.map(({ usesEval }: { usesEval?: boolean }) => usesEval)).to.deep.equal([true, undefined]);

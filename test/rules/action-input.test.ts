@@ -155,7 +155,7 @@ describe("action input: the validation table", () => {
     }
   });
 
-  it("names the field, the expected and the received value, and repeats at most 60 characters", () => {
+  it("names the field, the expected and the received value, and shortens a long value", () => {
     expect(refusal("ENVIRONMENT_INVALID", () => parseNewAction({ ...MINIMAL_ACTION, environment: "moon" }))).to.equal(
       'environment must be one of server, client, any (got "moon")',
     );

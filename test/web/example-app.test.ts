@@ -121,7 +121,7 @@ describe("the example app", () => {
       expect([guests.http, guests.body.status]).to.deep.equal([403, "DATA_SOURCE_ACCESS_DENIED"]);
     });
 
-    it("sells a seat once to two visitors who book it at once, and thanks one with an analytics event", async () => {
+    it("sells a seat to only one of two visitors who book it at once, and thanks this visitor after an analytics event", async () => {
       await Promise.all(pages.map(async (page) => (await page.waitForSelector(seatSelector("A1")))!.click()));
       await Promise.all(
         pages.map((page) =>

@@ -329,7 +329,7 @@ describe("runs in Studio", () => {
     }
   });
 
-  longTest("are loaded in thousands while scrolling, and only visible ones are drawn", async () => {
+  longTest("are loaded page by page while scrolling, and only visible ones are drawn", async () => {
     await service.db.query(
       `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, started_at, finished_at)
        SELECT $1, $2, 'master', 'manual', '{}', 'completed', now(), now() FROM generate_series(1, 450)`,
