@@ -3,12 +3,13 @@
  */
 import type { Service } from "./service.js";
 
-const REQUIRED_NODE_MAJOR = 24;
+const REQUIRED_NODE = { major: 24, minor: 11 };
+const [nodeMajor, nodeMinor] = process.versions.node.split(".").map(Number) as [number, number];
 
 // Runs before the other imports: with another Node version, native modules would fail with a message that does not name the cause.
-if (Number(process.versions.node.split(".")[0]) < REQUIRED_NODE_MAJOR) {
+if (nodeMajor < REQUIRED_NODE.major || (nodeMajor === REQUIRED_NODE.major && nodeMinor < REQUIRED_NODE.minor)) {
   console.error(
-    `the service requires Node ${REQUIRED_NODE_MAJOR} or later (got ${process.versions.node}); start it with npm start, which on Linux installs this Node`,
+    `the service requires Node ${REQUIRED_NODE.major}.${REQUIRED_NODE.minor} or later (got ${process.versions.node}); start it with npm start, which on Linux installs this Node`,
   );
   process.exit(1);
 }

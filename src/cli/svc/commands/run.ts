@@ -81,7 +81,7 @@ async function runAction(session: CliSession, action: string, options: RunOption
   const { body: started } = await client.sendRequest("POST", `${path}/run`, { query, body });
   const runId: number = started.runId;
   if (!options.wait) {
-    output.writeLine(`Run ${runId} is queued`);
+    output.writeLine(`Run ${runId} was accepted; svc logs shows its state`);
     output.writeJson({ runId });
     return;
   }
