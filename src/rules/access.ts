@@ -307,15 +307,15 @@ export function isOperationAllowedForRole(
   callerRole: CallerRole,
   scopes: readonly TokenScope[] | null = null,
 ): boolean {
-  const { callers, scopes: permitted = [] }: OperationRule = ACCESS_TABLE[operation];
-  if (callerRole === "api" && scopes !== null) return permitted.some((scope) => scopes.includes(scope));
+  const { callers, scopes: allowedScopes = [] }: OperationRule = ACCESS_TABLE[operation];
+  if (callerRole === "api" && scopes !== null) return allowedScopes.some((scope) => scopes.includes(scope));
   return callers.includes(callerRole);
 }
 
 /** True if the caller may perform the operation on the app. For administrators, also true if the app does not exist. */
 export function mayPerformOnApp(caller: Caller, operation: Operation, appId: number): boolean {
-  const standing = getCallerRole(caller, appId);
-  if (standing === null || !isOperationAllowedForRole(operation, standing, caller.scopes)) return false;
+  const callerRole = getCallerRole(caller, appId);
+  if (callerRole === null || !isOperationAllowedForRole(operation, callerRole, caller.scopes)) return false;
   return (
     caller.grantor === undefined || (caller.grantor !== null && isOperationAllowedForRole(operation, caller.grantor))
   );
@@ -323,8 +323,8 @@ export function mayPerformOnApp(caller: Caller, operation: Operation, appId: num
 
 /** True if the caller may perform the operation in the organization. For administrators, also true if the organization does not exist. */
 export function mayPerformOnOrganization(caller: Caller, operation: Operation, organizationId: number): boolean {
-  const standing = caller.kind === "admin" ? "administrator" : caller.organizations.get(organizationId);
-  return standing !== undefined && isOperationAllowedForRole(operation, standing);
+  const callerRole = caller.kind === "admin" ? "administrator" : caller.organizations.get(organizationId);
+  return callerRole !== undefined && isOperationAllowedForRole(operation, callerRole);
 }
 
 /**

@@ -6,6 +6,7 @@ export interface EndedRun {
   id: number;
   actionId: number;
   state: "completed" | "failed" | "skipped";
+  /** True if a schedule started the run or planned the skipped run. */
   scheduled: boolean;
   /** Reason why the scheduler skipped the run; null if the run was executed. */
   reason: string | null;
@@ -18,7 +19,9 @@ export interface AlertRuleState {
   outcomes: string;
   lastSuccess: Date | null;
   firing: boolean;
+  /** Reason why the rule fires; null if it does not fire. */
   reason: string | null;
+  /** Run because of which the rule fires; null if it does not fire, or if no run is the cause. */
   runId: number | null;
 }
 
@@ -75,7 +78,7 @@ export function computeAlertStateAfterRun(rule: AlertRule, state: AlertRuleState
 }
 
 /**
- * Returns the rule's next state at a periodic check. Such a check finds what no run reports: a missing success, a planned run that did not
+ * Returns the rule's next state after a periodic check, which finds what no run reports: a missing success, a planned run that did not
  * start, or a long queue.
  */
 export function computeAlertStateAfterCheck(

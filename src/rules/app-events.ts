@@ -10,11 +10,11 @@ export interface AppFieldChanges {
 /** Returns as many names as fit into one log event, in their order, and the number of omitted names. */
 function selectKeysThatFit(names: readonly string[]): { keys: string[]; keysOmitted?: number } {
   let bytes = 0;
-  const tooFar = names.findIndex((name) => {
+  const firstOmittedIndex = names.findIndex((name) => {
     bytes += Buffer.byteLength(JSON.stringify(name)) + 1;
     return bytes > APP_UPDATE_EVENT_FIELD_NAMES_MAX_BYTES;
   });
-  const keys = tooFar < 0 ? [...names] : names.slice(0, tooFar);
+  const keys = firstOmittedIndex < 0 ? [...names] : names.slice(0, firstOmittedIndex);
   return keys.length === names.length ? { keys } : { keys, keysOmitted: names.length - keys.length };
 }
 

@@ -105,15 +105,15 @@ function parseTemplate(text: string): UserTemplate {
     at = match.index + match[0].length;
   }
   parts.push(text.slice(at));
-  const isRead = parts.every((part) => typeof part !== "string" || !PLACEHOLDER_START.test(part));
-  return isRead ? parts.filter((part) => part !== "") : null;
+  const isReadable = parts.every((part) => typeof part !== "string" || !PLACEHOLDER_START.test(part));
+  return isReadable ? parts.filter((part) => part !== "") : null;
 }
 
 const templateCache = new Map<string, UserTemplate>();
 
 function parseTemplateCached(text: string): UserTemplate {
-  const parsedBefore = templateCache.get(text);
-  if (parsedBefore !== undefined) return parsedBefore;
+  const cachedTemplate = templateCache.get(text);
+  if (cachedTemplate !== undefined) return cachedTemplate;
   const template = parseTemplate(text);
   if (templateCache.size >= CACHED_TEMPLATES_MAX) templateCache.delete(templateCache.keys().next().value!);
   templateCache.set(text, template);
@@ -157,7 +157,7 @@ export function fillConditionPlaceholders(
   return entries.some(([, test]) => test === null) ? null : (Object.fromEntries(entries) as ColumnConditions);
 }
 
-const equalsOrContains = (value: unknown, expected: ScalarValue): boolean =>
+const equalsOrIncludes = (value: unknown, expected: ScalarValue): boolean =>
   value === expected || (Array.isArray(value) && value.includes(expected));
 
 function containsText(value: unknown, part: string): boolean {
@@ -174,7 +174,7 @@ export function meetsColumnConditions(data: AppUserData, conditions: ColumnCondi
     const value = getColumnValue(data, column);
     // A list of owners never equals one owner: otherwise, each person in the list would count as the owner of the entry.
     if (equals !== undefined && value !== equals) return false;
-    if (notequals !== undefined && equalsOrContains(value, notequals)) return false;
+    if (notequals !== undefined && equalsOrIncludes(value, notequals)) return false;
     return contains === undefined || containsText(value, contains);
   });
 }

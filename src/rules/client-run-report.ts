@@ -18,6 +18,7 @@ const ERROR_FIELDS_MAX = 20;
 /** Matches every JSON text with a number that may be too large for a double. Only such texts are parsed to check their numbers. */
 const POSSIBLY_INFINITE_NUMBER = /[eE]\+?\d{3}|\d{100}/;
 
+/** Result of the parsing. `fault` is "invalid" for invalid JSON, "deep" if the JSON nests too deeply, "huge" if a number is too large. */
 export type ParsedClientRunReport =
   | { fault: "invalid" | "deep" | "huge" }
   | { fault: null; texts: [name: string, json: string][]; fields: Record<string, unknown> };

@@ -19,19 +19,19 @@ export interface RunAdmissionDecision {
 
 /** Decides which runs start now. @param runs all unfinished runs with the same concurrency key, ordered by ID */
 export function decideRunAdmission(limit: number, runs: readonly ContendingRun[]): RunAdmissionDecision {
-  const verdict: RunAdmissionDecision = { admit: [], skip: [], cancel: [] };
+  const decision: RunAdmissionDecision = { admit: [], skip: [], cancel: [] };
   const cancellingIds = runs.filter(({ policy }) => policy === "cancel").map(({ runId }) => runId);
   const newestId = cancellingIds.at(-1);
   /** Runs with an ID below this one are cancelled, because at least `limit` newer runs have the policy `cancel`. */
-  const lastDisplaced = cancellingIds.at(-limit) ?? Number.NEGATIVE_INFINITY;
+  const oldestKeptId = cancellingIds.at(-limit) ?? Number.NEGATIVE_INFINITY;
   let runningCount = runs.filter(({ admitted }) => admitted).length;
   for (const { runId, policy, admitted } of runs) {
-    if (runId < lastDisplaced) verdict.cancel.push({ runId, for: newestId! });
+    if (runId < oldestKeptId) decision.cancel.push({ runId, for: newestId! });
     else if (admitted) continue;
     else if (runningCount < limit) {
-      verdict.admit.push(runId);
+      decision.admit.push(runId);
       runningCount += 1;
-    } else if (policy === "skip") verdict.skip.push(runId);
+    } else if (policy === "skip") decision.skip.push(runId);
   }
-  return verdict;
+  return decision;
 }

@@ -32,7 +32,10 @@ export class CsvError extends Error {
 export const isValidDelimiter = (text: string): boolean =>
   text.length === 1 && !/["\r\n\uFEFF\uD800-\uDFFF]/.test(text);
 
-/** State within a cell: "bare": without quotes; "closing": after a quote that may end the quoted cell; "closed": after this end. */
+/**
+ * State of the parser: "start": before the first character of a cell; "bare": in a cell without quotes; "quoted": in a quoted cell; "closing":
+ * after a quote that may end the quoted cell; "closed": after this end.
+ */
 type ParserState = "start" | "bare" | "quoted" | "closing" | "closed";
 
 /** Parses rows of a text that arrives in parts. A part can end anywhere, even between `\r` and `\n` or inside a quoted cell. */

@@ -15,7 +15,7 @@ const ESCAPE_CHARACTERS = '"\\/bfnrt';
 const JSON_WORDS = ["true", "false", "null"] as const;
 
 /** Result of the skip functions, instead of a position, if the text is not valid JSON. */
-const NOT_FOUND = -1;
+const INVALID_JSON = -1;
 
 function skipWhitespace(text: string, from: number): number {
   let at = from;
@@ -30,20 +30,20 @@ function skipString(text: string, from: number): number {
   for (let at = from + 1; at < text.length; at += 1) {
     const code = text.charCodeAt(at);
     if (code === QUOTE) return at + 1;
-    if (code < BLANK) return NOT_FOUND;
+    if (code < BLANK) return INVALID_JSON;
     if (code !== BACKSLASH) continue;
     at += 1;
     if (text.charCodeAt(at) === U) {
-      if (!FOUR_HEX_DIGITS.test(text.slice(at + 1, at + 5))) return NOT_FOUND;
+      if (!FOUR_HEX_DIGITS.test(text.slice(at + 1, at + 5))) return INVALID_JSON;
       at += 4;
-    } else if (at >= text.length || !ESCAPE_CHARACTERS.includes(text[at]!)) return NOT_FOUND;
+    } else if (at >= text.length || !ESCAPE_CHARACTERS.includes(text[at]!)) return INVALID_JSON;
   }
-  return NOT_FOUND;
+  return INVALID_JSON;
 }
 
 function skipNumber(text: string, from: number): number {
   JSON_NUMBER.lastIndex = from;
-  return JSON_NUMBER.test(text) ? JSON_NUMBER.lastIndex : NOT_FOUND;
+  return JSON_NUMBER.test(text) ? JSON_NUMBER.lastIndex : INVALID_JSON;
 }
 
 function skipScalar(text: string, index: number): number {
@@ -51,16 +51,16 @@ function skipScalar(text: string, index: number): number {
   if (code === QUOTE) return skipString(text, index);
   if (code === MINUS || (code >= ZERO && code <= NINE)) return skipNumber(text, index);
   const foundWord = JSON_WORDS.find((word) => text.startsWith(word, index));
-  return foundWord ? index + foundWord.length : NOT_FOUND;
+  return foundWord ? index + foundWord.length : INVALID_JSON;
 }
 
 /** Skips the key of a field and the colon after it. Returns the position of the field's value. */
 function skipKey(text: string, index: number): number {
-  if (text.charCodeAt(index) !== QUOTE) return NOT_FOUND;
+  if (text.charCodeAt(index) !== QUOTE) return INVALID_JSON;
   const stringEnd = skipString(text, index);
-  if (stringEnd === NOT_FOUND) return NOT_FOUND;
+  if (stringEnd === INVALID_JSON) return INVALID_JSON;
   const colonIndex = skipWhitespace(text, stringEnd);
-  return text.charCodeAt(colonIndex) === COLON ? skipWhitespace(text, colonIndex + 1) : NOT_FOUND;
+  return text.charCodeAt(colonIndex) === COLON ? skipWhitespace(text, colonIndex + 1) : INVALID_JSON;
 }
 
 /** The objects and arrays that contain the current position, the innermost one last. */
@@ -109,29 +109,29 @@ function findNextValue(text: string, from: number, nesting: NestingStack): { at:
       const next = skipWhitespace(text, at + 1);
       return { at: isObject ? skipKey(text, next) : next, ended: false };
     }
-    if (code !== (isObject ? CLOSE_OBJECT : CLOSE_ARRAY)) return { at: NOT_FOUND, ended: true };
+    if (code !== (isObject ? CLOSE_OBJECT : CLOSE_ARRAY)) return { at: INVALID_JSON, ended: true };
     nesting.close();
     at += 1;
   }
   return { at, ended: true };
 }
 
-/** Returns the end position of the value at `from`; NOT_FOUND if the value is invalid or nests deeper than `levels`. */
+/** Returns the end position of the value at `from`; INVALID_JSON if the value is invalid or nests deeper than `levels`. */
 function skipValue(text: string, from: number, nesting: NestingStack, levels: number): number {
   let at = from;
-  while (at !== NOT_FOUND && nesting.deepest <= levels) {
+  while (at !== INVALID_JSON && nesting.deepest <= levels) {
     const code = text.charCodeAt(at);
     if (code === OPEN_OBJECT || code === OPEN_ARRAY) {
       const { at: inside, empty } = enterValue(text, at, nesting);
       at = inside;
       if (!empty) continue;
     } else at = skipScalar(text, at);
-    if (at === NOT_FOUND) return NOT_FOUND;
+    if (at === INVALID_JSON) return INVALID_JSON;
     const { at: next, ended } = findNextValue(text, at, nesting);
     if (ended) return next;
     at = next;
   }
-  return NOT_FOUND;
+  return INVALID_JSON;
 }
 
 /** Returns "invalid" if the text is not JSON, "deep" if it nests deeper than `levels`, otherwise null. */
@@ -139,7 +139,7 @@ export function findJsonFault(text: string, levels: number): "invalid" | "deep" 
   const nesting = new NestingStack();
   const valueEnd = skipValue(text, skipWhitespace(text, 0), nesting, levels);
   if (nesting.deepest > levels) return "deep";
-  return valueEnd !== NOT_FOUND && skipWhitespace(text, valueEnd) === text.length ? null : "invalid";
+  return valueEnd !== INVALID_JSON && skipWhitespace(text, valueEnd) === text.length ? null : "invalid";
 }
 
 /** Checks the result of a run with `findJsonFault`. Has only one parameter, because a worker thread passes only one argument. */
@@ -148,20 +148,20 @@ export const findRunResultFault = (result: string | Uint8Array): ReturnType<type
 
 /** Returns the JSON text of each field's value in an object, by the field's name. If a name occurs twice, the last one counts. */
 export function readJsonFieldTexts(text: string): Map<string, string> {
-  const memberTextsFound = new Map<string, string>();
+  const memberTexts = new Map<string, string>();
   let at = skipWhitespace(text, 0);
-  if (text.charCodeAt(at) !== OPEN_OBJECT) return memberTextsFound;
+  if (text.charCodeAt(at) !== OPEN_OBJECT) return memberTexts;
   at = skipWhitespace(text, at + 1);
   while (text.charCodeAt(at) === QUOTE) {
     const key = JSON.parse(text.slice(at, skipString(text, at))) as string;
     const valueStart = skipKey(text, at);
     const valueEnd = skipValue(text, valueStart, new NestingStack(), Number.POSITIVE_INFINITY);
-    if (valueEnd === NOT_FOUND) return memberTextsFound;
-    memberTextsFound.set(key, text.slice(valueStart, valueEnd));
+    if (valueEnd === INVALID_JSON) return memberTexts;
+    memberTexts.set(key, text.slice(valueStart, valueEnd));
     at = skipWhitespace(text, valueEnd);
     if (text.charCodeAt(at) === COMMA) at = skipWhitespace(text, at + 1);
   }
-  return memberTextsFound;
+  return memberTexts;
 }
 
 export const readJsonFieldText = (text: string, name: string): string | undefined => readJsonFieldTexts(text).get(name);

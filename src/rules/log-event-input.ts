@@ -65,11 +65,11 @@ export function measureEventBytesWithinLimit(event: unknown, name: string): numb
 /** Validates a log event. @throws REQUEST_INVALID with the name of the invalid field */
 export function parseLogEvent(body: unknown): ParsedLogEvent {
   if (!isObject(body)) refuseField("the body", "an object", body);
-  const ownField = (field: string) => (Object.hasOwn(body, field) ? body[field] : undefined);
-  const ids = ID_FIELDS.map((field) => [field, parseOptionalId(ownField(field), field)]);
+  const getOwnField = (field: string) => (Object.hasOwn(body, field) ? body[field] : undefined);
+  const ids = ID_FIELDS.map((field) => [field, parseOptionalId(getOwnField(field), field)]);
   const event = {
-    type: readEventType(ownField("type")),
-    data: readEventData(ownField("data")),
+    type: readEventType(getOwnField("type")),
+    data: readEventData(getOwnField("data")),
     ...Object.fromEntries(ids),
   };
   refuseUnknownFields(body, EVENT_SHAPE);

@@ -300,12 +300,12 @@ export function findManifestSchemaFaults(document: unknown): { faults: ManifestP
   const faults = issues.flatMap((issue): ManifestPathFault[] => {
     const { path } = issue;
     const keys = issue.code === "unrecognized_keys" ? issue.keys : [];
-    const places = keys.length > 0 ? keys.slice(0, REPORTED_FAULTS_MAX).map((key) => [...path, key]) : [path];
-    return places.map((place) => {
-      const pathName = place.length === 0 ? "the manifest" : formatFieldPath(place);
+    const faultPaths = keys.length > 0 ? keys.slice(0, REPORTED_FAULTS_MAX).map((key) => [...path, key]) : [path];
+    return faultPaths.map((faultPath) => {
+      const pathName = faultPath.length === 0 ? "the manifest" : formatFieldPath(faultPath);
       const reason =
-        keys.length > 0 ? createUnknownFieldMessage(path, String(place.at(-1))) : describeIssue(issue, document);
-      return { path: formatFieldPath(place), status: "REQUEST_INVALID", error: `${pathName} ${reason}` };
+        keys.length > 0 ? createUnknownFieldMessage(path, String(faultPath.at(-1))) : describeIssue(issue, document);
+      return { path: formatFieldPath(faultPath), status: "REQUEST_INVALID", error: `${pathName} ${reason}` };
     });
   });
   return {

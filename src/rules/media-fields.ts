@@ -63,6 +63,7 @@ const FILE_SHAPE = createFlatShape(
   ["id", "contentType", "url", "thumbnail", "size", "bytes", "checksum", "userId", "createdAt", "updatedAt"],
 );
 
+/** Parses a change of a folder or file. Omitted fields keep their values. @throws REQUEST_INVALID */
 export function parseMediaChange(
   body: unknown,
   parent: "folderId" | "parentId",

@@ -24,7 +24,10 @@ export interface MediaResponseHeaders {
   disposition: "inline" | "attachment";
 }
 
-/** @param isReadable false if the service could not decode the picture; then browsers download the file */
+/**
+ * Returns how the service sends a media file: with which type, and if browsers show or download the file.
+ * @param isReadable false if the service could not decode the picture; then browsers download the file
+ */
 export function getMediaResponseHeaders(contentType: string, isReadable: boolean): MediaResponseHeaders {
   const isShown = INLINE_TYPES.has(contentType) && (isReadable || !contentType.startsWith("image/"));
   if (contentType === "text/plain") return { contentType: "text/plain; charset=utf-8", disposition: "inline" };

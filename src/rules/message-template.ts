@@ -40,7 +40,7 @@ export function fillMessageTemplate(
   const parts: string[] = [];
   let length = 0;
   let from = 0;
-  const add = (part: string) => {
+  const appendPart = (part: string) => {
     length += part.length;
     if (length > RESULT_MAX_CHARACTERS) {
       throw new ActionError(
@@ -52,10 +52,10 @@ export function fillMessageTemplate(
   };
   for (const match of text.matchAll(PLACEHOLDER_SHAPE)) {
     const value = readTextAtPath(data, match[1]!.trim());
-    add(text.slice(from, match.index));
-    add(html ? escapeHtml(value) : value);
+    appendPart(text.slice(from, match.index));
+    appendPart(html ? escapeHtml(value) : value);
     from = match.index + match[0].length;
   }
-  add(text.slice(from));
+  appendPart(text.slice(from));
   return parts.join("");
 }

@@ -69,8 +69,8 @@ function parsePackageEntry(value: unknown, where: string): PackageEntry {
     inDocument = [],
     withoutDocument = [],
   } = value;
-  const expectField = (fits: boolean, field: string, expected: string, received: unknown) => {
-    if (!fits) throw new Error(`${where}.${field} must be ${expected} (got ${describeValue(received)})`);
+  const expectField = (isValid: boolean, field: string, expected: string, received: unknown) => {
+    if (!isValid) throw new Error(`${where}.${field} must be ${expected} (got ${describeValue(received)})`);
   };
   const matchesPattern = (text: unknown, pattern: RegExp): text is string =>
     typeof text === "string" && pattern.test(text);

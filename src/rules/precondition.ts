@@ -88,13 +88,13 @@ export function requireExpectedItemVersion(
   throw new ActionError("RESOURCE_CHANGED", message, item && { resource: item });
 }
 
-/** @throws the error that `changed` creates, if the row's `updatedAt` is not one of the expected values */
+/** @throws the error that `createError` creates, if the row's `updatedAt` is not one of the expected values */
 export function requireExpectedRowVersion(
   updatedAt: Date,
   precondition: ExpectedETags,
-  changed: () => ActionError,
+  createError: () => ActionError,
 ): void {
-  if (precondition && !precondition.includes(updatedAt.toISOString())) throw changed();
+  if (precondition && !precondition.includes(updatedAt.toISOString())) throw createError();
 }
 
 /** Returns the new `updatedAt` of a row: at least a millisecond after `before`, so that two versions never have the same time. */

@@ -24,16 +24,16 @@ const HASH_PREFIX = "sha256-";
  * script yet.
  */
 export function collectPackageHashes(actions: readonly DependentDefinition[]): Map<string, string | null> {
-  const typesByName = new Map<string, string | null>();
+  const hashByName = new Map<string, string | null>();
   for (const { dependencies, assets = [] } of actions) {
     for (const dependency of Array.isArray(dependencies) ? dependencies : []) {
       if (typeof dependency !== "string" || URL.canParse(dependency)) continue;
       const { integrity } = assets.find(({ name }) => name === dependency) ?? {};
       const hashed = integrity?.startsWith(HASH_PREFIX) ? integrity : null;
-      typesByName.set(getImportName(dependency), hashed ?? typesByName.get(getImportName(dependency)) ?? null);
+      hashByName.set(getImportName(dependency), hashed ?? hashByName.get(getImportName(dependency)) ?? null);
     }
   }
-  return new Map([...typesByName].sort(([a], [b]) => (a < b ? -1 : 1)));
+  return new Map([...hashByName].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 const FILE_HEAD = `/** Types of this app. \`svc dev\` and \`svc check\` write this file; changes to it are lost. */`;
@@ -156,14 +156,14 @@ function declarePackageModule(name: string, files: readonly string[] | null): st
   // Skips the first file. It declares the package's global variable, for code that does not import the package.
   const [entry, ...others] = files?.slice(1) ?? [];
   if (entry === undefined || !isModule(entry)) return `declare module ${JSON.stringify(name)};`;
-  const moduleName = (index: number | string) => JSON.stringify(`svc-types:${name}/${index}`);
+  const quoteModuleName = (index: number | string) => JSON.stringify(`svc-types:${name}/${index}`);
   const modules = [entry, ...others].map((text, index) =>
-    createTypeBlock(`declare module ${moduleName(index + 1)}`, [
-      text.replaceAll(/"\.\/(\d{1,4})"/g, (_all, number) => moduleName(number)),
+    createTypeBlock(`declare module ${quoteModuleName(index + 1)}`, [
+      text.replaceAll(/"\.\/(\d{1,4})"/g, (_all, number) => quoteModuleName(number)),
     ]),
   );
   return [
-    `declare module ${JSON.stringify(name)} {\n  import all = require(${moduleName(1)});\n  export = all;\n}\n`,
+    `declare module ${JSON.stringify(name)} {\n  import all = require(${quoteModuleName(1)});\n  export = all;\n}\n`,
     ...modules,
   ].join("\n");
 }

@@ -62,8 +62,8 @@ export function findConcurrencyFault(value: unknown, environment: unknown): stri
   if (!CONCURRENCY_POLICIES.includes(policy as ConcurrencyPolicy)) {
     return `concurrency.policy must be one of ${CONCURRENCY_POLICIES.join(", ")} (got ${describeValue(policy)})`;
   }
-  const tooMany = isAbsent(limit) ? null : findNumberFault(limit, "concurrency.limit", [1, CONCURRENCY_LIMIT_MAX]);
-  return tooMany ?? findKeyFault(key) ?? findClientFault("concurrency", environment);
+  const limitFault = isAbsent(limit) ? null : findNumberFault(limit, "concurrency.limit", [1, CONCURRENCY_LIMIT_MAX]);
+  return limitFault ?? findKeyFault(key) ?? findClientFault("concurrency", environment);
 }
 
 export function findDebounceFault(value: unknown, environment: unknown): string | null {

@@ -19,18 +19,18 @@ const TIME_ZONES: ReadonlySet<string> = new Set([...Intl.supportedValuesOf("time
 
 /** Returns the reason why a cron expression is invalid (specification, Validation); null if it is valid. */
 export function findFrequencyFault(value: unknown): ScheduleFault | null {
-  const invalidSchedule = (reason: string): ScheduleFault => ({
+  const createFault = (reason: string): ScheduleFault => ({
     status: "FREQUENCY_INVALID",
     message: `frequency must be a cron expression of five fields${reason} (got ${describeValue(value)})`,
   });
-  if (typeof value !== "string") return invalidSchedule("");
+  if (typeof value !== "string") return createFault("");
   const fields = parseCron(value);
-  if ("fault" in fields) return invalidSchedule(`, but it ${fields.fault}`);
+  if ("fault" in fields) return createFault(`, but it ${fields.fault}`);
   if (firesEveryMinute(fields)) {
     const message = `frequency must not fire every minute (got ${describeValue(value)})`;
     return { status: "FREQUENCY_TOO_FREQUENT", message };
   }
-  return canEverFire(fields) ? null : invalidSchedule(", but none of its months has one of its days");
+  return canEverFire(fields) ? null : createFault(", but none of its months has one of its days");
 }
 
 /** Returns the reason why a time zone is invalid (specification: it must be a full IANA name); null if it is valid. */

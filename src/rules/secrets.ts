@@ -30,7 +30,7 @@ const AUTHORITY_START = "://";
 const AUTHORITY_END = /[\s/?#]/g;
 
 /** Yields all strings and numbers in a value. Does not use recursion, because deep nesting would overflow the stack. */
-function* scalarLeaves(value: unknown): Generator<string | number> {
+function* listScalarLeaves(value: unknown): Generator<string | number> {
   const pendingValues = [value];
   while (pendingValues.length > 0) {
     const next = pendingValues.pop();
@@ -76,7 +76,7 @@ function* findSecretParts(text: string): Generator<string> {
     const next = pendingValues.pop()!;
     if (PEM_HEADER_PATTERN.test(next)) yield* next.split(LINE_BREAK).filter((line) => PEM_LINE.test(line));
     for (const password of findUrlPasswords(next)) yield* [password, decodePercentEncoding(password)];
-    for (const leaf of scalarLeaves(parseJsonDocument(next))) {
+    for (const leaf of listScalarLeaves(parseJsonDocument(next))) {
       if (typeof leaf !== "string" || leaf.length < SECRET_PART_MIN_CHARACTERS) continue;
       yield leaf;
       pendingValues.push(leaf);
@@ -94,8 +94,8 @@ const isSingleWord = (text: string): boolean =>
   countCharacters(text) < SECRET_PART_MIN_CHARACTERS &&
   LETTERS_ONLY.test(text);
 
-function* secretsIn(setting: unknown, tier: SettingTier): Generator<string> {
-  for (const leaf of scalarLeaves(setting)) {
+function* listSecrets(setting: unknown, tier: SettingTier): Generator<string> {
+  for (const leaf of listScalarLeaves(setting)) {
     if (tier === "private" && typeof leaf === "string" && isSingleWord(leaf.trim())) continue;
     if (typeof leaf === "number") {
       const digits = String(Math.abs(leaf));
@@ -110,7 +110,7 @@ function* secretsIn(setting: unknown, tier: SettingTier): Generator<string> {
 /** Returns the secrets in the value of a setting, without duplicates. Of the setting `__ai`, only the API key is a secret. */
 export function findSecretsInSettingValue(name: string, settingValue: unknown): SettingSecret[] {
   const setting = name === AI_SETTING_KEY && isObject(settingValue) ? settingValue["key"] : settingValue;
-  const secrets: SettingSecret[] = Array.from(new Set(secretsIn(setting, getSettingTier(name))), (value) => ({
+  const secrets: SettingSecret[] = Array.from(new Set(listSecrets(setting, getSettingTier(name))), (value) => ({
     name,
     value,
     whole: false,

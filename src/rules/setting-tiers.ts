@@ -56,9 +56,9 @@ export function createSettingReadCheck(reader: SettingReader): (key: string) => 
 }
 
 function selectSettings(settings: SettingEntries, reader: SettingReader): SettingsByKey {
-  const readableTiers = createSettingReadCheck(reader);
+  const canRead = createSettingReadCheck(reader);
   const result: SettingsByKey = Object.create(null);
-  for (const [key, value] of settings) if (readableTiers(key)) result[key] = value;
+  for (const [key, value] of settings) if (canRead(key)) result[key] = value;
   return result;
 }
 

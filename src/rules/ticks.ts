@@ -48,19 +48,19 @@ export function computeJitterDelayMs(actionId: number, jitterSeconds: number | n
 /** Returns the planned start times of a schedule from the stored next one up to `now`. */
 export function computeDueTicks(frequency: string, timezone: string, storedTick: Date, now: Date): DueTicks {
   const tickAfter = (tick: Date) => computeNextTick(frequency, timezone, tick);
-  const inTime = now.getTime() - TICK_MAX_LATENESS_MS;
+  const lateBeforeMs = now.getTime() - TICK_MAX_LATENESS_MS;
   const missed: MissedTicks[] = [];
   let tick = storedTick;
-  for (; tick.getTime() < inTime && missed.length < LISTED_MISSED_TICKS_MAX; tick = tickAfter(tick)) {
+  for (; tick.getTime() < lateBeforeMs && missed.length < LISTED_MISSED_TICKS_MAX; tick = tickAfter(tick)) {
     missed.push({ tick, count: 1, isMinimum: false });
   }
-  if (tick.getTime() < inTime) {
+  if (tick.getTime() < lateBeforeMs) {
     const first = tick;
     let count = 0;
-    for (; tick.getTime() < inTime && count < COUNTED_MISSED_TICKS_MAX; tick = tickAfter(tick)) count += 1;
-    const atLeast = tick.getTime() < inTime;
-    if (atLeast) tick = tickAfter(new Date(inTime - 1));
-    missed.push({ tick: first, count, isMinimum: atLeast });
+    for (; tick.getTime() < lateBeforeMs && count < COUNTED_MISSED_TICKS_MAX; tick = tickAfter(tick)) count += 1;
+    const isMinimum = tick.getTime() < lateBeforeMs;
+    if (isMinimum) tick = tickAfter(new Date(lateBeforeMs - 1));
+    missed.push({ tick: first, count, isMinimum });
   }
   const current: Date[] = [];
   for (; tick <= now; tick = tickAfter(tick)) current.push(tick);

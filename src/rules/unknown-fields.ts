@@ -42,10 +42,10 @@ function computeEditDistance(a: string, b: string): number {
 export function findNearestName(name: string, knownFields: readonly string[]): string {
   const lower = name.slice(0, COMPARED_CHARACTERS_MAX).toLowerCase();
   const rankedNames = knownFields.map((field) => ({
-    one: field,
-    far: computeEditDistance(lower, field.toLowerCase()),
+    field,
+    distance: computeEditDistance(lower, field.toLowerCase()),
   }));
-  return rankedNames.reduce((best, next) => (next.far < best.far ? next : best)).one;
+  return rankedNames.reduce((best, next) => (next.distance < best.distance ? next : best)).field;
 }
 
 interface UnknownField {
@@ -59,9 +59,9 @@ const createChildPath = (path: string, name: string): string => (path === "" ? n
 const quotePath = (path: string, name: string): string =>
   /^[\w$]{1,60}$/.test(name) ? createChildPath(path, name) : `${path}[${describeValue(name)}]`;
 
-function findUnknownField(value: unknown, shapeOf: ShapeSource, path: string): UnknownField | null {
+function findUnknownField(value: unknown, shapeSource: ShapeSource, path: string): UnknownField | null {
   if (!isObject(value)) return null;
-  const { fields, readOnly = [] } = typeof shapeOf === "function" ? shapeOf(value) : shapeOf;
+  const { fields, readOnly = [] } = typeof shapeSource === "function" ? shapeSource(value) : shapeSource;
   const knownNames = Object.keys(fields);
   for (const [name, inner] of Object.entries(value)) {
     if (readOnly.includes(name)) continue;
@@ -96,12 +96,12 @@ function findUnknownFieldInValue(value: unknown, shape: Exclude<FieldShape, null
 /** Returns the error REQUEST_INVALID for the first field, at any depth, that the shape does not allow; null if there is none. */
 export function createUnknownFieldError(
   body: unknown,
-  shapeOf: ShapeSource | readonly [ShapeSource],
+  shapeSource: ShapeSource | readonly [ShapeSource],
   path = "",
 ): ActionError | null {
-  const unknown = findUnknownFieldInValue(body, shapeOf, path);
+  const unknown = findUnknownFieldInValue(body, shapeSource, path);
   if (!unknown) return null;
-  const top = typeof shapeOf === "object" && "fields" in shapeOf ? shapeOf.fields : {};
+  const top = typeof shapeSource === "object" && "fields" in shapeSource ? shapeSource.fields : {};
   const belongsAbove = Object.hasOwn(top, unknown.name);
   const advice = belongsAbove
     ? `set ${JSON.stringify(unknown.name)} at the top of the body`
@@ -115,8 +115,8 @@ export function createUnknownFieldError(
  * @param path path of `body`, if it is a part of the request's body
  * @throws ActionError REQUEST_INVALID
  */
-export function refuseUnknownFields(body: unknown, shapeOf: ShapeSource | readonly [ShapeSource], path = ""): void {
-  const fault = createUnknownFieldError(body, shapeOf, path);
+export function refuseUnknownFields(body: unknown, shapeSource: ShapeSource | readonly [ShapeSource], path = ""): void {
+  const fault = createUnknownFieldError(body, shapeSource, path);
   if (fault) throw fault;
 }
 

@@ -86,10 +86,10 @@ interface ContentBlock {
 function createEventReader(model: string): CompletionEventReader {
   const blocks: ContentBlock[] = [];
   const usage = { inputTokens: 0, outputTokens: 0 };
-  let [content, finishReason, answeringModel, isWhole] = ["", "", model, false];
+  let [content, finishReason, answeringModel, isComplete] = ["", "", model, false];
   let characters = 0;
 
-  function beginBlock(event: unknown, index: number): void {
+  function startBlock(event: unknown, index: number): void {
     const block = getValueAtPath(event, "content_block");
     const [kind, id, name] = ["type", "id", "name"].map((field) => toTextOrEmpty(getValueAtPath(block, field)));
     blocks[index] = { type: kind!, id: id!, name: name!, text: "" };
@@ -102,11 +102,11 @@ function createEventReader(model: string): CompletionEventReader {
       if (type === "message_start") {
         answeringModel = toTextOrEmpty(getValueAtPath(event, "message", "model")) || answeringModel;
         usage.inputTokens = toCountOrZero(getValueAtPath(event, "message", "usage", "input_tokens"));
-      } else if (type === "content_block_start") beginBlock(event, index);
+      } else if (type === "content_block_start") startBlock(event, index);
       else if (type === "message_delta") {
         finishReason = toTextOrEmpty(getValueAtPath(event, "delta", "stop_reason")) || finishReason;
         usage.outputTokens = toCountOrZero(getValueAtPath(event, "usage", "output_tokens")) || usage.outputTokens;
-      } else if (type === "message_stop") isWhole = true;
+      } else if (type === "message_stop") isComplete = true;
       else if (type === "error")
         throw new AiError("TRANSPORT", "the AI provider reported an error while it sent the response");
       const addedText =
@@ -119,7 +119,7 @@ function createEventReader(model: string): CompletionEventReader {
     },
     characterCount: () => characters,
     finish() {
-      if (!isWhole) throw createMalformedResponseError('event "message_stop" at the end of the stream');
+      if (!isComplete) throw createMalformedResponseError('event "message_stop" at the end of the stream');
       const toolUses = blocks.filter((block) => block?.type === "tool_use");
       const toolCalls = toolUses.map(({ id, name, text }) => ({ id, name, arguments: parseToolArguments(text) }));
       return { message: { role: "assistant", content }, toolCalls, usage, model: answeringModel, finishReason };

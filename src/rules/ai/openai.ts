@@ -102,7 +102,7 @@ function findToolCallIndex(delta: unknown, callCount: number): number {
 function createEventReader(model: string): CompletionEventReader {
   const calls: { id: string; name: string; text: string }[] = [];
   let usage: AiTokenUsage = { inputTokens: 0, outputTokens: 0 };
-  let [content, finishReason, answered] = ["", "", model];
+  let [content, finishReason, answeringModel] = ["", "", model];
   let characters = 0;
 
   function addToCalls(deltas: unknown): void {
@@ -119,7 +119,7 @@ function createEventReader(model: string): CompletionEventReader {
 
   return {
     push(event) {
-      answered = toTextOrEmpty(getValueAtPath(event, "model")) || answered;
+      answeringModel = toTextOrEmpty(getValueAtPath(event, "model")) || answeringModel;
       if (getValueAtPath(event, "usage")) usage = readTokenUsage(getValueAtPath(event, "usage"));
       finishReason = toTextOrEmpty(getValueAtPath(event, "choices", 0, "finish_reason")) || finishReason;
       addToCalls(getValueAtPath(event, "choices", 0, "delta", "tool_calls"));
@@ -134,7 +134,7 @@ function createEventReader(model: string): CompletionEventReader {
       const toolCalls = calls
         .filter(Boolean)
         .map(({ id, name, text }) => ({ id, name, arguments: parseToolArguments(text) }));
-      return { message: { role: "assistant", content }, toolCalls, usage, model: answered, finishReason };
+      return { message: { role: "assistant", content }, toolCalls, usage, model: answeringModel, finishReason };
     },
   };
 }
@@ -182,12 +182,12 @@ export const OPENAI_API: AiProviderApi = {
       case "image": {
         const { prompt, size } = options;
         // "dall-e" models send the bytes of an image only with the field `response_format`. Newer models always do, and reject this field.
-        const asBytes = model.startsWith("dall-e") && { response_format: "b64_json" };
+        const formatOption = model.startsWith("dall-e") && { response_format: "b64_json" };
         return buildJsonRequest("/images/generations", createBearerHeader(key), {
           model,
           prompt,
           ...(size && { size }),
-          ...asBytes,
+          ...formatOption,
         });
       }
       default:

@@ -134,8 +134,8 @@ function readCompletionOptions(options: Record<string, unknown>, model: string |
   if (input.length === 0) throwFieldError("messages", "an array of at least one message", messages);
   const isCount = Number.isSafeInteger(maxTokens) && (maxTokens as number) > 0 && (maxTokens as number) <= 1_000_000;
   if (maxTokens !== null && !isCount) throwFieldError("maxTokens", "a whole number from 1 to 1000000", maxTokens);
-  const isWarm = typeof temperature === "number" && temperature >= 0 && temperature <= 2;
-  if (temperature !== null && !isWarm) throwFieldError("temperature", "a number from 0 to 2", temperature);
+  const isValidTemperature = typeof temperature === "number" && temperature >= 0 && temperature <= 2;
+  if (temperature !== null && !isValidTemperature) throwFieldError("temperature", "a number from 0 to 2", temperature);
   if (responseFormat !== null && !isObject(responseFormat))
     throwFieldError("responseFormat", "an object", responseFormat);
   if (typeof stream !== "boolean") throwFieldError("stream", "true or false", stream);
@@ -166,10 +166,10 @@ function readTranscribeOptions(options: Record<string, unknown>, model: string |
 /** Validates the options of a call. @throws AiError POLICY whose message contains the path of the invalid field */
 export function parseAiOptions(call: AiCallKind, value: unknown): AiOptions {
   const options = readObject(value ?? {}, "options", ALLOWED_FIELDS[call]);
-  const { model: requested = null } = options;
-  if (requested !== null && (typeof requested !== "string" || !MODEL_NAME.test(requested)))
-    throwFieldError("model", "the name of a model: 1 to 200 letters, digits and . : / @ _ -", requested);
-  const model = requested as string | null;
+  const { model: requestedModel = null } = options;
+  if (requestedModel !== null && (typeof requestedModel !== "string" || !MODEL_NAME.test(requestedModel)))
+    throwFieldError("model", "the name of a model: 1 to 200 letters, digits and . : / @ _ -", requestedModel);
+  const model = requestedModel as string | null;
   if (call === "completions") return readCompletionOptions(options, model);
   if (call === "transcribe") return readTranscribeOptions(options, model);
   if (call === "image") {

@@ -88,9 +88,9 @@ export function parseAiSetting(value: unknown, allowHttp: boolean): AiSetting {
   return { provider, baseUrl: url, key, models: readModels(value), ...limits, logTexts };
 }
 
-/** Returns the model for a call: `requested`, or the default. @throws AiError POLICY if the model is not listed, or there is no default */
-export function selectAiModel({ models }: AiSetting, requested: string | null): string {
-  const model = requested ?? models?.[0];
+/** Returns the model for a call: `requestedModel`, or the default. @throws AiError POLICY if the model is not listed, or there is no default */
+export function selectAiModel({ models }: AiSetting, requestedModel: string | null): string {
+  const model = requestedModel ?? models?.[0];
   if (model === undefined)
     throw createAiPolicyError(
       `"model" is required, because the setting ${AI_SETTING_KEY} has no "models" and so no default`,

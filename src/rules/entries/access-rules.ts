@@ -48,9 +48,9 @@ function checkRequiredColumns(value: unknown, field: string): void {
       value,
     );
   for (const [at, element] of value.entries()) {
-    const place = `${field}[${at}]`;
-    if (typeof element === "string") checkIsColumnName(element, place);
-    else checkColumnConditions(element, place);
+    const fieldPath = `${field}[${at}]`;
+    if (typeof element === "string") checkIsColumnName(element, fieldPath);
+    else checkColumnConditions(element, fieldPath);
   }
 }
 

@@ -37,7 +37,7 @@ export interface EntryPermissions {
 
 export const createAccessDeniedError = (): ActionError => new ActionError("DATA_SOURCE_ACCESS_DENIED");
 
-const appliesTo = (rule: EntryAccessRule, verb: EntryVerb, user: AppUserData | null): boolean =>
+const ruleApplies = (rule: EntryAccessRule, verb: EntryVerb, user: AppUserData | null): boolean =>
   rule.enabled !== false && rule.type.includes(verb) && isUserAllowedByRule(rule.allow, user);
 
 const ALL_PERMISSIONS: EntryPermissions = {
@@ -49,15 +49,15 @@ const ALL_PERMISSIONS: EntryPermissions = {
 
 function createRulePermissions(rule: EntryAccessRule, user: AppUserData | null): EntryPermissions {
   const { include, exclude = [], require = [] } = rule;
-  const all = require
+  const conditionSets = require
     .filter((requirement) => typeof requirement !== "string")
     .map((tests) => fillConditionPlaceholders(tests, user));
-  if (all.includes(null)) throw createAccessDeniedError();
-  const tests = mergeConditions(all as ColumnConditions[]);
+  if (conditionSets.includes(null)) throw createAccessDeniedError();
+  const tests = mergeConditions(conditionSets as ColumnConditions[]);
   const required = [...require.filter((requirement) => typeof requirement === "string"), ...Object.keys(tests)];
-  const mayTouch = (column: string) => (include?.includes(column) ?? true) && !exclude.includes(column);
+  const mayAccess = (column: string) => (include?.includes(column) ?? true) && !exclude.includes(column);
   return {
-    mayAccessColumn: mayTouch,
+    mayAccessColumn: mayAccess,
     requiredColumns: required,
     conditions: tests,
     fingerprint: JSON.stringify([include, exclude, required, tests]),
@@ -65,14 +65,14 @@ function createRulePermissions(rule: EntryAccessRule, user: AppUserData | null):
 }
 
 /** Merges sets of conditions. @throws DATA_SOURCE_ACCESS_DENIED if two of them have the same column and operator, but different values */
-function mergeConditions(all: readonly ColumnConditions[]): ColumnConditions {
+function mergeConditions(conditionSets: readonly ColumnConditions[]): ColumnConditions {
   const mergedTests: Record<string, ValueCondition> = {};
-  for (const [column, test] of all.flatMap((tests) => Object.entries(tests))) {
+  for (const [column, test] of conditionSets.flatMap((tests) => Object.entries(tests))) {
     const testBefore = Object.hasOwn(mergedTests, column) ? mergedTests[column]! : {};
-    const clashingTest = Object.entries(test).some(
+    const clashes = Object.entries(test).some(
       ([name, value]) => Object.hasOwn(testBefore, name) && testBefore[name as keyof ValueCondition] !== value,
     );
-    if (clashingTest) throw createAccessDeniedError();
+    if (clashes) throw createAccessDeniedError();
     mergedTests[column] = { ...testBefore, ...test };
   }
   return mergedTests;
@@ -83,7 +83,7 @@ export const findDecidingRuleIndex = (
   rules: readonly EntryAccessRule[],
   verb: EntryVerb,
   user: AppUserData | null,
-): number => rules.findIndex((rule) => appliesTo(rule, verb, user));
+): number => rules.findIndex((rule) => ruleApplies(rule, verb, user));
 
 /**
  * Returns the columns and entries that the caller may access with the operation (`verb`).
@@ -139,7 +139,7 @@ function* listRequiredConditions(where: unknown): Generator<[column: string, con
   if (!isObject(where)) return;
   for (const [key, value] of Object.entries(where)) {
     if (key === "$and" && Array.isArray(value)) for (const branch of value) yield* listRequiredConditions(branch);
-    else if (key === "$filters" && Array.isArray(value)) yield* filterConditions(value);
+    else if (key === "$filters" && Array.isArray(value)) yield* listFilterConditions(value);
     else if (!key.startsWith("$")) {
       const column = getColumnNamedByWhereKey(key);
       if (column !== null) yield [column, value];
@@ -147,7 +147,7 @@ function* listRequiredConditions(where: unknown): Generator<[column: string, con
   }
 }
 
-function* filterConditions(filters: readonly unknown[]): Generator<[column: string, condition: unknown]> {
+function* listFilterConditions(filters: readonly unknown[]): Generator<[column: string, condition: unknown]> {
   for (const filter of filters) {
     const column =
       isObject(filter) && typeof filter["column"] === "string" ? getColumnNamedByWhereKey(filter["column"]) : null;

@@ -6,11 +6,11 @@ export type EntryEvent = "create" | "update" | "delete";
 /** Returns as many of the column names as fit into one log event, in their order. */
 function limitNames(names: readonly string[]): string[] {
   let bytes = 0;
-  const tooFar = names.findIndex((name) => {
+  const firstOmittedIndex = names.findIndex((name) => {
     bytes += Buffer.byteLength(JSON.stringify(name)) + 1;
     return bytes > APP_UPDATE_EVENT_FIELD_NAMES_MAX_BYTES;
   });
-  return tooFar < 0 ? [...names] : names.slice(0, tooFar);
+  return firstOmittedIndex < 0 ? [...names] : names.slice(0, firstOmittedIndex);
 }
 
 /** Returns the event's field with the e-mail address of the app user who changed the entry, or no field. */

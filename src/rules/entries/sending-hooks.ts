@@ -46,13 +46,13 @@ interface FilledAddress {
   text: string;
 }
 
-function fillAddresses({ type, to }: SendingHook, texts: FillText): FilledAddress[] {
+function fillAddresses({ type, to }: SendingHook, fillText: FillText): FilledAddress[] {
   const templates: [path: string, template: unknown][] =
     type === "email" && Array.isArray(to)
       ? to.map((recipient, index) => [`to[${index}].email`, isObject(recipient) ? recipient["email"] : undefined])
       : [["to", to]];
   return templates.flatMap(([path, template]) =>
-    typeof template === "string" ? [{ path, template, text: texts(template, false).trim() }] : [],
+    typeof template === "string" ? [{ path, template, text: fillText(template, false).trim() }] : [],
   );
 }
 
@@ -71,12 +71,12 @@ function describeAddressFault(type: SendingHook["type"], addresses: readonly Fil
   if (first === undefined) return null;
   const columns = listPlaceholderNames(first.template).slice(0, LISTED_COLUMNS_MAX).map(describeValue).join(", ");
   const origin = columns === "" ? "" : ` after its placeholders are replaced (columns: ${columns})`;
-  const rest = invalid.length - 1;
-  const others =
-    rest === 0
+  const otherFaultCount = invalid.length - 1;
+  const otherFaults =
+    otherFaultCount === 0
       ? ""
-      : `; ${rest} other ${rest === 1 ? "address of this hook is" : "addresses of this hook are"} invalid too`;
-  return `${first.path} must be ${ADDRESS_KINDS[type]}${origin}${others}`;
+      : `; ${otherFaultCount} other ${otherFaultCount === 1 ? "address of this hook is" : "addresses of this hook are"} invalid too`;
+  return `${first.path} must be ${ADDRESS_KINDS[type]}${origin}${otherFaults}`;
 }
 
 /** Rejects an address without placeholders that is neither empty nor valid. @throws REQUEST_INVALID with the path of the address */
@@ -88,12 +88,12 @@ function checkFixedAddresses(hook: SendingHook, field: string): void {
 }
 
 /** Replaces the placeholders in the recipients, and then leaves out recipients with invalid addresses. */
-function fillRecipients(to: unknown, texts: FillText): unknown {
+function fillRecipients(to: unknown, fillText: FillText): unknown {
   if (!Array.isArray(to)) return to;
   const filledRecipients = to.map((recipient) => {
     if (!isObject(recipient)) return recipient;
     const fields = ["email", "name"].flatMap((name) =>
-      typeof recipient[name] === "string" ? [[name, texts(recipient[name], false).trim()]] : [],
+      typeof recipient[name] === "string" ? [[name, fillText(recipient[name], false).trim()]] : [],
     );
     return { ...recipient, ...Object.fromEntries(fields) };
   });
@@ -104,25 +104,25 @@ function fillRecipients(to: unknown, texts: FillText): unknown {
 
 function buildEmail(
   { to, subject, from_name: fromName, html, text, ...rest }: Record<string, unknown>,
-  texts: FillText,
+  fillText: FillText,
   path: string,
 ): Email {
-  const fillField = (value: unknown, isHtml: boolean) => (typeof value === "string" ? texts(value, isHtml) : value);
+  const fillField = (value: unknown, isHtml: boolean) => (typeof value === "string" ? fillText(value, isHtml) : value);
   const parts = {
     ...{ subject: fillField(subject, false), html: fillField(html, true), text: fillField(text, false) },
     ...(fromName !== undefined && { from_name: fillField(fromName, false) }),
   };
-  return parseEmail({ ...rest, ...parts, to: fillRecipients(to, texts) }, path);
+  return parseEmail({ ...rest, ...parts, to: fillRecipients(to, fillText) }, path);
 }
 
-function buildSms({ to, body, ...rest }: Record<string, unknown>, texts: FillText, path: string): Sms {
-  const fillField = (value: unknown) => (typeof value === "string" ? texts(value, false).trim() : value);
+function buildSms({ to, body, ...rest }: Record<string, unknown>, fillText: FillText, path: string): Sms {
+  const fillField = (value: unknown) => (typeof value === "string" ? fillText(value, false).trim() : value);
   return parseSms({ ...rest, to: fillField(to), body: fillField(body) }, path);
 }
 
-function buildMessage(hook: SendingHook, texts: FillText, path = ""): Email | Sms {
+function buildMessage(hook: SendingHook, fillText: FillText, path = ""): Email | Sms {
   const { type, runOn: _, where: __, ...fields } = hook;
-  return type === "email" ? buildEmail(fields, texts, path) : buildSms(fields, texts, path);
+  return type === "email" ? buildEmail(fields, fillText, path) : buildSms(fields, fillText, path);
 }
 
 /** Message of a hook for one entry. `message` is null if no recipient has a valid address. */
@@ -137,11 +137,11 @@ export interface HookMessage {
  * @throws REQUEST_INVALID if the message with the entry's values is invalid
  */
 export function buildHookMessage(hook: SendingHook, data: Readonly<Record<string, unknown>>): HookMessage {
-  const texts: FillText = (text, html) => fillMessageTemplate(text, data, "a text of the message", { html });
-  const addresses = fillAddresses(hook, texts);
+  const fillText: FillText = (text, html) => fillMessageTemplate(text, data, "a text of the message", { html });
+  const addresses = fillAddresses(hook, fillText);
   const hasRecipient = addresses.some(({ text }) => isValidAddress(hook.type, text));
   return {
-    message: hasRecipient ? buildMessage(hook, texts) : null,
+    message: hasRecipient ? buildMessage(hook, fillText) : null,
     addressFault: describeAddressFault(hook.type, addresses),
   };
 }
@@ -185,9 +185,9 @@ const PLACEHOLDER_SHAPE = /\{\{[^{}]+\}\}/g;
 
 /** Replaces placeholders by sample values, so that a message can be validated without an entry. */
 const fillWithSamples =
-  (whole: string): FillText =>
+  (replacement: string): FillText =>
   (text) =>
-    text.replace(PLACEHOLDER_SHAPE, (place) => (place === text.trim() ? whole : "1"));
+    text.replace(PLACEHOLDER_SHAPE, (place) => (place === text.trim() ? replacement : "1"));
 
 function isListOf(value: unknown, allowed: readonly string[]): boolean {
   return Array.isArray(value) && value.length > 0 && value.every((element) => allowed.includes(element as string));

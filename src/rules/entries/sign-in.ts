@@ -40,17 +40,17 @@ export function parseSignInWhere(where: unknown, hashed: readonly string[]): Sig
   }
   const entries = Object.entries(where);
   for (const [column, value] of entries) checkValue(value, `where.${column.slice(0, 60).toWellFormed()}`);
-  const secrets = Object.fromEntries(entries.filter(([column]) => hashed.includes(column)));
-  const knownColumns = Object.fromEntries(entries.filter(([column]) => !hashed.includes(column)));
-  if (Object.keys(secrets).length === 0) {
+  const secretValues = Object.fromEntries(entries.filter(([column]) => hashed.includes(column)));
+  const identifyingValues = Object.fromEntries(entries.filter(([column]) => !hashed.includes(column)));
+  if (Object.keys(secretValues).length === 0) {
     throw new ActionError("DATA_SOURCE_ACCESS_DENIED", "where must contain a hashed column, such as the password");
   }
-  if (Object.keys(knownColumns).length === 0) {
+  if (Object.keys(identifyingValues).length === 0) {
     throw new ActionError(
       "REQUEST_INVALID",
       "where must contain a column that is not hashed, such as the e-mail address",
     );
   }
-  const subjects = Object.entries(knownColumns).map(([column, value]) => ({ [column]: value }));
-  return { identifyingValues: knownColumns, secretValues: secrets, attemptKeys: subjects };
+  const attemptKeys = Object.entries(identifyingValues).map(([column, value]) => ({ [column]: value }));
+  return { identifyingValues, secretValues, attemptKeys };
 }

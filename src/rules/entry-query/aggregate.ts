@@ -83,13 +83,16 @@ const sortStage: Stage = (stageOptions, fieldPath, input, canSee, statement) => 
     const directionSql = direction === 1 ? "ASC" : "DESC";
     return [`${typeSortRankSql(key)} ${directionSql}`, `${key} ${directionSql}`];
   });
-  const place_ = `row_number() OVER (ORDER BY ${order.join(", ")}, n, m)`;
-  return { ...input, sql: `SELECT d, ${place_}::float8 AS n, 0::bigint AS m ${createFromClause(input, statement)}` };
+  const positionSql = `row_number() OVER (ORDER BY ${order.join(", ")}, n, m)`;
+  return {
+    ...input,
+    sql: `SELECT d, ${positionSql}::float8 AS n, 0::bigint AS m ${createFromClause(input, statement)}`,
+  };
 };
 
 const limitStage: Stage = (stageOptions, fieldPath, input, _canSee, statement) => {
-  const boundNumber = statement.bind(requireWholeNumber(stageOptions, fieldPath, 1, 1_000_000), "integer");
-  return { ...input, sql: `SELECT d, n, m ${createFromClause(input, statement)} ORDER BY n, m LIMIT ${boundNumber}` };
+  const limitSql = statement.bind(requireWholeNumber(stageOptions, fieldPath, 1, 1_000_000), "integer");
+  return { ...input, sql: `SELECT d, n, m ${createFromClause(input, statement)} ORDER BY n, m LIMIT ${limitSql}` };
 };
 
 const countStage: Stage = (stageOptions, fieldPath, input, _canSee, statement) => {
@@ -128,12 +131,12 @@ const projectStage: Stage = (stageOptions, fieldPath, input, canSee, statement) 
     };
   }
   const computedFields = entries.filter(([name, value]) => !(name === "_id" && isExcluded(value)));
-  const off = computedFields.find(([, value]) => isExcluded(value));
-  if (off)
+  const excludedField = computedFields.find(([, value]) => isExcluded(value));
+  if (excludedField)
     refuseField(
-      `${fieldPath}.${off[0]}`,
+      `${fieldPath}.${excludedField[0]}`,
       "1 or an expression; if other fields are included, only _id can be 0",
-      off[1],
+      excludedField[1],
     );
   const at = createDocumentSource(input, canSee);
   const members = computedFields.map(([name, value]): [string, string] => [

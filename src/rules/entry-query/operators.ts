@@ -58,12 +58,12 @@ const inOperator: Operator = (operand, fieldPath, statement) => {
 const createComparison =
   (sign: string): Operator =>
   (operand, fieldPath, statement) => {
-    const typeOperator = typeof operand;
-    if (typeOperator !== "number" && typeOperator !== "string" && typeOperator !== "boolean")
+    const operandType = typeof operand;
+    if (operandType !== "number" && operandType !== "string" && operandType !== "boolean")
       refuseField(fieldPath, "a number, a text or a boolean", operand);
     const expected = statement.bind(serializeJsonValue(operand, fieldPath), "jsonb");
     return createElementTest(
-      (value) => `(${jsonNullIfMissingSql(value)} ${sign} ${expected} AND ${jsonTypeSql(value)} = '${typeOperator}')`,
+      (value) => `(${jsonNullIfMissingSql(value)} ${sign} ${expected} AND ${jsonTypeSql(value)} = '${operandType}')`,
     );
   };
 
@@ -105,10 +105,10 @@ const moduloOperator: Operator = (operand, fieldPath, statement) => {
     requireWholeNumber(element, `${fieldPath}[${index}]`, -Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
   );
   if (divisor === 0) refuseField(`${fieldPath}[0]`, "a divisor other than 0", divisor);
-  const [by, rest] = [statement.bind(divisor, "numeric"), statement.bind(remainder, "numeric")];
+  const [divisorSql, remainderSql] = [statement.bind(divisor, "numeric"), statement.bind(remainder, "numeric")];
   return createElementTest(
     (value) =>
-      `CASE WHEN ${jsonTypeSql(value)} = 'number' THEN mod(${jsonTextSql(value)}::numeric, ${by}) = ${rest} ELSE false END`,
+      `CASE WHEN ${jsonTypeSql(value)} = 'number' THEN mod(${jsonTextSql(value)}::numeric, ${divisorSql}) = ${remainderSql} ELSE false END`,
   );
 };
 

@@ -38,7 +38,7 @@ export interface DetailedQueryShape extends QueryShape {
 
 /** Maximum number of conditions and sort keys. Slow queries with more are not counted, because they rarely repeat. */
 const SHAPE_PARTS_MAX = 12;
-const COLUMNS_MAX = 3;
+const INDEXED_COLUMNS_MAX = 3;
 const INDEXABLE_OPERATORS = ["$eq", "$in", "$gt", "$gte", "$lt", "$lte"];
 const LIST_OPERATORS = ["$and", "$or", "$nor"];
 const ENTRY = { entryAlias: "e" };
@@ -145,7 +145,7 @@ export function suggestIndexColumns(
   const bestCondition = indexableConditions.find(({ isEquality }) => isEquality) ?? indexableConditions[0];
   if (bestCondition) return [bestCondition.column!];
   const isIndexable = sorting.every(({ topLevelColumn }) => topLevelColumn !== null && mayIndex(topLevelColumn));
-  if (sorting.length === 0 || sorting.length > COLUMNS_MAX || !isIndexable || !sortsInOneDirection(sorting))
+  if (sorting.length === 0 || sorting.length > INDEXED_COLUMNS_MAX || !isIndexable || !sortsInOneDirection(sorting))
     return null;
   return sorting.map(({ column }) => column!);
 }

@@ -107,7 +107,7 @@ function translateCharacterSet(node: AST.CharacterSet, dotAll: boolean): string 
 
 /** Translates one regular expression. Rejects more than EXPANDED_SIZE_MAX elements, with all repetitions written out. */
 class PatternTranslator {
-  private copies = 0;
+  private elementCount = 0;
 
   constructor(
     private readonly dotAll: boolean,
@@ -119,23 +119,23 @@ class PatternTranslator {
   }
 
   private translateSequence(elements: readonly AST.Element[], factor: number): string {
-    let writtenText = "";
+    let pattern = "";
     for (let at = 0; at < elements.length; at += 1) {
       const [element, next] = [elements[at]!, elements[at + 1]];
       const pair =
         element.type === "Character" && next?.type === "Character" && isSurrogatePair(element.value, next.value);
       // A surrogate pair is one character in PostgreSQL, so its second half is skipped.
       if (pair) at += 1;
-      writtenText += pair
+      pattern += pair
         ? escapeCharacter(combineSurrogates(element.value, next.value))
         : this.translateElement(element, factor);
     }
-    return writtenText;
+    return pattern;
   }
 
   private translateElement(node: AST.Element, factor: number): string {
-    this.copies += factor;
-    if (this.copies > EXPANDED_SIZE_MAX)
+    this.elementCount += factor;
+    if (this.elementCount > EXPANDED_SIZE_MAX)
       throw new UntranslatableError(`more than ${EXPANDED_SIZE_MAX} elements, where x{3} counts as three elements`);
     if (node.type === "Character") {
       const loneLetter = this.ignoreCase && POSTGRES_ONLY_PAIRS.find(([letter]) => letter === node.value);

@@ -17,8 +17,8 @@ export class SqlStatement {
   ): string {
     // Uses of the same text share one parameter, because texts such as column names often repeat.
     const key = typeof value === "string" ? `${type} ${value}` : null;
-    const knownPlace = key === null ? undefined : this.placeholders.get(key);
-    if (knownPlace) return knownPlace;
+    const knownPlaceholder = key === null ? undefined : this.placeholders.get(key);
+    if (knownPlaceholder) return knownPlaceholder;
     this.values.push(value);
     const placeholder = `$${this.values.length}::${type}`;
     if (key !== null) this.placeholders.set(key, placeholder);

@@ -82,6 +82,7 @@ export function listMatchingPatternShapes(decoded: readonly string[]): string[] 
   );
 }
 
+/** Returns the values of the path's parameters by name. @param decoded segments of the requested path, after decoding */
 export function extractPathParameters(path: string, decoded: readonly string[]): Record<string, string> {
   const names = path.split("/").map((segment) => PARAMETER_SEGMENT.exec(segment)?.[1]);
   return Object.fromEntries(names.flatMap((name, index) => (name === undefined ? [] : [[name, decoded[index]!]])));
