@@ -18,6 +18,7 @@ export type GetClientAddress = (request: IncomingMessage) => string | undefined;
 const isInternalAddress = proxyAddr.compile(["loopback", "linklocal", "uniquelocal", "100.64.0.0/10"]);
 
 /**
+ * Returns a function that finds the network address of the sender of a request.
  * @param onIgnoredProxy called with the address of the connection for each ignored `X-Forwarded-For` header from a
  * private network
  */

@@ -34,7 +34,7 @@ declare module "fastify" {
   }
 }
 
-function bodyLimitOf({ routeOptions, context }: FastifyRequest): number {
+function getBodyLimit({ routeOptions, context }: FastifyRequest): number {
   const { bodyLimit = BODY_MAX_BYTES } = routeOptions;
   const { isReport, isLargeForAll } = routeOptions.config;
   const isTrusted = context.caller !== null && !isPageCaller(context.caller);
@@ -48,7 +48,7 @@ const MISSING_APP_QUOTA_KEY = "none";
  * Returns the key of the quota that the request uses, usually the ID of an app; null for a caller of no app, such as a person. The
  * credential's app comes first, because a sender can put any app into the path.
  */
-async function quotaAppIdOf({ context, params }: FastifyRequest, appExists: AppExistsCheck): Promise<string | null> {
+async function findQuotaAppId({ context, params }: FastifyRequest, appExists: AppExistsCheck): Promise<string | null> {
   const callerAppId = context.caller?.appId;
   if (callerAppId) return String(callerAppId);
   const { appId } = (params ?? {}) as { appId?: string };
@@ -63,16 +63,16 @@ type AppExistsCheck = (appId: number) => Promise<boolean>;
  * Returns the `Content-Length` of the request; the maximum size of the body if the request is chunked.
  * @throws ActionError PAYLOAD_TOO_LARGE
  */
-function announcedBodyBytes(request: FastifyRequest): number {
+function readContentLength(request: FastifyRequest): number {
   const { headers } = request.raw;
-  const limit = bodyLimitOf(request);
+  const limit = getBodyLimit(request);
   if (headers["transfer-encoding"] !== undefined) return limit;
   const bytes = Number(headers["content-length"] ?? 0);
   if (bytes <= limit || request.routeOptions.config.isStreamed) return Math.min(bytes, limit);
-  throw tooLargeError(limit);
+  throw createTooLargeError(limit);
 }
 
-const tooLargeError = (limit: number): ActionError =>
+const createTooLargeError = (limit: number): ActionError =>
   new ActionError("PAYLOAD_TOO_LARGE", `the request is larger than ${limit / 2 ** 20} MB`);
 
 /**
@@ -91,7 +91,7 @@ function readBodyUpTo(body: Readable, limit: number): Promise<Buffer> {
       chunks.push(chunk);
       if (length <= limit) return;
       stop();
-      reject(tooLargeError(limit));
+      reject(createTooLargeError(limit));
     };
     const finish = () => {
       stop();
@@ -107,7 +107,7 @@ function readBodyUpTo(body: Readable, limit: number): Promise<Buffer> {
 
 /** Reads the whole body of the request. @throws PAYLOAD_TOO_LARGE, REQUEST_INVALID */
 export const readBodyBytes = (request: FastifyRequest, body: Readable): Promise<Buffer> =>
-  readBodyUpTo(body, bodyLimitOf(request));
+  readBodyUpTo(body, getBodyLimit(request));
 
 /** Ends a request with HTTP 408 if its body arrives too slowly. Returns a function that stops this check. */
 function rejectSlowBody(request: IncomingMessage, paceMs: number): () => void {
@@ -192,7 +192,7 @@ export function registerBodyParsing(
   /** Waits until memory for the body is free. From then on, ends the request if its body arrives too slowly. */
   async function admitBody(request: FastifyRequest, reply: FastifyReply, bytes: number): Promise<void> {
     const { raw, context } = request;
-    const app = await quotaAppIdOf(request, appExists);
+    const app = await findQuotaAppId(request, appExists);
     const freeCapacity = await bodyBudgets
       .capacityFor(bytes)
       .reserveBytes(getRequestSenderKeyByAddress(context.address), bytes, app);
@@ -207,7 +207,7 @@ export function registerBodyParsing(
 
   app.addHook("preParsing", (request, reply, _payload, done) => {
     try {
-      const bytes = announcedBodyBytes(request);
+      const bytes = readContentLength(request);
       // A body that arrived together with its headers is already in memory, so no memory is reserved for it.
       if (bytes === 0 || request.raw.complete) done();
       else admitBody(request, reply, bytes).then(() => done(), done);

@@ -28,7 +28,7 @@ export type RequestOriginKind = "own" | "foreign" | "unknown";
 
 export interface CallerReader {
   /** Returns the kind of sender. Reads the header `Origin` if it is present, otherwise `Sec-Fetch-Site`. */
-  requestSourceOf(headers: IncomingHttpHeaders): RequestOriginKind;
+  detectRequestSource(headers: IncomingHttpHeaders): RequestOriginKind;
   /**
    * Returns the service's own origin: the origin of PUBLIC_URL if set, otherwise the `Origin` header if a page of the
    * service sent the request, otherwise `http://` and the `Host` header.
@@ -61,7 +61,7 @@ const isPageNavigation = ({ method, headers }: CrossSiteCheckInput): boolean =>
 export function createCallerReader(publicUrl: string | null): CallerReader {
   const publicOrigin = publicUrl === null ? null : new URL(publicUrl).origin;
 
-  function sourceOf({ origin, host, "sec-fetch-site": site }: IncomingHttpHeaders): RequestOriginKind {
+  function detectSource({ origin, host, "sec-fetch-site": site }: IncomingHttpHeaders): RequestOriginKind {
     if (origin !== undefined) {
       const isOwnOrigin =
         publicOrigin === null ? origin === `http://${host}` || origin === `https://${host}` : origin === publicOrigin;
@@ -73,17 +73,19 @@ export function createCallerReader(publicUrl: string | null): CallerReader {
   }
 
   function checkSource({ headers }: CrossSiteCheckInput): void {
-    const source = sourceOf(headers);
+    const source = detectSource(headers);
     const isRejected = source === "foreign" || (source === "unknown" && readTokenCookie(headers) !== null);
     if (isRejected) throw new ActionError("CROSS_SITE_REQUEST");
   }
 
   return {
-    requestSourceOf: sourceOf,
+    detectRequestSource: detectSource,
 
     getOwnOrigin(headers) {
       if (publicOrigin !== null) return publicOrigin;
-      return headers.origin !== undefined && sourceOf(headers) === "own" ? headers.origin : `http://${headers.host}`;
+      return headers.origin !== undefined && detectSource(headers) === "own"
+        ? headers.origin
+        : `http://${headers.host}`;
     },
 
     readToken(request) {
@@ -97,7 +99,7 @@ export function createCallerReader(publicUrl: string | null): CallerReader {
       const cookie = readTokenCookie(headers);
       if (cookie === null) return null;
       if (isChange) checkSource(request);
-      const isIgnored = sourceOf(headers) === "foreign" && !isPageNavigation(request);
+      const isIgnored = detectSource(headers) === "foreign" && !isPageNavigation(request);
       return isIgnored ? null : cookie;
     },
   };

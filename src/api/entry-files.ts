@@ -86,14 +86,14 @@ function limitUpload(bytes: Readable, max: number, { raw }: FastifyRequest): Rea
       );
     },
   });
-  const endBroken = () => {
+  const abortWrite = () => {
     if (!raw.complete) destroyStream(new ActionError("REQUEST_INVALID", "the upload ended unexpectedly"));
   };
-  raw.once("close", endBroken);
+  raw.once("close", abortWrite);
   bytes.once("error", (error) => countingStream.destroy(error));
   countingStream.once("close", () => {
     clearTimeout(silenceTimer);
-    raw.off("close", endBroken);
+    raw.off("close", abortWrite);
   });
   return bytes.pipe(countingStream);
 }
@@ -136,13 +136,13 @@ async function importFile(request: FastifyRequest, reply: FastifyReply, entries:
   const types = q.check(() => parseCsvColumnTypes(typesText)) ?? {};
   // A visitor of an app's page may import at most as many bytes as a usual request may contain.
   const isVisitor = context.caller === null || context.caller.kind === "live" || context.caller.kind === "viewer";
-  const mostOf = (format: ImportFormat) => {
+  const getMaxBytes = (format: ImportFormat) => {
     if (isVisitor) return BODY_MAX_BYTES;
     return format === "json" ? LARGE_BODY_MAX_BYTES : Number.POSITIVE_INFINITY;
   };
   const rows = async function* () {
     for await (const { bytes, format } of readUploadedFile(request))
-      yield* parseImportRows(limitUpload(bytes, mostOf(format), request), format, {
+      yield* parseImportRows(limitUpload(bytes, getMaxBytes(format), request), format, {
         layout,
         types,
         mayBeEmpty: append,

@@ -23,7 +23,7 @@ const SCRIPT_HEADERS = {
 /** Headers of the script for pages of other origins. Any page may load it, because it contains no data of the visitor. */
 const PUBLIC_HEADERS = { ...SCRIPT_HEADERS, "Cross-Origin-Resource-Policy": "cross-origin" };
 
-function etagOf(text: string): string {
+function computeETag(text: string): string {
   return `"${createHash("sha256").update(text).digest("base64url")}"`;
 }
 
@@ -36,11 +36,11 @@ export function registerEnvScript(app: FastifyInstance, settings: SettingResolve
   app.get("/v1/apps/:appId/env.js", async (request, reply) => {
     const { context, pathId } = createRestRequest(request, request.context);
     // The service ignores the cookie if a page of another origin requests the script. Without a token, `caller` is then null.
-    const isPublic = context.caller === null && callers.requestSourceOf(request.headers) === "foreign";
+    const isPublic = context.caller === null && callers.detectRequestSource(request.headers) === "foreign";
     if (!isPublic) await requireCredential(request);
     const env = isPublic ? settings.publicEnv(pathId("appId")) : settings.runtimeEnv(context, pathId("appId"));
     const script = buildWindowEnvScript(await env);
-    const etag = etagOf(script);
+    const etag = computeETag(script);
     reply.headers({ ...(isPublic ? PUBLIC_HEADERS : SCRIPT_HEADERS), ETag: etag });
     return includesEtag(request.headers["if-none-match"], etag) ? reply.code(304).send() : reply.send(script);
   });

@@ -47,7 +47,7 @@ const REAL_CLOCK: TaskQueueClock = {
 
 export function createFairTaskQueue(clock: TaskQueueClock = REAL_CLOCK): FairTaskQueue {
   const senders = new Map<string, QueuedSender>();
-  let allRestUntil = 0;
+  let allPausedUntil = 0;
   /** Time for which the next turn is planned. A new plan replaces the earlier plan. */
   let plannedFor = Number.POSITIVE_INFINITY;
   let plannedTurns = 0;
@@ -58,7 +58,7 @@ export function createFairTaskQueue(clock: TaskQueueClock = REAL_CLOCK): FairTas
     }
   }
 
-  function senderOf(key: string): QueuedSender {
+  function getSender(key: string): QueuedSender {
     const knownSender = senders.get(key);
     if (knownSender) return knownSender;
     if (senders.size >= KEYS_BEFORE_CLEANUP) removeIdleSenders(clock.now());
@@ -67,10 +67,10 @@ export function createFairTaskQueue(clock: TaskQueueClock = REAL_CLOCK): FairTas
     return sender;
   }
 
-  function restSender(sender: QueuedSender, ms: number): void {
+  function pauseSender(sender: QueuedSender, ms: number): void {
     const now = clock.now();
     sender.pausedUntil = Math.min(Math.max(now, sender.pausedUntil) + ms * PAUSE_FACTOR, now + PAUSE_MAX_MS);
-    allRestUntil = Math.min(Math.max(now, allRestUntil) + ms * SHARED_PAUSE_FACTOR, now + PAUSE_MAX_MS);
+    allPausedUntil = Math.min(Math.max(now, allPausedUntil) + ms * SHARED_PAUSE_FACTOR, now + PAUSE_MAX_MS);
   }
 
   function measureWork<T>(sender: QueuedSender, work: () => T, max: number): T {
@@ -78,7 +78,7 @@ export function createFairTaskQueue(clock: TaskQueueClock = REAL_CLOCK): FairTas
     try {
       return work();
     } finally {
-      restSender(sender, Math.min(clock.now() - started, max));
+      pauseSender(sender, Math.min(clock.now() - started, max));
     }
   }
 
@@ -87,7 +87,7 @@ export function createFairTaskQueue(clock: TaskQueueClock = REAL_CLOCK): FairTas
     if (planNumber !== plannedTurns) return;
     plannedFor = Number.POSITIVE_INFINITY;
     const now = clock.now();
-    if (allRestUntil <= now) {
+    if (allPausedUntil <= now) {
       for (const [key, sender] of senders) {
         if (sender.waiting.length === 0 || sender.pausedUntil > now) continue;
         // Moves the key behind all other keys.
@@ -105,7 +105,7 @@ export function createFairTaskQueue(clock: TaskQueueClock = REAL_CLOCK): FairTas
     for (const { waiting, pausedUntil } of senders.values()) {
       if (waiting.length > 0) first = Math.min(first, pausedUntil);
     }
-    const at = Math.max(first, allRestUntil);
+    const at = Math.max(first, allPausedUntil);
     if (at >= plannedFor) return;
     plannedFor = at;
     plannedTurns += 1;
@@ -115,9 +115,9 @@ export function createFairTaskQueue(clock: TaskQueueClock = REAL_CLOCK): FairTas
 
   return {
     async runInTurn(key, work, max = Number.POSITIVE_INFINITY) {
-      const sender = senderOf(key);
+      const sender = getSender(key);
       const now = clock.now();
-      const isFree = sender.waiting.length === 0 && sender.pausedUntil <= now && allRestUntil <= now;
+      const isFree = sender.waiting.length === 0 && sender.pausedUntil <= now && allPausedUntil <= now;
       if (isFree && plannedFor > now) return measureWork(sender, work, max);
       if (sender.waiting.length >= WAITING_TASKS_MAX) {
         throw createRateLimitError(
@@ -136,6 +136,6 @@ export function createFairTaskQueue(clock: TaskQueueClock = REAL_CLOCK): FairTas
         planNextTurn();
       });
     },
-    extendPause: (key, ms) => restSender(senderOf(key), ms),
+    extendPause: (key, ms) => pauseSender(getSender(key), ms),
   };
 }

@@ -96,7 +96,7 @@ function findMethodFault(method: string, document: DocumentNode, operationName: 
 }
 
 /** Returns the result of an operation. If the JSON text of the result would be too large, returns an error instead. */
-function errorIfTooLarge(
+function replaceIfTooLarge(
   { responseBudget: answer }: GraphqlContext,
   result: FormattedExecutionResult,
   format: FormatError,
@@ -139,7 +139,7 @@ function createApollo({ schema, documents }: GraphqlOptions, format: FormatError
           },
           async willSendResponse({ contextValue, response }) {
             const { body } = response;
-            if (body.kind === "single") body.singleResult = errorIfTooLarge(contextValue, body.singleResult, format);
+            if (body.kind === "single") body.singleResult = replaceIfTooLarge(contextValue, body.singleResult, format);
             for (const [name, value] of Object.entries(createQuotaHeaders(contextValue)))
               response.http.headers.set(name, value);
           },
@@ -154,7 +154,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
   const { schema, resolvers, documents, pages, tracing, graphqlDocuments } = options;
   const format = createGraphqlErrorFormatter(options);
   const apollo = createApollo(options, format);
-  const knownAnswers = createIntrospectionResponder(schema);
+  const introspectionResponder = createIntrospectionResponder(schema);
   await apollo.start();
   const execute = fastifyApolloHandler(apollo, {
     context: async ({ context }): Promise<GraphqlContext> => Object.assign(context, { resolvers }),
@@ -162,12 +162,12 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
 
   const { sendRefusal, sendFailure } = createGraphqlErrorSender(format);
 
-  const isOfNobody = (request: FastifyRequest) => request.context.caller === null;
+  const isAnonymous = (request: FastifyRequest) => request.context.caller === null;
 
   /** Rejects a request of an anonymous caller before its body is read, if the body is larger than a known introspection query. */
   async function rejectLargeAnonymousRequest(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
     const length = Number(request.headers["content-length"] ?? Number.POSITIVE_INFINITY);
-    if (!isOfNobody(request) || length <= ANONYMOUS_REQUEST_MAX_BYTES) return undefined;
+    if (!isAnonymous(request) || length <= ANONYMOUS_REQUEST_MAX_BYTES) return undefined;
     request.context.isRejected = true;
     return sendRefusal(request, reply, [new ActionError("UNAUTHORIZED")]);
   }
@@ -200,9 +200,9 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
     reply: FastifyReply,
   ): Promise<unknown> {
     const requested = readRequestParameters(request);
-    const answer = knownAnswers(requested);
+    const answer = introspectionResponder(requested);
     if (answer !== null) return sendJsonText(request, reply, answer);
-    if (isOfNobody(request)) {
+    if (isAnonymous(request)) {
       request.context.isRejected = true;
       return sendRefusal(request, reply, [new ActionError("UNAUTHORIZED")]);
     }

@@ -130,7 +130,7 @@ function sendTriggerResponse(request: FastifyRequest, reply: FastifyReply, answe
 /**
  * Returns the URLs under which the sender may have called the trigger: from PUBLIC_URL if set, otherwise from the request's `Host` header.
  */
-function possibleUrlsOf({ raw, headers: { host } }: FastifyRequest, publicUrl: string | null): string[] {
+function listPossibleUrls({ raw, headers: { host } }: FastifyRequest, publicUrl: string | null): string[] {
   const path = raw.url ?? "";
   if (publicUrl === null) return host === undefined ? [] : [`https://${host}${path}`, `http://${host}${path}`];
   const { origin, pathname } = new URL(publicUrl);
@@ -218,7 +218,7 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
     const body = (request.body as Buffer<ArrayBuffer> | undefined) ?? Buffer.alloc(0);
     const input = { headers, body, query: splitUrl(raw.url ?? "").query, requestId: randomUUID() };
     const triggerSender = { address: context.address, token: readTokenHeader(headers), appId: address.appId };
-    const signedParts = { header: createHeaderReader(headers), urls: possibleUrlsOf(request, publicUrl) };
+    const signedParts = { header: createHeaderReader(headers), urls: listPossibleUrls(request, publicUrl) };
     const disconnectSignal = context.closedSignal ?? (() => createResponseEndSignal(raw, reply.raw));
     const countedLimits: HttpTriggerRequest["countedLimits"] = new Set();
     const triggerRequest = { ...input, ...triggerSender, ...signedParts, method, disconnectSignal, countedLimits };

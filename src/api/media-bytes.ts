@@ -31,7 +31,7 @@ const UPLOAD_FORM_SHAPE = createFlatShape(["folderId", "name"]);
 
 type FormPart = MultipartFile | MultipartValue;
 
-function contentLengthOf({ headers }: FastifyRequest): number | null {
+function readContentLength({ headers }: FastifyRequest): number | null {
   const text = headers["content-length"] ?? "";
   return /^\d{1,15}$/.test(text) ? Number(text) : null;
 }
@@ -85,7 +85,10 @@ const CONTENTS_HEADERS = {
   vary: "Auth-token, Authorization, Cookie",
 } as const;
 
-function contentHeadersOf({ name, contentType, isDecodablePicture, isPublic, tag }: MediaContents, isSaved: boolean) {
+function createContentHeaders(
+  { name, contentType, isDecodablePicture, isPublic, tag }: MediaContents,
+  isSaved: boolean,
+) {
   const servingHeaders = getMediaResponseHeaders(contentType, isDecodablePicture);
   return {
     ...CONTENTS_HEADERS,
@@ -140,7 +143,7 @@ async function handleContentsRequest(
   const contents = await media.contents(context, q.pathId("appId"), q.pathId("id"), form, link);
   // Throws the error of the access check, unless a signed link grants access.
   throwDeferredError(context);
-  reply.headers(contentHeadersOf(contents, download !== undefined));
+  reply.headers(createContentHeaders(contents, download !== undefined));
   try {
     return await sendContents(request, reply, contents);
   } catch (error) {
@@ -168,7 +171,7 @@ export function registerMediaContentRoutes(app: FastifyInstance, media: Resolver
             `the body must be multipart/form-data (got ${describeValue(request.headers["content-type"])})`,
           );
       });
-      const upload = await media.beginUpload(context, q.pathId("appId"), contentLengthOf(request));
+      const upload = await media.beginUpload(context, q.pathId("appId"), readContentLength(request));
       try {
         const files = await receiveUploadForm(request, upload, fields);
         return reply.code(201).header("cache-control", "no-store").send({ files });

@@ -36,7 +36,7 @@ export interface MetricSources {
 /** Metrics of the Node process. Created once, because prom-client can collect them only once in a process. */
 let processMetricsRegistry: Registry | null = null;
 
-function processRegistry(): Registry {
+function createProcessRegistry(): Registry {
   if (processMetricsRegistry) return processMetricsRegistry;
   processMetricsRegistry = new Registry();
   collectDefaultMetrics({ register: processMetricsRegistry });
@@ -63,10 +63,10 @@ function registerQueueMetrics(register: Registry): (now: VitalSigns | null) => v
   return (now) => {
     depth.reset();
     age.reset();
-    const labelOf = createAppMetricLabeler();
+    const getAppLabel = createAppMetricLabeler();
     const oldest = new Map<string, number>();
     for (const { appId, queued, oldestMs } of [...(now?.queues ?? [])].sort((a, b) => b.queued - a.queued)) {
-      const app = labelOf(appId);
+      const app = getAppLabel(appId);
       depth.inc({ app }, queued);
       oldest.set(app, Math.max(oldest.get(app) ?? 0, oldestMs / 1e3));
     }
@@ -258,7 +258,7 @@ export function createMetrics(sources: MetricSources): Metrics {
   if (sources.runner) registerRunnerMetrics(register, sources.runner);
   if (sources.runner) registerBrowserMetrics(register, sources.runner.countBrowsers);
   const counted = sources.measures.register;
-  const ownRegistry = processRegistry();
+  const ownRegistry = createProcessRegistry();
   return {
     contentType: register.contentType,
     async readMetrics() {

@@ -31,10 +31,10 @@ export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: 
   const base = getPathPrefix(baseUrl);
   const cookie = (value: string, maxAge: number) =>
     stringifySetCookie({ name, value, maxAge, path: "/", httpOnly: true, sameSite: "lax", secure });
-  const providerIn = ({ params }: FastifyRequest) => (params as { provider: string }).provider;
-  const callbackOf = (request: FastifyRequest) =>
-    `${request.context.browser!.origin}${base}/v1/auth/oidc/${encodeURIComponent(providerIn(request))}/callback`;
-  const nextIn = ({ query, body }: FastifyRequest) => {
+  const readProvider = ({ params }: FastifyRequest) => (params as { provider: string }).provider;
+  const createCallbackUrl = (request: FastifyRequest) =>
+    `${request.context.browser!.origin}${base}/v1/auth/oidc/${encodeURIComponent(readProvider(request))}/callback`;
+  const readNextPath = ({ query, body }: FastifyRequest) => {
     const { next } = { ...(query as object), ...(body as object | undefined) } as { next?: unknown };
     return toSafeReturnPath(next, `${base}/studio`);
   };
@@ -42,7 +42,7 @@ export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: 
     reply.header("set-cookie", cookie(formatOpenIdFlowCookie(flow), FLOW_SECONDS)).header("cache-control", "no-store");
 
   app.get(`${PROVIDER_ROUTE}/start`, async (request, reply) => {
-    const { url, flow } = await openId.start(providerIn(request), callbackOf(request), nextIn(request));
+    const { url, flow } = await openId.start(readProvider(request), createCallbackUrl(request), readNextPath(request));
     return beginFlow(reply, flow).redirect(url);
   });
 
@@ -55,9 +55,9 @@ export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: 
     const linkRequest = { ...toSignInRequest(request.context), caller: { ...caller, personId } };
     const { url, flow } = await openId.startLink(
       linkRequest,
-      providerIn(request),
-      callbackOf(request),
-      nextIn(request),
+      readProvider(request),
+      createCallbackUrl(request),
+      readNextPath(request),
     );
     beginFlow(reply, flow);
     return { url };
@@ -65,9 +65,9 @@ export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: 
 
   app.get(`${PROVIDER_ROUTE}/callback`, async (request, reply) => {
     const flow = parseOpenIdFlowCookie(parseCookie(request.headers.cookie ?? "")[name]);
-    const callback = new URL(callbackOf(request));
+    const callback = new URL(createCallbackUrl(request));
     callback.search = new URL(request.url, callback).search;
-    const outcome = await openId.finish(toSignInRequest(request.context), providerIn(request), flow, callback);
+    const outcome = await openId.finish(toSignInRequest(request.context), readProvider(request), flow, callback);
     if (outcome.kind === "signed-in") request.context.browser!.setSession(outcome.signedIn.session);
     // Keeps the session cookie that `setSession` may have set on this response.
     const cookies = [reply.getHeader("set-cookie") ?? []].flat().map(String);

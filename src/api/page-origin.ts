@@ -46,7 +46,7 @@ function isServedAtPageOrigin({ routeOptions: { url = "" }, query }: FastifyRequ
   return PAGE_ORIGIN_ROUTES.includes(url) && (url !== DEBUG_PAGE || "html" in (query as object));
 }
 
-const previewPathOf = ({ appId, actionId }: PreviewPage) =>
+const createPreviewPath = ({ appId, actionId }: PreviewPage) =>
   actionId === null ? `/apps/${appId}/viewer?` : `/v3/apps/${appId}/actions/${actionId}/compile?html&`;
 
 /** Returns the path of a URL without a trailing slash; "" if the URL has no path. */
@@ -77,7 +77,7 @@ export function registerRuntimePageOrigin(
     redirectIfOtherOrigin: (request, reply, path) =>
       isAtRuntimeHost(request) ? null : reply.redirect(runtimeUrl + path),
     async openPreviewSession(request, reply, preview) {
-      const path = previewPathOf(preview);
+      const path = createPreviewPath(preview);
       reply.header("cache-control", "no-store").header("referrer-policy", "no-referrer");
       if (!isAtRuntimeHost(request)) {
         const code = await sessions.createCode(request.context.caller, preview);

@@ -85,7 +85,7 @@ function limitRequestTime(
 }
 
 export function createHttpServer(
-  frontDoor: Pick<HttpEntryPoint, "handleRequest" | "rejectInvalidRequest">,
+  entryPoint: Pick<HttpEntryPoint, "handleRequest" | "rejectInvalidRequest">,
   limits: HttpServerLimits = DEFAULT_LIMITS,
 ): Server {
   const server = createServer({
@@ -95,8 +95,8 @@ export function createHttpServer(
   });
   server.maxConnections = limits.connectionsMax;
   const silentConnections = new SilentConnectionLimiter(limits.silentConnectionsPerAddress);
-  handleRequestsOneByOne(server, limitRequestTime(frontDoor, limits.requestTimeoutMs));
+  handleRequestsOneByOne(server, limitRequestTime(entryPoint, limits.requestTimeoutMs));
   return server
     .on("connection", (socket: Socket) => silentConnections.enter(socket))
-    .on("clientError", frontDoor.rejectInvalidRequest);
+    .on("clientError", entryPoint.rejectInvalidRequest);
 }

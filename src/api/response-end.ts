@@ -6,15 +6,15 @@ import type { WebSocket } from "ws";
 /** Functions to call when a connection closes. Node then emits `close` only for the first of several responses on the connection. */
 const endCallbacksBySocket = new WeakMap<Socket, Set<() => void>>();
 
-function endCallbacksOf(socket: Socket): Set<() => void> {
+function getEndCallbacks(socket: Socket): Set<() => void> {
   const knownEnders = endCallbacksBySocket.get(socket);
   if (knownEnders) return knownEnders;
-  const enders = new Set<() => void>();
-  endCallbacksBySocket.set(socket, enders);
+  const endCallbacks = new Set<() => void>();
+  endCallbacksBySocket.set(socket, endCallbacks);
   socket.once("close", () => {
-    for (const endAnswer of enders) endAnswer();
+    for (const endAnswer of endCallbacks) endAnswer();
   });
-  return enders;
+  return endCallbacks;
 }
 
 /** Calls `onEnd` once, when the response has been sent or its connection has closed; immediately if that has already happened. */
@@ -23,11 +23,11 @@ export function callWhenResponseEnds({ socket }: IncomingMessage, response: Serv
     onEnd();
     return;
   }
-  const enders = endCallbacksOf(socket);
+  const endCallbacks = getEndCallbacks(socket);
   const onClose = () => {
-    if (enders.delete(onClose)) onEnd();
+    if (endCallbacks.delete(onClose)) onEnd();
   };
-  enders.add(onClose);
+  endCallbacks.add(onClose);
   response.once("close", onClose);
 }
 

@@ -84,14 +84,15 @@ export function estimateResponseBytes(value: unknown): number {
 }
 
 /** Returns the key under which a caller's response memory is counted: the app of the credential, otherwise the person. */
-const quotaOwnerOf = (caller: Caller | null): string =>
-  caller === null ? "nobody" : caller.appId === null ? `person ${caller.personId}` : ownerOfApp(caller.appId);
-const ownerOfApp = (appId: number): string => `app ${appId}`;
+const getQuotaOwner = (caller: Caller | null): string =>
+  caller === null ? "nobody" : caller.appId === null ? `person ${caller.personId}` : createAppOwnerKey(caller.appId);
+const createAppOwnerKey = (appId: number): string => `app ${appId}`;
 
-const overloadedError = (message: string) =>
+const createOverloadedError = (message: string) =>
   new ActionError("OVERLOADED", message, { retryAfter: RETRY_AFTER_SECONDS });
 
-const tooMany = () => overloadedError(`too many large responses are being sent; try again in ${RETRY_AFTER_SECONDS} s`);
+const createTooManyError = () =>
+  createOverloadedError(`too many large responses are being sent; try again in ${RETRY_AFTER_SECONDS} s`);
 
 export class ResponseMemoryLimiter {
   private readonly byOwner = new Map<string, number>();
@@ -104,11 +105,11 @@ export class ResponseMemoryLimiter {
     private readonly turns: FairTaskQueue = createFairTaskQueue(),
   ) {}
 
-  private tooLarge() {
+  private createTooLargeError() {
     return new ActionError("REQUEST_INVALID", `${this.sizeMessage}; request fewer fields or entries`);
   }
 
-  private tooLargeAfter() {
+  private createOmittedResultError() {
     return new ActionError(
       "REQUEST_INVALID",
       `${this.sizeMessage}; the service executed the request, but the response omits the result`,
@@ -144,16 +145,16 @@ export class ResponseMemoryLimiter {
    * @throws REQUEST_INVALID if the text is larger than a written response may be; OVERLOADED if there is no memory for it
    */
   countSharedText(appId: number, bytes: number): () => void {
-    const owner = ownerOfApp(appId);
-    if (bytes > WRITTEN_SIZE_FACTOR * this.options.maxBytesPerResponse) throw this.tooLarge();
-    if (!this.hasCapacity(owner, bytes, 1)) throw tooMany();
+    const owner = createAppOwnerKey(appId);
+    if (bytes > WRITTEN_SIZE_FACTOR * this.options.maxBytesPerResponse) throw this.createTooLargeError();
+    if (!this.hasCapacity(owner, bytes, 1)) throw createTooManyError();
     this.addHeldBytes(owner, bytes);
     return () => this.addHeldBytes(owner, -bytes);
   }
 
   openBudget(caller: Caller | null): ResponseBudget {
-    const { maxBytesPerResponse: ofAnswerBytes } = this.options;
-    const owner = quotaOwnerOf(caller);
+    const { maxBytesPerResponse: responseMaxBytes } = this.options;
+    const owner = getQuotaOwner(caller);
     let heldBytes = 0;
     let isOpen = true;
     let partCount = 0;
@@ -163,8 +164,8 @@ export class ResponseMemoryLimiter {
     const admitBytes = (bytes: number): void => {
       if (!isOpen)
         throw new ActionError("REQUEST_INVALID", "the client disconnected before the service sent the response");
-      if (heldBytes > 0 && heldBytes + bytes > ofAnswerBytes) throw this.tooLarge();
-      if (!this.hasCapacity(owner, bytes, 1)) throw tooMany();
+      if (heldBytes > 0 && heldBytes + bytes > responseMaxBytes) throw this.createTooLargeError();
+      if (!this.hasCapacity(owner, bytes, 1)) throw createTooManyError();
     };
 
     const countBytes = (bytes: number): void => {
@@ -186,9 +187,9 @@ export class ResponseMemoryLimiter {
         const heldBefore = heldBytes;
         const result = await work();
         const bytes = Math.max(0, estimateResponseBytes(result) - (heldBytes - heldBefore));
-        if (heldBefore > 0 && heldBytes + bytes > ofAnswerBytes) throw this.tooLargeAfter();
+        if (heldBefore > 0 && heldBytes + bytes > responseMaxBytes) throw this.createOmittedResultError();
         if (bytes > SMALL_RESULT_BYTES && !this.hasCapacity(owner, bytes, CHANGE_RESULT_FACTOR)) {
-          throw overloadedError(
+          throw createOverloadedError(
             "the request was executed, but the service has too little memory for its result at present; if the request changed data, do not repeat it, and read the data instead",
           );
         }
@@ -219,7 +220,7 @@ export class ResponseMemoryLimiter {
       },
       checkResponseSize: (result) => {
         const bytes = estimateResponseBytes(result);
-        if (bytes > ofAnswerBytes) throw this.tooLarge();
+        if (bytes > responseMaxBytes) throw this.createTooLargeError();
         countBytes(Math.max(0, bytes - heldBytes));
         releaseBytes();
       },

@@ -9,7 +9,7 @@ import { MIN_READ_SPEED } from "./reader-pace.js";
 export const LARGE_RESPONSE_MIN_CHARACTERS = 64 * 1024;
 const SLICE_CHARACTERS = 128 * 1024;
 
-function* slicesOf(parts: readonly (string | Buffer)[]): Generator<Buffer> {
+function* listSlices(parts: readonly (string | Buffer)[]): Generator<Buffer> {
   for (const part of parts) {
     if (typeof part !== "string") {
       for (let from = 0; from < part.length; from += SLICE_CHARACTERS)
@@ -35,10 +35,10 @@ export function streamResponseParts(
   onSlow: () => void,
   paceMs = MIN_READ_SPEED.ms,
 ): Readable {
-  const slices = slicesOf(parts);
-  let slicesRead = 0;
+  const slices = listSlices(parts);
+  let bytesRead = 0;
   const timer = setInterval(() => {
-    if (slicesRead >= MIN_READ_SPEED.bytes) slicesRead = 0;
+    if (bytesRead >= MIN_READ_SPEED.bytes) bytesRead = 0;
     else stream.destroy(new Error("the client reads the response too slowly"));
   }, paceMs);
   const stream = new Readable({
@@ -48,7 +48,7 @@ export function streamResponseParts(
       setImmediate(() => {
         if (stream.destroyed) return;
         const { value, done } = slices.next();
-        slicesRead += value?.length ?? 0;
+        bytesRead += value?.length ?? 0;
         stream.push(done ? null : value);
       });
     },

@@ -94,7 +94,7 @@ interface SocketCredentialState extends SocketWithToken {
 type SocketContext = SocketConnectionContext<SocketCredentialState>;
 
 /** Returns the token that the client sent in the `connection_init` message, otherwise the token of the upgrade request. */
-function connectionTokenOf({ connectionParams, extra }: SocketContext): string | null {
+function readConnectionToken({ connectionParams, extra }: SocketContext): string | null {
   const token = connectionParams?.["authToken"];
   return typeof token === "string" ? token : extra.upgradeToken;
 }
@@ -187,7 +187,7 @@ export function createSocketServer({
   let openedSockets = 0;
 
   /** Returns the senders whose rate limits a message counts against: the network address, and the credential of an authenticated client. */
-  function ratedSenders({ caller, request }: SocketContext["extra"]): string[] {
+  function listRatedSenders({ caller, request }: SocketContext["extra"]): string[] {
     const networkAddress = getClientAddress(request);
     const address = getRequestSenderKeyByAddress(networkAddress);
     return caller
@@ -195,19 +195,25 @@ export function createSocketServer({
       : [address];
   }
 
-  function callerOf({ caller, request }: Pick<SocketContext["extra"], "caller" | "request">) {
+  function pickCaller({ caller, request }: Pick<SocketContext["extra"], "caller" | "request">) {
     const address = getClientAddress(request);
     return { caller, ...(address && { address }) };
   }
 
-  function contextOf({ extra }: SocketContext, id: string, shape: string, done: () => void): OperationContext {
+  function createOperationContext(
+    { extra }: SocketContext,
+    id: string,
+    shape: string,
+    done: () => void,
+  ): OperationContext {
     const messageHead = `{"id":${JSON.stringify(id)},"type":"next","payload":`;
     const deliver = (result: string | Buffer, left: (() => void) | null) =>
       left
         ? extra.outbox.sendWithCallback(left, messageHead, result, "}")
         : extra.outbox.send(`${messageHead}${result}}`);
-    const miss = () => extra.socket.close(TRY_AGAIN_LATER_CLOSE_CODE, "Too many large events are being sent");
-    const caller = callerOf(extra);
+    const closeOverloaded = () =>
+      extra.socket.close(TRY_AGAIN_LATER_CLOSE_CODE, "Too many large events are being sent");
+    const caller = pickCaller(extra);
     const answer = responseMemory.openBudget(extra.caller);
     const reply = (result: string) => extra.outbox.sendWithCallback(answer.close, `${messageHead}${result}}`);
     const closeSignal = () => getWebsocketClosedSignal(extra.socket);
@@ -218,7 +224,7 @@ export function createSocketServer({
       socketKey: extra,
       queryKey: shape,
       receiveResult: deliver,
-      onMissedEvent: miss,
+      onMissedEvent: closeOverloaded,
       responseBudget: answer,
       closedSignal: closeSignal,
       reply,
@@ -246,8 +252,8 @@ export function createSocketServer({
       execute: (args) => traceWebsocketOperation(tracing, () => performOperation(args, format)),
       async onConnect(context) {
         const { extra } = context;
-        extra.token = connectionTokenOf(context);
-        const { address } = callerOf(extra);
+        extra.token = readConnectionToken(context);
+        const { address } = pickCaller(extra);
         try {
           extra.caller = extra.token === null ? null : await credentials.resolve(extra.token, address);
         } catch (error) {
@@ -276,7 +282,7 @@ export function createSocketServer({
         }
         // `limiter` rejects only if the websocket has closed while the operation waited.
         const releaseSlot = await limiter
-          .acquireSlot(callerOf(extra), () => getWebsocketClosedSignal(extra.socket))
+          .acquireSlot(pickCaller(extra), () => getWebsocketClosedSignal(extra.socket))
           .catch(() => null);
         if (!releaseSlot) return completedError();
         operation.callWhenEnded(releaseSlot);
@@ -287,11 +293,11 @@ export function createSocketServer({
         const refusal = findNotPersistedError(query, extra.caller, graphqlDocuments);
         if (refusal) return [refusal];
         const shape = JSON.stringify([query, operationName, variables]);
-        const sender = getRequestSenderKey(callerOf(extra));
+        const sender = getRequestSenderKey(pickCaller(extra));
         const document = await documents.checkInTurn(sender, shape.length, { query, operationName, variables });
         if (!("kind" in document)) return document;
         if (isCompleted(context, id)) return completedError();
-        const contextValue = contextOf(context, id, shape, releaseSlot);
+        const contextValue = createOperationContext(context, id, shape, releaseSlot);
         return { schema, document, variableValues: variables, operationName, contextValue };
       },
       onError: (_context, _id, _payload, errors) => errors.map((error) => format(error.originalError ?? error)),
@@ -302,10 +308,10 @@ export function createSocketServer({
       countMessage: (connection) =>
         rate.takeMessage(
           String(connection.id),
-          ratedSenders(connection),
+          listRatedSenders(connection),
           () => connection.socket.readyState === connection.socket.OPEN,
         ),
-      handleInTurn: (connection, handle) => taskQueue.runInTurn(getRequestSenderKey(callerOf(connection)), handle),
+      handleInTurn: (connection, handle) => taskQueue.runInTurn(getRequestSenderKey(pickCaller(connection)), handle),
       countSocket: (connection) =>
         socketBound.addSocket(getRequestSenderKeyByAddress(getClientAddress(connection.request)), connection),
     },

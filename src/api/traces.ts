@@ -9,7 +9,7 @@ import type { RequestContext } from "./context.js";
 import { callWhenResponseEnds } from "./response-end.js";
 
 /** Returns the trace that the request's `traceparent` header names; null if the service does not trust the sender. */
-function parentTraceOf({ headers, context }: FastifyRequest): string | null {
+function readParentTrace({ headers, context }: FastifyRequest): string | null {
   const { caller } = context;
   const { traceparent } = headers;
   return typeof traceparent === "string" && caller && !isPageCaller(caller) ? traceparent : null;
@@ -22,7 +22,7 @@ export function registerTracingHooks(app: FastifyInstance, tracing: RequestTraci
     const { method, routeOptions } = request;
     const route = routeOptions.url ?? "none";
     const values = { "http.request.method": method, "http.route": route };
-    const span = tracing.beginSpan(`${method} ${route}`, "server", parentTraceOf(request), values);
+    const span = tracing.beginSpan(`${method} ${route}`, "server", readParentTrace(request), values);
     request.context.span = span;
     callWhenResponseEnds(request.raw, reply.raw, () => {
       const { statusCode } = reply.raw;

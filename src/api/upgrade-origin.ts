@@ -36,7 +36,7 @@ export function createWebsocketUpgradeTokenReader(options: {
 
   return async (headers) => {
     const { origin } = headers;
-    const source = callers.requestSourceOf(headers);
+    const source = callers.detectRequestSource(headers);
     const isOwnOrigin = source === "own" || source === "unknown";
     if (!isOwnOrigin && (origin === undefined || !(await isAllowed(origin))))
       throw new ActionError("CROSS_SITE_REQUEST");

@@ -45,7 +45,7 @@ export function readNavigation(library: DocsLibrary): DocsNavigationGroup[] {
   return groups.filter(({ pages }) => pages.length > 0);
 }
 
-function navigationHtml({ pathPrefix, navigation }: DocsPageLayout, slug: string | null): string {
+function renderNavigation({ pathPrefix, navigation }: DocsPageLayout, slug: string | null): string {
   const item = (page: DocsPage) => {
     const currentAttribute = page.slug === slug ? ' aria-current="page"' : "";
     return `<li><a href="${escapeHtml(pathPrefix + createDocsPath(page.slug, ""))}"${currentAttribute}>${escapeHtml(page.title)}</a></li>`;
@@ -96,7 +96,7 @@ export function buildDocsPageHtml(
 </header>
 <div class="columns">
 <nav class="pages" aria-label="Pages">
-${navigationHtml(frame, slug)}
+${renderNavigation(frame, slug)}
 </nav>
 <main id="content" tabindex="-1">
 ${contentHtml}${source}

@@ -35,7 +35,7 @@ export type DocsLinkTarget =
   | { kind: "address"; href: string }
   | { kind: "missing"; path: string };
 
-const slugOf = (file: string): string =>
+const getSlug = (file: string): string =>
   file === INDEX_FILE ? "" : (ROOT_PAGES[file] ?? file.slice("docs/".length, -".md".length));
 
 const removeMarkup = (text: string): string =>
@@ -46,7 +46,7 @@ const removeMarkup = (text: string): string =>
     .replaceAll(/\s+/g, " ")
     .trim();
 
-function summaryOf(markdown: string): string {
+function extractSummary(markdown: string): string {
   const blocks = markdown.replaceAll(/^<!--.*-->$/gm, "").split(/\n{2,}/);
   const paragraph = blocks.map((block) => block.trim()).find((block) => /^[\w"'`*[]/.test(block)) ?? "";
   const text = removeMarkup(paragraph);
@@ -57,7 +57,7 @@ function summaryOf(markdown: string): string {
 function readPage(root: string, file: string): DocsPage {
   const markdown = readFileSync(join(root, file), "utf8");
   const title = removeMarkup(/^# (.+)$/m.exec(markdown)?.[1] ?? basename(file, ".md"));
-  return { slug: slugOf(file), file, title, summary: summaryOf(markdown), markdown };
+  return { slug: getSlug(file), file, title, summary: extractSummary(markdown), markdown };
 }
 
 export class DocsLibrary {
@@ -82,6 +82,7 @@ export class DocsLibrary {
   }
 
   /**
+   * Returns the page with this slug; undefined if there is none.
    * @param slug in upper or lower case. The last segment also finds the page, because addresses had no sections (such
    * as `guides/`) in earlier releases
    */

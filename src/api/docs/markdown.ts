@@ -61,7 +61,7 @@ function uniqueId(ids: Set<string>, text: string): string {
   return candidate;
 }
 
-const plainTextOf = (token: Token | undefined): string =>
+const extractPlainText = (token: Token | undefined): string =>
   (token?.children ?? []).map(({ type, content }) => (type === "softbreak" ? " " : content)).join("");
 
 export class DocsRenderer {
@@ -92,7 +92,7 @@ export class DocsRenderer {
       const { headings, ids } = env as MarkdownRenderState;
       for (const [at, token] of tokens.entries()) {
         if (token.type !== "heading_open") continue;
-        const text = plainTextOf(tokens[at + 1]);
+        const text = extractPlainText(tokens[at + 1]);
         const id = uniqueId(ids, text);
         token.attrSet("id", id);
         headings.push({ level: Number(token.tag.slice(1)), id, text });
@@ -100,7 +100,7 @@ export class DocsRenderer {
     });
     this.#markdown.renderer.rules.heading_close = (tokens, index) => {
       const id = escapeHtml(String(tokens[index - 2]!.attrGet("id") ?? ""));
-      const name = escapeHtml(plainTextOf(tokens[index - 1]));
+      const name = escapeHtml(extractPlainText(tokens[index - 1]));
       return ` <a class="anchor" href="#${id}" aria-label="Link to ${name}">#</a></${tokens[index]!.tag}>\n`;
     };
   }
@@ -121,7 +121,7 @@ export class DocsRenderer {
 
   #href(page: DocsPage, link: string): string | null {
     const target = this.#library.resolveLink(page, link);
-    return linkHrefOf(target, this.#prefix, "");
+    return createHref(target, this.#prefix, "");
   }
 
   render(page: DocsPage): RenderedDocsPage {
@@ -136,7 +136,7 @@ export class DocsRenderer {
  * @param base address before `/docs`
  * @param suffix "" for the HTML page, ".md" for the Markdown page
  */
-function linkHrefOf(target: DocsLinkTarget, base: string, suffix: "" | ".md"): string | null {
+function createHref(target: DocsLinkTarget, base: string, suffix: "" | ".md"): string | null {
   switch (target.kind) {
     case "page":
       return base + createDocsPath(target.slug, suffix) + target.hash;
@@ -184,7 +184,7 @@ export function createMarkdownWithAbsoluteLinks(library: DocsLibrary, page: Docs
       },
     );
     return served.replaceAll(/\]\(([^()\s]+)\)/g, (match, link: string) => {
-      const href = linkHrefOf(library.resolveLink(page, link), EXAMPLE_SERVICE_URL, ".md");
+      const href = createHref(library.resolveLink(page, link), EXAMPLE_SERVICE_URL, ".md");
       return href === null ? match : `](${href})`;
     });
   });

@@ -56,9 +56,9 @@ export interface DocsSite {
   library: DocsLibrary;
   search: DocsSearch;
   /** Returns a page as Markdown with absolute links that start with `base`. */
-  markdownOf(page: DocsPage, base: string): string;
+  renderMarkdown(page: DocsPage, base: string): string;
   /** Returns the service's address for the sender of this request, without a trailing slash. */
-  serviceAddressFor(request: FastifyRequest): string;
+  findServiceAddress(request: FastifyRequest): string;
 }
 
 /** The documentation of this installation, which a process reads once. */
@@ -73,12 +73,12 @@ function createDocsSite({ baseUrl, publicUrl, root }: DocsOptions, prefix: strin
   const docs: DocsSite = {
     library,
     search: new DocsSearch(library, renderer),
-    markdownOf(page, base) {
+    renderMarkdown(page, base) {
       const markdown = markdownByPage.get(page) ?? createMarkdownWithAbsoluteLinks(library, page);
       markdownByPage.set(page, markdown);
       return insertServiceAddress(markdown, base);
     },
-    serviceAddressFor({ headers: { host } }) {
+    findServiceAddress({ headers: { host } }) {
       if (publicUrl !== null) return publicUrl;
       return host !== undefined && host.length <= HOST_MAX_CHARACTERS && HOST_HEADER.test(host)
         ? `http://${host}`
@@ -119,7 +119,7 @@ interface TaggedText {
   tag: string;
 }
 
-function withTag(text: string): TaggedText {
+function addTag(text: string): TaggedText {
   return { text, tag: `"${createHash("sha256").update(text).digest("base64url").slice(0, 22)}"` };
 }
 
@@ -134,7 +134,7 @@ function createLlmsFullText(docs: DocsSite): (base: string) => TaggedText {
       .filter(({ slug }) => !SLUGS_NOT_IN_FULL_TEXT.includes(slug))
       .map(
         (page) =>
-          `<!-- ${EXAMPLE_SERVICE_URL}/docs/${page.slug} -->\n\n${docs.markdownOf(page, EXAMPLE_SERVICE_URL).trim()}\n`,
+          `<!-- ${EXAMPLE_SERVICE_URL}/docs/${page.slug} -->\n\n${docs.renderMarkdown(page, EXAMPLE_SERVICE_URL).trim()}\n`,
       )
       .join("\n\n");
   }
@@ -142,7 +142,7 @@ function createLlmsFullText(docs: DocsSite): (base: string) => TaggedText {
     const cachedText = textsByBase.get(base);
     if (cachedText) return cachedText;
     text ??= joinPages();
-    const textForBase = withTag(insertServiceAddress(text, base));
+    const textForBase = addTag(insertServiceAddress(text, base));
     textsByBase.set(base, textForBase);
     return textForBase;
   };
@@ -155,7 +155,7 @@ function sendWithEtag(
   type: string,
   content: string | TaggedText,
 ): FastifyReply {
-  const { text, tag } = typeof content === "string" ? withTag(content) : content;
+  const { text, tag } = typeof content === "string" ? addTag(content) : content;
   reply.headers({ "cache-control": "no-cache", etag: tag, "x-content-type-options": "nosniff" });
   if (matchesIfNoneMatch(request.headers["if-none-match"], tag)) return reply.code(304).send();
   return reply.type(type).send(text);
@@ -170,7 +170,7 @@ function registerRootFiles(app: FastifyInstance, { docs }: { docs: DocsSite }): 
     app.get(`/${file}`, async (request, reply) => {
       const page = docs.library.findPageByFile(file);
       if (page)
-        return sendWithEtag(request, reply, MARKDOWN_TYPE, docs.markdownOf(page, docs.serviceAddressFor(request)));
+        return sendWithEtag(request, reply, MARKDOWN_TYPE, docs.renderMarkdown(page, docs.findServiceAddress(request)));
       const text = await readFile(join(docs.library.root, file), "utf8").catch(() => {
         throw new ActionError("NOT_FOUND", `this installation of the service does not contain the file ${file}`);
       });
@@ -192,7 +192,7 @@ export function registerDocs(app: FastifyInstance, options: DocsOptions): DocsSi
   };
   const rendered = new Map<DocsPage, string>();
 
-  function htmlOf(page: DocsPage): string {
+  function renderHtml(page: DocsPage): string {
     const knownHtml = rendered.get(page);
     if (knownHtml !== undefined) return knownHtml;
     const { html, headings } = renderer.render(page);
@@ -209,13 +209,13 @@ export function registerDocs(app: FastifyInstance, options: DocsOptions): DocsSi
     if (page.slug !== "" && page.slug !== name) {
       return reply.redirect(prefix + createDocsPath(page.slug, isMarkdown ? ".md" : ""), 301);
     }
-    const base = docs.serviceAddressFor(request);
-    if (isMarkdown) return sendWithEtag(request, reply, MARKDOWN_TYPE, docs.markdownOf(page, base));
+    const base = docs.findServiceAddress(request);
+    if (isMarkdown) return sendWithEtag(request, reply, MARKDOWN_TYPE, docs.renderMarkdown(page, base));
     return sendWithEtag(
       request,
       reply.headers(PAGE_HEADERS),
       HTML_TYPE,
-      insertServiceAddress(htmlOf(page), escapeHtml(base)),
+      insertServiceAddress(renderHtml(page), escapeHtml(base)),
     );
   }
 
@@ -241,11 +241,11 @@ export function registerDocs(app: FastifyInstance, options: DocsOptions): DocsSi
     sendPage(request, reply, request.params["*"].replace(/\/$/, "") || "README"),
   );
   app.get("/llms.txt", (request, reply) =>
-    sendWithEtag(request, reply, PLAIN_TEXT_TYPE, buildLlmsText(docs, docs.serviceAddressFor(request))),
+    sendWithEtag(request, reply, PLAIN_TEXT_TYPE, buildLlmsText(docs, docs.findServiceAddress(request))),
   );
   const llmsFullText = createLlmsFullText(docs);
   app.get("/llms-full.txt", (request, reply) =>
-    sendWithEtag(request, reply, PLAIN_TEXT_TYPE, llmsFullText(docs.serviceAddressFor(request))),
+    sendWithEtag(request, reply, PLAIN_TEXT_TYPE, llmsFullText(docs.findServiceAddress(request))),
   );
   registerRootFiles(app, { docs });
   return docs;

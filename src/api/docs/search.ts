@@ -31,7 +31,7 @@ interface IndexedSection extends DocsSection {
 const plainText = (text: string): string => text.replaceAll(/\[([^[\]]*)\]\([^()]*\)/g, "$1").replaceAll(/[`*|]/g, "");
 
 /** Returns an excerpt of `body` around the first of the words that it contains. */
-function excerptOf(body: string, words: readonly string[]): string {
+function createExcerpt(body: string, words: readonly string[]): string {
   const text = plainText(body).replaceAll(/\s+/g, " ").trim();
   const lowerText = text.toLowerCase();
   const wordPositions = words.map((word) => lowerText.indexOf(word)).filter((at) => at >= 0);
@@ -95,7 +95,7 @@ export class DocsSearch {
     const results = all.length > 0 ? all : some;
     return results.slice(0, Math.min(limit, DOCS_SEARCH_RESULTS_MAX)).map(({ id }) => {
       const { page, text: heading, slug, id: anchor, body } = sections[id as number]!;
-      return { page, heading, address: `${createDocsPath(slug, "")}#${anchor}`, excerpt: excerptOf(body, words) };
+      return { page, heading, address: `${createDocsPath(slug, "")}#${anchor}`, excerpt: createExcerpt(body, words) };
     });
   }
 }

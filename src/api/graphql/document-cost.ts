@@ -173,7 +173,7 @@ class SelectionSizeEstimator {
 const ROOT_FIELD_LIMIT_NAME = "root fields of its operation" satisfies keyof typeof GRAPHQL_DOCUMENT_LIMITS;
 const FIELD_DEPTH_LIMIT_NAME = "levels of fields" satisfies keyof typeof GRAPHQL_DOCUMENT_LIMITS;
 
-function integerDefaultsOf({ variableDefinitions }: OperationDefinitionNode): Record<string, unknown> {
+function readIntegerDefaults({ variableDefinitions }: OperationDefinitionNode): Record<string, unknown> {
   const input = (variableDefinitions ?? []).flatMap(({ variable, defaultValue }) =>
     defaultValue?.kind === Kind.INT ? [[variable.name.value, Number(defaultValue.value)] as const] : [],
   );
@@ -215,7 +215,7 @@ export function createGraphqlCostEstimator(schema: GraphQLSchema) {
     // GraphQL's execution reports an unknown or missing operation name later.
     if (!operation || !root) return 0;
     const estimate = new SelectionSizeEstimator(schema, lists, document, {
-      ...integerDefaultsOf(operation),
+      ...readIntegerDefaults(operation),
       ...variables,
     });
     const roots = estimate.countRootFields(operation.selectionSet);

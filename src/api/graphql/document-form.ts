@@ -91,18 +91,18 @@ class DocumentLimitChecker {
   }
 }
 
-function singleOperationOf(
-  form: DocumentLimitChecker,
+function checkOperation(
+  limitChecker: DocumentLimitChecker,
   { selectionSet, variableDefinitions, directives }: OperationDefinitionNode,
 ): void {
-  form.addToCount("operations");
-  form.addToCount("variables", variableDefinitions?.length ?? 0);
+  limitChecker.addToCount("operations");
+  limitChecker.addToCount("variables", variableDefinitions?.length ?? 0);
   for (const variable of variableDefinitions ?? []) {
-    form.checkValueDepth(variable.defaultValue);
-    form.countDirectives(variable.directives);
+    limitChecker.checkValueDepth(variable.defaultValue);
+    limitChecker.countDirectives(variable.directives);
   }
-  form.countDirectives(directives);
-  form.countSelections(selectionSet, 1, new Set());
+  limitChecker.countDirectives(directives);
+  limitChecker.countSelections(selectionSet, 1, new Set());
 }
 
 /**
@@ -110,13 +110,13 @@ function singleOperationOf(
  * @throws GraphQLError that names the exceeded limit
  */
 export function checkDocumentLimits({ definitions }: DocumentNode): void {
-  const form = new DocumentLimitChecker();
+  const limitChecker = new DocumentLimitChecker();
   for (const definition of definitions) {
-    if (definition.kind === Kind.OPERATION_DEFINITION) singleOperationOf(form, definition);
+    if (definition.kind === Kind.OPERATION_DEFINITION) checkOperation(limitChecker, definition);
     else if (definition.kind === Kind.FRAGMENT_DEFINITION) {
-      form.addToCount("fragments");
-      form.countDirectives(definition.directives);
-      form.countSelections(definition.selectionSet, 1, new Set());
+      limitChecker.addToCount("fragments");
+      limitChecker.countDirectives(definition.directives);
+      limitChecker.countSelections(definition.selectionSet, 1, new Set());
     }
   }
 }

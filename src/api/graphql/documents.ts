@@ -39,18 +39,18 @@ export type GraphqlDocumentCheckResult = DocumentNode | readonly GraphQLError[];
 
 export interface GraphqlDocumentChecker {
   /** Checks a document immediately, without waiting for the sender's turn. */
-  check(asked: GraphqlRequest): GraphqlDocumentCheckResult;
+  check(request: GraphqlRequest): GraphqlDocumentCheckResult;
   /**
    * Checks a document when it is the sender's turn; immediately if the document is cached and cheap and the request is small.
    * @param bytes size of the request
    * @throws RATE_LIMIT_EXCEEDED if too many requests of this sender wait
    */
-  checkInTurn(sender: string, bytes: number, asked: GraphqlRequest): Promise<GraphqlDocumentCheckResult>;
+  checkInTurn(sender: string, bytes: number, request: GraphqlRequest): Promise<GraphqlDocumentCheckResult>;
   /** Returns a cached document by the SHA-256 of its text, in hexadecimal; undefined if it is not cached. */
   findCachedDocument(hash: string): DocumentNode | undefined;
 }
 
-const documentHashOf = (query: string): string => createHash("sha256").update(query).digest("hex");
+const hashDocument = (query: string): string => createHash("sha256").update(query).digest("hex");
 
 /**
  * Returns the errors of a failed parse. Deep nesting is one of them, because it overflows the call stack of graphql-js.
@@ -67,7 +67,7 @@ export function createGraphqlDocumentChecker(
   schema: GraphQLSchema,
   turns: FairTaskQueue = createFairTaskQueue(),
 ): GraphqlDocumentChecker {
-  const costOf = createGraphqlCostEstimator(schema);
+  const computeCost = createGraphqlCostEstimator(schema);
   const checkedDocuments = new LRUCache<string, DocumentNode>({ maxSize: CACHED_CHARACTERS_MAX });
 
   let uncollected = 0;
@@ -88,35 +88,35 @@ export function createGraphqlDocumentChecker(
     }
   }
 
-  function judge(
+  function checkRequest(
     { query, operationName, variables }: GraphqlRequest,
     hash: string,
   ): { checked: GraphqlDocumentCheckResult; cost: number } {
-    const refused = (...checked: GraphQLError[]) => ({ checked, cost: 0 });
+    const createRefusal = (...checked: GraphQLError[]) => ({ checked, cost: 0 });
     if (nestsDeeperThan(variables, VARIABLES_MAX_DEPTH)) {
-      return refused(
+      return createRefusal(
         new GraphQLError("the GraphQL variables are nested too deeply; send fewer levels of objects and lists"),
       );
     }
     const cachedDocument = checkedDocuments.get(hash);
     const found = cachedDocument ?? parseDocument(query);
-    if (!("kind" in found)) return refused(...found);
-    const cost = costOf(found, operationName, variables);
-    if (typeof cost !== "number") return refused(cost);
+    if (!("kind" in found)) return createRefusal(...found);
+    const cost = computeCost(found, operationName, variables);
+    if (typeof cost !== "number") return createRefusal(cost);
     const fault = findVariablesError(schema, found, operationName, variables);
-    if (fault) return refused(fault);
+    if (fault) return createRefusal(fault);
     // Only accepted documents are cached, so that rejected ones do not displace them.
     if (!cachedDocument) checkedDocuments.set(hash, found, { size: Math.max(1, query.length) });
     return { checked: found, cost };
   }
 
   return {
-    check: (asked) => judge(asked, documentHashOf(asked.query)).checked,
+    check: (request) => checkRequest(request, hashDocument(request.query)).checked,
 
-    async checkInTurn(sender, bytes, asked) {
-      const hash = documentHashOf(asked.query);
+    async checkInTurn(sender, bytes, request) {
+      const hash = hashDocument(request.query);
       const isLight = checkedDocuments.has(hash) && bytes <= IMMEDIATELY_PARSED_BODY_MAX_BYTES;
-      const work = () => judge(asked, hash);
+      const work = () => checkRequest(request, hash);
       const limitMs = CHECK_MAX_MS * Math.max(1, bytes / IMMEDIATELY_PARSED_BODY_MAX_BYTES);
       const { checked, cost } = isLight ? work() : await turns.runInTurn(sender, work, limitMs);
       if (cost <= LIGHT_QUERY_COST_MAX) return checked;

@@ -52,14 +52,14 @@ const SCALARS: Readonly<Record<string, object>> = {
   literal: Int,
 };
 
-function scalarTypeOf({ type, element }: ZodSchemaParts): FieldType {
-  if (type === "array") return [scalarTypeOf(readField(element!).parts) as object];
+function getScalarType({ type, element }: ZodSchemaParts): FieldType {
+  if (type === "array") return [getScalarType(readField(element!).parts) as object];
   return SCALARS[type] ?? GraphQLJSON;
 }
 
 interface TypeOptions {
   description: string;
-  /** GraphQL types, by field, that replace the types which `scalarTypeOf` derives from the manifest's schema. */
+  /** GraphQL types, by field, that replace the types which `getScalarType` derives from the manifest's schema. */
   types?: Readonly<Record<string, FieldType>>;
   /** Descriptions of fields that have no description in the manifest's schema. */
   descriptions?: Readonly<Record<string, string>>;
@@ -73,7 +73,7 @@ function defineFields(target: ClassType, schema: z.ZodObject, options: TypeOptio
   for (const [name, field] of Object.entries(schema.shape)) {
     if (name.startsWith("$") || inherited.includes(name)) continue;
     const { parts, isNullable, description } = readField(field);
-    const type = types[name] ?? scalarTypeOf(parts);
+    const type = types[name] ?? getScalarType(parts);
     const isList = Array.isArray(type);
     const nullable = isInput && isList ? "itemsAndList" : isInput || isNullable;
     Field(() => type as ClassType, { nullable, description: descriptions[name] ?? description })(
@@ -97,7 +97,7 @@ function createInputType(name: string, schema: z.ZodObject, options: TypeOptions
   return target;
 }
 
-const itemSchemaOf = (list: z.core.$ZodType): z.ZodObject => readField(list).parts.element as z.ZodObject;
+const getItemSchema = (list: z.core.$ZodType): z.ZodObject => readField(list).parts.element as z.ZodObject;
 
 function createDefinitionsType(make: typeof createOutputType, isInput: boolean): ClassType {
   const where = make("ManifestTriggerWhere", MANIFEST_PART_SCHEMAS.triggerWhere, {
@@ -110,7 +110,7 @@ function createDefinitionsType(make: typeof createOutputType, isInput: boolean):
     types: { trigger: TriggerTypeEnum, where },
     descriptions: { where: "Filter for events or requests; null for other kinds of triggers." },
   });
-  const asset = make("ManifestAsset", itemSchemaOf(MANIFEST_PART_SCHEMAS.action.shape.assets), {
+  const asset = make("ManifestAsset", getItemSchema(MANIFEST_PART_SCHEMAS.action.shape.assets), {
     description: "Exact script of a dependency.",
     descriptions: {
       name: "Name of the dependency.",

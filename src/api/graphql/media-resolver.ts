@@ -114,7 +114,7 @@ export class MediaResolver {
     folderId?: number | null,
   ): Promise<MediaAccessRuleType[] | null> {
     const [kind, id] = fileId == null ? (["folder", folderId ?? 0] as const) : (["file", fileId] as const);
-    const { accessRules } = await this.ownRules(context, appId, kind, id);
+    const { accessRules } = await this.getOwnRules(context, appId, kind, id);
     return accessRules?.map(toGraphqlRule) ?? null;
   }
 
@@ -226,7 +226,7 @@ export class MediaResolver {
   }
 
   /** Returns all files of an app in one list. Only REST has this operation. */
-  async allFiles(context: RequestContext, appId: number, limit?: number, offset?: number) {
+  async listAllFiles(context: RequestContext, appId: number, limit?: number, offset?: number) {
     const admission = await this.accessChecks.admitAppRequest(context, "readMedia", appId);
     return this.media.files.list(admission, appId, { limit, offset });
   }
@@ -253,7 +253,7 @@ export class MediaResolver {
     return this.media.files.update(admission, { appId, id, precondition }, body);
   }
 
-  async ownRules(context: RequestContext, appId: number, kind: MediaItemKind, id: number): Promise<MediaItemRules> {
+  async getOwnRules(context: RequestContext, appId: number, kind: MediaItemKind, id: number): Promise<MediaItemRules> {
     const admission = await this.accessChecks.admitAppRequest(context, "readMedia", appId);
     return this.media.rules.get(admission, kind, { appId, id });
   }

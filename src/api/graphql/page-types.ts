@@ -44,12 +44,12 @@ export function PageItemsField(types: ItemTypes, description: string): PropertyD
 
 export const DEPRECATED_IN_FAVOR_OF_PAGE = { deprecationReason: "Use the fields of `Page`." };
 
-function nextCursorOf({ pagination, cursor, nextCursor }: ListedPage): string | null {
+function findNextCursor({ pagination, cursor, nextCursor }: ListedPage): string | null {
   const { nextBefore } = pagination ?? {};
   return cursor?.next ?? nextCursor ?? pagination?.nextCursor ?? (nextBefore ? createRowCursor(nextBefore) : null);
 }
 
-function hasMoreOf(list: ListedPage): boolean {
+function hasMorePages(list: ListedPage): boolean {
   const { pagination, cursor, entries = [], documents } = list;
   if (cursor) return !cursor.isLastPage;
   if (pagination?.hasMore !== undefined) return pagination.hasMore;
@@ -80,7 +80,7 @@ export class ListPageResolver {
       "True if items follow this page. A query of entries that does not count them also returns true if items could follow.",
   })
   hasMore(@Root() list: ListedPage): boolean {
-    return hasMoreOf(list);
+    return hasMorePages(list);
   }
 
   @FieldResolver(() => String, {
@@ -88,6 +88,6 @@ export class ListPageResolver {
     description: "Value of `cursor` for the next page; null on the last page and where the field takes no cursor.",
   })
   nextCursor(@Root() list: ListedPage): string | null {
-    return nextCursorOf(list);
+    return findNextCursor(list);
   }
 }

@@ -17,7 +17,8 @@ export interface GraphqlDocumentFields {
   documentId?: unknown;
 }
 
-const documentIdOf = (query: string): string => DOCUMENT_ID_PREFIX + createHash("sha256").update(query).digest("hex");
+const computeDocumentId = (query: string): string =>
+  DOCUMENT_ID_PREFIX + createHash("sha256").update(query).digest("hex");
 
 /** Returns the text of the request's document; null if the request has neither `query` nor `documentId`; an error for an unknown ID. */
 export function findQueryText({ query, documentId }: GraphqlDocumentFields): string | GraphQLError | null {
@@ -38,7 +39,7 @@ export function findNotPersistedError(
   caller: Caller | null,
   mode: "any" | "persisted",
 ): GraphQLError | null {
-  if (mode === "any" || !caller || !isPageCaller(caller) || KNOWN_DOCUMENTS.has(documentIdOf(query))) return null;
+  if (mode === "any" || !caller || !isPageCaller(caller) || KNOWN_DOCUMENTS.has(computeDocumentId(query))) return null;
   return new GraphQLError(
     "app users can send only the GraphQL documents of the service's client library; call the client library, or let the operator set GRAPHQL_DOCUMENTS=any",
   );

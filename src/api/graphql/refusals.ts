@@ -10,14 +10,14 @@ const JSON_TYPE = "application/json";
 const RESPONSE_TYPE = "application/graphql-response+json";
 
 /** Returns the preferred of the two media types of GraphQL over HTTP; JSON_TYPE if the client accepts neither. */
-function preferredMediaType({ headers: { accept = "*/*" } }: FastifyRequest): string {
+function choosePreferredMediaType({ headers: { accept = "*/*" } }: FastifyRequest): string {
   return new Negotiator({ headers: { accept } }).mediaType([JSON_TYPE, RESPONSE_TYPE]) ?? JSON_TYPE;
 }
 
 export function sendJsonText(request: FastifyRequest, reply: FastifyReply, text: string): FastifyReply {
   return reply
     .header("Cache-Control", "no-store")
-    .type(`${preferredMediaType(request)}; charset=utf-8`)
+    .type(`${choosePreferredMediaType(request)}; charset=utf-8`)
     .send(text);
 }
 
@@ -31,23 +31,23 @@ export interface GraphqlErrorSender {
   sendFailure(request: FastifyRequest, reply: FastifyReply, error: unknown): FastifyReply;
 }
 
-const httpStatusOf = ({ extensions }: GraphQLFormattedError): number => STATUS[extensions?.["status"] as Status].http;
+const getHttpStatus = ({ extensions }: GraphQLFormattedError): number => STATUS[extensions?.["status"] as Status].http;
 
 export function createGraphqlErrorSender(format: FormatError): GraphqlErrorSender {
   return {
     sendRefusal(request, reply, errors) {
       const formatted = errors.map(format);
-      const isJson = preferredMediaType(request) === JSON_TYPE;
+      const isJson = choosePreferredMediaType(request) === JSON_TYPE;
       return sendJsonText(
         request,
-        reply.code(isJson ? 200 : httpStatusOf(formatted[0]!)),
+        reply.code(isJson ? 200 : getHttpStatus(formatted[0]!)),
         JSON.stringify({ errors: formatted }),
       );
     },
     sendFailure(request, reply, error) {
       const formattedError = format(error);
       const retryAfter = formattedError.extensions?.["retryAfter"];
-      reply.code(httpStatusOf(formattedError)).headers(createQuotaHeaders(request.context ?? { caller: null }));
+      reply.code(getHttpStatus(formattedError)).headers(createQuotaHeaders(request.context ?? { caller: null }));
       if (typeof retryAfter === "number") reply.header("Retry-After", String(retryAfter));
       return sendJsonText(request, reply, JSON.stringify({ errors: [formattedError] }));
     },

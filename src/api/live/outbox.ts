@@ -40,8 +40,7 @@ interface Message {
   onSettled?: () => void;
 }
 
-const totalLengthOf = (parts: readonly SocketMessagePart[]): number =>
-  parts.reduce((sum, { length }) => sum + length, 0);
+const sumLengths = (parts: readonly SocketMessagePart[]): number => parts.reduce((sum, { length }) => sum + length, 0);
 
 /** Functions that write the outboxes to which messages were added in this turn of the event loop. */
 let writeFunctions: (() => void)[] = [];
@@ -67,18 +66,18 @@ export function createSocketOutbox(socket: WebSocket, wire: Socket, onSlow: () =
   let length = 0;
   let lastProgressAt = Date.now();
   let isDue = false;
-  let isCrowded = false;
-  let whenRoomy = Promise.withResolvers<void>();
-  whenRoomy.resolve();
+  let isFull = false;
+  let untilRoom = Promise.withResolvers<void>();
+  untilRoom.resolve();
 
   /** Makes `waitForCapacity` wait while the queue is long. */
   function updateFreeSpace(): void {
     const hasRoom =
       socket.readyState !== socket.OPEN ||
       (waitingMessages.length < SHORT_QUEUE_MESSAGES && length < SHORT_QUEUE_BYTES);
-    if (hasRoom) whenRoomy.resolve();
-    else if (!isCrowded) whenRoomy = Promise.withResolvers();
-    isCrowded = !hasRoom;
+    if (hasRoom) untilRoom.resolve();
+    else if (!isFull) untilRoom = Promise.withResolvers();
+    isFull = !hasRoom;
   }
 
   function writeNextMessages(): void {
@@ -86,7 +85,7 @@ export function createSocketOutbox(socket: WebSocket, wire: Socket, onSlow: () =
     wire.cork();
     while (waitingMessages.length > 0 && socket.bufferedAmount < UNSENT_SOCKET_MAX_BYTES) {
       const { parts, onSettled } = waitingMessages.shift()!;
-      length -= totalLengthOf(parts);
+      length -= sumLengths(parts);
       const last = parts.pop()!;
       for (const part of parts) socket.send(part, { binary: false, fin: false });
       socket.send(last, { binary: false }, () => {
@@ -130,7 +129,7 @@ export function createSocketOutbox(socket: WebSocket, wire: Socket, onSlow: () =
     }
     if (waitingMessages.length === 0 && socket.bufferedAmount === 0) lastProgressAt = Date.now();
     waitingMessages.push(message);
-    length += totalLengthOf(message.parts);
+    length += sumLengths(message.parts);
     // A single message may have any size. Several queued messages together must not exceed the limits.
     if (
       waitingMessages.length > WAITING_MESSAGES_MAX ||
@@ -158,7 +157,7 @@ export function createSocketOutbox(socket: WebSocket, wire: Socket, onSlow: () =
   return {
     send: (...parts) => enqueueMessage({ parts }),
     sendWithCallback: (settled, ...parts) => enqueueMessage({ parts, onSettled: settled }),
-    waitForCapacity: () => whenRoomy.promise,
+    waitForCapacity: () => untilRoom.promise,
     callAfterSending: afterWaiting,
     isStalled: (now) =>
       (waitingMessages.length > 0 || socket.bufferedAmount > 0) && now - lastProgressAt > STALLED_CLIENT_TIMEOUT_MS,

@@ -52,12 +52,12 @@ export class CredentialRecheck<Socket extends SocketWithToken> {
     }
   }
 
-  private async recheckRound(those: Iterable<Socket>): Promise<void> {
-    const byToken = Map.groupBy(those, ({ token }) => token ?? "").entries();
-    const recheckLane = async () => {
+  private async recheckRound(sockets: Iterable<Socket>): Promise<void> {
+    const byToken = Map.groupBy(sockets, ({ token }) => token ?? "").entries();
+    const recheckNextCallers = async () => {
       for (const [token, socketsWithToken] of byToken) await this.updateSockets(token, socketsWithToken);
     };
-    await Promise.all(Array.from({ length: CONCURRENT_CHECKS_MAX }, recheckLane));
+    await Promise.all(Array.from({ length: CONCURRENT_CHECKS_MAX }, recheckNextCallers));
   }
 
   /** Adds a websocket. Its token is checked whenever credentials change, until `remove` is called. */

@@ -152,7 +152,7 @@ class SharedTexts {
     private readonly log: Logger,
   ) {}
 
-  private async resultOf(event: object, args: ExecutionArgs): Promise<object> {
+  private async computeResult(event: object, args: ExecutionArgs): Promise<object> {
     const { errors, ...result } = await execute({ ...args, rootValue: event });
     return errors ? { ...result, errors: errors.map((error) => formatGraphqlError(error, this.log)) } : result;
   }
@@ -163,7 +163,7 @@ class SharedTexts {
     event: object,
     args: ExecutionArgs,
   ): Promise<string | Buffer | null> {
-    const result = await this.resultOf(event, args);
+    const result = await this.computeResult(event, args);
     const length = estimateResponseBytes(result);
     try {
       if (length >= LONG_TEXT_CHARACTERS) text.freeMemory = this.responseMemory.countSharedText(appId, length);
@@ -285,7 +285,7 @@ export class SharedSubscriptionResults {
     let stopFollowing = () => {};
     let sendOrder = Promise.resolve();
 
-    const handText = async (text: SharedText): Promise<void> => {
+    const deliverText = async (text: SharedText): Promise<void> => {
       const written = await text.textPromise.catch((error: unknown) => {
         this.texts.releaseText(text);
         throw error;
@@ -305,7 +305,7 @@ export class SharedSubscriptionResults {
     stopFollowing = source.listen((event) => {
       const text = this.texts.claimText(appId, event, args, shape);
       sendOrder = sendOrder
-        .then(() => handText(text))
+        .then(() => deliverText(text))
         .catch((error: unknown) => this.log.warn({ err: error }, "an event could not be sent to a subscription"));
     }, fail);
     // The subscription may have ended while its event source was being opened.

@@ -30,7 +30,7 @@ async function findByName(
 
 const removeCode = ({ code: _code, source: _source, assets: _assets, ...rest }: Action) => rest;
 
-const studioLinkTo = ({ serviceUrl: base, appId }: McpToolContext, id: number) =>
+const createStudioLink = ({ serviceUrl: base, appId }: McpToolContext, id: number) =>
   `${base}/studio#/${appId}/actions/${id}`;
 
 /** Returns the difference between the draft and the live version; `isPublished: false` if there is no live version. */
@@ -130,7 +130,7 @@ const writeActionTools: McpTool[] = [
           created: !existingAction,
           action: removeCode(action),
           warnings,
-          studio: studioLinkTo(context, action.id),
+          studio: createStudioLink(context, action.id),
         },
       };
     },
@@ -149,7 +149,7 @@ const writeActionTools: McpTool[] = [
     async run({ action, reason }, context) {
       const { id, name } = await fetchAction(context, action);
       const diff = await compareWithLive(context, id);
-      return { data: { action: { id, name }, reason: reason ?? null, approveAt: studioLinkTo(context, id), diff } };
+      return { data: { action: { id, name }, reason: reason ?? null, approveAt: createStudioLink(context, id), diff } };
     },
   }),
   defineMcpTool({

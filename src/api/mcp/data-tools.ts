@@ -12,8 +12,7 @@ const DOCS_PART_CHARACTERS = 40_000;
 
 const referenceQuery = (dataSource: number | string) => (typeof dataSource === "string" ? { by: "name" } : {});
 
-const settingTierOf = (key: string) =>
-  key.startsWith("__") ? "protected" : key.startsWith("_") ? "private" : "public";
+const getTier = (key: string) => (key.startsWith("__") ? "protected" : key.startsWith("_") ? "private" : "public");
 
 const dataTools: McpTool[] = [
   defineMcpTool({
@@ -68,8 +67,8 @@ const dataTools: McpTool[] = [
       const keys = [...new Set([...Object.keys(values), ...hiddenKeys])].sort();
       const settings = keys.map((key) => ({
         key,
-        tier: settingTierOf(key),
-        ...(settingTierOf(key) === "public" && { value: values[key] }),
+        tier: getTier(key),
+        ...(getTier(key) === "public" && { value: values[key] }),
       }));
       return { data: { settings }, isUntrusted: true };
     },
@@ -149,7 +148,7 @@ const referenceTools: McpTool[] = [
     input: { page: z.string().max(100).describe("Name of the page, for example actions; empty for the index") },
     async run({ page }, { docs, serviceUrl: base }) {
       const foundPage = docs.library.findPageBySlug(page.replace(/^\/docs\//, "").replace(/\.md$/, ""));
-      if (foundPage) return { data: docs.markdownOf(foundPage, base) };
+      if (foundPage) return { data: docs.renderMarkdown(foundPage, base) };
       const names = docs.library.pages.map(({ slug }) => slug).filter((slug) => slug !== "");
       throw new ActionError(
         "NOT_FOUND",

@@ -64,10 +64,10 @@ export function registerMcp(app: FastifyInstance, options: McpOptions): void {
   const onRequest = async (request: FastifyRequest, reply: FastifyReply) => {
     if (checkTokenAndOrigin(request, publicUrl)) return;
     const isUnknownToken = request.headers.authorization !== undefined;
-    return sendUnauthorized(reply, docs.serviceAddressFor(request), isUnknownToken);
+    return sendUnauthorized(reply, docs.findServiceAddress(request), isUnknownToken);
   };
 
-  function requestOf(request: FastifyRequest) {
+  function createMcpRequest(request: FastifyRequest) {
     const context = request.context as RequestContext & { caller: Caller };
     const { caller } = context;
     const query = request.query as Record<string, unknown>;
@@ -76,7 +76,7 @@ export function registerMcp(app: FastifyInstance, options: McpOptions): void {
       caller,
       callRest: createRestCaller(resolvers, context),
       docs,
-      serviceUrl: docs.serviceAddressFor(request),
+      serviceUrl: docs.findServiceAddress(request),
       readDeclarations: readClientDeclarations,
       readAppTypes: () => resolvers.manifests.appTypes(context, caller.appId!),
       waitForRunEnd: (runId: number, ...signals: readonly AbortSignal[]) =>
@@ -92,7 +92,7 @@ export function registerMcp(app: FastifyInstance, options: McpOptions): void {
     // A batch of messages would count as one request in the rate limit, so it is rejected.
     if (Array.isArray(body))
       throw new ActionError("REQUEST_INVALID", "the body must be one JSON-RPC message (got an array)");
-    const server = createMcpServer(requestOf(request));
+    const server = createMcpServer(createMcpRequest(request));
     const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
     await server.connect(transport);
     try {

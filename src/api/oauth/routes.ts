@@ -37,7 +37,7 @@ function parseParameters(text: string): FormFields {
   return input;
 }
 
-const queryStringOf = ({ url }: FastifyRequest): string =>
+const getQueryString = ({ url }: FastifyRequest): string =>
   url.slice(url.indexOf("?") < 0 ? url.length : url.indexOf("?") + 1);
 
 function sendOauthError(reply: FastifyReply, error: unknown, log: Logger): FastifyReply {
@@ -158,7 +158,7 @@ type DecidingPerson = Pick<GrantDecision, "personId" | "credentialId" | "decidin
  * Returns the person who sent the request.
  * @throws UNAUTHORIZED without a credential, FORBIDDEN if the credential does not belong to a person
  */
-function decidingPersonOf({ context: { caller } }: FastifyRequest): DecidingPerson {
+function getDecidingPerson({ context: { caller } }: FastifyRequest): DecidingPerson {
   if (!caller) throw new ActionError("UNAUTHORIZED");
   if ((caller.kind !== "editor" && caller.kind !== "admin") || caller.personId === null)
     throw new ActionError("FORBIDDEN");
@@ -195,7 +195,7 @@ const toActionError = (error: unknown): unknown =>
 /** Registers the routes on which a signed-in person allows or denies a program access. */
 function registerApprovalRoutes(app: FastifyInstance, { oauth, pages, addressFor }: OauthOptions): void {
   const requireDecider = (request: FastifyRequest): DecidingPerson => {
-    const decider = decidingPersonOf(request);
+    const decider = getDecidingPerson(request);
     oauth.limits.countDecision(decider.personId);
     return decider;
   };
@@ -214,7 +214,7 @@ function registerApprovalRoutes(app: FastifyInstance, { oauth, pages, addressFor
    * @throws OauthError
    */
   const readAuthorization = (request: FastifyRequest) => {
-    const input = parseParameters(queryStringOf(request));
+    const input = parseParameters(getQueryString(request));
     checkTokenResource(input, addressFor(request));
     return oauth.readAuthorization(input);
   };
@@ -257,10 +257,10 @@ function registerApprovalRoutes(app: FastifyInstance, { oauth, pages, addressFor
   app.get("/oauth/grants", async (request, reply) =>
     reply
       .header("cache-control", "no-store")
-      .send({ grants: await oauth.grants.listGrantsOf(decidingPersonOf(request).personId) }),
+      .send({ grants: await oauth.grants.listGrantsOf(getDecidingPerson(request).personId) }),
   );
   app.delete<{ Params: { id: string } }>("/oauth/grants/:id", async (request) => {
-    const { personId } = decidingPersonOf(request);
+    const { personId } = getDecidingPerson(request);
     const id = /^[1-9]\d{0,14}$/.test(request.params.id) ? Number(request.params.id) : 0;
     await oauth.grants.revoke(personId, id);
     return { status: "GRANT_ENDED" };

@@ -151,7 +151,7 @@ export async function createOpenapiDocument(
   const schemas = new OpenApiSchemas();
   const record = createRouteRecorder(schema, schemas);
   const templates = new PathTemplates();
-  const idOf = createOperationIdGenerator();
+  const createOperationId = createOperationIdGenerator();
   const paths: PathItems = {};
   for (const route of routes) {
     const routeNotes = await record(route);
@@ -159,7 +159,7 @@ export async function createOpenapiDocument(
     const operation = describeOperation(
       route,
       routeNotes,
-      idOf(routeNotes.operation, route),
+      createOperationId(routeNotes.operation, route),
       describeParameters(route, routeNotes, nameOf),
     );
     paths[template] = { ...paths[template], [route.method.toLowerCase()]: operation };

@@ -69,7 +69,7 @@ class RequestRecording {
   /** Placeholder for the whole body. */
   private readonly bodyPlaceholder = {};
   private readonly parts = new Map<string, JsonSchema>();
-  private readonly stands = new WeakMap<object, JsonSchema>();
+  private readonly placeholderSchemas = new WeakMap<object, JsonSchema>();
   private readsBody = false;
 
   constructor(
@@ -167,7 +167,7 @@ class RequestRecording {
         this.notes.requestBodySchema = this.bodySchema(this.schemas.fullSchemaOf(type));
       if (value instanceof BodyPartPlaceholder) this.parts.set(value.name, this.schemas.fullSchemaOf(type));
     });
-    return this.placeholderFor(field.type, RESPONSE_DEPTH_MAX);
+    return this.createPlaceholder(field.type, RESPONSE_DEPTH_MAX);
   }
 
   private bodySchema(value: JsonSchema): JsonSchema {
@@ -188,12 +188,12 @@ class RequestRecording {
   }
 
   /** Returns an object with a placeholder for each field of the type, so that handlers can destructure and spread it. */
-  private placeholderFor(type: GraphQLOutputType, depth: number): unknown {
+  private createPlaceholder(type: GraphQLOutputType, depth: number): unknown {
     const nullableType = getNullableType(type);
     const schema = this.schemas.of(type);
     if (isListType(nullableType)) {
-      const list = [this.placeholderFor(nullableType.ofType, depth)];
-      this.stands.set(list, schema);
+      const list = [this.createPlaceholder(nullableType.ofType, depth)];
+      this.placeholderSchemas.set(list, schema);
       return list;
     }
     if (!isObjectType(nullableType) || depth === 0) return new ValuePlaceholder(schema);
@@ -207,31 +207,31 @@ class RequestRecording {
       new ValuePlaceholder(schema),
     ]);
     const object = Object.fromEntries([
-      ...fields.map((field) => [field.name, this.placeholderFor(field.type, depth - 1)]),
+      ...fields.map((field) => [field.name, this.createPlaceholder(field.type, depth - 1)]),
       ...restProperties,
     ]);
-    this.stands.set(object, schema);
+    this.placeholderSchemas.set(object, schema);
     return object;
   }
 
   /** Returns the JSON Schema of a value that a handler built from placeholders. */
-  private schemaOf(value: unknown): JsonSchema {
+  private findSchema(value: unknown): JsonSchema {
     if (value instanceof ValuePlaceholder) return value.schema;
     if (value instanceof BodyPartPlaceholder || value === undefined) return {};
     if (typeof value === "string") return { type: "string", const: value };
     if (typeof value !== "object" || value === null) return value === null ? { type: "null" } : { type: typeof value };
-    const wholeSchema = this.stands.get(value);
+    const wholeSchema = this.placeholderSchemas.get(value);
     if (wholeSchema) return wholeSchema;
-    if (Array.isArray(value)) return { type: "array", items: value.length > 0 ? this.schemaOf(value[0]) : {} };
-    if (ANY_NAME in value) return { type: "object", additionalProperties: this.schemaOf(value[ANY_NAME]) };
-    const properties = Object.fromEntries(Object.entries(value).map(([name, field]) => [name, this.schemaOf(field)]));
+    if (Array.isArray(value)) return { type: "array", items: value.length > 0 ? this.findSchema(value[0]) : {} };
+    if (ANY_NAME in value) return { type: "object", additionalProperties: this.findSchema(value[ANY_NAME]) };
+    const properties = Object.fromEntries(Object.entries(value).map(([name, field]) => [name, this.findSchema(field)]));
     const constantNames = Object.keys(properties).filter((name) => "const" in properties[name]!);
     return { type: "object", properties, ...(constantNames.length > 0 && { required: constantNames }) };
   }
 
   finishRecording(answer: unknown): RouteDescription {
     const { notes, parts } = this;
-    notes.responseSchema = this.schemaOf(answer);
+    notes.responseSchema = this.findSchema(answer);
     if (!this.readsBody || notes.requestBodySchema !== null) return notes;
     notes.requestBodySchema = parts.size > 0 ? { type: "object", properties: Object.fromEntries(parts) } : {};
     return notes;

@@ -66,12 +66,12 @@ function isListPageField(type: GraphQLObjectType, name: string): boolean {
 function findComputedFields(): ReadonlySet<string> {
   const { fieldResolvers, objectTypes } = getMetadataStorage();
   const externalFields = fieldResolvers.filter(({ kind }) => kind === "external");
-  const namesOf = (computed: unknown) =>
+  const listNames = (computed: unknown) =>
     objectTypes
       .filter(({ target }) => target === computed || Object.getPrototypeOf(target) === computed)
       .map(({ name }) => name);
   return new Set(
-    externalFields.flatMap((field) => namesOf(field.getObjectType?.()).map((name) => `${name}.${field.schemaName}`)),
+    externalFields.flatMap((field) => listNames(field.getObjectType?.()).map((name) => `${name}.${field.schemaName}`)),
   );
 }
 

@@ -14,10 +14,10 @@ export function createWarningsField(action: Action): { warnings?: ActionWarning[
 }
 
 const replyWithAction = (request: RestRequest, status: string, action: Action, beside: object = {}) =>
-  request.setTag(action, { status, action, ...beside }, endpointsTagOf(action));
+  request.setTag(action, { status, action, ...beside }, computeEndpointsTag(action));
 
 /** Returns a digest of the URLs of the action's HTTP triggers, for the ETag. A new trigger secret changes only these URLs. */
-const endpointsTagOf = ({ endpoints = [] }: Action): string | null =>
+const computeEndpointsTag = ({ endpoints = [] }: Action): string | null =>
   endpoints.length === 0 ? null : hash("sha256", JSON.stringify(endpoints), "base64url").slice(0, 22);
 
 const replyWithSavedAction = (request: RestRequest, status: string, action: Action) =>

@@ -9,11 +9,11 @@ import type { Route } from "./route.js";
 
 const ALERTS_ROUTE = "/v1/apps/:appId/alerts";
 
-const shortHashOf = (text: string): string => createHash("sha256").update(text).digest("base64url").slice(0, 22);
+const computeShortHash = (text: string): string => createHash("sha256").update(text).digest("base64url").slice(0, 22);
 
 /** Returns a response with an alert and sets its ETag, whose second part is the alert's firing state. `If-Match` ignores this part. */
 const replyWithAlert = (request: RestRequest, alert: Pick<AlertRule, "updatedAt" | "firing">) =>
-  request.setTag(alert, { alert }, alert.firing.length > 0 ? shortHashOf(JSON.stringify(alert.firing)) : null);
+  request.setTag(alert, { alert }, alert.firing.length > 0 ? computeShortHash(JSON.stringify(alert.firing)) : null);
 
 export const alertRoutes: readonly Route[] = [
   {

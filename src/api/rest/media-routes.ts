@@ -21,7 +21,7 @@ const accessRuleRoutes = (kind: MediaItemKind): readonly Route[] => [
     handle: async ({ media }, request) =>
       replyWithRules(
         request,
-        await media.ownRules(request.context, request.pathId("appId"), kind, request.pathId("id")),
+        await media.getOwnRules(request.context, request.pathId("appId"), kind, request.pathId("id")),
       ),
   },
   {
@@ -106,7 +106,7 @@ export const mediaRoutes: readonly Route[] = [
     path: `${MEDIA_ROUTE}/files`,
     allowsAnonymous: true,
     handle: ({ media }, request) =>
-      media.allFiles(
+      media.listAllFiles(
         request.context,
         request.pathId("appId"),
         request.queryNumber("limit"),

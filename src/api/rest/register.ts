@@ -25,7 +25,7 @@ function createTaggedBody(parts: readonly (string | Buffer)[], reply: FastifyRep
 }
 
 /** Returns the hash of the response's text, which is the ETag of a resource without a version. */
-function digestTagOf(parts: readonly (string | Buffer)[]): string {
+function computeDigestTag(parts: readonly (string | Buffer)[]): string {
   const hash = createHash("sha256");
   for (const part of parts) hash.update(part);
   return `"${hash.digest("base64url").slice(0, 22)}"`;
@@ -87,7 +87,7 @@ export function registerRest(
         }
         const parts = serializeJsonParts(body);
         if (context.updatedAt !== undefined) tag ??= createEntityTag(context.updatedAt);
-        if (method === "GET") tag ??= digestTagOf(parts);
+        if (method === "GET") tag ??= computeDigestTag(parts);
         reply.headers(createQuotaHeaders(context));
         // Reads `If-None-Match` before it sets the ETag: an invalid header is an error, and an error response must have no ETag.
         const isKnown = method === "GET" && matchesIfNoneMatch(request.headers["if-none-match"], tag!);

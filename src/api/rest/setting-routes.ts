@@ -5,7 +5,7 @@ import type { Route } from "./route.js";
 
 const SETTINGS_ROUTE = "/v1/apps/:appId/settings";
 
-const settingDetailsOf = (statusList: readonly SettingStatus[]) =>
+const toSettingDetails = (statusList: readonly SettingStatus[]) =>
   Object.fromEntries(
     statusList.filter((status) => status.configured).map(({ key, configured: _, ...details }) => [key, details]),
   );
@@ -55,7 +55,7 @@ export const settingRoutes: readonly Route[] = [
     handle: async ({ settings }, request) => {
       const { keys, secret } = request.bodyFields(createFlatShape(["keys", "secret"]));
       return {
-        details: settingDetailsOf(
+        details: toSettingDetails(
           await settings.markSettings(
             request.context,
             request.pathId("appId"),
@@ -84,7 +84,7 @@ export const settingRoutes: readonly Route[] = [
         request.queryStrings("keys"),
       );
       const configured = Object.fromEntries(statusList.map((status) => [status.key, status.configured]));
-      return withDetails ? { configured, details: settingDetailsOf(statusList) } : { configured };
+      return withDetails ? { configured, details: toSettingDetails(statusList) } : { configured };
     },
   },
 ];
