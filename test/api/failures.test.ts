@@ -245,7 +245,7 @@ describe("errors that callers get", () => {
         "GET",
         "/v3/apps/1/actions/%E0%A4%A",
         undefined,
-        "the URL is not valid: after each % it must have two hexadecimal digits, and the decoded bytes must be UTF-8",
+        "the URL is not valid; after each %, it must have two hexadecimal digits, and the decoded bytes must be UTF-8",
       ],
       ["POST", "/v3/apps/1/actions", '{"name": "secret", oops}', "the body is not valid JSON (at position 19)"],
       ["POST", "/v3/apps/1/actions", "secret", "the body is not valid JSON"],
