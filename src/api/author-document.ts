@@ -68,7 +68,7 @@ export function buildAuthorCodeDocument({
   headers: Record<string, string>;
 } {
   const nonce = randomBytes(18).toString("base64");
-  const scriptElement = ({ url, integrity }: ScriptDependency) => {
+  const createScriptElement = ({ url, integrity }: ScriptDependency) => {
     const integrityAttributes = integrity ? ` integrity="${escapeHtml(integrity)}" crossorigin="anonymous"` : "";
     return `<script nonce="${nonce}" src="${escapeHtml(url)}"${integrityAttributes}></script>`;
   };
@@ -82,12 +82,12 @@ export function buildAuthorCodeDocument({
 <style>body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:3rem auto;padding:0 1rem;overflow-wrap:anywhere}pre{overflow-x:auto}code{font:14px/1.5 ui-monospace,monospace}</style>
 <script type="application/json" id="svc-page">${toScriptLiteral(page)}</script>
 <script nonce="${nonce}">${buildWindowEnvScript(env)}</script>
-${scriptElement({ url: `${base}/client/svc.js` })}
+${createScriptElement({ url: `${base}/client/svc.js` })}
 </head>
 <body>
 <noscript>This page needs JavaScript.</noscript>
 ${body}
-${[...dependencies, { url: `${base}${script}` }].map(scriptElement).join("\n")}
+${[...dependencies, { url: `${base}${script}` }].map(createScriptElement).join("\n")}
 </body>
 </html>
 `;

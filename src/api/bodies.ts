@@ -194,7 +194,7 @@ export function registerBodyParsing(
     const { raw, context } = request;
     const app = await findQuotaAppId(request, appExists);
     const freeCapacity = await bodyBudgets
-      .capacityFor(bytes)
+      .selectBudget(bytes)
       .reserveBytes(getRequestSenderKeyByAddress(context.address), bytes, app);
     const stopWatching = rejectSlowBody(raw, paceMs);
     raw.once("end", stopWatching);

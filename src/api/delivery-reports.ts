@@ -8,7 +8,7 @@ import { parsePathId } from "./rest/request.js";
 
 const REPORT_MAX_BYTES = 256 * 1024;
 
-const singleHeader = (value: string | string[] | undefined): string | null =>
+const readSingleHeader = (value: string | string[] | undefined): string | null =>
   typeof value === "string" ? value : null;
 
 /**
@@ -33,8 +33,8 @@ export function registerDeliveryReportRoutes(
           address: context.address ?? "",
           body: typeof body === "string" ? body : "",
           url: baseUrl + url,
-          signature: singleHeader(headers["svc-signature"]),
-          twilioSignature: singleHeader(headers["x-twilio-signature"]),
+          signature: readSingleHeader(headers["svc-signature"]),
+          twilioSignature: readSingleHeader(headers["x-twilio-signature"]),
         });
       },
     );

@@ -25,13 +25,13 @@ export function registerGitWebhook(app: FastifyInstance, webhooks: GitWebhooks):
       },
       async ({ context, params, headers, body }, reply) => {
         reply.header("cache-control", "no-store");
-        const answer = await webhooks.receive(parsePathId(params.appId), {
+        const receipt = await webhooks.receive(parsePathId(params.appId), {
           networkAddress: context.address,
           header: (name) => (typeof headers[name] === "string" ? headers[name] : undefined),
           body: (body as Buffer<ArrayBuffer> | undefined) ?? Buffer.alloc(0),
           urls: [],
         });
-        return reply.code(answer.status === "ACCEPTED" ? 202 : 200).send(answer);
+        return reply.code(receipt.status === "ACCEPTED" ? 202 : 200).send(receipt);
       },
     );
   });

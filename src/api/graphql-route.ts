@@ -97,12 +97,12 @@ function findMethodFault(method: string, document: DocumentNode, operationName: 
 
 /** Returns the result of an operation. If the JSON text of the result would be too large, returns an error instead. */
 function replaceIfTooLarge(
-  { responseBudget: answer }: GraphqlContext,
+  { responseBudget: budget }: GraphqlContext,
   result: FormattedExecutionResult,
   format: FormatError,
 ): FormattedExecutionResult {
   try {
-    answer?.checkResponseSize(result.data);
+    budget?.checkResponseSize(result.data);
     return result;
   } catch (error) {
     return { data: null, errors: [format(error)] };
@@ -200,8 +200,8 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
     reply: FastifyReply,
   ): Promise<unknown> {
     const requested = readRequestParameters(request);
-    const answer = introspectionResponder(requested);
-    if (answer !== null) return sendJsonText(request, reply, answer);
+    const introspectionResponse = introspectionResponder(requested);
+    if (introspectionResponse !== null) return sendJsonText(request, reply, introspectionResponse);
     if (isAnonymous(request)) {
       request.context.isRejected = true;
       return sendRefusal(request, reply, [new ActionError("UNAUTHORIZED")]);
@@ -220,22 +220,22 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
     return runInRequestSpan(tracing, request.context, () => execute.call(this, request, reply));
   }
 
-  const errorHandler = (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
+  const sendError = (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
     const isRefusedMethod = error instanceof ActionError && error.status === "METHOD_NOT_ALLOWED";
     if (isRefusedMethod) reply.header("Allow", request.method === "GET" ? "POST" : "GET, POST");
     sendFailure(request, reply, error);
   };
-  app.get("/graphql", { errorHandler }, async (request, reply) =>
+  app.get("/graphql", { errorHandler: sendError }, async (request, reply) =>
     acceptsHtml(request) ? pages.sendPage(reply, "graphiql") : handleGraphqlRequest.call(app, request, reply),
   );
-  app.post("/graphql", { errorHandler, onRequest: rejectLargeAnonymousRequest }, handleGraphqlRequest);
+  app.post("/graphql", { errorHandler: sendError, onRequest: rejectLargeAnonymousRequest }, handleGraphqlRequest);
   const refuseMethod = async () => {
     throw new ActionError("METHOD_NOT_ALLOWED");
   };
   app.route({
     method: UNSUPPORTED_METHODS,
     url: "/graphql",
-    errorHandler,
+    errorHandler: sendError,
     onRequest: refuseMethod,
     handler: refuseMethod,
   });

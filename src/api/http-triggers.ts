@@ -116,8 +116,8 @@ function sendOptionsResponse(request: FastifyRequest, reply: FastifyReply, { rou
   return reply.send();
 }
 
-function sendTriggerResponse(request: FastifyRequest, reply: FastifyReply, answer: TriggerRunResponse): FastifyReply {
-  const { status, headers, body, runId, isReplayed } = answer;
+function sendTriggerResponse(request: FastifyRequest, reply: FastifyReply, response: TriggerRunResponse): FastifyReply {
+  const { status, headers, body, runId, isReplayed } = response;
   // The author's code chose this status, so the service does not delay the response as it delays its own rejections.
   request.context.mayRejectWithoutDelay = true;
   reply.code(status).headers({ "cache-control": "no-store", ...headers, "svc-run-id": String(runId) });

@@ -111,7 +111,7 @@ class JsonReader {
     return key;
   }
 
-  *object(): Generator<undefined, Record<string, unknown>> {
+  *parseObject(): Generator<undefined, Record<string, unknown>> {
     const members: [string, unknown][] = [];
     if (!this.skipIfNext(OPEN_OBJECT)) throw createInvalidJsonError(this.at);
     let hasMore = !this.skipIfNext(CLOSE_OBJECT);
@@ -143,7 +143,7 @@ export async function parseJsonInSteps(
   body: Buffer,
   runStep: <T>(step: () => T) => Promise<T>,
 ): Promise<Record<string, unknown>> {
-  const steps = new JsonReader(body).object();
+  const steps = new JsonReader(body).parseObject();
   for (;;) {
     const { done, value } = await runStep(() => steps.next());
     if (done) return value;

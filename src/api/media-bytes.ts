@@ -140,7 +140,7 @@ async function handleContentsRequest(
     quality: q.queryText("quality"),
   };
   const form = q.check(() => parseMediaFileVariant(input)) ?? { kind: "whole" };
-  const contents = await media.contents(context, q.pathId("appId"), q.pathId("id"), form, link);
+  const contents = await media.openContents(context, q.pathId("appId"), q.pathId("id"), form, link);
   // Throws the error of the access check, unless a signed link grants access.
   throwDeferredError(context);
   reply.headers(createContentHeaders(contents, download !== undefined));

@@ -81,7 +81,7 @@ function registerVitalSignMetrics(
   register: Registry,
   { readVitalSigns, measures, runner }: MetricSources,
 ): () => Promise<void> {
-  const gauge = (name: string, help: string, readValue: (now: VitalSigns) => number) => {
+  const registerGauge = (name: string, help: string, readValue: (now: VitalSigns) => number) => {
     const gauge = new Gauge({ name, help, registers: [register] });
     return (now: VitalSigns | null) => (now ? gauge.set(readValue(now)) : gauge.remove());
   };
@@ -93,16 +93,20 @@ function registerVitalSignMetrics(
   });
   const up = new Gauge({ name: "svc_database_up", help: "1 when the database answers.", registers: [register] });
   const all = [
-    gauge(
+    registerGauge(
       "svc_schedule_lag_seconds",
       "Age of the oldest due tick that no scheduler has claimed.",
       (now) => now.scheduleLagMs / 1e3,
     ),
-    gauge("svc_schedule_ticks_due", "Ticks of schedules that fall due within the next minute.", (now) => now.ticksDue),
-    gauge("svc_schedules", "Live versions with a schedule.", (now) => now.schedules),
-    gauge("svc_runs_queued", "Queued runs.", (now) => now.queued),
-    gauge("svc_runs_running", "Runs in progress.", (now) => now.running),
-    gauge("svc_runs_oldest_queued_seconds", "Age of the oldest queued run.", (now) => now.oldestQueuedMs / 1e3),
+    registerGauge(
+      "svc_schedule_ticks_due",
+      "Ticks of schedules that fall due within the next minute.",
+      (now) => now.ticksDue,
+    ),
+    registerGauge("svc_schedules", "Live versions with a schedule.", (now) => now.schedules),
+    registerGauge("svc_runs_queued", "Queued runs.", (now) => now.queued),
+    registerGauge("svc_runs_running", "Runs in progress.", (now) => now.running),
+    registerGauge("svc_runs_oldest_queued_seconds", "Age of the oldest queued run.", (now) => now.oldestQueuedMs / 1e3),
   ];
   const setQueues = registerQueueMetrics(register);
   return async () => {

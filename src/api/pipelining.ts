@@ -40,7 +40,7 @@ class SequentialRequestFeed {
   }
 
   /** Returns how many bytes of `unparsedBytes` the parser may get in the next step. */
-  private nextSliceLength(): number {
+  private computeNextSliceLength(): number {
     if (this.currentRequest && !this.currentRequest.complete) return this.remainingBodyBytes || SLICE_BYTES;
     const headEnd = this.unparsedBytes.indexOf(HEAD_END_MARK);
     return headEnd === -1 ? SLICE_BYTES : headEnd + HEAD_END_MARK.length;
@@ -49,7 +49,7 @@ class SequentialRequestFeed {
   private readonly feed = (): void => {
     const { socket } = this;
     while (this.unparsedBytes.length > 0 && !socket.destroyed && !socket.isPaused() && !this.isBusy()) {
-      const slice = this.unparsedBytes.subarray(0, this.nextSliceLength());
+      const slice = this.unparsedBytes.subarray(0, this.computeNextSliceLength());
       this.unparsedBytes = this.unparsedBytes.subarray(slice.length);
       if (this.currentRequest && !this.currentRequest.complete && this.remainingBodyBytes !== null)
         this.remainingBodyBytes -= slice.length;

@@ -42,7 +42,7 @@ class SilentConnectionLimiter {
     if (silentSockets?.size === 0) this.byAddress.delete(address);
   }
 
-  enter(socket: Socket): void {
+  add(socket: Socket): void {
     const address = socket.remoteAddress ?? "";
     const silentSockets = this.byAddress.get(address) ?? new Set();
     this.byAddress.set(address, silentSockets.add(socket));
@@ -97,6 +97,6 @@ export function createHttpServer(
   const silentConnections = new SilentConnectionLimiter(limits.silentConnectionsPerAddress);
   handleRequestsOneByOne(server, limitRequestTime(entryPoint, limits.requestTimeoutMs));
   return server
-    .on("connection", (socket: Socket) => silentConnections.enter(socket))
+    .on("connection", (socket: Socket) => silentConnections.add(socket))
     .on("clientError", entryPoint.rejectInvalidRequest);
 }

@@ -41,7 +41,7 @@ interface WaitingBody {
   startReceiving(): void;
 }
 
-const overloadedError = (): ActionError =>
+const createOverloadedError = (): ActionError =>
   new ActionError(
     "OVERLOADED",
     `the service receives too many request bodies at present; try again in ${RETRY_AFTER_SECONDS} s`,
@@ -95,15 +95,15 @@ export function createRequestBodyBudget({
   }
 
   function leaveQueue(address: string, body: WaitingBody): void {
-    const line = waitingByAddress.get(address)!;
-    line.delete(body);
+    const waitingBodies = waitingByAddress.get(address)!;
+    waitingBodies.delete(body);
     waitingByAddress.delete(address);
-    if (line.size > 0) waitingByAddress.set(address, line);
+    if (waitingBodies.size > 0) waitingByAddress.set(address, waitingBodies);
   }
 
   function callNext(): void {
-    for (const [address, line] of [...waitingByAddress]) {
-      const [first] = line;
+    for (const [address, waitingBodies] of [...waitingByAddress]) {
+      const [first] = waitingBodies;
       if (!first || !fitsCapacity(address, first.bytes, first.app)) continue;
       leaveQueue(address, first);
       first.startReceiving();
@@ -112,9 +112,9 @@ export function createRequestBodyBudget({
 
   return {
     async reserveBytes(address, bytes, app) {
-      const line = waitingByAddress.get(address);
-      if (!line && fitsCapacity(address, bytes, app)) return takeCapacity(address, bytes, app);
-      if (line && line.size >= WAITING_BODIES_PER_ADDRESS_MAX) throw overloadedError();
+      const waitingBodies = waitingByAddress.get(address);
+      if (!waitingBodies && fitsCapacity(address, bytes, app)) return takeCapacity(address, bytes, app);
+      if (waitingBodies && waitingBodies.size >= WAITING_BODIES_PER_ADDRESS_MAX) throw createOverloadedError();
       return new Promise((resolve, reject) => {
         const body: WaitingBody = {
           bytes,
@@ -126,7 +126,7 @@ export function createRequestBodyBudget({
         };
         const timer = setTimeout(() => {
           leaveQueue(address, body);
-          reject(overloadedError());
+          reject(createOverloadedError());
         }, waitMs);
         waitingByAddress.set(address, (waitingByAddress.get(address) ?? new Set()).add(body));
       });
@@ -137,7 +137,7 @@ export function createRequestBodyBudget({
 
 /** Separate memory limits for small, medium and large bodies, so that a small body never waits for memory that a large body uses. */
 export interface RequestBodyBudgetsBySize {
-  capacityFor(bytes: number): RequestBodyBudget;
+  selectBudget(bytes: number): RequestBodyBudget;
 }
 
 const SMALL_BODIES_SHARE = 1 / 4;
@@ -167,7 +167,7 @@ export function createRequestBodyBudgetsBySize({
     maxWaitMs: waitMs,
   });
   return {
-    capacityFor(bytes) {
+    selectBudget(bytes) {
       if (bytes <= IMMEDIATELY_PARSED_BODY_MAX_BYTES) return smallBodies;
       return bytes <= BODY_MAX_BYTES ? usualBodies : largeBodies;
     },

@@ -62,7 +62,7 @@ export interface ResponseBudget {
   readonly callWhenEnded: (call: () => void) => void;
 }
 
-function defaultResponseMemoryOptions(): ResponseMemoryOptions {
+function getDefaultResponseMemoryOptions(): ResponseMemoryOptions {
   const totalBytes = Math.max(TOTAL_MIN_BYTES, getHeapStatistics().heap_size_limit * HEAP_SHARE_FOR_RESPONSES);
   return {
     totalBytes,
@@ -101,7 +101,7 @@ export class ResponseMemoryLimiter {
   private total = 0;
 
   constructor(
-    private readonly options: ResponseMemoryOptions = defaultResponseMemoryOptions(),
+    private readonly options: ResponseMemoryOptions = getDefaultResponseMemoryOptions(),
     private readonly turns: FairTaskQueue = createFairTaskQueue(),
   ) {}
 

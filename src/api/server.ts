@@ -148,8 +148,8 @@ function registerResponseHooks(app: FastifyInstance, refusalDelay: RejectionDela
     };
     const isLarge = typeof payload === "string" && payload.length > LARGE_RESPONSE_MIN_CHARACTERS;
     const sendPayload = () => done(null, isLarge ? streamResponseParts([payload], destroyResponse) : payload);
-    const refused = reply.statusCode >= 400 || context?.isRejected === true;
-    if (!refused || context?.caller !== null || context.mayRejectWithoutDelay) return sendPayload();
+    const isRejected = reply.statusCode >= 400 || context?.isRejected === true;
+    if (!isRejected || context?.caller !== null || context.mayRejectWithoutDelay) return sendPayload();
     refusalDelay.wait(getRequestSenderKeyByAddress(context.address)).then((isAnswered) => {
       if (!isAnswered) destroyResponse();
       sendPayload();
@@ -213,10 +213,10 @@ export async function createApi(options: ApiOptions): Promise<Api> {
     const token = isOwn ? null : callers.readToken({ method, headers, route: routeOptions.url ?? "" });
     const caller = token === null ? null : await credentials.resolve(token, address);
     if (caller !== null) browser.token = token!;
-    const answer = responseMemory.openBudget(caller);
-    callWhenResponseEnds(request.raw, reply.raw, answer.close);
-    Object.assign(request.context, { caller, responseBudget: answer });
-    answer.callWhenEnded(await limiter.acquireSlot(request.context, disconnectSignal));
+    const budget = responseMemory.openBudget(caller);
+    callWhenResponseEnds(request.raw, reply.raw, budget.close);
+    Object.assign(request.context, { caller, responseBudget: budget });
+    budget.callWhenEnded(await limiter.acquireSlot(request.context, disconnectSignal));
     if (isOwn) return;
     request.context.idempotencyKey = parseIdempotencyKey(headers["idempotency-key"], "the header Idempotency-Key");
     request.context.shouldRetryFailed = readIdempotencyRetryHeader(headers["idempotency-retry"]);

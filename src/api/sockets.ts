@@ -130,14 +130,14 @@ type OperationContext = SubscriptionSources &
   };
 
 /** Yields nothing, because `reply` has already sent the result. */
-async function* emptyStream(): AsyncGenerator<never, void, void> {}
+async function* yieldNothing(): AsyncGenerator<never, void, void> {}
 
 /** Replaces graphql-js's `execute` in graphql-ws. Sends the JSON text of the result itself, which graphql-ws would parse again. */
 async function performOperation(args: ExecutionArgs, format: FormatError): Promise<AsyncGenerator<never, void, void>> {
-  const { responseBudget: answer, reply, done } = args.contextValue as OperationContext;
+  const { responseBudget: budget, reply, done } = args.contextValue as OperationContext;
   try {
     const { errors, ...result } = await execute(args);
-    answer.checkResponseSize(result.data);
+    budget.checkResponseSize(result.data);
     const formattedErrors = errors?.map(format);
     reply(serializeJson(formattedErrors ? { ...result, errors: formattedErrors } : result));
   } catch (error) {
@@ -145,7 +145,7 @@ async function performOperation(args: ExecutionArgs, format: FormatError): Promi
   } finally {
     done();
   }
-  return emptyStream();
+  return yieldNothing();
 }
 
 export function createSocketServer({
@@ -214,8 +214,8 @@ export function createSocketServer({
     const closeOverloaded = () =>
       extra.socket.close(TRY_AGAIN_LATER_CLOSE_CODE, "Too many large events are being sent");
     const caller = pickCaller(extra);
-    const answer = responseMemory.openBudget(extra.caller);
-    const reply = (result: string) => extra.outbox.sendWithCallback(answer.close, `${messageHead}${result}}`);
+    const budget = responseMemory.openBudget(extra.caller);
+    const reply = (result: string) => extra.outbox.sendWithCallback(budget.close, `${messageHead}${result}}`);
     const closeSignal = () => getWebsocketClosedSignal(extra.socket);
     return {
       ...caller,
@@ -225,7 +225,7 @@ export function createSocketServer({
       queryKey: shape,
       receiveResult: deliver,
       onMissedEvent: closeOverloaded,
-      responseBudget: answer,
+      responseBudget: budget,
       closedSignal: closeSignal,
       reply,
       done,
@@ -242,7 +242,7 @@ export function createSocketServer({
 
   /** True if the client has ended the operation, so that no further step of the operation may start. */
   const isCompleted = ({ subscriptions }: SocketContext, id: string): boolean => !(id in subscriptions);
-  const completedError = () => [new GraphQLError("the client has already ended this GraphQL operation")];
+  const createCompletedErrors = () => [new GraphQLError("the client has already ended this GraphQL operation")];
 
   const takeSocket = createSocketHandler<SocketCredentialState>(
     {
@@ -284,9 +284,9 @@ export function createSocketServer({
         const releaseSlot = await limiter
           .acquireSlot(pickCaller(extra), () => getWebsocketClosedSignal(extra.socket))
           .catch(() => null);
-        if (!releaseSlot) return completedError();
+        if (!releaseSlot) return createCompletedErrors();
         operation.callWhenEnded(releaseSlot);
-        if (isCompleted(context, id)) return completedError();
+        if (isCompleted(context, id)) return createCompletedErrors();
         if (!(await recheck.checkSocket(extra))) return [new GraphQLError("a valid credential is required")];
         const query = findQueryText({ query: input, documentId: extensions?.["documentId"] }) ?? "";
         if (query instanceof GraphQLError) return [query];
@@ -296,7 +296,7 @@ export function createSocketServer({
         const sender = getRequestSenderKey(pickCaller(extra));
         const document = await documents.checkInTurn(sender, shape.length, { query, operationName, variables });
         if (!("kind" in document)) return document;
-        if (isCompleted(context, id)) return completedError();
+        if (isCompleted(context, id)) return createCompletedErrors();
         const contextValue = createOperationContext(context, id, shape, releaseSlot);
         return { schema, document, variableValues: variables, operationName, contextValue };
       },

@@ -67,12 +67,12 @@ function renderPage(
   { base, signedIn }: { base: string; signedIn: boolean },
 ): string {
   // Preload links make the browser request all files at once instead of one after the other.
-  const preloadLinks = (files: string[]) =>
+  const createPreloadLinks = (files: string[]) =>
     files.map((file) => `\n<link rel="modulepreload" href="${escapeHtml(base + file)}">`).join("");
   const preloadedAnswers = [...firstRequests.all, ...(signedIn ? firstRequests.signedIn : [])]
     .map((path) => `\n<link rel="preload" as="fetch" crossorigin href="${escapeHtml(base + path)}">`)
     .join("");
-  const earlyLinks = preloadedAnswers + preloadLinks(scriptsBefore) + preloadLinks(scriptsAfter);
+  const earlyLinks = preloadedAnswers + createPreloadLinks(scriptsBefore) + createPreloadLinks(scriptsAfter);
   const styleLink = style === null ? "" : `\n<link rel="stylesheet" href="${escapeHtml(base + style)}">`;
   return `<!doctype html>
 <html lang="en">
@@ -107,7 +107,7 @@ export interface BuiltPageSender {
    * @param signedIn true if an author is signed in with this browser, so that the page preloads what an author needs
    */
   sendPage(reply: FastifyReply, name: PageName, signedIn?: boolean): FastifyReply;
-  assetPathsOf(name: AssetBundleName): { script: string; style: string | null };
+  getAssetPaths(name: AssetBundleName): { script: string; style: string | null };
 }
 
 function registerStaticFiles(
@@ -162,6 +162,6 @@ export function registerWebAssets(app: FastifyInstance, { base = "", root = BUIL
       const page = (signedIn ? signedInPages : signedOutPages).get(name);
       return reply.headers(SERVICE_PAGE_HEADERS).type("text/html; charset=utf-8").send(page);
     },
-    assetPathsOf: (name) => ({ script: builtPages[name].script, style: builtPages[name].style }),
+    getAssetPaths: (name) => ({ script: builtPages[name].script, style: builtPages[name].style }),
   };
 }

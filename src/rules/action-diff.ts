@@ -65,9 +65,15 @@ function prefixLines(sign: "-" | "+", text: string): string[] {
 }
 
 function createWholeTextHunk(before: string, after: string): StructuredPatchHunk {
-  const count = (lines: string[]) => lines.filter((line) => line !== NO_NEWLINE).length;
+  const countLines = (lines: string[]) => lines.filter((line) => line !== NO_NEWLINE).length;
   const [removed, added] = [prefixLines("-", before), prefixLines("+", after)];
-  return { oldStart: 1, oldLines: count(removed), newStart: 1, newLines: count(added), lines: [...removed, ...added] };
+  return {
+    oldStart: 1,
+    oldLines: countLines(removed),
+    newStart: 1,
+    newLines: countLines(added),
+    lines: [...removed, ...added],
+  };
 }
 
 /** Returns a unified diff, which the program `patch` can read; null if the texts are the same. */

@@ -23,10 +23,10 @@ export function getAddressBlock(address: string): string {
   const mappedIpv4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
   if (mappedIpv4 !== undefined || !isIPv6(address)) return mappedIpv4 ?? address;
   const [head = "", tail] = address.split("%")[0]!.split("::");
-  const groups = (text: string | undefined) => (text ? text.split(":") : []);
-  const hextetsBefore = groups(head);
+  const splitGroups = (text: string | undefined) => (text ? text.split(":") : []);
+  const hextetsBefore = splitGroups(head);
   // An IPv4 address in dotted form at the end of an IPv6 address stands for two groups of 16 bits.
-  const hextetsAfter = groups(tail).flatMap((group) => (group.includes(".") ? [group, group] : [group]));
+  const hextetsAfter = splitGroups(tail).flatMap((group) => (group.includes(".") ? [group, group] : [group]));
   const zeroCount = tail === undefined ? 0 : Math.max(0, HEXTET_COUNT - hextetsBefore.length - hextetsAfter.length);
   const allHextets = [...hextetsBefore, ...Array<string>(zeroCount).fill("0"), ...hextetsAfter];
   return allHextets

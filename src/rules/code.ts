@@ -42,21 +42,21 @@ export interface CodeParseResult {
 
 /** Parses an action's code. For a megabyte of code, this takes nearly a second and several hundred megabytes of memory. */
 export function parseCode(source: string): CodeParseResult {
-  const at = ({ offset, reason }: CodeFault) => {
+  const formatFault = ({ offset, reason }: CodeFault) => {
     const { line, column } = getLineInfo(source, offset);
     return `code, line ${line}, column ${column + 1}: ${reason}`;
   };
   const unstorableIndex = findUnstorableCharacter(source);
   if (unstorableIndex >= 0) {
     const reason = `the code ${UNSTORABLE_TEXT_FAULT}`;
-    return { fault: at({ offset: unstorableIndex, reason }), uses: [] };
+    return { fault: formatFault({ offset: unstorableIndex, reason }), uses: [] };
   }
   const program = parseProgram(source);
   const fault = "reason" in program ? program : findExecuteFault(program);
-  if (fault !== null) return { fault: at(fault), uses: [] };
+  if (fault !== null) return { fault: formatFault(fault), uses: [] };
   return {
     fault: null,
-    uses: findPackageUses(program as Program).map(({ name, ...use }) => ({ name, fault: at(use) })),
+    uses: findPackageUses(program as Program).map(({ name, ...use }) => ({ name, fault: formatFault(use) })),
   };
 }
 
@@ -164,8 +164,8 @@ function findVariableRefusalReason(kind: string, id: Pattern, init: AnyNode | nu
 function findFunctionRefusalReason(node: FunctionNode, form: string): string | null {
   if (node.generator) return `${form} that is a generator`;
   if (!node.async) return `${form} that is not async`;
-  const [first] = node.params;
-  const pattern = first?.type === "AssignmentPattern" ? first.left : first;
+  const [firstParameter] = node.params;
+  const pattern = firstParameter?.type === "AssignmentPattern" ? firstParameter.left : firstParameter;
   return pattern?.type === "ArrayPattern" ? `${form} whose first parameter cannot receive the object context` : null;
 }
 
@@ -198,11 +198,11 @@ function listDeclaredFunctionNames(statement: AnyNode): string[] {
 
 /** Finds the first use of each package, with the error message for the case that `dependencies` lacks the package. */
 function findPackageUses(program: Program): (CodeFault & { name: string })[] {
-  const first = new Map<string, CodeFault & { name: string }>();
+  const firstUses = new Map<string, CodeFault & { name: string }>();
   for (const { namespace, offset } of findSvcNamespaceUses(program)) {
     const name = PACKAGE_BY_NAMESPACE.get(namespace);
-    if (name === undefined || first.has(name)) continue;
-    first.set(name, { name, offset, reason: `Svc.${namespace} needs the package ${name} in dependencies` });
+    if (name === undefined || firstUses.has(name)) continue;
+    firstUses.set(name, { name, offset, reason: `Svc.${namespace} needs the package ${name} in dependencies` });
   }
-  return [...first.values()];
+  return [...firstUses.values()];
 }

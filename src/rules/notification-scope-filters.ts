@@ -9,13 +9,14 @@ import { isScalar, type ScopeValue, type ScopeValueTest } from "./notification-s
 const NUMBER_PATTERN = /^\s*[-+]?(?:\d{1,255}(?:\.\d{0,255})?|\.\d{1,255})(?:[eE][-+]?\d{1,3})?\s*$/;
 const DAY_PATTERN = /^\d{4}-\d{2}-\d{2}/;
 
-function scalarToText(value: unknown): string {
+function convertScalarToText(value: unknown): string {
   if (typeof value === "number") return formatDecimal(value);
   return isScalar(value) ? String(value) : "";
 }
 const isNotObject = (value: ScopeValue): boolean => typeof value !== "object" || value === null;
 const equalsAsText = (value: ScopeValue, expected: string): boolean =>
-  isNotObject(value) && listEquivalentTexts(expected).some((text) => foldCase(scalarToText(value)) === foldCase(text));
+  isNotObject(value) &&
+  listEquivalentTexts(expected).some((text) => foldCase(convertScalarToText(value)) === foldCase(text));
 
 type CompareValues = (a: number | string, b: number | string) => boolean;
 const isAbove: CompareValues = (a, b) => a > b;
@@ -27,7 +28,7 @@ const isEqual: CompareValues = (a, b) => a === b;
 /** Compares as numbers if the operand is a number, otherwise as texts. @param holds compares the document's value with the operand */
 function createComparison(holds: CompareValues): (operand: unknown) => ScopeValueTest {
   return (operand) => {
-    const text = scalarToText(operand);
+    const text = convertScalarToText(operand);
     if (!NUMBER_PATTERN.test(text)) return (value) => typeof value === "string" && holds(value, text);
     return (value) => {
       const isNumber = typeof value === "number" || (typeof value === "string" && NUMBER_PATTERN.test(value));
@@ -54,7 +55,7 @@ const createRangeTest =
 function createOneOfTest(operand: unknown): ScopeValueTest {
   const listedValues =
     typeof operand === "string" ? operand.split(",").map((part) => part.trim()) : (operand as unknown[]);
-  return (value) => listedValues.some((listed) => equalsAsText(value, scalarToText(listed)));
+  return (value) => listedValues.some((listed) => equalsAsText(value, convertScalarToText(listed)));
 }
 
 const isEmptyValue: ScopeValueTest = (value) =>
@@ -71,14 +72,15 @@ interface ScopeCondition {
 }
 
 export const SCOPE_FILTER_CONDITIONS: Readonly<Record<string, ScopeCondition>> = {
-  "==": { createTest: (operand) => (value) => equalsAsText(value, scalarToText(operand)) },
-  "!=": { createTest: (operand) => (value) => equalsAsText(value, scalarToText(operand)), negated: true },
+  "==": { createTest: (operand) => (value) => equalsAsText(value, convertScalarToText(operand)) },
+  "!=": { createTest: (operand) => (value) => equalsAsText(value, convertScalarToText(operand)), negated: true },
   ">": { createTest: createComparison(isAbove) },
   ">=": { createTest: createComparison(isAtLeast) },
   "<": { createTest: createComparison(isBelow) },
   "<=": { createTest: createComparison(isAtMost) },
   contains: {
-    createTest: (operand) => (value) => isScalar(value) && containsTextFolded(String(value), scalarToText(operand)),
+    createTest: (operand) => (value) =>
+      isScalar(value) && containsTextFolded(String(value), convertScalarToText(operand)),
   },
   empty: { createTest: () => isEmptyValue, comparesWholeValue: true },
   notempty: { createTest: () => isEmptyValue, comparesWholeValue: true, negated: true },

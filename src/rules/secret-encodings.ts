@@ -30,7 +30,7 @@ const toRot13 = (text: string): string =>
 export function listSecretEncodings(value: string): string[] {
   if (value.length < FORMS_MIN_CHARACTERS) return [];
   const bytes = [...Buffer.from(value)];
-  const numberForms = (radix: number, width: number, prefix = "") =>
+  const listNumberForms = (radix: number, width: number, prefix = "") =>
     SEPARATORS.filter((separator) => separator !== "" || width > 0).map((separator) =>
       bytes.map((byte) => prefix + byte.toString(radix).padStart(width, "0")).join(separator),
     );
@@ -39,11 +39,11 @@ export function listSecretEncodings(value: string): string[] {
     ...[value.toLowerCase(), value.toUpperCase(), toRot13(value), [...value].reverse().join("")],
     ...[toBase32(Buffer.from(value)), toBase32(Buffer.from(value)).toLowerCase()],
     ...[
-      ...numberForms(10, 0),
-      ...numberForms(16, 2),
-      ...numberForms(16, 2, "0x"),
-      ...numberForms(2, 8),
-      ...numberForms(8, 3),
+      ...listNumberForms(10, 0),
+      ...listNumberForms(16, 2),
+      ...listNumberForms(16, 2, "0x"),
+      ...listNumberForms(2, 8),
+      ...listNumberForms(8, 3),
     ],
     ...[
       mapBytes((byte) => `&#${byte};`),

@@ -47,22 +47,22 @@ export function computeJitterDelayMs(actionId: number, jitterSeconds: number | n
 
 /** Returns the planned start times of a schedule from the stored next one up to `now`. */
 export function computeDueTicks(frequency: string, timezone: string, storedTick: Date, now: Date): DueTicks {
-  const tickAfter = (tick: Date) => computeNextTick(frequency, timezone, tick);
+  const computeTickAfter = (tick: Date) => computeNextTick(frequency, timezone, tick);
   const lateBeforeMs = now.getTime() - TICK_MAX_LATENESS_MS;
   const missed: MissedTicks[] = [];
   let tick = storedTick;
-  for (; tick.getTime() < lateBeforeMs && missed.length < LISTED_MISSED_TICKS_MAX; tick = tickAfter(tick)) {
+  for (; tick.getTime() < lateBeforeMs && missed.length < LISTED_MISSED_TICKS_MAX; tick = computeTickAfter(tick)) {
     missed.push({ tick, count: 1, isMinimum: false });
   }
   if (tick.getTime() < lateBeforeMs) {
     const first = tick;
     let count = 0;
-    for (; tick.getTime() < lateBeforeMs && count < COUNTED_MISSED_TICKS_MAX; tick = tickAfter(tick)) count += 1;
+    for (; tick.getTime() < lateBeforeMs && count < COUNTED_MISSED_TICKS_MAX; tick = computeTickAfter(tick)) count += 1;
     const isMinimum = tick.getTime() < lateBeforeMs;
-    if (isMinimum) tick = tickAfter(new Date(lateBeforeMs - 1));
+    if (isMinimum) tick = computeTickAfter(new Date(lateBeforeMs - 1));
     missed.push({ tick: first, count, isMinimum });
   }
   const current: Date[] = [];
-  for (; tick <= now; tick = tickAfter(tick)) current.push(tick);
+  for (; tick <= now; tick = computeTickAfter(tick)) current.push(tick);
   return { missed, current, next: tick };
 }

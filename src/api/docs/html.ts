@@ -46,20 +46,20 @@ export function readNavigation(library: DocsLibrary): DocsNavigationGroup[] {
 }
 
 function renderNavigation({ pathPrefix, navigation }: DocsPageLayout, slug: string | null): string {
-  const item = (page: DocsPage) => {
+  const renderPageItem = (page: DocsPage) => {
     const currentAttribute = page.slug === slug ? ' aria-current="page"' : "";
     return `<li><a href="${escapeHtml(pathPrefix + createDocsPath(page.slug, ""))}"${currentAttribute}>${escapeHtml(page.title)}</a></li>`;
   };
   return navigation
     .map(({ title, pages }) => {
       const isOpen = slug === "" || pages.some((page) => page.slug === slug) ? " open" : "";
-      const list = `<ul>${pages.map(item).join("")}</ul>`;
+      const list = `<ul>${pages.map(renderPageItem).join("")}</ul>`;
       return `<details${isOpen}><summary>${escapeHtml(title)}</summary>${list}</details>`;
     })
     .join("\n");
 }
 
-function tableOfContentsHtml(headings: readonly DocsHeading[]): string {
+function renderTableOfContents(headings: readonly DocsHeading[]): string {
   const sections = headings.filter(({ level }) => level === 2);
   if (sections.length < 2) return "";
   const items = sections.map(({ id, text }) => `<li><a href="#${escapeHtml(id)}">${escapeHtml(text)}</a></li>`);
@@ -101,7 +101,7 @@ ${renderNavigation(frame, slug)}
 <main id="content" tabindex="-1">
 ${contentHtml}${source}
 </main>
-${tableOfContentsHtml(headings)}
+${renderTableOfContents(headings)}
 </div>
 </body>
 </html>
@@ -109,13 +109,13 @@ ${tableOfContentsHtml(headings)}
 }
 
 export function buildSearchResultsHtml(prefix: string, query: string, hits: readonly DocsSearchHit[]): string {
-  const item = ({ page, heading, address, excerpt }: DocsSearchHit) => {
+  const renderHit = ({ page, heading, address, excerpt }: DocsSearchHit) => {
     const name = heading === page ? page : `${page}: ${heading}`;
     return `<li><a href="${escapeHtml(prefix + address)}">${escapeHtml(name)}</a><p>${escapeHtml(excerpt)}</p></li>`;
   };
   const outcomeHtml =
     hits.length === 0
       ? `<p>No section contains these words.</p>`
-      : `<ol class="results">${hits.map(item).join("\n")}</ol>`;
+      : `<ol class="results">${hits.map(renderHit).join("\n")}</ol>`;
   return `<h1>Search</h1>\n<p>Results for <q>${escapeHtml(query)}</q></p>\n${outcomeHtml}`;
 }

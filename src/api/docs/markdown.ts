@@ -53,7 +53,7 @@ export const createHeadingId = (heading: string): string =>
     .trim()
     .replaceAll(" ", "-");
 
-function uniqueId(ids: Set<string>, text: string): string {
+function createUniqueId(ids: Set<string>, text: string): string {
   const id = createHeadingId(text);
   let candidate = id;
   for (let number = 1; ids.has(candidate); number += 1) candidate = `${id}-${number}`;
@@ -93,7 +93,7 @@ export class DocsRenderer {
       for (const [at, token] of tokens.entries()) {
         if (token.type !== "heading_open") continue;
         const text = extractPlainText(tokens[at + 1]);
-        const id = uniqueId(ids, text);
+        const id = createUniqueId(ids, text);
         token.attrSet("id", id);
         headings.push({ level: Number(token.tag.slice(1)), id, text });
       }

@@ -182,7 +182,7 @@ function registerRootFiles(app: FastifyInstance, { docs }: { docs: DocsSite }): 
 export function registerDocs(app: FastifyInstance, options: DocsOptions): DocsSite {
   const prefix = getPathPrefix(options.baseUrl);
   const { docs, renderer } = createDocsSite(options, prefix);
-  const { script, style } = options.pages.assetPathsOf("docs");
+  const { script, style } = options.pages.getAssetPaths("docs");
   const frame: DocsPageLayout = {
     pathPrefix: prefix,
     navigation: readNavigation(docs.library),

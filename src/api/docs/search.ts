@@ -28,11 +28,12 @@ interface IndexedSection extends DocsSection {
   slug: string;
 }
 
-const plainText = (text: string): string => text.replaceAll(/\[([^[\]]*)\]\([^()]*\)/g, "$1").replaceAll(/[`*|]/g, "");
+const extractPlainText = (text: string): string =>
+  text.replaceAll(/\[([^[\]]*)\]\([^()]*\)/g, "$1").replaceAll(/[`*|]/g, "");
 
 /** Returns an excerpt of `body` around the first of the words that it contains. */
 function createExcerpt(body: string, words: readonly string[]): string {
-  const text = plainText(body).replaceAll(/\s+/g, " ").trim();
+  const text = extractPlainText(body).replaceAll(/\s+/g, " ").trim();
   const lowerText = text.toLowerCase();
   const wordPositions = words.map((word) => lowerText.indexOf(word)).filter((at) => at >= 0);
   const start = Math.max(0, Math.min(...wordPositions, text.length) - EXCERPT_CHARACTERS / 3);
@@ -90,9 +91,9 @@ export class DocsSearch {
     if (words.length === 0) return [];
     this.#built ??= this.#build();
     const { sections, index } = await this.#built;
-    const some = index.search(words.join(" "));
-    const all = some.filter(({ queryTerms }) => queryTerms.length === words.length);
-    const results = all.length > 0 ? all : some;
+    const matches = index.search(words.join(" "));
+    const fullMatches = matches.filter(({ queryTerms }) => queryTerms.length === words.length);
+    const results = fullMatches.length > 0 ? fullMatches : matches;
     return results.slice(0, Math.min(limit, DOCS_SEARCH_RESULTS_MAX)).map(({ id }) => {
       const { page, text: heading, slug, id: anchor, body } = sections[id as number]!;
       return { page, heading, address: `${createDocsPath(slug, "")}#${anchor}`, excerpt: createExcerpt(body, words) };

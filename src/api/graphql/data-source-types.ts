@@ -6,22 +6,22 @@ import { DateTime } from "./leaf-types.js";
 import { DEPRECATED_IN_FAVOR_OF_PAGE, ListPageType, PageItemsField } from "./page-types.js";
 
 /** Declares a GraphQL scalar for a JSON list or object. src/rules checks its members later. */
-const jsonScalar = (name: string, description: string) =>
+const createJsonScalar = (name: string, description: string) =>
   new GraphQLScalarType({ ...GraphQLJSON.toConfig(), name, description, specifiedByURL: null });
 
-export const AccessRulesScalar = jsonScalar(
+export const AccessRulesScalar = createJsonScalar(
   "AccessRules",
   'List of {type: ["select", "insert", "update", "delete"], allow: "all" | "loggedIn" | {user}, enabled, include, exclude, require}.',
 );
-export const HooksScalar = jsonScalar(
+export const HooksScalar = createJsonScalar(
   "DataSourceHooks",
   'List of {type: "operations", runOn: ["insert", "update"], fields: {Column: ["trim"]}}, {type: "email", runOn, where, to, subject, html} and {type: "sms", runOn, where, to, body}.',
 );
-export const IndexesScalar = jsonScalar(
+export const IndexesScalar = createJsonScalar(
   "DataSourceIndexes",
   'List of "Column", ["Column", "Column"] or {columns: ["Column"], unique: true}; a unique index rejects duplicate values.',
 );
-const Joins = jsonScalar(
+const Joins = createJsonScalar(
   "EntryJoins",
   "Object of joins by name, each {dataSourceId or dataSourceName, on, required, has, count, sum, where, attributes, limit, order}.",
 );

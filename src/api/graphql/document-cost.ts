@@ -49,7 +49,7 @@ interface SelectionSize {
 const EMPTY_SELECTION_SIZE: SelectionSize = { cost: 0, depth: 0 };
 
 /** Returns the assumed number of items of each list field of the introspection types, by "Type.field". */
-function introspectionListLengths(schema: GraphQLSchema): Record<string, number> {
+function estimateIntrospectionListLengths(schema: GraphQLSchema): Record<string, number> {
   const types = Object.values(schema.getTypeMap());
   const fields = types.flatMap((type) =>
     isObjectType(type) || isInterfaceType(type) ? Object.values(type.getFields()) : [],
@@ -186,7 +186,7 @@ function isIntrospectionOnly({ selectionSet: { selections } }: OperationDefiniti
 }
 
 /** Returns the cost of the longest introspection query that graphql-js generates. The cost grows with the schema. */
-function introspectionCost(schema: GraphQLSchema, lists: Record<string, number>): number {
+function computeIntrospectionCost(schema: GraphQLSchema, lists: Record<string, number>): number {
   const all = { oneOf: true, specifiedByUrl: true, directiveIsRepeatable: true, inputValueDeprecation: true };
   const document = parse(getIntrospectionQuery({ ...all, schemaDescription: true }));
   const [operation] = document.definitions as OperationDefinitionNode[];
@@ -202,8 +202,8 @@ function introspectionCost(schema: GraphQLSchema, lists: Record<string, number>)
  * exceeded limit.
  */
 export function createGraphqlCostEstimator(schema: GraphQLSchema) {
-  const lists = introspectionListLengths(schema);
-  const introspectionMax = Math.ceil(INTROSPECTION_MARGIN * introspectionCost(schema, lists));
+  const lists = estimateIntrospectionListLengths(schema);
+  const introspectionMax = Math.ceil(INTROSPECTION_MARGIN * computeIntrospectionCost(schema, lists));
 
   return (
     document: DocumentNode,

@@ -99,15 +99,15 @@ export function createGraphqlDocumentChecker(
       );
     }
     const cachedDocument = checkedDocuments.get(hash);
-    const found = cachedDocument ?? parseDocument(query);
-    if (!("kind" in found)) return createRefusal(...found);
-    const cost = computeCost(found, operationName, variables);
+    const document = cachedDocument ?? parseDocument(query);
+    if (!("kind" in document)) return createRefusal(...document);
+    const cost = computeCost(document, operationName, variables);
     if (typeof cost !== "number") return createRefusal(cost);
-    const fault = findVariablesError(schema, found, operationName, variables);
+    const fault = findVariablesError(schema, document, operationName, variables);
     if (fault) return createRefusal(fault);
     // Only accepted documents are cached, so that rejected ones do not displace them.
-    if (!cachedDocument) checkedDocuments.set(hash, found, { size: Math.max(1, query.length) });
-    return { checked: found, cost };
+    if (!cachedDocument) checkedDocuments.set(hash, document, { size: Math.max(1, query.length) });
+    return { checked: document, cost };
   }
 
   return {

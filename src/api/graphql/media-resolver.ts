@@ -278,7 +278,7 @@ export class MediaResolver {
     );
   }
 
-  async contents(
+  async openContents(
     context: RequestContext,
     appId: number,
     id: number,

@@ -47,7 +47,7 @@ export class MemberResolver {
     id: number,
   ): Promise<{ caller: Caller; scope: RoleScope }> {
     const { caller, organizationId } = await this.accessChecks.requireOrganizationAccess(context, operation, id);
-    return { caller: withAddress(caller, context), scope: { organizationId, appId: null } };
+    return { caller: addAddress(caller, context), scope: { organizationId, appId: null } };
   }
 
   private async requireAppAccess(context: RequestContext, operation: Operation, appId: number) {
@@ -84,7 +84,7 @@ export class MemberResolver {
     @Ctx() context: RequestContext,
     @Arg("name", () => String, { nullable: true, description: "Name of the organization; required." }) name?: unknown,
   ): Promise<Organization & { role: Role }> {
-    const caller = withAddress(this.accessChecks.requireServiceAccess(context, "createOrganization"), context);
+    const caller = addAddress(this.accessChecks.requireServiceAccess(context, "createOrganization"), context);
     return { ...(await this.service.members.createOrganization(caller, name)), role: "owner" };
   }
 
@@ -258,5 +258,5 @@ export class MemberResolver {
   }
 }
 
-const withAddress = (caller: Caller, { address }: RequestContext): Caller =>
+const addAddress = (caller: Caller, { address }: RequestContext): Caller =>
   address === undefined ? caller : { ...caller, address };

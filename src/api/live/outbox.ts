@@ -140,7 +140,7 @@ export function createSocketOutbox(socket: WebSocket, wire: Socket, onSlow: () =
     updateFreeSpace();
   }
 
-  function afterWaiting(act: () => void): void {
+  function callWhenEmpty(act: () => void): void {
     const since = Date.now();
     const checkProgress = () => {
       const isEmpty = waitingMessages.length === 0 && !isDue;
@@ -158,7 +158,7 @@ export function createSocketOutbox(socket: WebSocket, wire: Socket, onSlow: () =
     send: (...parts) => enqueueMessage({ parts }),
     sendWithCallback: (settled, ...parts) => enqueueMessage({ parts, onSettled: settled }),
     waitForCapacity: () => untilRoom.promise,
-    callAfterSending: afterWaiting,
+    callAfterSending: callWhenEmpty,
     isStalled: (now) =>
       (waitingMessages.length > 0 || socket.bufferedAmount > 0) && now - lastProgressAt > STALLED_CLIENT_TIMEOUT_MS,
   };

@@ -10,7 +10,7 @@ const APP_ROUTE = "/v1/apps/:appId";
 const DATA_SOURCE_ROUTE = `${APP_ROUTE}/data-sources/:ds`;
 const DOCS_PART_CHARACTERS = 40_000;
 
-const referenceQuery = (dataSource: number | string) => (typeof dataSource === "string" ? { by: "name" } : {});
+const createReferenceQuery = (dataSource: number | string) => (typeof dataSource === "string" ? { by: "name" } : {});
 
 const getTier = (key: string) => (key.startsWith("__") ? "protected" : key.startsWith("_") ? "private" : "public");
 
@@ -46,7 +46,7 @@ const dataTools: McpTool[] = [
     run: async ({ dataSource, ...query }, { callRest, appId }) => ({
       data: await callRest("POST", `${DATA_SOURCE_ROUTE}/query`, {
         params: { appId, ds: dataSource },
-        query: referenceQuery(dataSource),
+        query: createReferenceQuery(dataSource),
         body: { type: "select", ...query, includePagination: true },
       }),
       isUntrusted: true,
@@ -91,7 +91,7 @@ const dataTools: McpTool[] = [
     run: async ({ dataSource, trial }, { callRest, appId }) => ({
       data: await callRest("POST", `${DATA_SOURCE_ROUTE}/try`, {
         params: { appId, ds: dataSource },
-        query: referenceQuery(dataSource),
+        query: createReferenceQuery(dataSource),
         body: trial,
       }),
       isUntrusted: true,

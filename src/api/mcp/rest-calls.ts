@@ -51,9 +51,9 @@ export function createRestCaller(resolvers: Resolvers, context: RequestContext):
       routeOptions: { url: path },
     };
     const innerRequest = createRestRequest(request as unknown as FastifyRequest, innerContext);
-    const answer = await context.responseBudget!.runPart(() => row.handle(resolvers, innerRequest));
+    const result = await context.responseBudget!.runPart(() => row.handle(resolvers, innerRequest));
     if (innerContext.deferredError) throw innerContext.deferredError;
     throwIfUnknownField(innerContext);
-    return answer;
+    return result;
   };
 }

@@ -84,10 +84,10 @@ const createResourceMetadata = (base: string, resource: string) => ({
 });
 
 function registerMetadata(app: FastifyInstance, addressFor: OauthOptions["addressFor"]): void {
-  const server = (request: FastifyRequest, reply: FastifyReply) =>
+  const sendServerMetadata = (request: FastifyRequest, reply: FastifyReply) =>
     reply.header("cache-control", "no-store").send(createServerMetadata(addressFor(request)));
   // The service serves this document only at the address of the issuer, as RFC 8414, section 3.3, requires.
-  app.get("/.well-known/oauth-authorization-server", server);
+  app.get("/.well-known/oauth-authorization-server", sendServerMetadata);
   for (const path of ["", "/mcp"]) {
     app.get(`/.well-known/oauth-protected-resource${path}`, (request, reply) => {
       const base = addressFor(request);
@@ -103,21 +103,24 @@ function registerClientRoutes(app: FastifyInstance, { oauth, addressFor, log }: 
     plugin.addContentTypeParser("application/x-www-form-urlencoded", { parseAs: "string" }, (_request, body, done) =>
       done(null, body),
     );
-    const formRoute = (path: string, answer: (input: FormFields, request: FastifyRequest) => Promise<object>) =>
+    const registerFormRoute = (
+      path: string,
+      createResponse: (input: FormFields, request: FastifyRequest) => Promise<object>,
+    ) =>
       plugin.post(path, { bodyLimit: FORM_MAX_BYTES }, async (request, reply) => {
         try {
           oauth.limits.countRequest(request.context.address);
           const input = parseParameters(typeof request.body === "string" ? request.body : "");
           checkTokenResource(input, addressFor(request));
-          const body = await answer(input, request);
+          const body = await createResponse(input, request);
           return await reply.header("cache-control", "no-store").send(body);
         } catch (error) {
           return sendOauthError(reply, error, log);
         }
       });
-    formRoute("/oauth/token", (input) => oauth.handleTokenRequest(input).then((answer) => ({ ...answer })));
-    formRoute("/oauth/revoke", (input) => oauth.handleRevocationRequest(input).then(() => ({})));
-    formRoute("/oauth/device_authorization", async (input, request) => {
+    registerFormRoute("/oauth/token", (input) => oauth.handleTokenRequest(input).then((answer) => ({ ...answer })));
+    registerFormRoute("/oauth/revoke", (input) => oauth.handleRevocationRequest(input).then(() => ({})));
+    registerFormRoute("/oauth/device_authorization", async (input, request) => {
       const { deviceCode, userCode, expiresIn, interval } = await oauth.startDevice(input);
       const page = `${addressFor(request)}/oauth/device`;
       return {
@@ -200,14 +203,14 @@ function registerApprovalRoutes(app: FastifyInstance, { oauth, pages, addressFor
     return decider;
   };
 
-  const page = (request: FastifyRequest, reply: FastifyReply) => {
+  const sendConsentPage = (request: FastifyRequest, reply: FastifyReply) => {
     const { caller } = request.context;
     const isPerson = caller?.kind === "editor" || caller?.kind === "admin";
     return pages.sendPage(reply.header("vary", "Cookie"), isPerson ? "consent" : "sign-in");
   };
-  app.get("/oauth/authorize", page);
-  app.get("/oauth/device", page);
-  app.get("/oauth/programs", page);
+  app.get("/oauth/authorize", sendConsentPage);
+  app.get("/oauth/device", sendConsentPage);
+  app.get("/oauth/programs", sendConsentPage);
 
   /**
    * Reads the authorization request of a program from the query string.

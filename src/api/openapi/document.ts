@@ -63,7 +63,7 @@ type PathItems = Record<string, Record<string, unknown>>;
 class PathTemplates {
   private readonly byShape = new Map<string, readonly string[]>();
 
-  of(path: string): { template: string; nameOf: (name: string) => string } {
+  createTemplate(path: string): { template: string; nameOf: (name: string) => string } {
     const pathNames = [...path.matchAll(/:(\w+)/g)].map(([, name]) => name!);
     const shape = path.replaceAll(/:\w+/g, "{}");
     const names = this.byShape.get(shape) ?? pathNames;
@@ -155,7 +155,7 @@ export async function createOpenapiDocument(
   const paths: PathItems = {};
   for (const route of routes) {
     const routeNotes = await record(route);
-    const { template, nameOf } = templates.of(route.path);
+    const { template, nameOf } = templates.createTemplate(route.path);
     const operation = describeOperation(
       route,
       routeNotes,

@@ -68,7 +68,7 @@ class RequestRecording {
   };
   /** Placeholder for the whole body. */
   private readonly bodyPlaceholder = {};
-  private readonly parts = new Map<string, JsonSchema>();
+  private readonly bodyFieldSchemas = new Map<string, JsonSchema>();
   private readonly placeholderSchemas = new WeakMap<object, JsonSchema>();
   private readsBody = false;
 
@@ -88,7 +88,7 @@ class RequestRecording {
   private readonly object = new Proxy(this.bodyPlaceholder, {
     get: (_target, name) => {
       if (typeof name !== "string") return undefined;
-      if (!this.parts.has(name)) this.parts.set(name, {});
+      if (!this.bodyFieldSchemas.has(name)) this.bodyFieldSchemas.set(name, {});
       return this.isFilled ? new BodyPartPlaceholder(name) : undefined;
     },
   });
@@ -164,22 +164,23 @@ class RequestRecording {
       const type = field.args[index]?.type;
       if (!type) return;
       if (value === this.bodyPlaceholder || value === this.object)
-        this.notes.requestBodySchema = this.bodySchema(this.schemas.fullSchemaOf(type));
-      if (value instanceof BodyPartPlaceholder) this.parts.set(value.name, this.schemas.fullSchemaOf(type));
+        this.notes.requestBodySchema = this.toBodySchema(this.schemas.createNonNullSchema(type));
+      if (value instanceof BodyPartPlaceholder)
+        this.bodyFieldSchemas.set(value.name, this.schemas.createNonNullSchema(type));
     });
     return this.createPlaceholder(field.type, RESPONSE_DEPTH_MAX);
   }
 
-  private bodySchema(value: JsonSchema): JsonSchema {
+  private toBodySchema(value: JsonSchema): JsonSchema {
     return this.bodyField === undefined ? value : { type: "object", properties: { [this.bodyField]: value } };
   }
 
-  resolvers(): never {
+  createResolverRecorder(): never {
     const emptyResolvers = new Proxy(
       {},
       {
         get:
-          (_room, name) =>
+          (_target, name) =>
           async (...values: unknown[]) =>
             this.call(String(name), values),
       },
@@ -190,7 +191,7 @@ class RequestRecording {
   /** Returns an object with a placeholder for each field of the type, so that handlers can destructure and spread it. */
   private createPlaceholder(type: GraphQLOutputType, depth: number): unknown {
     const nullableType = getNullableType(type);
-    const schema = this.schemas.of(type);
+    const schema = this.schemas.createSchema(type);
     if (isListType(nullableType)) {
       const list = [this.createPlaceholder(nullableType.ofType, depth)];
       this.placeholderSchemas.set(list, schema);
@@ -229,11 +230,12 @@ class RequestRecording {
     return { type: "object", properties, ...(constantNames.length > 0 && { required: constantNames }) };
   }
 
-  finishRecording(answer: unknown): RouteDescription {
-    const { notes, parts } = this;
-    notes.responseSchema = this.findSchema(answer);
+  finishRecording(result: unknown): RouteDescription {
+    const { notes, bodyFieldSchemas } = this;
+    notes.responseSchema = this.findSchema(result);
     if (!this.readsBody || notes.requestBodySchema !== null) return notes;
-    notes.requestBodySchema = parts.size > 0 ? { type: "object", properties: Object.fromEntries(parts) } : {};
+    notes.requestBodySchema =
+      bodyFieldSchemas.size > 0 ? { type: "object", properties: Object.fromEntries(bodyFieldSchemas) } : {};
     return notes;
   }
 }
@@ -246,17 +248,17 @@ export function createRouteRecorder(
   schemas: OpenApiSchemas,
 ): (route: Route) => Promise<RouteDescription> {
   const fields = new Map(listRootFields(schema).map((field) => [field.name, field]));
-  const recordAnswer = async ({ handle: answer, bodyField }: Route, isPlan: boolean) => {
+  const recordAnswer = async ({ handle: handleRoute, bodyField }: Route, isPlan: boolean) => {
     const filledRecording = new RequestRecording(schemas, fields, true, bodyField, isPlan);
     try {
       const routeNotes = filledRecording.finishRecording(
-        await answer(filledRecording.resolvers(), filledRecording.request()),
+        await handleRoute(filledRecording.createResolverRecorder(), filledRecording.request()),
       );
       return { routeNotes, http: filledRecording.context.httpStatus };
     } catch {
       const emptyRecording = new RequestRecording(schemas, fields, false, bodyField, isPlan);
       // A handler that rejects an empty body has already read the body's fields, so the recorder ignores the missing response.
-      const emptyAnswer = await answer(emptyRecording.resolvers(), emptyRecording.request()).catch(
+      const emptyAnswer = await handleRoute(emptyRecording.createResolverRecorder(), emptyRecording.request()).catch(
         () => new ValuePlaceholder({}),
       );
       return { routeNotes: emptyRecording.finishRecording(emptyAnswer), http: emptyRecording.context.httpStatus };

@@ -91,29 +91,29 @@ export class OpenApiSchemas {
   private readonly graphqlOnly = findComputedFields();
 
   /** Returns the JSON Schema of a GraphQL type in REST. It allows null where the GraphQL type does. */
-  of(type: GraphQLType): JsonSchema {
-    if (isNonNullType(type)) return this.fullSchemaOf(type.ofType);
-    return toNullable(this.fullSchemaOf(type));
+  createSchema(type: GraphQLType): JsonSchema {
+    if (isNonNullType(type)) return this.createNonNullSchema(type.ofType);
+    return toNullable(this.createNonNullSchema(type));
   }
 
   /** Returns the JSON Schema of a GraphQL type, without null. */
-  fullSchemaOf(type: GraphQLType): JsonSchema {
-    if (isNonNullType(type)) return this.fullSchemaOf(type.ofType);
-    if (isListType(type)) return { type: "array", items: this.of(type.ofType) };
-    return this.namedSchema(type);
+  createNonNullSchema(type: GraphQLType): JsonSchema {
+    if (isNonNullType(type)) return this.createNonNullSchema(type.ofType);
+    if (isListType(type)) return { type: "array", items: this.createSchema(type.ofType) };
+    return this.createReferenceSchema(type);
   }
 
-  private namedSchema(type: GraphQLNamedType): JsonSchema {
+  private createReferenceSchema(type: GraphQLNamedType): JsonSchema {
     if (!isEnumType(type) && !isInputObjectType(type) && !isObjectType(type)) return SCALAR_SCHEMAS[type.name] ?? {};
     if (!(type.name in this.components)) {
       // Adds the name before the schema is built, because a type may contain itself.
       this.components[type.name] = {};
-      this.components[type.name] = this.componentSchema(type);
+      this.components[type.name] = this.createComponentSchema(type);
     }
     return { $ref: `#/components/schemas/${type.name}` };
   }
 
-  private componentSchema(type: GraphQLNamedType): JsonSchema {
+  private createComponentSchema(type: GraphQLNamedType): JsonSchema {
     const { description } = type;
     const descriptionField = description ? { description } : {};
     if (isEnumType(type))
@@ -122,7 +122,7 @@ export class OpenApiSchemas {
       // No input field is required in the schema, because src/rules reports missing fields one by one.
       const fields = Object.values(type.getFields())
         .filter(({ name }) => !GRAPHQL_INPUTS.includes(`${type.name}.${name}`))
-        .map((field) => [field.name, this.describedFieldSchema(field)]);
+        .map((field) => [field.name, this.createFieldSchema(field)]);
       return { type: "object", ...descriptionField, properties: Object.fromEntries(fields) };
     }
     if (!isObjectType(type)) return {};
@@ -130,7 +130,7 @@ export class OpenApiSchemas {
       ({ name }) => !this.graphqlOnly.has(`${type.name}.${name}`) && !isListPageField(type, name),
     );
     const properties = {
-      ...Object.fromEntries(fields.map((field) => [field.name, this.describedFieldSchema(field)])),
+      ...Object.fromEntries(fields.map((field) => [field.name, this.createFieldSchema(field)])),
       ...REST_FIELD_OVERRIDES[type.name],
     };
     const required = fields
@@ -139,8 +139,8 @@ export class OpenApiSchemas {
     return { type: "object", ...descriptionField, properties, ...(required.length > 0 && { required }) };
   }
 
-  private describedFieldSchema(field: { type: GraphQLType; description?: string | null | undefined }): JsonSchema {
-    const schema = this.of(field.type);
+  private createFieldSchema(field: { type: GraphQLType; description?: string | null | undefined }): JsonSchema {
+    const schema = this.createSchema(field.type);
     return field.description ? { ...schema, description: field.description } : schema;
   }
 }

@@ -7,13 +7,13 @@ import type { Route } from "./route.js";
 
 const GIT_ROUTE = "/v1/apps/:appId/git";
 
-const shortHashOf = (text: string): string => createHash("sha256").update(text).digest("base64url").slice(0, 22);
+const computeShortHash = (text: string): string => createHash("sha256").update(text).digest("base64url").slice(0, 22);
 
 /**
  * Returns the response and sets its ETag. `If-Match` ignores the part of the ETag about the last pull, so that a pull causes no conflicts.
  */
 const replyWithGit = <T extends object>(request: RestRequest, { updatedAt, lastPull }: GitConnection, answer: T): T =>
-  request.setTag({ updatedAt }, answer, lastPull && shortHashOf(JSON.stringify(lastPull)));
+  request.setTag({ updatedAt }, answer, lastPull && computeShortHash(JSON.stringify(lastPull)));
 
 export const gitRoutes: readonly Route[] = [
   {

@@ -13,7 +13,7 @@ const replyWithFolder = (request: RestRequest, folder: MediaFolder) => request.s
 const replyWithRules = (request: RestRequest, rules: MediaItemRules) =>
   request.setTag(rules, { accessRules: rules.accessRules });
 
-const accessRuleRoutes = (kind: MediaItemKind): readonly Route[] => [
+const createAccessRuleRoutes = (kind: MediaItemKind): readonly Route[] => [
   {
     method: "GET",
     path: `${MEDIA_ROUTE}/${kind}s/:id/accessRules`,
@@ -162,6 +162,6 @@ export const mediaRoutes: readonly Route[] = [
         request.bodyFields(createFlatShape(["expiresIn"]))["expiresIn"] ?? undefined,
       ),
   },
-  ...accessRuleRoutes("file"),
-  ...accessRuleRoutes("folder"),
+  ...createAccessRuleRoutes("file"),
+  ...createAccessRuleRoutes("folder"),
 ];

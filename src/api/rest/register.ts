@@ -53,7 +53,7 @@ export function registerRest(
     method,
     path,
     successStatus = 200,
-    handle: answer,
+    handle: handleRoute,
     allowsAnonymous,
     hasNoVersion,
     bodyLimit,
@@ -73,7 +73,7 @@ export function registerRest(
           tag = named;
         });
         const body = await runInRequestSpan(tracing, context, () =>
-          context.responseBudget!.runPart(() => answer(resolvers, restInput)),
+          context.responseBudget!.runPart(() => handleRoute(resolvers, restInput)),
         );
         throwDeferredError(context);
         // If the route has found an unknown field in the body, rejects the request now, after all checks of the operation.

@@ -119,7 +119,7 @@ export function createRestRequest(
       `the query parameter ${name} must occur only once in the URL (got it ${text.length} times)`,
     );
   }
-  function bodyObject(): Record<string, unknown> {
+  function requireBodyObject(): Record<string, unknown> {
     if (body === undefined || body === null) return {};
     if (typeof body === "object" && !Array.isArray(body)) return body as Record<string, unknown>;
     throw new ActionError("REQUEST_INVALID", `the body must be a JSON object (got ${describeValue(body)})`);
@@ -167,7 +167,7 @@ export function createRestRequest(
     },
     bodyFields(shape) {
       return readOrDefer(() => {
-        const object = bodyObject();
+        const object = requireBodyObject();
         const unknown = shape ? createUnknownFieldError(object, shape) : null;
         if (unknown) context.unknownField ??= unknown;
         return object;

@@ -4,7 +4,7 @@ import { ActionError } from "../../errors.js";
 import type { AppUserData } from "../../rules/caller-rules.js";
 import { describeValue, isObject } from "../../rules/describe-value.js";
 import { ACCESS_RULE_SHAPE, ENTRY_VERBS, type EntryVerb, parseAccessRules } from "../../rules/entries/access-rules.js";
-import { columnConditionsToWhere, findDecidingRuleIndex } from "../../rules/entries/entry-access.js";
+import { convertColumnConditionsToWhere, findDecidingRuleIndex } from "../../rules/entries/entry-access.js";
 import { type EntryData, parseEntryId } from "../../rules/entries/entry-input.js";
 import type { ReserveResponseBytes } from "../../rules/page.js";
 import { parseReference } from "../../rules/reference.js";
@@ -110,7 +110,8 @@ export class AccessRuleTester {
   ): Promise<Pick<AccessRuleTestResult, "entries" | "reason">> {
     try {
       // Without a `where` in the request, uses the conditions that the access rule requires.
-      const testedWhere = requestedWhere ?? columnConditionsToWhere(userRights.grant(source, "select").conditions);
+      const testedWhere =
+        requestedWhere ?? convertColumnConditionsToWhere(userRights.grant(source, "select").conditions);
       const { entries } = await this.options.searches.find(
         userRights,
         source,

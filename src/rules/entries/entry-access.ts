@@ -109,7 +109,7 @@ export const maySelectEntryById = ({ requiredColumns: required, conditions: test
   required.every((column) => Object.hasOwn(tests, column));
 
 /** Converts the conditions of an access rule to a `where`; null if there are no conditions. */
-export function columnConditionsToWhere(tests: ColumnConditions): Record<string, unknown> | null {
+export function convertColumnConditionsToWhere(tests: ColumnConditions): Record<string, unknown> | null {
   const conditions = Object.entries(tests).flatMap(([column, { equals, notequals, contains }]) => {
     const path = `data.${column.replaceAll(".", "\\.")}`;
     return [
@@ -200,6 +200,6 @@ export function checkRequiredColumns(
 export function createVisibleEntryScope(grant: EntryPermissions, hashed: ReadonlySet<string>): VisibleEntryScope {
   return {
     canSee: (column) => !hashed.has(column) && grant.mayAccessColumn(column),
-    filter: columnConditionsToWhere(grant.conditions),
+    filter: convertColumnConditionsToWhere(grant.conditions),
   };
 }

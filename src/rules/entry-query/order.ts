@@ -86,14 +86,14 @@ export function afterPositionSql(
     if (path.entryField === null) return statement.bind(values[index]!, "jsonb");
     return `(${statement.bind(values[index]!, "text")})::${SQL_TYPES[path.entryField]}`;
   });
-  const comparisonSign = ({ descending }: SortKey) => (descending === isReversed ? ">" : "<");
+  const getComparisonSign = ({ descending }: SortKey) => (descending === isReversed ? ">" : "<");
   const [first] = keys;
   if (keys.every(({ descending }) => descending === first!.descending)) {
-    return `(${sql.join(", ")}) ${comparisonSign(first!)} (${boundKeys.join(", ")})`;
+    return `(${sql.join(", ")}) ${getComparisonSign(first!)} (${boundKeys.join(", ")})`;
   }
   return keys.reduceRight(
     (rest, key, index) =>
-      `(${sql[index]} ${comparisonSign(key)} ${boundKeys[index]} OR (${sql[index]} = ${boundKeys[index]} AND ${rest}))`,
+      `(${sql[index]} ${getComparisonSign(key)} ${boundKeys[index]} OR (${sql[index]} = ${boundKeys[index]} AND ${rest}))`,
     "false",
   );
 }

@@ -138,7 +138,7 @@ export function hasArrayOnPathSql(
 }
 
 /** Returns SQL for a FROM clause with one row for each value at the path, including elements of arrays along the path. */
-function valuesFromClause(
+function createValuesFromClause(
   segments: readonly string[],
   source: QueriedDocument,
   statement: SqlStatement,
@@ -147,7 +147,7 @@ function valuesFromClause(
   const first = statement.createAlias();
   let last = first;
   const parts = [`(SELECT ${segmentSql(source.documentSql, segments[0]!, statement)} AS v) ${first}`];
-  const lateralJoin = (sql: string) => {
+  const createLateralJoin = (sql: string) => {
     last = statement.createAlias();
     parts.push(`CROSS JOIN LATERAL (${sql}) ${last}`);
   };
@@ -155,13 +155,13 @@ function valuesFromClause(
     const lastValue = `${last}.v`;
     if (!ARRAY_INDEX.test(segment)) {
       const items = `CASE WHEN jsonb_typeof(${lastValue}) = 'array' THEN ${lastValue} ELSE jsonb_build_array(${lastValue}) END`;
-      lateralJoin(`SELECT value AS v FROM jsonb_array_elements(${items})`);
+      createLateralJoin(`SELECT value AS v FROM jsonb_array_elements(${items})`);
     }
-    lateralJoin(`SELECT ${segmentSql(`${last}.v`, segment, statement)} AS v`);
+    createLateralJoin(`SELECT ${segmentSql(`${last}.v`, segment, statement)} AS v`);
   }
   if (elements) {
     const items = `CASE WHEN jsonb_typeof(${last}.v) = 'array' THEN ${last}.v ELSE '[]' END`;
-    lateralJoin(`SELECT ${last}.v UNION ALL SELECT value FROM jsonb_array_elements(${items})`);
+    createLateralJoin(`SELECT ${last}.v UNION ALL SELECT value FROM jsonb_array_elements(${items})`);
   }
   return { from: parts.join(" "), value: `${last}.v` };
 }
@@ -183,7 +183,7 @@ export function anyValuePassesSql(
   const isArray = hasArrayOnPathSql(path.segments, source, statement, reach.testsElements);
   if (isArray === null) return `(${directTests})`;
   const elementTests = tests.map((test) => {
-    const { from, value: lastValue } = valuesFromClause(path.segments, source, statement, reach.testsElements);
+    const { from, value: lastValue } = createValuesFromClause(path.segments, source, statement, reach.testsElements);
     return `EXISTS (SELECT FROM ${from} WHERE ${test(lastValue)})`;
   });
   if (reach.matchesMissing) return `(CASE WHEN ${isArray} THEN ${elementTests.join(" AND ")} ELSE ${directTests} END)`;

@@ -80,11 +80,12 @@ function escapeCharacter(code: number): string {
 }
 
 function translateClassElement(element: AST.CharacterClassElement, ignoreCase: boolean): string {
-  const alikeLetters = (min: number, max: number) => (ignoreCase ? listEqualLetters(min, max) : "");
-  if (element.type === "Character") return escapeCharacter(element.value) + alikeLetters(element.value, element.value);
+  const listAlikeLetters = (min: number, max: number) => (ignoreCase ? listEqualLetters(min, max) : "");
+  if (element.type === "Character")
+    return escapeCharacter(element.value) + listAlikeLetters(element.value, element.value);
   if (element.type === "CharacterClassRange") {
     const [min, max] = [element.min.value, element.max.value];
-    return `${escapeCharacter(min)}-${escapeCharacter(max)}${alikeLetters(min, max)}`;
+    return `${escapeCharacter(min)}-${escapeCharacter(max)}${listAlikeLetters(min, max)}`;
   }
   if (element.type !== "CharacterSet" || element.kind === "property") return rejectExpression("a property class");
   return element.negate ? rejectExpression(`${element.raw} within brackets`) : CHARACTER_SETS[element.kind];
@@ -140,8 +141,8 @@ class PatternTranslator {
     if (node.type === "Character") {
       const loneLetter = this.ignoreCase && POSTGRES_ONLY_PAIRS.find(([letter]) => letter === node.value);
       if (loneLetter) return `(?:(?!${escapeCharacter(loneLetter[1].codePointAt(0)!)})${escapeCharacter(node.value)})`;
-      const alikeLetters = this.ignoreCase ? listEqualLetters(node.value, node.value) : "";
-      return alikeLetters === "" ? escapeCharacter(node.value) : `[${alikeLetters}]`;
+      const listAlikeLetters = this.ignoreCase ? listEqualLetters(node.value, node.value) : "";
+      return listAlikeLetters === "" ? escapeCharacter(node.value) : `[${listAlikeLetters}]`;
     }
     if (node.type === "CharacterSet") return translateCharacterSet(node, this.dotAll);
     if (node.type === "CharacterClass") return translateCharacterClass(node, this.ignoreCase);

@@ -29,8 +29,8 @@ export function selectHeadersForAction(
     ([name, value]) =>
       value !== undefined && !HIDDEN_HEADERS.includes(name) && !(hidesAuthorization && name === "authorization"),
   );
-  const withoutSecret = (text: string) => (secret === null ? text : text.replaceAll(secret, "«secret»"));
-  return Object.fromEntries(visibleHeaders.map(([name, value]) => [name, withoutSecret([value].flat().join(", "))]));
+  const maskSecret = (text: string) => (secret === null ? text : text.replaceAll(secret, "«secret»"));
+  return Object.fromEntries(visibleHeaders.map(([name, value]) => [name, maskSecret([value].flat().join(", "))]));
 }
 
 /** Returns a content type without parameters, such as `text/html`, in lower case; "" if the request has no content type. */

@@ -87,8 +87,8 @@ function createTwilioSignedText(body: Uint8Array): string | null {
   const names = [...new Set(form.keys())].sort();
   const isUsual = names.every((name) => /^\w+$/.test(name)) && text.split("&").every((pair) => pair.includes("="));
   if (!isUsual && text !== "") return null;
-  const joinedValues = (name: string) => [...new Set(form.getAll(name))].sort().map((value) => name + value);
-  return names.flatMap(joinedValues).join("");
+  const joinValues = (name: string) => [...new Set(form.getAll(name))].sort().map((value) => name + value);
+  return names.flatMap(joinValues).join("");
 }
 
 /** Returns the URL with and without its port, because Twilio signs one of these two. */

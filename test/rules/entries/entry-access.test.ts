@@ -10,7 +10,7 @@ import type { EntryAccessRule } from "../../../src/rules/entries/access-rules.js
 import { parseAccessRules } from "../../../src/rules/entries/access-rules.js";
 import {
   checkRequiredColumns,
-  columnConditionsToWhere,
+  convertColumnConditionsToWhere,
   createVisibleEntryScope,
   findDecidingRuleIndex,
   findEntryPermissions,
@@ -94,7 +94,7 @@ describe("access rules, generated", () => {
             expect(String(value)).to.not.match(/\{\{|^$/);
           }
         }
-        const where = JSON.stringify(columnConditionsToWhere(grant.conditions) ?? {});
+        const where = JSON.stringify(convertColumnConditionsToWhere(grant.conditions) ?? {});
         expect(where).to.not.include('"$ne":""');
       }),
       { numRuns: 2_000 },
@@ -269,16 +269,16 @@ describe("the requirements of a grant", () => {
 
 describe("the tests of a rule as a where", () => {
   it("have each condition once, and none without a test", () => {
-    expect(columnConditionsToWhere({})).to.equal(null);
-    expect(columnConditionsToWhere({ "a.b": { equals: "x", notequals: "y", contains: "z" } })).to.deep.equal({
+    expect(convertColumnConditionsToWhere({})).to.equal(null);
+    expect(convertColumnConditionsToWhere({ "a.b": { equals: "x", notequals: "y", contains: "z" } })).to.deep.equal({
       $and: [
         { "data.a\\.b": { $eq: "x", $not: { $type: "array" } } },
         { "data.a\\.b": { $ne: "y" } },
         { "data.a\\.b": { $iLike: "z" } },
       ],
     });
-    expect(columnConditionsToWhere({ a: { notequals: 1 } })).to.deep.equal({ $and: [{ "data.a": { $ne: 1 } }] });
-    expect(columnConditionsToWhere({ a: { contains: "z" } })).to.deep.equal({ $and: [{ "data.a": { $iLike: "z" } }] });
+    expect(convertColumnConditionsToWhere({ a: { notequals: 1 } })).to.deep.equal({ $and: [{ "data.a": { $ne: 1 } }] });
+    expect(convertColumnConditionsToWhere({ a: { contains: "z" } })).to.deep.equal({ $and: [{ "data.a": { $iLike: "z" } }] });
   });
 
   it("are rejected if they need a value that the user does not have", () => {
