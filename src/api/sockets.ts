@@ -203,7 +203,7 @@ export function createSocketServer({
   function createOperationContext(
     { extra }: SocketContext,
     id: string,
-    shape: string,
+    queryKey: string,
     done: () => void,
   ): OperationContext {
     const messageHead = `{"id":${JSON.stringify(id)},"type":"next","payload":`;
@@ -222,7 +222,7 @@ export function createSocketServer({
       idempotencyKey: null,
       ...sources,
       socketKey: extra,
-      queryKey: shape,
+      queryKey,
       receiveResult: deliver,
       onMissedEvent: closeOverloaded,
       responseBudget: budget,
@@ -292,12 +292,12 @@ export function createSocketServer({
         if (query instanceof GraphQLError) return [query];
         const refusal = findNotPersistedError(query, extra.caller, graphqlDocuments);
         if (refusal) return [refusal];
-        const shape = JSON.stringify([query, operationName, variables]);
+        const queryKey = JSON.stringify([query, operationName, variables]);
         const sender = getRequestSenderKey(pickCaller(extra));
-        const document = await documents.checkInTurn(sender, shape.length, { query, operationName, variables });
+        const document = await documents.checkInTurn(sender, queryKey.length, { query, operationName, variables });
         if (!("kind" in document)) return document;
         if (isCompleted(context, id)) return createCompletedErrors();
-        const contextValue = createOperationContext(context, id, shape, releaseSlot);
+        const contextValue = createOperationContext(context, id, queryKey, releaseSlot);
         return { schema, document, variableValues: variables, operationName, contextValue };
       },
       onError: (_context, _id, _payload, errors) => errors.map((error) => format(error.originalError ?? error)),

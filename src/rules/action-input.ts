@@ -273,22 +273,22 @@ function checkBody(body: ActionBody): ActionInput {
   };
 }
 
-/** Error for an invalid action. The message describes the first fault; `all` contains the faults of all fields. */
+/** Error for an invalid action. The message describes the first fault; `fieldFaults` contains the faults of all fields. */
 export class ActionInputError extends ActionError {
-  constructor(readonly all: readonly { field: string; status: Status; error: string }[]) {
-    super(all[0]!.status, all[0]!.error);
+  constructor(readonly fieldFaults: readonly { field: string; status: Status; error: string }[]) {
+    super(fieldFaults[0]!.status, fieldFaults[0]!.error);
   }
 }
 
 function createInputError(errors: ValidationError[], body: ActionBody): ActionError {
-  const brokenFields = errors
+  const fieldFaults = errors
     .flatMap(({ property, contexts }) =>
       Object.values<RuleContext>(contexts ?? {}).map((rule) => ({ ...rule, property: property as ActionKey })),
     )
     .sort((a, b) => getValidationTableIndex(a.status) - getValidationTableIndex(b.status));
-  if (brokenFields.length === 0) return new ActionError("REQUEST_INVALID");
+  if (fieldFaults.length === 0) return new ActionError("REQUEST_INVALID");
   return new ActionInputError(
-    brokenFields.map(({ status, fault, property }) => ({
+    fieldFaults.map(({ status, fault, property }) => ({
       field: property,
       status,
       error: fault(body[property], body) ?? STATUS[status].message,

@@ -33,7 +33,7 @@ export class CredentialRecheck<Socket extends SocketWithToken> {
 
   constructor(private readonly options: CredentialRecheckOptions<Socket>) {}
 
-  private async updateSockets(token: string, those: readonly Socket[]): Promise<void> {
+  private async updateSockets(token: string, sockets: readonly Socket[]): Promise<void> {
     const { credentials, onChecked: onResolved } = this.options;
     let caller: Caller | null;
     try {
@@ -42,7 +42,7 @@ export class CredentialRecheck<Socket extends SocketWithToken> {
       // The database is unavailable. The earlier result stays valid, because an outage must not close every websocket.
       return;
     }
-    for (const socket of those) {
+    for (const socket of sockets) {
       // A timer may fire a millisecond early. If the credential has not expired yet, the timer is set again.
       const remainingMs = (caller?.expiresAt ?? 0) - Date.now();
       const isDue = socket.caller?.expiresAt !== caller?.expiresAt || remainingMs <= CLOCK_DIFFERENCE_MS;

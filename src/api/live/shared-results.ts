@@ -143,7 +143,7 @@ function makeFailable<T>(
   };
 }
 
-/** JSON texts of the results of events. Subscribers whose receivers have the same `queryKey`, here `shape`, share one text of an event. */
+/** JSON texts of the results of events. Subscribers whose receivers have the same `queryKey` share one text of an event. */
 class SharedTexts {
   private readonly texts = new WeakMap<object, Map<string, SharedText>>();
 
@@ -177,16 +177,16 @@ class SharedTexts {
   }
 
   /** Returns the text of the event for one more subscriber. Writes the text if this subscriber is the first. */
-  claimText(appId: number, event: object, args: ExecutionArgs, shape: string): SharedText {
-    const byShape = this.texts.get(event) ?? new Map<string, SharedText>();
-    this.texts.set(event, byShape);
-    let text = byShape.get(shape);
+  claimText(appId: number, event: object, args: ExecutionArgs, queryKey: string): SharedText {
+    const textsByQueryKey = this.texts.get(event) ?? new Map<string, SharedText>();
+    this.texts.set(event, textsByQueryKey);
+    let text = textsByQueryKey.get(queryKey);
     if (!text) {
       text = { textPromise: Promise.resolve(null), unsentCount: 0, freeMemory: null };
       text.textPromise = this.writeText(text, appId, event, args);
       // Prevents an unhandled rejection, because the subscriber may await the text later.
       text.textPromise.catch(() => undefined);
-      byShape.set(shape, text);
+      textsByQueryKey.set(queryKey, text);
     }
     text.unsentCount += 1;
     return text;
@@ -279,7 +279,7 @@ export class SharedSubscriptionResults {
   ) {}
 
   private followSource(source: SubscriptionSource<object> & SubscriptionGuard, args: SubscriptionArgs) {
-    const { socketKey: owner, queryKey: shape, receiveResult: deliver, onMissedEvent: miss } = args.contextValue;
+    const { socketKey: owner, queryKey, receiveResult: deliver, onMissedEvent: miss } = args.contextValue;
     const { appId } = source;
     let isOpen = true;
     let stopFollowing = () => {};
@@ -303,7 +303,7 @@ export class SharedSubscriptionResults {
     });
     const leaveApp = this.subscriptions.add(owner, source, fail);
     stopFollowing = source.listen((event) => {
-      const text = this.texts.claimText(appId, event, args, shape);
+      const text = this.texts.claimText(appId, event, args, queryKey);
       sendOrder = sendOrder
         .then(() => deliverText(text))
         .catch((error: unknown) => this.log.warn({ err: error }, "an event could not be sent to a subscription"));

@@ -103,7 +103,7 @@ export async function prepareManifestActions(
 function toPathFaults(index: number, error: unknown): ManifestPathFault[] {
   const itemPath = `actions[${index}]`;
   if (error instanceof ActionInputError) {
-    return error.all.map(({ field, status, error: message }) => {
+    return error.fieldFaults.map(({ field, status, error: message }) => {
       const innerFault = toPathFault(itemPath, new ActionError(status, message), ACTION_FIELDS);
       return innerFault.path === itemPath ? { ...innerFault, path: `${itemPath}.${field}` } : innerFault;
     });

@@ -187,7 +187,7 @@ const PLACEHOLDER_SHAPE = /\{\{[^{}]+\}\}/g;
 const fillWithSamples =
   (replacement: string): FillText =>
   (text) =>
-    text.replace(PLACEHOLDER_SHAPE, (place) => (place === text.trim() ? replacement : "1"));
+    text.replace(PLACEHOLDER_SHAPE, (placeholder) => (placeholder === text.trim() ? replacement : "1"));
 
 function isListOf(value: unknown, allowed: readonly string[]): boolean {
   return Array.isArray(value) && value.length > 0 && value.every((element) => allowed.includes(element as string));

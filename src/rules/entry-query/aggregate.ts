@@ -121,13 +121,13 @@ const projectStage: Stage = (stageOptions, fieldPath, input, canSee, statement) 
     refuseField(fieldPath, `an object with 1 to ${AGGREGATE_FIELDS_MAX} fields`, stageOptions);
   for (const [name] of entries) requireFieldName(name, `${fieldPath}.${name}`);
   if (entries.every(([, value]) => isExcluded(value))) {
-    const objectBase = statement.bind(
+    const omittedNamesSql = statement.bind(
       entries.map(([name]) => name),
       "text[]",
     );
     return {
       ...input,
-      sql: `SELECT d - ${objectBase} AS d, n, m ${createFromClause(input, statement)} ${OFFSET_BARRIER}`,
+      sql: `SELECT d - ${omittedNamesSql} AS d, n, m ${createFromClause(input, statement)} ${OFFSET_BARRIER}`,
     };
   }
   const computedFields = entries.filter(([name, value]) => !(name === "_id" && isExcluded(value)));

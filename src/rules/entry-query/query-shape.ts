@@ -46,8 +46,8 @@ const ENTRY = { entryAlias: "e" };
 const escapeSegments = (segments: readonly string[]): string =>
   segments.map((segment) => segment.replaceAll(".", "\\.")).join(".");
 
-function readShapeField(input: string, bareOwn: boolean, text: (name: string) => string): ShapeField {
-  const path = parseDocumentPath(input, "", ENTRY, bareOwn);
+function readShapeField(input: string, allowsBareFields: boolean, text: (name: string) => string): ShapeField {
+  const path = parseDocumentPath(input, "", ENTRY, allowsBareFields);
   if (path.entryField !== null)
     return { column: null, topLevelColumn: null, text: text(path.entryField satisfies EntryField) };
   const column = escapeSegments(path.segments);
