@@ -278,7 +278,9 @@ describe("the tests of a rule as a where", () => {
       ],
     });
     expect(convertColumnConditionsToWhere({ a: { notequals: 1 } })).to.deep.equal({ $and: [{ "data.a": { $ne: 1 } }] });
-    expect(convertColumnConditionsToWhere({ a: { contains: "z" } })).to.deep.equal({ $and: [{ "data.a": { $iLike: "z" } }] });
+    expect(convertColumnConditionsToWhere({ a: { contains: "z" } })).to.deep.equal({
+      $and: [{ "data.a": { $iLike: "z" } }],
+    });
   });
 
   it("are rejected if they need a value that the user does not have", () => {
