@@ -57,6 +57,7 @@ CREATE UNIQUE INDEX action_live ON public.action USING btree (live_id) WHERE (li
 CREATE UNIQUE INDEX action_name ON public.action USING btree (app_id, name, ((master_id IS NULL)));
 CREATE TRIGGER action_changed AFTER INSERT OR DELETE OR UPDATE OF app_id, master_id, name, code, active, environment, action_version, triggers, assets ON public.action FOR EACH ROW EXECUTE FUNCTION svc_action_changed();
 CREATE TRIGGER action_edited AFTER INSERT OR DELETE OR UPDATE OF updated_at ON public.action FOR EACH ROW EXECUTE FUNCTION svc_action_edited();
+CREATE TRIGGER action_live AFTER INSERT ON public.action FOR EACH ROW WHEN ((new.master_id IS NOT NULL)) EXECUTE FUNCTION svc_action_live();
 CREATE TRIGGER action_scripts_changed AFTER UPDATE OF assets ON public.action FOR EACH ROW WHEN (((old.assets)::text <> (new.assets)::text)) EXECUTE FUNCTION svc_note_scripts();
 CREATE TRIGGER action_scripts_new AFTER INSERT ON public.action FOR EACH ROW WHEN (((new.assets)::text ~~ '%"sha256"%'::text)) EXECUTE FUNCTION svc_note_scripts();
 
@@ -1383,6 +1384,16 @@ AS $function$
           RETURN NULL;
         END
       $function$;
+
+CREATE OR REPLACE FUNCTION public.svc_action_live()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+    BEGIN
+      UPDATE action SET live_id = NEW.id WHERE id = NEW.master_id AND live_id IS DISTINCT FROM NEW.id;
+      RETURN NULL;
+    END
+  $function$;
 
 CREATE OR REPLACE FUNCTION public.svc_concurrency_key(path text, payload text)
  RETURNS bytea

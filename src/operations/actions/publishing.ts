@@ -74,7 +74,6 @@ async function writeLiveVersion(manager: EntityManager, liveVersion: ActionRow, 
     `another published action of this app has the name ${JSON.stringify(name)}; rename one of them`,
   );
   await rejectDuplicateName(writeActionRow(manager, liveVersion, isNew), refusal);
-  if (master.liveId !== liveVersion.id) await manager.update(ActionRow, master.id, { liveId: liveVersion.id });
 }
 
 /** Writes the URL paths of a live version. @throws TRIGGERS_INVALID if the live version of another action has one of these paths */
