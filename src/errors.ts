@@ -172,9 +172,13 @@ export function getHttpStatus({ status, details }: ActionError): number {
   return STATUS[status].http;
 }
 
-/** Creates the error for a request above a rate limit (contract, section 4). `retryAfter` is in seconds. */
-export function createRateLimitError(message: string, retryAfter: number): ActionError {
-  const nextValidRequestDate = new Date(Date.now() + retryAfter * 1000).toISOString();
+/** Creates the error for a request above a rate limit (contract, section 4). `retryAfter` is in seconds. Use no other way to create it. */
+export function createRateLimitError(
+  message: string,
+  retryAfter: number,
+  nextAcceptedAt = new Date(Date.now() + retryAfter * 1000),
+): ActionError {
+  const nextValidRequestDate = nextAcceptedAt.toISOString();
   return new ActionError("RATE_LIMIT_EXCEEDED", message, { retryAfter, nextValidRequestDate });
 }
 

@@ -216,6 +216,11 @@ describe("the source code", () => {
     expect(readers.filter((file) => file !== "src/config.ts")).to.deep.equal([]);
   });
 
+  it("creates the errors of rate limits in one place, so that each has the time of the next valid request", () => {
+    const creators = files.filter((file) => /ActionError\(\s*"RATE_LIMIT_EXCEEDED"/.test(read(file)));
+    expect(creators).to.deep.equal(["src/errors.ts"]);
+  });
+
   it("creates connections to PostgreSQL only in src/postgres.ts, each with an error listener", () => {
     const makers = (source: string) =>
       /\bnew\s+(?:pg\s*\.\s*)?(?:Client|Pool|Connection)\b/.test(source) && /from "pg"/.test(source);

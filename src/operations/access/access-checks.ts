@@ -7,7 +7,7 @@ import { type Db, rows } from "../../data/database.js";
 import { createBoundedCache } from "../../engine/bounded-cache.js";
 import type { DiskSpaceLevel, DiskSpaceMonitor } from "../../engine/disk-space.js";
 import type { RateLimitDecision, RateWindow } from "../../engine/rate-window.js";
-import { ActionError } from "../../errors.js";
+import { ActionError, createRateLimitError } from "../../errors.js";
 import { LOW_DISK_RETRY_SECONDS, RATE_WINDOW_MS, VISITORS_RATE_LIMIT_SHARE } from "../../limits.js";
 import {
   ADDED_RESOURCE_BY_OPERATION,
@@ -162,10 +162,10 @@ export function createAccessChecks(options: {
     if (remaining <= (request.quota?.remaining ?? limit)) request.quota = { ...windowState, remaining, limit };
     if (windowState.accepted) return;
     const retryAfter = Math.max(1, Math.ceil((windowState.nextAcceptedAt.getTime() - Date.now()) / 1000));
-    throw new ActionError(
-      "RATE_LIMIT_EXCEEDED",
+    throw createRateLimitError(
       `too many requests of the kind "${name}" (limit of this app: ${limit} in ${windowMs / 1000} seconds); try again in ${retryAfter} s`,
-      { retryAfter, nextValidRequestDate: windowState.nextAcceptedAt.toISOString() },
+      retryAfter,
+      windowState.nextAcceptedAt,
     );
   }
 

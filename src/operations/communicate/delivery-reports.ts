@@ -6,7 +6,7 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
-import { ActionError } from "../../errors.js";
+import { ActionError, createRateLimitError } from "../../errors.js";
 import { DELIVERY_REPORTS_PER_ADDRESS_AND_MINUTE, RATE_WINDOW_MS } from "../../limits.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import { isObject } from "../../rules/describe-value.js";
@@ -223,9 +223,7 @@ export class DeliveryReports {
   async report(appId: number, request: DeliveryReportRequest): Promise<{ taken: number }> {
     const retryAfter = this.reportBucket.takeTokens(getAddressBlock(request.address));
     if (retryAfter > 0)
-      throw new ActionError("RATE_LIMIT_EXCEEDED", "too many requests with delivery reports from this address", {
-        retryAfter,
-      });
+      throw createRateLimitError("too many requests with delivery reports from this address", retryAfter);
     const isTwilio = request.twilioSignature !== null;
     const kinds: MessageKind[] = isTwilio ? ["sms"] : await this.findSignedKinds(appId, request);
     const reports = isTwilio ? await this.parseTwilioReport(appId, request) : parseReports(request.body);

@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { type Db, rows } from "../../data/database.js";
-import { ActionError } from "../../errors.js";
+import { createRateLimitError } from "../../errors.js";
 import { APP_USER_SIGN_IN_FAILURES_MAX, APP_USER_SIGN_IN_WINDOW_SECONDS } from "../../limits.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import type { DataSender } from "../records/received-data-limiter.js";
@@ -30,9 +30,7 @@ export const hashParts = (...parts: readonly unknown[]): Buffer =>
 function throwIfLimitReached(fullSubjects: readonly { wait: number }[]): void {
   if (fullSubjects.length === 0) return;
   const retryAfter = Math.max(1, Math.ceil(Math.max(...fullSubjects.map(({ wait }) => wait))));
-  const nextValidRequestDate = new Date(Date.now() + retryAfter * 1000).toISOString();
-  const message = `too many failed attempts within ten minutes; try again in ${retryAfter} s`;
-  throw new ActionError("RATE_LIMIT_EXCEEDED", message, { retryAfter, nextValidRequestDate });
+  throw createRateLimitError(`too many failed attempts within ten minutes; try again in ${retryAfter} s`, retryAfter);
 }
 
 /** A key for which failed attempts are counted: a network address, or a network address together with a guessed user. */

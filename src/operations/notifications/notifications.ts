@@ -3,7 +3,7 @@
 import type { EntityManager } from "typeorm";
 import { type Db, rows } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
-import { ActionError } from "../../errors.js";
+import { ActionError, createRateLimitError } from "../../errors.js";
 import { CLIENT_REPORTS_PER_CREDENTIAL_AND_MINUTE, EVENT_MAX_BYTES, RATE_WINDOW_MS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { getRateLimitKey } from "../../rules/address-block.js";
@@ -199,9 +199,7 @@ export class NotificationsService {
     const reader = await this.options.findReader(caller, appId);
     const retryAfter = reader.canReadAll ? 0 : this.requestBucket.takeTokens(getRateLimitKey(caller));
     if (retryAfter > 0)
-      throw new ActionError("RATE_LIMIT_EXCEEDED", "too many requests from this client; try again later", {
-        retryAfter,
-      });
+      throw createRateLimitError(`too many requests from this client; try again in ${retryAfter} s`, retryAfter);
     return reader;
   }
 
