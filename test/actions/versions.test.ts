@@ -293,6 +293,29 @@ describe("versions of an action", () => {
       expect((await apiClient.versions(other.id)).value.pagination.total).to.equal(61);
     });
 
+    it("lists the live version after a restore of the oldest version, which the restore displaces", async () => {
+      const apiClient = createRestApiClient(service);
+      const { id } = await make(apiClient, { description: "first" });
+      await service.db.query(
+        `INSERT INTO action_version (action_id, summary, data, state)
+           SELECT action_id, summary, data, 'other'::bytea FROM action_version, generate_series(1, 98) WHERE action_id = $1`,
+        [id],
+      );
+      await apiClient.update(id, { description: "draft" });
+      const oldest = (await apiClient.versions(id, 100)).value.versions[99].id;
+      expect((await apiClient.restore(id, oldest)).error).to.equal(undefined);
+      await apiClient.publish(id);
+      const { versions } = (await apiClient.published(id)).value;
+      expect(versions.map(({ description, action }: Record<string, unknown>) => [description, action])).to.deep.equal([
+        ["first", "update"],
+      ]);
+      expect((await apiClient.versions(id)).value.pagination.total).to.equal(100);
+      await apiClient.publish(id);
+      expect((await apiClient.published(id)).value.versions.map((version: { id: number }) => version.id)).to.deep.equal(
+        [versions[0].id],
+      );
+    });
+
     it("logs a failed snapshot without the code", async () => {
       const { id } = await make(createRestApiClient(service));
       const lines: string[] = [];

@@ -103,7 +103,7 @@ export class ActionPublisher {
     target: PublishRequest,
     resolved: ResolvedDependencies,
   ): Promise<Action> {
-    const { validation, draftWriter, convertRow, lockDraft, triggerIndex } = this.options;
+    const { validation, draftWriter, log, convertRow, lockDraft, triggerIndex } = this.options;
     const { appId, id } = target;
     const app = await readPublishingApp(manager, appId);
     const master = await lockDraft(manager, target, "CANNOT_UPDATE_PRODUCTION");
@@ -118,7 +118,7 @@ export class ActionPublisher {
     const liveVersion = overwriteLiveVersion(currentLiveVersion, master);
     await writeLiveVersion(manager, liveVersion, master);
     await publishRoutes(manager, liveVersion);
-    await markVersionPublished(manager, master);
+    await markVersionPublished(manager, log, master, caller);
     const data = { name: master.name, productionId: liveVersion.id, ...(target.tested && { tested: true }) };
     await recordChange(manager, caller, { appId, type: "appAction.v3.publish", actionId: id, data });
     await triggerIndex.apply(manager, liveVersion);

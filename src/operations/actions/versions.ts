@@ -149,14 +149,27 @@ export async function storeDraftVersion(
 
 const MARK_PUBLISHED = `
   UPDATE action_version SET published_at = clock_timestamp() WHERE id =
-    (SELECT id FROM action_version WHERE action_id = $1 AND state = $2 ORDER BY id DESC LIMIT 1)`;
+    (SELECT id FROM action_version WHERE action_id = $1 AND state = $2 ORDER BY id DESC LIMIT 1) RETURNING id`;
 
 /**
- * Sets the publishing time of the newest version that equals the draft. Publishing itself stores no version.
+ * Sets the publishing time of the newest version that equals the draft. If no version equals the draft, stores one first. This is the case
+ * after a restore of the oldest version, because the version that a restore stores can displace the restored one.
  * @param manager a transaction that has locked the draft
  */
-export async function markVersionPublished(manager: EntityManager, master: ActionRow): Promise<void> {
-  await rows(manager, MARK_PUBLISHED, [master.id, hashDraftState(master)]);
+export async function markVersionPublished(
+  manager: EntityManager,
+  log: Logger,
+  master: ActionRow,
+  { personId, commit }: Pick<Caller, "personId" | "commit">,
+): Promise<void> {
+  const markNewest = () => rows(manager, MARK_PUBLISHED, [master.id, hashDraftState(master)]);
+  if ((await markNewest()).length > 0) return;
+  await storeDraftVersion(manager, log, master, {
+    occasion: "update",
+    personId,
+    ...(commit !== undefined && { commit }),
+  });
+  await markNewest();
 }
 
 const SELECT_PUBLISHED_VERSION =
