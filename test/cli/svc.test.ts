@@ -288,6 +288,17 @@ describe("the command line", () => {
     },
   );
 
+  it("finds an action by its name also if the list of actions needs more than one page", async () => {
+    const { folder, app } = await newProject();
+    for (const name of ["order", ...Array.from({ length: 9 }, (_, at) => `order-${at}`)]) {
+      const body = { name, code: "async function execute() {}" };
+      expect((await service.rest("POST", `/v3/apps/${app}/actions`, { body })).http).to.equal(201);
+    }
+    const sql = "UPDATE action SET code = code || repeat(' ', 1000000) WHERE app_id = $1 AND name <> 'order'";
+    await service.db.query(sql, [app]);
+    expect((await json(folder, ["versions", "order"])).versions).to.have.length(1);
+  });
+
   it("rejects a push after another person's, shows the difference, and loses nothing", async () => {
     const first = await newProject();
     await json(first.folder, ["push"]);

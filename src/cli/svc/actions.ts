@@ -11,21 +11,29 @@ export interface ActionRecord {
   [field: string]: unknown;
 }
 
+/** Reads the app's actions page by page. The service returns smaller pages than requested if the actions are large. */
+async function* readActionPages(client: CliApiClient, search?: string): AsyncGenerator<ActionRecord[]> {
+  let offset = 0;
+  for (;;) {
+    const query = { limit: ACTIONS_PER_PAGE, offset, ...(search !== undefined && { search }) };
+    const { body } = await client.sendRequest("GET", ACTIONS_ROUTE, { query });
+    yield body.actions;
+    offset += body.actions.length;
+    if (!body.pagination.hasMore || body.actions.length === 0) return;
+  }
+}
+
 export async function listActions(client: CliApiClient): Promise<ActionRecord[]> {
   const all: ActionRecord[] = [];
-  for (;;) {
-    const { body } = await client.sendRequest("GET", ACTIONS_ROUTE, {
-      query: { limit: ACTIONS_PER_PAGE, offset: all.length },
-    });
-    all.push(...body.actions);
-    if (!body.pagination.hasMore || body.actions.length === 0) return all;
-  }
+  for await (const page of readActionPages(client)) all.push(...page);
+  return all;
 }
 
 /** Returns the action with this name. @throws CliError if the app has no such action */
 export async function requireActionByName(client: CliApiClient, name: string): Promise<ActionRecord> {
-  const { body } = await client.sendRequest("GET", ACTIONS_ROUTE, { query: { search: name, limit: ACTIONS_PER_PAGE } });
-  const serverAction = (body.actions as ActionRecord[]).find((action) => action.name === name);
-  if (!serverAction) throw new CliError(`the app has no action named ${JSON.stringify(name)}`);
-  return serverAction;
+  for await (const page of readActionPages(client, name)) {
+    const serverAction = page.find((action) => action.name === name);
+    if (serverAction) return serverAction;
+  }
+  throw new CliError(`the app has no action named ${JSON.stringify(name)}`);
 }
