@@ -93,6 +93,25 @@ function mapItemsByKey(manifest: Manifest): Map<string, { kind: string; name: st
   return items;
 }
 
+const getPlainCode = ({ code, source }: UnvalidatedDefinition): string | null =>
+  typeof code === "string" && (source ?? null) === null ? code.trimEnd() : null;
+
+/**
+ * Returns `local` without the code of the actions that have the same code on the server, except for white space at the end of the code. The
+ * file of an action always ends with a line break. The code on the server may have none, and a push must not count this as a change.
+ */
+export function omitEqualCode(local: Manifest, server: Manifest): Manifest {
+  const serverActions = new Map((server.actions ?? []).map((action) => [getItemName(action), action]));
+  const actions = (local.actions ?? []).map((action) => {
+    const serverAction = serverActions.get(getItemName(action));
+    const plainCode = getPlainCode(action);
+    if (!serverAction || plainCode === null || plainCode !== getPlainCode(serverAction)) return action;
+    const { code: _, source: __, ...fields } = action;
+    return fields;
+  });
+  return { ...local, ...(local.actions && { actions }) };
+}
+
 /**
  * Returns the changes from `before` to `after`. A field of an item that `after` does not contain counts as unchanged.
  * @param isWhole true if an item that `after` does not contain counts as removed

@@ -235,7 +235,7 @@ export class Project {
     const file = this.findActionFile(folder);
     if (file === null) return stack;
     const text = this.readText(file);
-    if (removeConfigBlock(text) !== code) return stack;
+    if (removeConfigBlock(text).trimEnd() !== code.trimEnd()) return stack;
     const lines = getCodeLineNumbers(text);
     const parts = stack.split(`${name}.js:`);
     const placed = parts.slice(1).map((rest, index) => {

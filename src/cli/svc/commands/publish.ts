@@ -4,11 +4,13 @@ import { describeValue } from "../../../rules/describe-value.js";
 import { type ActionRecord, listActions, requireActionByName } from "../actions.js";
 import { ServiceResponseError } from "../client.js";
 import { CliError, createUsageError } from "../failure.js";
+import { omitEqualCode } from "../manifest.js";
 import { Project } from "../project.js";
 import type { CliSession, CommandRunner } from "../session.js";
 import { runProjectTests } from "../tests.js";
 
 const ACTIONS_ROUTE = "/v3/apps/:app/actions";
+const MANIFEST_ROUTE = "/v1/apps/:app/manifest";
 
 interface PublishOptions {
   tested?: boolean;
@@ -26,9 +28,10 @@ async function requireTested(
   const untestedNames = names.filter((name) => !testedNames.includes(name));
   if (untestedNames.length > 0)
     throw new CliError(`the actions ${untestedNames.join(", ")} have no test, so nothing was published`);
-  const body = await new Project(session.target.root).readManifest();
-  const query = { plan: true };
-  const { body: planned } = await session.client.sendRequest("PUT", "/v1/apps/:app/manifest", { body, query });
+  const local = await new Project(session.target.root).readManifest();
+  const { body: server } = await session.client.sendRequest("GET", MANIFEST_ROUTE);
+  const request = { body: omitEqualCode(local, server), query: { plan: true } };
+  const { body: planned } = await session.client.sendRequest("PUT", MANIFEST_ROUTE, request);
   const changedActions = (planned.plan.changed as { kind: string; name: string }[]).filter(
     ({ kind, name }) => kind === "action" && names.includes(name),
   );

@@ -4,7 +4,13 @@
 import { type Command, Option } from "commander";
 import { ServiceResponseError } from "../client.js";
 import { CliError, EXIT_CODES } from "../failure.js";
-import { compareManifests, computeManifestAfterPlan, type Manifest, type ManifestDifference } from "../manifest.js";
+import {
+  compareManifests,
+  computeManifestAfterPlan,
+  type Manifest,
+  type ManifestDifference,
+  omitEqualCode,
+} from "../manifest.js";
 import { type LastSyncState, Project } from "../project.js";
 import type { CliSession, CommandRunner } from "../session.js";
 
@@ -155,8 +161,9 @@ export async function pushProject(
   const local = await project.readManifest();
   const server = await readServer(session);
   const tag = checkConflictsBeforePush(session, project.readLastSync(session.target), server, local, force);
+  const changedManifest = omitEqualCode(local, server.manifest);
   const put = (query: Record<string, boolean>) =>
-    putManifest(session, local, tag, { ...query, ...(prune && { prune }) });
+    putManifest(session, changedManifest, tag, { ...query, ...(prune && { prune }) });
   try {
     const planned = asks ? await put({ plan: true }) : null;
     if (planned) await confirmPlan(session, planned.plan);
@@ -166,7 +173,7 @@ export async function pushProject(
     const isChanged = listPlannedItems(plan).length > 0;
     project.saveLastSync(
       session.target,
-      isChanged ? await computeStateAfterPush(session, server, local, pushed) : server,
+      isChanged ? await computeStateAfterPush(session, server, changedManifest, pushed) : server,
     );
     if (isChanged) session.output.writeLine("Pushed", "green");
     else session.output.writeLine("The server has everything already");
