@@ -295,6 +295,25 @@ describe("data sources", () => {
       expect(found.map(({ data }) => data["_userEmail"])).to.deep.equal([person!.email, person!.email, person!.email]);
     });
 
+    it("have each entry that a commit with append: false removes, and one event for more than a thousand", async () => {
+      const { id } = await make("Swapped", { entries: [{ a: 1 }, { b: 1, c: 2 }, { d: 1 }] });
+      const commit = (body: object) => service.rest("POST", `${base}/Swapped/commit`, { body });
+      const list = async () => (await service.rest("POST", `${base}/Swapped/query`, { body: {} })).body.entries;
+      const [first, second, third] = await list();
+      await commit({ append: false, entries: [{ id: second.id, data: { b: 2 } }, { data: { e: 1 } }] });
+      expect((await eventsOf(id)).map(({ type, entry, data }) => [type, entry, data["columns"]])).to.deep.equal([
+        ["dataSource.entry.delete", first.id, ["a"]],
+        ["dataSource.entry.delete", third.id, ["d"]],
+        ["dataSource.entry.update", second.id, ["b"]],
+        ["dataSource.entry.create", (await list()).at(-1).id, ["e"]],
+      ]);
+      await commit({ entries: Array.from({ length: 999 }, (_, at) => ({ data: { a: at } })) });
+      await commit({ append: false });
+      const last = (await eventsOf(id)).at(-1)!;
+      expect([last.type, last.data["deleted"]]).to.deep.equal(["dataSource.import", 1_001]);
+      expect(await list()).to.deep.equal([]);
+    });
+
     it("name the session of a person, and none for an API token", async () => {
       const { id } = await make("Sessions");
       await insert("Sessions", { a: 1 });

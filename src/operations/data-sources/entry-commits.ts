@@ -20,6 +20,7 @@ import {
   deleteEntriesById,
   insertEntriesAsJson,
   type LockedEntry,
+  lockAllEntries,
   lockEntries,
   readEntryData,
   removeEntriesExcept,
@@ -210,8 +211,7 @@ export class EntryCommits {
     if (!commit.append) {
       await lockEntryReplacementShared(executor, source.appId, source.id);
       await this.options.versions.snapshot(change, rights.writer, "commit");
-      // `removeEntriesExcept` locks all entries, including those in `namedIds`, in the order of their IDs, so that no deadlock can occur.
-      change.addRemovedBatch(await removeEntriesExcept(executor, source, namedIds, change.remainingCapacity));
+      await this.removeUnnamedEntries(change, namedIds, commitGrants.delete!);
     }
     const lockedEntries = await lockEntries(executor, source, namedIds);
     requireAllFound(lockedEntries, namedIds);
@@ -231,6 +231,27 @@ export class EntryCommits {
       );
     await insertEntries(change, insertedEntries, commit.inserts, returnedEntries);
     return returnedEntries;
+  }
+
+  /**
+   * Removes all entries that the commit does not contain. First locks all entries, including those in `namedIds`, in the order of their IDs,
+   * so that no deadlock can occur. Only a small removal gets a log event for each entry.
+   */
+  private async removeUnnamedEntries(
+    change: EntryChangeCollector,
+    namedIds: readonly number[],
+    grant: EntryPermissions,
+  ): Promise<void> {
+    const { source, executor } = change;
+    const named = new Set(namedIds);
+    const all = await lockAllEntries(executor, source, BULK_WRITE_THRESHOLD_ENTRIES + named.size);
+    if (all)
+      await this.removeEntries(
+        change,
+        all.filter(({ id }) => !named.has(id)),
+        grant,
+      );
+    else change.addRemovedBatch(await removeEntriesExcept(executor, source, namedIds, change.remainingCapacity));
   }
 
   /**

@@ -23,6 +23,10 @@ const LOCK_ENTRIES = `
   SELECT id, bytes, "order", ${TIME_COLUMNS} FROM data_source_entry
    WHERE app_id = $1 AND data_source_id = $2 AND id = ANY ($3::bigint[]) ORDER BY id FOR UPDATE`;
 
+const LOCK_FIRST_ENTRIES = `
+  SELECT id, bytes, "order", ${TIME_COLUMNS} FROM data_source_entry
+   WHERE app_id = $1 AND data_source_id = $2 ORDER BY id LIMIT $3 FOR UPDATE`;
+
 const SELECT_ENTRY_DATA = "SELECT id, data FROM data_source_entry WHERE app_id = $1 AND id = ANY ($2::bigint[])";
 
 const UPDATE_ENTRIES = `
@@ -103,6 +107,16 @@ export async function lockEntries(
 ): Promise<Map<number, LockedEntry>> {
   const lockedRows = await rows<LockedEntry>(executor, LOCK_ENTRIES, [appId, id, ids]);
   return new Map(lockedRows.map((entry) => [entry.id, entry]));
+}
+
+/** Locks all entries of the data source in the order of their IDs, and returns them; null if there are more than `max`. */
+export async function lockAllEntries(
+  executor: SqlClient,
+  { appId, id }: DataSourceKey,
+  max: number,
+): Promise<LockedEntry[] | null> {
+  const lockedRows = await rows<LockedEntry>(executor, LOCK_FIRST_ENTRIES, [appId, id, max + 1]);
+  return lockedRows.length > max ? null : lockedRows;
 }
 
 /** Reads the data of locked entries. Call it for one batch at a time, because the data of all entries may not fit into memory. */
