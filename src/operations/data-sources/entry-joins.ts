@@ -39,11 +39,13 @@ const isScalarSql = (sql: string): string => `${jsonTypeSql(sql)} IN ('string', 
 
 const ENTRY_ID = /^[1-9]\d{0,14}$/;
 
+/** Matches every number that an entry can have, in the form in which PostgreSQL writes it: without an exponent. */
+const DECIMAL = /^-?(?:0|[1-9]\d{0,308})(?:\.\d{1,340})?$/;
+
 /** Returns, as JSON texts, all values that a join treats as equal to `text`. For example, the number `5` equals the text `"5"`. */
 function listEqualJsonValues(text: string): string[] {
   const asText = JSON.stringify(text);
-  const isNumberOrBoolean =
-    text === "true" || text === "false" || (/^-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?$/.test(text) && text !== "-0");
+  const isNumberOrBoolean = text === "true" || text === "false" || (DECIMAL.test(text) && text !== "-0");
   return isNumberOrBoolean ? [asText, text] : [asText];
 }
 

@@ -159,6 +159,25 @@ describe("reads of entries", () => {
     ).to.deep.equal([[{ Name: "Ann" }], [{ Name: "Ann" }], [], []]);
   });
 
+  it("join numbers with any number of digits", async () => {
+    const numbers = [9_007_199_254_740_991, 1_234_567_890_123_456, 0.1234567890123456, 1e21, -1.5e-20, 5e-324];
+    const links = await fixture.fill(
+      "Digits",
+      [...numbers, "1234567890123456"].map((To) => ({ To })),
+    );
+    const on = { "data.To": "data.To" };
+    const join = {
+      Same: { dataSourceName: "Digits", on, required: true },
+      Number: { dataSourceName: "Digits", on, count: true },
+    };
+    const { entries } = answered(await find({ join }, links));
+    const counts = entries.map(({ joins }: { joins: { Same: object[]; Number: number } }) => [
+      joins.Same.length,
+      joins.Number,
+    ]);
+    expect(counts).to.deep.equal([1, 2, 1, 1, 1, 1, 2].map((count) => [count, count]));
+  });
+
   it("do not join entries of another app", async () => {
     const join = { Them: { dataSourceName: "Secret", on: { Name: "Name" } } };
     expect(await refusal(find({ join }))).to.equal("DATA_SOURCE_NOT_FOUND: no such data source");
