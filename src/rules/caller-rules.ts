@@ -160,10 +160,9 @@ export function fillConditionPlaceholders(
 const equalsOrIncludes = (value: unknown, expected: ScalarValue): boolean =>
   value === expected || (Array.isArray(value) && value.includes(expected));
 
-function containsText(value: unknown, part: string): boolean {
-  if (Array.isArray(value)) return value.some((element) => containsText(element, part));
-  return typeof value === "string" && containsTextFolded(value, part);
-}
+/** True if the value is a text that contains the part, or a list with such a text. Does not search lists within the list. */
+const containsText = (value: unknown, part: string): boolean =>
+  (Array.isArray(value) ? value : [value]).some((text) => typeof text === "string" && containsTextFolded(text, part));
 
 const getColumnValue = (data: AppUserData, column: string): unknown =>
   Object.hasOwn(data, column) ? data[column] : undefined;

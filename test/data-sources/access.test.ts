@@ -341,6 +341,25 @@ describe("access rules", () => {
       expect((await service.rest("GET", `${path}/entries/${other}`)).body.data).to.deep.equal(theirs);
     });
 
+    it("a part of a text show the same entries in lists and by their IDs: no numbers, booleans and inner lists", async () => {
+      const values = ["x1tRue", 1, true, ["1true"], [1, "a"], [["1true"]], { a: "1true" }, null];
+      for (const contains of ["1", "true"]) {
+        const rule = { type: ["select"], allow: "all", require: [{ Name: { contains } }] };
+        const { path } = await sample([rule], { Name: "other" });
+        await service.rest("POST", `${path}/commit`, { body: { entries: values.map((Name) => ({ data: { Name } })) } });
+        const [as, query] = [tokenOfCaller("live"), { body: { where: { Name: { $exists: true } } } }];
+        const readable = (await service.rest("POST", `${path}/query`, { as, ...query })).body.entries;
+        const names = readable.map(({ data }: { data: { Name: unknown } }) => data.Name);
+        expect(names, contains).to.deep.equal(["x1tRue", ["1true"]]);
+        for (const { id, data } of (await service.rest("POST", `${path}/query`, query)).body.entries) {
+          const { http } = await service.rest("GET", `${path}/entries/${id}`, { as });
+          expect(http, JSON.stringify(data)).to.equal(
+            readable.some((entry: { id: number }) => entry.id === id) ? 200 : 404,
+          );
+        }
+      }
+    });
+
     it("a value that the user does not have reject the user, and do not match all who have none", async () => {
       const { path } = await sample(
         [{ type: ["select"], allow: "loggedIn", require: [{ Boss: { equals: "{{user.Boss}}" } }] }],

@@ -108,6 +108,14 @@ export function findEntryPermissions(
 export const maySelectEntryById = ({ requiredColumns: required, conditions: tests }: EntryPermissions): boolean =>
   required.every((column) => Object.hasOwn(tests, column));
 
+/** Returns a `where` for `contains`. `$iLike` also searches numbers and booleans, but `contains` of an access rule searches only texts. */
+function convertContainsToWhere(path: string, part: string): Record<string, unknown> {
+  const isMatchingText = { $iLike: part, $type: "string" };
+  return {
+    $or: [{ [path]: { ...isMatchingText, $not: { $type: "array" } } }, { [path]: { $elemMatch: isMatchingText } }],
+  };
+}
+
 /** Converts the conditions of an access rule to a `where`; null if there are no conditions. */
 export function convertColumnConditionsToWhere(tests: ColumnConditions): Record<string, unknown> | null {
   const conditions = Object.entries(tests).flatMap(([column, { equals, notequals, contains }]) => {
@@ -116,7 +124,7 @@ export function convertColumnConditionsToWhere(tests: ColumnConditions): Record<
       // `$eq` also matches a list that contains the value. `equals` of an access rule does not, so `$not` excludes lists.
       ...(equals === undefined ? [] : [{ [path]: { $eq: equals, $not: { $type: "array" } } }]),
       ...(notequals === undefined ? [] : [{ [path]: { $ne: notequals } }]),
-      ...(contains === undefined ? [] : [{ [path]: { $iLike: contains } }]),
+      ...(contains === undefined ? [] : [convertContainsToWhere(path, contains)]),
     ];
   });
   return conditions.length === 0 ? null : { $and: conditions };

@@ -131,6 +131,7 @@ describe("access rules, generated", () => {
       expect(isUserAllowedByRule({ user: { a: { equals: "x" } } }, { a: list }), JSON.stringify(list)).to.equal(false);
     }
     expect(meetsColumnConditions({ a: ["x", "y"] }, { a: { contains: "X" } })).to.equal(true);
+    expect(meetsColumnConditions({ a: [["x"]] }, { a: { contains: "x" } })).to.equal(false);
     expect(meetsColumnConditions({ a: ["x", "y"] }, { a: { notequals: "x" } })).to.equal(false);
   });
 
@@ -269,18 +270,20 @@ describe("the requirements of a grant", () => {
 
 describe("the tests of a rule as a where", () => {
   it("have each condition once, and none without a test", () => {
+    const text = { $iLike: "z", $type: "string" };
+    const containsZ = (path: string) => ({
+      $or: [{ [path]: { ...text, $not: { $type: "array" } } }, { [path]: { $elemMatch: text } }],
+    });
     expect(convertColumnConditionsToWhere({})).to.equal(null);
     expect(convertColumnConditionsToWhere({ "a.b": { equals: "x", notequals: "y", contains: "z" } })).to.deep.equal({
       $and: [
         { "data.a\\.b": { $eq: "x", $not: { $type: "array" } } },
         { "data.a\\.b": { $ne: "y" } },
-        { "data.a\\.b": { $iLike: "z" } },
+        containsZ("data.a\\.b"),
       ],
     });
     expect(convertColumnConditionsToWhere({ a: { notequals: 1 } })).to.deep.equal({ $and: [{ "data.a": { $ne: 1 } }] });
-    expect(convertColumnConditionsToWhere({ a: { contains: "z" } })).to.deep.equal({
-      $and: [{ "data.a": { $iLike: "z" } }],
-    });
+    expect(convertColumnConditionsToWhere({ a: { contains: "z" } })).to.deep.equal({ $and: [containsZ("data.a")] });
   });
 
   it("are rejected if they need a value that the user does not have", () => {
