@@ -37,9 +37,9 @@ const INDIRECT_OPERATIONS: Readonly<Record<string, readonly Operation[]>> = {
   runConsoleAdded: ["readLogs"],
   runConsoleLinesAdded: ["readLogs"],
   removeStage: ["writeStages"],
-  ownRules: ["readMedia"],
+  getOwnRules: ["readMedia"],
   setOwnRules: ["writeMedia"],
-  allFiles: ["readMedia"],
+  listAllFiles: ["readMedia"],
   changeFile: ["writeMedia"],
   changeFolder: ["writeMedia"],
 };
