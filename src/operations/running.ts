@@ -49,7 +49,7 @@ async function settleRuns(
   { repository, dispatcher }: { repository: RunRepository; dispatcher: Dispatcher },
   mayDeclareDead: boolean,
 ): Promise<void> {
-  const settled = await dispatcher.lostClaims.settle();
+  const settled = await dispatcher.lostClaims.settleLostRuns();
   const lostCount = (mayDeclareDead ? await repository.finishLost() : 0) + settled.lost;
   await repository.finishOverdueInBrowsers(config.clientTimeoutMs);
   if (lostCount > 0) log.warn({ lost: lostCount }, "ended runs that no process was executing any more");
@@ -57,8 +57,8 @@ async function settleRuns(
   const { queuedAgain } = settled;
   if (queuedAgain > 0)
     log.warn({ queuedAgain }, "queued runs again, because this process did not receive the response to its claim");
-  measures.ticks("late", await repository.skipLate());
-  await dispatcher.findAwaitedRuns();
+  measures.ticks("late", await repository.skipLateRuns());
+  await dispatcher.startQueuedChildRuns();
 }
 
 export function createRunComponents(processDependencies: ProcessDependencies, parts: RunningParts) {
@@ -66,7 +66,7 @@ export function createRunComponents(processDependencies: ProcessDependencies, pa
   const { packages, queueLimits, requests } = parts;
   const logs = new ExecutionLogs(db);
   const secrets = new SecretStore(parts.settings.secretValues, parts.scannerCache);
-  const repository = new RunRepository(db, (run) => secrets.maskedPayload(run));
+  const repository = new RunRepository(db, (run) => secrets.maskPayloadOfRun(run));
   const lease: Lease = new Lease({
     db,
     roles: config.roles,

@@ -242,7 +242,7 @@ export class ServiceStarter {
       return null;
     };
     const ticker = createTicker({ work: claimRuns, msUntil: () => 0, log });
-    const admitting = createTicker({ work: debouncer.releaseDue, msUntil: (time) => time - Date.now(), log });
+    const admitting = createTicker({ work: debouncer.releaseDueRuns, msUntil: (time) => time - Date.now(), log });
     const graceOver = new Promise((resolve) => gracePeriodEnded.addEventListener("abort", resolve, { once: true }));
     releases.add("runs", () =>
       Promise.all([
@@ -262,7 +262,7 @@ export class ServiceStarter {
       await admitting.start();
       readinessChecks["runner"] = isClaimingRuns;
     }
-    return { countSlots: () => dispatcher.usage(), isClaimingRuns };
+    return { countSlots: () => dispatcher.getSlotUsage(), isClaimingRuns };
   }
 
   /** Starts the metrics of the whole service and of this process. Every process reports both. */

@@ -18,7 +18,7 @@ function acquireAll(slots: Slots, appId: number): Slot[] {
 /** Acquires slots for queued runs of the app until the app has reached its limit. The queue contains no other runs. */
 function acquireAllQueued(slots: Slots, appId: number): void {
   let reserved = slots.reserve();
-  for (; reserved && (slots.perApp().get(appId) ?? 0) < reserved.slotLimitOfApp; reserved = slots.reserve())
+  for (; reserved && (slots.getSlotCountByApp().get(appId) ?? 0) < reserved.slotLimitOfApp; reserved = slots.reserve())
     reserved.assignToApp(appId);
   reserved?.free();
 }
@@ -56,9 +56,9 @@ describe("the slots of a dispatcher", () => {
     const apps = Array.from({ length: 9 }, (_, index) => index + 1);
     for (const appId of apps) expect(acquireAll(slots, appId)).to.have.length.at.least(1);
     for (let appId = 10; appId < 100; appId += 1) acquireAll(slots, appId);
-    const all = [...slots.perApp().values()].reduce((sum, count) => sum + count, 0);
+    const all = [...slots.getSlotCountByApp().values()].reduce((sum, count) => sum + count, 0);
     expect(all).to.equal(4 * ORDINARY_SLOTS);
-    expect([...slots.perApp().values()].every((count) => count <= SLOTS_PER_APP_MAX)).to.equal(true);
+    expect([...slots.getSlotCountByApp().values()].every((count) => count <= SLOTS_PER_APP_MAX)).to.equal(true);
   });
 
   it("are nested for at most a share of runs and one chain, even if every run of an app waits for forty others", () => {
@@ -85,7 +85,7 @@ describe("the slots of a dispatcher", () => {
         };
         await Promise.all(depths.map((depth) => slots.acquireNested(1, own).then((slot) => run(slot, depth - 1))));
         own.free();
-        await slots.whenEmpty();
+        await slots.waitUntilEmpty();
         expect(ended).to.equal(depths.reduce((sum, depth) => sum + depth, 0));
       }),
     );
@@ -95,8 +95,8 @@ describe("the slots of a dispatcher", () => {
     const shares = (ordinary: number) => {
       const slots = createSlots(ordinary);
       const seen: number[] = [];
-      for (let app = 1; slots.tryAcquire(app); app += 1) seen.push(slots.currentShare());
-      expect([slots.freeCount(), seen.length]).to.deep.equal([0, slots.totalSlots]);
+      for (let app = 1; slots.tryAcquire(app); app += 1) seen.push(slots.getSlotLimitOfApp());
+      expect([slots.countFreeSlots(), seen.length]).to.deep.equal([0, slots.totalSlots]);
       return seen;
     };
     expect(shares(1)).to.deep.equal([1, 1, 1, 1]);
@@ -107,25 +107,29 @@ describe("the slots of a dispatcher", () => {
   it("count for their app until they are released; reserved ones count for every app", () => {
     const slots = createSlots(ORDINARY_SLOTS);
     const reserved = slots.reserve()!;
-    expect([reserved.slotLimitOfApp, slots.freeCount(), slots.canAcquire(1)]).to.deep.equal([3, 15, true]);
+    expect([reserved.slotLimitOfApp, slots.countFreeSlots(), slots.canAcquire(1)]).to.deep.equal([3, 15, true]);
     const own = [slots.tryAcquire(1)!, slots.tryAcquire(1)!];
     expect([own[0]!.level, slots.tryAcquire(1), slots.isAnyAppAtLimit()]).to.deep.equal([0, null, false]);
     own.push(reserved.assignToApp(1));
-    expect([slots.perApp().get(1), slots.isAnyAppAtLimit(), slots.canAcquire(1)]).to.deep.equal([3, true, false]);
+    expect([slots.getSlotCountByApp().get(1), slots.isAnyAppAtLimit(), slots.canAcquire(1)]).to.deep.equal([
+      3,
+      true,
+      false,
+    ]);
     for (const [left, slot] of own.reverse().entries()) {
       slot.free();
-      expect(slots.perApp().get(1)).to.equal([2, 1, undefined][left]);
+      expect(slots.getSlotCountByApp().get(1)).to.equal([2, 1, undefined][left]);
     }
     const unused = slots.reserve()!;
     unused.free();
-    expect([slots.freeCount(), slots.tryAcquire(2)!.level]).to.deep.equal([16, 0]);
+    expect([slots.countFreeSlots(), slots.tryAcquire(2)!.level]).to.deep.equal([16, 0]);
   });
 
   it("allow an app a run as if reserved slots were free", () => {
     const slots = createSlots(1);
     for (const app of [1, 2, 3]) slots.tryAcquire(app);
     const reserved = slots.reserve()!;
-    expect([slots.freeCount(), slots.canAcquire(4), slots.canAcquire(1)]).to.deep.equal([0, true, false]);
+    expect([slots.countFreeSlots(), slots.canAcquire(4), slots.canAcquire(1)]).to.deep.equal([0, true, false]);
     reserved.assignToApp(4);
     expect([slots.canAcquire(4), slots.canAcquire(5)]).to.deep.equal([false, false]);
   });
@@ -146,7 +150,7 @@ describe("the slots of a dispatcher", () => {
       const nested = await slots.acquireNested(1, own);
       expect(nested.level).to.equal(1);
       let isEmpty = false;
-      const empty = slots.whenEmpty().then(() => (isEmpty = true));
+      const empty = slots.waitUntilEmpty().then(() => (isEmpty = true));
       const [first, last] = leave === "own" ? [own, nested] : [nested, own];
       await new Promise(setImmediate);
       expect(isEmpty).to.equal(false);
@@ -155,11 +159,11 @@ describe("the slots of a dispatcher", () => {
       expect(isEmpty).to.equal(false);
       last.free();
       await empty;
-      await slots.whenEmpty();
+      await slots.waitUntilEmpty();
     }
     const slots = createSlots(2);
     const reserved = slots.reserve()!;
-    const empty = slots.whenEmpty();
+    const empty = slots.waitUntilEmpty();
     reserved.free();
     await empty;
   });
@@ -174,9 +178,9 @@ describe("the slots of a dispatcher", () => {
     taken[0]!.free();
     expect(calls).to.equal(1);
     const nested = slots.tryAcquireNested(2, taken[1]!)!;
-    const empty = slots.whenEmpty();
+    const empty = slots.waitUntilEmpty();
     for (const slot of taken) slot.free();
-    expect(slots.perApp().size).to.equal(0);
+    expect(slots.getSlotCountByApp().size).to.equal(0);
     nested.free();
     await empty;
   });

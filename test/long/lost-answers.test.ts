@@ -90,24 +90,24 @@ describe("a run that this process holds and does not execute", () => {
   const NOTHING = { lost: 0, queuedAgain: 0 };
 
   it("returns to the queue at the second check if this process waits for no response to a claim", async () => {
-    expect(await lostClaims.settle()).to.deep.equal(NOTHING);
-    expect(await lostClaims.settle()).to.deep.equal({ lost: 0, queuedAgain: 1 });
+    expect(await lostClaims.settleLostRuns()).to.deep.equal(NOTHING);
+    expect(await lostClaims.settleLostRuns()).to.deep.equal({ lost: 0, queuedAgain: 1 });
     expect(await state()).to.equal("queued");
   });
 
   it("stays assigned while the response to its claim is still in transit, and after the response has arrived", async () => {
     const { promise, resolve } = Promise.withResolvers<number>();
-    const taking = lostClaims.track(promise, (run) => underWay.set(run, {}));
-    for (let look = 0; look < 3; look += 1) expect(await lostClaims.settle()).to.deep.equal(NOTHING);
+    const taking = lostClaims.trackClaim(promise, (run) => underWay.set(run, {}));
+    for (let look = 0; look < 3; look += 1) expect(await lostClaims.settleLostRuns()).to.deep.equal(NOTHING);
     resolve(id);
     await taking;
-    for (let look = 0; look < 3; look += 1) expect(await lostClaims.settle()).to.deep.equal(NOTHING);
+    for (let look = 0; look < 3; look += 1) expect(await lostClaims.settleLostRuns()).to.deep.equal(NOTHING);
     expect(await state()).to.equal("running");
   });
 
   it("ends as lost, and never starts again, if it was executed and its end could not be written", async () => {
     lostClaims.addUnwrittenEnd(id);
-    expect(await lostClaims.settle()).to.deep.equal({ lost: 1, queuedAgain: 0 });
+    expect(await lostClaims.settleLostRuns()).to.deep.equal({ lost: 1, queuedAgain: 0 });
     const [{ name }] = await db.query("SELECT data->'error'->>'name' AS name FROM execution_log WHERE run_id = $1", [
       id,
     ]);

@@ -98,7 +98,7 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
     if (slot) return dispatcher.execute(runOf(++lastId, appId), slot);
     const id = addQueuedRun(appId);
     dispatcher.onRunQueued(appId);
-    return new Promise((resolve) => void dispatcher.onStart(id, resolve));
+    return new Promise((resolve) => void dispatcher.addStartListener(id, resolve));
   }
   /** Ends the oldest run of the dispatcher. */
   async function endOldestRun(outcome = DONE_OUTCOME): Promise<void> {
@@ -295,17 +295,17 @@ describe("a dispatcher", () => {
   it("passes the result of a run to each listener, also if the run has started already, until the listener leaves", async () => {
     const { dispatcher, call, endOldestRun } = startDispatcher(1);
     const outcomes: Promise<RunOutcome>[] = [];
-    const listen = (id: number) => dispatcher.onStart(id, (outcome) => outcomes.push(outcome));
+    const listen = (id: number) => dispatcher.addStartListener(id, (outcome) => outcomes.push(outcome));
     const leaves = [listen(5), listen(5), listen(6)];
-    expect(dispatcher.usage()).to.deep.equal({ total: 4, free: 4, waiting: 2 });
+    expect(dispatcher.getSlotUsage()).to.deep.equal({ total: 4, free: 4, waiting: 2 });
     leaves[0]!();
-    expect(dispatcher.usage().waiting).to.equal(2);
+    expect(dispatcher.getSlotUsage().waiting).to.equal(2);
     leaves[1]!();
     leaves[2]!();
-    expect(dispatcher.usage().waiting).to.equal(0);
+    expect(dispatcher.getSlotUsage().waiting).to.equal(0);
     void call(1);
     listen(1)();
-    expect(dispatcher.usage()).to.deep.equal({ total: 4, free: 3, waiting: 0 });
+    expect(dispatcher.getSlotUsage()).to.deep.equal({ total: 4, free: 3, waiting: 0 });
     await endOldestRun();
     expect(await Promise.all(outcomes)).to.deep.equal([DONE_OUTCOME]);
   });
@@ -320,7 +320,7 @@ describe("a dispatcher", () => {
     expect(signals[0]!.reason).to.equal("shutdown");
     expect(dispatcher.tryAcquireSlot(1, 1)).to.equal(null);
     answers.awaited = [{ id: child, causeRunId: 1 }];
-    await dispatcher.findAwaitedRuns();
+    await dispatcher.startQueuedChildRuns();
     dispatcher.onRunAwaited(1, child);
     await settled();
     expect(executed).to.deep.equal([1]);
@@ -341,16 +341,16 @@ describe("a dispatcher", () => {
   it("finds runs that its runs wait for although their notification was lost, and aborts runs that it lost", async () => {
     const { dispatcher, executed, signals, answers, call, addQueuedRun } = startDispatcher(1);
     const child = addQueuedRun(1);
-    await dispatcher.findAwaitedRuns();
+    await dispatcher.startQueuedChildRuns();
     expect(answers.asked).to.deep.equal([]);
     void call(1);
-    await dispatcher.findAwaitedRuns();
+    await dispatcher.startQueuedChildRuns();
     expect(answers.asked).to.deep.equal([[2]]);
     answers.awaited = [{ id: child, causeRunId: 2 }];
     for (const app of [2, 3, 4]) void call(app);
     expect(executed).to.deep.equal([1, 2, 3, 4]);
     expect(dispatcher.tryAcquireSlot(1, null)).to.equal(null);
-    await dispatcher.findAwaitedRuns();
+    await dispatcher.startQueuedChildRuns();
     await settled();
     expect(executed).to.deep.equal([1, 2, 3, 4, 1]);
     const nested = dispatcher.tryAcquireSlot(2, 3)!;

@@ -92,7 +92,7 @@ describe("the limits of an action's runs", () => {
       await processes[by % 2]!.repository.finish(id, HOLDER, { state: "completed", type: "app.task.completed", data }),
     ).to.equal(true);
   };
-  const releaseDueRuns = (by = 0) => processes[by % 2]!.debouncer.releaseDue();
+  const releaseDueRuns = (by = 0) => processes[by % 2]!.debouncer.releaseDueRuns();
   const states = async () =>
     (await db.query("SELECT id, state, waits_for AS waits FROM run ORDER BY id")).map(
       ({ id, state, waits }: { id: number; state: string; waits: string | null }) =>

@@ -219,7 +219,7 @@ export class HttpTriggers {
     gone: () => AbortSignal,
   ): Promise<TriggerRunResponse> {
     for (;;) {
-      const run = await this.options.runs.accept(requested, isAwaited, gone);
+      const run = await this.options.runs.enqueue(requested, isAwaited, gone);
       if (run.isRepeated) {
         const repeatedResponse = await this.repeatResponse(run, requested.eventKey!, isAwaited);
         if (repeatedResponse) return repeatedResponse;

@@ -10,7 +10,7 @@ import type { ServiceMetrics } from "../watch/measures.js";
 import type { RunRepository } from "./run-repository.js";
 import { AWAITED_RUN_CHANNEL, createCancelRunNotice } from "./run-types.js";
 
-/** PostgreSQL channel. A message means that a run with a concurrency limit was queued or has ended, so that other runs may start. */
+/** PostgreSQL channel. A message means that `concurrency_due` or `debounced_run` has a new row, whose due time may be the next one. */
 export const CONCURRENCY_LIMITS_CHANNEL = "svc_limits";
 
 const KEYS_PER_ROUND_MAX = 100;
@@ -56,14 +56,14 @@ const SELECT_CONCURRENCY_STATE = `
     SELECT run_id, policy, admitted FROM run_concurrency
      WHERE action_id = $1 AND key = decode($2, 'hex') AND admitted BETWEEN true AND true
      ORDER BY admitted, run_id LIMIT ${CONCURRENCY_LIMIT_MAX}),
-  others AS (
+  unadmitted AS (
     SELECT run_id, policy, admitted FROM run_concurrency
      WHERE action_id = $1 AND key = decode($2, 'hex') AND admitted BETWEEN false AND false
      ORDER BY admitted, run_id LIMIT ${QUEUED_RUNS_READ_MAX} + coalesce((SELECT (concurrency->>'limit')::int FROM action WHERE id = $1), 0))
   SELECT (SELECT count(*) FROM seen) AS due,
          (SELECT (concurrency->>'limit')::int FROM action WHERE id = $1) AS "limit",
          (SELECT json_agg(json_build_object('runId', run_id, 'policy', policy, 'admitted', admitted) ORDER BY run_id)
-            FROM (SELECT * FROM admitted UNION ALL SELECT * FROM others) AS contending) AS runs`;
+            FROM (SELECT * FROM admitted UNION ALL SELECT * FROM unadmitted) AS contending) AS runs`;
 
 /** Locks the runs $1 in the order of their IDs, as all statements do, to prevent deadlocks. */
 const LOCKED_RUN_IDS = "ARRAY(SELECT id FROM run WHERE id = ANY ($1::bigint[]) ORDER BY id FOR NO KEY UPDATE)";
@@ -120,45 +120,46 @@ export class ConcurrencyLimiter {
     return keys.length;
   }
 
-  /** True if the concurrency limit makes the run wait until the run `other` has ended. */
-  async isBlockedBy(runId: number, other: number): Promise<boolean> {
-    return (await rows(this.db, SELECT_IS_BLOCKED_BY, [runId, other])).length > 0;
+  /** True if the concurrency limit makes the run wait until the run `blockingRunId` has ended. */
+  async isBlockedBy(runId: number, blockingRunId: number): Promise<boolean> {
+    return (await rows(this.db, SELECT_IS_BLOCKED_BY, [runId, blockingRunId])).length > 0;
   }
 
   private async checkKey(key: ConcurrencyKey): Promise<void> {
-    const { cancel, skippedTicks } = await this.db.transaction((manager) => this.checkLocked(manager, key));
+    const { cancel, skippedTicks } = await this.db.transaction((manager) => this.checkLockedKey(manager, key));
     if (skippedTicks > 0) this.measures.ticks("concurrency", skippedTicks);
-    for (const run of cancel) await this.cancel(run);
+    for (const run of cancel) await this.cancelRun(run);
   }
 
-  private async checkLocked(
+  private async checkLockedKey(
     manager: EntityManager,
     { actionId, key }: ConcurrencyKey,
   ): Promise<{ cancel: RunAdmissionDecision["cancel"]; skippedTicks: number }> {
     await manager.query(LOCK_KEY, [actionId, key]);
-    const [read] = await rows<{ due: number; limit: number | null; runs: ContendingRun[] | null }>(
+    const [state] = await rows<{ due: number; limit: number | null; runs: ContendingRun[] | null }>(
       manager,
       SELECT_CONCURRENCY_STATE,
       [actionId, key],
     );
-    const { due, limit, runs } = read!;
+    const { due, limit, runs } = state!;
     if (due === 0 || runs === null) return { cancel: [], skippedTicks: 0 };
     const { admit, skip, cancel } = decideRunAdmission(limit ?? Number.MAX_SAFE_INTEGER, runs);
-    const isAll = runs.filter(({ admitted }) => !admitted).length < QUEUED_RUNS_READ_MAX + (limit ?? 0);
-    let isMore = !isAll && (limit === null || skip.length + cancel.length > 0);
+    const areAllRunsRead = runs.filter(({ admitted }) => !admitted).length < QUEUED_RUNS_READ_MAX + (limit ?? 0);
+    let needsRecheck = !areAllRunsRead && (limit === null || skip.length + cancel.length > 0);
     // Starts no run if runs must be cancelled but not all runs were read: an unread newer run may replace those that would start.
-    if (admit.length > 0 && (isAll || cancel.length === 0)) {
+    if (admit.length > 0 && (areAllRunsRead || cancel.length === 0)) {
       const [admitted] = await rows<{ admittedCount: number }>(manager, ADMIT_RUN, [admit]);
-      isMore ||= admitted!.admittedCount < admit.length;
+      needsRecheck ||= admitted!.admittedCount < admit.length;
     }
     const skipped = skip.length === 0 ? [] : await rows<{ trigger: string }>(manager, SKIP_RUN, [skip]);
-    if (isMore || cancel.length > 0) await rows(manager, ADD_CHECK_REQUEST, [actionId, key, isMore ? 0 : 1]);
+    if (needsRecheck || cancel.length > 0)
+      await rows(manager, ADD_CHECK_REQUEST, [actionId, key, needsRecheck ? 0 : 1]);
     return { cancel, skippedTicks: skipped.filter(({ trigger }) => trigger === "schedule").length };
   }
 
-  private async cancel({ runId, for: by }: RunAdmissionDecision["cancel"][number]): Promise<void> {
+  private async cancelRun({ runId, for: displacedBy }: RunAdmissionDecision["cancel"][number]): Promise<void> {
     const run = await this.repository.find(runId);
-    if (run && !(await this.repository.cancelQueued(run, by)))
-      await this.db.query("SELECT pg_notify($1, $2)", createCancelRunNotice(runId, by));
+    if (run && !(await this.repository.cancelQueued(run, displacedBy)))
+      await this.db.query("SELECT pg_notify($1, $2)", createCancelRunNotice(runId, displacedBy));
   }
 }

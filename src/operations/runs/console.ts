@@ -56,7 +56,7 @@ export class ConsoleWriter {
   readonly finish = (): Promise<void> => {
     clearTimeout(this.timer);
     this.timer = undefined;
-    const write = this.lastWrite.then(() => this.store());
+    const write = this.lastWrite.then(() => this.storeLines());
     this.lastWrite = write.catch(() => undefined);
     return write;
   };
@@ -66,7 +66,7 @@ export class ConsoleWriter {
     this.finish().catch(() => undefined);
   }
 
-  private async store(): Promise<void> {
+  private async storeLines(): Promise<void> {
     const { lines } = this;
     if (lines.length === 0) return;
     this.lines = [];
@@ -111,14 +111,14 @@ export class RunConsole {
   private async waitForNextNotice(runId: number, readerLeft: AbortSignal): Promise<void> {
     const noticed = new AbortController();
     const onNotice = () => noticed.abort();
-    const unfollow = [
+    const stopFunctions = [
       this.notifications.follow(CONSOLE_CHANNEL, (notice) => notice === String(runId) && onNotice(), onNotice),
       this.notifications.follow(LOG_CHANNEL, (notice) => notice.endsWith(`:${runId}`) && onNotice(), onNotice),
     ];
     // An abort ends this delay.
     const signal = AbortSignal.any([readerLeft, noticed.signal]);
     await delay(POLL_INTERVAL_MS, undefined, { signal }).catch(() => undefined);
-    for (const stopFollowing of unfollow) stopFollowing();
+    for (const stopFollowing of stopFunctions) stopFollowing();
   }
 
   private async *lines(

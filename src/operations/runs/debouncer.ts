@@ -32,7 +32,7 @@ export class Debouncer {
   ) {}
 
   /** Releases due runs and checks due concurrency keys. Returns the next due time as Unix time in milliseconds, or null. */
-  readonly releaseDue = async (): Promise<number | null> => {
+  readonly releaseDueRuns = async (): Promise<number | null> => {
     for (;;) {
       const [released] = await rows<{ releasedCount: number }>(this.db, RELEASE_DUE_RUNS);
       const keys = await this.limiter.checkDueKeys();

@@ -15,8 +15,9 @@ interface ActiveRun {
   slot: Slot;
 }
 
-/** A large result blocks the main thread. After its end, the run keeps its slot this long per MB, which delays only the run's app. */
+/** After its end, a run with a large result keeps its slot this long per MB. So large results block the main thread less often. */
 const COOL_DOWN_MS_PER_MB = 150;
+/** A run with a smaller result frees its slot at once. */
 const COOL_DOWN_MIN_BYTES = 1024 * 1024;
 
 export function computeSlotCoolDownMs(outcome: RunOutcome): number {
@@ -39,14 +40,14 @@ interface DispatcherOptions {
 
 export class Dispatcher {
   private readonly slots: Slots;
-  private readonly active = new Map<number, ActiveRun>();
+  private readonly activeRuns = new Map<number, ActiveRun>();
   readonly lostClaims: LostClaimRecovery;
   /** IDs of queued runs that active runs wait for. Each of these queued runs gets an additional (nested) slot. */
   private readonly awaitedRuns = new Set<number>();
   private readonly startListeners = new Map<number, Set<(done: Promise<RunOutcome>) => void>>();
   /** Null until this process starts to stop. When this signal aborts, the active runs are ended. */
   private stopping: AbortSignal | null = null;
-  /** True if this process may have missed queued runs, because no slot was free or their app used its share of the slots. */
+  /** True if the queue may contain runs that this process did not claim, for example because no slot was free for them. */
   private mustCheckQueue = false;
   /** Apps for which runs were queued during the current claim. The claim may have missed these runs. */
   private readonly queuedDuringClaim = new Set<number>();
@@ -55,9 +56,10 @@ export class Dispatcher {
 
   constructor(private readonly options: DispatcherOptions) {
     this.slots = new Slots(options.concurrency, () => this.claimMissedRuns());
-    this.lostClaims = new LostClaimRecovery(options.repository, options.processId, this.active);
+    this.lostClaims = new LostClaimRecovery(options.repository, options.processId, this.activeRuns);
   }
 
+  /** Executes a claimed run, and frees its slot afterwards. @throws the errors of `RunExecutor.execute` */
   execute(run: RunRecord, slot: Slot): Promise<RunOutcome> {
     const controller = new AbortController();
     if (this.stopping?.aborted) controller.abort("shutdown");
@@ -66,20 +68,20 @@ export class Dispatcher {
       this.lostClaims.addUnwrittenEnd(run.id);
       throw error;
     });
-    const done = executed.finally(() => this.active.delete(run.id));
+    const done = executed.finally(() => this.activeRuns.delete(run.id));
     done.then(
       (outcome) => releaseSlotAfter(slot, computeSlotCoolDownMs(outcome)),
       () => slot.free(),
     );
-    this.active.set(run.id, { appId: run.appId, controller, done, slot });
+    this.activeRuns.set(run.id, { appId: run.appId, controller, done, slot });
     for (const listener of this.startListeners.get(run.id) ?? []) listener(done);
     return done;
   }
 
-  /** Calls `listener` when this process executes the run. The returned function removes the listener. */
-  onStart(runId: number, listener: (done: Promise<RunOutcome>) => void): () => void {
-    const active = this.active.get(runId);
-    if (active) listener(active.done);
+  /** Calls `listener` when this process starts the run, or at once if the run is active. The returned function removes the listener. */
+  addStartListener(runId: number, listener: (done: Promise<RunOutcome>) => void): () => void {
+    const activeRuns = this.activeRuns.get(runId);
+    if (activeRuns) listener(activeRuns.done);
     const listeners = this.startListeners.get(runId) ?? new Set();
     this.startListeners.set(runId, listeners.add(listener));
     return () => {
@@ -89,28 +91,28 @@ export class Dispatcher {
   }
 
   private claimMissedRuns(): void {
-    // Ignores an error of the database, because the process reads the queue again every second.
+    // Ignores an error of the database, because this process reads the queue again every second.
     if (this.mustCheckQueue) this.claimAll().catch(() => undefined);
   }
 
-  /** Returns true if this process may be able to claim another run. */
+  /** Claims a queued run and starts it. Returns true if this process may be able to claim another run. */
   private async claimNext(): Promise<boolean> {
     this.queuedDuringClaim.clear();
     if (this.stopping) return false;
     const { repository, processId } = this.options;
-    const reserved = this.slots.reserve();
-    if (!reserved) {
+    const reservedSlot = this.slots.reserve();
+    if (!reservedSlot) {
       this.mustCheckQueue = true;
       return false;
     }
-    const claimed = repository.claim(processId, this.slots.perApp(), reserved.slotLimitOfApp);
+    const claimed = repository.claim(processId, this.slots.getSlotCountByApp(), reservedSlot.slotLimitOfApp);
     const start = (next: ClaimedRun | null) => {
-      if (next) runInBackground(this.execute(next, reserved.assignToApp(next.appId)));
-      else reserved.free();
+      if (next) runInBackground(this.execute(next, reservedSlot.assignToApp(next.appId)));
+      else reservedSlot.free();
       return next;
     };
-    const run = await this.lostClaims.track(claimed, start).catch((error: unknown) => {
-      reserved.free();
+    const run = await this.lostClaims.trackClaim(claimed, start).catch((error: unknown) => {
+      reservedSlot.free();
       throw error;
     });
     if (run) {
@@ -129,7 +131,7 @@ export class Dispatcher {
 
   /** Claims one run after the other, so that each claim counts the slot of the previous run. A call during a claim causes another claim. */
   private claimAll(): Promise<void> {
-    const all = async () => {
+    const claimUntilNoneIsLeft = async () => {
       try {
         do {
           this.isClaimRequested = false;
@@ -140,13 +142,13 @@ export class Dispatcher {
       }
     };
     this.isClaimRequested = true;
-    this.claimInProgress ??= all();
+    this.claimInProgress ??= claimUntilNoneIsLeft();
     return this.claimInProgress;
   }
 
   /** Starts the queued run `childId` in an additional (nested) slot, because the active run `parentId` waits for its result. */
   onRunAwaited(parentId: number, childId: number): void {
-    const parent = this.active.get(parentId);
+    const parent = this.activeRuns.get(parentId);
     if (!parent || this.awaitedRuns.has(childId)) return;
     this.awaitedRuns.add(childId);
     runInBackground(this.startNested(parent, childId).finally(() => this.awaitedRuns.delete(childId)));
@@ -158,7 +160,7 @@ export class Dispatcher {
     // A stopping process still starts runs for which an active run waits, but not after a forced stop.
     if (this.stopping?.aborted) return slot.free();
     // The claim finds no run if another process has claimed the run or if the run was cancelled.
-    await this.lostClaims.track(
+    await this.lostClaims.trackClaim(
       repository.claimById(processId, childId).catch(() => null),
       (run) => {
         if (run) runInBackground(this.execute(run, slot));
@@ -167,10 +169,10 @@ export class Dispatcher {
     );
   }
 
-  /** If the active run `parentId` waits for the result of the new run, also tries an additional (nested) slot. */
+  /** Returns a slot for a new run, or null. If an active run `parentId` waits for the new run, also tries an additional (nested) slot. */
   tryAcquireSlot(appId: number, parentId: number | null): Slot | null {
     if (this.stopping?.aborted) return null;
-    const parent = parentId === null ? undefined : this.active.get(parentId);
+    const parent = parentId === null ? undefined : this.activeRuns.get(parentId);
     const free = this.stopping ? null : this.slots.tryAcquire(appId);
     return free ?? (parent ? this.slots.tryAcquireNested(appId, parent.slot) : null);
   }
@@ -184,49 +186,50 @@ export class Dispatcher {
 
   /** @param displacedBy ID of the run that replaces the cancelled run; null if no run replaces it */
   cancel(id: number, displacedBy: number | null): void {
-    this.active.get(id)?.controller.abort(createCancelledRunOutcome(displacedBy));
+    this.activeRuns.get(id)?.controller.abort(createCancelledRunOutcome(displacedBy));
   }
 
   isRunActive(id: number): boolean {
-    return this.active.has(id);
+    return this.activeRuns.has(id);
   }
 
-  /** Starts queued runs. Returns for how many milliseconds a run has waited although it could start. A few seconds indicate a fault. */
+  /** Starts queued runs. Returns the longest wait in milliseconds of a queued run for which a slot is free. Some seconds are a fault. */
   async claimQueued(): Promise<number> {
     if (this.stopping) return 0;
     await this.claimAll();
-    if (this.slots.freeCount() === 0) return 0;
-    return this.options.repository.findLongestWait(this.slots.perApp(), this.slots.currentShare());
+    if (this.slots.countFreeSlots() === 0) return 0;
+    return this.options.repository.findLongestWait(this.slots.getSlotCountByApp(), this.slots.getSlotLimitOfApp());
   }
 
-  usage(): { total: number; free: number; waiting: number } {
-    return { total: this.slots.totalSlots, free: this.slots.freeCount(), waiting: this.startListeners.size };
+  getSlotUsage(): { total: number; free: number; waiting: number } {
+    return { total: this.slots.totalSlots, free: this.slots.countFreeSlots(), waiting: this.startListeners.size };
   }
 
-  /** Starts runs that active runs wait for and whose notification was lost. Call this method at intervals. */
-  async findAwaitedRuns(): Promise<void> {
-    if (this.stopping?.aborted || this.active.size === 0) return;
-    for (const { id, causeRunId } of await this.options.repository.findQueuedByCause([...this.active.keys()])) {
+  /** Starts queued runs that active runs have called, in nested slots: a notification that one of them is awaited can be lost. */
+  async startQueuedChildRuns(): Promise<void> {
+    if (this.stopping?.aborted || this.activeRuns.size === 0) return;
+    for (const { id, causeRunId } of await this.options.repository.findQueuedByCause([...this.activeRuns.keys()])) {
       this.onRunAwaited(causeRunId, id);
     }
   }
 
-  /** Aborts the runs that another process has ended, because the lease of this process had expired. */
+  /** Aborts the runs that this process no longer holds: if its lease expires, another process ends its runs. */
   async abortLostRuns(): Promise<void> {
     const { repository, processId } = this.options;
-    for (const id of await repository.findNoLongerHeld(processId, [...this.active.keys()]))
-      this.active.get(id)?.controller.abort("lost");
+    for (const id of await repository.findNoLongerHeld(processId, [...this.activeRuns.keys()]))
+      this.activeRuns.get(id)?.controller.abort("lost");
   }
 
+  /** Claims no more runs, and waits until the active runs have ended. `forceStop` aborts them. */
   async drain(forceStop: AbortSignal): Promise<void> {
     this.stopping = forceStop;
     const abortAll = () => {
-      for (const { controller } of this.active.values()) controller.abort("shutdown");
+      for (const { controller } of this.activeRuns.values()) controller.abort("shutdown");
     };
     forceStop.addEventListener("abort", abortAll);
     if (forceStop.aborted) abortAll();
     // Waits for the slots instead of the active runs, because a claimed run gets its slot before it is active.
-    await this.slots.whenEmpty();
+    await this.slots.waitUntilEmpty();
     forceStop.removeEventListener("abort", abortAll);
   }
 }

@@ -64,24 +64,29 @@ export class Enqueuer {
   constructor(private readonly options: EnqueuerOptions) {}
 
   /** @param awaitedBy ID of the run that waits for the new run @throws OVERLOADED, RUN_SKIPPED, the errors of `insertOnDemandRun` */
-  enqueueOnDemand(named: NewOnDemandRun, awaitedBy: number | null = null): Promise<EnqueuedRun> {
+  enqueueOnDemand(newRun: NewOnDemandRun, awaitedBy: number | null = null): Promise<EnqueuedRun> {
     const { db } = this.options;
     const insert: InsertRun = async (holder, executor) => {
-      const { id, isRepeated, skipped, action } = await insertOnDemandRun(executor, named, holder);
+      const { id, isRepeated, skipReason, action } = await insertOnDemandRun(executor, newRun, holder);
       const { id: actionId, waitsFor, secretsVersion, ...code } = action;
       if (id === null) {
         if (holder !== null) return null;
-        const insertDebounced = (manager: SqlClient) => insertDebouncedRun(manager, { ...named, actionId });
+        const insertDebounced = (manager: SqlClient) => insertDebouncedRun(manager, { ...newRun, actionId });
         const debounced = await (executor === db ? db.transaction(insertDebounced) : insertDebounced(executor));
         return { ...debounced, run: null, waitsFor: "debounce" };
       }
-      if (skipped) throw createSkippedError(id, skipped);
+      if (skipReason) throw createSkippedError(id, skipReason);
       if (isRepeated) return { id, isRepeated, run: null, waitsFor: null };
-      return { id, isRepeated, run: { ...named, id, actionId, startedAt: new Date(), secretsVersion, code }, waitsFor };
+      return {
+        id,
+        isRepeated,
+        run: { ...newRun, id, actionId, startedAt: new Date(), secretsVersion, code },
+        waitsFor,
+      };
     };
-    return this.enqueue(named, insert, awaitedBy).catch(async (error: unknown) => {
+    return this.enqueue(newRun, insert, awaitedBy).catch(async (error: unknown) => {
       // If the action cannot run, `checkOnDemandRun` throws a more exact error than OVERLOADED.
-      if (isOverloaded(error)) await checkOnDemandRun(db, named);
+      if (isOverloaded(error)) await checkOnDemandRun(db, newRun);
       throw error;
     });
   }
@@ -110,7 +115,7 @@ export class Enqueuer {
     const { db, dispatcher, processId, traces } = this.options;
     const traceparent = traces.currentTraceparent();
     try {
-      return await dispatcher.lostClaims.track(insert(processId, db), (row) => {
+      return await dispatcher.lostClaims.trackClaim(insert(processId, db), (row) => {
         if (row?.run)
           return { id: row.id, isRepeated: false, done: dispatcher.execute({ ...row.run, traceparent }, slot) };
         slot.free();
@@ -147,7 +152,7 @@ export class Enqueuer {
       const retryAfter = OVERLOADED_RETRY_SECONDS;
       throw new ActionError(
         "OVERLOADED",
-        `too many runs of this app are queued already; try again in ${retryAfter} s`,
+        `the queue has no capacity for another run of this app; try again in ${retryAfter} s`,
         { retryAfter },
       );
     }
@@ -161,7 +166,7 @@ export class Enqueuer {
     }
   }
 
-  /** Ends the run if its concurrency limit makes it wait for the run `awaitedBy`, which waits for this run's result (deadlock). */
+  /** Ends the run if its concurrency limit makes it wait for the run `awaitedBy`, which waits for its result. @throws RUN_SKIPPED */
   private async checkConcurrency(id: number, awaitedBy: number | null): Promise<void> {
     const { limiter, repository } = this.options;
     await limiter.checkRun(id);

@@ -50,6 +50,7 @@ const SHORT_RESULT_MAX_CHARACTERS = 64 * 1024;
 /** If `secrets` is null, the outcome contains no text from the app's code, and needs no search for secrets. */
 interface Evaluation {
   outcome: RunOutcome;
+  /** True if the end of the error's text is missing. */
   isCut: boolean;
   secrets: RunSecrets | null;
 }
@@ -59,7 +60,7 @@ const toUnscannedEvaluation = (outcome: RunOutcome): Evaluation => ({ outcome, i
 const isLongResult = (outcome: RunOutcome): boolean =>
   outcome.ok && outcome.data !== undefined && outcome.data.length > SHORT_RESULT_MAX_CHARACTERS;
 
-/** Returns false for a URL that contains a secret. Prints a console line with the key of the secret's setting. */
+/** Returns a function that returns false for a URL with a secret. It then prints a console line with the key of the secret's setting. */
 function createUrlCheck(
   secrets: RunSecrets,
   { print }: ConsoleWriter,
@@ -77,20 +78,19 @@ function createUrlCheck(
   };
 }
 
-/** A value of `Svc.App.V3.Actions.response` has the form `{<mark>: options}`. The mark is a random property name of this run. */
-async function toRunOutcome(page: PageRunOutcome, signal: AbortSignal, mark: string | null): Promise<RunOutcome> {
-  if (!page.ok) {
-    if (page.cause === "cancelled") return toCancelledOutcome(signal.reason);
-    const { name, message, stack } = page.error;
-    return { ok: false, error: { name, message, stack }, ...(page.cause === "timeout" && { timedOut: true }) };
+/** @param mark random property name of this run: a value of `Svc.App.V3.Actions.response` has the form `{<mark>: options}` */
+async function toRunOutcome(ended: PageRunOutcome, signal: AbortSignal, mark: string | null): Promise<RunOutcome> {
+  if (!ended.ok) {
+    if (ended.cause === "cancelled") return toCancelledOutcome(signal.reason);
+    const { name, message, stack } = ended.error;
+    return { ok: false, error: { name, message, stack }, ...(ended.cause === "timeout" && { timedOut: true }) };
   }
-  const outcome = await toCompletedOutcome(page.data, signal);
-  const start = `{${JSON.stringify(mark)}:`;
+  const outcome = await toCompletedOutcome(ended.data, signal);
   if (mark === null || !outcome.ok || outcome.data === undefined) return outcome;
   const { data } = outcome;
-  const isResponse = data.slice(0, start.length).toString() === start;
-  if (!isResponse) return outcome;
-  return { ok: true, data: data.slice(start.length, -1), isResponse: true };
+  const responseStart = `{${JSON.stringify(mark)}:`;
+  const isResponse = data.slice(0, responseStart.length).toString() === responseStart;
+  return isResponse ? { ok: true, data: data.slice(responseStart.length, -1), isResponse: true } : outcome;
 }
 
 interface ExecutorOptions {
@@ -163,7 +163,9 @@ class RunExecution {
     );
     this.payload = await secrets.maskPayload(run.payload);
     if (!action)
-      return toUnscannedEvaluation(createFailedOutcome("ActionNotFoundError", "the action was removed before it ran"));
+      return toUnscannedEvaluation(
+        createFailedOutcome("ActionNotFoundError", "the action or its version was deleted before the run started"),
+      );
     const limitMs = Math.min(options.timeoutMs, action.timeoutMs ?? options.timeoutMs);
     const scripts = await retryInOutage(signal, () => options.scripts.prepare(run, action, limitMs));
     const writer = new ConsoleWriter(options.db, run.id, (lines) => secrets.mask(lines));
@@ -206,7 +208,7 @@ class RunExecution {
       sourceName: `${action.name}.js`,
       packages: scripts.packages,
       payload: run.payload,
-      settings: secrets.contextSettings(action.environment),
+      settings: secrets.getContextSettings(action.environment),
       signal,
       onMode: (mode) => {
         this.mode = mode;
@@ -270,7 +272,7 @@ class RunExecution {
       await step();
     } catch (error) {
       const facts = { err: error, runId: this.run.id, failed: description };
-      this.options.log.warn(facts, "a step after the code of a run failed");
+      this.options.log.warn(facts, "the code of a run has ended, and a step after it failed");
     }
   }
 
@@ -293,14 +295,11 @@ class RunExecution {
     if (await options.repository.finish(run.id, holder, { ...ending, ...facts, secretsVersion })) return outcome;
     if (scan && (await secrets?.isOutdated(scan.version))) return null;
     await this.storeRequests();
-    options.log.warn(
-      { runId: run.id },
-      "the outcome of a run was discarded, because another process had already ended the run",
-    );
+    options.log.warn({ runId: run.id }, "the outcome of a run was discarded, because the run had already ended");
     return outcome;
   }
 
-  /** Repeats the write after a database error. If PostgreSQL cannot store the outcome, writes a failure instead. */
+  /** Repeats the write after a database error. If PostgreSQL cannot store the outcome, or the search fails, writes a failure instead. */
   private async finish(result: Evaluation, durationMs: number): Promise<RunOutcome> {
     const { db, log } = this.options;
     let scans = 0;

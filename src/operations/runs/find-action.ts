@@ -57,7 +57,7 @@ export async function checkActionAccess(
   return true;
 }
 
-/** Does not check the access rule; call `checkActionAccess` before. */
+/** Returns the action if it can run, otherwise throws an ActionError. Does not check the access rule: first call `checkActionAccess`. */
 export function checkRunnable<Named extends RunnableFacts>(action: Named | undefined, trigger: OnDemandTrigger): Named {
   if (!action) throw new ActionError("ACTION_NOT_FOUND");
   if (action.isPaused) throw new ActionError("APP_NOT_PUBLISHED");
@@ -71,7 +71,7 @@ export function checkRunnable<Named extends RunnableFacts>(action: Named | undef
   );
 }
 
-/** If the action exists only as a draft, throws an error that says so. For pages, throws `error`, which does not reveal drafts. */
+/** If the action exists only as a draft, throws an error that says so. Otherwise, and for pages, throws `error`. */
 export async function throwMissingActionError(
   db: Db,
   caller: Caller,

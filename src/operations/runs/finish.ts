@@ -13,7 +13,7 @@ export interface RunEndRecord {
   /** JSON text of the requests that the run sent to other services. */
   requests?: string | null;
   sandbox?: EvaluationMode | null;
-  /** Version of the app's secrets that were searched for in the outcome. If the version has changed, nothing is written. Null: no check. */
+  /** Version of the app's secrets when the outcome was searched for them. If it has changed, the run is not ended. Null: no check. */
   secretsVersion?: number | null;
 }
 
@@ -36,7 +36,7 @@ const insertEntrySql = (type: string, data: string, payloadAt: string) => `
     SELECT log_id, app_id, action_id, id, ${type}, ${data}, ${payloadAt} FROM ended ORDER BY id RETURNING id, app_id, run_id)
   SELECT run_id AS "runId", pg_notify('${LOG_CHANNEL}', app_id || ':' || id || ':' || run_id) FROM entry`;
 
-/** Ends one run. `statementValuesOf` returns the values of $1 to $10. */
+/** Ends one run. Returns no row if it cannot. `listStatementParameters` returns the values of $1 to $10. */
 const FINISH_ONE = `
   WITH ended AS (
     UPDATE run SET state = $3, holder = NULL, finished_at = now(), hosts = $7, sandbox = $9, requests = coalesce($10::json, requests),
@@ -63,7 +63,7 @@ const FINISH_MANY = `
 
 const toArrayLiteral = (texts: readonly string[]): string => `{${texts.map((text) => JSON.stringify(text)).join(",")}}`;
 
-function getStatementValues(run: RunToFinish) {
+function listStatementParameters(run: RunToFinish) {
   const { id, holder, state, type, data, hosts = [], secretsVersion = null, sandbox = null, requests = null } = run;
   checkRunTransition(holder === null ? "queued" : "running", state);
   return [id, holder, state, type, data.text, data.payloadAt, hosts, secretsVersion, sandbox, requests];
@@ -71,7 +71,7 @@ function getStatementValues(run: RunToFinish) {
 
 /** Returns for each run whether this call ended it. False: the run had ended before, or its holder or the app's secrets had changed. */
 export async function finishRuns(executor: SqlClient, runs: readonly RunToFinish[]): Promise<boolean[]> {
-  const rows = runs.map(getStatementValues);
+  const rows = runs.map(listStatementParameters);
   const isSingle = rows.length === 1;
   const columns = (rows[0] ?? []).map((_, column) =>
     rows.map((row) => (Array.isArray(row[column]) ? toArrayLiteral(row[column]) : row[column])),

@@ -1,4 +1,4 @@
-/** Handles runs that the database assigns to this process but that it does not execute: queues them again, or ends them as lost. */
+/** Handles runs that, by their database rows, this process holds but does not execute: queues them again, or ends them as lost. */
 import { LOST_OUTCOME } from "./outcomes.js";
 import type { RunRepository } from "./run-repository.js";
 import type { RunRecord } from "./run-types.js";
@@ -10,22 +10,22 @@ interface LostRunCounts {
 
 export class LostClaimRecovery {
   private readonly claims = new Set<object>();
-  /** Runs that the previous check found, by ID. The values are statements that were in progress at this check and may return the run. */
-  private previouslyFoundRuns = new Map<number, readonly object[]>();
+  /** For each run that the previous check found: the claims that were in progress when a check first found it. They may return it. */
+  private claimsByFoundRun = new Map<number, readonly object[]>();
   private readonly unwrittenEnds = new Set<number>();
 
   constructor(
     private readonly repository: Pick<RunRepository, "findUnknownHeld" | "finishWithoutCode" | "returnClaim">,
     private readonly holder: string,
-    private readonly active: ReadonlyMap<number, unknown>,
+    private readonly activeRuns: ReadonlyMap<number, unknown>,
   ) {}
 
-  /** Waits for a statement that may claim a run for this process. `use` receives the result, and must start the run before it returns. */
-  async track<T, R>(answer: Promise<T>, use: (answer: T) => R): Promise<R> {
+  /** Waits for a statement that may claim a run, and passes its result to `handleResult`, which must start the run before it returns. */
+  async trackClaim<T, R>(statement: Promise<T>, handleResult: (result: T) => R): Promise<R> {
     const claim = {};
     this.claims.add(claim);
     try {
-      return use(await answer);
+      return handleResult(await statement);
     } finally {
       this.claims.delete(claim);
     }
@@ -36,9 +36,9 @@ export class LostClaimRecovery {
   }
 
   /** Call this method at intervals. Queues a run again if two calls in succession find it and no statement in progress can return it. */
-  async settle(): Promise<LostRunCounts> {
+  async settleLostRuns(): Promise<LostRunCounts> {
     const unwrittenBefore = [...this.unwrittenEnds];
-    const unknownRuns = await this.repository.findUnknownHeld(this.holder, [...this.active.keys()]);
+    const unknownRuns = await this.repository.findUnknownHeld(this.holder, [...this.activeRuns.keys()]);
     const ids = new Set(unknownRuns.map(({ id }) => id));
     // Another process may have ended the run, because the lease of this process had expired.
     for (const id of unwrittenBefore) if (!ids.has(id)) this.unwrittenEnds.delete(id);
@@ -47,8 +47,8 @@ export class LostClaimRecovery {
       const result = await this.settleRun(run);
       if (result !== null) settlement[result] += 1;
     }
-    this.previouslyFoundRuns = new Map(
-      unknownRuns.map(({ id }) => [id, this.previouslyFoundRuns.get(id) ?? [...this.claims]]),
+    this.claimsByFoundRun = new Map(
+      unknownRuns.map(({ id }) => [id, this.claimsByFoundRun.get(id) ?? [...this.claims]]),
     );
     return settlement;
   }
@@ -60,8 +60,8 @@ export class LostClaimRecovery {
       return isEnded ? "lost" : null;
     }
     // The run was already claimed at the previous check, so statements that started later cannot return it.
-    const mayStillCome = this.previouslyFoundRuns.get(run.id)?.some((claim) => this.claims.has(claim)) ?? true;
-    if (mayStillCome || this.active.has(run.id)) return null;
+    const mayStillCome = this.claimsByFoundRun.get(run.id)?.some((claim) => this.claims.has(claim)) ?? true;
+    if (mayStillCome || this.activeRuns.has(run.id)) return null;
     return (await this.repository.returnClaim(run.id, this.holder)) ? "queuedAgain" : null;
   }
 }

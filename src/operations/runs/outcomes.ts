@@ -80,12 +80,12 @@ export async function toCompletedOutcome(data: string | Buffer | undefined, sign
 
 export const UNSTORABLE_OUTCOME = createFailedOutcome(
   "ResultError",
-  "the result or error of the action cannot be stored",
+  "PostgreSQL cannot store the result, the error or a request of the run",
 );
 const SERVICE_STOPPED_OUTCOME = createFailedOutcome("ShutdownError", "the service was stopped before the action ended");
 export const LOST_OUTCOME = createFailedOutcome(
   "RunLostError",
-  "the process that ran this action died before the action ended",
+  "the process that executed the run died, or could not store how the run ended",
 );
 export const DEADLOCK_OUTCOME = createFailedOutcome(
   "ConcurrencyError",

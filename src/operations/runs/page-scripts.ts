@@ -66,7 +66,7 @@ export class PageScriptLoader {
 
   constructor(private readonly options: PageScriptsOptions) {}
 
-  private async readBuilt(path: string, name: string): Promise<SourceScript> {
+  private async readBuiltScript(path: string, name: string): Promise<SourceScript> {
     const cached = this.files.get(path);
     if (cached) return cached;
     const script = { name, source: await readFile(BUILT_SCRIPTS_FOLDER + path, "utf8"), content: path };
@@ -112,14 +112,14 @@ export class PageScriptLoader {
     if (path === undefined) {
       throw createDependencyError(dependency, "cannot be loaded in a server run");
     }
-    const script = await this.readBuilt(path, `${dependency}.js`).catch(() => {
+    const script = await this.readBuiltScript(path, `${dependency}.js`).catch(() => {
       throw createDependencyError(dependency, "has no file in this installation");
     });
     return { ...script, ...findPackageRequirement(entry!, code, dependencies.some(isScriptAddress)), defines: "Svc" };
   }
 
   private async loadRequestsScript(): Promise<SourceScript> {
-    const script = await this.readBuilt(REQUESTS_SCRIPT, "svc-requests.js");
+    const script = await this.readBuiltScript(REQUESTS_SCRIPT, "svc-requests.js");
     return { ...script, mode: "network-isolate", network: false, defines: "Svc" };
   }
 
@@ -130,14 +130,14 @@ export class PageScriptLoader {
     return { name: "svc-run-session.js", source, mode: "isolate" };
   }
 
-  private usesLibrary({ code, dependencies, assets }: CodeWithPackages): boolean {
-    const isOfNpm = (name: string) => assets.some((asset) => asset.name === name && asset.version !== undefined);
-    const mayUseIt = [...new Set(dependencies)].filter((name) => !isOfNpm(name));
-    return needsClientLibrary(code, mayUseIt, this.options.catalogue);
+  private usesClientLibrary({ code, dependencies, assets }: CodeWithPackages): boolean {
+    const isNpmPackage = (name: string) => assets.some((asset) => asset.name === name && asset.version !== undefined);
+    const otherDependencies = [...new Set(dependencies)].filter((name) => !isNpmPackage(name));
+    return needsClientLibrary(code, otherDependencies, this.options.catalogue);
   }
 
   private async loadResponseScripts(mark: string): Promise<SourceScript[]> {
-    const library = await this.readBuilt(RESPONSE_LIBRARY, "svc-response.js");
+    const library = await this.readBuiltScript(RESPONSE_LIBRARY, "svc-response.js");
     const source = `__svcResponse(${JSON.stringify(mark)});`;
     return [
       { ...library, mode: "isolate", defines: "Svc" },
@@ -145,23 +145,32 @@ export class PageScriptLoader {
     ];
   }
 
-  /** Issues a token if the code may use the client library. @throws DEPENDENCY_UNRESOLVED */
-  async prepare(run: RunRecord, listing: CodeWithPackages, timeoutMs: number): Promise<PreparedScripts> {
-    const isResponding = listing.code.includes("Svc") && RESPONSE_WORD.test(listing.code);
+  /** Returns the scripts to evaluate before the code. Issues a token if the code may use the client library. */
+  async prepare(run: RunRecord, actionCode: CodeWithPackages, timeoutMs: number): Promise<PreparedScripts> {
+    const isResponding = actionCode.code.includes("Svc") && RESPONSE_WORD.test(actionCode.code);
     const responseMark = isResponding ? `response ${randomUUID()}` : null;
     // Calls of `Svc.App.V3.Actions.response` need no client library, so the search for uses of the library must not find these calls.
-    const action = isResponding ? { ...listing, code: listing.code.replaceAll(RESPONSE_CALL_PATTERN, "") } : listing;
+    const action = isResponding
+      ? { ...actionCode, code: actionCode.code.replaceAll(RESPONSE_CALL_PATTERN, "") }
+      : actionCode;
     const { code } = action;
     const dependencies = [...new Set(action.dependencies)];
     const packages = await Promise.all(dependencies.map((name) => this.loadPackageScript(name, action)));
     if (responseMark !== null) packages.unshift(...(await this.loadResponseScripts(responseMark)));
     const hasSession = dependencies.includes(SESSION_PACKAGE);
     if (hasSession) packages.unshift(await this.createSessionScript(run));
-    if (!this.usesLibrary(action)) {
+    if (!this.usesClientLibrary(action)) {
       const sendsRequests = usesRequestFunctions(code);
       if (sendsRequests) packages.unshift(await this.loadRequestsScript());
-      const revoke = async () => undefined;
-      return { packages, hasToken: false, readsLater: hasSession, sendsRequests, responseMark, revokeToken: revoke };
+      const revokeToken = async () => undefined;
+      return {
+        packages,
+        hasToken: false,
+        readsLater: hasSession,
+        sendsRequests,
+        responseMark,
+        revokeToken: revokeToken,
+      };
     }
     const { credentials, catalogue, apiUrl } = this.options;
     const { appId, id: runId, personId } = run;
@@ -169,9 +178,9 @@ export class PageScriptLoader {
     const { id, token } = await credentials.issue({ kind: "task", appId, runId, personId, expiresAt });
     const configuration = `Svc.configure(${JSON.stringify({ apiUrl, appId, token })});`;
     const mode = findModeForClientLibraryCode(code, dependencies, catalogue);
-    const client = await this.readBuilt(CLIENT_LIBRARY, "svc.js");
+    const client = await this.readBuiltScript(CLIENT_LIBRARY, "svc.js");
     packages.unshift({ ...client, mode }, { name: "svc-run.js", source: configuration, mode });
-    const revoke = () => credentials.expire(id);
-    return { packages, hasToken: true, readsLater: true, sendsRequests: true, responseMark, revokeToken: revoke };
+    const revokeToken = () => credentials.expire(id);
+    return { packages, hasToken: true, readsLater: true, sendsRequests: true, responseMark, revokeToken: revokeToken };
   }
 }

@@ -34,17 +34,19 @@ interface InsertedRun {
   id: number;
   /** True if an earlier request with the same key inserted the run. */
   isRepeated: boolean;
-  skipped?: string;
+  /** Absent if the run was not skipped. */
+  skipReason?: string;
 }
 
 interface InsertedOnDemandRun extends Omit<InsertedRun, "id"> {
+  /** Null if no run was inserted: it must be debounced, or it must wait for other runs and so cannot start at once. */
   id: number | null;
   action: CalledAction & { secretsVersion: number };
 }
 
 /**
  * Keys that make a run unique: a caller's idempotency key, or an HTTP trigger's event ID. `columns` and `values` are SQL for the row of a
- * key. The run of a key is gone if it was deleted, or if it failed and `retryFailed` ($4) is set.
+ * key. If `isRunGone` is true, a request with the key starts another run: the key's run was deleted, or `retryFailed` ($4) allows it.
  */
 const UNIQUE_KEY_KINDS = {
   run_key: {
@@ -70,8 +72,8 @@ const createInsertKeySql = ({ table, columns, values }: UniqueKeyKind, source: s
     INSERT INTO ${table} (${columns}, run_id) SELECT ${action}, ${values}, nextval('run_id_seq') FROM ${source}
     ON CONFLICT (${columns}) DO NOTHING RETURNING run_id),`;
 
-/** `getCommonValues` returns the values of $1 to $8. `source` is SQL that selects one row, or no row to insert nothing. */
-const createInsertRunSql = (kind: UniqueKeyKind | null, source: string, action: string, others: string) => `
+/** `listCommonParameters` returns the values of $1 to $8. `source` is SQL that selects one row, or no row to insert nothing. */
+const createInsertRunSql = (kind: UniqueKeyKind | null, source: string, action: string, otherValues: string) => `
   ${kind ? createInsertKeySql(kind, source, action) : ""}
   inserted AS (
     INSERT INTO run (id, app_id, copy, payload, person_id, credential_id, idempotency_key, state, holder, started_at,
@@ -79,7 +81,7 @@ const createInsertRunSql = (kind: UniqueKeyKind | null, source: string, action: 
     SELECT ${kind ? "key.run_id" : "nextval('run_id_seq')"}, $1::bigint, $2::text, $3::json, $4::bigint, $5::bigint, $6::text,
            CASE WHEN $7::uuid IS NULL THEN '${RUN_TRANSITIONS.queue.to}' ELSE '${RUN_TRANSITIONS.start.to}' END, $7::uuid,
            CASE WHEN $7::uuid IS NULL THEN NULL ELSE now() END,
-           cause.id, coalesce(cause.chain_id, cause.id), coalesce(cause.depth + 1, 0), ${action}, ${others}
+           cause.id, coalesce(cause.chain_id, cause.id), coalesce(cause.depth + 1, 0), ${action}, ${otherValues}
       FROM ${source}${kind ? " CROSS JOIN key" : ""} LEFT JOIN run AS cause ON cause.id = $8
     RETURNING id, state, waits_for)`;
 const createNotifyQueuedSql = (isAnnounced: string) => `
@@ -87,12 +89,12 @@ const createNotifyQueuedSql = (isAnnounced: string) => `
        THEN pg_notify('${QUEUED_RUN_CHANNEL}', ($1::bigint)::text) END`;
 
 /** `insertRunByActionId` passes the values of $9 to $13. */
-const createInsertKnownSql = (kind: UniqueKeyKind | null) => `
+const createInsertByActionIdSql = (kind: UniqueKeyKind | null) => `
   WITH ${createInsertRunSql(kind, "(SELECT) AS row", "$9::bigint", "$10, $11::bigint, $12::bigint, $13::text")}
   SELECT id, ${createNotifyQueuedSql("true")} FROM inserted`;
 
 /** $9 to $14 are the `actionParameters` of `insertOnDemandRun`, $15 to $17 its `matchParameters`. Inserts no debounced run. */
-const createInsertNamedSql = (kind: UniqueKeyKind | null, areRoutesCurrent: string | null) => `
+const createInsertOnDemandSql = (kind: UniqueKeyKind | null, areRoutesCurrent: string | null) => `
   WITH target AS (
     SELECT *, ${areRoutesCurrent ?? "true"} AS "areRoutesCurrent" FROM (${createFindActionSql("$9", "$10", "$11")}) AS named),
   ${createInsertRunSql(
@@ -106,18 +108,21 @@ const createInsertNamedSql = (kind: UniqueKeyKind | null, areRoutesCurrent: stri
     FROM target JOIN app ON app.id = $1 LEFT JOIN inserted ON true`;
 const ARE_MATCHED_ROUTES_CURRENT = createUnchangedRoutesConditionSql("$15", "$16", "$17");
 
-const INSERT_KNOWN = { none: createInsertKnownSql(null), run_key: createInsertKnownSql(UNIQUE_KEY_KINDS.run_key) };
-const INSERT_NAMED = {
-  none: createInsertNamedSql(null, null),
-  run_key: createInsertNamedSql(UNIQUE_KEY_KINDS.run_key, null),
-  http: createInsertNamedSql(null, ARE_MATCHED_ROUTES_CURRENT),
-  http_event: createInsertNamedSql(UNIQUE_KEY_KINDS.http_event, ARE_MATCHED_ROUTES_CURRENT),
+const INSERT_BY_ACTION_ID = {
+  none: createInsertByActionIdSql(null),
+  run_key: createInsertByActionIdSql(UNIQUE_KEY_KINDS.run_key),
+};
+const INSERT_ON_DEMAND = {
+  none: createInsertOnDemandSql(null, null),
+  run_key: createInsertOnDemandSql(UNIQUE_KEY_KINDS.run_key, null),
+  http: createInsertOnDemandSql(null, ARE_MATCHED_ROUTES_CURRENT),
+  http_event: createInsertOnDemandSql(UNIQUE_KEY_KINDS.http_event, ARE_MATCHED_ROUTES_CURRENT),
 };
 
 const createDeleteOldKeysSql = ({ table, matches, isRunGone }: UniqueKeyKind) => `
   DELETE FROM ${table} WHERE ${matches} AND (created_at < now() - interval '${IDEMPOTENCY_KEY_LIFETIME_HOURS} hours' OR ${isRunGone})`;
 const createSelectFirstRunSql = ({ table, matches }: UniqueKeyKind) => `
-  SELECT keyed.run_id AS id, run.reason AS skipped FROM (SELECT run_id FROM ${table} WHERE ${matches}) AS keyed
+  SELECT keyed.run_id AS id, run.reason AS "skipReason" FROM (SELECT run_id FROM ${table} WHERE ${matches}) AS keyed
     LEFT JOIN run ON run.id = keyed.run_id`;
 
 const SELECT_DEBOUNCED_RUN =
@@ -131,23 +136,23 @@ function chooseUniqueKeyKind({
   routeMatch,
   credentialId,
   idempotencyKey,
-}: KeyedRun): keyof typeof INSERT_NAMED {
+}: KeyedRun): keyof typeof INSERT_ON_DEMAND {
   if (eventKey) return "http_event";
   if (routeMatch) return "http";
   return credentialId !== null && idempotencyKey !== null ? "run_key" : "none";
 }
 
-/** Returns the run that an earlier request with the same key inserted. Deletes the key before if it has expired or its run is gone. */
+/** Returns the run that an earlier request with the same key inserted. First deletes the key if it has expired or its run is gone. */
 async function findFirstRun(executor: SqlClient, actionId: number, run: KeyedRun): Promise<InsertedRun | null> {
   const { eventKey, credentialId, idempotencyKey, retryFailed = false } = run;
   const kind = UNIQUE_KEY_KINDS[eventKey ? "http_event" : "run_key"];
   const key = eventKey ? [actionId, eventKey] : [actionId, credentialId, idempotencyKey];
   await executor.query(createDeleteOldKeysSql(kind), eventKey ? key : [...key, retryFailed]);
-  const [first] = await rows<{ id: number; skipped: string | null }>(executor, createSelectFirstRunSql(kind), key);
+  const [first] = await rows<{ id: number; skipReason: string | null }>(executor, createSelectFirstRunSql(kind), key);
   if (!first) return null;
   // For a repeated event, the HTTP trigger reads the first run's outcome, so it needs no reason for a skip.
-  const isReported = !eventKey && first.skipped !== null;
-  return { id: first.id, isRepeated: true, ...(isReported && { skipped: first.skipped! }) };
+  const isReported = !eventKey && first.skipReason !== null;
+  return { id: first.id, isRepeated: true, ...(isReported && { skipReason: first.skipReason! }) };
 }
 
 export async function deleteEventKey(executor: SqlClient, eventKey: Buffer, runId: number): Promise<void> {
@@ -156,21 +161,24 @@ export async function deleteEventKey(executor: SqlClient, eventKey: Buffer, runI
   await executor.query(sql, [eventKey, runId]);
 }
 
-function getCommonValues(run: Pick<NewRun, keyof NewOnDemandRun & keyof NewRun>, holder: string | null): unknown[] {
+function listCommonParameters(
+  run: Pick<NewRun, keyof NewOnDemandRun & keyof NewRun>,
+  holder: string | null,
+): unknown[] {
   const { appId, copy, payload, personId, credentialId, idempotencyKey, causeRunId = null } = run;
   return [appId, copy, payload, personId, credentialId, idempotencyKey, holder, causeRunId];
 }
 
-/** Returns null if the run's key is taken, or if the database adds the payload to a queued debounced run instead. */
+/** Returns null if the run's key is taken, or if the database replaces the payload of a queued debounced run instead. */
 async function tryInsertByActionId(
   executor: SqlClient,
   run: NewRun,
   holder: string | null,
 ): Promise<InsertedRun | null> {
   const { actionId, trigger, replayOf = null, versionId = null, waitsFor = null } = run;
-  const values = [...getCommonValues(run, holder), actionId, trigger, replayOf, versionId, waitsFor];
+  const values = [...listCommonParameters(run, holder), actionId, trigger, replayOf, versionId, waitsFor];
   const kind = run.credentialId !== null && run.idempotencyKey !== null ? "run_key" : "none";
-  const sql = INSERT_KNOWN[kind];
+  const sql = INSERT_BY_ACTION_ID[kind];
   const [inserted] = await queryPreparedRows<{ id: number }>(executor, `insert-run-${kind}`, sql, values);
   return inserted ? { id: inserted.id, isRepeated: false } : null;
 }
@@ -182,9 +190,9 @@ export async function insertRunByActionId(
   holder: string | null,
 ): Promise<InsertedRun> {
   for (;;) {
-    const found =
+    const insertedOrFirst =
       (await tryInsertByActionId(executor, run, holder)) ?? (await findFirstRun(executor, run.actionId, run));
-    if (found) return found;
+    if (insertedOrFirst) return insertedOrFirst;
   }
 }
 
@@ -197,31 +205,32 @@ export async function insertDebouncedRun(manager: SqlClient, run: NewRun): Promi
   return { id: queued!.id, isRepeated: false };
 }
 
-const CHECK_NAMED = `
+const SELECT_RUNNABLE_FACTS = `
   SELECT name, active, environment, "actionVersion", triggers, access, "isPaused"
     FROM (${createFindActionSql("$3", "$4", "$5")}) AS named`;
 
-export async function checkOnDemandRun(executor: SqlClient, named: NewOnDemandRun): Promise<void> {
-  const { appId, copy, ref, needsPublishedApp, access, trigger } = named;
+/** @throws the errors of `insertOnDemandRun` that do not depend on the routes of an HTTP trigger */
+export async function checkOnDemandRun(executor: SqlClient, newRun: NewOnDemandRun): Promise<void> {
+  const { appId, copy, ref, needsPublishedApp, access, trigger } = newRun;
   const values = [appId, copy, ...getReferenceSqlParameters(ref), needsPublishedApp];
-  const [action] = await queryPreparedRows<RunnableFacts>(executor, "check-named-run", CHECK_NAMED, values);
+  const [action] = await queryPreparedRows<RunnableFacts>(executor, "check-named-run", SELECT_RUNNABLE_FACTS, values);
   await checkActionAccess(action, access);
   checkRunnable(action, trigger);
 }
 
-type NamedRow = InsertedOnDemandRun["action"] & { runId: number | null; areRoutesCurrent: boolean };
+type OnDemandRow = InsertedOnDemandRun["action"] & { runId: number | null; areRoutesCurrent: boolean };
 
 /** @throws RoutesChangedError, ACTION_ACCESS_DENIED, and the errors of `checkRunnable` */
 export async function insertOnDemandRun(
   executor: SqlClient,
-  named: NewOnDemandRun,
+  newRun: NewOnDemandRun,
   holder: string | null,
 ): Promise<InsertedOnDemandRun> {
-  const { access, ref, needsPublishedApp, trigger, eventKey = null, routeMatch = null, isAnnounced = true } = named;
-  const kind = chooseUniqueKeyKind(named);
+  const { access, ref, needsPublishedApp, trigger, eventKey = null, routeMatch = null, isAnnounced = true } = newRun;
+  const kind = chooseUniqueKeyKind(newRun);
   const matchParameters = routeMatch ? [routeMatch.shapes, routeMatch.shapesBeforeSecret, routeMatch.rowTexts] : [];
   for (;;) {
-    const run = { ...named, idempotencyKey: createStoredIdempotencyKey(access, named.idempotencyKey) };
+    const run = { ...newRun, idempotencyKey: createStoredIdempotencyKey(access, newRun.idempotencyKey) };
     const actionParameters = [
       ...getReferenceSqlParameters(ref),
       needsPublishedApp,
@@ -230,12 +239,17 @@ export async function insertOnDemandRun(
       isAnnounced,
     ];
     const values = [
-      ...getCommonValues(run, holder),
+      ...listCommonParameters(run, holder),
       ...actionParameters,
       ...matchParameters,
       ...(eventKey === null ? [] : [eventKey]),
     ];
-    const [row] = await queryPreparedRows<NamedRow>(executor, `insert-named-run-${kind}`, INSERT_NAMED[kind], values);
+    const [row] = await queryPreparedRows<OnDemandRow>(
+      executor,
+      `insert-named-run-${kind}`,
+      INSERT_ON_DEMAND[kind],
+      values,
+    );
     if (row && !row.areRoutesCurrent) throw new RoutesChangedError();
     if (await checkActionAccess(row, access)) continue;
     const action = checkRunnable(row, trigger);

@@ -42,7 +42,7 @@ const IS_READY = `${isInSourceStateSql("claim")} AND waits_for IS NULL`;
 /** Milliseconds for which the lowest ID of an unfinished run is cached. An outdated ID is only too low, so queries still find all runs. */
 const LOWEST_ID_CACHED_MS = 1_000;
 /** The cached ID is at least this far below the newest ID, because open transactions may still insert runs with lower IDs. */
-const UNCOMMITTED_IDS = 100_000;
+const LOWEST_ID_MARGIN = 100_000;
 
 /** `BETWEEN` with a single state makes PostgreSQL use the index run_live. */
 const selectFirstUnfinishedSql = (state: string) => `
@@ -51,7 +51,7 @@ const SELECT_FIRST_UNFINISHED_ID = `
   SELECT least(
     ${selectFirstUnfinishedSql("queued")},
     ${selectFirstUnfinishedSql("running")},
-    (SELECT last_value - ${UNCOMMITTED_IDS} FROM run_id_seq)) AS id`;
+    (SELECT last_value - ${LOWEST_ID_MARGIN} FROM run_id_seq)) AS id`;
 
 /** Each step of this recursive query finds the next app with queued runs. The order makes PostgreSQL use the index run_ready. */
 const createAppsWithQueuedSql = (lowestId: string) => `
@@ -67,7 +67,7 @@ const selectFirstOfAppSql = (columns: string, lowestId: string, limit: number) =
    WHERE ${IS_READY} AND run.app_id BETWEEN waiting.app_id AND waiting.app_id AND id >= ${lowestId} AND NOT (${IS_LATE})
    ORDER BY run.app_id, id LIMIT ${limit}`;
 
-/** Claims the oldest run of the app that uses the fewest slots. Reads 8 runs per app: other processes may be claiming the first ones. */
+/** Claims the oldest run of the app that uses the fewest slots. Reads 8 runs per app: other processes may have locked the first ones. */
 const CLAIM_NEXT_RUN = `
   WITH RECURSIVE ${createAppsWithQueuedSql("$5::bigint")},
   busy AS (SELECT * FROM unnest($2::bigint[], $3::int[]) AS busy (app_id, slots)),
@@ -93,7 +93,7 @@ const CLAIM_RUN_BY_ID = `
     RETURNING ${RUN_RECORD_COLUMNS})
   ${SELECT_CLAIMED} ${FROM_CLAIMED}`;
 
-/** Selects the longest wait of a run that CLAIM_NEXT_RUN could claim, in milliseconds. The parameters are $2 to $5 of CLAIM_NEXT_RUN. */
+/** Selects the longest wait of a run that CLAIM_NEXT_RUN could claim, in milliseconds. $1 to $4 are $2 to $5 of CLAIM_NEXT_RUN. */
 const SELECT_LONGEST_WAIT = `
   WITH RECURSIVE ${createAppsWithQueuedSql("$4::bigint")}
   SELECT coalesce(max(extract(epoch FROM now() - first.since)) * 1000, 0)::float8 AS ms
@@ -160,10 +160,10 @@ export class RunRepository {
   /** Lower bound of the IDs of unfinished runs, so that queries skip the partitions of earlier days. */
   private lowestId = { id: Promise.resolve(Number.MIN_SAFE_INTEGER), readAt: Number.NEGATIVE_INFINITY };
 
-  /** @param maskedPayload payload text for the log entry of an unfinished run; null if the entry can refer to the run's stored payload */
+  /** @param maskPayload returns the payload text for a run's log entry; null if the entry can refer to the run's stored payload */
   constructor(
     private readonly db: Db,
-    private readonly maskedPayload: (run: RunRecord) => Promise<string | null> = async () => EMPTY_PAYLOAD,
+    private readonly maskPayload: (run: RunRecord) => Promise<string | null> = async () => EMPTY_PAYLOAD,
   ) {}
 
   private getLowestId(): Promise<number> {
@@ -179,9 +179,9 @@ export class RunRepository {
     return this.lowestId.id;
   }
 
-  /** @param slots number of slots that each app uses in this process @param share number of slots of which the app must use fewer */
-  async claim(holder: string, slots: ReadonlyMap<number, number>, share: number): Promise<ClaimedRun | null> {
-    const values = [holder, [...slots.keys()], [...slots.values()], share, await this.getLowestId()];
+  /** Claims the next run. @param usedSlots by app ID, for this process @param slotLimit an app with this many used slots gets no run */
+  async claim(holder: string, usedSlots: ReadonlyMap<number, number>, slotLimit: number): Promise<ClaimedRun | null> {
+    const values = [holder, [...usedSlots.keys()], [...usedSlots.values()], slotLimit, await this.getLowestId()];
     type Row = ClaimedRow & Pick<ClaimedRun, "isMoreClaimable">;
     const [row] = await queryPreparedRows<Row>(this.db, "claim-run", CLAIM_NEXT_RUN, values);
     return row ? toClaimedRun(row) : null;
@@ -192,8 +192,9 @@ export class RunRepository {
     return row ? toClaimedRun(row) : null;
   }
 
-  async findLongestWait(slots: ReadonlyMap<number, number>, share: number): Promise<number> {
-    const values = [[...slots.keys()], [...slots.values()], share, await this.getLowestId()];
+  /** Returns the longest wait, in milliseconds, of a run that `claim` could return; 0 if there is none. */
+  async findLongestWait(usedSlots: ReadonlyMap<number, number>, slotLimit: number): Promise<number> {
+    const values = [[...usedSlots.keys()], [...usedSlots.values()], slotLimit, await this.getLowestId()];
     return (await queryPreparedRows<{ ms: number }>(this.db, "longest-wait", SELECT_LONGEST_WAIT, values))[0]!.ms;
   }
 
@@ -205,7 +206,7 @@ export class RunRepository {
     return (await rows(this.db, SELECT_OTHER_RUNNER, [holder])).length === 0;
   }
 
-  /** Returns up to 1,000 queued runs that the runs `ids` have started. */
+  /** Returns up to 1,000 runs that the runs `ids` have called, and that are ready to start. */
   findQueuedByCause(ids: readonly number[]): Promise<{ id: number; causeRunId: number }[]> {
     return rows(this.db, SELECT_QUEUED_BY_CAUSE, [ids]);
   }
@@ -224,10 +225,10 @@ export class RunRepository {
   }
 
   private async createEndRecord(run: RunRecord, outcome: RunOutcome): Promise<RunEndRecord> {
-    return createRunEndRecord(run, outcome, computeMsSinceStart(run), await this.maskedPayload(run));
+    return createRunEndRecord(run, outcome, computeMsSinceStart(run), await this.maskPayload(run));
   }
 
-  /** Ends a run with an outcome that its code did not return. Returns false like `finish`. */
+  /** Ends a run with an outcome that its code did not return. Returns false in the same cases as `finish`. */
   async finishWithoutCode(run: RunRecord, holder: string | null, outcome: RunOutcome): Promise<boolean> {
     return this.finish(run.id, holder, await this.createEndRecord(run, outcome));
   }
@@ -263,22 +264,23 @@ export class RunRepository {
     });
   }
 
-  /** Returns up to 100 runs. */
+  /** Returns up to 100 runs that the process `holder` holds, and that are not among `knownIds`. */
   findUnknownHeld(holder: string, knownIds: readonly number[]): Promise<RunRecord[]> {
     return rows(this.db, SELECT_UNKNOWN_HELD_RUNS, [holder, knownIds]);
   }
 
+  /** Returns those of `knownIds` whose run the process `holder` does not hold. */
   async findNoLongerHeld(holder: string, knownIds: readonly number[]): Promise<number[]> {
     return (await rows<{ id: number }>(this.db, SELECT_RUNS_NOT_HELD, [holder, knownIds])).map(({ id }) => id);
   }
 
-  /** Returns false if the run no longer belongs to `holder`. */
+  /** Queues a claimed run again. Returns false if the process `holder` no longer holds it. */
   async returnClaim(id: number, holder: string): Promise<boolean> {
     return (await rows(this.db, RETURN_CLAIM, [id, holder])).length > 0;
   }
 
   /** Returns the number of skipped runs. */
-  async skipLate(): Promise<number> {
+  async skipLateRuns(): Promise<number> {
     return (await rows(this.db, SKIP_LATE_RUNS)).length;
   }
 

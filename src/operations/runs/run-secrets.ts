@@ -21,19 +21,20 @@ function createLeakFailure(where: string, key: string): RunOutcome {
 }
 
 /** Returns the key of a setting whose value the outcome contains; null if it contains no secret. */
-async function findInOutcome(scan: SecretScanner, outcome: RunOutcome, isCut: boolean): Promise<string | null> {
-  if (outcome.ok) return outcome.data === undefined ? null : scan.findInJson(outcome.data);
+async function findInOutcome(scanner: SecretScanner, outcome: RunOutcome, isCut: boolean): Promise<string | null> {
+  if (outcome.ok) return outcome.data === undefined ? null : scanner.findInJson(outcome.data);
   const { name, message, stack } = outcome.error;
-  return scan.find([name, message, stack].map((text) => ({ text, cut: isCut })));
+  return scanner.find([name, message, stack].map((text) => ({ text, cut: isCut })));
 }
 
 /** Secrets of an app at the start of a run. Runs share this object until the app's secrets change. */
 interface StartSecrets {
   version: number;
   entries: SecretValues["entries"];
-  scan: SecretScanner;
+  scanner: SecretScanner;
   hasSecrets: boolean;
-  context: string;
+  /** JSON text of the settings that a server action gets in `context.settings`. */
+  contextSettings: string;
 }
 
 const CACHED_CHARACTERS_MAX = 16 * 1024 * 1024;
@@ -50,7 +51,7 @@ export interface ScannedOutcome {
 }
 
 export class RunSecrets {
-  private scan: SecretScanner;
+  private scanner: SecretScanner;
   private version: number;
   hasSecrets: boolean;
   private updating: Promise<void> | null = null;
@@ -60,21 +61,21 @@ export class RunSecrets {
   private hasContact = false;
   /** Newest version of the app's secrets that a response to `Svc.App.V3.Actions.request` can contain. */
   private readVersion = 0;
-  private masked: { scan: SecretScanner; payload: string | null } | null = null;
+  private payloadMasking: { scanner: SecretScanner; payload: string | null } | null = null;
 
   constructor(
     private readonly store: SecretStore,
     private readonly appId: number,
     private readonly start: StartSecrets,
   ) {
-    ({ scan: this.scan, version: this.version, hasSecrets: this.hasSecrets } = start);
+    ({ scanner: this.scanner, version: this.version, hasSecrets: this.hasSecrets } = start);
   }
 
-  /** @throws EXECUTION_FAILED if the text has more than NON_PUBLIC_SETTINGS_PER_APP_MAX_BYTES */
-  contextSettings(environment: Environment): string {
+  /** Returns `context.settings` as JSON text. @throws EXECUTION_FAILED if it is larger than NON_PUBLIC_SETTINGS_PER_APP_MAX_BYTES */
+  getContextSettings(environment: Environment): string {
     if (environment !== "server") return "{}";
-    checkPrivateSettingsSize(this.start.context);
-    return this.start.context;
+    checkPrivateSettingsSize(this.start.contextSettings);
+    return this.start.contextSettings;
   }
 
   /** Call this method if the run has no network access. Later changes of secrets are then ignored, because the run cannot read them. */
@@ -82,32 +83,32 @@ export class RunSecrets {
     this.canRead = false;
   }
 
-  private async update(): Promise<void> {
+  private async readNewSecrets(): Promise<void> {
     const read = await this.store.readSince(this.appId, this.start, this.version);
-    if (read) ({ scan: this.scan, version: this.version, hasSecrets: this.hasSecrets } = read);
+    if (read) ({ scanner: this.scanner, version: this.version, hasSecrets: this.hasSecrets } = read);
   }
 
-  /** Reads new secrets. If a read is already in progress, waits for it and reads again, because the first read may miss a change. */
-  private async currentScan(): Promise<SecretScanner> {
-    if (!this.canRead) return this.scan;
-    // Ignores an error, because the caller that started this update receives it.
+  /** Reads new secrets, and returns a scanner for all. A read in progress may miss a change, so waits for it and reads again. */
+  private async getCurrentScanner(): Promise<SecretScanner> {
+    if (!this.canRead) return this.scanner;
+    // Ignores an error, because the caller that started this read receives it.
     while (this.updating) await this.updating.catch(() => undefined);
-    this.updating = this.update();
+    this.updating = this.readNewSecrets();
     try {
       await this.updating;
     } finally {
       this.updating = null;
     }
-    return this.scan;
+    return this.scanner;
   }
 
   async mask(lines: readonly ScannedText[]): Promise<string[]> {
-    return (await this.currentScan()).mask(lines);
+    return (await this.getCurrentScanner()).mask(lines);
   }
 
   /** Returns the key of the setting whose value the URL contains; null if the URL contains no secret. */
   async findInUrl(url: string): Promise<string | null> {
-    return (await this.currentScan()).findInUrl(url);
+    return (await this.getCurrentScanner()).findInUrl(url);
   }
 
   /** Call this method before the run receives data other than a response to `Svc.App.V3.Actions.request`. */
@@ -123,36 +124,36 @@ export class RunSecrets {
   /** For a URL of `Svc.App.V3.Actions.request`. Reads new secrets only if the run can have received them. */
   async findInRequestUrl(url: string): Promise<string | null> {
     const isCurrent = !this.hasContact && this.readVersion <= this.version;
-    return (isCurrent ? this.scan : await this.currentScan()).findInUrl(url);
+    return (isCurrent ? this.scanner : await this.getCurrentScanner()).findInUrl(url);
   }
 
-  private async maskPayloadWith(scan: SecretScanner, hasSecrets: boolean, payload: string): Promise<string | null> {
-    if (this.masked?.scan !== scan) {
-      const text = hasSecrets ? await scan.maskJson(payload) : payload;
-      this.masked = { scan, payload: text === payload && payload !== EMPTY_PAYLOAD ? null : text };
+  private async maskPayloadWith(scanner: SecretScanner, hasSecrets: boolean, payload: string): Promise<string | null> {
+    if (this.payloadMasking?.scanner !== scanner) {
+      const text = hasSecrets ? await scanner.maskJson(payload) : payload;
+      this.payloadMasking = { scanner, payload: text === payload && payload !== EMPTY_PAYLOAD ? null : text };
     }
-    return this.masked.payload;
+    return this.payloadMasking.payload;
   }
 
   /** Returns the run's payload for the log entry; null if the entry can refer to the payload of the run's row. */
   maskPayload(payload: string): Promise<string | null> {
-    return this.maskPayloadWith(this.scan, this.hasSecrets, payload);
+    return this.maskPayloadWith(this.scanner, this.hasSecrets, payload);
   }
 
   /** Searches the outcome, and masks the payload. @param isCut true if the end of the error's text is missing */
   async scanOutcome(outcome: RunOutcome, isCut: boolean, payload: string): Promise<ScannedOutcome> {
-    // A late request of the run can replace the scan during the search.
-    const { scan, hasSecrets } = this;
+    // A late request of the run can replace `this.scanner` during the search.
+    const { scanner, hasSecrets } = this;
     const version = this.canRead ? this.version : null;
-    const key = await findInOutcome(scan, outcome, isCut);
+    const key = await findInOutcome(scanner, outcome, isCut);
     const scanned = key === null ? outcome : createLeakFailure(outcome.ok ? "result" : "error", key);
-    return { outcome: scanned, payload: await this.maskPayloadWith(scan, hasSecrets, payload), version };
+    return { outcome: scanned, payload: await this.maskPayloadWith(scanner, hasSecrets, payload), version };
   }
 
   /** Reads new secrets. Returns true if the version has changed. @throws EXECUTION_FAILED if the secrets changed too often */
   async isOutdated(version: number | null): Promise<boolean> {
     if (version === null) return false;
-    await this.currentScan();
+    await this.getCurrentScanner();
     return this.version !== version;
   }
 }
@@ -161,7 +162,7 @@ export class RunSecrets {
 export class SecretStore {
   private readonly cached = new LRUCache<number, StartSecrets>({
     maxSize: CACHED_CHARACTERS_MAX,
-    sizeCalculation: ({ context }) => context.length + ENTRY_OVERHEAD_CHARACTERS,
+    sizeCalculation: ({ contextSettings }) => contextSettings.length + ENTRY_OVERHEAD_CHARACTERS,
   });
 
   constructor(
@@ -169,36 +170,41 @@ export class SecretStore {
     private readonly scannerCache: SecretScannerCache,
   ) {}
 
-  private scanOf(
+  private getScanner(
     appId: number,
     key: string,
     entries: SecretValues["entries"],
-  ): Pick<StartSecrets, "scan" | "hasSecrets"> {
+  ): Pick<StartSecrets, "scanner" | "hasSecrets"> {
     const secrets = entries.flatMap(([name, value]) => findSecretsInSettingValue(name, value));
     const fault = findSecretLimitFault(secrets);
     if (fault !== null) throw new ActionError("EXECUTION_FAILED", fault);
     return {
-      scan: this.scannerCache.getScan(String(appId), `${appId}:${key}`, secrets),
+      scanner: this.scannerCache.getScan(String(appId), `${appId}:${key}`, secrets),
       hasSecrets: secrets.length > 0,
     };
   }
 
-  private async startSecrets(appId: number, version: number): Promise<StartSecrets> {
+  private async readStartSecrets(appId: number, version: number): Promise<StartSecrets> {
     const cached = this.cached.get(appId);
     if (cached?.version === version) return cached;
     const { secretValues } = this;
     const { entries, underscore, ...read } = await secretValues.read(appId);
     const sealed = new Set(await secretValues.sealedKeys(appId));
-    const context = JSON.stringify(selectServerActionSettings(underscore.filter(([key]) => !sealed.has(key))));
-    const secrets = { version: read.version, entries, context, ...this.scanOf(appId, String(read.version), entries) };
+    const contextSettings = JSON.stringify(selectServerActionSettings(underscore.filter(([key]) => !sealed.has(key))));
+    const secrets = {
+      version: read.version,
+      entries,
+      contextSettings,
+      ...this.getScanner(appId, String(read.version), entries),
+    };
     this.cached.set(appId, secrets);
     return secrets;
   }
 
   /** @param known version of the app's secrets, if it was read before @throws EXECUTION_FAILED if the app has too many secrets */
-  async beginRun(appId: number, known?: number | null): Promise<RunSecrets> {
-    const version = known ?? (await this.secretValues.version(appId));
-    return new RunSecrets(this, appId, await this.startSecrets(appId, version));
+  async beginRun(appId: number, knownVersion?: number | null): Promise<RunSecrets> {
+    const version = knownVersion ?? (await this.secretValues.version(appId));
+    return new RunSecrets(this, appId, await this.readStartSecrets(appId, version));
   }
 
   /** Returns true also if the app has too many secrets to search for. */
@@ -212,7 +218,7 @@ export class SecretStore {
   }
 
   /** Like `RunSecrets.maskPayload`, but returns `{}` if the app has too many secrets to search for. */
-  async maskedPayload({ appId, payload }: { appId: number; payload: string }): Promise<string | null> {
+  async maskPayloadOfRun({ appId, payload }: { appId: number; payload: string }): Promise<string | null> {
     try {
       return await (await this.beginRun(appId)).maskPayload(payload);
     } catch (error) {
@@ -230,7 +236,7 @@ export class SecretStore {
     if ((await secretValues.version(appId)) === version) return null;
     const values = await secretValues.read(appId, start.version);
     if (values.forgotten > start.version) throw new ActionError("EXECUTION_FAILED", SECRETS_CHANGED_TOO_OFTEN_MESSAGE);
-    const scan = this.scanOf(appId, `${start.version}-${values.version}`, [...start.entries, ...values.entries]);
-    return { ...scan, version: values.version };
+    const current = this.getScanner(appId, `${start.version}-${values.version}`, [...start.entries, ...values.entries]);
+    return { ...current, version: values.version };
   }
 }

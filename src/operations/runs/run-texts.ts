@@ -6,7 +6,7 @@ import { readJsonFieldText, readJsonFieldTexts } from "../../rules/json-scan.js"
 import type { JsonText } from "../../rules/json-text.js";
 import type { LogEntry, RunOutcome, ScriptError } from "../records/execution-logs.js";
 
-/** Returns `{}` if the caller sends no payload. @throws PAYLOAD_INVALID */
+/** Returns the payload as JSON text; `{}` if the caller sent none. @throws PAYLOAD_INVALID */
 export function toPayloadText(payload: unknown): string {
   if (payload === undefined || payload === null) return "{}";
   if (nestsDeeperThan(payload, JSON_MAX_DEPTH)) {

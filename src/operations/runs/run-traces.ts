@@ -9,7 +9,7 @@ import type { RunRecord } from "./run-types.js";
 const INSERT_TRACE = "INSERT INTO run_trace (run_id, traceparent) VALUES ($1, $2) ON CONFLICT DO NOTHING";
 const DELETE_TRACE = "DELETE FROM run_trace WHERE run_id = $1 RETURNING traceparent";
 
-/** Without tracing, the methods have no effect. */
+/** Without tracing, the methods create no spans. */
 export class RunTrace {
   constructor(
     private readonly tracing: RequestTracing,
@@ -18,19 +18,19 @@ export class RunTrace {
   ) {}
 
   async tracePage(
-    perform: (request: PageRunRequest) => Promise<PageRunOutcome>,
+    runPage: (request: PageRunRequest) => Promise<PageRunOutcome>,
     request: PageRunRequest,
   ): Promise<PageRunOutcome> {
-    if (!this.tracing.isOn) return perform(request);
+    if (!this.tracing.isOn) return runPage(request);
     const browser = this.tracing.beginSpan("browser", "internal", this.span.traceparent);
     const spans = new PageRequestSpans(this.tracing, browser, this.serviceOrigin);
-    const outcome = await perform({ mayRequest: () => true, ...request, onRequest: (sent) => spans.start(sent) });
+    const outcome = await runPage({ mayRequest: () => true, ...request, onRequest: (sent) => spans.start(sent) });
     spans.endAll();
     browser.endSpan(!outcome.ok);
     return outcome;
   }
 
-  /** The returned function ends the span. */
+  /** Starts the span of a request to another service. The returned function ends it. */
   startRequestSpan(origin: string, method: string): (facts: OutgoingHopSummary) => void {
     const values = createRequestSpanAttributes(new URL(origin), method);
     const span = this.tracing.beginSpan("request", "client", this.span.traceparent, values);

@@ -80,12 +80,12 @@ export class Runs {
   }
 
   async run(caller: Caller, request: RunRequest): Promise<{ runId: number }> {
-    return { runId: (await this.acceptRequest(caller, request, false)).id };
+    return { runId: (await this.enqueueRequest(caller, request, false)).id };
   }
 
   /** Returns the value of the action's function `execute`. @throws EXECUTION_FAILED with the error of the code; the errors of `run` */
   async runWithResult(caller: Caller, request: RunRequest): Promise<{ runId: number; result: JsonText | undefined }> {
-    const enqueued = await this.acceptRequest(caller, request, true);
+    const enqueued = await this.enqueueRequest(caller, request, true);
     const outcome = await enqueued.outcome();
     const runId = enqueued.id;
     if (outcome.ok) return { runId, result: outcome.data === undefined ? undefined : new JsonText(outcome.data) };
@@ -93,8 +93,8 @@ export class Runs {
     throw new ActionError("EXECUTION_FAILED", name === "Error" ? message : `${name}: ${message}`, { runId });
   }
 
-  /** Enqueues a run for a request to an HTTP trigger. @param isAwaited true if the caller waits for the outcome */
-  async accept(
+  /** Inserts the run, and starts it if a slot is free. @param isAwaited true if the caller waits for the outcome */
+  async enqueue(
     run: NewOnDemandRun,
     isAwaited: boolean,
     disconnectSignal?: RunRequest["disconnectSignal"],
@@ -115,7 +115,7 @@ export class Runs {
     await waitForRunResult(findEnd, notifications, runId, ...signals, this.stopping.signal);
   }
 
-  /** @throws FORBIDDEN if the caller may not cancel the run; RUN_NOT_FOUND; RUN_NOT_CANCELLABLE if the run has ended */
+  /** @throws FORBIDDEN if the caller may not cancel the run; RUN_NOT_FOUND; RUN_NOT_CANCELLABLE if the run ends without being cancelled */
   async cancel(caller: Caller, appId: number, runId: number): Promise<void> {
     const { repository, db, logs, notifications } = this.options;
     const run = await repository.find(runId, appId);
@@ -130,7 +130,7 @@ export class Runs {
     if (readScriptError(data).name !== "CancelledError") throw new ActionError("RUN_NOT_CANCELLABLE");
   }
 
-  /** If no other runner is alive, callers that wait for queued runs get OVERLOADED. */
+  /** Waits for the runs of this process. If no other runner is alive, callers that wait for queued runs then get OVERLOADED. */
   async drain(forceStop: AbortSignal): Promise<void> {
     const { dispatcher, repository, processId } = this.options;
     await dispatcher.drain(forceStop);
@@ -152,14 +152,14 @@ export class Runs {
       );
     }
     const needsPublishedApp = caller.kind === "live";
-    const by = { personId, credentialId, idempotencyKey, retryFailed, causeRunId };
+    const callerFields = { personId, credentialId, idempotencyKey, retryFailed, causeRunId };
     const access = createCallerActionAccess(caller, userOf);
-    return { appId, ref, trigger: "manual", needsPublishedApp, access, copy, payload, ...by };
+    return { appId, ref, trigger: "manual", needsPublishedApp, access, copy, payload, ...callerFields };
   }
 
-  private acceptRequest(caller: Caller, request: RunRequest, isAwaited: boolean): Promise<EnqueuedOnDemandRun> {
+  private enqueueRequest(caller: Caller, request: RunRequest, isAwaited: boolean): Promise<EnqueuedOnDemandRun> {
     const { db } = this.options;
-    const accepted = this.accept(this.createNamedRun(caller, request), isAwaited, request.disconnectSignal);
+    const accepted = this.enqueue(this.createNamedRun(caller, request), isAwaited, request.disconnectSignal);
     return accepted.catch((error: unknown) => throwMissingActionError(db, caller, request, error));
   }
 
@@ -180,7 +180,7 @@ export class Runs {
       if (isRunner) queueLimits.announce(run.appId).catch(() => undefined);
     };
     const timer = setTimeout(followLog, isRunner ? RUNNER_NOTIFICATION_DELAY_MS : 0);
-    const stopListening = dispatcher.onStart(id, (executed) => {
+    const stopListening = dispatcher.addStartListener(id, (executed) => {
       clearTimeout(timer);
       resolve(executed);
       started.abort();

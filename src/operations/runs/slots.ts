@@ -4,7 +4,7 @@ import { RUN_CHAIN_DEPTH_MAX } from "../../limits.js";
 
 /** The number of slots is RUNNER_CONCURRENCY times this factor. */
 const TOTAL_SLOTS_FACTOR = 4;
-/** Maximum number of slots of one app while at least RUNNER_CONCURRENCY slots are in use. */
+/** Maximum number of slots of one app while at least RUNNER_CONCURRENCY slots are in use. For the last slots, it is one. */
 const BUSY_SLOTS_PER_APP_MAX = 2;
 
 export interface Slot {
@@ -14,8 +14,9 @@ export interface Slot {
   free(): void;
 }
 
-/** Reserved while the database selects the run that will use the slot. */
+/** Slot that is reserved while the database selects the run that will use it. */
 export interface ReservedSlot {
+  /** An app that already uses this many slots cannot get the slot. */
   readonly slotLimitOfApp: number;
   assignToApp(appId: number): Slot;
   free(): void;
@@ -24,7 +25,7 @@ export interface ReservedSlot {
 export class Slots {
   readonly totalSlots: number;
   private readonly idleSlotLimitOfApp: number;
-  private readonly countByApp = new Map<number, number>();
+  private readonly slotCountByApp = new Map<number, number>();
   /** One semaphore per nesting level. A run waits only for runs of the next level, so the runs of a chain cannot block each other. */
   private readonly nested: readonly FairSemaphore[];
   private usedCount = 0;
@@ -38,15 +39,15 @@ export class Slots {
   ) {
     this.totalSlots = runnerConcurrency * TOTAL_SLOTS_FACTOR;
     this.idleSlotLimitOfApp = Math.max(1, runnerConcurrency - 1);
-    const perApp = (level: number) => (level === 0 ? this.idleSlotLimitOfApp : 1);
+    const getLimitPerApp = (level: number) => (level === 0 ? this.idleSlotLimitOfApp : 1);
     this.nested = Array.from(
       { length: RUN_CHAIN_DEPTH_MAX },
-      (_, level) => new FairSemaphore(Number.POSITIVE_INFINITY, perApp(level)),
+      (_, level) => new FairSemaphore(Number.POSITIVE_INFINITY, getLimitPerApp(level)),
     );
   }
 
-  /** Returns the maximum number of slots of one app. The last RUNNER_CONCURRENCY slots are for apps that use no other slot. */
-  private getSlotLimit(usedCount: number): number {
+  /** Returns the maximum number of slots of one app while `usedCount` slots are in use. The last slots are for apps that use none. */
+  private computeSlotLimitOfApp(usedCount: number): number {
     if (usedCount < this.runnerConcurrency) return this.idleSlotLimitOfApp;
     return usedCount < this.totalSlots - this.runnerConcurrency
       ? Math.min(this.idleSlotLimitOfApp, BUSY_SLOTS_PER_APP_MAX)
@@ -54,7 +55,7 @@ export class Slots {
   }
 
   private countUsedSlots(appId: number): number {
-    return this.countByApp.get(appId) ?? 0;
+    return this.slotCountByApp.get(appId) ?? 0;
   }
 
   private createSlot(level: number, onRelease: () => void): Slot {
@@ -78,11 +79,11 @@ export class Slots {
 
   private createAppSlot(appId: number): Slot {
     this.reservedCount -= 1;
-    this.countByApp.set(appId, this.countUsedSlots(appId) + 1);
+    this.slotCountByApp.set(appId, this.countUsedSlots(appId) + 1);
     return this.createSlot(0, () => {
       this.usedCount -= 1;
-      if (this.countUsedSlots(appId) === 1) this.countByApp.delete(appId);
-      else this.countByApp.set(appId, this.countUsedSlots(appId) - 1);
+      if (this.countUsedSlots(appId) === 1) this.slotCountByApp.delete(appId);
+      else this.slotCountByApp.set(appId, this.countUsedSlots(appId) - 1);
     });
   }
 
@@ -96,23 +97,23 @@ export class Slots {
 
   tryAcquire(appId: number): Slot | null {
     // Counts reserved slots too, because each may be assigned to this app.
-    const isAtShare = this.countUsedSlots(appId) + this.reservedCount >= this.currentShare();
-    return isAtShare ? null : (this.reserve()?.assignToApp(appId) ?? null);
+    const isAtLimit = this.countUsedSlots(appId) + this.reservedCount >= this.getSlotLimitOfApp();
+    return isAtLimit ? null : (this.reserve()?.assignToApp(appId) ?? null);
   }
 
   /** True if the app could get a slot after all reserved slots became free. */
   canAcquire(appId: number): boolean {
     const assigned = this.usedCount - this.reservedCount;
-    return assigned < this.totalSlots && this.countUsedSlots(appId) < this.getSlotLimit(assigned);
+    return assigned < this.totalSlots && this.countUsedSlots(appId) < this.computeSlotLimitOfApp(assigned);
   }
 
   reserve(): ReservedSlot | null {
     if (this.usedCount >= this.totalSlots) return null;
-    const share = this.currentShare();
+    const slotLimitOfApp = this.getSlotLimitOfApp();
     this.usedCount += 1;
     this.reservedCount += 1;
     return {
-      slotLimitOfApp: share,
+      slotLimitOfApp,
       assignToApp: (appId) => this.createAppSlot(appId),
       free: () => {
         this.reservedCount -= 1;
@@ -122,34 +123,35 @@ export class Slots {
     };
   }
 
-  /** Returns a slot for a run whose result the run in the slot `parent` waits for; null if the app uses its maximum of nested slots. */
+  /** Returns a nested slot for a run whose result the run in the slot `parent` waits for; null if the app has no free nested slot. */
   tryAcquireNested(appId: number, parent: Slot): Slot | null {
     const freeSlot = this.nested[parent.level]?.tryEnter(appId);
     return freeSlot ? this.createNestedSlot(parent.level + 1, freeSlot) : null;
   }
 
+  /** Like `tryAcquireNested`, but waits until a nested slot is free. */
   async acquireNested(appId: number, parent: Slot): Promise<Slot> {
     return this.createNestedSlot(parent.level + 1, await this.nested[parent.level]!.enter(appId));
   }
 
-  currentShare(): number {
-    return this.getSlotLimit(this.usedCount);
+  getSlotLimitOfApp(): number {
+    return this.computeSlotLimitOfApp(this.usedCount);
   }
 
-  freeCount(): number {
+  countFreeSlots(): number {
     return this.totalSlots - this.usedCount;
   }
 
-  /** Does not include nested slots. */
-  perApp(): ReadonlyMap<number, number> {
-    return this.countByApp;
+  /** Returns the number of used slots by app ID, without nested slots. */
+  getSlotCountByApp(): ReadonlyMap<number, number> {
+    return this.slotCountByApp;
   }
 
   isAnyAppAtLimit(): boolean {
-    return [...this.countByApp.values()].some((count) => count >= this.currentShare());
+    return [...this.slotCountByApp.values()].some((count) => count >= this.getSlotLimitOfApp());
   }
 
-  async whenEmpty(): Promise<void> {
+  async waitUntilEmpty(): Promise<void> {
     if (this.usedCount + this.nestedCount > 0) await new Promise<void>((resolve) => this.emptyListeners.push(resolve));
   }
 }
