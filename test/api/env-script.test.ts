@@ -110,6 +110,21 @@ describe("env.js", () => {
       }
     });
 
+    it("is valid again for a visitor's session as soon as the app is published again", async () => {
+      const app = `/v1/apps/${service.appId}`;
+      const headers = { origin: "https://shop.example" };
+      await service.rest("PUT", `${app}/origins`, { body: { origins: [headers.origin] } });
+      const { body: visitor } = await service.rest("POST", `${app}/visitors`, { as: null, headers });
+      const readSession = async () => (await service.rest("GET", `${app}/session`, { as: visitor.token })).http;
+      expect(await readSession()).to.equal(200);
+      await service.rest("POST", `${app}/unpublish`);
+      expect(await readSession()).to.equal(401);
+      await service.rest("POST", `${app}/publish`);
+      expect(await readSession()).to.equal(200);
+      const { body: renewed } = await service.rest("POST", `${app}/visitors`, { as: visitor.token, headers });
+      expect(renewed.token).to.equal(visitor.token);
+    });
+
     it("does not reveal whether an unpublished app exists", async () => {
       await service.rest("POST", `/v1/apps/${service.appId}/unpublish`);
       for (const headers of foreign) {

@@ -123,8 +123,9 @@ export class Apps {
       await recordChange(manager, caller, { appId, type: published ? "app.publish" : "app.unpublish", data: {} });
       await notifyPublicationChange(manager, appId);
     });
-    // The sessions of the app's visitors are valid only while the app is published. So all processes must clear their caches of callers.
-    if (!published) await credentials.clearCallerCaches();
+    // The sessions of the app's visitors are valid only while the app is published. So all processes must clear their caches of callers and
+    // of unknown tokens.
+    await credentials.clearCallerCaches();
     return toApp(await this.findApp(appId));
   }
 
