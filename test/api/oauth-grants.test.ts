@@ -252,6 +252,24 @@ describe("access of programs that people allowed", () => {
     expect((await service.rest("GET", `/oauth/devices/${late.user_code}`)).http).to.equal(404);
   });
 
+  it("can be given for each app of a person who has more apps than the list of apps shows", async () => {
+    const [last] = await service.db
+      .query(
+        `INSERT INTO app (organization_id, name) SELECT 1, 'app ' || n FROM generate_series(1, 501) AS n RETURNING id`,
+      )
+      .then((made: { id: number }[]) => made.slice(-1));
+    const appId = last!.id;
+    const clientId = await newClient({ grant_types: ["authorization_code", DEVICE_GRANT_TYPE] });
+    const { body: device } = await form("/oauth/device_authorization", { client_id: clientId, app: String(appId) });
+    const { token } = administrator;
+    const { body } = await service.rest("GET", `/oauth/devices/${device.user_code}`, { as: token });
+    expect([body.apps.length, body.apps[0].id]).to.deep.equal([500, appId]);
+    const decision = { appId, scopes: ["read"] };
+    expect((await decide(newRequest(clientId).query, decision, token)).http).to.equal(200);
+    await service.db.query("DELETE FROM oauth_grant WHERE app_id = $1", [appId]);
+    await service.db.query("DELETE FROM app WHERE name LIKE 'app %'");
+  });
+
   it("uses up no code or token if the new tokens cannot be stored", async () => {
     const allow = { allow: true, appId: service.appId, scopes: ["read"] };
     const clientId = await newClient();

@@ -225,7 +225,7 @@ function registerApprovalRoutes(app: FastifyInstance, { oauth, pages, addressFor
     const { personId } = requireDecider(request);
     try {
       const { client, redirectUri, scopes } = await readAuthorization(request);
-      const apps = await oauth.listGrantableApps(personId);
+      const apps = await oauth.listGrantableApps(personId, null);
       const { protocol, host } = new URL(redirectUri);
       const to = host === "" ? protocol : host;
       return await reply.header("cache-control", "no-store").send({ client: client.name, to, scopes, apps });
@@ -249,7 +249,7 @@ function registerApprovalRoutes(app: FastifyInstance, { oauth, pages, addressFor
     if (!pendingDevice)
       throw new ActionError("NOT_FOUND", "no program waits for a sign-in with this code; the code may have expired");
     const { clientName, scopes, appId } = pendingDevice;
-    const apps = await oauth.listGrantableApps(personId);
+    const apps = await oauth.listGrantableApps(personId, appId);
     return reply.header("cache-control", "no-store").send({ client: clientName, to: null, scopes, appId, apps });
   });
   app.post<{ Params: { userCode: string } }>("/oauth/devices/:userCode", async (request, reply) => {

@@ -66,6 +66,15 @@ export function listGrantableScopes(role: Role): readonly TokenScope[] {
 
 const GRANT_COLUMNS = `g.id, g.client_id AS "clientId", g.person_id AS "personId", g.app_id AS "appId", g.scopes`;
 
+/** Selects the apps on which the person $1 has a role, with the highest role on each app. The app $2 is first. */
+const SELECT_GRANTABLE_APPS = `
+  SELECT id, name, role FROM (
+    SELECT DISTINCT ON (app.id) app.id, app.name, CASE WHEN p.is_administrator THEN 'owner' ELSE r.role END AS role
+      FROM person p CROSS JOIN app LEFT JOIN app_role r ON r.app_id = app.id AND r.person_id = p.id
+     WHERE p.id = $1 AND (p.is_administrator OR r.role IS NOT NULL) AND NOT ${isClosedStageSql("app.id")}
+     ORDER BY app.id, array_position(ARRAY['owner', 'admin', 'editor', 'operator', 'reader'], r.role)) AS grantable
+   ORDER BY id IS NOT DISTINCT FROM $2::bigint DESC, id LIMIT 500`;
+
 export interface CodeOrRefreshToken {
   grant: OAuthGrant;
   redirectUri: string | null;
@@ -86,16 +95,17 @@ export class OauthGrants {
 
   /**
    * Lists up to 500 apps on which the person has a role, with the highest role on each app. An administrator counts as owner of all apps.
+   * @param appId app that is first in the list, so that it is never left out; null for no such app
    */
-  async listGrantableApps(personId: number, executor: SqlClient = this.#db): Promise<GrantableApp[]> {
-    const appRows = await rows<{ id: number; name: string; role: Role }>(
-      executor,
-      `SELECT DISTINCT ON (app.id) app.id, app.name, CASE WHEN p.is_administrator THEN 'owner' ELSE r.role END AS role
-         FROM person p CROSS JOIN app LEFT JOIN app_role r ON r.app_id = app.id AND r.person_id = p.id
-        WHERE p.id = $1 AND (p.is_administrator OR r.role IS NOT NULL) AND NOT ${isClosedStageSql("app.id")}
-        ORDER BY app.id, array_position(ARRAY['owner', 'admin', 'editor', 'operator', 'reader'], r.role) LIMIT 500`,
-      [personId],
-    );
+  async listGrantableApps(
+    personId: number,
+    appId: number | null,
+    executor: SqlClient = this.#db,
+  ): Promise<GrantableApp[]> {
+    const appRows = await rows<{ id: number; name: string; role: Role }>(executor, SELECT_GRANTABLE_APPS, [
+      personId,
+      appId,
+    ]);
     return appRows.map((app) => ({ ...app, scopes: listGrantableScopes(app.role) }));
   }
 
@@ -104,7 +114,7 @@ export class OauthGrants {
    * @throws FORBIDDEN if the person's role on the app does not include all of them, or if there are none
    */
   async #requireGrantableScopes({ personId, appId, scopes }: GrantDecision, executor: SqlClient): Promise<void> {
-    const app = (await this.listGrantableApps(personId, executor)).find(({ id }) => id === appId);
+    const app = (await this.listGrantableApps(personId, appId, executor)).find(({ id }) => id === appId);
     if (app && scopes.length > 0 && scopes.every((scope) => app.scopes.includes(scope))) return;
     throw new ActionError(
       "FORBIDDEN",

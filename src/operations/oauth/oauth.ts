@@ -280,7 +280,7 @@ export class OAuthServer {
     await this.grants.revokeByToken(input["token"] ?? "", client.id);
   }
 
-  listGrantableApps(personId: number): Promise<GrantableApp[]> {
-    return this.grants.listGrantableApps(personId);
+  listGrantableApps(personId: number, appId: number | null): Promise<GrantableApp[]> {
+    return this.grants.listGrantableApps(personId, appId);
   }
 }
