@@ -244,6 +244,23 @@ describe("verification by code", () => {
     await use({ dataSource: "Users", email: "Email", sms: "Phone" });
   });
 
+  it("with a second factor rejects a code that was sent to an earlier phone number of the user", async () => {
+    await use({ dataSource: "Users", email: "Email", sms: "Phone", secondFactor: true });
+    const user = await newUser();
+    const page = await newPage();
+    await signIn(page, user);
+    await verify(page, { secondFactor: "sms" });
+    const code = (await codeFor(user.Phone))!;
+    await service.rest("PUT", `${app}/data-sources/Users/entries/${user.id}`, {
+      body: { Phone: "+15550199" },
+    });
+    expect(refusal(await verify(page, { secondFactor: "sms", code }))).to.equal("401 UNAUTHORIZED");
+    await verify(page, { secondFactor: "sms" });
+    const proven = await verify(page, { secondFactor: "sms", code: await codeFor("+15550199") });
+    expect(proven.body.session.entries.dataSource.data.Phone).to.equal("+15550199");
+    await use({ dataSource: "Users", email: "Email", sms: "Phone" });
+  });
+
   it("rejects an invalid request by its field, and every request of an app without the setting", async () => {
     const page = await newPage();
     for (const [body, field] of [

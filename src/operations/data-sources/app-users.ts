@@ -65,10 +65,16 @@ const SAVE_SIGN_IN = `
     SET data_source_id = excluded.data_source_id, entry_id = excluded.entry_id, columns = excluded.columns,
         proof = excluded.proof, verified = excluded.verified, pending = excluded.pending, created_at = clock_timestamp()`;
 
-/** Adds a confirmed address to a sign-in. Changes nothing if the user who requested the code is no longer signed in. */
+/**
+ * Adds a confirmed address to a sign-in. Changes nothing if the user who requested the code is no longer signed in, or if the column $6 of
+ * the user's entry no longer contains the address $7.
+ */
 const ADD_PROOF = `
   UPDATE app_user_session SET verified = verified || $5::jsonb, pending = false
-   WHERE credential_id = $1 AND app_id = $2 AND data_source_id = $3 AND entry_id = $4 RETURNING credential_id`;
+   WHERE credential_id = $1 AND app_id = $2 AND data_source_id = $3 AND entry_id = $4
+     AND EXISTS (SELECT FROM data_source_entry AS entry
+                  WHERE entry.app_id = $2 AND entry.data_source_id = $3 AND entry.id = $4 AND entry.data ->> $6 = $7)
+  RETURNING credential_id`;
 
 const SELECT_ENTRY = "SELECT id, data FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id = $3";
 
@@ -244,10 +250,15 @@ export class AppUsers {
     return true;
   }
 
-  /** Adds a confirmed address to the sign-in on the caller's page. Returns false if the user is no longer signed in. */
-  async addProof(caller: Caller, source: StoredDataSource, { entryId, by }: VerifiedAddress): Promise<boolean> {
-    const session = [caller.credentialId, source.appId, source.id, entryId, JSON.stringify(createVerifiedTime(by))];
-    return (await rows(this.options.db, ADD_PROOF, session)).length > 0;
+  /**
+   * Adds a confirmed address to the sign-in on the caller's page. Returns false if the user is no longer signed in, or if the user's entry
+   * no longer has this address.
+   */
+  async addProof(caller: Caller, source: StoredDataSource, proof: VerifiedAddress): Promise<boolean> {
+    const { entryId, column, address, by } = proof;
+    const session = [caller.credentialId, source.appId, source.id, entryId];
+    const values = [...session, JSON.stringify(createVerifiedTime(by)), column, address];
+    return (await rows(this.options.db, ADD_PROOF, values)).length > 0;
   }
 
   async signOut(caller: Caller, executor: SqlClient = this.options.db): Promise<void> {
