@@ -301,6 +301,16 @@ describe("schedules", () => {
     expect(await ticks()).to.deep.equal([["12:00", "queued"]]);
   });
 
+  it("keep a tick whose run waits for its jitter when the action is published again", async () => {
+    const [copy] = await publish({ ...SCHEDULED, frequency: "0 * * * *", jitterSeconds: 300 });
+    const offset = computeJitterDelayMs(copy!.id, 300);
+    time = NOON;
+    await new TriggerIndex({ now, defaultTimezone: "UTC" }).apply(db, copy!);
+    time = NOON + offset;
+    expect(await schedule.claimDue()).to.equal(NOON + 60 * MINUTE + offset);
+    expect(await ticks()).to.deep.equal([["12:00", "queued"]]);
+  });
+
   it("end with the live version: removed, switched off or without its trigger", async () => {
     const copies = await publish(SCHEDULED, { ...SCHEDULED, name: "b" }, { ...SCHEDULED, name: "c" });
     const index = new TriggerIndex({ now, defaultTimezone: "UTC" });

@@ -10,12 +10,16 @@ import { computeJitterDelayMs, computeNextTick } from "../../rules/ticks.js";
 /** PostgreSQL channel. A message means that schedules have changed. */
 export const SCHEDULE_CHANNEL = "svc_schedule";
 
-/** If a tick (scheduled time) is already due, keeps its time, so that the scheduler still stores a run for the tick. */
+/**
+ * If a tick (scheduled time) has passed and its run was not stored yet, keeps the time of the run. With jitter, the run starts up to five
+ * minutes after its tick.
+ */
 const UPSERT_SCHEDULE = `
   INSERT INTO schedule AS stored (action_id, app_id, frequency, timezone, next_tick, offset_ms) VALUES ($1, $2, $3, $4, $5, $7)
   ON CONFLICT (action_id) DO UPDATE
      SET frequency = excluded.frequency, timezone = excluded.timezone, offset_ms = excluded.offset_ms,
-         next_tick = CASE WHEN stored.next_tick <= $6 THEN stored.next_tick ELSE excluded.next_tick END`;
+         next_tick = CASE WHEN stored.next_tick - coalesce(stored.offset_ms, 0) * interval '1 millisecond' <= $6
+                          THEN stored.next_tick ELSE excluded.next_tick END`;
 
 const INSERT_LOG_TRIGGERS = `
   INSERT INTO log_trigger (app_id, type, data_source_id, action_id, waits_for)
