@@ -533,8 +533,7 @@ CREATE TABLE http_event (
   key bytea NOT NULL,
   run_id bigint NOT NULL,
   created_at timestamp with time zone DEFAULT now() NOT NULL,
-  CONSTRAINT http_event_pkey PRIMARY KEY (action_id, key),
-  CONSTRAINT http_event_action_id_fkey FOREIGN KEY (action_id) REFERENCES action(id) ON DELETE CASCADE
+  CONSTRAINT http_event_pkey PRIMARY KEY (action_id, key)
 );
 
 CREATE INDEX http_event_age ON public.http_event USING btree (created_at);

@@ -89,6 +89,7 @@ import {
   LiveVersionIds1767300000000,
   LiveVersionIndex1767300000100,
 } from "../../migrations/1767300000000-live-version-ids.js";
+import { HttpEventsOfActions1767400000000 } from "../../migrations/1767400000000-http-events-of-actions.js";
 
 export const MIGRATIONS = [
   Foundation1763600000000,
@@ -176,4 +177,5 @@ export const MIGRATIONS = [
   SearchWordsByPattern1767200000000,
   LiveVersionIds1767300000000,
   LiveVersionIndex1767300000100,
+  HttpEventsOfActions1767400000000,
 ];

@@ -74,6 +74,17 @@ describe("requests to HTTP triggers, as events", () => {
       expect([repeat.http, repeat.json, repeat.headers["svc-replayed"]]).to.deep.equal([200, "well", "true"]);
     });
 
+    it("are recognized after the action was unpublished and published again", async () => {
+      const where = { method: "POST", path: "back", auth: NO_AUTH, idempotencyHeader: "X-Event" } as const;
+      const { id } = await makeAction(service, where);
+      const first = await post("back", "x", { "x-event": "1" });
+      const path = `/v3/apps/${service.appId}/actions/${id}`;
+      for (const change of ["unpublish", "publish"]) await service.rest("POST", `${path}/${change}`);
+      const second = await post("back", "x", { "x-event": "1" });
+      expect([second.text, second.headers["svc-replayed"]]).to.deep.equal([first.text, "true"]);
+      expect(await runsOf(id)).to.equal(1);
+    });
+
     it("that are sent concurrently run once: the others wait for the first", async () => {
       const code =
         "async function execute() { await new Promise((end) => setTimeout(end, 300)); return Math.random(); }";
