@@ -106,6 +106,9 @@ describe("HTTP triggers", () => {
       for (const method of ["GET", "POST", "PATCH", "DELETE"]) {
         expect((await live("any", { method })).json).to.equal(`any ${method}`);
       }
+      const { headers } = await live("any", { method: "OPTIONS" });
+      const allowed = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+      expect(headers["allow"]!.split(", ")).to.have.members(allowed);
     });
 
     it("are 404 for an unpublished, inactive or unknown action, and for another app", async () => {

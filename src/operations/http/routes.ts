@@ -8,7 +8,7 @@ import type { HttpMethod, HttpWhere, Trigger } from "../../data/action-types.js"
 import { isDeadlock, isUniqueViolation, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { getPathPatternShape, listMatchingPatternShapes } from "../../rules/http/path.js";
-import { createRouteKey } from "../../rules/http/where.js";
+import { createRouteKey, HTTP_METHODS } from "../../rules/http/where.js";
 import { type RouteMatchSnapshot, SELECT_MATCHING_ROUTES_SQL } from "../runs/matching-routes.js";
 
 /** Value of the database column `method` for a trigger that accepts every HTTP method. */
@@ -185,7 +185,7 @@ export function selectRoute<R extends Pick<TriggerRoute, "where">>(
 }
 
 export function createAllowHeader(routes: readonly Pick<TriggerRoute, "where">[]): string {
-  const methods = new Set<HttpMethod | "OPTIONS">(routes.flatMap(({ where }) => where.method ?? []));
+  const methods = new Set<HttpMethod | "OPTIONS">(routes.flatMap(({ where }) => where.method ?? HTTP_METHODS));
   if (methods.has("GET")) methods.add("HEAD");
   return [...methods.add("OPTIONS")].join(", ");
 }
