@@ -120,7 +120,9 @@ function sendTriggerResponse(request: FastifyRequest, reply: FastifyReply, respo
   const { status, headers, body, runId, isReplayed } = response;
   // The author's code chose this status, so the service does not delay the response as it delays its own rejections.
   request.context.mayRejectWithoutDelay = true;
-  reply.code(status).headers({ "cache-control": "no-store", ...headers, "svc-run-id": String(runId) });
+  // The CORS headers depend on the origin, so the header `Vary` of the action must not replace `Origin`.
+  const vary = headers["vary"] === undefined ? {} : { vary: `${headers["vary"]}, Origin` };
+  reply.code(status).headers({ "cache-control": "no-store", ...headers, ...vary, "svc-run-id": String(runId) });
   if (isReplayed) reply.header("svc-replayed", "true");
   if (request.method === "HEAD" && body !== null) return reply.header("content-length", Buffer.byteLength(body)).send();
   if (!Buffer.isBuffer(body) || body.length <= LARGE_RESPONSE_MIN_CHARACTERS) return reply.send(body ?? undefined);
