@@ -153,6 +153,9 @@ describe("requests to HTTP triggers", () => {
       expect(json.request.path).to.equal("secret/value");
       expect(json.request.params).to.deep.equal({ x: "value" });
       expect(JSON.stringify(json)).to.not.include(secret);
+      const encoded = filled.replace(secret, `%${secret.charCodeAt(0).toString(16)}${secret.slice(1)}`);
+      const normalized = await live(encoded, { headers: { "x-original-uri": `/h/1/${filled}` } });
+      expect([normalized.http, normalized.text.includes(secret)]).to.deep.equal([200, false]);
       for (const path of ["secret/value", `secret/value/${secret}x`, "secret/value/x", `secret/value/${secret}/x`]) {
         const refused = await live(path);
         expect([refused.http, refused.json.status], path).to.deep.equal([404, "NOT_FOUND"]);

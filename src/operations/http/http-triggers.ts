@@ -129,10 +129,9 @@ function buildPayload(
   const { isDraft, rawSegments: raw, decodedSegments: decoded } = address;
   const hasSecret = !isDraft && route.where.auth.type === "secret";
   const contentType = request.header("content-type") ?? null;
-  const secret = hasSecret ? raw.at(-1)! : null;
   const headers = selectHeadersForAction(request.headers, {
     hidesAuthorization: usesAuthorizationHeader(route, isDraft),
-    secret,
+    secrets: hasSecret ? [raw.at(-1)!, decoded.at(-1)!] : [],
   });
   const requestData = {
     method: request.method,

@@ -19,18 +19,19 @@ const HIDDEN_HEADERS = ["cookie", "auth-token"];
 /**
  * Returns the headers that the action receives, with names in lower case.
  * @param hidesAuthorization true to leave out `authorization`, because the service has checked these credentials itself
- * @param secret secret segment of the request's path, which is masked in all headers, because a proxy may add the path to a header
+ * @param secrets secret segment of the request's path, percent-encoded and decoded. It is masked in all headers, because a proxy may add the
+ *   path to a header
  */
 export function selectHeadersForAction(
   headers: NodeJS.Dict<string | string[]>,
-  { hidesAuthorization, secret }: { hidesAuthorization: boolean; secret: string | null },
+  { hidesAuthorization, secrets }: { hidesAuthorization: boolean; secrets: readonly string[] },
 ): Record<string, string> {
   const visibleHeaders = Object.entries(headers).filter(
     ([name, value]) =>
       value !== undefined && !HIDDEN_HEADERS.includes(name) && !(hidesAuthorization && name === "authorization"),
   );
-  const maskSecret = (text: string) => (secret === null ? text : text.replaceAll(secret, "«secret»"));
-  return Object.fromEntries(visibleHeaders.map(([name, value]) => [name, maskSecret([value].flat().join(", "))]));
+  const maskSecrets = (text: string) => secrets.reduce((rest, secret) => rest.replaceAll(secret, "«secret»"), text);
+  return Object.fromEntries(visibleHeaders.map(([name, value]) => [name, maskSecrets([value].flat().join(", "))]));
 }
 
 /** Returns a content type without parameters, such as `text/html`, in lower case; "" if the request has no content type. */
