@@ -17,6 +17,16 @@ export function refuseField(field: string, expected: string, received: unknown):
   throw new ActionError("REQUEST_INVALID", `${field} must be ${expected} (got ${describeValue(received)})`);
 }
 
+/** Calls `parse`. The text of an error gets the prefix `where` (position in a batch), unless the text already starts with it. */
+export function prefixField<T>(where: string, parse: () => T): T {
+  try {
+    return parse();
+  } catch (error) {
+    if (!(error instanceof ActionError) || error.message.startsWith(where)) throw error;
+    throw new ActionError(error.status, `${where}: ${error.message}`);
+  }
+}
+
 /** Returns the trimmed text. It must have 1 to 255 characters that PostgreSQL can store. @throws REQUEST_INVALID */
 export function requireText(value: unknown, field: string): string {
   const text = typeof value === "string" ? value.trim() : "";

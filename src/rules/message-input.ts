@@ -4,7 +4,7 @@
 
 import { ActionError } from "../errors.js";
 import { describeValue, isObject } from "./describe-value.js";
-import { refuseField } from "./fields.js";
+import { prefixField, refuseField } from "./fields.js";
 import {
   type EmailRecipient,
   type MessageAttachment,
@@ -62,16 +62,6 @@ function requireObject(value: unknown, name: string): Record<string, unknown> {
 
 const readData = (value: unknown): Record<string, unknown> | null =>
   value === undefined || value === null ? null : requireObject(value, "data");
-
-/** Calls `parse`. The text of an error gets the prefix `where` (position in a batch), unless the text already starts with it. */
-function prefixField<T>(where: string, parse: () => T): T {
-  try {
-    return parse();
-  } catch (error) {
-    if (!(error instanceof ActionError) || error.message.startsWith(where)) throw error;
-    throw new ActionError(error.status, `${where}: ${error.message}`);
-  }
-}
 
 /**
  * Parses an e-mail: `{options, data}`, or an object with the fields of `options` and `data`.

@@ -95,6 +95,14 @@ describe("notifications", function () {
     expect(await titles("viewer")).to.deep.equal(["later"]);
   });
 
+  it("of a batch are stored all or none, and an error names the first invalid one", async () => {
+    for (const invalid of [{ status: "sent" }, { status: "scheduled" }, { titel: 1 }]) {
+      const { status, error } = await call("POST", "/batch", [{ data: { title: "valid" } }, invalid]);
+      expect([status, error.slice(0, 3)], error).to.deep.equal(["REQUEST_INVALID", "[1]"]);
+    }
+    expect(await service.db.query("SELECT FROM notification")).to.deep.equal([]);
+  });
+
   it("reach followers in their order, and only those in their scope", async () => {
     const { email } = await viewer();
     const [received, others] = [follow("viewer"), follow(visitor)];

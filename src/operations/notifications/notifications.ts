@@ -8,7 +8,7 @@ import { CLIENT_REPORTS_PER_CREDENTIAL_AND_MINUTE, EVENT_MAX_BYTES, RATE_WINDOW_
 import type { Caller } from "../../rules/access.js";
 import { getRateLimitKey } from "../../rules/address-block.js";
 import { describeValue } from "../../rules/describe-value.js";
-import { refuseField } from "../../rules/fields.js";
+import { prefixField, refuseField } from "../../rules/fields.js";
 import {
   ALL_NOTIFICATIONS,
   NOTIFICATION_STATUSES,
@@ -88,6 +88,12 @@ interface NotificationsServiceOptions {
   now: () => number;
 }
 
+/** @throws REQUEST_INVALID for a scheduled notification without the time at which it is published */
+function requireTimeIfScheduled(status: NotificationStatus, orderAt: Date | null): void {
+  if (status === "scheduled" && orderAt === null)
+    throw new ActionError("REQUEST_INVALID", "orderAt is required for a scheduled notification");
+}
+
 async function readNotification(
   executor: EntityManager | Db,
   appId: number,
@@ -133,9 +139,7 @@ export class NotificationsService {
     status: NotificationStatus,
     orderAt: Date | null,
   ): Promise<void> {
-    if (status === "scheduled" && orderAt === null) {
-      throw new ActionError("REQUEST_INVALID", "orderAt is required for a scheduled notification");
-    }
+    requireTimeIfScheduled(status, orderAt);
     if (status === "published") await publishNotification(manager, appId, id, "draft", new Date(this.options.now()));
     if (status === "scheduled") await withdrawNotification(manager, id, status);
   }
@@ -159,7 +163,13 @@ export class NotificationsService {
     pathOf: (index: number) => string,
   ): Promise<Notification[]> {
     const { db, findReader, receivedDataLimiter } = this.options;
-    const all = bodies.map((body, index) => parseNotification(body, pathOf(index)));
+    const parse = (body: unknown, path: string) =>
+      prefixField(path, () => {
+        const fields = parseNotification(body, path);
+        requireTimeIfScheduled(fields.status ?? "draft", fields.orderAt ?? null);
+        return fields;
+      });
+    const all = bodies.map((body, index) => parse(body, pathOf(index)));
     receivedDataLimiter.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(bodies)), all.length);
     const { key } = await findReader(caller, appId);
     const ids = await db.transaction(async (manager) => {
