@@ -26,7 +26,7 @@ export function registerTracingHooks(app: FastifyInstance, tracing: RequestTraci
     request.context.span = span;
     callWhenResponseEnds(request.raw, reply.raw, () => {
       const { statusCode } = reply.raw;
-      span.setValues({ "http.response.status_code": statusCode });
+      span.setAttributes({ "http.response.status_code": statusCode });
       span.endSpan(statusCode >= 500);
     });
   });

@@ -56,7 +56,7 @@ class SettingFields {
     return new InvalidDestinationError(`the setting ${this.key}.${field} must be ${expected} (got ${received})`);
   }
 
-  requireText(field: string, expected = "a text"): string {
+  requireText(field: string, expected = "a text with at least one character and no control characters"): string {
     const value = this.value[field];
     if (typeof value === "string" && value !== "" && !/\p{Cc}/u.test(value)) return value;
     throw this.createFault(field, expected);

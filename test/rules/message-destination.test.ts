@@ -136,7 +136,7 @@ describe("a provider of text messages of the settings", () => {
       [{ ...TWILIO_SETTING, token: undefined }, "token must be a text"],
       [{ ...TWILIO_SETTING, from: "" }, "from must be a text"],
       [{ ...TWILIO_SETTING, url: null }, "url must be an https URL"],
-      [{ ...WEBHOOK, secret: 5 }, "secret must be a text (got a number)"],
+      [{ ...WEBHOOK, secret: 5 }, "control characters (got a number)"],
       ...["ftp://a", "http://a", "https://user@a", "https://:pw@a", "a"].map(
         (url) => [{ ...WEBHOOK, url }, "url must be an https URL without credentials"] as const,
       ),

@@ -241,7 +241,7 @@ describe("values of Studio's forms", () => {
           const refusal = refusals[id]?.shift();
           if (refusal) throw refusal;
         },
-        toRateLimitError: (error) => error as Refusal,
+        toRequestFailure: (error) => error as Refusal,
         waitSeconds: async (seconds) => waits.push(seconds),
         reportProgress: () => {},
       });

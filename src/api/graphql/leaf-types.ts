@@ -71,13 +71,13 @@ export const SourceLanguageEnum = createGraphqlEnum<SourceLanguage>(
 
 export const TriggerTypeEnum = createGraphqlEnum<TriggerType>(
   "TriggerType",
-  "Kind of trigger that starts an action. `http` is an addition of this service to the specification.",
+  "Kind of trigger that starts an action. The specification of the API does not define `http`; this service adds it.",
   {
     manual: "A request starts the action on demand.",
     schedule: "The action's schedule starts the action.",
     log: "A log event of the app starts the action.",
     analytics: "An analytics event of a page starts the action.",
-    http: "A request to an address of the action starts it. This service's own kind, not part of the specification.",
+    http: "A request to one of the action's addresses starts the action.",
   },
 );
 
@@ -97,7 +97,7 @@ export const RunStateEnum = createGraphqlEnum<RunState>("RunState", "State of a 
 
 export const RunOnEnum = createGraphqlEnum<Exclude<Environment, "any">>("RunOn", "Side on which a run was executed.", {
   server: "The server executed the run.",
-  client: "A browser executed the run.",
+  client: "The browser of a user executed the run.",
 });
 
 export const TokenKindEnum = createGraphqlEnum<(typeof APP_TOKEN_KINDS)[number]>(

@@ -181,7 +181,7 @@ async function runTestAction(
       if (state === "completed") return readResults(sendRequest, started.runId, log.data.result.data);
       if (!["queued", "running"].includes(state))
         throw new CliError(
-          `the run that executed the tests ended with the state ${state}: ${log?.data?.error?.message ?? ""}`,
+          `the run that executed the tests ended with the state ${state} (${log?.data?.error?.message ?? "no message"})`,
         );
       stopSignal.throwIfAborted();
       await delay(POLL_MS);
@@ -208,7 +208,7 @@ export async function runProjectTests(
   });
   if (testFiles.length === 0)
     throw createUsageError(
-      `${names.length > 0 ? `none of the actions ${names.join(", ")} has` : "no action of this project has"} a file action.test.ts or action.test.js`,
+      `${names.length > 0 ? `none of the passed actions (${names.join(", ")}) has` : "no action of this project has"} a file action.test.ts or action.test.js`,
     );
   const results: ProjectTestResult[] = [];
   await runWithTestApp(session, project, options, async (sendRequest, stopSignal) => {

@@ -210,9 +210,9 @@ async function bundleModule(
   tree: FileTree,
   root: PackageInTree,
   module: string,
-  global: PackageGlobalName,
+  packageGlobal: PackageGlobalName,
 ): Promise<BuildResult<{ write: false; metafile: true }>> {
-  const contents = await createWrapper(tree, root, module, global);
+  const contents = await createWrapper(tree, root, module, packageGlobal);
   try {
     return await build({
       ...SHARED_BUILD_OPTIONS,
@@ -252,8 +252,8 @@ export async function buildPackageScript(
 ): Promise<BundledScript> {
   const [root] = packages as [PackageInTree];
   const { subpath = "" } = options;
-  const global = findGlobalName(tree, root, subpath);
-  const { outputFiles, metafile } = await bundleModule(tree, root, root.name + subpath, global);
+  const packageGlobal = findGlobalName(tree, root, subpath);
+  const { outputFiles, metafile } = await bundleModule(tree, root, root.name + subpath, packageGlobal);
   const bundleText = outputFiles[0]!.text;
   const program = parsePackageScript(bundleText);
   const neededModules = findRequiredModules(program);
@@ -279,6 +279,6 @@ export async function buildPackageScript(
     licence: readLicence(tree.readManifest(folder)),
   }));
   // Ignores errors, because actions can use a package without its type declarations. Only the main module of a package has them.
-  const declarations = subpath === "" ? await collectDeclarations(tree, root, global).catch(() => null) : null;
-  return { source, global: global.name, names: findUsedGlobalNames(program), parts, declarations };
+  const declarations = subpath === "" ? await collectDeclarations(tree, root, packageGlobal).catch(() => null) : null;
+  return { source, global: packageGlobal.name, names: findUsedGlobalNames(program), parts, declarations };
 }

@@ -107,8 +107,9 @@ function createPublicCopy(folder: string): string {
 }
 
 /**
- * Returns programs that `account` can run (null: the account of this process).
- * @throws EmbeddedPostgresError if there are no programs for this platform, or their public copy does not belong to root
+ * Returns the paths of programs that `account` can run (null: the account of this process). If the account cannot run the installed
+ * programs, copies them to PUBLIC_CACHE_FOLDER.
+ * @throws EmbeddedPostgresError if no programs are installed for this platform, or if an account other than root can change the copy
  */
 export function preparePostgresBinaries(account: SystemAccount | null): Binaries {
   const folder = findPackageFolder();

@@ -7,7 +7,7 @@
 export type OutgoingErrorCode = "POLICY" | "LIMIT" | "TIMEOUT" | "UNSUPPORTED" | "TRANSPORT";
 
 export class OutgoingError extends Error {
-  override readonly name = "RequestError";
+  override readonly name = "OutgoingError";
 
   constructor(
     readonly code: OutgoingErrorCode,

@@ -82,7 +82,7 @@ class TiffEditor {
 
 /**
  * Removes tags that can contain personal data, such as the location or the author, and overwrites their values. Changes `file` in place.
- * @throws RangeError if an offset points beyond the end of the file
+ * @throws RangeError if an offset points beyond the end of the file, or if the file does not have 32-bit offsets
  */
 export function removePersonalTiffTags(file: Buffer): Buffer {
   const tiff = new TiffEditor(file);

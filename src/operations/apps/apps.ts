@@ -190,7 +190,7 @@ export class Apps {
     return toApp(await this.findApp(appId));
   }
 
-  /** Publishes the app, and takes a snapshot of its fields and settings. @throws RESOURCE_CHANGED */
+  /** Publishes the app, and takes a snapshot of its fields and of its public and private settings. @throws RESOURCE_CHANGED */
   publish(caller: Caller, target: AppChangeTarget) {
     return this.setPublished(caller, target, true);
   }

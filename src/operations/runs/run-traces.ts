@@ -35,15 +35,15 @@ export class RunTrace {
     const values = createRequestSpanAttributes(new URL(origin), method);
     const span = this.tracing.beginSpan("request", "client", this.span.traceparent, values);
     return ({ status, sentBytes, receivedBytes, code }) => {
-      span.setValues({ "http.request.body.size": sentBytes, "http.response.body.size": receivedBytes });
-      if (status !== null) span.setValues({ "http.response.status_code": status });
-      if (code !== null) span.setValues({ "error.type": code });
+      span.setAttributes({ "http.request.body.size": sentBytes, "http.response.body.size": receivedBytes });
+      if (status !== null) span.setAttributes({ "http.response.status_code": status });
+      if (code !== null) span.setAttributes({ "error.type": code });
       span.endSpan(code !== null || status === null || status >= 400);
     };
   }
 
   endTrace({ outcome, mode }: { outcome: string; mode: string }): void {
-    this.span.setValues({ "svc.outcome": outcome, "svc.mode": mode });
+    this.span.setAttributes({ "svc.outcome": outcome, "svc.mode": mode });
     this.span.endSpan(outcome !== "completed");
   }
 }

@@ -37,7 +37,7 @@ export class PageRequestSpans {
     return {
       headers: isPropagated ? { traceparent: span.traceparent! } : {},
       endTrace: (status) => {
-        if (status !== null) span.setValues({ "http.response.status_code": status });
+        if (status !== null) span.setAttributes({ "http.response.status_code": status });
         span.endSpan(status === null || status >= 400);
         this.open.delete(span);
       },

@@ -12,7 +12,7 @@ export type SpanAttributes = Record<string, string | number | boolean>;
 export interface TraceSpan {
   /** W3C trace context for requests that are sent within this span; null if tracing is off. */
   readonly traceparent: string | null;
-  setValues(values: SpanAttributes): void;
+  setAttributes(values: SpanAttributes): void;
   /** Ends the span. A second call has no effect. @param failed true if the work in the span has failed */
   endSpan(failed?: boolean): void;
 }
@@ -29,7 +29,7 @@ export interface RequestTracing {
   stop(): Promise<void>;
 }
 
-const NO_SPAN: TraceSpan = { traceparent: null, setValues: () => undefined, endSpan: () => undefined };
+const NO_SPAN: TraceSpan = { traceparent: null, setAttributes: () => undefined, endSpan: () => undefined };
 
 /** Used if no collector is configured: starting a span then costs only one function call. */
 export const NO_TRACING: RequestTracing = {
@@ -130,7 +130,7 @@ export async function createTracing(endpoint: string | null, instance: string, l
       const span = tracer.startSpan(name, { kind: kinds[kind], attributes: values }, createParentContext(parent));
       return {
         traceparent: formatTraceparent(span),
-        setValues(more) {
+        setAttributes(more) {
           span.setAttributes(more);
         },
         endSpan(failed = false) {

@@ -3,6 +3,7 @@ import { type AiCompletion, type AiProviderApi, buildJsonRequest, type Completio
 import { AiError, createAiPolicyError } from "./failure.js";
 import type { AiOptions, CompletionMessage, CompletionOptions } from "./options.js";
 import {
+  createIncompleteStreamError,
   createMalformedResponseError,
   getValueAtPath,
   parseAnswerPartIndex,
@@ -119,7 +120,7 @@ function createEventReader(model: string): CompletionEventReader {
     },
     characterCount: () => characters,
     finish() {
-      if (!isComplete) throw createMalformedResponseError('event "message_stop" at the end of the stream');
+      if (!isComplete) throw createIncompleteStreamError("message_stop");
       const toolUses = blocks.filter((block) => block?.type === "tool_use");
       const toolCalls = toolUses.map(({ id, name, text }) => ({ id, name, arguments: parseToolArguments(text) }));
       return { message: { role: "assistant", content }, toolCalls, usage, model: answeringModel, finishReason };

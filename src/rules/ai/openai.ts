@@ -11,6 +11,7 @@ import { buildJsonRequest } from "./answer.js";
 import { AiError } from "./failure.js";
 import type { AiOptions, AiToolCall, CompletionMessage, CompletionOptions, TranscribeOptions } from "./options.js";
 import {
+  createIncompleteStreamError,
   createMalformedResponseError,
   getValueAtPath,
   parseAnswerPartIndex,
@@ -130,7 +131,7 @@ function createEventReader(model: string): CompletionEventReader {
     },
     characterCount: () => characters,
     finish() {
-      if (finishReason === "") throw createMalformedResponseError("finish_reason at the end of the stream");
+      if (finishReason === "") throw createIncompleteStreamError("finish_reason");
       const toolCalls = calls
         .filter(Boolean)
         .map(({ id, name, text }) => ({ id, name, arguments: parseToolArguments(text) }));

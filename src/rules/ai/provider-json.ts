@@ -5,6 +5,9 @@ import { AiError } from "./failure.js";
 export const createMalformedResponseError = (missing: string): AiError =>
   new AiError("TRANSPORT", `the response of the AI provider has no ${missing}`);
 
+export const createIncompleteStreamError = (missing: string): AiError =>
+  new AiError("TRANSPORT", `the stream of the AI provider ended before the response was complete (no ${missing})`);
+
 export function parseJsonObject(body: Buffer): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(body.toString("utf8"));

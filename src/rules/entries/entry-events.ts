@@ -16,7 +16,7 @@ function limitNames(names: readonly string[]): string[] {
 /** Returns the event's field with the e-mail address of the app user who changed the entry, or no field. */
 const createUserEmailField = (email: string | null) => (email === null ? {} : { _userEmail: email });
 
-/** Builds the log event for one changed entry. @param columns names of the written columns; for a removed entry, of all its columns */
+/** Builds the log event for one changed entry. @param columns names of the written columns, or of all columns if the entry was removed */
 export function createEntryEvent(event: EntryEvent, columns: readonly string[], userEmail: string | null) {
   return {
     type: `dataSource.entry.${event}`,

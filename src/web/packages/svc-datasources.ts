@@ -59,14 +59,14 @@ function createEntryPage(
   // Returns an empty page: for `next()` of the last page, and for `prev()` of the first page. The empty page leads back to `currentPage`.
   const readBeyondEnd = (isLast: boolean): Promise<EntryPage> =>
     Promise.resolve(
-      addPageLinks([], {
+      addPageNavigation([], {
         isFirstPage: !isLast,
         isLastPage: isLast,
         next: async () => (isLast ? readBeyondEnd(true) : currentPage),
         prev: async () => (isLast ? currentPage : readBeyondEnd(false)),
       }),
     );
-  const currentPage: EntryPage = addPageLinks(entries, {
+  const currentPage: EntryPage = addPageNavigation(entries, {
     isFirstPage,
     isLastPage,
     next: () => (next === null ? readBeyondEnd(true) : readPageAt(next)),
@@ -75,12 +75,12 @@ function createEntryPage(
   return currentPage;
 }
 
-function addPageLinks(
+function addPageNavigation(
   entries: Entry[],
   navigation: Pick<EntryPage, "isFirstPage" | "isLastPage" | "next" | "prev">,
 ): EntryPage {
-  const hiddenLinks = Object.entries(navigation).map(([name, value]) => [name, { value }] as const);
-  return Object.defineProperties(entries, Object.fromEntries(hiddenLinks)) as EntryPage;
+  const hiddenProperties = Object.entries(navigation).map(([name, value]) => [name, { value }] as const);
+  return Object.defineProperties(entries, Object.fromEntries(hiddenProperties)) as EntryPage;
 }
 
 /** Subscribes to changes of entries. After a pause or a lost connection, the service first sends the missed changes or a reset. */

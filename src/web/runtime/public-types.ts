@@ -222,7 +222,7 @@ export interface AppSession {
       verified?: { email?: string; sms?: string };
     };
   };
-  /** `secondFactor`: the user has signed in, but has not proven the second factor yet. */
+  /** `secondFactor`: the user has proven the first factor, but not the second factor yet, and is not signed in. */
   awaits?: "secondFactor";
 }
 
@@ -240,7 +240,7 @@ export interface Session {
     where: Record<string, string | number>;
   }): Promise<AppSession>;
   /**
-   * Without `code`: sends a code if a user has this address. Returns `expiresAt` even if no user has it. With `code`: signs in the user and returns `session`; a wrong code rejects with UNAUTHORIZED. `secondFactor` does the same with the phone number of the user who has signed in with a password or a code by e-mail.
+   * Without `code`: sends a code if a user has this address. Returns `expiresAt` even if no user has it. With `code`: signs in the user and returns `session`; a wrong code rejects with UNAUTHORIZED. `secondFactor` does the same with the phone number of the user who has proven the first factor with a password or a code by e-mail.
    */
   verify(what: { code?: string } & ({ email: string } | { sms: string } | { secondFactor: "sms" })): Promise<{
     expiresAt?: string;

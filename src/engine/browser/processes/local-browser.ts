@@ -59,8 +59,8 @@ export function createLocalBrowserSource({ log, ...options }: ChromiumOptions & 
       const unsandboxedKinds = states.filter(({ contained }) => !contained).map(({ kind }) => kind);
       if (unsandboxedKinds.length === 0) return { pid, sandbox: true };
       throw new StartError(
-        `these Chromium processes run without a sandbox: ${[...new Set(unsandboxedKinds)].join(", ")}; set CHROME_SANDBOX=off to run ` +
-          "actions without a sandbox",
+        `these Chromium processes run without a sandbox: ${[...new Set(unsandboxedKinds)].join(", ")}; allow unprivileged user ` +
+          "namespaces and seccomp filters on this machine (docs/operate/containers.md), or set CHROME_SANDBOX=off to run every action without a sandbox",
       );
     },
 

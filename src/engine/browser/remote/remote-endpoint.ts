@@ -29,7 +29,7 @@ export function getMaskedErrorMessage(error: unknown, endpoint: URL): string {
     .reduce((text, part) => text.replaceAll(part, "…"), message || code || "unknown reason");
 }
 
-/** Requests the WebSocket URL from a browser that was started with `--remote-debugging-port`. Returns null without a valid answer. */
+/** Requests the WebSocket URL from a browser with `--remote-debugging-port`. Returns null if the browser sends no valid response. */
 async function discoverWebSocketUrl(endpoint: URL, stopped: AbortSignal): Promise<string | null> {
   const protocol = endpoint.protocol === "wss:" ? "https:" : "http:";
   const { username, password } = endpoint;

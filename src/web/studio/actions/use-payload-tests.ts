@@ -100,7 +100,7 @@ export function usePayloadTests(api: ApiClient, appId: number): PayloadTests {
         const send = async () =>
           signal.aborted ? null : api.request(RunAction, { appId, id, payload, copy: "master" });
         const wait = (seconds: number) => waitSeconds(seconds, signal);
-        const acceptedRun = await retryAfterRateLimit(send, { toRateLimitError: asApiError, waitSeconds: wait });
+        const acceptedRun = await retryAfterRateLimit(send, { toRequestFailure: asApiError, waitSeconds: wait });
         if (acceptedRun === null) return endTest({ state: "cancelled", outcomeText: "", durationMs: null });
         const { runId } = acceptedRun.run;
         write({ ...test, runId });

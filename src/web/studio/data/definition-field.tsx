@@ -142,7 +142,7 @@ export function DefinitionField({
     setFormKey((key) => key + 1);
     fieldDraft.replaceByStoredValue();
   };
-  const countFaults = useCallback((change: 1 | -1) => setFaultyLists((count) => count + change), []);
+  const changeInvalidListCount = useCallback((change: 1 | -1) => setFaultyLists((count) => count + change), []);
   useEffect(() => onDirtyChange(field, isDirty), [onDirtyChange, field, isDirty]);
   // A change of the text removes the error message, which describes the previous text.
   const setText = (next: string) => {
@@ -174,7 +174,7 @@ export function DefinitionField({
       <p id={`${field}-hint`} className="hint">
         {part.hint}
       </p>
-      <InvalidListCounterContext key={formKey} value={countFaults}>
+      <InvalidListCounterContext key={formKey} value={changeInvalidListCount}>
         {form ?? <JsonText {...{ field, text, fault, setText }} />}
       </InvalidListCounterContext>
       {!isJson && !form && <p className="hint">The form cannot show this value. Change it as JSON.</p>}

@@ -5,7 +5,7 @@
 import { createContext, useContext, useEffect, useState } from "react";
 import { findDuplicateKey } from "./draft-rows.js";
 
-/** Context with a function that counts a form's invalid lists: pass 1 when a list becomes invalid, -1 when it is valid again. */
+/** Context with a function that changes the count of a form's invalid lists: pass 1 when a list becomes invalid, -1 when it is valid again. */
 export const InvalidListCounterContext = createContext<(change: 1 | -1) => void>(() => undefined);
 
 interface RowsOptions<Row> {
@@ -42,11 +42,11 @@ export function useFormRows<Row>({
   };
   const fault = findFault(rows);
   const isFaulty = fault !== null;
-  const countFaults = useContext(InvalidListCounterContext);
+  const changeInvalidListCount = useContext(InvalidListCounterContext);
   useEffect(() => {
     if (!isFaulty) return;
-    countFaults(1);
-    return () => countFaults(-1);
-  }, [isFaulty, countFaults]);
+    changeInvalidListCount(1);
+    return () => changeInvalidListCount(-1);
+  }, [isFaulty, changeInvalidListCount]);
   return { rows, set: setRows, fault };
 }

@@ -78,7 +78,7 @@ export function BulkActions({ api, appId, confirm, state, runs }: BulkActionsPro
       await sendRequestForEachRun(ids, {
         pastParticiple,
         sendRequest,
-        toRateLimitError: asApiError,
+        toRequestFailure: asApiError,
         waitSeconds: wait,
         reportProgress: setProgress,
       }),

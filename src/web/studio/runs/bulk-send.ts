@@ -20,7 +20,7 @@ async function sendForRun(id: number, sending: BulkRequest): Promise<SendOutcome
     await retryAfterRateLimit(() => sending.sendRequest(id), sending);
     return "sent";
   } catch (error) {
-    const { status, message } = sending.toRateLimitError(error);
+    const { status, message } = sending.toRequestFailure(error);
     return status === "RUN_NOT_CANCELLABLE" ? "ended" : { message };
   }
 }
