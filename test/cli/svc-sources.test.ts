@@ -194,6 +194,21 @@ async function execute() {
     expect((await svc(folder, ["run", "plain"])).err).to.match(/execute.* \(plain\.js:\d+:3\)/);
   });
 
+  it("pushes no action that only lacks a line break at the end of its code, and maps its stacks to the file", async () => {
+    const { folder, app } = await newProject();
+    const code = 'async function execute() {\n  throw new Error("no line break");\n}';
+    const body = { name: "fail", code, active: true, triggers: [{ trigger: "manual" }] };
+    expect((await service.rest("POST", `/v3/apps/${app}/actions`, { body })).http).to.equal(201);
+    await json(folder, ["pull"]);
+    expect((await json(folder, ["push"])).plan.changed).to.deep.equal([]);
+    expect((await svc(folder, ["run", "fail"])).err).to.match(/actions\/fail\/action\.js:\d+:9/);
+    const file = join(folder, "actions/fail/action.js");
+    writeFileSync(file, readFileSync(file, "utf8").replace("active: true", "active: false"));
+    expect((await json(folder, ["push"])).plan.changed).to.deep.equal([{ kind: "action", name: "fail" }]);
+    const { body: listed } = await service.rest("GET", `/v3/apps/${app}/actions?search=fail`);
+    expect(listed.actions[0]).to.include({ code, active: false });
+  });
+
   it("evaluates constants of a config, and runs no code of the file", async () => {
     const { folder, app } = await newProject();
     write(folder, "lib/limits.ts", "export const base = { timeoutMs: 2 * 1000, };\nprocess.exit(9);\n");

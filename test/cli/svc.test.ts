@@ -288,19 +288,17 @@ describe("the command line", () => {
     },
   );
 
-  it("pushes no action that only lacks a line break at the end of its code, and maps its stacks to the file", async () => {
+  it("a rollback that cannot be published leaves the draft as it is", async () => {
     const { folder, app } = await newProject();
-    const code = 'async function execute() {\n  throw new Error("no line break");\n}';
-    const body = { name: "fail", code, active: true, triggers: [{ trigger: "manual" }] };
-    expect((await service.rest("POST", `/v3/apps/${app}/actions`, { body })).http).to.equal(201);
-    await json(folder, ["pull"]);
-    expect((await json(folder, ["push"])).plan.changed).to.deep.equal([]);
-    expect((await svc(folder, ["run", "fail"])).err).to.match(/actions\/fail\/action\.js:\d+:9/);
-    const file = join(folder, "actions/fail/action.js");
-    writeFileSync(file, readFileSync(file, "utf8").replace("active: true", "active: false"));
-    expect((await json(folder, ["push"])).plan.changed).to.deep.equal([{ kind: "action", name: "fail" }]);
-    const { body: listed } = await service.rest("GET", `/v3/apps/${app}/actions?search=fail`);
-    expect(listed.actions[0]).to.include({ code, active: false });
+    await json(folder, ["push"]);
+    await json(folder, ["publish", "--with-app"]);
+    write(folder, "lib/greeting.ts", "export const greeting = (name: string): string => `Bye ${name}`;\n");
+    await json(folder, ["push"]);
+    await json(folder, ["publish"]);
+    await service.rest("POST", `/v1/apps/${app}/unpublish`);
+    const failed = await svc(folder, ["rollback", "hello", "--yes"]);
+    expect([failed.code, failed.err]).to.match(/^1,error APP_NOT_PUBLISHED: /);
+    expect((await json(folder, ["diff"])).differences).to.deep.equal([]);
   });
 
   it("finds an action by its name also if the list of actions needs more than one page", async () => {

@@ -115,6 +115,25 @@ async function findPreviousLiveVersion(session: CliSession, id: number): Promise
   );
 }
 
+/**
+ * Restores a version as the draft and publishes it. If the service rejects the publication, restores the draft from before, so that a failed
+ * rollback changes nothing.
+ */
+async function restoreAndPublish({ client }: CliSession, id: number, versionId: number): Promise<void> {
+  const path = `${ACTIONS_ROUTE}/${id}`;
+  const { body: restored } = await client.sendRequest("POST", `${path}/versions/${versionId}/restore`);
+  try {
+    await client.sendRequest("POST", `${path}/publish`);
+  } catch (error) {
+    const isRejected = error instanceof ServiceResponseError && error.http < 500;
+    if (isRejected && restored.preRestoreVersionId !== null)
+      await client.sendRequest("POST", `${path}/versions/${restored.preRestoreVersionId}/restore`, {
+        headers: { "if-match": `"${restored.action.updatedAt}"` },
+      });
+    throw error;
+  }
+}
+
 export function addPublishCommand(program: Command, run: CommandRunner): void {
   program
     .command("publish")
@@ -158,8 +177,7 @@ export function addPublishCommand(program: Command, run: CommandRunner): void {
         const { id } = await requireActionByName(session.client, name);
         const versionId = to === undefined ? await findPreviousLiveVersion(session, id) : Number(to);
         await session.confirm(`Restore version ${versionId} of ${name} and publish it?`);
-        await session.client.sendRequest("POST", `${ACTIONS_ROUTE}/${id}/versions/${versionId}/restore`);
-        await session.client.sendRequest("POST", `${ACTIONS_ROUTE}/${id}/publish`);
+        await restoreAndPublish(session, id, versionId);
         session.output.writeLine(`${name} is version ${versionId} again`, "green");
         session.output.writeJson({ action: name, versionId });
       }),
