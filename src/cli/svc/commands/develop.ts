@@ -28,7 +28,7 @@ const CHANGE_POLL_MS = 60;
 const NEVER_ABORTED = new AbortController().signal;
 /** Process signals that end a command. The local service has its own process group, so it gets no SIGHUP when the terminal closes. */
 const END_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
-const PROJECT_FILE_PATTERN = /^(?:actions|lib|data)[\\/]|^(?:settings|secret-bindings|alerts|app)\.json$/;
+const PROJECT_FILE_PATTERN = /^(?:actions|lib|data)[\\/]|^(?:settings|secret-bindings|alerts|app|tsconfig)\.json$/;
 
 interface PendingWork {
   isDirty: boolean;
