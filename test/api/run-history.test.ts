@@ -145,6 +145,8 @@ describe("runs over REST and GraphQL", () => {
     const draft = (await post("/actions", fields)).body.action.id;
     const live = (await post(`/actions/${draft}/publish`)).body.action.id;
     const { runId } = (await post("/actions/twice/runWithResult", { n: 1 }, "api")).body;
+    const { lastRunAt } = (await service.rest("GET", `${base}/actions/${live}`)).body.action;
+    expect(lastRunAt).to.be.a("string");
     expect((await post(`/actions/${draft}/unpublish`)).http).to.equal(200);
     const expected = { id: runId, actionId: live, actionName: "twice", masterId: draft, copy: "production" };
     for (const id of [draft, live]) {
@@ -159,7 +161,7 @@ describe("runs over REST and GraphQL", () => {
     expect((await entryOf(ofDraft.body.runId)).result.data).to.deep.equal({ mark: "one", n: 1 });
 
     await service.rest("PUT", `${base}/actions/${draft}`, { body: { code: codeOf("two") } });
-    expect((await post(`/actions/${draft}/publish`)).body.action.id).to.equal(live);
+    expect((await post(`/actions/${draft}/publish`)).body.action).to.include({ id: live, lastRunAt });
     const ofLive = await post(`/runs/${runId}/replay`);
     expect(ofLive.http).to.equal(202);
     expect((await entryOf(ofLive.body.runId)).result.data).to.deep.equal({ mark: "two", n: 1 });

@@ -64,10 +64,19 @@ function overwriteLiveVersion(liveVersion: ActionRow | null, master: ActionRow):
   return Object.assign(assignAuthoredFields(liveVersion ?? new ActionRow(), pickAuthoredFields(master)), link);
 }
 
-/** A live version that was removed is created again with its earlier ID, so that its earlier runs still belong to the action. */
+const SELECT_LAST_RUN_END = `
+  SELECT created_at AS "at" FROM execution_log WHERE app_id = $1 AND task_id = $2 ORDER BY id DESC LIMIT 1`;
+
+/**
+ * A live version that was removed is created again with its earlier ID and the time of its last run, so that its earlier runs still belong to
+ * the action.
+ */
 async function writeLiveVersion(manager: EntityManager, liveVersion: ActionRow, master: ActionRow): Promise<void> {
   const isNew = liveVersion.id === undefined;
-  if (isNew && master.liveId !== null) liveVersion.id = master.liveId;
+  if (isNew && master.liveId !== null) {
+    const [lastRun] = await rows<{ at: Date }>(manager, SELECT_LAST_RUN_END, [master.appId, master.liveId]);
+    Object.assign(liveVersion, { id: master.liveId, lastRunAt: lastRun?.at ?? null });
+  }
   const { name } = master;
   const refusal = new ActionError(
     "NAME_ALREADY_EXISTS",
