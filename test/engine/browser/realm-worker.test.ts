@@ -203,9 +203,9 @@ describe("the page around a thread of realms", () => {
       expect(isThere).to.equal(false);
       workers[last]!.onmessage!();
       await replaced;
-      expect(page.hasMade(1)).to.equal(false);
+      expect(page.hasCreatedRealms(1)).to.equal(false);
       workers[last]!.onmessage!();
-      expect([page.hasMade(1), page.hasMade(2)]).to.deep.equal([true, false]);
+      expect([page.hasCreatedRealms(1), page.hasCreatedRealms(2)]).to.deep.equal([true, false]);
     }
     expect(workers.map(({ ended }) => ended)).to.deep.equal([true, false]);
   });

@@ -70,6 +70,7 @@ const HARNESS_LIMITS: HarnessLimits = {
   consoleFull: CONSOLE_FULL_MESSAGE,
 };
 
+/** Returns the source text of a call of `run`. The arguments are source texts too. */
 // biome-ignore lint/suspicious/noExplicitAny: the functions have different parameters
 function createCallCode(run: (...args: any[]) => unknown, ...args: string[]): string {
   return `(${run.toString()})(${args.join(", ")})`;
@@ -93,7 +94,7 @@ const SERVICE_OPENER_CODE = createCallCode(
 );
 const NAVIGATOR_JSON = JSON.stringify(TRIAL_NAVIGATOR_MEMBERS);
 
-/** Returns an object whose methods the service calls, and to which no other code in the page has access. */
+/** The script returns an object whose methods the service calls, and to which no other code in the page has access. */
 export const DOCUMENT_HARNESS_SCRIPT = createStrictScript(
   createCallCode(
     createDocumentHarness,

@@ -163,9 +163,9 @@ export class Isolate implements Sandbox {
 
   /** An answer starts with the thread's next step. Stores this step, and returns the rest of the answer. */
   private readThreadStep(answer: string | Buffer | undefined): string | Buffer | undefined {
-    const [step, rest] = answer === undefined ? ["replace", answer] : splitFirstWord(answer);
+    const [step, text] = answer === undefined ? ["replace", answer] : splitFirstWord(answer);
     this.nextThreadStep = step as ThreadUseAfterRun;
-    return rest;
+    return text;
   }
 
   private async startThread(): Promise<void> {
@@ -203,14 +203,14 @@ export class Isolate implements Sandbox {
   /** Discards the page if code of the last run blocks the thread, because the next run could never start. */
   private async checkStuck(): Promise<void> {
     this.stuckTimer = null;
-    const rest = this.endedAt + STUCK_AFTER_MS - performance.now();
-    if (rest > 0) return this.scheduleStuckCheck(rest);
+    const remainingMs = this.endedAt + STUCK_AFTER_MS - performance.now();
+    if (remainingMs > 0) return this.scheduleStuckCheck(remainingMs);
     const { startPromise } = this;
     await startPromise;
     // A thread that is being replaced creates no more realms.
     if (this.nextThreadStep === "replace" || startPromise !== this.startPromise) return;
     const { session } = this.options;
-    const hasRealm = await callHarnessMethod(session, this.pageHarnessId, "hasMade", [this.worker!.runs + 1]);
+    const hasRealm = await callHarnessMethod(session, this.pageHarnessId, "hasCreatedRealms", [this.worker!.runs + 1]);
     if (hasRealm === false) this.options.markLost("unready");
   }
 }

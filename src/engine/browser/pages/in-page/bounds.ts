@@ -1,4 +1,4 @@
-/** Limits functions that cost far more time in the browser process than in the calling code. Runs before any other code. */
+/** Limits functions that cost far more time in the browser process than in the calling code, and deletes forbidden globals. */
 import type { Any } from "./any.js";
 
 declare const self: Any;
@@ -12,22 +12,22 @@ export function limitGlobalScope(
 ): void {
   const scope = self;
   const { apply, construct, deleteProperty, ownKeys } = Reflect;
-  const RefusalError = RangeError;
+  const OwnRangeError = RangeError;
   const { BroadcastChannel, LockManager } = scope;
 
-  function limitCalls<T extends (...values: Any[]) => unknown>(max: number, refusal: string, call: T): T {
+  function limitCalls<T extends (...values: Any[]) => unknown>(max: number, message: string, call: T): T {
     let calls = 0;
     return ((...values: Any[]) => {
-      if (calls >= max) throw new RefusalError(refusal);
+      if (calls >= max) throw new OwnRangeError(message);
       calls += 1;
       return call(...values);
     }) as T;
   }
 
   /** Replaces a method by one of an object literal, which has the same name, gets `this`, and is no constructor. */
-  function boundMethod(prototype: Any, name: string, max: number, refusal: string): void {
+  function limitMethod(prototype: Any, name: string, max: number, message: string): void {
     const method = prototype[name];
-    const call = limitCalls(max, refusal, (self: Any, values: Any) => apply(method, self, values));
+    const call = limitCalls(max, message, (self: Any, values: Any) => apply(method, self, values));
     prototype[name] = {
       [name](this: Any, ...values: Any[]) {
         return call(this, values);
@@ -45,12 +45,13 @@ export function limitGlobalScope(
     construct: limitCalls(channelsMax, `An action can open at most ${channelsMax} BroadcastChannels`, construct),
   });
   BroadcastChannel.prototype.constructor = scope.BroadcastChannel;
-  const messages = `An action can send at most ${messagesMax} messages over BroadcastChannels`;
-  boundMethod(BroadcastChannel.prototype, "postMessage", messagesMax, messages);
+  const messagesText = `An action can send at most ${messagesMax} messages over BroadcastChannels`;
+  limitMethod(BroadcastChannel.prototype, "postMessage", messagesMax, messagesText);
   // A worker gets `LockManager` only after this script has run, so a worker's locks have no limit.
   if (LockManager)
-    boundMethod(LockManager.prototype, "request", locksMax, `An action can request at most ${locksMax} locks`);
+    limitMethod(LockManager.prototype, "request", locksMax, `An action can request at most ${locksMax} locks`);
 
+  // In a frame, console methods do nothing, because the service stores only lines of the page and of its workers.
   if (scope.parent === undefined || scope.parent === scope) return;
   const { console } = scope;
   for (const key of ownKeys(console)) if (typeof console[key] === "function") console[key] = () => {};

@@ -10,18 +10,18 @@ export function createCodeFromTextRestriction() {
   const { join } = Array.prototype;
   const scope = globalThis as Any;
   const { eval: evaluate, Function: OwnFunction } = scope;
-  const Refusal = TypeError;
+  const OwnTypeError = TypeError;
   const IMPORT = /import\s*[(./<-]/;
 
-  return (refused: () => void): void => {
+  return (onRefused: () => void): void => {
     const check = (text: string) => {
       if (apply(exec, IMPORT, [text]) === null) return;
-      refused();
-      throw new Refusal("import() is not supported in an isolate");
+      onRefused();
+      throw new OwnTypeError("import() is not supported in an isolate");
     };
 
     /** Converts each value to text only once. Otherwise the value could return another text after the check. */
-    function checked(values: Any): string[] {
+    function toCheckedTexts(values: Any): string[] {
       const texts: string[] = [];
       for (let at = 0; at < values.length; at += 1) {
         const value = `${values[at]}`;
@@ -37,21 +37,22 @@ export function createCodeFromTextRestriction() {
       return texts;
     }
 
-    function bounded(maker: Any): Any {
-      const stand = new Proxy(maker, {
+    /** Returns a proxy of a constructor of functions, such as `Function`, which checks the text of the code. */
+    function restrictConstructor(constructed: Any): Any {
+      const restricted = new Proxy(constructed, {
         __proto__: null,
-        apply: (target: Any, self: unknown, values: Any) => apply(target, self, checked(values)),
-        construct: (target: Any, values: Any, made: Any) => construct(target, checked(values), made),
+        apply: (target: Any, self: unknown, values: Any) => apply(target, self, toCheckedTexts(values)),
+        construct: (target: Any, values: Any, newTarget: Any) => construct(target, toCheckedTexts(values), newTarget),
       } as Any);
-      defineProperty(maker.prototype, "constructor", { value: stand });
-      return stand;
+      defineProperty(constructed.prototype, "constructor", { value: restricted });
+      return restricted;
     }
 
-    scope.Function = bounded(OwnFunction);
+    scope.Function = restrictConstructor(OwnFunction);
     for (const made of [async () => {}, function* () {}, async function* () {}]) {
-      const maker = getPrototypeOf(made)!.constructor;
-      setPrototypeOf(maker, scope.Function);
-      bounded(maker);
+      const constructed = getPrototypeOf(made)!.constructor;
+      setPrototypeOf(constructed, scope.Function);
+      restrictConstructor(constructed);
     }
     scope.eval = {
       eval(text: unknown): unknown {

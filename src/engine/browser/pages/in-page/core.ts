@@ -35,7 +35,7 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
     return `error ${stringify({ __proto__: null, cause, name, message, stack, at })}`;
   }
 
-  function answer(value: Any): RunAnswerText {
+  function createResultAnswer(value: Any): RunAnswerText {
     let json: string | undefined;
     try {
       json = stringify(value);
@@ -48,7 +48,7 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
       );
     }
     if (typeof json !== "string") return "undefined";
-    // The service counts the bytes. A text with more characters than the limit is not sent to it.
+    // The service counts the bytes. A text with more characters than the limit is not sent to the service.
     if (json.length <= limits.resultMaxBytes) return `data ${json}`;
     const mb = limits.resultMaxBytes / 1024 / 1024;
     return createErrorAnswer("result", new RangeError(`The result of execute is larger than ${mb} MB`), "");
@@ -82,7 +82,7 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
     }
     const context = { payload: parse(payload), settings: parse(settings) };
     try {
-      return answer(await run(context));
+      return createResultAnswer(await run(context));
     } catch (error) {
       return createErrorAnswer("script", error, "");
     }
@@ -94,10 +94,11 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
     createErrorAnswer,
     protectPromise,
 
-    keepOnly(globals: readonly string[]): void {
+    /** Deletes all other globals, except the members of Object.prototype and EventTarget.prototype. */
+    keepOnlyGlobals(globals: readonly string[]): void {
       const keptGlobals = new Set<unknown>(globals);
-      const ends = [Object.prototype, scope.EventTarget?.prototype];
-      for (let holder = scope; !ends.includes(holder); holder = getPrototypeOf(holder)) {
+      const endPrototypes = [Object.prototype, scope.EventTarget?.prototype];
+      for (let holder = scope; !endPrototypes.includes(holder); holder = getPrototypeOf(holder)) {
         for (const key of ownKeys(holder)) if (!keptGlobals.has(key)) deleteProperty(holder, key);
       }
     },

@@ -36,10 +36,11 @@ export function createDocumentHarness(
   const state = history.state ?? navigation.currentEntry.getState() ?? null;
   if (state !== null || history.scrollRestoration !== "auto") return null;
 
+  /** Evaluates a script. Returns null, or an error answer. */
   function evaluate(name: string, source: string): string | null {
     let failure: string | null = null;
     const onError = (event: Any) => {
-      // Ignores errors of scripts that this script has added to the page.
+      // Ignores errors of other scripts, which the evaluated script has added to the page.
       if (apply(currentScript, document, []) !== script) return;
       failure = core.createErrorAnswer("script", event.error, `${name}:${event.lineno}:${event.colno}`);
       event.preventDefault();
@@ -53,21 +54,22 @@ export function createDocumentHarness(
     return failure;
   }
 
+  /** Loads a script from its URL and evaluates it. Resolves with null, or with an error answer. */
   function load(url: string): Promise<string | null> {
     return new PagePromise((resolve: Any) => {
-      let failed: string | null = null;
-      const because = (reason: string) =>
+      let failure: string | null = null;
+      const createFailure = (reason: string) =>
         core.createErrorAnswer("script", new Error(`The dependency ${url} ${reason}`), "");
       const onError = (event: Any) => {
         if (event.target !== script && apply(currentScript, document, []) !== script) return;
-        const missing = event.target === script;
-        failed = because(missing ? "could not be loaded" : `failed: ${core.read(event, "message")}`);
-        if (missing) end();
+        const isMissing = event.target === script;
+        failure = createFailure(isMissing ? "could not be loaded" : `failed: ${core.read(event, "message")}`);
+        if (isMissing) end();
       };
       const end = () => {
         apply(removeEventListener, window, ["error", onError, true]);
         apply(removeChild, head, [script]);
-        resolve(failed);
+        resolve(failure);
       };
       const script = apply(createElement, document, ["script"]);
       apply(addTargetListener, script, ["load", end]);
@@ -84,8 +86,8 @@ export function createDocumentHarness(
     // Reads `head` only now, because this script may have started before the document had a head.
     head = document.head;
     for (let i = 0; i < endIndex; i += 2) {
-      const failed = scripts[i] === "" ? await load(scripts[i + 1]!) : evaluate(scripts[i]!, scripts[i + 1]!);
-      if (failed !== null) return failed;
+      const failure = scripts[i] === "" ? await load(scripts[i + 1]!) : evaluate(scripts[i]!, scripts[i + 1]!);
+      if (failure !== null) return failure;
     }
     return null;
   }

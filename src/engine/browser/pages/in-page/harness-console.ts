@@ -20,21 +20,21 @@ export function createConsoleInstaller(limits: HarnessLimits, formatter: ValueFo
   const { stringify } = JSON;
   const { now } = Date;
 
-  /** Does not use array methods, because the action may have replaced them. */
-  function withFirst(first: unknown, values: Any, from: number): Any[] {
+  /** Returns `first` and the values from the index `from` on. Uses no array methods, because the action may have replaced them. */
+  function withFirstValue(first: unknown, values: Any, from: number): Any[] {
     const all: Any[] = [first];
     for (let at = from; at < values.length; at += 1) all[all.length] = values[at];
     return all;
   }
 
-  function createCounters(write: (level: string, values: Any) => void): Any {
+  function createCountAndTimeMethods(write: (level: string, values: Any) => void): Any {
     const counts: Any = { __proto__: null };
     const timers: Any = { __proto__: null };
     const formatLabel = (label: Any) => (label === undefined ? "default" : formatter.format(label));
     function printElapsed(label: string, values: Any): boolean {
       const startedAt = timers[label];
       if (startedAt === undefined) write("warn", [`Timer '${label}' does not exist`]);
-      else write("log", withFirst(`${label}: ${now() - startedAt} ms`, values, 1));
+      else write("log", withFirstValue(`${label}: ${now() - startedAt} ms`, values, 1));
       return startedAt !== undefined;
     }
     return {
@@ -64,14 +64,14 @@ export function createConsoleInstaller(limits: HarnessLimits, formatter: ValueFo
   return (print: (line: string) => void): void => {
     let lines = 0;
     let characters = 0;
-    const write = (level: string, values: Any, formats = false) => {
+    const write = (level: string, values: Any, hasSpecifiers = false) => {
       if (lines > limits.consoleMaxLines || characters > limits.consoleMaxCharacters) return;
-      const text = formatter.line(values, formats);
+      const text = formatter.formatLine(values, hasSpecifiers);
       lines += 1;
       characters += text.length;
-      const full = lines > limits.consoleMaxLines || characters > limits.consoleMaxCharacters;
-      const line = full ? limits.consoleFull : text;
-      print(stringify({ __proto__: null, level: full ? "warn" : level, at: now(), text: line }));
+      const isFull = lines > limits.consoleMaxLines || characters > limits.consoleMaxCharacters;
+      const line = isFull ? limits.consoleFull : text;
+      print(stringify({ __proto__: null, level: isFull ? "warn" : level, at: now(), text: line }));
     };
     const { console } = scope;
     for (const key of ownKeys(console) as string[]) if (typeof console[key] === "function") console[key] = () => {};
@@ -81,10 +81,11 @@ export function createConsoleInstaller(limits: HarnessLimits, formatter: ValueFo
     for (const name of ["group", "groupCollapsed"]) console[name] = (...values: Any[]) => write("log", values, true);
     console.assert = (...values: Any[]) => {
       if (values[0]) return;
-      if (typeof values[1] === "string") write("error", withFirst(`Assertion failed ${values[1]}`, values, 2), true);
-      else write("error", withFirst("Assertion failed", values, 1));
+      if (typeof values[1] === "string")
+        write("error", withFirstValue(`Assertion failed ${values[1]}`, values, 2), true);
+      else write("error", withFirstValue("Assertion failed", values, 1));
     };
-    const methods = createCounters(write);
+    const methods = createCountAndTimeMethods(write);
     for (const name of ownKeys(methods) as string[]) console[name] = methods[name];
   };
 }

@@ -31,17 +31,17 @@ export type WorkerPlatform = ReturnType<typeof createWorkerPlatform>;
 
 /** The browser evaluates this function's source text, so it can use only globals and its own code. */
 export function createWorkerPlatform(
-  names: readonly string[],
-  unnamed: readonly string[],
+  namedClassNames: readonly string[],
+  unnamedClassNames: readonly string[],
   rows: RealmValueDecoder,
   createTimers: WorkerTimers,
-  maxCharacters: number,
+  hostObjectsMaxCharacters: number,
 ) {
   const { RealmError, createProxy, decodeBytes } = rows;
   const { AbortController, AbortSignal, DOMException, QuotaExceededError, ReadableStream, Request, Response } = self;
   const { CryptoKey, URLSearchParams, crypto, fetch: send, performance } = self;
   const { apply, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
-  const classes = [...names, ...unnamed].map((name) => self[name]);
+  const classes = [...namedClassNames, ...unnamedClassNames].map((name) => self[name]);
 
   function listMembers(holder: object): WorkerPlatformClass["members"] {
     return ownKeys(holder).flatMap((key): WorkerPlatformClass["members"] => {
@@ -56,7 +56,7 @@ export function createWorkerPlatform(
     const parent = classes.find((other) => other === getPrototypeOf(hostClass))?.name ?? null;
     const { name, length, prototype } = hostClass;
     const iterable = getOwnPropertyDescriptor(prototype, Symbol.iterator) !== undefined;
-    const isNamed = names.includes(name);
+    const isNamed = namedClassNames.includes(name);
     return {
       name,
       isNamed,
@@ -94,13 +94,13 @@ export function createWorkerPlatform(
 
   /** Characters and bytes in objects of the platform. V8 does not count them, and they are freed only when the thread ends. */
   let heldCharacters = 0;
-  let active = 0;
+  let activeOperationCount = 0;
 
   /** Adds the size of the keys that an operation creates. V8 counts all other results of WebCrypto. */
   function addSizeWhenDone(work: Promise<unknown>): void {
-    active += 1;
+    activeOperationCount += 1;
     const done = (result?: Any) => {
-      active -= 1;
+      activeOperationCount -= 1;
       for (const key of [result, result?.publicKey, result?.privateKey]) {
         if (key instanceof CryptoKey) heldCharacters += (key.algorithm.length ?? key.algorithm.modulusLength ?? 0) / 8;
       }
@@ -112,7 +112,7 @@ export function createWorkerPlatform(
     const runEnd = new AbortController();
     const timers = createTimers();
     const startedAt = performance.now();
-    let fetches = 0;
+    let fetchCount = 0;
     let unwrapped: unknown = null;
     const numbers = new WeakMap<object, number>();
     let lastNumber = 0;
@@ -282,16 +282,16 @@ export function createWorkerPlatform(
       const earlier = info instanceof Request ? info.signal : undefined;
       if ((init ?? null) === null) return earlier === undefined ? { signal: runEnd.signal } : init;
       if (Object(init) !== init) return init;
-      const boundSignal = (signal: unknown = earlier) => {
+      const addRunSignal = (signal: unknown = earlier) => {
         if ((signal ?? null) === null) return runEnd.signal;
         return signal instanceof AbortSignal ? AbortSignal.any([signal, runEnd.signal]) : signal;
       };
-      const get = (_: object, key: PropertyKey) => (key === "signal" ? boundSignal(init[key]) : init[key]);
+      const get = (_: object, key: PropertyKey) => (key === "signal" ? addRunSignal(init[key]) : init[key]);
       return new Proxy({}, { get });
     }
 
-    function request(...parameters: Any[]): Promise<unknown> {
-      fetches += 1;
+    function sendRequest(...parameters: Any[]): Promise<unknown> {
+      fetchCount += 1;
       return parameters.length === 0 ? send() : send(parameters[0], withRunSignal(parameters[0], parameters[1]));
     }
 
@@ -302,7 +302,7 @@ export function createWorkerPlatform(
     }
 
     const globals: Readonly<Record<string, (...values: Any[]) => unknown>> = {
-      fetch: request,
+      fetch: sendRequest,
       crypto: () => crypto,
       now: () => performance.now() - startedAt,
       timeOrigin: () => performance.timeOrigin + startedAt,
@@ -332,7 +332,7 @@ export function createWorkerPlatform(
       end(): number {
         runEnd.abort();
         timers.end();
-        return fetches;
+        return fetchCount;
       },
     };
   }
@@ -340,6 +340,6 @@ export function createWorkerPlatform(
   return {
     description: JSON.stringify(classes.map(describeClass)),
     createForRun,
-    isFull: () => active > 0 || heldCharacters > maxCharacters,
+    isFull: () => activeOperationCount > 0 || heldCharacters > hostObjectsMaxCharacters,
   };
 }

@@ -4,8 +4,8 @@ import type { Any } from "./any.js";
 declare const self: Any;
 
 /**
- * A platform object is an object of the worker, a realm object one of the action. A platform error is an error of the browser, a realm error
- * one that the action's code threw. `promise` means that the row with the result follows later.
+ * A platform object is an object of the worker, a realm object is an object of the action. A platform error is an error of the browser, a
+ * realm error was thrown by the action's code. `promise` means that the row with the result follows later.
  */
 export type EncodedValueKind =
   | "primitive"

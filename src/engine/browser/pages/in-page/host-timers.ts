@@ -12,24 +12,25 @@ export function createWorkerTimers() {
   return () => {
     const timers = new Set<number>();
     /** ID of the thread's last timer before the run. The run's timer IDs are relative to this ID, so that they start at 1. */
-    const before = self.setTimeout(() => {});
-    clearTimeout(before);
+    const lastIdBeforeRun = self.setTimeout(() => {});
+    clearTimeout(lastIdBeforeRun);
 
     return {
+      /** Starts a timer and returns its ID. `kind` is `setTimeout` or `setInterval`; `values[1]` is the time in milliseconds. */
       start(kind: string, onFire: () => void, values: readonly Any[]): number {
         if (values.length === 0) return self[kind]();
-        const onTime = () => {
+        const handleTimer = () => {
           if (kind === "setTimeout") timers.delete(id);
           onFire();
         };
-        const id: number = self[kind](onTime, values[1]);
+        const id: number = self[kind](handleTimer, values[1]);
         timers.add(id);
-        return id - before;
+        return id - lastIdBeforeRun;
       },
 
       stop(number: number): void {
         // Converts the timer ID to a 32-bit integer, as browsers do. Timeouts and intervals share one sequence of IDs.
-        const id = before + (number | 0);
+        const id = lastIdBeforeRun + (number | 0);
         if (timers.delete(id)) clearTimeout(id);
       },
 

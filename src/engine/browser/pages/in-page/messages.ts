@@ -3,7 +3,7 @@
 /** `data ` is followed by the result as JSON, `error ` by a HarnessFailure as JSON. `undefined`: the run has no result. */
 export type RunAnswerText = "undefined" | `data ${string}` | `error ${string}`;
 
-/** `answer` contains a RunAnswerText. */
+/** `answer` contains a RunAnswerText. `needs-more`: the code of the run uses a global that the isolate does not have. */
 export type IsolateMessage = `console ${string}` | `answer ${string}` | "needs-more";
 
 /** Script for a thread. `content` is its key in the thread's cache; empty if it must not be cached. `text` is null if the cache has it. */

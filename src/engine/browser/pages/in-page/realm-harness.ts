@@ -19,7 +19,7 @@ export function createRealmHarness(
 ): unknown {
   let send: (message: IsolateMessage) => void = () => {};
   const requestOtherMode = () => send("needs-more");
-  core.keepOnly(globals);
+  core.keepOnlyGlobals(globals);
   core.installConsole((line) => send(`console ${line}`));
   // In a network isolate, the run may already have sent a request, so `import()` only throws, and the run is not repeated.
   restrictCodeOfText(installPlatform === null ? requestOtherMode : () => {});

@@ -21,7 +21,7 @@ export function createRealmPlatformInstaller(
   signals: RealmAbortSignals,
   createRows: (signals: RealmAbortSignals) => RealmValueEncoder,
   createTimers: RealmTimers,
-  faults: RealmErrorFactory,
+  errors: RealmErrorFactory,
 ) {
   const rows = createRows(signals);
   const scope = globalThis as Any;
@@ -44,7 +44,7 @@ export function createRealmPlatformInstaller(
   const prototypes: Any = { __proto__: null };
   const entriesOfClass: Any = { __proto__: null };
   const iterators = new WeakMap<object, WorkerObjectHandle>();
-  const PLAIN = { __proto__: null } as Call;
+  const PLAIN_CALL = { __proto__: null } as Call;
   /** Cached attribute values, so that an attribute returns the same object at each read. */
   const attributes = new WeakMap<object, Any>();
   /** Objects of the realm that stand for objects of the worker, by the number of the worker's object. */
@@ -67,9 +67,9 @@ export function createRealmPlatformInstaller(
       if (kind === "stream") return createStream(next(), next());
       if (kind === "signal") return createSignal(next());
       if (kind === "iterator") return createEntriesIterator(next(), next());
-      if (kind === "platform-error") throw faults.createError(next(), next(), next(), next(), caller, trace);
+      if (kind === "platform-error") throw errors.createError(next(), next(), next(), next(), caller, trace);
       if (kind === "date") return new RealmDate(next());
-      if (kind === "realm-error") throw rows.thrownError(next());
+      if (kind === "realm-error") throw rows.getThrownError(next());
       if (kind === "record") {
         const object = {};
         for (let left = next(); left > 0; left -= 1) define(object, next(), read(), true);
@@ -148,7 +148,7 @@ export function createRealmPlatformInstaller(
     verb: string,
     member = "",
     row: readonly Any[] = [],
-    call: Call = PLAIN,
+    call: Call = PLAIN_CALL,
   ): Any {
     const { convert, caller = callHost } = call;
     let value: unknown;
@@ -201,8 +201,8 @@ export function createRealmPlatformInstaller(
 
   /** Returns the function that parses a result as JSON, or copies it into the action's buffer. Undefined for most methods. */
   function chooseConversion(key: string, argument: unknown): Call["convert"] {
-    if (key === "json") return faults.parseJson;
-    return key === "getRandomValues" ? (bytes) => rows.write(argument, bytes) : undefined;
+    if (key === "json") return errors.parseJson;
+    return key === "getRandomValues" ? (bytes) => rows.writeBytes(argument, bytes) : undefined;
   }
 
   /** Reads one entry at a time, because the callback may change the entries. */
@@ -240,9 +240,9 @@ export function createRealmPlatformInstaller(
     return method;
   }
 
-  function setLength(constructed: Any, length: number): Any {
-    defineProperty(constructed, "length", { __proto__: null, value: length } as Any);
-    return constructed;
+  function setLength(realmClass: Any, length: number): Any {
+    defineProperty(realmClass, "length", { __proto__: null, value: length } as Any);
+    return realmClass;
   }
 
   const describeMissingNew = (name: string): string =>
@@ -250,25 +250,25 @@ export function createRealmPlatformInstaller(
 
   function defineClass(hostScope: WorkerObjectHandle, hostClass: WorkerPlatformClass): Any {
     const { name, length } = hostClass;
-    const constructed: Any = {
+    const realmClass: Any = {
       [name]: function (this: unknown, ...values: Any[]) {
         if (new.target === undefined)
           throw new RealmTypeError(hostClass.isNamed ? describeMissingNew(name) : "Illegal constructor");
-        const call = { __proto__: null, caller: constructed } as Call;
+        const call = { __proto__: null, caller: realmClass } as Call;
         const object = callHost(hostScope, "new", name, rows.encodeValues(values), call) as object;
         const { prototype } = new.target;
         setPrototypeOf(object, rows.isObject(prototype) ? prototype : OBJECT);
         return object;
       },
     }[name];
-    const { prototype } = constructed;
+    const { prototype } = realmClass;
     prototypes[name] = prototype;
-    defineProperty(constructed, "prototype", { __proto__: null, writable: false } as Any);
-    defineProperty(constructed, "length", { __proto__: null, value: length } as Any);
+    defineProperty(realmClass, "prototype", { __proto__: null, writable: false } as Any);
+    defineProperty(realmClass, "length", { __proto__: null, value: length } as Any);
     deleteProperty(prototype, "constructor");
     for (const [key, isRead, count] of hostClass.members) {
       if (key === "constructor") {
-        define(prototype, key, constructed, false);
+        define(prototype, key, realmClass, false);
         continue;
       }
       const value = isRead ? null : setLength(createMethod(hostScope, hostClass, key), count);
@@ -279,12 +279,12 @@ export function createRealmPlatformInstaller(
     }
     defineProperty(prototype, toStringTag, { __proto__: null, value: name, configurable: true } as Any);
     for (const [key, , count] of hostClass.statics)
-      define(constructed, key, setLength(createStaticMethod(hostScope, name, key), count), true);
+      define(realmClass, key, setLength(createStaticMethod(hostScope, name, key), count), true);
     if (hostClass.iterable) {
       define(prototype, iterator, prototype.entries, false);
       defineIterator(name);
     }
-    return constructed;
+    return realmClass;
   }
 
   function createStaticMethod(hostScope: WorkerObjectHandle, name: string, key: string): Any {
@@ -324,11 +324,11 @@ export function createRealmPlatformInstaller(
     signals.install(hostScope);
     const classes: WorkerPlatformClass[] = parse(descriptionJson);
     for (const hostClass of classes) {
-      const constructed = defineClass(hostScope, hostClass);
-      if (hostClass.isNamed) define(scope, hostClass.name, constructed, false);
+      const realmClass = defineClass(hostScope, hostClass);
+      if (hostClass.isNamed) define(scope, hostClass.name, realmClass, false);
       if (hostClass.parent === null) continue;
-      setPrototypeOf(constructed, scope[hostClass.parent]);
-      setPrototypeOf(constructed.prototype, scope[hostClass.parent].prototype);
+      setPrototypeOf(realmClass, scope[hostClass.parent]);
+      setPrototypeOf(realmClass.prototype, scope[hostClass.parent].prototype);
     }
     define(scope, "fetch", createFetch(hostScope), true);
     define(scope, "crypto", callHost(hostScope, "call", "crypto"), true);

@@ -19,12 +19,15 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
   const { get: getOf, set: setOf } = WeakMap.prototype;
   const findGetter = (holder: Any, name: string): Any => getOwnPropertyDescriptor(holder, name)!.get;
   const typedArrays = getPrototypeOf(Uint8Array.prototype)!;
-  const partOf = ["buffer", "byteOffset", "byteLength"].map((name) => findGetter(typedArrays, name));
-  const partOfView = ["buffer", "byteOffset", "byteLength"].map((name) => findGetter(DataView.prototype, name));
-  const kindOfArray = findGetter(typedArrays, Symbol.toStringTag as Any);
-  const [lengthOf, maxLengthOf, isResizable, isDetached] = ["byteLength", "maxByteLength", "resizable", "detached"].map(
-    (name) => findGetter(ArrayBuffer.prototype, name),
-  );
+  const typedArrayGetters = ["buffer", "byteOffset", "byteLength"].map((name) => findGetter(typedArrays, name));
+  const dataViewGetters = ["buffer", "byteOffset", "byteLength"].map((name) => findGetter(DataView.prototype, name));
+  const readTypedArrayName = findGetter(typedArrays, Symbol.toStringTag as Any);
+  const [readByteLength, readMaxByteLength, isResizable, isDetached] = [
+    "byteLength",
+    "maxByteLength",
+    "resizable",
+    "detached",
+  ].map((name) => findGetter(ArrayBuffer.prototype, name));
   const isLocked = findGetter(ReadableStream.prototype, "locked");
   const isAborted = findGetter(AbortSignal.prototype, "aborted");
   const { toString: searchText } = URLSearchParams.prototype;
@@ -62,7 +65,11 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
 
   /** Returns the bytes of a buffer or view; null if its memory is detached. */
   function getBytes(value: Any): Any {
-    const parts = !isView(value) ? null : apply(kindOfArray, value, []) === undefined ? partOfView : partOf;
+    const parts = !isView(value)
+      ? null
+      : apply(readTypedArrayName, value, []) === undefined
+        ? dataViewGetters
+        : typedArrayGetters;
     const buffer = parts === null ? value : apply(parts[0], value, []);
     if (apply(isDetached, buffer, [])) return null;
     if (parts === null) return new OwnUint8Array(buffer);
@@ -70,12 +77,12 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
   }
 
   function appendBytes(row: Any[], value: Any): void {
-    const kind = !isView(value) ? "ArrayBuffer" : (apply(kindOfArray, value, []) ?? "DataView");
-    const parts = kind === "DataView" ? partOfView : partOf;
+    const kind = !isView(value) ? "ArrayBuffer" : (apply(readTypedArrayName, value, []) ?? "DataView");
+    const parts = kind === "DataView" ? dataViewGetters : typedArrayGetters;
     const buffer = kind === "ArrayBuffer" ? value : apply(parts[0], value, []);
-    const most = apply(isResizable, buffer, []) ? apply(maxLengthOf, buffer, []) : undefined;
+    const maxByteLength = apply(isResizable, buffer, []) ? apply(readMaxByteLength, buffer, []) : undefined;
     const memory = getBytes(value);
-    appendAll(row, "bytes", kind, memory === null ? "" : apply(toBase64, memory, []), most, memory === null);
+    appendAll(row, "bytes", kind, memory === null ? "" : apply(toBase64, memory, []), maxByteLength, memory === null);
   }
 
   /** Returns the handle of the worker's stream behind a stream of the realm. Locks the worker's stream if the realm's stream is locked. */
@@ -121,7 +128,7 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
   function appendObject(row: Any[], value: Any, holder: unknown): void {
     const handle = apply(getOf, handles, [value]);
     if (handle !== undefined) appendAll(row, "platform-object", handle);
-    else if (isView(value) || isAcceptedBy(lengthOf, value)) appendBytes(row, value);
+    else if (isView(value) || isAcceptedBy(readByteLength, value)) appendBytes(row, value);
     else if (isAcceptedBy(searchText, value)) appendAll(row, "search-params", apply(searchText, value, []));
     else if (isAcceptedBy(isLocked, value)) appendAll(row, "platform-object", getStreamHandle(value));
     else if (isAcceptedBy(isAborted, value))
@@ -147,12 +154,13 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
     append,
     setHandle: (object: object, handle: WorkerObjectHandle) => apply(setOf, handles, [object, handle]),
     setStreamHandle: (stream: object, handle: WorkerObjectHandle) => apply(setOf, streamHandles, [stream, handle]),
-    thrownError: (index: number): unknown => thrown[index],
+    getThrownError: (index: number): unknown => thrown[index],
     encodeValues(values: readonly unknown[], row: Any[] = []): Any[] {
       for (let at = 0; at < values.length; at += 1) appendValue(row, values[at]);
       return row;
     },
-    write(value: unknown, bytes: unknown): unknown {
+    /** Copies bytes into a buffer or view of the action, and returns it. */
+    writeBytes(value: unknown, bytes: unknown): unknown {
       const memory = getBytes(value);
       if (memory !== null) apply(setBytes, memory, [bytes]);
       return value;
@@ -160,7 +168,7 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
     decodeBytes(kind: string, base64: string): unknown {
       const bytes = apply(fromBase64, OwnUint8Array, [base64]);
       if (kind === "Uint8Array") return bytes;
-      const buffer = apply(partOf[0], bytes, []);
+      const buffer = apply(typedArrayGetters[0], bytes, []);
       return kind === "ArrayBuffer" ? buffer : new views[kind](buffer);
     },
   };

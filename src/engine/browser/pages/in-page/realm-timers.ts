@@ -16,9 +16,9 @@ export function createRealmTimers() {
   const { resolve: resolvedWith } = OwnPromise;
   const { then } = OwnPromise.prototype;
 
-  function setLength(createTimer: Any, length: number): Any {
-    defineProperty(createTimer, "length", { __proto__: null, value: length } as Any);
-    return createTimer;
+  function setLength(timerFunction: Any, length: number): Any {
+    defineProperty(timerFunction, "length", { __proto__: null, value: length } as Any);
+    return timerFunction;
   }
 
   const createErrorIgnoringCallback = (work: Any, self: unknown, parameters: readonly unknown[]) => (): void => {
@@ -34,35 +34,35 @@ export function createRealmTimers() {
       const work = values[0];
       const parameters: unknown[] = [];
       for (let at = 2; at < values.length; at += 1) rows.append(parameters, values[at]);
-      // A createTimer with a text instead of a function does nothing: a createTimer of the worker cannot evaluate text in the realm.
+      // A timer with a text instead of a function does nothing, because a timer of the worker cannot evaluate text in the realm.
       const isFunction = typeof work === "function";
-      const onTime = isFunction ? createErrorIgnoringCallback(work, scope, parameters) : () => {};
+      const handleTimer = isFunction ? createErrorIgnoringCallback(work, scope, parameters) : () => {};
       const converted: unknown[] = [];
-      // A createTimer without a function converts its first argument to text, as a worker does. The conversion may throw.
+      // A timer without a function converts its first argument to text, as a worker does. The conversion may throw.
       if (values.length > 0) rows.append(converted, isFunction ? undefined : `${work}`);
       if (values.length > 1) rows.append(converted, values[1]);
-      return callHost(hostScope, "timer", kind, rows.encodeValues(converted, [onTime]));
+      return callHost(hostScope, "timer", kind, rows.encodeValues(converted, [handleTimer]));
     };
     const stop = (kind: string, values: readonly Any[]): unknown =>
       callHost(hostScope, "stop", kind, ["primitive", +values[0]]);
-    const createTimer = (
+    const createTimerFunction = (
       kind: string,
       length: number,
       work: (kind: string, values: readonly Any[]) => unknown,
     ): Any => {
-      const { [kind]: made } = {
+      const { [kind]: timerFunction } = {
         [kind](this: unknown, ...values: Any[]): unknown {
           if (this !== undefined && this !== null && this !== scope) throw new OwnTypeError("Illegal invocation");
           return work(kind, values);
         },
       };
-      return setLength(made, length);
+      return setLength(timerFunction, length);
     };
     return {
-      setTimeout: createTimer("setTimeout", 1, start),
-      setInterval: createTimer("setInterval", 1, start),
-      clearTimeout: createTimer("clearTimeout", 0, stop),
-      clearInterval: createTimer("clearInterval", 0, stop),
+      setTimeout: createTimerFunction("setTimeout", 1, start),
+      setInterval: createTimerFunction("setInterval", 1, start),
+      clearTimeout: createTimerFunction("clearTimeout", 0, stop),
+      clearInterval: createTimerFunction("clearInterval", 0, stop),
       // The realm's own `queueMicrotask` would crash the page if `work` throws.
       queueMicrotask(work: Any): void {
         if (typeof work !== "function") {

@@ -24,7 +24,7 @@ export function createRealmWorker(
   host: WorkerPlatform | null,
   calls: HostServiceCalls | null,
   navigatorMembers: readonly string[],
-  bounds: ThreadLimits,
+  limits: ThreadLimits,
 ): unknown {
   const { ShadowRealm, navigator, performance } = self;
   const navigatorJson = JSON.stringify(Object.fromEntries(navigatorMembers.map((name) => [name, navigator[name]])));
@@ -33,8 +33,8 @@ export function createRealmWorker(
   let hostRun: Any = null;
   let endLastRun = () => {};
   /** Number of the current run. The worker ignores messages of runs with another number. */
-  let current = 0;
-  let pause: ReturnType<typeof setTimeout> | undefined;
+  let currentRunNumber = 0;
+  let pauseTimer: ReturnType<typeof setTimeout> | undefined;
   /** True if the current run started within `pauseMs` after the previous one. The next realm is then created without delay. */
   let isHurried = false;
   let answer = "";
@@ -51,12 +51,12 @@ export function createRealmWorker(
       return [name, text ?? sources.get(content)!];
     });
 
-  /** Ends the last run, and creates the next realm. After `readyWithinMs`, does nothing, and the service discards the page. */
-  function prepare(): void {
-    clearTimeout(pause);
-    pause = undefined;
-    if (performance.now() - answeredAt > bounds.pauseMs + bounds.readyWithinMs) return;
-    current += 1;
+  /** Ends the last run, and creates the next realm. If it is later than `readyWithinMs`, does nothing: the service discards the page. */
+  function prepareNextRealm(): void {
+    clearTimeout(pauseTimer);
+    pauseTimer = undefined;
+    if (performance.now() - answeredAt > limits.pauseMs + limits.readyWithinMs) return;
+    currentRunNumber += 1;
     endLastRun();
     const hostOfRun = host?.createForRun() ?? null;
     startRunInRealm = new ShadowRealm().evaluate(realmSource)(hostOfRun?.hostScope ?? null, host?.description ?? "");
@@ -65,35 +65,38 @@ export function createRealmWorker(
     self.postMessage(null);
   }
 
+  /** Counts a run that took `ms` milliseconds. */
   function countRun(ms: number): ThreadUseAfterRun {
     runs += 1;
     // A long run may have left much memory in use.
     unmeasured += 1 + ms;
-    if (runs >= bounds.threadRuns || host?.isFull() === true) return "replace";
-    if (unmeasured < bounds.measureAfter) return "reuse";
+    if (runs >= limits.threadRuns || host?.isFull() === true) return "replace";
+    if (unmeasured < limits.measureAfter) return "reuse";
     unmeasured = 0;
     return "measure";
   }
 
+  /** Stores the answer `text` of the run, and schedules the next realm. Returns the message for the service. */
   function endRun(ms: number, text: string): ThreadMessage {
-    const step = countRun(ms);
-    answer = `${step} ${text}`;
+    const threadUse = countRun(ms);
+    answer = `${threadUse} ${text}`;
     answeredAt = performance.now();
-    if (step !== "replace") pause = setTimeout(prepare, step === "reuse" && !isHurried ? bounds.pauseMs : 0);
-    return answer.length <= bounds.messageCharacters ? `answer ${step} ${text}` : `long-answer ${answer.length}`;
+    if (threadUse !== "replace")
+      pauseTimer = setTimeout(prepareNextRealm, threadUse === "reuse" && !isHurried ? limits.pauseMs : 0);
+    return answer.length <= limits.messageCharacters ? `answer ${threadUse} ${text}` : `long-answer ${answer.length}`;
   }
 
   /** Returns a function that receives the run's messages and answer. A promise of the answer would settle only after remaining code. */
   function createReceiver(): (text: string) => void {
-    current += 1;
-    const runNumber = current;
+    currentRunNumber += 1;
+    const runNumber = currentRunNumber;
     const hostOfRun = hostRun;
     const startedAt = performance.now();
     return (text) => {
-      if (runNumber !== current) return;
+      if (runNumber !== currentRunNumber) return;
       if (text.startsWith("console ")) return send(text as ThreadMessage);
       // A new run number makes the worker ignore messages that this run sends after its answer.
-      current += 1;
+      currentRunNumber += 1;
       calls?.reset();
       if (text === "needs-more") return send(endRun(0, text));
       const result = text.slice("answer ".length);
@@ -104,8 +107,8 @@ export function createRealmWorker(
 
   /** Returns a function that sends requests of the client library. It does nothing after the run's answer. */
   function createRequestSender(): (receivePart: (...part: unknown[]) => void, text: string) => number {
-    const runNumber = current;
-    return (receivePart, text) => (runNumber === current && calls ? calls.send(receivePart, text) : 0);
+    const runNumber = currentRunNumber;
+    return (receivePart, text) => (runNumber === currentRunNumber && calls ? calls.send(receivePart, text) : 0);
   }
 
   return {
@@ -113,7 +116,7 @@ export function createRealmWorker(
     begin(bindingName: string): void {
       send = self[bindingName];
       calls?.connect((text) => send(`service ${text}`));
-      prepare();
+      prepareNextRealm();
     },
     /** Returns `late` if there is no realm for the run. `standInsJson`: globals that a trial replaces. `base`: URL of the service. */
     run(
@@ -123,14 +126,14 @@ export function createRealmWorker(
       standInsJson: string | null,
       base: string,
     ): string {
-      isHurried = runs > 0 && performance.now() - answeredAt < bounds.pauseMs;
-      if (pause !== undefined) prepare();
+      isHurried = runs > 0 && performance.now() - answeredAt < limits.pauseMs;
+      if (pauseTimer !== undefined) prepareNextRealm();
       if (startRunInRealm === null) return "late";
       answer = "";
       const texts = readScripts(scripts);
       const hostOfRun = hostRun;
       const receive = createReceiver();
-      const drop = startRunInRealm(
+      const removeRunGlobals = startRunInRealm(
         receive,
         base,
         createRequestSender(),
@@ -143,7 +146,7 @@ export function createRealmWorker(
       startRunInRealm = null;
       endLastRun = () => {
         hostOfRun?.end();
-        drop();
+        removeRunGlobals();
       };
       return "";
     },

@@ -1,4 +1,4 @@
-/** Sends requests of a run's client library to the service: one part outside of the run's global scope, and one part in it. */
+/** Sends requests of a run's client library to the service. One function runs in the global scope of the run, the other outside of it. */
 import type { Any } from "./any.js";
 
 export type HostServiceCalls = ReturnType<typeof createHostServiceCalls>;
@@ -15,15 +15,15 @@ interface CallQueue {
 }
 
 /** Runs outside of the run's global scope. The browser evaluates this function's source text. */
-export function createHostServiceCalls(atOnceMax: number, outgoingMax: number) {
+export function createHostServiceCalls(serviceMax: number, outgoingMax: number) {
   const active = new Map<number, { receivePart: ReceivePart; queue: CallQueue }>();
   const createQueue = (max: number): CallQueue => ({ max, activeCount: 0, waiting: [], nextIndex: 0 });
-  let calls = createQueue(atOnceMax);
+  let calls = createQueue(serviceMax);
   let outgoing = createQueue(outgoingMax);
   let count = 0;
   let sendToService: (text: string) => void = () => {};
 
-  function start(queue: CallQueue): void {
+  function sendWaitingCalls(queue: CallQueue): void {
     for (; queue.activeCount < queue.max && queue.nextIndex < queue.waiting.length; queue.nextIndex += 1) {
       const { id, receivePart, text } = queue.waiting[queue.nextIndex]!;
       queue.activeCount += 1;
@@ -50,7 +50,7 @@ export function createHostServiceCalls(atOnceMax: number, outgoingMax: number) {
       count += 1;
       const id = count;
       queue.waiting.push({ id, receivePart, text });
-      start(queue);
+      sendWaitingCalls(queue);
       return id;
     },
     answer(id: number, head: string | null, text: string | null, last: boolean): void {
@@ -62,11 +62,11 @@ export function createHostServiceCalls(atOnceMax: number, outgoingMax: number) {
       if (!last) return;
       active.delete(id);
       call.queue.activeCount -= 1;
-      start(call.queue);
+      sendWaitingCalls(call.queue);
     },
     reset(): void {
       active.clear();
-      calls = createQueue(atOnceMax);
+      calls = createQueue(serviceMax);
       outgoing = createQueue(outgoingMax);
     },
   };
@@ -82,16 +82,17 @@ export function createServiceOpener(bodyMax: number, callMax: number, globalName
   let count = 0;
   let post: (number: number, text: string) => number = () => 0;
 
-  const fault = () => new OriginalTypeError("Failed to fetch");
+  const createFetchError = () => new OriginalTypeError("Failed to fetch");
 
-  function createAnswer(resolve: (answer: Any) => void, reject: (error: unknown) => void, cancel: () => void) {
+  /** Returns a function that receives the parts of a response. The first part resolves the request with the response. */
+  function createPartReceiver(resolve: (answer: Any) => void, reject: (error: unknown) => void, cancel: () => void) {
     let received = "";
     let state = 0;
     let settle: (() => void) | null = null;
     const text = () =>
       new OriginalPromise<string>((resolveText, rejectText) => {
         settle = () => {
-          if (state !== 0) state === 1 ? resolveText(received) : rejectText(fault());
+          if (state !== 0) state === 1 ? resolveText(received) : rejectText(createFetchError());
         };
         settle();
       });
@@ -104,7 +105,7 @@ export function createServiceOpener(bodyMax: number, callMax: number, globalName
           settle = null;
           received = "";
           if (part !== "") resolvePart(part);
-          else state === 1 ? resolvePart(null) : rejectText(fault());
+          else state === 1 ? resolvePart(null) : rejectText(createFetchError());
         };
         settle();
       });
@@ -112,44 +113,45 @@ export function createServiceOpener(bodyMax: number, callMax: number, globalName
       if (head !== null) {
         const parsed = parse(head);
         resolve({ __proto__: null, status: parsed[0], headers: parsed[1], head: parsed, text, next, cancel });
-      } else if (part === null) reject(fault());
+      } else if (part === null) reject(createFetchError());
       if (part !== null) received += part;
       if (last) state = part === null ? 2 : 1;
       if (settle !== null) settle();
     };
   }
 
-  function send(text: string): Promise<Any> {
+  function sendRequest(text: string): Promise<Any> {
     return new OriginalPromise((resolve, reject) => {
       count += 1;
       const number = count;
       let id = 0;
-      pending[number] = createAnswer(resolve, reject, () => {
+      pending[number] = createPartReceiver(resolve, reject, () => {
         if (pending[number] !== undefined) post(number, `cancel ${id}`);
       });
       id = post(number, text);
     });
   }
 
-  function receive(number: number, head: string | null, text: string | null, last: boolean): void {
+  function receivePartOf(number: number, head: string | null, text: string | null, last: boolean): void {
     const answer = pending[number];
     if (answer === undefined) return;
     if (last) delete pending[number];
     answer(head, text, last);
   }
 
+  /** Sends a request to this service. Returns null if it is too long: the client library then uses the browser's network. */
   function call(method: string, url: string, headers: Any, body: string | null): Promise<Any> | null {
     if (body !== null && body.length > bodyMax) return null;
     const text = stringify([method, url, headers, body]);
     if (text.length > callMax) return null;
-    return send(text);
+    return sendRequest(text);
   }
 
-  const request = (options: string): Promise<Any> => send(`outgoing ${options}`);
+  const request = (options: string): Promise<Any> => sendRequest(`outgoing ${options}`);
 
   /** Defines the global through which the client library sends requests to the service at the URL `base`. */
   return (base: string, settings: string, sendToHost: HostServiceCalls["send"]): void => {
-    post = (number, text) => sendToHost((head, part, last) => receive(number, head, part, last), text);
+    post = (number, text) => sendToHost((head, part, last) => receivePartOf(number, head, part, last), text);
     const value = { __proto__: null, base, call, request, settings };
     defineProperty(globalThis, globalName, { value, configurable: true });
   };

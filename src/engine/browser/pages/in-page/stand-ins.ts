@@ -5,47 +5,48 @@ import type { Any } from "./any.js";
 
 export type DefineStandIns = ReturnType<typeof createStandInDefiner>;
 
-/** An unsupported use of a stand-in calls `touched` and throws. The browser evaluates this function's source text. */
+/** An unsupported use of a stand-in calls `onUnsupportedUse` and throws. The browser evaluates this function's source text. */
 export function createStandInDefiner() {
   const { defineProperty, ownKeys } = Reflect;
   const { hasOwn } = Object;
   const { now } = Date;
-  const Refusal = ReferenceError;
+  const OwnReferenceError = ReferenceError;
   const operations = ownKeys(Reflect).filter((key) => typeof key === "string");
 
-  return (namesJson: string, navigatorJson: string, touched: () => void): void => {
+  return (namesJson: string, navigatorJson: string, onUnsupportedUse: () => void): void => {
     const refuse = () => {
-      touched();
-      throw new Refusal("this global variable does not exist in an isolate");
+      onUnsupportedUse();
+      throw new OwnReferenceError("this global variable does not exist in an isolate");
     };
     // All stand-ins share these proxy handlers, because creating handlers for each would take too long.
     const refusals: Any = { __proto__: null };
     for (const operation of operations) refusals[operation] = refuse;
-    const inert = () => new Proxy({}, refusals);
+    /** Returns an object of which each use, such as reading a property, ends the trial. */
+    const createUnusableObject = () => new Proxy({}, refusals);
     // Many libraries only compare `prototype` with other prototypes.
     const get = (target: Any, key: unknown) => (key === "prototype" ? target.prototype : refuse());
-    const ofFunctions = { __proto__: null, ...refusals, get };
-    const construct = (_: unknown, values: unknown[]) => (values.length === 0 ? inert() : refuse());
-    const ofInert = { __proto__: null, ...ofFunctions, construct };
+    const functionHandlers = { __proto__: null, ...refusals, get };
+    const construct = (_: unknown, values: unknown[]) => (values.length === 0 ? createUnusableObject() : refuse());
+    const inertClassHandlers = { __proto__: null, ...functionHandlers, construct };
 
     /** Returns an object of which code can read only the members of `known`. Any other access ends the trial. */
-    function partOf(known: Any): object {
+    function createPartialObject(known: Any): object {
       const getKnown = (_: unknown, key: string) => (hasOwn(known, key) ? known[key] : refuse());
       return new Proxy({}, { __proto__: null, ...refusals, get: getKnown });
     }
 
-    function standIn(kind: GlobalStandIn[1]): object {
+    function createStandIn(kind: GlobalStandIn[1]): object {
       if (kind === "scope") return globalThis;
-      if (kind === "navigator") return partOf(JSON.parse(navigatorJson));
-      if (kind === "object") return inert();
+      if (kind === "navigator") return createPartialObject(JSON.parse(navigatorJson));
+      if (kind === "object") return createUnusableObject();
       if (kind === "clock") {
         const timeOrigin = now();
-        return partOf({ timeOrigin, now: () => now() - timeOrigin });
+        return createPartialObject({ timeOrigin, now: () => now() - timeOrigin });
       }
       // biome-ignore lint/complexity/useArrowFunction: an arrow function is no constructor
       const target = function () {};
-      target.prototype = inert();
-      return new Proxy(target, kind === "inert" ? ofInert : ofFunctions);
+      target.prototype = createUnusableObject();
+      return new Proxy(target, kind === "inert" ? inertClassHandlers : functionHandlers);
     }
 
     const define = (name: PropertyKey, value: unknown) =>
@@ -55,7 +56,7 @@ export function createStandInDefiner() {
       defineProperty(globalThis, name, { get, set: refuse, configurable: true });
     const names: readonly GlobalStandIn[] = JSON.parse(namesJson);
     for (const [name, kind] of names) {
-      const value = kind === "refused" ? null : standIn(kind);
+      const value = kind === "refused" ? null : createStandIn(kind);
       if (kind === "refused") defineFixed(name, refuse);
       else if (kind === "function" || kind === "inert") define(name, value);
       else defineFixed(name, () => value);

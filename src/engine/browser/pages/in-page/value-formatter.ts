@@ -32,11 +32,11 @@ export function createValueFormatter(maxCharacters: number) {
     }
   }
 
-  function writer() {
+  function createWriter() {
     let text = "";
     const ancestors: Any[] = [];
 
-    function list(open: string, close: string, length: number, entry: (at: number) => void): void {
+    function writeList(open: string, close: string, length: number, entry: (at: number) => void): void {
       text += open;
       for (let at = 0; at < length && text.length <= maxCharacters; at += 1) {
         if (at > 0) text += ",";
@@ -45,7 +45,7 @@ export function createValueFormatter(maxCharacters: number) {
       text += close;
     }
 
-    function collection(name: string, forEach: Any, value: Any): void {
+    function writeCollection(name: string, forEach: Any, value: Any): void {
       const entries: Any[] = [];
       apply(forEach, value, [
         (item: Any, key: Any) => {
@@ -53,11 +53,11 @@ export function createValueFormatter(maxCharacters: number) {
         },
       ]);
       text += `{"${name}":`;
-      list("[", "]", entries.length, (at) => write(entries[at]));
+      writeList("[", "]", entries.length, (at) => write(entries[at]));
       text += "}";
     }
 
-    function members(value: Any): void {
+    function writeMembers(value: Any): void {
       const names = keys(value);
       const prototype = getPrototypeOf(value);
       // An object without own properties, such as a regular expression, is shown as its `toString` text.
@@ -66,7 +66,7 @@ export function createValueFormatter(maxCharacters: number) {
         text += asText === "[object Object]" ? "{}" : asText;
         return;
       }
-      list("{", "}", names.length, (at) => {
+      writeList("{", "}", names.length, (at) => {
         text += `${stringify(names[at])}:`;
         write(value[names[at]!]);
       });
@@ -77,12 +77,12 @@ export function createValueFormatter(maxCharacters: number) {
         const name = read(value, "name");
         const message = read(value, "message");
         text += stringify(message === "" ? name : `${name}: ${message}`);
-      } else if (value instanceof RunMap) collection("Map", eachOfMap, value);
-      else if (value instanceof RunSet) collection("Set", eachOfSet, value);
+      } else if (value instanceof RunMap) writeCollection("Map", eachOfMap, value);
+      else if (value instanceof RunSet) writeCollection("Set", eachOfSet, value);
       else if (isArray(value) || (isView(value) && !is((value as Any).length, undefined)))
-        list("[", "]", (value as Any).length, (at) => write((value as Any)[at]));
+        writeList("[", "]", (value as Any).length, (at) => write((value as Any)[at]));
       else if (typeof value.toJSON === "function") write(value.toJSON());
-      else members(value);
+      else writeMembers(value);
     }
 
     function write(value: Any): void {
@@ -107,7 +107,7 @@ export function createValueFormatter(maxCharacters: number) {
 
   function format(value: Any): string {
     try {
-      if (typeof value === "object" && value !== null) return writer()(value);
+      if (typeof value === "object" && value !== null) return createWriter()(value);
       if (typeof value === "bigint") return `${value}n`;
       return is(value, -0) ? "-0" : truncate(toText(value));
     } catch {
@@ -120,15 +120,15 @@ export function createValueFormatter(maxCharacters: number) {
     return stack || format(value);
   }
 
-  function asNumber(value: Any, parse: (text: Any) => number): string {
+  function formatNumber(value: Any, parse: (text: Any) => number): string {
     if (typeof value === "bigint") return `${value}n`;
     return typeof value === "symbol" || typeof value === "object" ? "NaN" : format(parse(value));
   }
 
   function formatSpecifier(letter: string, value: Any): string | null {
     if (letter === "s") return typeof value === "string" ? value : format(value);
-    if (letter === "d" || letter === "i") return asNumber(value, toInteger);
-    if (letter === "f") return asNumber(value, toFloat);
+    if (letter === "d" || letter === "i") return formatNumber(value, toInteger);
+    if (letter === "f") return formatNumber(value, toFloat);
     if (letter === "o" || letter === "O") return formatWithStack(value);
     return letter === "c" ? "" : null;
   }
@@ -156,9 +156,9 @@ export function createValueFormatter(maxCharacters: number) {
     truncate,
     read,
     format,
-    line(values: Any, formats: boolean): string {
+    formatLine(values: Any, hasSpecifiers: boolean): string {
       const used = { count: 1 };
-      const isFormat = formats && values.length > 1 && typeof values[0] === "string";
+      const isFormat = hasSpecifiers && values.length > 1 && typeof values[0] === "string";
       let text = values.length === 0 ? "" : isFormat ? fillSpecifiers(values, used) : formatWithStack(values[0]);
       for (; used.count < values.length && text.length < maxCharacters; used.count += 1)
         text += ` ${formatWithStack(values[used.count])}`;

@@ -4,14 +4,14 @@ import type { Any } from "./any.js";
 declare const self: Any;
 
 /** The browser evaluates this function's source text, so it can use only globals and its own code. */
-export function createWorkerThreadManager(withOrigin: boolean): unknown {
+export function createWorkerThreadManager(hasOrigin: boolean): unknown {
   const { Worker } = self;
   // This message of a new worker reports that the worker is ready. Until then, some of its globals are missing.
-  const first = "postMessage(null)";
+  const readyScript = "postMessage(null)";
   // A worker from a data: URL has an opaque origin.
-  const url = withOrigin ? URL.createObjectURL(new Blob([first])) : `data:text/javascript,${first}`;
+  const url = hasOrigin ? URL.createObjectURL(new Blob([readyScript])) : `data:text/javascript,${readyScript}`;
   let worker: Any = null;
-  let realms = 0;
+  let createdCount = 0;
   return {
     __proto__: null,
     async replaceThread(): Promise<void> {
@@ -20,11 +20,12 @@ export function createWorkerThreadManager(withOrigin: boolean): unknown {
       await new Promise((resolve) => {
         worker.onmessage = resolve;
       });
-      realms = 0;
+      createdCount = 0;
       worker.onmessage = () => {
-        realms += 1;
+        createdCount += 1;
       };
     },
-    hasMade: (realm: number): boolean => realms >= realm,
+    /** True if the current worker has created at least this many realms. */
+    hasCreatedRealms: (realmCount: number): boolean => createdCount >= realmCount,
   };
 }
