@@ -45,7 +45,7 @@ function chooseSupervisor(
 
 async function waitForBrowser(supervisors: readonly BrowserSupervisor[]): Promise<boolean> {
   const deadline = Date.now() + BROWSER_START_TIMEOUT_MS;
-  while (Date.now() < deadline && supervisors.some(({ stopped }) => !stopped)) {
+  while (Date.now() < deadline && supervisors.some(({ isStopped }) => !isStopped)) {
     if (supervisors.some(({ current }) => current !== null)) return true;
     await setTimeoutPromise(BROWSER_POLL_MS);
   }
@@ -53,12 +53,13 @@ async function waitForBrowser(supervisors: readonly BrowserSupervisor[]): Promis
 }
 
 const findCodeNeeds = createCodeNeedsFinder();
-const documentTrialRunner = new TrialRunner();
+const trialRunner = new TrialRunner();
 /** Code that recently crashed a network isolate or overflowed the stack in it, so that it now runs in a document (an empty page). */
 const codeThatNeedsDocument = new RecentTrialFailures();
 
 interface RunPlacement {
   mode: EvaluationMode;
+  /** Mode whose globals are replaced in a trial before the run; null for no trial. */
   trialForMode: EvaluationMode | null;
   network: boolean;
 }
@@ -67,17 +68,17 @@ function choosePlacement(request: PageRunRequest): RunPlacement {
   const { packages, source } = request;
   if (request.mode !== undefined) {
     const network = modeHasNetwork(request.mode) && request.network !== false;
-    return { mode: request.mode, trialForMode: documentTrialRunner.selectTrialMode(request, request.mode), network };
+    return { mode: request.mode, trialForMode: trialRunner.selectTrialMode(request, request.mode), network };
   }
   const defined = packages.flatMap((script) => ("source" in script && script.defines) || []);
   const sourceNeeds = findCodeNeeds(source, defined);
   const needs = [sourceNeeds, ...packages.map(getPackageNeeds)];
   const strictestIndex = Math.max(...needs.map(({ mode }) => EVALUATION_MODES.indexOf(mode)));
   const mode = EVALUATION_MODES[strictestIndex]!;
-  const isTooLarge = mode === "network-isolate" && codeThatNeedsDocument.has(request);
+  const needsDocument = mode === "network-isolate" && codeThatNeedsDocument.has(request);
   return {
-    mode: isTooLarge ? "document" : mode,
-    trialForMode: documentTrialRunner.selectTrialMode(request, mode, sourceNeeds.mode),
+    mode: needsDocument ? "document" : mode,
+    trialForMode: trialRunner.selectTrialMode(request, mode, sourceNeeds.mode),
     network: needs.some(({ network }) => network),
   };
 }
@@ -104,30 +105,30 @@ async function runWithSupervisor(
 ): Promise<PageRunOutcome | null> {
   const { pool } = generation;
   const { isolationKey, origin } = request;
-  const slot: PageKey = { key: [isolationKey, origin, mode].join("\n"), origin, mode };
+  const pageKey: PageKey = { key: [isolationKey, origin, mode].join("\n"), origin, mode };
   generation.activeRuns += 1;
   try {
     // After an error, the caller tries another browser.
-    const page = await pool.acquire(slot).catch(() => null);
+    const page = await pool.acquire(pageKey).catch(() => null);
     if (page === null) return null;
     if (!page.isReady) {
-      pool.release(page, slot, false);
+      pool.release(page, pageKey, false);
       return null;
     }
     if (request.signal?.aborted) {
-      pool.release(page, slot, true);
+      pool.release(page, pageKey, true);
       return createCancelledOutcome();
     }
     supervisor.countRun(generation);
     const outcome = await page.run(request);
     if (!outcome.ok && outcome.cause === "unready") {
-      pool.release(page, slot, false);
+      pool.release(page, pageKey, false);
       return null;
     }
     if (page.loss !== null) supervisor.reportLoss(page.loss);
     if (!outcome.ok && outcome.cause === "memory") pool.delayNextPage(origin);
-    const intact = outcome.ok || PAGE_REUSABLE_CAUSES.includes(outcome.cause);
-    pool.release(page, slot, intact);
+    const isIntact = outcome.ok || PAGE_REUSABLE_CAUSES.includes(outcome.cause);
+    pool.release(page, pageKey, isIntact);
     return outcome;
   } finally {
     generation.activeRuns -= 1;
@@ -156,7 +157,7 @@ export class Browsers {
     this.supervisors = options.sources.map((source) => new BrowserSupervisor(source, options));
   }
 
-  private get first(): Chromium | null {
+  private get firstChromium(): Chromium | null {
     return this.supervisors.find(({ current }) => current !== null)?.current?.chromium ?? null;
   }
 
@@ -169,29 +170,29 @@ export class Browsers {
   readonly run = async (request: PageRunRequest): Promise<PageRunOutcome> => {
     const { mode, trialForMode, network } = choosePlacement(request);
     const { mayRequest: _mayRequest, onRequest: _onRequest, ...withoutRequests } = request;
-    const placed: PageRunRequest = network ? request : { ...withoutRequests, network };
+    const placedRequest: PageRunRequest = network ? request : { ...withoutRequests, network };
     if (trialForMode !== null) {
-      const outcome = await documentTrialRunner.run(placed, trialForMode, (trial) => this.runInMode(trial, "isolate"));
+      const outcome = await trialRunner.run(placedRequest, trialForMode, (trial) => this.runInMode(trial, "isolate"));
       if (outcome !== null) {
-        placed.onMode?.("isolate");
+        placedRequest.onMode?.("isolate");
         return outcome;
       }
     }
-    if (mode === "isolate") return this.runInDocument(placed);
-    placed.onMode?.(mode);
+    if (mode === "isolate") return this.runInDocument(placedRequest);
+    placedRequest.onMode?.(mode);
     const startedAt = performance.now();
-    const outcome = await this.runInMode(placed, mode);
+    const outcome = await this.runInMode(placedRequest, mode);
     if (mode !== "network-isolate" || outcome.ok) return outcome;
     if (!DOCUMENT_NEEDED_CAUSES.includes(outcome.cause) && !hasOverflowedStack(outcome)) return outcome;
-    codeThatNeedsDocument.add(placed);
+    codeThatNeedsDocument.add(placedRequest);
     if (outcome.cause !== "retry") return outcome;
     // A run with the cause `retry` has sent no request and printed no line. So it can be repeated, with the rest of its time limit.
-    const timeoutMs = Math.max(1, placed.timeoutMs - (performance.now() - startedAt));
-    return this.runInDocument({ ...placed, timeoutMs });
+    const timeoutMs = Math.max(1, placedRequest.timeoutMs - (performance.now() - startedAt));
+    return this.runInDocument({ ...placedRequest, timeoutMs });
   };
 
   isReady(): boolean {
-    return this.first !== null;
+    return this.firstChromium !== null;
   }
 
   /** `up` counts browsers; the others count contexts: with a run (`serving`), reserved for an app (`warm`), or unused (`spare`). */
@@ -203,12 +204,12 @@ export class Browsers {
   };
 
   async waitForProcessSandboxStates(): Promise<ProcessSandboxState[] | null> {
-    const { first } = this;
-    return first === null ? null : waitForProcessSandboxStates(first);
+    const { firstChromium } = this;
+    return firstChromium === null ? null : waitForProcessSandboxStates(firstChromium);
   }
 
   getBrowserPid(): number | null {
-    return this.first?.pid ?? null;
+    return this.firstChromium?.pid ?? null;
   }
 
   async stop(): Promise<void> {

@@ -59,7 +59,7 @@ export class BrowserSupervisor {
     return this.newestGeneration?.chromium.isAlive() ? this.newestGeneration : null;
   }
 
-  get stopped(): boolean {
+  get isStopped(): boolean {
     return this.stopping.signal.aborted;
   }
 
@@ -77,14 +77,14 @@ export class BrowserSupervisor {
     const generation: SupervisedBrowser = { chromium, pool, watch, runCount: 0, activeRuns: 0, isRetired: false };
     this.generations.add(generation);
     const browser = this.source.name;
-    const launches = new RendererLaunchWatch(chromium, pool.hasPages, {
-      broken: () => this.options.log.error({ browser }, "the browser cannot start pages; replacing the browser"),
-      networkLost: () => pool.discardUnused(),
+    const launchWatch = new RendererLaunchWatch(chromium, pool.hasPages, {
+      onBroken: () => this.options.log.error({ browser }, "the browser cannot start pages; replacing the browser"),
+      onNetworkLost: () => pool.discardUnused(),
     });
     runInBackground(
       chromium.ended.then(() => {
         watch.stop();
-        launches.stop();
+        launchWatch.stop();
         this.onEnded(generation);
       }),
     );
@@ -95,7 +95,7 @@ export class BrowserSupervisor {
     const { source } = this;
     this.stopping.signal.throwIfAborted();
     const chromium = await source.open(this.stopping.signal);
-    if (this.stopped) await chromium.stop();
+    if (this.isStopped) await chromium.stop();
     const generation = this.createGeneration(chromium);
     try {
       await generation.pool.fill(1);
@@ -139,7 +139,7 @@ export class BrowserSupervisor {
     this.generations.delete(generation);
     if (generation !== this.newestGeneration) return;
     this.newestGeneration = null;
-    if (this.stopped) return;
+    if (this.isStopped) return;
     this.options.onLoss?.("browser");
     const { pid } = generation.chromium;
     this.options.log.error(
@@ -152,10 +152,10 @@ export class BrowserSupervisor {
   /** Retries until a browser is running. The delay between two attempts grows until a browser gets a run. */
   async restart(): Promise<void> {
     const { pause = (ms, signal) => delay(ms, undefined, { signal }).catch(() => undefined) } = this.options;
-    while (!this.stopped) {
+    while (!this.isStopped) {
       await pause(this.backoffMs, this.stopping.signal);
       this.backoffMs = Math.min(Math.max(BACKOFF_FIRST_MS, this.backoffMs * 2), BACKOFF_MAX_MS);
-      if (this.stopped) return;
+      if (this.isStopped) return;
       try {
         await this.replace();
         return;
@@ -187,8 +187,8 @@ export class BrowserSupervisor {
     const { log, runsPerBrowser = RUNS_PER_BROWSER } = this.options;
     generation.runCount += 1;
     this.backoffMs = 0;
-    const old = generation.runCount >= runsPerBrowser || generation.watch.usesTooMuchMemory();
-    if (!old || generation !== this.newestGeneration || this.startPromise !== null) return;
+    const mustReplace = generation.runCount >= runsPerBrowser || generation.watch.usesTooMuchMemory();
+    if (!mustReplace || generation !== this.newestGeneration || this.startPromise !== null) return;
     log.info({ runs: generation.runCount }, "replacing the browser");
     this.replace().catch((error) => log.error({ err: error }, "the browser could not be replaced"));
   }

@@ -140,7 +140,7 @@ describe("the time until a browser without a zygote is stopped", () => {
     const onBroken = () => {
       isBroken = true;
     };
-    const watch = new RendererLaunchWatch(chromium, () => true, { broken: onBroken, networkLost() {} });
+    const watch = new RendererLaunchWatch(chromium, () => true, { onBroken, onNetworkLost() {} });
     let elapsedMs = 0;
     for (; !isBroken && elapsedMs < 60_000; elapsedMs += LAUNCH_CHECK_INTERVAL_MS) {
       mock.timers.tick(LAUNCH_CHECK_INTERVAL_MS);

@@ -113,7 +113,7 @@ function createStartError(options: ChromiumOptions, stderr: string, reason: stri
   );
 }
 
-function listenToStderr(child: ChildProcess): { text(): string; heapFullAt(): number } {
+function listenToStderr(child: ChildProcess): { getText(): string; getHeapFullTime(): number } {
   let text = "";
   let heapFullAt = 0;
   child.stderr?.setEncoding("utf8").on("data", (chunk: string) => {
@@ -122,7 +122,7 @@ function listenToStderr(child: ChildProcess): { text(): string; heapFullAt(): nu
     text = (text + chunk).slice(-STDERR_MAX_CHARACTERS);
     if (OUT_OF_HEAP_OUTPUT.test(newText)) heapFullAt = Date.now();
   });
-  return { text: () => text, heapFullAt: () => heapFullAt };
+  return { getText: () => text, getHeapFullTime: () => heapFullAt };
 }
 
 function createPipe(child: ChildProcess, onClose: () => void): ConnectionTransport {
@@ -164,17 +164,18 @@ export async function startChromium(options: ChromiumOptions, stopped: AbortSign
   const timer = setTimeout(kill, BROWSER_START_TIMEOUT_MS);
   stopped.addEventListener("abort", kill);
   try {
-    const failed = ended.then(() => Promise.reject(new Error("the process ended")));
+    const reason = `the process did not start, ended, or did not respond within ${BROWSER_START_TIMEOUT_MS / 1_000} seconds`;
+    const failed = ended.then(() => Promise.reject(new Error(reason)));
     const connection = await Promise.race([openBrowserConnection(createPipe(child, kill)), failed]);
     const stop = () => {
       kill();
       return ended;
     };
-    return { connection, pid: child.pid!, ended, isAlive: () => alive, getHeapFullTime: stderr.heapFullAt, stop };
+    return { connection, pid: child.pid!, ended, isAlive: () => alive, getHeapFullTime: stderr.getHeapFullTime, stop };
   } catch (error) {
     kill();
     await ended;
-    throw createStartError(options, stderr.text(), (error as Error).message);
+    throw createStartError(options, stderr.getText(), (error as Error).message);
   } finally {
     clearTimeout(timer);
     stopped.removeEventListener("abort", kill);

@@ -9,7 +9,7 @@ const BUFFER_BYTES = 1024 * 1024;
 export function createPipeTransport(toBrowser: Writable, fromBrowser: Readable): ConnectionTransport {
   /** One buffer for all messages, because a new buffer for each large message would cause garbage collections. */
   let memory = Buffer.allocUnsafe(BUFFER_BYTES);
-  let pending = 0;
+  let pendingBytes = 0;
   let closed = false;
 
   const transport: ConnectionTransport = {
@@ -26,19 +26,19 @@ export function createPipeTransport(toBrowser: Writable, fromBrowser: Readable):
   };
 
   function bufferBytes(bytes: Buffer): void {
-    if (pending + bytes.length > memory.length) {
-      const larger = Buffer.allocUnsafe(2 * (pending + bytes.length));
-      memory.copy(larger, 0, 0, pending);
+    if (pendingBytes + bytes.length > memory.length) {
+      const larger = Buffer.allocUnsafe(2 * (pendingBytes + bytes.length));
+      memory.copy(larger, 0, 0, pendingBytes);
       memory = larger;
     }
-    pending += bytes.copy(memory, pending);
+    pendingBytes += bytes.copy(memory, pendingBytes);
   }
 
   function completeMessage(last: Buffer): string {
-    if (pending === 0) return last.toString("utf8");
+    if (pendingBytes === 0) return last.toString("utf8");
     bufferBytes(last);
-    const message = memory.toString("utf8", 0, pending);
-    pending = 0;
+    const message = memory.toString("utf8", 0, pendingBytes);
+    pendingBytes = 0;
     if (memory.length > BUFFER_BYTES) memory = Buffer.allocUnsafe(BUFFER_BYTES);
     return message;
   }

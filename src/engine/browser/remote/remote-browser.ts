@@ -62,7 +62,7 @@ async function checkRemoteBrowser(
   if (!sandbox) log.warn({ browser: name }, "CHROME_SANDBOX=off: the browser's sandbox is not checked");
 }
 
-function connectChromium(connection: Connection, transport: SocketTransport): Chromium {
+function toChromium(connection: Connection, transport: SocketTransport): Chromium {
   const { closed: ended, isOpen } = transport;
   const stop = () => {
     transport.close();
@@ -94,7 +94,7 @@ export function createRemoteBrowserSource(options: RemoteBrowserOptions): Remote
         await checkRemoteBrowser(connection, transport.peer, options, name);
         // Sets `peer` before the first context is created, because the proxy port of a context calls `isAt`.
         peer = transport.peer;
-        return connectChromium(connection, transport);
+        return toChromium(connection, transport);
       } catch (error) {
         transport.close();
         throw error;

@@ -57,8 +57,10 @@ export async function openRemoteBrowserTransport(endpoint: URL, stopped: AbortSi
   try {
     return await openSocketTransport(endpoint.href, stopped);
   } catch (error) {
-    const other = endpoint.pathname.startsWith(DEVTOOLS_PATH) ? await discoverWebSocketUrl(endpoint, stopped) : null;
-    if (other === null) throw error;
-    return openSocketTransport(other, stopped);
+    const discoveredUrl = endpoint.pathname.startsWith(DEVTOOLS_PATH)
+      ? await discoverWebSocketUrl(endpoint, stopped)
+      : null;
+    if (discoveredUrl === null) throw error;
+    return openSocketTransport(discoveredUrl, stopped);
   }
 }

@@ -15,7 +15,7 @@ const MEASURE_AFTER_RUN_MS = 10;
 /** The cause of a crash is `memory` if the crash follows a kill or a full V8 heap within this time. */
 const KILL_EFFECT_MS = 5_000;
 
-/** Skips a check while the previous one is active. Ignores errors of `check`, because the browser or a process may have ended. */
+/** Calls `check` every `ms` milliseconds, except while it is active. Ignores its errors, because the browser may have ended. */
 export function repeatCheck(ms: number, check: () => Promise<void>): NodeJS.Timeout {
   let isChecking = false;
   return setInterval(() => {
@@ -65,7 +65,7 @@ export class BrowserWatch {
     ];
   }
 
-  /** Call it when the browser reports a crash. `memory`: memory limit, or full V8 heap. `flood`: a renderer blocked the browser. */
+  /** Call this method when a page has crashed. `memory`: memory limit, or full V8 heap. `flood`: a renderer blocked the browser. */
   getCrashCause(): "memory" | "flood" | null {
     const { floodWatch, memoryWatch, chromium } = this;
     if (floodWatch === null || memoryWatch === null) return null;

@@ -20,6 +20,7 @@ const readSharedBytes = ({ sharedPids, id }: BrowserGroup) =>
   sharedPids.reduce((sum, pid) => sum + (readBrowserProcessUsage(pid, id)?.residentBytes ?? 0), 0);
 const readCpuMs = (pid: number, { id }: BrowserGroup) => readBrowserProcessUsage(pid, id)?.cpuMs ?? 0;
 
+/** Waits until the memory of the shared processes hardly grows, or for SETTLE_TIMEOUT_MS. Returns its size. */
 async function waitForStableBytes(group: BrowserGroup): Promise<number> {
   let bytes = readSharedBytes(group);
   for (const deadline = Date.now() + SETTLE_TIMEOUT_MS; Date.now() < deadline; ) {
@@ -32,15 +33,15 @@ async function waitForStableBytes(group: BrowserGroup): Promise<number> {
 }
 
 async function growsWhileRunning(pid: number, group: BrowserGroup): Promise<boolean> {
-  const before = await waitForStableBytes(group);
-  const spent = readCpuMs(pid, group);
+  const bytesBefore = await waitForStableBytes(group);
+  const cpuMsBefore = readCpuMs(pid, group);
   signalProcess(pid, "SIGCONT");
   for (const deadline = Date.now() + TURN_MAX_MS; Date.now() < deadline; ) {
     await delay(CHECK_INTERVAL_MS);
-    if (readSharedBytes(group) - before > SUSPICIOUS_GROWTH_BYTES) return true;
-    if (readCpuMs(pid, group) - spent > TURN_MAX_CPU_MS) break;
+    if (readSharedBytes(group) - bytesBefore > SUSPICIOUS_GROWTH_BYTES) return true;
+    if (readCpuMs(pid, group) - cpuMsBefore > TURN_MAX_CPU_MS) break;
   }
-  return (await waitForStableBytes(group)) - before > SUSPICIOUS_GROWTH_BYTES;
+  return (await waitForStableBytes(group)) - bytesBefore > SUSPICIOUS_GROWTH_BYTES;
 }
 
 /** @param suspects process IDs of renderers, the busiest first @returns null if the memory grows with none of them */

@@ -36,7 +36,7 @@ export interface CpuUsageSample {
 interface UnansweredRequest {
   at: number;
   sample: CpuUsageSample | null;
-  threads: SharedProcessLoad | null;
+  sharedLoad: SharedProcessLoad | null;
 }
 
 /** True if the browser got too little CPU time in `ms` milliseconds to respond. False if the browser hangs or is flooded. */
@@ -46,21 +46,24 @@ export function isBrowserStarved(before: SharedProcessLoad, after: SharedProcess
 
 /** If the browser is flooded, returns the process ID of the renderer that spent most time in the kernel; otherwise null. */
 export function findFloodingRenderer(before: CpuUsageSample, after: CpuUsageSample): number | null {
-  const window = after.at - before.at;
-  let serving = 0;
-  let most = FLOOD_KERNEL_SHARE * window;
-  let sender: number | null = null;
+  const elapsedMs = after.at - before.at;
+  let sharedCpuMs = 0;
+  let maxKernelMs = FLOOD_KERNEL_SHARE * elapsedMs;
+  let floodingPid: number | null = null;
   for (const [pid, { cpuMs, kernelMs, isRenderer }] of after.usages) {
     const earlier = before.usages.get(pid);
     if (earlier === undefined) continue;
-    const sending = kernelMs - earlier.kernelMs;
-    if (!isRenderer) serving += cpuMs - earlier.cpuMs;
-    else if (sending >= most && sending >= FLOOD_KERNEL_SHARE_OF_OWN * (cpuMs - earlier.cpuMs)) {
-      most = sending;
-      sender = pid;
+    const rendererKernelMs = kernelMs - earlier.kernelMs;
+    if (!isRenderer) sharedCpuMs += cpuMs - earlier.cpuMs;
+    else if (
+      rendererKernelMs >= maxKernelMs &&
+      rendererKernelMs >= FLOOD_KERNEL_SHARE_OF_OWN * (cpuMs - earlier.cpuMs)
+    ) {
+      maxKernelMs = rendererKernelMs;
+      floodingPid = pid;
     }
   }
-  return serving >= SERVING_MIN_CPU_SHARE * window ? sender : null;
+  return sharedCpuMs >= SERVING_MIN_CPU_SHARE * elapsedMs ? floodingPid : null;
 }
 
 export class FloodWatch {
@@ -76,7 +79,7 @@ export class FloodWatch {
     private readonly group: number,
   ) {}
 
-  /** Call it ten times a second. While the browser has not answered the last request, measures and compares CPU times. */
+  /** Call this method ten times a second. While the browser has not answered the last request, compares CPU times of its processes. */
   async check(isActive: boolean): Promise<void> {
     if (this.unansweredRequest !== null) await this.checkLateRequest(this.unansweredRequest);
     else if (isActive) this.sendRequest();
@@ -88,7 +91,7 @@ export class FloodWatch {
 
   private sendRequest(): void {
     const { connection } = this.chromium;
-    this.unansweredRequest = { at: Date.now(), sample: null, threads: null };
+    this.unansweredRequest = { at: Date.now(), sample: null, sharedLoad: null };
     // The browser's main process answers the first command. The network process answers the second one.
     Promise.all([listBrowserProcesses(connection), connection.send("Storage.getCookies", undefined, { timeout: 0 })])
       .then(([processes]) => {
@@ -107,8 +110,8 @@ export class FloodWatch {
     this.paused.clear();
   }
 
-  private isStarvedFor({ threads }: UnansweredRequest, ms: number): boolean {
-    return threads !== null && isBrowserStarved(threads, readSharedProcessLoad(this.group), ms);
+  private isStarvedFor({ sharedLoad }: UnansweredRequest, ms: number): boolean {
+    return sharedLoad !== null && isBrowserStarved(sharedLoad, readSharedProcessLoad(this.group), ms);
   }
 
   private takeSample(): CpuUsageSample {
@@ -127,18 +130,21 @@ export class FloodWatch {
     signalProcess(pid, "SIGSTOP");
   }
 
-  private async checkLateRequest(late: UnansweredRequest): Promise<void> {
+  private async checkLateRequest(lateRequest: UnansweredRequest): Promise<void> {
     const now = Date.now();
-    const lateMs = now - late.at;
-    if (lateMs > HUNG_AFTER_MS && (lateMs > STARVED_AFTER_MS || !this.isStarvedFor(late, lateMs)))
+    const lateMs = now - lateRequest.at;
+    if (lateMs > HUNG_AFTER_MS && (lateMs > STARVED_AFTER_MS || !this.isStarvedFor(lateRequest, lateMs)))
       return this.chromium.stop();
-    if (lateMs < FIRST_MEASUREMENT_AFTER_MS || (late.sample !== null && now - late.sample.at < COMPARISON_INTERVAL_MS))
+    if (
+      lateMs < FIRST_MEASUREMENT_AFTER_MS ||
+      (lateRequest.sample !== null && now - lateRequest.sample.at < COMPARISON_INTERVAL_MS)
+    )
       return;
-    const before = late.sample;
-    late.threads ??= readSharedProcessLoad(this.group);
-    late.sample = this.takeSample();
+    const before = lateRequest.sample;
+    lateRequest.sharedLoad ??= readSharedProcessLoad(this.group);
+    lateRequest.sample = this.takeSample();
     if (before === null) return;
-    const sender = findFloodingRenderer(before, late.sample);
-    if (sender !== null && !this.paused.has(sender)) this.pauseOrKill(sender);
+    const floodingPid = findFloodingRenderer(before, lateRequest.sample);
+    if (floodingPid !== null && !this.paused.has(floodingPid)) this.pauseOrKill(floodingPid);
   }
 }

@@ -6,6 +6,7 @@ import { join } from "node:path";
 const GROUP_NAME_PREFIX = "svc-idle-";
 /** CPU weight of all busy renderers together: a twentieth of the default, so that they still get CPU time on a busy machine. */
 const IDLE_WEIGHT = "5";
+/** Name of the CPU weight in version 1 of control groups, with the default 1,024. */
 const IDLE_SHARES = "51";
 const CREATION_RETRY_MS = 60_000;
 

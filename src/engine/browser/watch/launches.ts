@@ -16,15 +16,15 @@ export const LAUNCH_CHECK_INTERVAL_MS = 250;
 export class RendererLaunchWatch {
   private failureTimes: number[] = [];
   private checksWithoutRenderer = 0;
-  private networkService: number | null = null;
+  private networkServicePid: number | null = null;
   private isStopped = false;
   private readonly timer = repeatCheck(LAUNCH_CHECK_INTERVAL_MS, () => this.check());
 
-  /** `hasPages` must count opening pages, but not crashed pages. `on.broken` is called once, before the browser is ended. */
+  /** `hasPages` must count opening pages, but not crashed pages. `onBroken` is called once, before the browser is ended. */
   constructor(
     private readonly chromium: Chromium,
     private readonly hasPages: () => boolean,
-    private readonly on: { broken: () => void; networkLost: () => void },
+    private readonly listeners: { onBroken: () => void; onNetworkLost: () => void },
   ) {
     chromium.connection.on("Target.targetCrashed", this.onCrash);
   }
@@ -35,10 +35,10 @@ export class RendererLaunchWatch {
     this.chromium.connection.off("Target.targetCrashed", this.onCrash);
   }
 
-  private replace(): void {
+  private stopBrowser(): void {
     if (this.isStopped) return;
     this.stop();
-    this.on.broken();
+    this.listeners.onBroken();
     runInBackground(this.chromium.stop());
   }
 
@@ -46,13 +46,13 @@ export class RendererLaunchWatch {
     if (status !== FAILED_LAUNCH_STATUS) return;
     const now = performance.now();
     this.failureTimes = [...this.failureTimes.filter((failedAt) => now - failedAt < FAILURES_WITHIN_MS), now];
-    if (this.failureTimes.length >= FAILURES_MAX) this.replace();
+    if (this.failureTimes.length >= FAILURES_MAX) this.stopBrowser();
   };
 
-  private compareNetworkService(pid: number | undefined): void {
-    if (this.isStopped || pid === this.networkService) return;
-    if (this.networkService !== null) this.on.networkLost();
-    this.networkService = pid ?? null;
+  private checkNetworkService(pid: number | undefined): void {
+    if (this.isStopped || pid === this.networkServicePid) return;
+    if (this.networkServicePid !== null) this.listeners.onNetworkLost();
+    this.networkServicePid = pid ?? null;
   }
 
   private async check(): Promise<void> {
@@ -60,7 +60,7 @@ export class RendererLaunchWatch {
     // Calls `hasPages` after the browser's response, because a page that closed during the check needs no renderer.
     const isIntact = !this.hasPages() || processes.some(({ isRenderer }) => isRenderer);
     this.checksWithoutRenderer = isIntact ? 0 : this.checksWithoutRenderer + 1;
-    if (this.checksWithoutRenderer >= CHECKS_WITHOUT_RENDERER_MAX) this.replace();
-    this.compareNetworkService(processes.find(({ isNetworkService }) => isNetworkService)?.pid);
+    if (this.checksWithoutRenderer >= CHECKS_WITHOUT_RENDERER_MAX) this.stopBrowser();
+    this.checkNetworkService(processes.find(({ isNetworkService }) => isNetworkService)?.pid);
   }
 }

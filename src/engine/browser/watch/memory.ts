@@ -7,6 +7,7 @@ import { type MeasuredProcess, signalProcess } from "./processes.js";
 
 /** Limit for all shared processes together. They start at about 400 MB, because memory that they share counts several times. */
 const SHARED_MAX_BYTES = 1_024 * 1024 * 1024;
+/** If the shared processes use more, the browser is ended. */
 const SHARED_HARD_MAX_BYTES = 2 * SHARED_MAX_BYTES;
 /** After a search for the renderer that fills the memory, the next search starts after this growth. */
 const SHARED_STEP_BYTES = 128 * 1024 * 1024;
@@ -22,7 +23,7 @@ export class MemoryWatch {
   /** Unix time of the last kill in milliseconds; 0 if there was none. */
   lastKillAt = 0;
   private sharedBytes = 0;
-  private searchAt = SHARED_MAX_BYTES;
+  private searchAtBytes = SHARED_MAX_BYTES;
   private history: { at: number; byPid: Map<number, number> }[] = [];
   private firstSeenAt = new Map<number, number>();
   private cpuMsAtLastCheck = new Map<number, number>();
@@ -62,11 +63,14 @@ export class MemoryWatch {
   private growsFast(shared: readonly MeasuredProcess[]): boolean {
     const now = performance.now();
     this.firstSeenAt = new Map(shared.map(({ pid }) => [pid, this.firstSeenAt.get(pid) ?? now]));
-    const grownUp = shared.filter(({ pid }) => now - this.firstSeenAt.get(pid)! >= GROWTH_MIN_AGE_MS);
+    const matureProcesses = shared.filter(({ pid }) => now - this.firstSeenAt.get(pid)! >= GROWTH_MIN_AGE_MS);
     this.history = this.history.filter(({ at }) => now - at < FAST_GROWTH_MS);
-    this.history.push({ at: now, byPid: new Map(grownUp.map(({ pid, residentBytes }) => [pid, residentBytes])) });
+    this.history.push({
+      at: now,
+      byPid: new Map(matureProcesses.map(({ pid, residentBytes }) => [pid, residentBytes])),
+    });
     const before = this.history[0]!.byPid;
-    const growth = grownUp.map(({ pid, residentBytes }) => residentBytes - (before.get(pid) ?? residentBytes));
+    const growth = matureProcesses.map(({ pid, residentBytes }) => residentBytes - (before.get(pid) ?? residentBytes));
     return growth.reduce((sum, bytes) => sum + bytes, 0) >= SHARED_FAST_GROWTH_BYTES;
   }
 
@@ -80,8 +84,8 @@ export class MemoryWatch {
   private async checkShared(shared: readonly MeasuredProcess[], suspects: number[]): Promise<void> {
     const { sharedBytes } = this;
     if (sharedBytes > SHARED_HARD_MAX_BYTES) return this.endBrowser();
-    if (!this.growsFast(shared) && sharedBytes < this.searchAt) {
-      this.searchAt = Math.max(SHARED_MAX_BYTES, Math.min(this.searchAt, sharedBytes + SHARED_STEP_BYTES));
+    if (!this.growsFast(shared) && sharedBytes < this.searchAtBytes) {
+      this.searchAtBytes = Math.max(SHARED_MAX_BYTES, Math.min(this.searchAtBytes, sharedBytes + SHARED_STEP_BYTES));
       return;
     }
     if (suspects.length === 0) return;
@@ -90,7 +94,7 @@ export class MemoryWatch {
       sharedPids: shared.map(({ pid }) => pid),
     });
     if (filler !== null) this.killProcess(filler);
-    this.searchAt = sharedBytes + SHARED_STEP_BYTES;
+    this.searchAtBytes = sharedBytes + SHARED_STEP_BYTES;
     this.history = [];
   }
 }

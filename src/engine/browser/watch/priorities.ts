@@ -44,7 +44,7 @@ interface Measurement {
 }
 
 export function chooseRendererPriority(cores: number): number {
-  return PRIORITY_BY_BUSY_CORES.find(([least]) => cores >= least)?.[1] ?? BROWSER_NICE_VALUE;
+  return PRIORITY_BY_BUSY_CORES.find(([minCores]) => cores >= minCores)?.[1] ?? BROWSER_NICE_VALUE;
 }
 
 /** Call it just after the start of the browser: its later threads and child processes inherit the priority. */
@@ -115,19 +115,22 @@ export class RendererPriorities {
       return;
     }
     const cores = (cpuMs - before.cpuMs) / (now - before.at);
-    const hasMore = threads >= before.threads + MANY_NEW_THREADS;
-    if (now - before.at < (cores >= THREADS_MIN_CORES || hasMore ? THREADS_MEASURE_PERIOD_MS : MEASURE_PERIOD_MS))
+    const hasManyNewThreads = threads >= before.threads + MANY_NEW_THREADS;
+    if (
+      now - before.at <
+      (cores >= THREADS_MIN_CORES || hasManyNewThreads ? THREADS_MEASURE_PERIOD_MS : MEASURE_PERIOD_MS)
+    )
       return;
     const priority = chooseRendererPriority(cores);
-    const isInTheWay =
-      cores >= (hasMore ? MANY_THREADS_MIN_CORES : IDLE_GROUP_MIN_CORES) && this.isAnotherBusy(pid, now);
+    const isDelayingOthers =
+      cores >= (hasManyNewThreads ? MANY_THREADS_MIN_CORES : IDLE_GROUP_MIN_CORES) && this.isAnotherBusy(pid, now);
     this.measurements.set(pid, {
       at: now,
       cpuMs,
       threads: Math.min(threads, before.threads),
       lastBusyAt: cores > 0 ? now : before.lastBusyAt,
       priority: this.changePriority(pid, before.priority, priority),
-      idleUntil: this.moveRenderer(pid, isInTheWay, now, before.idleUntil),
+      idleUntil: this.moveRenderer(pid, isDelayingOthers, now, before.idleUntil),
     });
   }
 
