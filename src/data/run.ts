@@ -67,7 +67,7 @@ export const RUN_TRANSITIONS = {
     when: {
       "the error of the code": "the code of the action throws an error",
       TimeoutError: "the run exceeds its time limit, or its page does not report its end in time",
-      RangeError: "the run exceeds 512 MB of memory, or its result has too many levels",
+      RangeError: "the run uses too much memory, or its result is too large or has too many levels",
       ResultError: "the result of the run is not JSON, or PostgreSQL cannot store it",
       SecretLeakError: "the result or the error of the run contains a secret",
       Error: "the page or the browser crashes, or the page cannot be prepared",

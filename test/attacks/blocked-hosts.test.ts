@@ -10,7 +10,7 @@ describe("a request that was blocked for a secret in its host", () => {
   const session = new EventEmitter();
   const said: string[] = [];
   const faults = new RequestRecorder(ORIGIN);
-  faults.watch(session as unknown as CDPSession);
+  faults.watchRequests(session as unknown as CDPSession);
   beforeEach(() => {
     said.length = 0;
     faults.beginRun((fault) => said.push(fault));

@@ -20,7 +20,7 @@ export interface Chromium {
 export interface BrowserSource {
   readonly name: string;
   open(stopped: AbortSignal): Promise<Chromium>;
-  /** Call it after the browser has opened pages. Returns fields for the log. @throws StartError if the sandbox is not safe */
+  /** Call this method after the browser has opened pages. Returns fields for the log. @throws StartError if a process has no sandbox */
   checkSandbox(chromium: Chromium): Promise<object>;
   /** Converts an error of `open` to an error whose message contains no secrets. */
   describeFailure(error: Error): Error;
@@ -30,8 +30,8 @@ interface CommandSender {
   _rawSend?: (...values: unknown[]) => unknown;
 }
 
-/** Puppeteer creates an error for each command in advance. The error's stack trace takes longer to create than the command. */
-function sendWithoutStacks(connection: CommandSender): void {
+/** Puppeteer creates an error before it sends a command. These errors get no stack trace, because it would take longer than the command. */
+function omitErrorStacks(connection: CommandSender): void {
   const send = connection._rawSend;
   if (!send) return;
   connection._rawSend = (...values) => {
@@ -51,7 +51,7 @@ export async function openBrowserConnection(transport: ConnectionTransport): Pro
   const browser = await connect({ transport, defaultViewport: null, targetFilter });
   const connection = (await browser.target().createCDPSession()).connection();
   if (connection === undefined) throw new Error("the connection to the browser closed before the browser was ready");
-  sendWithoutStacks(connection as CommandSender);
+  omitErrorStacks(connection as CommandSender);
   // Without this command, Puppeteer creates page objects, which the service does not use.
   await connection.send("Target.setAutoAttach", { autoAttach: false, waitForDebuggerOnStart: false, flatten: true });
   return connection;

@@ -1,8 +1,8 @@
 /** Command-line flags with which Chromium runs untrusted code. Also checks the flags of a remote browser. */
 import { isIP } from "node:net";
 
-/** Maximum V8 heap of a page in megabytes. watch/memory.ts limits memory outside the heap, such as buffers. */
-const HEAP_MAX_MB = 384;
+/** Maximum V8 heap of a page in megabytes. watch/memory.ts limits all memory of the page, including buffers outside of the heap. */
+export const HEAP_MAX_MB = 384;
 
 /** Makes V8 optimize later: the functions of each run are new, so only a function that is called thousands of times is worth the cost. */
 const LATE_OPTIMIZATION_FLAGS =
@@ -114,7 +114,7 @@ export function createBrowserFlags(egressHost: string): string[] {
 
 const getFlagName = (flag: string): string => flag.split("=", 1)[0]!;
 
-/** Like Chromium, uses the last value of a repeated flag. Quotes occur only on Windows. */
+/** Returns the flags by name. Like Chromium, uses the last value of a repeated flag. Quotes occur only on Windows. */
 function readSwitches(commandLine: string): Map<string, string> {
   const parts = commandLine.replaceAll('"', "").split(/ (?=--)/);
   return new Map(parts.map((part) => [getFlagName(part).trim(), part.trim()]));
@@ -130,7 +130,7 @@ function allowsOtherHosts(value: string | undefined, egressHost: string): boolea
   return !(rules.includes(BLOCK_ALL_HOSTS_RULE) && onlyAddresses && otherRules.includes(`EXCLUDE ${egressHost}`));
 }
 
-/** Returns the missing and the forbidden flags of a browser's command line. The list is empty if the browser is safe. */
+/** Returns texts such as `lacks --disable-quic` or `has --no-sandbox`. The list is empty if the browser's command line is safe. */
 export function findUnsafeBrowserFlags(commandLine: string, egressHost: string, sandbox: boolean): string[] {
   const switches = readSwitches(commandLine);
   const missing = CONTAINMENT_FLAGS.filter((flag) => switches.get(getFlagName(flag)) !== flag);
@@ -142,9 +142,9 @@ export function findUnsafeBrowserFlags(commandLine: string, egressHost: string, 
     [ENABLED_FEATURES_FLAG, ENABLED_FEATURES],
     [DISABLED_BLINK_FEATURES_FLAG, DISABLED_BLINK_FEATURES],
   ] as const) {
-    const named = splitFlagValues(switches.get(flag));
-    const lacking = features.filter((feature) => !named.includes(feature));
-    if (lacking.length > 0) missing.push(`${flag}=${lacking.join(",")}`);
+    const listedFeatures = splitFlagValues(switches.get(flag));
+    const missingFeatures = features.filter((feature) => !listedFeatures.includes(feature));
+    if (missingFeatures.length > 0) missing.push(`${flag}=${missingFeatures.join(",")}`);
   }
   if (!switches.get(V8_OPTIONS_FLAG)?.includes(HEAP_LIMIT_FLAG))
     missing.push(`${V8_OPTIONS_FLAG}=${HEAP_LIMIT_FLAG}${HEAP_MAX_MB}`);

@@ -45,7 +45,7 @@ export const NETWORK_ISOLATE_GLOBALS: readonly string[] = [
 export const REQUEST_SENDING_GLOBAL = "fetch";
 
 /** Classes whose constructor without arguments has no effect and never throws. */
-const INERT_GLOBALS = ["TextEncoder", "TextDecoder", "AbortController"];
+const INERT_CLASSES = ["TextEncoder", "TextDecoder", "AbortController"];
 
 /** Replaces a global in a trial (first attempt in an isolate). The kind decides which uses are allowed. Any other use ends the trial. */
 export type GlobalStandIn = readonly [
@@ -56,7 +56,7 @@ export type GlobalStandIn = readonly [
 function getPlatformStandInKind(name: string): GlobalStandIn[1] {
   if (name === "crypto") return "object";
   if (name === "performance") return "clock";
-  return INERT_GLOBALS.includes(name) ? "inert" : "function";
+  return INERT_CLASSES.includes(name) ? "inert" : "function";
 }
 
 const createStandInList = (names: readonly string[]): GlobalStandIn[] =>

@@ -33,14 +33,15 @@ function mayRunRepeatedly(path: readonly AnyNode[]): boolean {
   );
 }
 
-function isUsedOnce(path: readonly AnyNode[]): boolean {
+/** `path` ends with a class name. True if this use of the class creates no object, or only one in the run. */
+function createsAtMostOne(path: readonly AnyNode[]): boolean {
   const [parent, node] = path.slice(-2) as [AnyNode, AnyNode];
   if (parent.type === "BinaryExpression") return parent.operator === "instanceof" && parent.right === node;
   if (parent.type === "UnaryExpression") return parent.operator === "typeof";
-  const makesOne =
+  const isSingleUse =
     (parent.type === "NewExpression" && parent.callee === node) ||
     (parent.type === "MemberExpression" && parent.object === node);
-  return makesOne && !mayRunRepeatedly(path);
+  return isSingleUse && !mayRunRepeatedly(path);
 }
 
 function findReadMembers(node: AnyNode): string[] {
@@ -53,16 +54,16 @@ function findReadMembers(node: AnyNode): string[] {
 
 /** True if code uses an unsupported member, may create many heavy objects, or reads a reader's `closed`, which might never settle. */
 export function needsMoreThanNetworkIsolate(program: Program): boolean {
-  const read = new Set<string>();
+  const readMembers = new Set<string>();
   let isUnsupported = false;
-  let makesMany = false;
+  let mayCreateMany = false;
   fullAncestor(program, (node, _state, ancestors) => {
-    for (const name of findReadMembers(node as AnyNode)) read.add(name);
+    for (const name of findReadMembers(node as AnyNode)) readMembers.add(name);
     isUnsupported ||= (node as AnyNode).type === "Literal" && (node as Literal).value === UNSUPPORTED_TEXT;
     if (node.type !== "Identifier") return;
     const { name } = node as Identifier;
-    makesMany ||= HEAVY_CLASSES.has(name) && !isUsedOnce(ancestors as AnyNode[]);
+    mayCreateMany ||= HEAVY_CLASSES.has(name) && !createsAtMostOne(ancestors as AnyNode[]);
   });
-  if (isUnsupported || UNSUPPORTED_MEMBERS.some((member) => read.has(member))) return true;
-  return makesMany || (read.has("closed") && read.has("getReader"));
+  if (isUnsupported || UNSUPPORTED_MEMBERS.some((member) => readMembers.has(member))) return true;
+  return mayCreateMany || (readMembers.has("closed") && readMembers.has("getReader"));
 }

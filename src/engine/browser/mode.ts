@@ -25,13 +25,13 @@ const ANALYZED_CODE_MAX_CHARACTERS = 16_384;
 /** With these names, code can reach any global without naming it. */
 const DYNAMIC_CODE_NAMES = ["globalThis", "eval", "eval()", "Function"];
 /** A network isolate has only these members of `performance`, so the analysis uses names such as `performance.now`. */
-const PARTIAL_MEMBERS = NETWORK_ISOLATE_PERFORMANCE_MEMBERS.map((member) => `performance.${member}`);
+const PERFORMANCE_MEMBER_NAMES = NETWORK_ISOLATE_PERFORMANCE_MEMBERS.map((member) => `performance.${member}`);
 
 const removeDynamicCodeNames = (names: readonly string[]) =>
   new Set(names.filter((name) => !DYNAMIC_CODE_NAMES.includes(name)));
 const ISOLATE_MODES = [
   { mode: "isolate", names: removeDynamicCodeNames(ISOLATE_GLOBALS) },
-  { mode: "network-isolate", names: removeDynamicCodeNames([...NETWORK_ISOLATE_GLOBALS, ...PARTIAL_MEMBERS]) },
+  { mode: "network-isolate", names: removeDynamicCodeNames([...NETWORK_ISOLATE_GLOBALS, ...PERFORMANCE_MEMBER_NAMES]) },
 ] as const;
 
 interface CodeNeeds {
@@ -75,7 +75,10 @@ export function findDocumentGlobalNames(source: string, content?: string): reado
   return names;
 }
 
-/** Ignores names that no browser has. `eval` needs a document, because `eval` in an isolate does not see local variables. */
+/**
+ * Returns the needs of code that uses these globals. Ignores names that no browser has. `eval` needs a document, because `eval` in an
+ * isolate does not see local variables.
+ */
 export function computeCodeNeedsFromGlobals(names: readonly string[]): CodeNeeds {
   const needed = names.filter((name) => !DYNAMIC_CODE_NAMES.includes(name) && isDocumentGlobal(name));
   if (names.includes("eval") || !needed.every((name) => NETWORK_ISOLATE_GLOBALS.includes(name))) return DOCUMENT_NEEDS;
@@ -116,7 +119,7 @@ function computeCodeNeeds(code: string, defined: readonly string[]): CodeNeeds {
   }
 }
 
-/** For a member such as `performance.now`, returns the name of the member instead of the object. */
+/** Returns the names that the code uses but does not declare. Returns `performance.now` for this member, instead of `performance`. */
 function findUndeclaredNames(program: Program): string[] {
   const members = new Map<unknown, string>();
   fullAncestor(program, (node) => {
@@ -124,7 +127,7 @@ function findUndeclaredNames(program: Program): string[] {
     if (type !== "MemberExpression" || computed || object.type !== "Identifier" || property.type !== "Identifier")
       return;
     const name = `${object.name}.${property.name}`;
-    if (PARTIAL_MEMBERS.includes(name)) members.set(object, name);
+    if (PERFORMANCE_MEMBER_NAMES.includes(name)) members.set(object, name);
   });
   const { globalScope } = analyze(program as Parameters<typeof analyze>[0], {
     ecmaVersion: 2024,
@@ -148,7 +151,7 @@ function reachesGlobals(node: AnyNode, ancestors: readonly AnyNode[]): boolean {
     case "WithStatement":
       return true;
     case "ThisExpression":
-      return !isObjectThis(ancestors);
+      return !isThisOfObject(ancestors);
     case "Literal":
       return node.value === "constructor";
     case "MemberExpression":
@@ -167,7 +170,8 @@ function readPropertyKey({ key }: Property | AssignmentProperty): unknown {
   return key.type === "Literal" ? key.value : undefined;
 }
 
-function isObjectThis(ancestors: readonly AnyNode[]): boolean {
+/** True if `this` is inside of a class or a method, so that it is not the global object. */
+function isThisOfObject(ancestors: readonly AnyNode[]): boolean {
   const index = ancestors.findLastIndex(
     ({ type }) => type === "FunctionDeclaration" || type === "FunctionExpression" || type === "ClassBody",
   );

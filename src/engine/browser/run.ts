@@ -5,6 +5,7 @@ export interface ConsoleLine {
   /** Time of the call in Unix milliseconds. */
   at: number;
   text: string;
+  /** True if the end of the text is missing, because the text was too long. */
   cut?: boolean;
 }
 
@@ -101,7 +102,7 @@ export interface PageRunRequest {
   onHost?(host: string): void;
   /** Checks the URL and referrer of each request; false blocks the request. Slow, so pass it only if the app has secrets. */
   mayRequest?(url: string): boolean | Promise<boolean>;
-  /** Called for each request that `mayRequest` accepts. Returns null to trace nothing. `endTrace` gets null if there was no response. */
+  /** Called for requests that `mayRequest` accepts. Returns null to trace nothing. `endTrace` gets null if there was no response. */
   onRequest?(
     request: RunHttpRequest,
   ): { headers: Record<string, string>; endTrace(status: number | null): void } | null;
@@ -126,6 +127,7 @@ export interface RunError {
   name: string;
   message: string;
   stack: string;
+  /** True if the end of one of these texts is missing, because the text was too long. */
   cut?: boolean;
 }
 

@@ -52,8 +52,8 @@ export class RecentTrialFailures {
   }
 
   add(request: PageRunRequest): void {
-    const appTrials = this.byApp.get(request.origin) ?? new LRUCache({ max: this.perApp, ttl: CODE_SET_EXPIRY_MS });
-    this.byApp.set(request.origin, appTrials.set(createCodeKey(request), true));
+    const failuresOfApp = this.byApp.get(request.origin) ?? new LRUCache({ max: this.perApp, ttl: CODE_SET_EXPIRY_MS });
+    this.byApp.set(request.origin, failuresOfApp.set(createCodeKey(request), true));
   }
 }
 
@@ -61,20 +61,21 @@ export class TrialRunner {
   private readonly codeWithFailedTrial = new RecentTrialFailures();
 
   /**
-   * Returns `mode`, the mode without a trial, if the run is tried in `isolate` first; otherwise null. `modeOfSource` is the mode that the code
-   * needs without its packages.
+   * Returns the mode whose globals are replaced in a trial, which is `mode`; null if the run gets no trial.
+   * @param mode mode that the code and its packages need
+   * @param modeOfSource mode that the code needs without its packages
    */
   selectTrialMode(request: PageRunRequest, mode: EvaluationMode, modeOfSource = mode): EvaluationMode | null {
     if (modeOfSource !== "isolate" || this.codeWithFailedTrial.has(request)) return null;
-    const mayBe = mode === "isolate" || request.packages.every(mayBeTried);
-    return mayBe && (mode !== "document" || areSearchable(request.packages)) ? mode : null;
+    const mayBeEvaluated = mode === "isolate" || request.packages.every(mayBeTried);
+    return mayBeEvaluated && (mode !== "document" || areSearchable(request.packages)) ? mode : null;
   }
 
   /** Prints the run's console lines only if the trial succeeds. Resolves with null if the run must be repeated in another mode. */
   async run(
     request: PageRunRequest,
     trialForMode: EvaluationMode,
-    run: (request: PageRunRequest) => Promise<PageRunOutcome>,
+    runInIsolate: (request: PageRunRequest) => Promise<PageRunOutcome>,
   ): Promise<PageRunOutcome | null> {
     const lines: ConsoleLine[] = [];
     const tooManyLines = new AbortController();
@@ -84,13 +85,13 @@ export class TrialRunner {
     };
     const signal = AbortSignal.any([tooManyLines.signal, ...(request.signal ? [request.signal] : [])]);
     const timeoutMs = Math.min(TRIAL_MAX_MS, request.timeoutMs * TRIAL_MAX_SHARE_OF_TIMEOUT);
-    const outcome = await run({ ...request, onConsole, signal, timeoutMs, trialForMode });
-    const needsMore =
+    const outcome = await runInIsolate({ ...request, onConsole, signal, timeoutMs, trialForMode });
+    const needsOtherMode =
       tooManyLines.signal.aborted ||
       hasOverflowedStack(outcome) ||
       (!outcome.ok && REPEAT_CAUSES.includes(outcome.cause));
-    if (needsMore) this.codeWithFailedTrial.add(request);
-    if (needsMore || isDocumentTrialFailure(outcome, trialForMode)) return null;
+    if (needsOtherMode) this.codeWithFailedTrial.add(request);
+    if (needsOtherMode || isDocumentTrialFailure(outcome, trialForMode)) return null;
     for (const line of lines) request.onConsole?.(line);
     return outcome;
   }

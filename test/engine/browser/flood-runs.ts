@@ -31,8 +31,7 @@ export const FLOODS: [string, string, string[]][] = [
 ];
 
 /** Error messages with which a flood may end. Messages that wait to be sent count as the run's memory. */
-export const FLOOD_ENDED =
-  /caused so much work in the browser that other runs had to wait|used more than 512 MB of memory/;
+export const FLOOD_ENDED = /caused so much work in the browser that other runs had to wait|used too much memory/;
 
 export interface FloodOutcome {
   outcome: PageRunOutcome;

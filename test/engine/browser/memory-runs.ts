@@ -19,7 +19,7 @@ export async function expectEndedByMemory(
   const failure = await failureOf(browsers, `const execute = async () => { ${code} }`, { timeoutMs: 50_000, mode });
   expect([failure.cause, failure.error.message]).to.deep.equal([
     "memory",
-    "The action used more than 512 MB of memory",
+    "The action used too much memory: more than 512 MB, or more than 384 MB for JavaScript objects",
   ]);
   expect((await neighbour).ok).to.equal(true);
 }

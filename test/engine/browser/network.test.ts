@@ -80,7 +80,7 @@ describe("a run with a network", () => {
 
   describe("errors", () => {
     const cors = () =>
-      `${url}: blocked by CORS, because the host does not allow requests from https://app-1.actions.internal (MissingAllowOriginHeader)`;
+      `${url}: blocked by CORS, because the host does not allow this request from https://app-1.actions.internal (MissingAllowOriginHeader)`;
 
     it("report that another origin did not allow the request, and which, without its path and query", async () => {
       const { error } = await failureOf(open, `const execute = () => fetch("${url}/one.js?key=value")`);

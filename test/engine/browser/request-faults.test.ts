@@ -148,7 +148,7 @@ for (const [index, mode] of EVALUATION_MODES.filter(modeHasNetwork).entries())
     it("over http reports that another origin is not allowed, and only then", async () => {
       const address = `http://127.0.0.1:${portOf(server)}`;
       expect(await said(browsers, address)).to.equal(
-        `Failed to fetch ${address}: blocked by CORS, because the host does not allow requests from https://app-1.actions.internal (MissingAllowOriginHeader)`,
+        `Failed to fetch ${address}: blocked by CORS, because the host does not allow this request from https://app-1.actions.internal (MissingAllowOriginHeader)`,
       );
     });
 

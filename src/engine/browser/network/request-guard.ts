@@ -19,7 +19,7 @@ export class RequestGuard {
   private pendingWebSocketChecks: Promise<unknown> = Promise.resolve();
 
   constructor(
-    private readonly page: CDPSession,
+    private readonly pageSession: CDPSession,
     private readonly recorder: RequestRecorder,
     private readonly waitForSentEvents: (timeoutMs: number) => Promise<void>,
   ) {}
@@ -33,7 +33,7 @@ export class RequestGuard {
     this.rejectedHosts = new Set();
     if (mayRequest === undefined) return false;
     const isFirst = this.whenEnabled === null;
-    this.whenEnabled ??= this.enableInSession(this.page);
+    this.whenEnabled ??= this.enableInSession(this.pageSession);
     await this.whenEnabled;
     return isFirst;
   }
@@ -44,6 +44,7 @@ export class RequestGuard {
     await this.enableInSession(child);
   }
 
+  /** Returns false if the run's URL check rejects the URL or the referrer. URLs without a host, such as `data:`, need no check. */
   async acceptsUrl(url: string, referrer?: string): Promise<boolean> {
     const host = getUrlHostAndPort(url);
     const { checkUrl, acceptedHosts } = this;
@@ -94,7 +95,7 @@ export class RequestGuard {
   /** Ignores failures: a worker's session has no Fetch domain, because its page's session pauses the worker's requests. */
   private enableInSession(session: CDPSession): Promise<unknown> {
     session.on("Network.webSocketCreated", (event) => this.onWebSocket(event));
-    if (session !== this.page) this.recorder.watchEnds(session);
+    if (session !== this.pageSession) this.recorder.watchRequestEnds(session);
     return Promise.allSettled([
       session.send("Fetch.enable", { patterns: [{ urlPattern: "*" }] }),
       session.send("Network.enable", NO_BUFFERING_OPTIONS),

@@ -4,7 +4,7 @@ import type { PageRunOutcome, PageRunRequest } from "../run.js";
 
 const DEFAULT_PORTS: Readonly<Record<string, string>> = { "http:": "80", "ws:": "80", "https:": "443", "wss:": "443" };
 /** Error message that Chromium gives a page for every failed `fetch`. */
-const DEFAULT_MESSAGE = "Failed to fetch";
+const FAILED_FETCH_MESSAGE = "Failed to fetch";
 export const BLOCKED_REQUEST_TEXT = "the request was blocked, because its URL contains a secret of the app";
 const FAULTS_MAX = 20;
 const MESSAGE_FAULTS_MAX = 3;
@@ -32,7 +32,7 @@ function describeReason(
 ): string {
   if (blockedReason === "inspector") return BLOCKED_REQUEST_TEXT;
   if (corsErrorStatus) {
-    return `blocked by CORS, because the host does not allow requests from ${origin} (${corsErrorStatus.corsError})`;
+    return `blocked by CORS, because the host does not allow this request from ${origin} (${corsErrorStatus.corsError})`;
   }
   if (blockedReason === "mixed-content") return "blocked, because code can send requests only to https URLs";
   const code = errorText.replace(/^net::/, "");
@@ -54,17 +54,17 @@ export class RequestRecorder {
 
   constructor(private readonly origin: string) {}
 
-  watch(session: CDPSession): void {
+  watchRequests(session: CDPSession): void {
     session.on("Network.requestWillBeSent", ({ requestId, request, type, redirectResponse }) => {
       if (type === "Fetch" && redirectResponse === undefined) this.fetchCount += 1;
       if (this.pending.size < PENDING_REQUESTS_MAX) this.pending.set(requestId, request.url);
       else this.hasTooManyRequests = true;
     });
-    this.watchEnds(session);
+    this.watchRequestEnds(session);
   }
 
   /** For workers and frames of a document: receives only the ends of requests, to end their traces. */
-  watchEnds(session: CDPSession): void {
+  watchRequestEnds(session: CDPSession): void {
     session.on("Network.responseReceived", ({ requestId, response }) => {
       const request = this.traced.get(requestId);
       if (request) request.status = response.status;
@@ -111,11 +111,13 @@ export class RequestRecorder {
     this.addFault(new URL(url), reason);
   }
 
-  haveAllEnded(fetches: number): boolean {
-    return this.fetchCount >= fetches && this.pending.size === 0 && !this.hasTooManyRequests;
+  /** True if the browser has reported all `fetchCalls` calls of `fetch` that the run has made, and no request is active. */
+  haveAllEnded(fetchCalls: number): boolean {
+    return this.fetchCount >= fetchCalls && this.pending.size === 0 && !this.hasTooManyRequests;
   }
 
-  async waitForEnd(): Promise<void> {
+  /** @throws Error if a request is still active after SETTLE_TIMEOUT_MS */
+  async waitUntilAllEnded(): Promise<void> {
     if (this.hasTooManyRequests)
       throw new Error("the run has too many requests in progress, so the service cannot detect when all have ended");
     if (this.pending.size === 0) return;
@@ -132,13 +134,14 @@ export class RequestRecorder {
   /** True if a request is still active, or if the run failed because of a request and no reason is recorded yet. */
   isPending(outcome: PageRunOutcome): boolean {
     if (outcome.ok) return this.pending.size > 0;
-    return outcome.cause === "script" && (this.pending.size > 0 || outcome.error.message === DEFAULT_MESSAGE);
+    return outcome.cause === "script" && (this.pending.size > 0 || outcome.error.message === FAILED_FETCH_MESSAGE);
   }
 
+  /** If the run failed because of a request, adds the reasons of the run's first failed requests to its error message. */
   explainFailure(outcome: PageRunOutcome): PageRunOutcome {
-    if (outcome.ok || outcome.error.message !== DEFAULT_MESSAGE || this.faults.size === 0) return outcome;
-    const message = `${DEFAULT_MESSAGE} ${[...this.faults].slice(0, MESSAGE_FAULTS_MAX).join("; ")}`;
-    const stack = outcome.error.stack.replace(DEFAULT_MESSAGE, () => message);
+    if (outcome.ok || outcome.error.message !== FAILED_FETCH_MESSAGE || this.faults.size === 0) return outcome;
+    const message = `${FAILED_FETCH_MESSAGE} ${[...this.faults].slice(0, MESSAGE_FAULTS_MAX).join("; ")}`;
+    const stack = outcome.error.stack.replace(FAILED_FETCH_MESSAGE, () => message);
     return { ...outcome, error: { ...outcome.error, message, stack } };
   }
 
@@ -162,7 +165,7 @@ export class RequestRecorder {
     const url = URL.parse(this.pending.get(event.requestId) ?? "");
     this.endRequest(event.requestId);
     if (url === null || url.origin === "null" || event.canceled) return;
-    const refusal = this.rejectionByHost.get(getUrlHostAndPort(url.href) ?? "");
-    this.addFault(url, refusal ?? describeReason(event, this.origin));
+    const rejection = this.rejectionByHost.get(getUrlHostAndPort(url.href) ?? "");
+    this.addFault(url, rejection ?? describeReason(event, this.origin));
   }
 }

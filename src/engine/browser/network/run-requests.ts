@@ -11,7 +11,7 @@ export interface AdmittedRunRequest {
   reportEnd(status: number | null, failure?: string): void;
 }
 
-interface RunRequestsOptions {
+interface PageNetworkOptions {
   session: CDPSession;
   origin: string;
   proxyPort: ProxyPort | null;
@@ -21,56 +21,58 @@ interface RunRequestsOptions {
 
 export class PageNetwork {
   readonly guard: RequestGuard;
-  readonly faults: RequestRecorder;
-  private runs = 0;
+  readonly recorder: RequestRecorder;
+  private runNumber = 0;
   private onRequest: PageRunRequest["onRequest"];
   private reportHost: (host: string) => void = () => {};
 
-  constructor(private readonly options: RunRequestsOptions) {
-    this.faults = new RequestRecorder(options.origin);
-    this.guard = new RequestGuard(options.session, this.faults, options.waitForSentEvents);
+  constructor(private readonly options: PageNetworkOptions) {
+    this.recorder = new RequestRecorder(options.origin);
+    this.guard = new RequestGuard(options.session, this.recorder, options.waitForSentEvents);
   }
 
   /** Returns true if this call enabled the request guard, so that requests of earlier runs were not checked. */
   beginRun({ mayRequest, onRequest, onHost, onConsole, network = true }: PageRunRequest): Promise<boolean> {
-    this.runs += 1;
+    this.runNumber += 1;
     const hosts = new Set<string>();
     this.reportHost = (host) => {
       if (!hosts.has(host)) onHost?.(host);
       hosts.add(host);
     };
     this.onRequest = mayRequest && onRequest;
-    this.faults.beginRun((text) => onConsole?.({ level: "error", at: Date.now(), text: `A request failed: ${text}` }));
+    this.recorder.beginRun((text) =>
+      onConsole?.({ level: "error", at: Date.now(), text: `A request failed: ${text}` }),
+    );
     this.options.proxyPort?.startRun({
       onHost: this.reportHost,
-      onRejected: (host, reason) => this.faults.recordRejection(host, reason),
-      onReached: (host) => this.faults.recordConnection(host),
+      onRejected: (host, reason) => this.recorder.recordRejection(host, reason),
+      onReached: (host) => this.recorder.recordConnection(host),
       mayConnect: async (host) => network && this.guard.mayConnect(host),
     });
     return this.guard.beginRun(mayRequest, onRequest);
   }
 
   readonly watch = (session: CDPSession): Promise<unknown> => {
-    this.faults.watch(session);
+    this.recorder.watchRequests(session);
     return session.send("Network.enable", NO_BUFFERING_OPTIONS);
   };
 
-  /** Checks and reports a request that the service will send for the run. Returns null if the URL check rejects it. */
+  /** Checks and reports a request that the service will send for the run. Returns null if the URL check rejects it or the run has ended. */
   readonly admitRequest = async ({ method, url }: RunHttpRequest): Promise<AdmittedRunRequest | null> => {
-    const run = this.runs;
-    const passes = await this.guard.acceptsUrl(url).catch(() => false);
-    if (run !== this.runs) return null;
-    if (!passes) {
-      this.faults.recordFailure(url, BLOCKED_REQUEST_TEXT);
+    const run = this.runNumber;
+    const isAccepted = await this.guard.acceptsUrl(url).catch(() => false);
+    if (run !== this.runNumber) return null;
+    if (!isAccepted) {
+      this.recorder.recordFailure(url, BLOCKED_REQUEST_TEXT);
       return null;
     }
     this.reportHost(getUrlHostAndPort(url)!);
-    const followed = this.onRequest?.({ method, url });
+    const trace = this.onRequest?.({ method, url });
     return {
-      headers: followed?.headers ?? {},
+      headers: trace?.headers ?? {},
       reportEnd: (status, failure) => {
-        if (failure !== undefined && run === this.runs) this.faults.recordFailure(url, failure);
-        followed?.endTrace(status);
+        if (failure !== undefined && run === this.runNumber) this.recorder.recordFailure(url, failure);
+        trace?.endTrace(status);
       },
     };
   };

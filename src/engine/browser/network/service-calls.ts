@@ -26,8 +26,9 @@ export type SendResponsePart = (
 const RUN_ENDED_ERROR = new DOMException("The run has ended", "AbortError");
 
 const CALL_ID = /^(\d{1,15}):/;
-const isText = (value: unknown): value is string => typeof value === "string";
+const isString = (value: unknown): value is string => typeof value === "string";
 
+/** Returns null if the text is no valid request to the service at the URL `base`. */
 function readRequest(json: string, base: string): ServiceRequest | null {
   if (json.length > SERVICE_CALL_MAX_CHARACTERS) return null;
   let message: unknown;
@@ -37,8 +38,8 @@ function readRequest(json: string, base: string): ServiceRequest | null {
     return null;
   }
   const [method, address, headers, body] = Array.isArray(message) ? (message as unknown[]) : [];
-  if (!isText(method) || !isText(address) || !(body === null || isText(body))) return null;
-  if (typeof headers !== "object" || headers === null || !Object.values(headers).every(isText)) return null;
+  if (!isString(method) || !isString(address) || !(body === null || isString(body))) return null;
+  if (typeof headers !== "object" || headers === null || !Object.values(headers).every(isString)) return null;
   const url = URL.parse(address)?.href;
   return url?.startsWith(base) ? { method, url, headers: headers as Record<string, string>, body } : null;
 }
@@ -54,23 +55,23 @@ export class ServiceCalls {
   private sendOutgoing: SendOutgoingRequest | undefined;
   private run = new AbortController();
   private activeRequests = new Map<number, AbortController>();
-  private outgoingActive = 0;
+  private activeOutgoingCount = 0;
 
   constructor(
-    private readonly admit: PageNetwork["admitRequest"],
-    private readonly reply: SendResponsePart,
+    private readonly admitRequest: PageNetwork["admitRequest"],
+    private readonly sendResponsePart: SendResponsePart,
   ) {}
 
   /** Without `outgoing`, requests to other services are rejected. Without `service`, requests to this service get no response. */
   beginRun({ service, outgoing }: Pick<PageRunRequest, "service" | "outgoing">): void {
     this.service = service;
     this.sendOutgoing = outgoing;
-    this.outgoingActive = 0;
+    this.activeOutgoingCount = 0;
     this.run = new AbortController();
     this.activeRequests = new Map();
   }
 
-  /** Handles `<id>:<content>`. Content: JSON of a request to the service, `outgoing ` and JSON options, or `cancel` (ends the request). */
+  /** Handles `<id>:<content>`. Content: JSON of a request to the service, `outgoing ` and JSON options, or `cancel`. */
   async receive(payload: string): Promise<void> {
     const prefix = CALL_ID.exec(payload);
     if (prefix === null) return;
@@ -79,11 +80,11 @@ export class ServiceCalls {
     if (content.startsWith(OUTGOING_PREFIX)) return this.performOutgoing(id, content.slice(OUTGOING_PREFIX.length));
     const { service } = this;
     if (service === undefined) return;
-    if (content === CANCEL_MESSAGE) return this.cancel(id);
+    if (content === CANCEL_MESSAGE) return this.cancelRequest(id);
     const request = readRequest(content, service.base);
     if (request === null || this.activeRequests.has(id) || this.activeRequests.size >= CONCURRENT_SERVICE_REQUESTS_MAX)
-      return this.reject(id);
-    await this.perform(id, request, service);
+      return this.rejectRequest(id);
+    await this.performServiceRequest(id, request, service);
   }
 
   endRun(): void {
@@ -93,20 +94,20 @@ export class ServiceCalls {
     for (const call of this.activeRequests.values()) call.abort(RUN_ENDED_ERROR);
   }
 
-  private async cancel(id: number): Promise<void> {
+  private async cancelRequest(id: number): Promise<void> {
     const call = this.activeRequests.get(id);
     if (call === undefined) return;
     this.activeRequests.delete(id);
     call.abort(RUN_ENDED_ERROR);
-    await this.reject(id);
+    await this.rejectRequest(id);
   }
 
   /** Ignores an error, which means that the page has closed. */
-  private async reject(id: number): Promise<void> {
-    await this.reply(id, null, null, true).catch(() => {});
+  private async rejectRequest(id: number): Promise<void> {
+    await this.sendResponsePart(id, null, null, true).catch(() => {});
   }
 
-  private async perform(id: number, request: ServiceRequest, service: ServiceClient): Promise<void> {
+  private async performServiceRequest(id: number, request: ServiceRequest, service: ServiceClient): Promise<void> {
     const { activeRequests: active } = this;
     const call = new AbortController();
     const { signal } = call;
@@ -120,15 +121,15 @@ export class ServiceCalls {
       admitted = null;
     };
     /** Frees the request's slot first, because the page may send its next request as soon as it gets the last part. */
-    const last = (text: string | null) => {
+    const sendLastPart = (text: string | null) => {
       if (!signal.aborted) active.delete(id);
-      return this.reply(id, head, text, true);
+      return this.sendResponsePart(id, head, text, true);
     };
     try {
-      admitted = await this.admit(request);
+      admitted = await this.admitRequest(request);
       signal.throwIfAborted();
       if (admitted === null) {
-        await last(null);
+        await sendLastPart(null);
         return;
       }
       const response = await service.send({ ...request, headers: { ...request.headers, ...admitted.headers } }, signal);
@@ -136,24 +137,24 @@ export class ServiceCalls {
       head = JSON.stringify([status, response.headers]);
       let part = "";
       // Waits until the page has received the part. Only then is the next part read (backpressure).
-      const passOn = async () => {
+      const sendPart = async () => {
         if (part === "") return;
-        await this.reply(id, head, part, false);
+        await this.sendResponsePart(id, head, part, false);
         head = null;
         part = "";
       };
       for await (const next of response.text) {
-        await passOn();
+        await sendPart();
         part = next;
-        if (response.isLive) await passOn();
+        if (response.isLive) await sendPart();
       }
       endCall();
-      await last(part);
+      await sendLastPart(part);
     } catch (error) {
       if (signal.aborted) return;
       endCall((error as Error).message);
       // The command fails only if the page has closed.
-      await last(null).catch(() => {});
+      await sendLastPart(null).catch(() => {});
     } finally {
       endCall();
     }
@@ -162,20 +163,20 @@ export class ServiceCalls {
   private async performOutgoing(id: number, options: string): Promise<void> {
     const { sendOutgoing, run } = this;
     // The client library in the run queues further requests, so only manipulated code sends too many.
-    const isTooMuch =
-      options.length > OUTGOING_MAX_CHARACTERS || this.outgoingActive >= CONCURRENT_OUTGOING_REQUESTS_PER_RUN;
-    if (sendOutgoing === undefined || isTooMuch) return this.reject(id);
-    this.outgoingActive += 1;
+    const exceedsLimit =
+      options.length > OUTGOING_MAX_CHARACTERS || this.activeOutgoingCount >= CONCURRENT_OUTGOING_REQUESTS_PER_RUN;
+    if (sendOutgoing === undefined || exceedsLimit) return this.rejectRequest(id);
+    this.activeOutgoingCount += 1;
     try {
       const { head, text } = await sendOutgoing(options, run.signal);
       let from = 0;
       while (text.length - from > PART_CHARACTERS) {
         const to = findPartEnd(text, from + PART_CHARACTERS);
-        await this.reply(id, from === 0 ? head : null, text.slice(from, to), false);
+        await this.sendResponsePart(id, from === 0 ? head : null, text.slice(from, to), false);
         from = to;
       }
-      if (!run.signal.aborted) this.outgoingActive -= 1;
-      await this.reply(id, from === 0 ? head : null, text.slice(from), true);
+      if (!run.signal.aborted) this.activeOutgoingCount -= 1;
+      await this.sendResponsePart(id, from === 0 ? head : null, text.slice(from), true);
     } catch {
       // The reply fails only if the run has ended or its page has closed. Then no code waits for it.
     }

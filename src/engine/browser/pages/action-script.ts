@@ -11,12 +11,12 @@ export function wrapInFunction({ name, source }: { name: string; source: string 
 
 /** In the stack traces of `text`, corrects the columns of the code's first line, which SCRIPT_HEAD has shifted. */
 export function correctFirstLineStackColumns(text: string, name: string): string {
-  const place = `${name}:1:`;
-  if (!text.includes(place)) return text;
+  const position = `${name}:1:`;
+  if (!text.includes(position)) return text;
   return text
-    .split(place)
+    .split(position)
     .map((part, index) => (index === 0 ? part : correctLeadingColumn(part)))
-    .join(place);
+    .join(position);
 }
 
 function correctLeadingColumn(text: string): string {

@@ -55,7 +55,7 @@ export function removeHarnessFrames(stack: string): string {
   return stack.includes(HARNESS_SOURCE_NAME) ? removeFrames(stack, getTextAfterHarnessFrame) : stack;
 }
 
-/** Keeps only frames of the action. If there are none, as for a syntax error of a package, adds a frame with the position `at`. */
+/** Removes frames of the harness. If no frame is left, as for a syntax error of a package, adds a frame with the position `at`. */
 function cleanStack(stack: string, at: string): string {
   const frames = removeFrames(removeHarnessFrames(stack), getTextAfterEvaluatingFrame);
   const lines = frames.split("\n").map((line) => line.replace(EVAL_FRAME, "$1$2"));
@@ -67,13 +67,13 @@ function readFailure(json: string, sourceName: string): PageRunOutcome {
   const failure = JSON.parse(json) as Partial<HarnessFailure>;
   const name = readStringOrFallback(failure.name, "Error");
   const message = readStringOrFallback(failure.message, "").replace(APPEND_CHILD_PREFIX, "");
-  const wasAnyCut = [failure.name, failure.message, failure.stack].some(isProbablyTruncated);
+  const isCut = [failure.name, failure.message, failure.stack].some(isProbablyTruncated);
   // If the page truncated the stack, its end is missing, so the position of the error is not added.
   const stack = correctFirstLineStackColumns(
-    cleanStack(readStringOrFallback(failure.stack, name), wasAnyCut ? "" : readStringOrFallback(failure.at, "")),
+    cleanStack(readStringOrFallback(failure.stack, name), isCut ? "" : readStringOrFallback(failure.at, "")),
     sourceName,
   );
-  const error = { name, message, stack, ...(wasAnyCut && { cut: wasAnyCut }) };
+  const error = { name, message, stack, ...(isCut && { cut: isCut }) };
   return { ok: false, cause: failure.cause === "result" ? "result" : "script", error };
 }
 

@@ -22,6 +22,7 @@ function readLine(payload: string, sourceName: string): ConsoleLine | null {
   }
 }
 
+/** Returns a function that reads the JSON text of a console line, and prints the line if it is valid and below the limits of the run. */
 export function createConsoleLineParser(
   print: (line: ConsoleLine) => void,
   sourceName = DEFAULT_SOURCE_NAME,

@@ -36,9 +36,9 @@ function limitDocuments(session: CDPSession): Promise<unknown> {
 }
 
 export class DocumentSandbox implements Sandbox {
-  private readonly traceDetector: LeftoverDetector;
+  private readonly leftoverDetector: LeftoverDetector;
   private readonly children: PageChildTargets;
-  private readonly runRequests: PageNetwork;
+  private readonly network: PageNetwork;
   private readonly pageWindow: PageWindowHider;
   private readonly serviceCalls: ServiceCalls;
   private harnessId = "";
@@ -47,16 +47,16 @@ export class DocumentSandbox implements Sandbox {
 
   constructor(private readonly options: SandboxOptions) {
     const { session } = options;
-    this.traceDetector = new LeftoverDetector(options);
+    this.leftoverDetector = new LeftoverDetector(options);
     this.children = new PageChildTargets(session, (child, type) =>
       Promise.all([
-        this.runRequests.guard.guardChild(child),
+        this.network.guard.guardChild(child),
         type === "worker" ? this.prepareWorker(child) : limitDocuments(child),
       ]),
     );
-    this.runRequests = new PageNetwork({ ...options, waitForSentEvents: this.children.waitForSentEvents });
+    this.network = new PageNetwork({ ...options, waitForSentEvents: this.children.waitForSentEvents });
     this.pageWindow = new PageWindowHider(options);
-    this.serviceCalls = new ServiceCalls(this.runRequests.admitRequest, (...part) =>
+    this.serviceCalls = new ServiceCalls(this.network.admitRequest, (...part) =>
       callHarnessMethod(session, this.harnessId, "answer", part),
     );
     this.listen();
@@ -67,7 +67,7 @@ export class DocumentSandbox implements Sandbox {
     await Promise.all([this.pageWindow.prepare(), this.children.attach()]);
     await limitDocuments(session);
     await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/*`, resourceType: "Document" }] });
-    await this.runRequests.watch(session);
+    await this.network.watch(session);
     // Tracks caches and databases, because the search for stored data (leftovers.ts) does not find empty ones.
     await session.send("Storage.trackCacheStorageForOrigin", { origin });
     await session.send("Storage.trackIndexedDBForOrigin", { origin });
@@ -75,35 +75,35 @@ export class DocumentSandbox implements Sandbox {
 
   async reset(): Promise<boolean> {
     const { session, origin } = this.options;
-    const { traceDetector, runRequests } = this;
+    const { leftoverDetector, network } = this;
     this.isRunning = false;
     this.pageWindow.reset();
-    if (traceDetector.hasReportedData() || this.children.hasHadChildren()) return false;
-    await runRequests.faults.waitForEnd();
+    if (leftoverDetector.hasReportedData() || this.children.hasHadChildren()) return false;
+    await network.recorder.waitUntilAllEnded();
     const { loaded } = await navigatePage(session, `${origin}/`);
-    const [harnessId, [hasTraces, holdsMuch]] = await Promise.all([
+    const [harnessId, [hasLeftovers, usesTooMuchMemory]] = await Promise.all([
       installHarness(session, DOCUMENT_HARNESS_SCRIPT),
-      this.searchForTraces(),
+      this.searchForLeftovers(),
       loaded,
     ]);
     this.harnessId = harnessId;
     // The old document may have sent requests during the navigation.
-    await runRequests.faults.waitForEnd();
+    await network.recorder.waitUntilAllEnded();
     // This command comes last, because it fails during the first moments after a navigation.
     await session.send("Page.resetNavigationHistory");
     // Checks for late requests last, because the browser has now reported all requests of the old document.
     return (
-      !hasTraces &&
-      !holdsMuch &&
+      !hasLeftovers &&
+      !usesTooMuchMemory &&
       !this.hasLateRequest &&
-      !traceDetector.hasReportedData() &&
-      !runRequests.hasLateRequest()
+      !leftoverDetector.hasReportedData() &&
+      !network.hasLateRequest()
     );
   }
 
   async execute(request: PageRunRequest): Promise<unknown> {
     this.isRunning = true;
-    await this.runRequests.beginRun(request);
+    await this.network.beginRun(request);
     const { sourceName: name = DEFAULT_SOURCE_NAME, source, packages, payload, settings, outgoing } = request;
     // A flat list without objects, because a package may have changed the properties that objects inherit.
     const scripts = packages.flatMap((script) => ("url" in script ? ["", script.url] : [script.name, script.source]));
@@ -130,12 +130,12 @@ export class DocumentSandbox implements Sandbox {
   }
 
   async explainFailure(outcome: PageRunOutcome): Promise<PageRunOutcome> {
-    return this.runRequests.faults.explainFailure(outcome);
+    return this.network.recorder.explainFailure(outcome);
   }
 
   stop(): void {
     this.serviceCalls.endRun();
-    this.traceDetector.stop();
+    this.leftoverDetector.stop();
   }
 
   private listen(): void {
@@ -158,9 +158,9 @@ export class DocumentSandbox implements Sandbox {
 
   private onRequestPaused(event: Protocol.Fetch.RequestPausedEvent): void {
     const { session, origin } = this.options;
-    const isOwn = event.resourceType === "Document" && event.request.url.startsWith(`${origin}/`);
-    if (isOwn) serveEmptyDocument(session, event.requestId);
-    else this.runRequests.guard.continueOrBlock(session, event);
+    const isDocumentOfPage = event.resourceType === "Document" && event.request.url.startsWith(`${origin}/`);
+    if (isDocumentOfPage) serveEmptyDocument(session, event.requestId);
+    else this.network.guard.continueOrBlock(session, event);
   }
 
   /** Sends all commands at once, so that all of them take effect before the worker's code starts. */
@@ -186,9 +186,9 @@ export class DocumentSandbox implements Sandbox {
     return Promise.all(toggled.map((values) => this.options.session.send("Network.setCacheDisabled", values)));
   }
 
-  private async searchForTraces(): Promise<[boolean, boolean]> {
+  private async searchForLeftovers(): Promise<[boolean, boolean]> {
     // The old document could set cookies until now. The search below would find these cookies, so they are cleared first.
-    if (await this.runRequests.clear()) await this.clearMemoryCache();
-    return Promise.all([this.traceDetector.hasStoredData(this.options.origin), this.usesTooMuchMemory()]);
+    if (await this.network.clear()) await this.clearMemoryCache();
+    return Promise.all([this.leftoverDetector.hasStoredData(this.options.origin), this.usesTooMuchMemory()]);
   }
 }

@@ -49,6 +49,10 @@ export function navigatePage(session: CDPSession, url: string): Promise<{ loaded
   });
 }
 
+/** `text` is usually only "Uncaught". The description has the error's message. */
+const describeException = ({ exception, text }: Protocol.Runtime.ExceptionDetails): string =>
+  exception?.description ?? text;
+
 /** Returns the ID of the harness object (the service's script). @throws Error if the harness finds data of an earlier document */
 export async function installHarness(session: CDPSession, expression: string): Promise<string> {
   const created = new Promise<number>((resolve) => {
@@ -63,7 +67,7 @@ export async function installHarness(session: CDPSession, expression: string): P
   const { objectId } = harness.result;
   if (objectId === undefined)
     throw new Error(
-      `the service's own script, which prepares the page for a run, failed: ${harness.exceptionDetails?.text ?? "unknown reason"}`,
+      `the service's own script, which prepares the page for a run, failed: ${harness.exceptionDetails ? describeException(harness.exceptionDetails) : "the page contains data of an earlier run"}`,
     );
   await session.send("Runtime.addBinding", { name: CONSOLE_BINDING_NAME, executionContextId: await created });
   return objectId;
@@ -96,7 +100,9 @@ export async function callHarnessMethod(
     { timeout: 0 },
   );
   if (exceptionDetails)
-    throw new Error(`the service's own script, which starts the action in the page, failed: ${exceptionDetails.text}`);
+    throw new Error(
+      `the service's own script in the page failed in its method ${method}: ${describeException(exceptionDetails)}`,
+    );
   return result.value;
 }
 
@@ -104,7 +110,7 @@ export async function callHarnessMethod(
 export const DEVTOOLS_MESSAGE_MAX_CHARACTERS = 256 * 1024;
 const TEXT_MAX_CHARACTERS = RESULT_MAX_BYTES + 1_024;
 
-/** A number is the length of a long answer. Reads its parts, and returns UTF-8 bytes, or undefined if a part is missing. */
+/** If `answer` is a number, it is the length of a long answer: reads its parts, and returns UTF-8 bytes, or undefined if it is invalid. */
 export async function readAnswer<T>(
   answer: T | number,
   readPart: (from: number, to: number) => Promise<unknown>,

@@ -2,7 +2,7 @@
 import type { CDPSession, Protocol } from "puppeteer";
 import type { SandboxOptions } from "./sandbox.js";
 
-/** Workers, and frames in other processes, that a run can open. */
+/** Maximum number of workers, and of frames in other processes, that a run can open. */
 const OTHER_TARGETS_MAX = 16;
 /** Flags disable these targets, but some builds of Chromium do not support the flags. */
 const FORBIDDEN_TARGET_TYPES = ["page", "shared_worker", "service_worker"];
@@ -25,15 +25,15 @@ export class LeftoverDetector {
     private readonly options: Pick<SandboxOptions, "connection" | "session" | "contextId" | "targetId" | "markLost">,
   ) {
     const { connection, session } = options;
-    const add = () => {
+    const reportData = () => {
       this.wasReported = true;
     };
     connection.on("Target.targetCreated", this.onTarget);
-    session.on("Page.frameAttached", add);
-    session.on("Page.downloadWillBegin", add);
-    session.on("Storage.cacheStorageListUpdated", add);
-    session.on("Storage.indexedDBListUpdated", add);
-    this.watchCredentials(session, add);
+    session.on("Page.frameAttached", reportData);
+    session.on("Page.downloadWillBegin", reportData);
+    session.on("Storage.cacheStorageListUpdated", reportData);
+    session.on("Storage.indexedDBListUpdated", reportData);
+    this.watchCredentials(session, reportData);
   }
 
   hasReportedData(): boolean {
@@ -62,9 +62,9 @@ export class LeftoverDetector {
     else if (this.otherTargets > OTHER_TARGETS_MAX) this.options.markLost("crowd");
   }
 
-  /** Calls `add` for a URL with credentials, also for the target of a redirect before the browser follows it. */
-  private watchCredentials(session: CDPSession, add: () => void): void {
-    const check = (address: string) => hasCredentials(address) && add();
+  /** Calls `reportData` for a URL with credentials, also for the target of a redirect before the browser follows it. */
+  private watchCredentials(session: CDPSession, reportData: () => void): void {
+    const check = (address: string) => hasCredentials(address) && reportData();
     session.on("Network.requestWillBeSent", ({ request }) => check(request.url));
     session.on("Network.webSocketCreated", ({ url }) => check(url));
     session.on("Network.responseReceivedExtraInfo", ({ headers }) => {

@@ -7,10 +7,10 @@ const WORD_MAX_CHARACTERS = 32;
 
 /** Stores at most TEXT_MAX_BYTES, because a longer text is too large for the result of a run. */
 export class LongTextBuffer {
-  /** Has room for a text of ASCII characters. It is replaced by a larger buffer if the text has other characters. */
+  /** Buffer for a text of ASCII characters. It is replaced by a larger buffer if the text has other characters. */
   private memory: Buffer;
   private readonly maxBytes: number;
-  private end = 0;
+  private byteLength = 0;
   /** First half of a surrogate pair whose second half is in the next part. */
   private pendingHighSurrogate = "";
 
@@ -28,26 +28,29 @@ export class LongTextBuffer {
 
   /** True if the text is too large for the result of a run. Further text is ignored. */
   get isFull(): boolean {
-    return this.end >= TEXT_MAX_BYTES - CHARACTER_MAX_BYTES;
+    return this.byteLength >= TEXT_MAX_BYTES - CHARACTER_MAX_BYTES;
   }
 
   toBytes(): Buffer {
     this.write(this.pendingHighSurrogate);
-    return this.memory.subarray(0, this.end);
+    return this.memory.subarray(0, this.byteLength);
   }
 
   private write(text: string): void {
     const { memory, maxBytes } = this;
-    if (memory.length < maxBytes && this.end + Buffer.byteLength(text) > memory.length) {
+    if (memory.length < maxBytes && this.byteLength + Buffer.byteLength(text) > memory.length) {
       this.memory = Buffer.allocUnsafeSlow(maxBytes);
-      memory.copy(this.memory, 0, 0, this.end);
+      memory.copy(this.memory, 0, 0, this.byteLength);
     }
-    this.end += this.memory.write(text, this.end);
+    this.byteLength += this.memory.write(text, this.byteLength);
   }
 }
 
 export function splitFirstWord(answer: string | Buffer): [word: string, rest: string | Buffer] {
   const start = typeof answer === "string" ? answer : answer.toString("latin1", 0, WORD_MAX_CHARACTERS);
-  const end = start.indexOf(" ");
-  return [start.slice(0, end), typeof answer === "string" ? answer.slice(end + 1) : answer.subarray(end + 1)];
+  const wordEnd = start.indexOf(" ");
+  return [
+    start.slice(0, wordEnd),
+    typeof answer === "string" ? answer.slice(wordEnd + 1) : answer.subarray(wordEnd + 1),
+  ];
 }

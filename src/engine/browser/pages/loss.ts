@@ -1,5 +1,6 @@
 /** Reasons why a page can no longer be used ("lost"), and the outcome of the page's active run for each reason. */
 import { RENDERER_MEMORY_MAX_BYTES } from "../../../limits.js";
+import { HEAP_MAX_MB } from "../chromium-flags.js";
 import { createFailedPageRunOutcome, type PageRunOutcome, type RunFailureCause } from "../run.js";
 
 type PageFailure = readonly [cause: RunFailureCause, name: string, message: string];
@@ -13,7 +14,11 @@ const FAILURE_BY_LOSS = {
   isolate: ["retry", "Error", "The run needs more memory than its isolate has"],
   closed: ["script", "Error", "The action closed its own page"],
   crashed: ["browser", "Error", "The page crashed during the run"],
-  memory: ["memory", "RangeError", `The action used more than ${MEMORY_MB} MB of memory`],
+  memory: [
+    "memory",
+    "RangeError",
+    `The action used too much memory: more than ${MEMORY_MB} MB, or more than ${HEAP_MAX_MB} MB for JavaScript objects`,
+  ],
   flood: ["script", "Error", "The action caused so much work in the browser that other runs had to wait"],
   crowd: ["memory", "RangeError", "The action opened too many pages, frames or workers"],
   window: [

@@ -23,7 +23,7 @@ const getServiceBase = ({ service, outgoing }: PageRunRequest): string =>
   service?.base ?? (outgoing ? NO_SERVICE_BASE_URL : "");
 
 export class NetworkIsolate extends Isolate {
-  private readonly runRequests: PageNetwork;
+  private readonly network: PageNetwork;
   private readonly serviceCalls: ServiceCalls;
   /** Number of `fetch` calls of the last run; null if it is unknown. */
   private fetchCount: number | null = 0;
@@ -31,34 +31,32 @@ export class NetworkIsolate extends Isolate {
   constructor(options: SandboxOptions) {
     super(options, NETWORK_KIND);
     // There are no events of WebSockets to wait for, because the Content-Security-Policy forbids WebSockets.
-    this.runRequests = new PageNetwork({ ...options, waitForSentEvents: async () => {} });
-    this.serviceCalls = new ServiceCalls(this.runRequests.admitRequest, (...part) =>
-      this.callWorker("answer", ...part),
-    );
+    this.network = new PageNetwork({ ...options, waitForSentEvents: async () => {} });
+    this.serviceCalls = new ServiceCalls(this.network.admitRequest, (...part) => this.callWorker("answer", ...part));
   }
 
   override async prepare(): Promise<void> {
     const { session } = this.options;
     await this.openPage();
-    session.on("Fetch.requestPaused", (event) => this.runRequests.guard.continueOrBlock(session, event));
+    session.on("Fetch.requestPaused", (event) => this.network.guard.continueOrBlock(session, event));
     await this.replaceThread();
   }
 
   override async reset(): Promise<boolean> {
-    const { runRequests } = this;
+    const { network } = this;
     if (this.fetchCount === null) return false;
-    if (!runRequests.faults.haveAllEnded(this.fetchCount)) {
+    if (!network.recorder.haveAllEnded(this.fetchCount)) {
       await this.waitForSentEvents();
-      await runRequests.faults.waitForEnd();
+      await network.recorder.waitUntilAllEnded();
     }
-    await Promise.all([super.reset(), runRequests.clear()]);
-    return !runRequests.hasLateRequest();
+    await Promise.all([super.reset(), network.clear()]);
+    return !network.hasLateRequest();
   }
 
   override async execute(request: PageRunRequest): Promise<unknown> {
     this.fetchCount = null;
     // If this call has enabled the request guard, the thread is replaced: the guard may not see requests of earlier threads.
-    if (await this.runRequests.beginRun(request)) await this.replaceThread();
+    if (await this.network.beginRun(request)) await this.replaceThread();
     this.serviceCalls.beginRun(request);
     const answer = await this.evaluate(request, getServiceBase(request));
     if (answer === undefined) return answer;
@@ -77,10 +75,10 @@ export class NetworkIsolate extends Isolate {
   }
 
   override async explainFailure(outcome: PageRunOutcome): Promise<PageRunOutcome> {
-    const { faults } = this.runRequests;
+    const { recorder } = this.network;
     // Events about requests come from other threads of the browser, so they may arrive after the run's answer.
-    if (faults.isPending(outcome)) await this.waitForSentEvents().catch(() => {});
-    return faults.explainFailure(outcome);
+    if (recorder.isPending(outcome)) await this.waitForSentEvents().catch(() => {});
+    return recorder.explainFailure(outcome);
   }
 
   override stop(): void {
@@ -89,7 +87,7 @@ export class NetworkIsolate extends Isolate {
   }
 
   protected override watchWorker(worker: CDPSession): Promise<unknown> {
-    return this.runRequests.watch(worker);
+    return this.network.watch(worker);
   }
 
   protected override onServiceCall(payload: string): void {

@@ -36,7 +36,7 @@ const SANDBOX_BY_MODE: Readonly<Record<EvaluationMode, new (options: SandboxOpti
   "network-isolate": NetworkIsolate,
   document: DocumentSandbox,
 };
-const HAS_ISOLATES = "typeof ShadowRealm === 'function' && typeof Uint8Array.fromBase64 === 'function'";
+const HAS_ISOLATES_EXPRESSION = "typeof ShadowRealm === 'function' && typeof Uint8Array.fromBase64 === 'function'";
 
 /** `pending`: needs a reset. `crashed`: the renderer is gone, and the page will be lost when the reason is known. `lost` is final. */
 type PageState =
@@ -69,24 +69,24 @@ export class Page {
   private constructor(
     private readonly connection: Connection,
     private readonly proxyPort: ProxyPort | null,
-    private readonly crashCause: () => PageLossReason | null,
+    private readonly getCrashCause: () => PageLossReason | null,
   ) {}
 
-  /** `onTarget` is called when the page has a DevTools target, before its renderer responds. @throws Error if opening takes too long */
+  /** `onTarget` is called when the page has a DevTools target, before its renderer responds. @throws Error if the page does not open */
   static async open(
     connection: Connection,
     proxyPort: ProxyPort | null,
-    crashCause: () => PageLossReason | null,
+    getCrashCause: () => PageLossReason | null,
     onTarget: (page: Page) => void = () => {},
   ): Promise<Page> {
-    const page = new Page(connection, proxyPort, crashCause);
+    const page = new Page(connection, proxyPort, getCrashCause);
     page.onTarget = onTarget;
     // The reason of a failure does not matter: the caller opens another page.
     const created = page.create().catch(() => false);
     if (await page.completesWithin(OPEN_TIMEOUT_MS, () => created)) return page;
     runInBackground(page.discard());
     runInBackground(created.then(() => page.discard()));
-    throw new Error("the browser did not open a page in time");
+    throw new Error(`the browser did not open a page within ${OPEN_TIMEOUT_MS / 1_000} seconds, or the page was lost`);
   }
 
   private async create(): Promise<boolean> {
@@ -172,7 +172,10 @@ export class Page {
   }
 
   private async hasIsolates(): Promise<boolean> {
-    const { result } = await this.session.send("Runtime.evaluate", { expression: HAS_ISOLATES, returnByValue: true });
+    const { result } = await this.session.send("Runtime.evaluate", {
+      expression: HAS_ISOLATES_EXPRESSION,
+      returnByValue: true,
+    });
     return result.value === true;
   }
 
@@ -185,7 +188,7 @@ export class Page {
     if (this.mode === "isolate" || (this.mode === "network-isolate" && this.hadNoEffect())) return "isolate";
     for (const deadline = Date.now() + CRASH_CAUSE_TIMEOUT_MS; Date.now() < deadline && this.isUsable; ) {
       await delay(CRASH_CAUSE_POLL_MS);
-      const cause = this.crashCause();
+      const cause = this.getCrashCause();
       if (cause !== null) return cause;
     }
     return "crashed";
@@ -223,14 +226,14 @@ export class Page {
     return done;
   }
 
-  /** Returns false if the page must be discarded. */
+  /** Prepares the sandbox for the next run. Returns false if the page must be discarded. */
   async resetSandbox(timeoutMs = RESET_TIMEOUT_MS): Promise<boolean> {
     this.print = null;
     this.setState((await this.completesWithin(timeoutMs, () => this.sandbox.reset())) ? "ready" : "pending");
     return this.isReady;
   }
 
-  /** Call it once for each page. Returns false if the page must be discarded. */
+  /** Creates the sandbox. Call this method once for each page. Returns false if the page must be discarded. */
   async setUp(origin: string, mode: EvaluationMode): Promise<boolean> {
     const { connection, session, contextId, targetId, proxyPort } = this;
     const markLost = (loss: PageLossReason) => this.lose(loss);

@@ -71,8 +71,8 @@ export class PagePool {
   private isRetired = false;
 
   private readonly pages = new Set<Page>();
-  private readonly delays = new Map<string, Promise<void>>();
-  private waitingForTurn = 0;
+  private readonly nextPageDelays = new Map<string, Promise<void>>();
+  private waitingForTurnCount = 0;
 
   constructor(private readonly options: PagePoolOptions) {
     runInBackground(
@@ -85,18 +85,18 @@ export class PagePool {
   /** Returns a page whose sandbox is ready for a run. Rejects if the browser cannot open a page. */
   async acquire(pageKey: PageKey): Promise<Page> {
     const pages = this.getKeyPages(pageKey);
-    const idlePage = this.findIdle(pages) ?? (await this.awaitPageOrTurn(pages));
+    const idlePage = this.findIdle(pages) ?? (await this.waitForPageOrTurn(pages));
     this.deleteIfEmpty(pageKey.key, pages);
     return idlePage instanceof Page ? idlePage : this.endTurnAfter(idlePage, this.openPage(pageKey));
   }
 
   private async waitForTurn(origin: string): Promise<() => void> {
-    await this.delays.get(origin);
-    this.waitingForTurn += 1;
+    await this.nextPageDelays.get(origin);
+    this.waitingForTurnCount += 1;
     try {
       return await this.options.openingQueue.enter(origin);
     } finally {
-      this.waitingForTurn -= 1;
+      this.waitingForTurnCount -= 1;
     }
   }
 
@@ -108,13 +108,13 @@ export class PagePool {
       return await work;
     } finally {
       clearTimeout(turnTimer);
-      if (this.waitingForTurn < MANY_WAITING_CALLERS) endTurn();
+      if (this.waitingForTurnCount < MANY_WAITING_CALLERS) endTurn();
       else setTimeout(endTurn, Math.min(OPEN_TURN_MAX_MS, performance.now() - startedAt));
     }
   }
 
-  /** Waits only for a page that is being reset, if no other caller waits for this page: a reset is faster than a new page. */
-  private awaitPageOrTurn(pages: KeyPages): Promise<Page | (() => void)> {
+  /** Returns a page after its reset, or a function that ends the caller's turn to open a page. Prefers a reset, which is faster. */
+  private waitForPageOrTurn(pages: KeyPages): Promise<Page | (() => void)> {
     const { promise, resolve, reject } = Promise.withResolvers<Page | (() => void)>();
     let isSettled = false;
     const requestTurn = () =>
@@ -124,38 +124,39 @@ export class PagePool {
         pages.waitingCallers = pages.waitingCallers.filter((other) => other !== accept);
         resolve(endTurn);
       }, reject);
-    let awaitsReset = pages.resettingCount > pages.waitingCallers.length;
+    let isWaitingForReset = pages.resettingCount > pages.waitingCallers.length;
     const accept = (page: Page | null): boolean => {
       if (page?.isReady && !isSettled) {
         isSettled = true;
         resolve(page);
         return true;
       }
-      if (!awaitsReset) return false;
-      awaitsReset = false;
+      if (!isWaitingForReset) return false;
+      isWaitingForReset = false;
       pages.waitingCallers.push(accept);
       runInBackground(requestTurn());
       return false;
     };
     pages.waitingCallers.push(accept);
-    if (awaitsReset) pages.endPauseFunctions[0]?.();
+    if (isWaitingForReset) pages.endPauseFunctions[0]?.();
     else runInBackground(requestTurn());
     return promise;
   }
 
   /** Called after a run exceeded the memory limit. Without a delay, the runs of this origin would open new pages all the time. */
   delayNextPage(origin: string): void {
-    if (this.delays.has(origin)) return;
+    if (this.nextPageDelays.has(origin)) return;
     const over = delay(NEW_PAGE_DELAY_MS, undefined, { ref: false }).then(() => {
-      this.delays.delete(origin);
+      this.nextPageDelays.delete(origin);
     });
-    this.delays.set(origin, over);
+    this.nextPageDelays.set(origin, over);
   }
 
-  /** Releases a page after a run. Prepares the next run of the key: resets the page if it is `intact`, otherwise replaces it. */
-  release(page: Page, pageKey: PageKey, intact: boolean): void {
+  /** Prepares a page for the next run of its key after a run: resets the page if `isIntact` is true, otherwise replaces it. */
+  release(page: Page, pageKey: PageKey, isIntact: boolean): void {
     if (this.isRetired) this.discard(page);
-    else runInBackground(this.resetOrReplace(page, pageKey, intact && page.isUsable && page.runCount < RUNS_PER_PAGE));
+    else
+      runInBackground(this.resetOrReplace(page, pageKey, isIntact && page.isUsable && page.runCount < RUNS_PER_PAGE));
   }
 
   /** Discards all pages that are released from now on, because the browser is being replaced. */
@@ -163,7 +164,7 @@ export class PagePool {
     this.isRetired = true;
   }
 
-  /** Call it when the browser's network service has ended. Commands to existing pages then take seconds, but new pages work at once. */
+  /** Call this method when the browser's network service has ended: commands to existing pages then take seconds, to new pages not. */
   discardUnused(): void {
     const unusedPages = [...this.pages].filter((page) => this.sparePages.includes(page) || page.isBetweenRuns);
     this.sparePages.length = 0;
@@ -273,12 +274,12 @@ export class PagePool {
     return promise;
   }
 
-  private async resetOrReplace(page: Page, pageKey: PageKey, reusable: boolean): Promise<void> {
+  private async resetOrReplace(page: Page, pageKey: PageKey, isReusable: boolean): Promise<void> {
     const { key } = pageKey;
     const pages = this.getKeyPages(pageKey);
     pages.resettingCount += 1;
-    if (reusable && !page.wasFollowUpRun && pages.waitingCallers.length === 0) await this.pauseBeforeReset(pages);
-    const resetPage = reusable && (await page.resetSandbox()) ? page : await this.replace(page, pageKey);
+    if (isReusable && !page.wasFollowUpRun && pages.waitingCallers.length === 0) await this.pauseBeforeReset(pages);
+    const resetPage = isReusable && (await page.resetSandbox()) ? page : await this.replace(page, pageKey);
     pages.resettingCount -= 1;
     const isAccepted = pages.waitingCallers.shift()?.(resetPage);
     if (resetPage !== null && isAccepted !== true) this.storeIdle(resetPage, pages, pageKey);
@@ -301,8 +302,9 @@ export class PagePool {
       if (page.loss === "unready") this.release(page, pageKey, false);
       else this.discard(page);
     });
-    const [longest] = pages.idle;
-    if (longest && Date.now() - this.idleSince.get(longest)! > SURPLUS_IDLE_MS) this.discardIdle(longest, pages);
+    const [longestIdlePage] = pages.idle;
+    if (longestIdlePage && Date.now() - this.idleSince.get(longestIdlePage)! > SURPLUS_IDLE_MS)
+      this.discardIdle(longestIdlePage, pages);
     pages.idle.push(page);
     this.idleInOrder.set(page, pages);
     this.idleSince.set(page, Date.now());

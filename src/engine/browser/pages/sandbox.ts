@@ -1,4 +1,4 @@
-/** Executes the code of runs in a page, and removes the traces of each run. Each sandbox mode has an implementation. */
+/** Executes the code of runs in a page, and removes what each run leaves there. Each sandbox mode has an implementation. */
 import type { CDPSession, Connection } from "puppeteer";
 import type { ProxyPort } from "../network/proxy-port.js";
 import type { PageRunOutcome, PageRunRequest } from "../run.js";

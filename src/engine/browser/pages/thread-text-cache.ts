@@ -26,10 +26,10 @@ export class ThreadTextCache {
 
   constructor(private readonly maxCharacters = STORED_MAX_CHARACTERS) {}
 
-  /** Arguments of the thread's method `run`: payload, settings, scripts, replaced globals. */
+  /** Returns the arguments of the thread's method `run`: payload, settings, scripts, and the stand-ins of a trial. */
   createRunArguments(request: PageRunRequest): unknown[] {
     const { payload, settings, packages, sourceName: name = DEFAULT_SOURCE_NAME, source } = request;
-    const sent = packages.flatMap((script): SentScript[] => {
+    const sentScripts = packages.flatMap((script): SentScript[] => {
       if (!("source" in script)) return [];
       // The cached text contains the name of the script, so the key contains it too.
       const content = script.content ? `${script.name}\n${script.content}` : "";
@@ -40,7 +40,7 @@ export class ThreadTextCache {
       this.characters += text.length;
       return [[script.name, text, content]];
     });
-    sent.push([name, wrapInFunction({ name, source }), ""]);
-    return [payload, settings, sent, createStandInsJson(request)];
+    sentScripts.push([name, wrapInFunction({ name, source }), ""]);
+    return [payload, settings, sentScripts, createStandInsJson(request)];
   }
 }
