@@ -179,6 +179,29 @@ describe("imports of entries", () => {
     expect((await service.rest("GET", `${base}/${id}/export?format=csv`)).body).to.equal(exported);
   });
 
+  it("read their own export as JSON again, also with a column that is named data", async () => {
+    const columns = [{ data: { a: 1 } }, { data: "x" }, { data: null }, { id: 5, data: {} }, { data: { data: 1 } }];
+    const entries = [...columns, { data: { a: 1 }, b: 2 }, { data: 1, id: 2 }, { a: '"data"' }, {}];
+    const id = await make(entries.map((data) => ({ data })));
+    for (const [format, type] of [
+      ["json", "application/json"],
+      ["jsonl", "application/x-ndjson"],
+    ] as const) {
+      const headers = { "auth-token": service.tokens.editor };
+      const exported = await fetch(`${service.url}${base}/${id}/export?format=${format}`, { headers });
+      expect((await upload(id, type, await exported.text())).body.inserted).to.equal(entries.length);
+      expect(await dataOf(id)).to.deep.equal(entries);
+    }
+  });
+
+  it("have the name of the data source as the file name of an export", async () => {
+    const { dataSource } = (await service.rest("POST", base, { body: { name: 'Zoë\'s "list"' } })).body;
+    const response = await service.rest("GET", `${base}/${dataSource.id}/export?format=csv`);
+    expect(response.headers.get("content-disposition")).to.equal(
+      "attachment; filename=\"Zo_'s _list_.csv\"; filename*=UTF-8''Zo%C3%AB%27s%20%22list%22.csv",
+    );
+  });
+
   for (const [format, type, blank] of [
     ["CSV", "text/csv", "\uFEFF\r\n\r\n"],
     ["JSON lines", "application/x-ndjson", "\n"],

@@ -1,6 +1,7 @@
 /** Exports all entries that a caller can see, as CSV, JSON or JSON lines, in batches, so that only one batch is in memory. */
 
 import Papa from "papaparse";
+import { toReadableEntryText } from "../../rules/entries/entry-input.js";
 import type { VisibleEntryScope } from "../../rules/entry-query/options.js";
 import { SqlStatement } from "../../rules/entry-query/statement.js";
 import { refuseField } from "../../rules/fields.js";
@@ -71,12 +72,12 @@ function createCsvFormatter(columns: readonly string[], spreadsheet: boolean): E
 
 const JSON_FORMATTER: ExportFormatter = {
   openingText: "[",
-  formatEntries: (data, first) => `${first ? "" : ","}\n${data.join(",\n")}`,
+  formatEntries: (data, first) => `${first ? "" : ","}\n${data.map(toReadableEntryText).join(",\n")}`,
   closingText: "\n]\n",
 };
 const JSON_LINES_FORMATTER: ExportFormatter = {
   openingText: "",
-  formatEntries: (data) => `${data.join("\n")}\n`,
+  formatEntries: (data) => `${data.map(toReadableEntryText).join("\n")}\n`,
   closingText: "",
 };
 

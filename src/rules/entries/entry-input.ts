@@ -103,6 +103,21 @@ export function parseEntryData(body: unknown, fieldPath: string): EntryData {
   );
 }
 
+/**
+ * Returns an entry's data, as JSON text, in a form that `parseEntryData` reads as this data. Data that it would reject, or read as an entry of
+ * a response, becomes the field `data` of an object.
+ */
+export function toReadableEntryText(dataText: string): string {
+  if (!dataText.includes('"data"')) return dataText;
+  const data = JSON.parse(dataText) as EntryData;
+  if (!Object.hasOwn(data, "data")) return dataText;
+  const otherColumns = Object.keys(data).filter((column) => column !== "data");
+  const isAmbiguous = isObject(data["data"])
+    ? otherColumns.every((column) => ENTRY_FIELDS.includes(column))
+    : otherColumns.length === 0;
+  return isAmbiguous ? `{"data":${dataText}}` : dataText;
+}
+
 export function parseEntryList(value: unknown, field: string): unknown[] {
   if (!Array.isArray(value)) refuseField(field, "an array of entries", value);
   if (value.length <= ENTRIES_PER_COMMIT_MAX) return value;
