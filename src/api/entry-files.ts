@@ -16,6 +16,7 @@ import {
   parseImportRows,
 } from "../operations/data-sources/row-streams.js";
 import { describeValue } from "../rules/describe-value.js";
+import { createContentDisposition } from "../rules/media-serving.js";
 import { createQuotaHeaders } from "./context.js";
 import { convertInvalidFormError, rejectInvalidUtf8 } from "./form-refusal.js";
 import type { Resolvers } from "./graphql/schema.js";
@@ -173,7 +174,7 @@ async function exportFile(request: FastifyRequest, reply: FastifyReply, entries:
     .headers(createQuotaHeaders(context))
     .header("Cache-Control", "no-store")
     .header("X-Content-Type-Options", "nosniff")
-    .header("Content-Disposition", `attachment; filename*=UTF-8''${encodeURIComponent(`${name}.${format}`)}`)
+    .header("Content-Disposition", createContentDisposition("attachment", `${name}.${format}`))
     .type(CONTENT_TYPES[format]);
   reply.raw.setTimeout(STALLED_CLIENT_TIMEOUT_MS, () => reply.raw.destroy());
   disconnectSlowClient(reply);
