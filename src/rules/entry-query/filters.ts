@@ -70,11 +70,17 @@ const createEqualsAnyTest = (texts: readonly string[], statement: SqlStatement):
 const equalCondition: CompileCondition = (value, fieldPath, statement) =>
   createEqualsAnyTest([requireScalarText(value, fieldPath)], statement);
 
+/** Returns a text, a number or a boolean as text. @throws REQUEST_INVALID also for null and an absent value */
+function requireComparedText(value: unknown, fieldPath: string): string {
+  if (value === null || value === undefined) refuseField(fieldPath, "a number or a text", value);
+  return requireScalarText(value, fieldPath);
+}
+
 /** Compares as numbers if the operand is a number, otherwise as texts. */
 const createComparison =
   (sign: string): CompileCondition =>
   (value, fieldPath, statement) => {
-    const operand = requireScalarText(value, fieldPath);
+    const operand = requireComparedText(value, fieldPath);
     if (NUMBER_PATTERN.test(operand)) {
       const number = statement.bind(operand.trim(), "numeric");
       return (sql) => falseIfNull(`${jsonNumberSql(sql)} ${sign} ${number}`);

@@ -249,6 +249,18 @@ describe("reads of entries", () => {
     }
   });
 
+  it("reject a condition of $filters that compares with nothing", async () => {
+    for (const [filter, place] of [
+      [{ condition: ">", value: null }, "value must be a number or a text (got null)"],
+      [{ condition: "<=" }, "value must be a number or a text (got nothing)"],
+      [{ condition: "between", value: { to: 10 } }, "value.from must be a number or a text (got nothing)"],
+      [{ condition: "between", value: [1, null] }, "value[1] must be a number or a text (got null)"],
+    ] as const)
+      expect(await refusal(find({ where: { $filters: [{ column: "Age", ...filter }] } }))).to.equal(
+        `REQUEST_INVALID: where.$filters[0].${place}`,
+      );
+  });
+
   it("reach the entry's own fields and columns with a dot, and ignore case with $iLike", async () => {
     const [first] = answered(await find({ limit: 1 })).entries;
     expect(dataOf(await find({ where: { "entry.id": first.id } }))).to.have.length(1);
