@@ -108,6 +108,24 @@ describe("a subscription to a data source", () => {
     expect([...seen.values()].every((count) => count === 1)).to.equal(true);
   });
 
+  it("starts with a reset at a position of a removed data source that had the same name", async () => {
+    const name = "followed again";
+    const create = (entries: object[]) => service.rest("POST", base, { body: { name, entries } });
+    await create([]);
+    const path = `${base}/${encodeURIComponent(name)}`;
+    await insert(path, { n: 1 });
+    const { position } = await follow(path, { ds: name })();
+    await service.rest("DELETE", path);
+    await create([{ n: 2 }]);
+    expect((await follow(path, { ds: name, since: position })()).reset).to.equal(true);
+    await insert(path, { n: 3 });
+    const news = await follow(path, { ds: name, since: position })();
+    expect(news.reset).to.equal(true);
+    const next = follow(path, { ds: name, since: news.position });
+    await insert(path, { n: 4 });
+    expect((await next()).inserted.map(({ data }) => data)).to.deep.equal([{ n: 4 }]);
+  });
+
   longTest("starts even if its first attempt fails", async () => {
     const path = await make();
     // The first read of the counts fails. A sequence counts the reads, because a rollback does not reset it.

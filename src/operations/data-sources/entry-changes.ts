@@ -305,9 +305,11 @@ export class EntryChangeTransactions {
   }
 }
 
+/** A new data source forgets all earlier IDs of changes, so that a position of a removed data source with the same name causes a reset. */
 const INSERT_SOURCE_SIZE = `
   WITH tally AS (
-    INSERT INTO data_source_tally (app_id, data_source_id, entries, bytes) VALUES ($1, $2, $3, $4) RETURNING bytes)
+    INSERT INTO data_source_tally (app_id, data_source_id, entries, bytes, forgotten)
+    VALUES ($1, $2, $3, $4, nextval(pg_get_serial_sequence('data_source_change', 'id'))) RETURNING bytes)
   SELECT (SELECT coalesce(sum(bytes), 0) FROM data_source_tally WHERE app_id = $1)::float8 + bytes AS bytes FROM tally`;
 
 /**
