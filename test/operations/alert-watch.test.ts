@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import type { Logger } from "pino";
+import type { SendAlert } from "../../src/operations/alerts/alert-sender.js";
 import { AlertWatch } from "../../src/operations/alerts/alert-watch.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { insertPublishedActions } from "../harness/published-actions.js";
@@ -45,5 +46,31 @@ describe("the evaluation of alert rules", () => {
       [actions[1]!.id],
     );
     expect(await countSavepoints()).to.equal(1);
+  });
+
+  it("counts a run that failed before its action was unpublished", async () => {
+    const { db } = database;
+    const [{ id: organizationId }] = await db.query("INSERT INTO organization (name) VALUES ('o2') RETURNING id");
+    const insertApp = "INSERT INTO app (organization_id, name) VALUES ($1, 'b') RETURNING id";
+    const [{ id: appId }] = await db.query(insertApp, [organizationId]);
+    const [action] = await insertPublishedActions(db, appId, [{ name: "removed", triggers: [] }]);
+    await db.query(
+      `INSERT INTO alert_rule (app_id, name, condition, failures, "of", minutes, channel, setting, enabled)
+       VALUES ($1, 'all', 'failed', 1, 1, 0, 'webhook', '__alerts', true)`,
+      [appId],
+    );
+    await db.query(
+      `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, finished_at)
+       VALUES ($1, $2, 'production', 'manual', '{}', 'failed', now())`,
+      [appId, action!.id],
+    );
+    await db.query("DELETE FROM action WHERE id = $1", [action!.id]);
+    await db.query("UPDATE alert_cursor SET looked_at = '-infinity'");
+    const firing: unknown[] = [];
+    const sendAlert: SendAlert = async (_executor, _audience, { state, action: failed }) => {
+      firing.push([state, failed]);
+    };
+    await new AlertWatch({ db, sendAlert, now: Date.now, log: {} as Logger }).checkRules();
+    expect(firing).to.deep.equal([["firing", { id: action!.masterId, name: "removed" }]]);
   });
 });

@@ -48,11 +48,11 @@ const SELECT_NEXT_WINDOW = `
                           now() - interval '35 seconds') AS safe
             FROM alert_cursor) AS bounds`;
 
-/* Selects ended runs of live versions, with the IDs of their drafts. */
+/* Selects ended runs of live versions, with the IDs of their drafts. Finds them also if the live version was removed. */
 const SELECT_ENDED_RUNS = `
-  SELECT run.id, action.master_id AS "actionId", run.app_id AS "appId", run.state, run.trigger = 'schedule' AS scheduled, run.reason,
+  SELECT run.id, draft.id AS "actionId", run.app_id AS "appId", run.state, run.trigger = 'schedule' AS scheduled, run.reason,
          run.finished_at AS "finishedAt"
-    FROM run JOIN action ON action.id = run.action_id
+    FROM run JOIN action AS draft ON draft.live_id = run.action_id
    WHERE run.finished_at > $1 AND run.finished_at <= $2 AND run.app_id = ANY ($3::bigint[]) AND run.copy = 'production'
      AND run.state IN ('completed', 'failed', 'skipped') AND run.reason IS DISTINCT FROM 'app unpublished'
    ORDER BY run.finished_at, run.id`;
