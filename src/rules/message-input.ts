@@ -107,13 +107,15 @@ export function parseSms(input: unknown, path = ""): Sms {
   if (provider !== null && !SMS_PROVIDERS.some((allowed) => allowed === provider)) {
     refuseField("provider", "twilio or webhook", provider);
   }
-  const body = parseOptionalText(data["body"], "body") ?? "";
-  if (body === "" || body.length > SMS_MAX_CHARACTERS) {
-    const message = `body must be a text of 1 to ${SMS_MAX_CHARACTERS} characters (got ${body.length})`;
+  const dataPath = data === messageFields ? "" : "data.";
+  const body = parseOptionalText(data["body"], `${dataPath}body`);
+  if (body === null || body === "" || body.length > SMS_MAX_CHARACTERS) {
+    const received = body === null ? "nothing" : body.length;
+    const message = `${dataPath}body must be a text of 1 to ${SMS_MAX_CHARACTERS} characters (got ${received})`;
     throw new ActionError("REQUEST_INVALID", message);
   }
-  const from = parseOptionalSingleLineText(data["from"], "from", 40);
-  const to = parsePhoneNumber(data["to"], "to");
+  const from = parseOptionalSingleLineText(data["from"], `${dataPath}from`, 40);
+  const to = parsePhoneNumber(data["to"], `${dataPath}to`);
   refuseUnknownFields(
     messageFields,
     data === messageFields ? SMS_SHAPE : { fields: { data: SMS_TEXT_SHAPE, provider: null } },

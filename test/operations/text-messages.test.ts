@@ -94,6 +94,16 @@ describe("text messages and reports", () => {
     expect(request.headers["idempotency-key"]).to.match(/^[0-9a-f-]{36}$/);
   });
 
+  it("are rejected with the path of the invalid field, in either form of the call", async () => {
+    const FAULTS: [body: object, error: string][] = [
+      [{ to: "+15550100", body: "" }, "body must be a text of 1 to 1600 characters (got 0)"],
+      [{ to: "+15550100", text: "x" }, "body must be a text of 1 to 1600 characters (got nothing)"],
+      [{ to: "+15550100", body: "x", data: {} }, "data.body must be a text of 1 to 1600 characters (got nothing)"],
+      [{ data: { to: 1, body: "x" } }, "data.to must be a phone number such as +15550100 (got 1)"],
+    ];
+    for (const [body, error] of FAULTS) expect((await sms(body)).body).to.include({ status: "REQUEST_INVALID", error });
+  });
+
   it("are sent although the provider gives two of them the same name", async () => {
     await useWebhook();
     answer = { status: 200, body: '{"id": "the-same-for-all"}' };
