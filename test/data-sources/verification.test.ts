@@ -288,6 +288,10 @@ describe("verification by code", () => {
       expect([http, body.status], JSON.stringify(setting)).to.deep.equal([400, "SETTINGS_INVALID"]);
       expect(body.error).to.contain(field);
     }
+    await use({ dataSource: "Renamed", email: "Email" });
+    const unknown = await verify(page, { email: "user@example.org" });
+    expect(refusal(unknown)).to.equal("404 DATA_SOURCE_NOT_FOUND");
+    expect(unknown.body.error).to.include("_verify.dataSource");
     await service.rest("DELETE", `${app}/settings`, { body: { keys: ["_verify"] } });
     expect(refusal(await verify(page, { email: "a@b.c" }))).to.equal("400 REQUEST_INVALID");
     for (const as of ["editor", "api"] as const)

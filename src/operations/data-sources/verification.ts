@@ -75,6 +75,17 @@ export class AppUserVerification {
     return parseVerificationRules((await this.options.settings.readAll(appId)).get(VERIFICATION_SETTING_KEY));
   }
 
+  /** @throws DATA_SOURCE_NOT_FOUND for example if the data source was renamed or deleted after the setting was stored */
+  private async findDataSource(appId: number, { dataSource }: VerificationRules): Promise<StoredDataSource> {
+    try {
+      return await this.options.sources.find(appId, parseReference(dataSource));
+    } catch (error) {
+      if (!(error instanceof ActionError) || error.status !== "DATA_SOURCE_NOT_FOUND") throw error;
+      const message = `the setting ${VERIFICATION_SETTING_KEY}.dataSource must be the ID or the name of a data source of this app`;
+      throw new ActionError("DATA_SOURCE_NOT_FOUND", message);
+    }
+  }
+
   private async findRecipientByAddress(
     source: StoredDataSource,
     column: string,
@@ -127,7 +138,7 @@ export class AppUserVerification {
         '"sms" is not allowed, because this app uses text messages as the second factor; sign in with a password or a code by e-mail, then send {"secondFactor": "sms"}',
       );
     }
-    const source = await this.options.sources.find(appId, parseReference(rules.dataSource));
+    const source = await this.findDataSource(appId, rules);
     return address === null
       ? this.findSignedInRecipient(caller, source, column)
       : this.findRecipientByAddress(source, column, by, address);
