@@ -31,7 +31,7 @@ function parseNumber(text: string): number | undefined {
 }
 
 /** Returns false for a day such as 30 February, which `Date` would change to a day in March. */
-function isCalendarDay(day: string): boolean {
+export function isCalendarDay(day: string): boolean {
   const time = Date.parse(`${day}T00:00Z`);
   return !Number.isNaN(time) && new Date(time).toISOString().startsWith(day);
 }

@@ -2,6 +2,7 @@
 
 import { ActionError } from "../errors.js";
 import { EVENT_MAX_BYTES } from "../limits.js";
+import { isCalendarDay } from "./csv-types.js";
 import { describeType, findUnstorableCharacter, isObject, nestsDeeperThan } from "./describe-value.js";
 import { refuseField, UNSTORABLE_TEXT_FAULT } from "./fields.js";
 import { type NotificationScope, parseNotificationScope } from "./notification-scope.js";
@@ -39,6 +40,8 @@ export const NOTIFICATIONS_PER_BATCH_MAX = 1_000;
 /** Maximum size in bytes of a push message's data. Push services accept 4,096 bytes after encryption, which makes the data larger. */
 const PUSH_MAX_BYTES = 3_000;
 const DATA_MAX_DEPTH = 50;
+/** Matches the day at the beginning of an ISO 8601 text. */
+const ISO_DAY = /^\d{4}-\d\d-\d\d/;
 const TIME_MAX_MS = 8_640_000_000_000_000;
 
 function readStorableObject(value: unknown, field: string, maxBytes: number): Record<string, unknown> {
@@ -55,7 +58,9 @@ function readStorableObject(value: unknown, field: string, maxBytes: number): Re
 }
 
 function readTime(value: unknown, field: string): Date {
-  const time = typeof value === "string" ? Date.parse(value) : value;
+  const day = typeof value === "string" ? ISO_DAY.exec(value)?.[0] : undefined;
+  const isRealDay = day === undefined || isCalendarDay(day);
+  const time = typeof value !== "string" ? value : isRealDay ? Date.parse(value) : Number.NaN;
   if (typeof time === "number" && Number.isFinite(time) && Math.abs(time) <= TIME_MAX_MS) return new Date(time);
   return refuseField(field, "a time as ISO 8601 text or as a Unix time in milliseconds", value);
 }

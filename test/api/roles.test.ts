@@ -141,6 +141,7 @@ describe("roles and scopes", () => {
       [{ kind: "live", scopes: ["read"] }, "scopes"],
       [{ kind: "api", expiresAt: "tomorrow" }, "expiresAt"],
       [{ kind: "api", expiresAt: "2020-01-01T00:00:00Z" }, "expiresAt"],
+      [{ kind: "api", expiresAt: "2099-02-30T00:00:00Z" }, "expiresAt"],
       [{ kind: "api", expiresAt: 5 }, "expiresAt"],
       [{ kind: "api", scope: ["read"] }, "scope"],
     ] as const) {

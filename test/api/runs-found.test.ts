@@ -180,6 +180,7 @@ describe("lists and statistics of runs", () => {
       "personId=0": "personId",
       "versionId=x": "versionId",
       "from=yesterday": "from",
+      "to=2026-11-31T00:00:00Z": "to",
       "to=2026-13-40T00:00:00Z": "to",
       "from=2026-11-22T00:00:00Z&to=2026-11-21T00:00:00Z": "from",
       "search=a": "search",

@@ -77,6 +77,8 @@ describe("notifications", function () {
     const one = await insert({ status: "scheduled", orderAt, data: { title: "later" } });
     expect(one.status).to.equal("scheduled");
     expect((await call("POST", "", { status: "scheduled" })).error).to.contain("orderAt");
+    const unreal = { status: "scheduled", orderAt: "2099-02-30T09:00:00Z" };
+    expect((await call("POST", "", unreal)).error).to.contain("orderAt must be a time");
     expect((await call("PUT", `/${one.id}`, { orderAt: null })).error).to.contain("orderAt");
     expect(await call("PUT", `/${one.id}`, { status: "draft", orderAt: null })).to.include({
       status: "draft",

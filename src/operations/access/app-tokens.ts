@@ -7,6 +7,7 @@ import { ActionError } from "../../errors.js";
 import { TOKENS_PER_APP } from "../../limits.js";
 import { type Caller, TOKEN_SCOPES, type TokenScope } from "../../rules/access.js";
 import { parseOptionalId, refuseField, requireText } from "../../rules/fields.js";
+import { parseIsoTime } from "../../rules/iso-time.js";
 import { type ExpectedETags, type ListItemVersion, requireExpectedItemVersion } from "../../rules/precondition.js";
 import { throwIfUnknownField } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
@@ -100,13 +101,10 @@ function parseScopes(value: unknown, kind: unknown): TokenScope[] | null {
   return TOKEN_SCOPES.filter((scope) => value.includes(scope));
 }
 
-const ISO_TIME_PATTERN = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d)$/;
-
 /** Returns null if the field "expiresAt" is missing or null. @throws REQUEST_INVALID if it is not a time in the future */
 function parseExpiry(value: unknown): Date | null {
   if (value === undefined || value === null) return null;
-  const text = value instanceof Date ? value.toISOString() : value;
-  const time = typeof text === "string" && ISO_TIME_PATTERN.test(text) ? Date.parse(text) : Number.NaN;
+  const time = value instanceof Date ? value.getTime() : parseIsoTime(value);
   if (time > Date.now()) return new Date(time);
   const expected = Number.isNaN(time) ? "a time such as 2030-01-31T12:00:00Z" : "in the future";
   refuseField("expiresAt", expected, value);

@@ -4,6 +4,7 @@ import { rows, type SqlClient } from "../../data/database.js";
 import { RUN_STATES, type RunState } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
 import { parseOptionalId, refuseField } from "../../rules/fields.js";
+import { parseIsoTime } from "../../rules/iso-time.js";
 import { parseLimitAndOffset } from "../../rules/page.js";
 import { TRIGGER_TYPES } from "../../rules/trigger-input.js";
 import type { RunSearch } from "../records/run-words.js";
@@ -55,14 +56,9 @@ export function parseOptionalDraftOrLive(value: unknown): DraftOrLive | null {
   return name === null ? null : COPY_BY_NAME[name];
 }
 
-const ISO_TIME_PATTERN = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
-
 export function parseOptionalTime(value: unknown, name: string): Date | null {
   if (value === undefined || value === null) return null;
-  const moment =
-    value instanceof Date
-      ? value
-      : new Date(typeof value === "string" && ISO_TIME_PATTERN.test(value) ? value : Number.NaN);
+  const moment = value instanceof Date ? value : new Date(parseIsoTime(value));
   if (!Number.isNaN(moment.getTime())) return moment;
   const example = "2026-11-21T12:00:00Z";
   refuseField(name, `a time such as ${example}`, value);
