@@ -3,7 +3,7 @@ import { MEMBERS_PER_ORGANIZATION_OR_APP_MAX } from "../../src/limits.js";
 import type { Role } from "../../src/rules/roles.js";
 import { createSignedInPerson, PASSPHRASE } from "../harness/people.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
-import { cookieOf, createMemberCalls, outcomeOf, type Person } from "./support.js";
+import { cookieOf, createMemberCalls, outcomeOf, type Person, tokenIn } from "./support.js";
 
 describe("members and invitations", () => {
   let service: TestService;
@@ -329,5 +329,23 @@ describe("members and invitations", () => {
     expect(outcomeOf(revoked)).to.deep.equal([403, "FORBIDDEN"]);
     const own = await as(admin.token, "DELETE", `/v1/organizations/${id}/invitations/${invited.body.invitation.id}`);
     expect(own.http).to.equal(200);
+  });
+
+  it("a role that the person already has changes nothing: a reset link stays valid", async () => {
+    const { id, appId } = await organization();
+    const { id: userId } = await join(id, "reader", appId);
+    const paths = [`${members(id)}/${userId}`, `${appMembers(appId)}/${userId}`];
+    for (const path of paths) await as(administrator.token, "PUT", path, { role: "editor" });
+    const { body } = await as(administrator.token, "POST", `${members(id)}/${userId}/reset-link`);
+    const entries = async () => (await as(administrator.token, "GET", `/v1/apps/${appId}/audit`)).body.pagination.total;
+    const before = await entries();
+    for (const path of paths) {
+      expect((await as(administrator.token, "PUT", path, { role: "editor" })).http).to.equal(200);
+      expect((await as(administrator.token, "PUT", path, { role: "editor", rule: 1 })).http).to.equal(400);
+    }
+    expect(await entries()).to.equal(before);
+    const passphrase = "nine lamps of the harbour";
+    const answer = await as(null, "POST", "/v1/auth/reset/confirm", { token: tokenIn(body.link), passphrase });
+    expect(answer.http).to.equal(200);
   });
 });

@@ -100,6 +100,12 @@ const SET_ORGANIZATION_ROLE = `
 const INSERT_APP_MEMBER = "INSERT INTO app_member (app_id, person_id, role, updated_at) VALUES ($1, $2, $3, $4)";
 const INSERT_APP_EDITOR = "INSERT INTO app_editor (app_id, person_id, updated_at) VALUES ($1, $2, $3)";
 
+/** Selects the roles of the person $3 that are stored for the app $2, or for the organization $1 if $2 is null. */
+const SELECT_STORED_ROLES = `
+  SELECT role FROM app_member WHERE app_id = $2 AND person_id = $3
+  UNION ALL SELECT 'editor' FROM app_editor WHERE app_id = $2 AND person_id = $3
+  UNION ALL SELECT role FROM organization_member WHERE $2::bigint IS NULL AND organization_id = $1 AND person_id = $3`;
+
 /* Selects every organization of the person $1. The role is null for a person who only belongs to the organization. */
 const SELECT_ALL_ROLES = `
   SELECT organization_id AS "organizationId", json_agg(role) AS roles FROM (
@@ -209,6 +215,16 @@ export class Members {
     await revokeInvalidOneTimeLinks(manager, personId);
   }
 
+  private async hasExactRole(
+    manager: EntityManager,
+    { organizationId, appId }: RoleScope,
+    personId: number,
+    role: Role,
+  ): Promise<boolean> {
+    const stored = await rows<{ role: Role }>(manager, SELECT_STORED_ROLES, [organizationId, appId, personId]);
+    return stored.length === 1 && stored[0]!.role === role;
+  }
+
   async recordRoleChange(
     manager: EntityManager,
     { personId, credentialId, address }: AuditActor & { address?: string | undefined },
@@ -226,7 +242,8 @@ export class Members {
   }
 
   /**
-   * Sets the role of a person who belongs to the organization. A lower role than before also revokes pending invitations to the person.
+   * Sets the role of a person who belongs to the organization. A lower role than before also revokes pending invitations to the person. If
+   * the person has this role already, changes nothing.
    * @throws ActionError REQUEST_INVALID; NOT_FOUND; FORBIDDEN if the old or new role is above the caller's role; RESOURCE_CHANGED;
    * LAST_OWNER
    */
@@ -244,6 +261,7 @@ export class Members {
       if (before !== null && isRoleAbove(before, callerRole))
         throw createTooHighRoleError(`the person's current role ${before}`);
       await requireUnchangedMember(manager, scope, personId, precondition);
+      if (await this.hasExactRole(manager, scope, personId, role)) return throwIfUnknownField(caller);
       if (role !== "owner") await requireOtherOwner(manager, scope, personId);
       await requireMemberCapacity(manager, scope, personId);
       await this.writeRole(manager, scope, personId, role);
