@@ -276,6 +276,8 @@ describe("conditional requests", () => {
       expect((await service.rest(method, address, { as: "admin", body })).http).to.equal(200);
       const stale = await service.rest("POST", path, { body: { shown: 3 }, headers: { "if-match": tag } });
       expect([stale.http, stale.body.status], JSON.stringify(body)).to.deep.equal([409, "RESOURCE_CHANGED"]);
+      const empty = await service.rest("POST", path, { body: {}, headers: { "if-match": tag } });
+      expect([empty.http, empty.body.status], JSON.stringify(body)).to.deep.equal([409, "RESOURCE_CHANGED"]);
       expect(await read()).to.equal(`"${stale.body.resource.updatedAt}"`);
     }
   });

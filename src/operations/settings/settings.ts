@@ -200,12 +200,11 @@ export class Settings {
 
   private async writeAndEmit(caller: Caller, target: SettingsChangeTarget, entries: SettingEntries): Promise<void> {
     const { appId } = target;
-    if (entries.length === 0) return;
     const keys = entries.map(([key]) => key);
     await this.transact(target, async (manager) => {
       await this.write(manager, caller, appId, entries);
       throwIfUnknownField(caller);
-      await this.emitUpdate(manager, caller, appId, keys);
+      if (keys.length > 0) await this.emitUpdate(manager, caller, appId, keys);
     });
   }
 
