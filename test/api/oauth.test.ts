@@ -104,6 +104,8 @@ describe("programs that people allow", () => {
       { appId: 999 },
       { appId: "1" },
       { allow: "true" },
+      { scope: ["read"] },
+      { allow: false, scope: ["read"] },
     ]) {
       expect((await decide(query, wrong)).http, JSON.stringify(wrong)).to.be.within(400, 403);
     }

@@ -8,10 +8,12 @@ import { OauthError } from "../../operations/oauth/oauth-failure.js";
 import type { GrantDecision } from "../../operations/oauth/oauth-grants.js";
 import { TOKEN_SCOPES, type TokenScope } from "../../rules/access.js";
 import { describeValue, isObject } from "../../rules/describe-value.js";
+import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { createErrorReply } from "../error-reply.js";
 import type { BuiltPageSender } from "../web-assets.js";
 
 const FORM_MAX_BYTES = 32 * 1024;
+const DECISION_SHAPE = createFlatShape(["allow", "appId", "scopes"]);
 
 export interface OauthOptions {
   oauth: OAuthServer;
@@ -178,7 +180,10 @@ function readDecision(body: unknown, decider: DecidingPerson): GrantDecision | n
   if (!isObject(body))
     throw new ActionError("REQUEST_INVALID", `the body must be a JSON object (got ${describeValue(body)})`);
   const { allow, appId, scopes } = body;
-  if (allow === false) return null;
+  if (allow === false) {
+    refuseUnknownFields(body, DECISION_SHAPE);
+    return null;
+  }
   const isValid =
     allow === true &&
     Number.isSafeInteger(appId) &&
@@ -189,6 +194,7 @@ function readDecision(body: unknown, decider: DecidingPerson): GrantDecision | n
       "REQUEST_INVALID",
       '"allow" must be true or false, "appId" the ID of an app, and "scopes" an array of scopes; they are required if "allow" is true',
     );
+  refuseUnknownFields(body, DECISION_SHAPE);
   return { ...decider, appId: appId as number, scopes: [...new Set(scopes as TokenScope[])] };
 }
 
