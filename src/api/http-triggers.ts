@@ -195,7 +195,9 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
     const { method } = request;
     const found = await triggers.find(address);
     const { routes } = found;
-    if (routes.length === 0) throw new ActionError("NOT_FOUND");
+    // A preflight has no credential, so its response must not show which draft URLs exist.
+    const isDraftPreflight = address.isDraft && isPreflight(request);
+    if (routes.length === 0 && !isDraftPreflight) throw new ActionError("NOT_FOUND");
     foundTriggers.set(request, found);
     if (method === OPTIONS_METHOD) return found;
     const route = selectRoute(routes, method);

@@ -232,6 +232,18 @@ describe("HTTP triggers", () => {
       expect(await status({ cookie })).to.equal(401);
     });
 
+    it("answer a preflight, which has no credential, in the same way whether or not they exist", async () => {
+      await makeAction(service, { path: "planned", auth: NONE }, { publish: false });
+      const headers = { origin: "https://a.test", "access-control-request-method": "POST" };
+      const preflight = async (path: string) => {
+        const answer = await send(service.url, `/h/${service.appId}/draft/${path}`, { method: "OPTIONS", headers });
+        return { ...answer, headers: { ...answer.headers, date: undefined } };
+      };
+      const answer = await preflight("planned");
+      expect(answer.http).to.equal(204);
+      expect(await preflight("nowhere")).to.deep.equal(answer);
+    });
+
     it("run the draft, and show the action neither the token nor a cookie", async () => {
       await makeAction(service, { path: "hidden", auth: NONE }, { publish: false });
       const { json } = await draft("hidden", {
