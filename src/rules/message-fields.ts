@@ -85,13 +85,24 @@ function readRecipient(value: unknown, field: string): EmailRecipient {
   return { email, name: parseOptionalSingleLineText(name, `${field}.name`), type: type as RecipientType };
 }
 
+/** Removes repeated addresses. Of an address that is in `to` and in `bcc`, the recipient in `to` remains. */
+function removeRepeatedAddresses(recipients: readonly EmailRecipient[]): EmailRecipient[] {
+  const byAddress = new Map<string, EmailRecipient>();
+  const rank = ({ type }: EmailRecipient) => RECIPIENT_TYPES.indexOf(type);
+  for (const recipient of recipients) {
+    const address = recipient.email.toLowerCase();
+    const known = byAddress.get(address);
+    if (!known || rank(recipient) < rank(known)) byAddress.set(address, recipient);
+  }
+  return [...byAddress.values()];
+}
+
 /** Parses the recipients of an e-mail, and removes repeated addresses. @throws ActionError REQUEST_INVALID */
 export function parseEmailRecipients(value: unknown): EmailRecipient[] {
   if (!Array.isArray(value) || value.length === 0 || value.length > EMAIL_RECIPIENTS_MAX) {
     return refuseField("to", `an array of 1 to ${EMAIL_RECIPIENTS_MAX} recipients {email, name, type}`, value);
   }
-  const all = value.map((element, index) => readRecipient(element, `to[${index}]`));
-  return [...new Map(all.map((recipient) => [recipient.email.toLowerCase(), recipient])).values()];
+  return removeRepeatedAddresses(value.map((element, index) => readRecipient(element, `to[${index}]`)));
 }
 
 /** Converts headers to `[name, value]` pairs. Accepts an array of `{name, value}`, or an object with a value by name. */

@@ -90,6 +90,22 @@ describe("messages", () => {
     ]);
   });
 
+  it("have each address once, in its most visible list", async () => {
+    const to = [
+      { email: "ann@example.com", type: "bcc" },
+      { email: "Ann@example.com", name: "Ann" },
+      { email: "bob@example.com", type: "cc" },
+      { email: "bob@example.com", type: "bcc" },
+    ];
+    const { body } = await send({ to, subject: "Order 7", text: "shipped" });
+    await ended(body.id);
+    const [accepted] = server.acceptedMessages as [MailServer["acceptedMessages"][0]];
+    expect(accepted.to).to.deep.equal(["Ann@example.com", "bob@example.com"]);
+    expect(accepted.text)
+      .to.match(/^To: .*Ann@example\.com/m)
+      .and.contain("Cc: bob@example.com");
+  });
+
   it("are stored and not sent if no server or provider is set", async () => {
     await service.rest("DELETE", `/v1/apps/${service.appId}/settings`, { body: { keys: ["__smtp"] } });
     const { body } = await send();
