@@ -194,6 +194,17 @@ async function execute() {
     expect((await svc(folder, ["run", "plain"])).err).to.match(/execute.* \(plain\.js:\d+:3\)/);
   });
 
+  it("imports the module svc also if the tsconfig.json has the project's folder, which contains svc.json, as its baseUrl", async () => {
+    const { folder } = await newProject();
+    write(folder, "tsconfig.json", JSON.stringify({ compilerOptions: { baseUrl: "." } }));
+    const file = join(folder, "actions/hello/action.ts");
+    writeFileSync(file, readFileSync(file, "utf8").replace("../../lib/greeting", "lib/greeting"));
+    await json(folder, ["push"]);
+    const { result } = await json(folder, ["run", "hello", "--payload", '{"name": "Ada"}']);
+    expect(result).to.deep.equal({ text: "Hello Ada" });
+    expect((await svc(folder, ["test"])).out).to.include("1 tests passed");
+  });
+
   it("pushes no action that only lacks a line break at the end of its code, and maps its stacks to the file", async () => {
     const { folder, app } = await newProject();
     const code = 'async function execute() {\n  throw new Error("no line break");\n}';

@@ -86,9 +86,13 @@ export const isRelativeSpecifier = (specifier: string): boolean =>
 
 export const isOutsideFolder = (path: string): boolean => path === ".." || path.startsWith("../");
 
+/** Modules that the service provides. With `baseUrl`, files such as the project's svc.json do not replace them. */
+const PROVIDED_MODULE_NAMES = ["svc", "svc/test"];
+
 /** Returns the file that the tsconfig.json assigns to an import, relative to the tsconfig's folder; null if there is none. */
 export function findImportedFileByAlias(has: HasFile, tsconfig: string | undefined, path: string): string | null {
   const { baseUrl, paths } = parseTsconfig(tsconfig);
+  if (PROVIDED_MODULE_NAMES.includes(path)) return null;
   for (const [pattern, targets] of paths) {
     const [before = "", after] = pattern.split("*");
     const matches = after === undefined ? path === pattern : path.startsWith(before) && path.endsWith(after);
