@@ -12,7 +12,7 @@ export const ACTION_SOURCE_MAX_BYTES = 900 * 1024;
 const PATH_MAX_CHARACTERS = 255;
 const SEGMENTS_MAX = 16;
 const PATH_SEGMENT = /^[\w@$+-][\w@$+. -]{0,99}$/;
-const PATH_RULES = `of at most ${PATH_MAX_CHARACTERS} characters, in which each name starts with a letter from A to Z, a digit or one of _@$+-, and is not node_modules`;
+const PATH_RULES = `of at most ${PATH_MAX_CHARACTERS} characters and ${SEGMENTS_MAX} segments, in which each name has at most 100 characters, starts with a letter from A to Z, a digit or one of _@$+-, and is not node_modules`;
 
 /** Allowed names of the main file, which defines `execute`, by language. */
 export const ENTRY_POINT_FILE_NAMES: Record<SourceLanguage, readonly string[]> = {

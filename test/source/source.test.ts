@@ -155,6 +155,7 @@ describe("the source of actions", () => {
       const shown = JSON.stringify(source).slice(0, 100);
       expect([400, 413], `${shown}: ${JSON.stringify(body).slice(0, 300)}`).to.include(http);
       if (http === 400) expect(body.error, shown).to.match(/^source/);
+      if (shown.includes("a/a/a/")) expect(body.error).to.include("at most 255 characters and 16 segments");
     }
   });
 

@@ -217,7 +217,10 @@ describe("stages and promotions", () => {
       body: { fromAppId: other },
     });
     expect([unlinked.http, unlinked.body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
-    expect((await rollback(to, 2_000_000_000)).body.status).to.equal("NOT_FOUND");
+    expect((await rollback(to, 2_000_000_000)).body).to.deep.equal({
+      status: "NOT_FOUND",
+      error: "this app has no promotion with this ID, or no longer stores it",
+    });
     const odd: [unknown, string][] = [
       [{}, "NAME_REQUIRED"],
       [[], "REQUEST_INVALID"],

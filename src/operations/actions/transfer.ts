@@ -1,6 +1,6 @@
 /**
- * Exports an app's actions as one document, and imports documents of this format. A document contains names instead of
- * IDs, so that any app can import it.
+ * Exports an app's actions as one document, and imports documents of this format. A document contains no IDs of actions, so that any app can
+ * import it. The log trigger of an action keeps the ID of its data source, which only the exported app has.
  */
 
 import type { EntityManager } from "typeorm";
@@ -37,7 +37,7 @@ const SUM_EXPORTED_BYTES = `
 
 /**
  * Document that an export returns. The actions are sorted by name, and contain only the fields that authors can write.
- * They contain no IDs and no times.
+ * They contain no times, and no IDs except `dataSourceId` of log triggers.
  */
 export interface ActionTransferDocument {
   format: typeof TRANSFER_FORMAT;

@@ -145,8 +145,7 @@ async function findDefinitions(executor: SqlClient, appId: number, id: number): 
       SELECT *, id = (SELECT max(id) FROM promotion WHERE app_id = $1) AS "isLast"
         FROM promotion WHERE app_id = $1 AND id = $2) AS chosen`;
   const [promotion] = id > 0 ? await rows<RollbackDefinitions>(executor, sql, [appId, id]) : [];
-  if (!promotion)
-    throw new ActionError("NOT_FOUND", `promotion ${id} of this app does not exist or is no longer stored`);
+  if (!promotion) throw new ActionError("NOT_FOUND", "this app has no promotion with this ID, or no longer stores it");
   return promotion;
 }
 

@@ -199,7 +199,7 @@ export class Stages {
         if (!(await closeStage(manager, stageAppId, IS_OPEN_PREVIEW, rootId))) {
           throw new ActionError(
             "NOT_FOUND",
-            `app ${stageAppId} is not a preview of this app, or was already removed; only previews (stages that expire) can be removed`,
+            "this app has no preview with this ID, or it was already removed; only previews (stages that expire) can be removed",
           );
         }
         // Adds the entry to the audit log of the original app, because the preview's audit log can be deleted with the preview.
