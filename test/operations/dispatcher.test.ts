@@ -358,7 +358,7 @@ describe("a dispatcher", () => {
     answers.lost = [4];
     await dispatcher.abortLostRuns();
     expect(signals.map(({ reason }) => reason)).to.deep.equal([undefined, undefined, "lost", undefined, undefined]);
-    dispatcher.cancel(5, null);
+    dispatcher.abortCancelledRun(5, null);
     expect(signals[3]!.reason).to.have.nested.property("error.name", "CancelledError");
   });
 

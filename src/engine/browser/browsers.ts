@@ -30,13 +30,13 @@ const BROWSER_POLL_MS = 20;
 
 function chooseSupervisor(
   supervisors: readonly BrowserSupervisor[],
-  tried: ReadonlySet<BrowserSupervisor>,
+  triedSupervisors: ReadonlySet<BrowserSupervisor>,
 ): BrowserSupervisor | null {
   const [best = null] = supervisors
     .filter(({ current }) => current !== null)
     .sort(
       (a, b) =>
-        Number(tried.has(a)) - Number(tried.has(b)) ||
+        Number(triedSupervisors.has(a)) - Number(triedSupervisors.has(b)) ||
         a.countActiveRuns() - b.countActiveRuns() ||
         a.current!.runCount - b.current!.runCount,
     );
@@ -70,8 +70,8 @@ function choosePlacement(request: PageRunRequest): RunPlacement {
     const network = modeHasNetwork(request.mode) && request.network !== false;
     return { mode: request.mode, trialForMode: trialRunner.selectTrialMode(request, request.mode), network };
   }
-  const defined = packages.flatMap((script) => ("source" in script && script.defines) || []);
-  const sourceNeeds = findCodeNeeds(source, defined);
+  const definedGlobals = packages.flatMap((script) => ("source" in script && script.defines) || []);
+  const sourceNeeds = findCodeNeeds(source, definedGlobals);
   const needs = [sourceNeeds, ...packages.map(getPackageNeeds)];
   const strictestIndex = Math.max(...needs.map(({ mode }) => EVALUATION_MODES.indexOf(mode)));
   const mode = EVALUATION_MODES[strictestIndex]!;
@@ -99,14 +99,14 @@ const createCancelledOutcome = () =>
 /** Resolves with null if no code was evaluated, so that another attempt is safe. */
 async function runWithSupervisor(
   supervisor: BrowserSupervisor,
-  generation: SupervisedBrowser,
+  browser: SupervisedBrowser,
   request: PageRunRequest,
   mode: EvaluationMode,
 ): Promise<PageRunOutcome | null> {
-  const { pool } = generation;
+  const { pool } = browser;
   const { isolationKey, origin } = request;
   const pageKey: PageKey = { key: [isolationKey, origin, mode].join("\n"), origin, mode };
-  generation.activeRuns += 1;
+  browser.activeRuns += 1;
   try {
     // After an error, the caller tries another browser.
     const page = await pool.acquire(pageKey).catch(() => null);
@@ -119,7 +119,7 @@ async function runWithSupervisor(
       pool.release(page, pageKey, true);
       return createCancelledOutcome();
     }
-    supervisor.countRun(generation);
+    supervisor.countRun(browser);
     const outcome = await page.run(request);
     if (!outcome.ok && outcome.cause === "unready") {
       pool.release(page, pageKey, false);
@@ -131,13 +131,13 @@ async function runWithSupervisor(
     pool.release(page, pageKey, isIntact);
     return outcome;
   } finally {
-    generation.activeRuns -= 1;
-    supervisor.stopIfRunsEnded(generation);
+    browser.activeRuns -= 1;
+    supervisor.stopIfRunsEnded(browser);
   }
 }
 
 async function startSupervisors(supervisors: readonly BrowserSupervisor[]): Promise<void> {
-  const starts = await Promise.allSettled(supervisors.map((supervisor) => supervisor.replace()));
+  const starts = await Promise.allSettled(supervisors.map((supervisor) => supervisor.replaceBrowser()));
   const faults = starts.map((start) => (start.status === "rejected" ? (start.reason as Error) : null));
   if (faults.every((fault) => fault !== null)) {
     await Promise.all(supervisors.map((supervisor) => supervisor.stop()));
@@ -146,7 +146,7 @@ async function startSupervisors(supervisors: readonly BrowserSupervisor[]): Prom
   for (const [index, fault] of faults.entries()) {
     if (fault === null) continue;
     supervisors[index]!.logFault(fault);
-    runInBackground(supervisors[index]!.restart());
+    runInBackground(supervisors[index]!.restartBrowser());
   }
 }
 
@@ -223,16 +223,16 @@ export class Browsers {
 
   private async runInMode(request: PageRunRequest, mode: EvaluationMode): Promise<PageRunOutcome> {
     const { supervisors } = this;
-    const tried = new Set<BrowserSupervisor>();
+    const triedSupervisors = new Set<BrowserSupervisor>();
     for (let tries = 0; tries < MAX_START_ATTEMPTS; tries += 1) {
       if (request.signal?.aborted) return createCancelledOutcome();
       if (!(await waitForBrowser(supervisors))) break;
       // An await between this choice and the count of the run would let all concurrent runs choose the same browser.
-      const supervisor = chooseSupervisor(supervisors, tried);
+      const supervisor = chooseSupervisor(supervisors, triedSupervisors);
       if (!supervisor?.current) continue;
       const outcome = await runWithSupervisor(supervisor, supervisor.current, request, mode);
       if (outcome !== null) return outcome;
-      tried.add(supervisor);
+      triedSupervisors.add(supervisor);
     }
     return createFailedPageRunOutcome("browser", "Error", "No browser was available for the run");
   }

@@ -93,26 +93,26 @@ export function createCodeNeedsFinder(cacheCharacters = CACHE_MAX_CHARACTERS) {
     sizeCalculation: (_, key) => key.length + 1,
   });
 
-  return (code: string, defined: readonly string[] = []): CodeNeeds => {
-    // `code` is never a JSON array, so a key without `defined` never equals a key that contains `defined`.
-    const key = defined.length === 0 ? code : JSON.stringify([...defined, code]);
+  return (code: string, definedGlobals: readonly string[] = []): CodeNeeds => {
+    // The code of an action is never a JSON array, so the two forms of keys are never equal.
+    const key = definedGlobals.length === 0 ? code : JSON.stringify([...definedGlobals, code]);
     const cachedNeeds = cache.get(key);
     if (cachedNeeds !== undefined) return cachedNeeds;
-    const needs = computeCodeNeeds(code, defined);
+    const needs = computeCodeNeeds(code, definedGlobals);
     cache.set(key, needs);
     return needs;
   };
 }
 
-function computeCodeNeeds(code: string, defined: readonly string[]): CodeNeeds {
+function computeCodeNeeds(code: string, definedGlobals: readonly string[]): CodeNeeds {
   if (code.length > ANALYZED_CODE_MAX_CHARACTERS) return DOCUMENT_NEEDS;
   try {
     const program = parse(code, { ecmaVersion: "latest", sourceType: "script", ranges: true });
     if (mayUseUnnamedGlobals(program)) return DOCUMENT_NEEDS;
-    const used = findUndeclaredNames(program).filter((name) => !defined.includes(name));
-    const isolate = ISOLATE_MODES.find(({ names }) => used.every((name) => names.has(name)));
+    const undeclaredNames = findUndeclaredNames(program).filter((name) => !definedGlobals.includes(name));
+    const isolate = ISOLATE_MODES.find(({ names }) => undeclaredNames.every((name) => names.has(name)));
     if (!isolate || (isolate.mode === "network-isolate" && needsMoreThanNetworkIsolate(program))) return DOCUMENT_NEEDS;
-    return { mode: isolate.mode, network: used.includes(REQUEST_SENDING_GLOBAL) };
+    return { mode: isolate.mode, network: undeclaredNames.includes(REQUEST_SENDING_GLOBAL) };
   } catch {
     // Code with a syntax error runs in a document, where it fails with the error message of the browser.
     return DOCUMENT_NEEDS;

@@ -25,7 +25,7 @@ export interface BrowserSupervisorOptions {
   pause?: (ms: number, signal: AbortSignal) => Promise<unknown>;
 }
 
-/** One browser with its pages. After another browser has replaced it for new runs, it continues until its last run has ended. */
+/** One browser with its pages. After another browser has replaced it, it gets no new runs, and ends after its last run. */
 export interface SupervisedBrowser {
   chromium: Chromium;
   pool: PagePool;
@@ -43,12 +43,12 @@ const BACKOFF_MAX_MS = 1_000;
 const NO_OPENING_QUEUE: PageOpeningQueue = { enter: async () => () => undefined };
 
 export class BrowserSupervisor {
-  private readonly generations = new Set<SupervisedBrowser>();
+  private readonly browsers = new Set<SupervisedBrowser>();
   private startPromise: Promise<SupervisedBrowser> | null = null;
   private readonly stopping = new AbortController();
   private backoffMs = 0;
-  private lastFault = "";
-  private newestGeneration: SupervisedBrowser | null = null;
+  private lastFaultMessage = "";
+  private newestBrowser: SupervisedBrowser | null = null;
 
   constructor(
     private readonly source: BrowserSource,
@@ -56,16 +56,16 @@ export class BrowserSupervisor {
   ) {}
 
   get current(): SupervisedBrowser | null {
-    return this.newestGeneration?.chromium.isAlive() ? this.newestGeneration : null;
+    return this.newestBrowser?.chromium.isAlive() ? this.newestBrowser : null;
   }
 
   get isStopped(): boolean {
     return this.stopping.signal.aborted;
   }
 
-  private createGeneration(chromium: Chromium): SupervisedBrowser {
+  private createSupervisedBrowser(chromium: Chromium): SupervisedBrowser {
     const { openProxyPort, openingQueue = NO_OPENING_QUEUE, spareContexts = 2, idlePagesMax = 48 } = this.options;
-    const watch = new BrowserWatch(chromium, () => generation.activeRuns > 0);
+    const watch = new BrowserWatch(chromium, () => browser.activeRuns > 0);
     const pool = new PagePool({
       chromium,
       getCrashCause: () => watch.getCrashCause(),
@@ -74,21 +74,21 @@ export class BrowserSupervisor {
       spareContexts,
       idlePagesMax,
     });
-    const generation: SupervisedBrowser = { chromium, pool, watch, runCount: 0, activeRuns: 0, isRetired: false };
-    this.generations.add(generation);
-    const browser = this.source.name;
+    const browser: SupervisedBrowser = { chromium, pool, watch, runCount: 0, activeRuns: 0, isRetired: false };
+    this.browsers.add(browser);
     const launchWatch = new RendererLaunchWatch(chromium, pool.hasPages, {
-      onBroken: () => this.options.log.error({ browser }, "the browser cannot start pages; replacing the browser"),
+      onBroken: () =>
+        this.options.log.error({ browser: this.source.name }, "the browser cannot start pages; replacing the browser"),
       onNetworkLost: () => pool.discardUnused(),
     });
     runInBackground(
       chromium.ended.then(() => {
         watch.stop();
         launchWatch.stop();
-        this.onEnded(generation);
+        this.onEnded(browser);
       }),
     );
-    return generation;
+    return browser;
   }
 
   private async launchBrowser(): Promise<SupervisedBrowser> {
@@ -96,25 +96,25 @@ export class BrowserSupervisor {
     this.stopping.signal.throwIfAborted();
     const chromium = await source.open(this.stopping.signal);
     if (this.isStopped) await chromium.stop();
-    const generation = this.createGeneration(chromium);
+    const browser = this.createSupervisedBrowser(chromium);
     try {
-      await generation.pool.fill(1);
+      await browser.pool.fill(1);
       this.options.log.info(await source.checkSandbox(chromium), "the browser is up");
       if (!chromium.isAlive()) throw new Error("the browser ended during its start");
     } catch (error) {
       await chromium.stop();
       throw error;
     }
-    const previous = this.newestGeneration;
-    this.newestGeneration = generation;
-    generation.pool.fillInBackground();
+    const previous = this.newestBrowser;
+    this.newestBrowser = browser;
+    browser.pool.fillInBackground();
     if (previous !== null) this.retire(previous);
-    this.lastFault = "";
-    return generation;
+    this.lastFaultMessage = "";
+    return browser;
   }
 
   /** Starts a browser that gets all new runs instead of the current one. Concurrent calls share one start. */
-  replace(): Promise<SupervisedBrowser> {
+  replaceBrowser(): Promise<SupervisedBrowser> {
     this.startPromise ??= this.launchBrowser()
       .catch((error) => {
         throw this.source.describeFailure(error);
@@ -125,39 +125,39 @@ export class BrowserSupervisor {
     return this.startPromise;
   }
 
-  private retire(generation: SupervisedBrowser): void {
-    generation.isRetired = true;
-    generation.pool.retire();
-    this.stopIfRunsEnded(generation);
+  private retire(browser: SupervisedBrowser): void {
+    browser.isRetired = true;
+    browser.pool.retire();
+    this.stopIfRunsEnded(browser);
   }
 
-  stopIfRunsEnded(generation: SupervisedBrowser): void {
-    if (generation.isRetired && generation.activeRuns === 0) runInBackground(generation.chromium.stop());
+  stopIfRunsEnded(browser: SupervisedBrowser): void {
+    if (browser.isRetired && browser.activeRuns === 0) runInBackground(browser.chromium.stop());
   }
 
-  private onEnded(generation: SupervisedBrowser): void {
-    this.generations.delete(generation);
-    if (generation !== this.newestGeneration) return;
-    this.newestGeneration = null;
+  private onEnded(browser: SupervisedBrowser): void {
+    this.browsers.delete(browser);
+    if (browser !== this.newestBrowser) return;
+    this.newestBrowser = null;
     if (this.isStopped) return;
     this.options.onLoss?.("browser");
-    const { pid } = generation.chromium;
+    const { pid } = browser.chromium;
     this.options.log.error(
-      { browser: this.source.name, browserPid: pid, runs: generation.activeRuns },
+      { browser: this.source.name, browserPid: pid, runs: browser.activeRuns },
       "the browser ended unexpectedly",
     );
-    runInBackground(this.restart());
+    runInBackground(this.restartBrowser());
   }
 
   /** Retries until a browser is running. The delay between two attempts grows until a browser gets a run. */
-  async restart(): Promise<void> {
+  async restartBrowser(): Promise<void> {
     const { pause = (ms, signal) => delay(ms, undefined, { signal }).catch(() => undefined) } = this.options;
     while (!this.isStopped) {
       await pause(this.backoffMs, this.stopping.signal);
       this.backoffMs = Math.min(Math.max(BACKOFF_FIRST_MS, this.backoffMs * 2), BACKOFF_MAX_MS);
       if (this.isStopped) return;
       try {
-        await this.replace();
+        await this.replaceBrowser();
         return;
       } catch (error) {
         this.logFault(error as Error);
@@ -166,16 +166,16 @@ export class BrowserSupervisor {
   }
 
   logFault(fault: Error): void {
-    if (fault.message !== this.lastFault) this.options.log.error({ err: fault }, "the browser did not start");
-    this.lastFault = fault.message;
+    if (fault.message !== this.lastFaultMessage) this.options.log.error({ err: fault }, "the browser did not start");
+    this.lastFaultMessage = fault.message;
   }
 
   countActiveRuns(): number {
-    return [...this.generations].reduce((sum, { activeRuns }) => sum + activeRuns, 0);
+    return [...this.browsers].reduce((sum, { activeRuns }) => sum + activeRuns, 0);
   }
 
   countContexts(): { serving: number; warm: number; spare: number }[] {
-    return [...this.generations].map(({ activeRuns, pool }) => ({ serving: activeRuns, ...pool.countIdlePages() }));
+    return [...this.browsers].map(({ activeRuns, pool }) => ({ serving: activeRuns, ...pool.countIdlePages() }));
   }
 
   reportLoss(kind: PageLossReason): void {
@@ -183,20 +183,20 @@ export class BrowserSupervisor {
   }
 
   /** Counts a run. If the browser has had too many runs or uses too much memory, starts its replacement in the background. */
-  countRun(generation: SupervisedBrowser): void {
+  countRun(browser: SupervisedBrowser): void {
     const { log, runsPerBrowser = RUNS_PER_BROWSER } = this.options;
-    generation.runCount += 1;
+    browser.runCount += 1;
     this.backoffMs = 0;
-    const mustReplace = generation.runCount >= runsPerBrowser || generation.watch.usesTooMuchMemory();
-    if (!mustReplace || generation !== this.newestGeneration || this.startPromise !== null) return;
-    log.info({ runs: generation.runCount }, "replacing the browser");
-    this.replace().catch((error) => log.error({ err: error }, "the browser could not be replaced"));
+    const mustReplace = browser.runCount >= runsPerBrowser || browser.watch.usesTooMuchMemory();
+    if (!mustReplace || browser !== this.newestBrowser || this.startPromise !== null) return;
+    log.info({ runs: browser.runCount }, "replacing the browser");
+    this.replaceBrowser().catch((error) => log.error({ err: error }, "the browser could not be replaced"));
   }
 
   async stop(): Promise<void> {
     this.stopping.abort();
     // Also stops a browser that is starting. Otherwise this method would wait for the end of the start.
-    await Promise.all([...this.generations].map(({ chromium }) => chromium.stop()));
+    await Promise.all([...this.browsers].map(({ chromium }) => chromium.stop()));
     await this.startPromise?.catch(() => undefined);
   }
 }

@@ -10,9 +10,9 @@ import {
   type PageScript,
 } from "./run.js";
 
-const CODE_SET_APPS_MAX = 1_000;
-const CODE_SET_PER_APP_MAX = 100;
-const CODE_SET_EXPIRY_MS = 600_000;
+const FAILURES_APPS_MAX = 1_000;
+const FAILURES_PER_APP_MAX = 100;
+const FAILURES_EXPIRY_MS = 600_000;
 const REPEAT_CAUSES: readonly string[] = ["retry", "memory", "timeout"];
 
 /** Maximum time of a trial, which may also use at most TRIAL_MAX_SHARE_OF_TIMEOUT of the run's time limit. */
@@ -43,17 +43,18 @@ const isDocumentTrialFailure = (ended: PageRunOutcome, trialForMode: EvaluationM
 
 /** Code that failed in an isolate, for each app. Entries expire, because code may also fail if the machine is busy. */
 export class RecentTrialFailures {
-  private readonly byApp = new LRUCache<string, LRUCache<string, true>>({ max: CODE_SET_APPS_MAX });
+  private readonly failuresByApp = new LRUCache<string, LRUCache<string, true>>({ max: FAILURES_APPS_MAX });
 
-  constructor(private readonly perApp = CODE_SET_PER_APP_MAX) {}
+  constructor(private readonly maxPerApp = FAILURES_PER_APP_MAX) {}
 
   has(request: PageRunRequest): boolean {
-    return this.byApp.get(request.origin)?.has(createCodeKey(request)) ?? false;
+    return this.failuresByApp.get(request.origin)?.has(createCodeKey(request)) ?? false;
   }
 
   add(request: PageRunRequest): void {
-    const failuresOfApp = this.byApp.get(request.origin) ?? new LRUCache({ max: this.perApp, ttl: CODE_SET_EXPIRY_MS });
-    this.byApp.set(request.origin, failuresOfApp.set(createCodeKey(request), true));
+    const failuresOfApp =
+      this.failuresByApp.get(request.origin) ?? new LRUCache({ max: this.maxPerApp, ttl: FAILURES_EXPIRY_MS });
+    this.failuresByApp.set(request.origin, failuresOfApp.set(createCodeKey(request), true));
   }
 }
 

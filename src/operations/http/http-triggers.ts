@@ -208,7 +208,7 @@ export class HttpTriggers {
       return null;
     }
     if (!isAwaited) return { ...createAcceptedResponse(run.id), runId: run.id, isReplayed: true };
-    const answer = storedResponse ?? toTriggerResponse(await run.outcome());
+    const answer = storedResponse ?? toTriggerResponse(await run.waitForOutcome());
     return { ...answer, runId: run.id, isReplayed: isSuccess(answer) };
   }
 
@@ -225,7 +225,7 @@ export class HttpTriggers {
         continue;
       }
       if (!isAwaited) return { ...createAcceptedResponse(run.id), runId: run.id, isReplayed: false };
-      return { ...toTriggerResponse(await run.outcome()), runId: run.id, isReplayed: false };
+      return { ...toTriggerResponse(await run.waitForOutcome()), runId: run.id, isReplayed: false };
     }
   }
 

@@ -53,7 +53,7 @@ export class ConsoleWriter {
   };
 
   /** Stores the remaining lines. Call this method before the run ends, and again if it rejects because the database is unavailable. */
-  readonly finish = (): Promise<void> => {
+  readonly flush = (): Promise<void> => {
     clearTimeout(this.timer);
     this.timer = undefined;
     const write = this.lastWrite.then(() => this.storeLines());
@@ -63,7 +63,7 @@ export class ConsoleWriter {
 
   private storeInBackground(): void {
     // The next call of `finish` writes the lines that the database could not store.
-    this.finish().catch(() => undefined);
+    this.flush().catch(() => undefined);
   }
 
   private async storeLines(): Promise<void> {
@@ -108,6 +108,7 @@ export class RunConsole {
     return run.ended;
   }
 
+  /** Waits until a line is stored, the run ends, or POLL_INTERVAL_MS is over. */
   private async waitForNextNotice(runId: number, readerLeft: AbortSignal): Promise<void> {
     const noticed = new AbortController();
     const onNotice = () => noticed.abort();
@@ -121,26 +122,27 @@ export class RunConsole {
     for (const stopFollowing of stopFunctions) stopFollowing();
   }
 
-  private async *lines(
+  private async *streamLines(
     appId: number,
     runId: number,
     readerLeft: AbortSignal,
   ): AsyncGenerator<RunConsoleLine[], void, void> {
     // Throws if the run belongs to another app. The query of the lines does not check the app.
     await this.hasEnded(appId, runId);
-    for (let last = -1, isOver = false; ; ) {
-      const lines = await this.readLines(runId, last, LINES_PER_READ_MAX);
+    for (let lastSeq = -1, isOver = false; ; ) {
+      const lines = await this.readLines(runId, lastSeq, LINES_PER_READ_MAX);
       if (lines.length > 0) yield lines;
-      last = lines.at(-1)?.seq ?? last;
+      lastSeq = lines.at(-1)?.seq ?? lastSeq;
       if (lines.length === LINES_PER_READ_MAX) continue;
       if (isOver || readerLeft.aborted) return;
       // Listens before it reads the state of the run. Otherwise, it could miss a run's end between these two steps.
-      const next = this.waitForNextNotice(runId, readerLeft);
+      const nextNotice = this.waitForNextNotice(runId, readerLeft);
       isOver = await this.hasEnded(appId, runId);
-      if (!isOver) await next;
+      if (!isOver) await nextNotice;
     }
   }
 
+  /** Returns all stored lines of the run. @throws ActionError RUN_NOT_FOUND */
   async list(appId: number, runId: number): Promise<RunConsoleLine[]> {
     await this.hasEnded(appId, runId);
     return this.readLines(runId, -1);
@@ -148,6 +150,6 @@ export class RunConsole {
 
   /** Yields the lines of the run in batches, until the run ends. @throws ActionError RUN_NOT_FOUND */
   follow(appId: number, runId: number): AsyncGenerator<RunConsoleLine[], void, void> {
-    return createAbortableGenerator((readerLeft) => this.lines(appId, runId, readerLeft));
+    return createAbortableGenerator((readerLeft) => this.streamLines(appId, runId, readerLeft));
   }
 }

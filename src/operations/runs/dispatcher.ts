@@ -106,12 +106,12 @@ export class Dispatcher {
       return false;
     }
     const claimed = repository.claim(processId, this.slots.getSlotCountByApp(), reservedSlot.slotLimitOfApp);
-    const start = (next: ClaimedRun | null) => {
+    const startClaimedRun = (next: ClaimedRun | null) => {
       if (next) runInBackground(this.execute(next, reservedSlot.assignToApp(next.appId)));
       else reservedSlot.free();
       return next;
     };
-    const run = await this.lostClaims.trackClaim(claimed, start).catch((error: unknown) => {
+    const run = await this.lostClaims.trackClaim(claimed, startClaimedRun).catch((error: unknown) => {
       reservedSlot.free();
       throw error;
     });
@@ -119,9 +119,9 @@ export class Dispatcher {
       this.mustCheckQueue = true;
       return run.isMoreClaimable;
     }
-    const isAnyLeft =
+    const isAnyQueued =
       this.queuedDuringClaim.size > 0 || (this.slots.isAnyAppAtLimit() && (await repository.isAnyQueued()));
-    this.mustCheckQueue = isAnyLeft || this.queuedDuringClaim.size > 0;
+    this.mustCheckQueue = isAnyQueued || this.queuedDuringClaim.size > 0;
     return false;
   }
 
@@ -185,7 +185,7 @@ export class Dispatcher {
   }
 
   /** @param displacedBy ID of the run that replaces the cancelled run; null if no run replaces it */
-  cancel(id: number, displacedBy: number | null): void {
+  abortCancelledRun(id: number, displacedBy: number | null): void {
     this.activeRuns.get(id)?.controller.abort(createCancelledRunOutcome(displacedBy));
   }
 

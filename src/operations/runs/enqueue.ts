@@ -59,7 +59,7 @@ const createSkippedError = (runId: number, reason: string) =>
   new ActionError("RUN_SKIPPED", `the run did not start: ${reason}`, { runId });
 
 export class Enqueuer {
-  private readonly inserts = new FairSemaphore(CONCURRENT_INSERTS_MAX, CONCURRENT_INSERTS_PER_APP_MAX);
+  private readonly insertSemaphore = new FairSemaphore(CONCURRENT_INSERTS_MAX, CONCURRENT_INSERTS_PER_APP_MAX);
 
   constructor(private readonly options: EnqueuerOptions) {}
 
@@ -108,7 +108,7 @@ export class Enqueuer {
   ): Promise<EnqueuedRun> {
     const slot = this.options.dispatcher.tryAcquireSlot(run.appId, awaitedBy);
     const started = slot && (await this.startInSlot(slot, insert));
-    return started ?? this.queue(run, insert, awaitedBy);
+    return started ?? this.queueRun(run, insert, awaitedBy);
   }
 
   private async startInSlot(slot: Slot, insert: InsertRun): Promise<EnqueuedRun | null> {
@@ -127,15 +127,15 @@ export class Enqueuer {
     }
   }
 
-  private async queue(
+  private async queueRun(
     { appId, payload }: Pick<NewRun, "appId" | "payload">,
     insert: InsertRun,
     awaitedBy: number | null,
   ): Promise<EnqueuedRun> {
     const { dispatcher, db } = this.options;
-    const freeSlot = await this.inserts.enter(appId);
+    const releaseInsertSlot = await this.insertSemaphore.enter(appId);
     const { id, isRepeated, waitsFor } = await this.insertQueued(appId, Buffer.byteLength(payload), insert).finally(
-      freeSlot,
+      releaseInsertSlot,
     );
     if (waitsFor === "concurrency") await this.checkConcurrency(id, awaitedBy);
     if (!isRepeated && waitsFor !== "debounce") dispatcher.onRunQueued(appId);

@@ -66,11 +66,11 @@ function createUrlCheck(
   { print }: ConsoleWriter,
   signal: AbortSignal,
 ): (url: string) => Promise<boolean> {
-  let blocked = 0;
+  let blockedCount = 0;
   return async (url) => {
     const key = await retryInOutage(signal, () => secrets.findInUrl(url));
-    if (key !== null && blocked < BLOCKED_LINES_MAX) {
-      blocked += 1;
+    if (key !== null && blockedCount < BLOCKED_LINES_MAX) {
+      blockedCount += 1;
       const text = `A request was blocked: its URL holds the value of the setting ${key}`;
       print({ level: "error", at: Date.now(), text });
     }
@@ -169,24 +169,24 @@ class RunExecution {
     const limitMs = Math.min(options.timeoutMs, action.timeoutMs ?? options.timeoutMs);
     const scripts = await retryInOutage(signal, () => options.scripts.prepare(run, action, limitMs));
     const writer = new ConsoleWriter(options.db, run.id, (lines) => secrets.mask(lines));
-    const toSource = createSourcePositionMapper(`${action.name}.js`, action.map ?? null);
+    const mapPositions = createSourcePositionMapper(`${action.name}.js`, action.map ?? null);
     if (scripts.readsLater) secrets.onDataReceived();
-    const page: PageRunRequest = {
+    const pageRequest: PageRunRequest = {
       ...this.buildPageRun(action, secrets, scripts, writer),
       timeoutMs: limitMs,
-      onConsole: (line) => writer.print({ ...line, text: toSource(line.text) }),
+      onConsole: (line) => writer.print({ ...line, text: mapPositions(line.text) }),
     };
     let ended: PageRunOutcome;
     try {
-      ended = await this.trace.tracePage(options.runPage, page);
+      ended = await this.trace.tracePage(options.runPage, pageRequest);
     } finally {
       this.codeEndedAt = performance.now();
       await Promise.all([
         this.tryAfterwards("revoke its token", scripts.revokeToken),
-        this.tryAfterwards("store its console", () => retryInOutage(signal, writer.finish)),
+        this.tryAfterwards("store its console", () => retryInOutage(signal, writer.flush)),
       ]);
     }
-    if (!ended.ok) ended.error.stack = toSource(ended.error.stack);
+    if (!ended.ok) ended.error.stack = mapPositions(ended.error.stack);
     const outcome = await toRunOutcome(ended, signal, scripts.responseMark);
     if (isCancelledOutcome(outcome)) return toUnscannedEvaluation(outcome);
     return { outcome, isCut: !ended.ok && ended.error.cut === true, secrets };
@@ -212,7 +212,7 @@ class RunExecution {
       signal,
       onMode: (mode) => {
         this.mode = mode;
-        if (!modeHasNetwork(mode)) secrets.disconnect();
+        if (!modeHasNetwork(mode)) secrets.stopReadingSecrets();
       },
       onHost: (host) => {
         secrets.onDataReceived();
@@ -289,10 +289,10 @@ class RunExecution {
     const scan = await secrets?.scanOutcome(evaluation.outcome, isCut, run.payload);
     if (scan) this.payload = scan.payload;
     const outcome = scan?.outcome ?? evaluation.outcome;
-    const ending = createRunEndRecord(run, outcome, durationMs, this.payload);
+    const endRecord = createRunEndRecord(run, outcome, durationMs, this.payload);
     const facts = { hosts: [...this.hosts], sandbox: this.mode, requests: this.getRequestsJson() };
     const secretsVersion = scan?.version ?? null;
-    if (await options.repository.finish(run.id, holder, { ...ending, ...facts, secretsVersion })) return outcome;
+    if (await options.repository.finish(run.id, holder, { ...endRecord, ...facts, secretsVersion })) return outcome;
     if (scan && (await secrets?.isOutdated(scan.version))) return null;
     await this.storeRequests();
     options.log.warn({ runId: run.id }, "the outcome of a run was discarded, because the run had already ended");
@@ -302,13 +302,13 @@ class RunExecution {
   /** Repeats the write after a database error. If PostgreSQL cannot store the outcome, or the search fails, writes a failure instead. */
   private async finish(result: Evaluation, durationMs: number): Promise<RunOutcome> {
     const { db, log } = this.options;
-    let scans = 0;
+    let scanCount = 0;
     for (let next = result; ; ) {
       try {
         const outcome = await this.scanAndFinish(next, durationMs);
         if (outcome) return outcome;
-        scans += 1;
-        if (scans === SCANS_MAX)
+        scanCount += 1;
+        if (scanCount === SCANS_MAX)
           next = toUnscannedEvaluation(createFailedOutcome("Error", SECRETS_CHANGED_TOO_OFTEN_MESSAGE));
       } catch (error) {
         if (error instanceof ActionError) {

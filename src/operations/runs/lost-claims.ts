@@ -60,8 +60,8 @@ export class LostClaimRecovery {
       return isEnded ? "lost" : null;
     }
     // The run was already claimed at the previous check, so statements that started later cannot return it.
-    const mayStillCome = this.claimsByFoundRun.get(run.id)?.some((claim) => this.claims.has(claim)) ?? true;
-    if (mayStillCome || this.activeRuns.has(run.id)) return null;
+    const mayStatementReturnRun = this.claimsByFoundRun.get(run.id)?.some((claim) => this.claims.has(claim)) ?? true;
+    if (mayStatementReturnRun || this.activeRuns.has(run.id)) return null;
     return (await this.repository.returnClaim(run.id, this.holder)) ? "queuedAgain" : null;
   }
 }

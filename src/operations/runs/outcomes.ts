@@ -19,7 +19,7 @@ export function createFailedOutcome(name: RunErrorName, message: string): RunOut
 /** Longer results are checked in a worker thread, so that the check does not block the main thread. */
 const MAIN_THREAD_MAX_CHARACTERS = 256 * 1024;
 const RESULT_CHECK_TIMEOUT_MS = 10_000;
-const RESULT_CHECK_REPEAT_MS = 60_000;
+const RESULT_CHECK_RETRY_MAX_MS = 60_000;
 const RETRY_DELAY_MS = 500;
 
 type ResultFault = ReturnType<typeof findRunResultFault>;
@@ -47,9 +47,9 @@ export function createInternalFailure(error: unknown): RunOutcome {
 }
 
 async function checkInThread(data: string | Buffer): Promise<ResultFault> {
-  const called = await resultCheckThreadPool.call(data);
-  if (called.ok) return called.value;
-  if (called.limit === "memory") throw new Error("the check of the run's result exceeded its memory limit");
+  const checkResult = await resultCheckThreadPool.call(data);
+  if (checkResult.ok) return checkResult.value;
+  if (checkResult.limit === "memory") throw new Error("the check of the run's result exceeded its memory limit");
   throw new Error(
     `the check of the run's result exceeded its time limit of ${RESULT_CHECK_TIMEOUT_MS / 1_000} seconds`,
   );
@@ -64,7 +64,7 @@ async function findResultFault(data: string | Buffer, signal: AbortSignal): Prom
       return await checkInThread(data);
     } catch (error) {
       const isGivenUp = signal.reason === "lost" || signal.reason === "shutdown";
-      if (isGivenUp || performance.now() - startedAt >= RESULT_CHECK_REPEAT_MS) throw new ResultCheckError(error);
+      if (isGivenUp || performance.now() - startedAt >= RESULT_CHECK_RETRY_MAX_MS) throw new ResultCheckError(error);
       await delay(RETRY_DELAY_MS);
     }
   }

@@ -147,10 +147,10 @@ export class PageScriptLoader {
 
   /** Returns the scripts to evaluate before the code. Issues a token if the code may use the client library. */
   async prepare(run: RunRecord, actionCode: CodeWithPackages, timeoutMs: number): Promise<PreparedScripts> {
-    const isResponding = actionCode.code.includes("Svc") && RESPONSE_WORD.test(actionCode.code);
-    const responseMark = isResponding ? `response ${randomUUID()}` : null;
+    const mayRespond = actionCode.code.includes("Svc") && RESPONSE_WORD.test(actionCode.code);
+    const responseMark = mayRespond ? `response ${randomUUID()}` : null;
     // Calls of `Svc.App.V3.Actions.response` need no client library, so the search for uses of the library must not find these calls.
-    const action = isResponding
+    const action = mayRespond
       ? { ...actionCode, code: actionCode.code.replaceAll(RESPONSE_CALL_PATTERN, "") }
       : actionCode;
     const { code } = action;

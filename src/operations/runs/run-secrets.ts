@@ -58,33 +58,33 @@ export class RunSecrets {
   /** False if the run has no network access, so that it cannot read settings after its start. */
   private canRead = true;
   /** True if the run may have received data other than responses to `Svc.App.V3.Actions.request`. */
-  private hasContact = false;
-  /** Newest version of the app's secrets that a response to `Svc.App.V3.Actions.request` can contain. */
-  private readVersion = 0;
+  private hasReceivedData = false;
+  /** Newest version of the app's secrets that a response to `Svc.App.V3.Actions.request` may contain. */
+  private newestReadVersion = 0;
   private payloadMasking: { scanner: SecretScanner; payload: string | null } | null = null;
 
   constructor(
     private readonly store: SecretStore,
     private readonly appId: number,
-    private readonly start: StartSecrets,
+    private readonly startSecrets: StartSecrets,
   ) {
-    ({ scanner: this.scanner, version: this.version, hasSecrets: this.hasSecrets } = start);
+    ({ scanner: this.scanner, version: this.version, hasSecrets: this.hasSecrets } = startSecrets);
   }
 
   /** Returns `context.settings` as JSON text. @throws EXECUTION_FAILED if it is larger than NON_PUBLIC_SETTINGS_PER_APP_MAX_BYTES */
   getContextSettings(environment: Environment): string {
     if (environment !== "server") return "{}";
-    checkPrivateSettingsSize(this.start.contextSettings);
-    return this.start.contextSettings;
+    checkPrivateSettingsSize(this.startSecrets.contextSettings);
+    return this.startSecrets.contextSettings;
   }
 
-  /** Call this method if the run has no network access. Later changes of secrets are then ignored, because the run cannot read them. */
-  disconnect(): void {
+  /** Call this method if the run has no network access. It then cannot read secrets that change later, so these are not searched for. */
+  stopReadingSecrets(): void {
     this.canRead = false;
   }
 
   private async readNewSecrets(): Promise<void> {
-    const read = await this.store.readSince(this.appId, this.start, this.version);
+    const read = await this.store.readScannerSince(this.appId, this.startSecrets, this.version);
     if (read) ({ scanner: this.scanner, version: this.version, hasSecrets: this.hasSecrets } = read);
   }
 
@@ -113,17 +113,17 @@ export class RunSecrets {
 
   /** Call this method before the run receives data other than a response to `Svc.App.V3.Actions.request`. */
   onDataReceived(): void {
-    this.hasContact = true;
+    this.hasReceivedData = true;
   }
 
   /** Call this method before the code receives a response. @param version version of the app's secrets, read after the response arrived */
   onSecretsRead(version: number): void {
-    this.readVersion = Math.max(this.readVersion, version);
+    this.newestReadVersion = Math.max(this.newestReadVersion, version);
   }
 
   /** For a URL of `Svc.App.V3.Actions.request`. Reads new secrets only if the run can have received them. */
   async findInRequestUrl(url: string): Promise<string | null> {
-    const isCurrent = !this.hasContact && this.readVersion <= this.version;
+    const isCurrent = !this.hasReceivedData && this.newestReadVersion <= this.version;
     return (isCurrent ? this.scanner : await this.getCurrentScanner()).findInUrl(url);
   }
 
@@ -146,8 +146,8 @@ export class RunSecrets {
     const { scanner, hasSecrets } = this;
     const version = this.canRead ? this.version : null;
     const key = await findInOutcome(scanner, outcome, isCut);
-    const scanned = key === null ? outcome : createLeakFailure(outcome.ok ? "result" : "error", key);
-    return { outcome: scanned, payload: await this.maskPayloadWith(scanner, hasSecrets, payload), version };
+    const scannedOutcome = key === null ? outcome : createLeakFailure(outcome.ok ? "result" : "error", key);
+    return { outcome: scannedOutcome, payload: await this.maskPayloadWith(scanner, hasSecrets, payload), version };
   }
 
   /** Reads new secrets. Returns true if the version has changed. @throws EXECUTION_FAILED if the secrets changed too often */
@@ -189,8 +189,10 @@ export class SecretStore {
     if (cached?.version === version) return cached;
     const { secretValues } = this;
     const { entries, underscore, ...read } = await secretValues.read(appId);
-    const sealed = new Set(await secretValues.sealedKeys(appId));
-    const contextSettings = JSON.stringify(selectServerActionSettings(underscore.filter(([key]) => !sealed.has(key))));
+    const sealedKeys = new Set(await secretValues.sealedKeys(appId));
+    const contextSettings = JSON.stringify(
+      selectServerActionSettings(underscore.filter(([key]) => !sealedKeys.has(key))),
+    );
     const secrets = {
       version: read.version,
       entries,
@@ -231,12 +233,16 @@ export class SecretStore {
    * Returns a scanner for the secrets at the start of the run and all later ones; null if `version` is still current.
    * @throws EXECUTION_FAILED if there are too many secrets, or if they changed too often
    */
-  async readSince(appId: number, start: StartSecrets, version: number) {
+  async readScannerSince(appId: number, startSecrets: StartSecrets, version: number) {
     const { secretValues } = this;
     if ((await secretValues.version(appId)) === version) return null;
-    const values = await secretValues.read(appId, start.version);
-    if (values.forgotten > start.version) throw new ActionError("EXECUTION_FAILED", SECRETS_CHANGED_TOO_OFTEN_MESSAGE);
-    const current = this.getScanner(appId, `${start.version}-${values.version}`, [...start.entries, ...values.entries]);
+    const values = await secretValues.read(appId, startSecrets.version);
+    if (values.forgotten > startSecrets.version)
+      throw new ActionError("EXECUTION_FAILED", SECRETS_CHANGED_TOO_OFTEN_MESSAGE);
+    const current = this.getScanner(appId, `${startSecrets.version}-${values.version}`, [
+      ...startSecrets.entries,
+      ...values.entries,
+    ]);
     return { ...current, version: values.version };
   }
 }

@@ -36,7 +36,7 @@ export interface RunRequest {
 export interface EnqueuedOnDemandRun {
   id: number;
   isRepeated: boolean;
-  outcome(): Promise<RunOutcome>;
+  waitForOutcome(): Promise<RunOutcome>;
 }
 
 interface RunsOptions {
@@ -71,7 +71,7 @@ export class Runs {
     setMaxListeners(0, this.stopping.signal);
     notifications.listen(CANCEL_RUN_CHANNEL, (notice) => {
       const [id, by] = notice.split(":").map(Number) as [number, number | undefined];
-      dispatcher.cancel(id, by ?? null);
+      dispatcher.abortCancelledRun(id, by ?? null);
     });
     notifications.listen(AWAITED_RUN_CHANNEL, (notice) => {
       const [parent, child] = notice.split(":").map(Number) as [number, number];
@@ -86,7 +86,7 @@ export class Runs {
   /** Returns the value of the action's function `execute`. @throws EXECUTION_FAILED with the error of the code; the errors of `run` */
   async runWithResult(caller: Caller, request: RunRequest): Promise<{ runId: number; result: JsonText | undefined }> {
     const enqueued = await this.enqueueRequest(caller, request, true);
-    const outcome = await enqueued.outcome();
+    const outcome = await enqueued.waitForOutcome();
     const runId = enqueued.id;
     if (outcome.ok) return { runId, result: outcome.data === undefined ? undefined : new JsonText(outcome.data) };
     const { name, message } = outcome.error;
@@ -105,7 +105,7 @@ export class Runs {
       ? enqueuer.enqueueOnDemand({ ...run, isAnnounced: !isRunner }, run.causeRunId ?? null)
       : enqueuer.enqueueOnDemand(run));
     const { id, isRepeated } = enqueued;
-    return { id, isRepeated, outcome: () => this.waitForOutcome(enqueued, run, disconnectSignal) };
+    return { id, isRepeated, waitForOutcome: () => this.waitForOutcome(enqueued, run, disconnectSignal) };
   }
 
   /** Waits until the run ends or one of the signals aborts. @throws OVERLOADED if the service stops; the errors of `waitForRunResult` */
@@ -171,24 +171,24 @@ export class Runs {
     if (done) return done;
     const { repository, dispatcher, queueLimits, logs, notifications, isRunner } = this.options;
     const signal = disconnectSignal?.();
-    const started = new AbortController();
+    const startSignal = new AbortController();
     const { promise, resolve, reject } = Promise.withResolvers<RunOutcome>();
-    const followLog = () => {
-      const entry = waitForLogEntry({ logs, notifications }, id, signal, started.signal, this.stopping.signal);
+    const followExecutionLog = () => {
+      const entry = waitForLogEntry({ logs, notifications }, id, signal, startSignal.signal, this.stopping.signal);
       runInBackground(entry.then(readRunOutcome).then(resolve, reject));
       // If this notification fails, other processes find the run when they next read the queue.
       if (isRunner) queueLimits.announce(run.appId).catch(() => undefined);
     };
-    const timer = setTimeout(followLog, isRunner ? RUNNER_NOTIFICATION_DELAY_MS : 0);
+    const timer = setTimeout(followExecutionLog, isRunner ? RUNNER_NOTIFICATION_DELAY_MS : 0);
     const stopListening = dispatcher.addStartListener(id, (executed) => {
       clearTimeout(timer);
       resolve(executed);
-      started.abort();
+      startSignal.abort();
     });
     return promise.finally(() => {
       stopListening();
       // The outcome is still useful if the client can repeat the request, or if another run waits for the outcome.
-      const isAbandoned = signal?.aborted && !started.signal.aborted && !isRepeatable(run) && !run.causeRunId;
+      const isAbandoned = signal?.aborted && !startSignal.signal.aborted && !isRepeatable(run) && !run.causeRunId;
       if (!isAbandoned) return;
       runInBackground(repository.find(id).then((queued) => queued && repository.cancelQueued(queued)));
     });

@@ -27,7 +27,7 @@ export class Slots {
   private readonly idleSlotLimitOfApp: number;
   private readonly slotCountByApp = new Map<number, number>();
   /** One semaphore per nesting level. A run waits only for runs of the next level, so the runs of a chain cannot block each other. */
-  private readonly nested: readonly FairSemaphore[];
+  private readonly nestedSemaphores: readonly FairSemaphore[];
   private usedCount = 0;
   private reservedCount = 0;
   private nestedCount = 0;
@@ -40,7 +40,7 @@ export class Slots {
     this.totalSlots = runnerConcurrency * TOTAL_SLOTS_FACTOR;
     this.idleSlotLimitOfApp = Math.max(1, runnerConcurrency - 1);
     const getLimitPerApp = (level: number) => (level === 0 ? this.idleSlotLimitOfApp : 1);
-    this.nested = Array.from(
+    this.nestedSemaphores = Array.from(
       { length: RUN_CHAIN_DEPTH_MAX },
       (_, level) => new FairSemaphore(Number.POSITIVE_INFINITY, getLimitPerApp(level)),
     );
@@ -59,12 +59,12 @@ export class Slots {
   }
 
   private createSlot(level: number, onRelease: () => void): Slot {
-    let isFree = false;
+    let isReleased = false;
     return {
       level,
       free: () => {
-        if (isFree) return;
-        isFree = true;
+        if (isReleased) return;
+        isReleased = true;
         onRelease();
         this.onFree();
         this.resolveIfEmpty();
@@ -103,8 +103,8 @@ export class Slots {
 
   /** True if the app could get a slot after all reserved slots became free. */
   canAcquire(appId: number): boolean {
-    const assigned = this.usedCount - this.reservedCount;
-    return assigned < this.totalSlots && this.countUsedSlots(appId) < this.computeSlotLimitOfApp(assigned);
+    const assignedCount = this.usedCount - this.reservedCount;
+    return assignedCount < this.totalSlots && this.countUsedSlots(appId) < this.computeSlotLimitOfApp(assignedCount);
   }
 
   reserve(): ReservedSlot | null {
@@ -123,15 +123,15 @@ export class Slots {
     };
   }
 
-  /** Returns a nested slot for a run whose result the run in the slot `parent` waits for; null if the app has no free nested slot. */
+  /** Returns a nested slot for a run whose result the run in the slot `parent` waits for; null if none of the next level is free. */
   tryAcquireNested(appId: number, parent: Slot): Slot | null {
-    const freeSlot = this.nested[parent.level]?.tryEnter(appId);
+    const freeSlot = this.nestedSemaphores[parent.level]?.tryEnter(appId);
     return freeSlot ? this.createNestedSlot(parent.level + 1, freeSlot) : null;
   }
 
   /** Like `tryAcquireNested`, but waits until a nested slot is free. */
   async acquireNested(appId: number, parent: Slot): Promise<Slot> {
-    return this.createNestedSlot(parent.level + 1, await this.nested[parent.level]!.enter(appId));
+    return this.createNestedSlot(parent.level + 1, await this.nestedSemaphores[parent.level]!.enter(appId));
   }
 
   getSlotLimitOfApp(): number {

@@ -11,7 +11,7 @@ const ANSWER_TIMEOUT_MS = 5_000;
 export const NO_BUFFERING_OPTIONS = { maxTotalBufferSize: 0, maxResourceBufferSize: 0, maxPostDataSize: 0 };
 
 export class RequestGuard {
-  private whenEnabled: Promise<unknown> | null = null;
+  private enablePromise: Promise<unknown> | null = null;
   private checkUrl: UrlCheck | undefined;
   private acceptedHosts = new Set<string>();
   private rejectedHosts = new Set<string>();
@@ -32,14 +32,14 @@ export class RequestGuard {
     this.acceptedHosts = new Set();
     this.rejectedHosts = new Set();
     if (mayRequest === undefined) return false;
-    const isFirst = this.whenEnabled === null;
-    this.whenEnabled ??= this.enableInSession(this.pageSession);
-    await this.whenEnabled;
+    const isFirst = this.enablePromise === null;
+    this.enablePromise ??= this.enableInSession(this.pageSession);
+    await this.enablePromise;
     return isFirst;
   }
 
   async guardChild(child: CDPSession): Promise<void> {
-    if (this.whenEnabled === null) return;
+    if (this.enablePromise === null) return;
     child.on("Fetch.requestPaused", (event) => this.continueOrBlock(child, event));
     await this.enableInSession(child);
   }

@@ -42,12 +42,12 @@ function describeReason(
 }
 
 export class RequestRecorder {
-  private readonly pending = new Map<string, string>();
+  private readonly urlByRequestId = new Map<string, string>();
   /** Number of reported `fetch` calls, without preflights and redirects. */
   private fetchCount = 0;
   private readonly rejectionByHost = new Map<string, string>();
   private faults = new Set<string>();
-  private readonly traced = new Map<string, TracedRequest>();
+  private readonly tracedRequests = new Map<string, TracedRequest>();
   private onFault: (fault: string) => void = () => {};
   private onAllEnded: () => void = () => {};
   private hasTooManyRequests = false;
@@ -57,7 +57,7 @@ export class RequestRecorder {
   watchRequests(session: CDPSession): void {
     session.on("Network.requestWillBeSent", ({ requestId, request, type, redirectResponse }) => {
       if (type === "Fetch" && redirectResponse === undefined) this.fetchCount += 1;
-      if (this.pending.size < PENDING_REQUESTS_MAX) this.pending.set(requestId, request.url);
+      if (this.urlByRequestId.size < PENDING_REQUESTS_MAX) this.urlByRequestId.set(requestId, request.url);
       else this.hasTooManyRequests = true;
     });
     this.watchRequestEnds(session);
@@ -66,7 +66,7 @@ export class RequestRecorder {
   /** For workers and frames of a document: receives only the ends of requests, to end their traces. */
   watchRequestEnds(session: CDPSession): void {
     session.on("Network.responseReceived", ({ requestId, response }) => {
-      const request = this.traced.get(requestId);
+      const request = this.tracedRequests.get(requestId);
       if (request) request.status = response.status;
     });
     session.on("Network.loadingFinished", ({ requestId }) => this.endRequest(requestId));
@@ -75,8 +75,8 @@ export class RequestRecorder {
 
   beginRun(onFault: (fault: string) => void): void {
     this.onFault = onFault;
-    this.pending.clear();
-    this.traced.clear();
+    this.urlByRequestId.clear();
+    this.tracedRequests.clear();
     this.fetchCount = 0;
     this.hasTooManyRequests = false;
     this.rejectionByHost.clear();
@@ -89,10 +89,16 @@ export class RequestRecorder {
     onRequest: PageRunRequest["onRequest"],
   ): { headers?: Protocol.Fetch.HeaderEntry[] } {
     // Skips a redirected request: its start has already been reported, and it gets no additional headers.
-    if (!onRequest || id === undefined || this.traced.has(id) || this.traced.size >= TRACED_REQUESTS_MAX) return {};
+    if (
+      !onRequest ||
+      id === undefined ||
+      this.tracedRequests.has(id) ||
+      this.tracedRequests.size >= TRACED_REQUESTS_MAX
+    )
+      return {};
     const trace = onRequest({ method: request.method, url: request.url });
     if (trace === null) return {};
-    this.traced.set(id, { endTrace: trace.endTrace, status: null });
+    this.tracedRequests.set(id, { endTrace: trace.endTrace, status: null });
     if (Object.keys(trace.headers).length === 0) return {};
     const headers = Object.entries({ ...request.headers, ...trace.headers });
     return { headers: headers.map(([name, value]) => ({ name, value })) };
@@ -113,14 +119,14 @@ export class RequestRecorder {
 
   /** True if the browser has reported all `fetchCalls` calls of `fetch` that the run has made, and no request is active. */
   haveAllEnded(fetchCalls: number): boolean {
-    return this.fetchCount >= fetchCalls && this.pending.size === 0 && !this.hasTooManyRequests;
+    return this.fetchCount >= fetchCalls && this.urlByRequestId.size === 0 && !this.hasTooManyRequests;
   }
 
   /** @throws Error if a request is still active after SETTLE_TIMEOUT_MS */
   async waitUntilAllEnded(): Promise<void> {
     if (this.hasTooManyRequests)
       throw new Error("the run has too many requests in progress, so the service cannot detect when all have ended");
-    if (this.pending.size === 0) return;
+    if (this.urlByRequestId.size === 0) return;
     await new Promise<void>((resolve, reject) => {
       const fail = () => reject(new Error(`some requests of the run did not end within ${SETTLE_TIMEOUT_MS} ms`));
       const timer = setTimeout(fail, SETTLE_TIMEOUT_MS);
@@ -133,8 +139,10 @@ export class RequestRecorder {
 
   /** True if a request is still active, or if the run failed because of a request and no reason is recorded yet. */
   isPending(outcome: PageRunOutcome): boolean {
-    if (outcome.ok) return this.pending.size > 0;
-    return outcome.cause === "script" && (this.pending.size > 0 || outcome.error.message === FAILED_FETCH_MESSAGE);
+    if (outcome.ok) return this.urlByRequestId.size > 0;
+    return (
+      outcome.cause === "script" && (this.urlByRequestId.size > 0 || outcome.error.message === FAILED_FETCH_MESSAGE)
+    );
   }
 
   /** If the run failed because of a request, adds the reasons of the run's first failed requests to its error message. */
@@ -154,15 +162,15 @@ export class RequestRecorder {
   }
 
   private endRequest(requestId: string): void {
-    const request = this.traced.get(requestId);
-    this.traced.delete(requestId);
+    const request = this.tracedRequests.get(requestId);
+    this.tracedRequests.delete(requestId);
     request?.endTrace(request.status);
-    this.pending.delete(requestId);
-    if (this.pending.size === 0) this.onAllEnded();
+    this.urlByRequestId.delete(requestId);
+    if (this.urlByRequestId.size === 0) this.onAllEnded();
   }
 
   private onFailed(event: Protocol.Network.LoadingFailedEvent): void {
-    const url = URL.parse(this.pending.get(event.requestId) ?? "");
+    const url = URL.parse(this.urlByRequestId.get(event.requestId) ?? "");
     this.endRequest(event.requestId);
     if (url === null || url.origin === "null" || event.canceled) return;
     const rejection = this.rejectionByHost.get(getUrlHostAndPort(url.href) ?? "");

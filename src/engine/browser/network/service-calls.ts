@@ -91,14 +91,14 @@ export class ServiceCalls {
     this.service = undefined;
     this.sendOutgoing = undefined;
     this.run.abort(RUN_ENDED_ERROR);
-    for (const call of this.activeRequests.values()) call.abort(RUN_ENDED_ERROR);
+    for (const controller of this.activeRequests.values()) controller.abort(RUN_ENDED_ERROR);
   }
 
   private async cancelRequest(id: number): Promise<void> {
-    const call = this.activeRequests.get(id);
-    if (call === undefined) return;
+    const controller = this.activeRequests.get(id);
+    if (controller === undefined) return;
     this.activeRequests.delete(id);
-    call.abort(RUN_ENDED_ERROR);
+    controller.abort(RUN_ENDED_ERROR);
     await this.rejectRequest(id);
   }
 
@@ -109,9 +109,9 @@ export class ServiceCalls {
 
   private async performServiceRequest(id: number, request: ServiceRequest, service: ServiceClient): Promise<void> {
     const { activeRequests: active } = this;
-    const call = new AbortController();
-    const { signal } = call;
-    active.set(id, call);
+    const controller = new AbortController();
+    const { signal } = controller;
+    active.set(id, controller);
     let admitted: AdmittedRunRequest | null = null;
     let status: number | null = null;
     let head: string | null = null;

@@ -9,18 +9,18 @@ const AUTO_ATTACH = { autoAttach: true, waitForDebuggerOnStart: true, flatten: t
 
 export class PageChildTargets {
   private readonly sessions: Set<CDPSession>;
-  private hadAny = false;
+  private hadChildren = false;
 
   constructor(
-    private readonly page: CDPSession,
-    private readonly prepare: PrepareChild,
+    private readonly pageSession: CDPSession,
+    private readonly prepareChild: PrepareChild,
   ) {
-    this.sessions = new Set([page]);
+    this.sessions = new Set([pageSession]);
   }
 
-  /** After this call, a new worker or frame runs no code until `prepare` has finished. */
+  /** After this call, a new worker or frame runs no code until `prepareChild` has finished. */
   async attach(): Promise<void> {
-    await this.attachTo(this.page);
+    await this.attachChildrenOf(this.pageSession);
   }
 
   /** Resolves when all events that the page, its workers and frames have sent have arrived. Rejects after `timeoutMs`. */
@@ -34,10 +34,10 @@ export class PageChildTargets {
   }
 
   hasHadChildren(): boolean {
-    return this.hadAny;
+    return this.hadChildren;
   }
 
-  private attachTo(session: CDPSession): Promise<unknown> {
+  private attachChildrenOf(session: CDPSession): Promise<unknown> {
     session.on("Target.attachedToTarget", (event) => runInBackground(this.attachChild(event)));
     session.on("Target.detachedFromTarget", ({ sessionId }) => {
       for (const child of this.sessions) if (child.id() === sessionId) this.sessions.delete(child);
@@ -46,11 +46,11 @@ export class PageChildTargets {
   }
 
   private async attachChild({ sessionId, targetInfo }: Protocol.Target.AttachedToTargetEvent): Promise<void> {
-    this.hadAny = true;
-    const child = this.page.connection()?.session(sessionId);
+    this.hadChildren = true;
+    const child = this.pageSession.connection()?.session(sessionId);
     if (!child) return;
     this.sessions.add(child);
-    await Promise.allSettled([this.attachTo(child), this.prepare(child, targetInfo.type)]);
+    await Promise.allSettled([this.attachChildrenOf(child), this.prepareChild(child, targetInfo.type)]);
     // The command fails only if the worker or frame has ended.
     await child.send("Runtime.runIfWaitingForDebugger").catch(() => {});
   }

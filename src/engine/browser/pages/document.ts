@@ -59,7 +59,7 @@ export class DocumentSandbox implements Sandbox {
     this.serviceCalls = new ServiceCalls(this.network.admitRequest, (...part) =>
       callHarnessMethod(session, this.harnessId, "answer", part),
     );
-    this.listen();
+    this.listenToSession();
   }
 
   async prepare(): Promise<void> {
@@ -112,9 +112,9 @@ export class DocumentSandbox implements Sandbox {
     this.serviceCalls.beginRun({ outgoing });
     const base = outgoing ? NO_SERVICE_BASE_URL : "";
     const values = [CONSOLE_BINDING_NAME, scripts, payload, settings, base];
-    const call = (method: string, parameters: readonly unknown[]) =>
+    const callHarness = (method: string, parameters: readonly unknown[]) =>
       callHarnessMethod(this.options.session, this.harnessId, method, parameters);
-    const answer = await readAnswer(await call("run", values), (from, to) => call("part", [from, to]));
+    const answer = await readAnswer(await callHarness("run", values), (from, to) => callHarness("part", [from, to]));
     // Console lines of workers come from other DevTools sessions, so they may arrive after the answer.
     if (this.children.hasChildren()) await this.children.waitForSentEvents(LAST_LINES_TIMEOUT_MS).catch(() => {});
     return answer;
@@ -138,7 +138,7 @@ export class DocumentSandbox implements Sandbox {
     this.leftoverDetector.stop();
   }
 
-  private listen(): void {
+  private listenToSession(): void {
     const { session, origin, onServiceRequest } = this.options;
     const onRequest = () => {
       if (!this.isRunning) this.hasLateRequest = true;

@@ -52,7 +52,7 @@ export const CODE_ACTIVE_AFTER_RUN_MAX_MS = 500;
 export const PAUSE_BEFORE_NEXT_REALM_MS = 8;
 
 /** Limits of a worker thread. The memory of its ended ShadowRealms (one per run) is freed only when the thread ends. */
-const THREAD_BOUNDS: ThreadLimits = {
+const THREAD_LIMITS: ThreadLimits = {
   pauseMs: PAUSE_BEFORE_NEXT_REALM_MS,
   readyWithinMs: CODE_ACTIVE_AFTER_RUN_MAX_MS,
   threadRuns: 100,
@@ -158,7 +158,7 @@ function createIsolateHarnessScripts(
     ifNetwork(hostPlatformSource),
     ifNetwork(HOST_CALLS_CODE),
     NAVIGATOR_JSON,
-    JSON.stringify(THREAD_BOUNDS),
+    JSON.stringify(THREAD_LIMITS),
   );
   return {
     page: createStrictScript(createCallCode(createWorkerThreadManager, String(hasNetwork))),

@@ -36,7 +36,7 @@ const CATCH_UP_TIMEOUT_MS = 200;
 /** A thread that has created no new realm this long after the end of a run counts as stuck. */
 const STUCK_AFTER_MS = PAUSE_BEFORE_NEXT_REALM_MS + CODE_ACTIVE_AFTER_RUN_MAX_MS + 250;
 /** Runs between two forced garbage collections of the page, which free ended workers. */
-const COLLECT_EVERY_RUNS = 50;
+const RUNS_PER_GARBAGE_COLLECTION = 50;
 
 interface IsolateWorker {
   session: CDPSession;
@@ -78,7 +78,7 @@ export class Isolate implements Sandbox {
       (nextThreadStep === "measure" && (await readUsedBytes(this.worker!.session)) > kind.workerMaxBytes);
     if (mustReplace) await this.replaceThread();
     this.pageRuns += 1;
-    if (this.pageRuns % COLLECT_EVERY_RUNS === 0) await options.session.send("HeapProfiler.collectGarbage");
+    if (this.pageRuns % RUNS_PER_GARBAGE_COLLECTION === 0) await options.session.send("HeapProfiler.collectGarbage");
     return true;
   }
 
@@ -177,14 +177,14 @@ export class Isolate implements Sandbox {
     const worker: IsolateWorker = { session, harnessId: "", texts: new ThreadTextCache(), runs: 0 };
     this.worker = worker;
     session.on("Runtime.bindingCalled", ({ name, payload }) => {
-      if (name === CONSOLE_BINDING_NAME && worker === this.worker) this.receive(payload);
+      if (name === CONSOLE_BINDING_NAME && worker === this.worker) this.receiveMessage(payload);
     });
     const harness = installHarness(session, this.kind.harnessScripts.worker);
     [worker.harnessId] = await Promise.all([harness, this.watchWorker(session)]);
     await this.callWorker("begin", CONSOLE_BINDING_NAME);
   }
 
-  private receive(payload: string): void {
+  private receiveMessage(payload: string): void {
     const nameEnd = payload.indexOf(" ");
     const [tag, content] = [payload.slice(0, nameEnd), payload.slice(nameEnd + 1)];
     if (tag === "console") this.options.print(content);

@@ -18,7 +18,7 @@ function hasCredentials(address: string): boolean {
 
 export class LeftoverDetector {
   private wasReported = false;
-  private otherTargets = 0;
+  private otherTargetCount = 0;
   private readonly onTarget = ({ targetInfo }: Protocol.Target.TargetCreatedEvent) => this.countTarget(targetInfo);
 
   constructor(
@@ -57,9 +57,9 @@ export class LeftoverDetector {
   private countTarget({ browserContextId, targetId, type }: Protocol.Target.TargetInfo): void {
     if (browserContextId !== this.options.contextId || targetId === this.options.targetId) return;
     this.wasReported = true;
-    this.otherTargets += 1;
+    this.otherTargetCount += 1;
     if (FORBIDDEN_TARGET_TYPES.includes(type)) this.options.markLost("window");
-    else if (this.otherTargets > OTHER_TARGETS_MAX) this.options.markLost("crowd");
+    else if (this.otherTargetCount > OTHER_TARGETS_MAX) this.options.markLost("crowd");
   }
 
   /** Calls `reportData` for a URL with credentials, also for the target of a redirect before the browser follows it. */

@@ -99,7 +99,7 @@ export class Page {
     const { targetId } = await connection.send("Target.createTarget", { url: "about:blank", ...context });
     this.targetId = targetId;
     if (this.isUsable) this.onTarget(this);
-    if (this.earlyCrashedTargetIds.has(targetId)) this.lose("crashed");
+    if (this.earlyCrashedTargetIds.has(targetId)) this.markLost("crashed");
     this.session = await connection.createSession({ targetId } as Protocol.Target.TargetInfo);
     this.listen();
     await this.session.send("Page.enable");
@@ -137,21 +137,21 @@ export class Page {
     if (targetId !== this.targetId) return;
     if (this.isUsable) this.state = { kind: "crashed" };
     // The cause does not matter if no code has run in the page, or if its renderer did not start.
-    if (this.mode === null || status === FAILED_LAUNCH_STATUS) this.lose("crashed");
-    else runInBackground(this.findCrashCause().then((loss) => this.lose(loss)));
+    if (this.mode === null || status === FAILED_LAUNCH_STATUS) this.markLost("crashed");
+    else runInBackground(this.findCrashCause().then((loss) => this.markLost(loss)));
   }
 
   private listenToConnection(): void {
     const { connection } = this;
-    const crash = (event: Protocol.Target.TargetCrashedEvent) => this.onCrash(event);
-    const detach = (event: Protocol.Target.DetachedFromTargetEvent) => {
-      if (event.sessionId === this.session?.id()) this.lose("closed");
+    const handleCrash = (event: Protocol.Target.TargetCrashedEvent) => this.onCrash(event);
+    const handleDetach = (event: Protocol.Target.DetachedFromTargetEvent) => {
+      if (event.sessionId === this.session?.id()) this.markLost("closed");
     };
-    connection.on("Target.targetCrashed", crash);
-    connection.on("Target.detachedFromTarget", detach);
+    connection.on("Target.targetCrashed", handleCrash);
+    connection.on("Target.detachedFromTarget", handleDetach);
     this.removeListeners = () => {
-      connection.off("Target.targetCrashed", crash);
-      connection.off("Target.detachedFromTarget", detach);
+      connection.off("Target.targetCrashed", handleCrash);
+      connection.off("Target.detachedFromTarget", handleDetach);
     };
   }
 
@@ -195,7 +195,7 @@ export class Page {
   }
 
   /** Marks the page as lost (no longer usable), and ends its active run. */
-  lose(loss: PageLossReason): void {
+  markLost(loss: PageLossReason): void {
     if (!this.isUsable) return;
     this.state = { kind: "lost", loss };
     this.removeListeners();
@@ -236,7 +236,7 @@ export class Page {
   /** Creates the sandbox. Call this method once for each page. Returns false if the page must be discarded. */
   async setUp(origin: string, mode: EvaluationMode): Promise<boolean> {
     const { connection, session, contextId, targetId, proxyPort } = this;
-    const markLost = (loss: PageLossReason) => this.lose(loss);
+    const markLost = (loss: PageLossReason) => this.markLost(loss);
     const print = (payload: string) => this.printLine(payload);
     const onServiceRequest = () => {
       this.hadOutput = true;
@@ -297,7 +297,7 @@ export class Page {
   }
 
   async discard(): Promise<void> {
-    this.lose("discarded");
+    this.markLost("discarded");
     this.removeListeners();
     const { contextId: browserContextId, connection } = this;
     if (browserContextId === "") return;

@@ -77,7 +77,7 @@ export class PagePool {
   constructor(private readonly options: PagePoolOptions) {
     runInBackground(
       options.chromium.ended.then(() => {
-        for (const page of this.pages) page.lose("browser");
+        for (const page of this.pages) page.markLost("browser");
       }),
     );
   }
@@ -121,11 +121,11 @@ export class PagePool {
       this.waitForTurn(pages.origin).then((endTurn) => {
         if (isSettled) return endTurn();
         isSettled = true;
-        pages.waitingCallers = pages.waitingCallers.filter((other) => other !== accept);
+        pages.waitingCallers = pages.waitingCallers.filter((caller) => caller !== acceptResetPage);
         resolve(endTurn);
       }, reject);
     let isWaitingForReset = pages.resettingCount > pages.waitingCallers.length;
-    const accept = (page: Page | null): boolean => {
+    const acceptResetPage = (page: Page | null): boolean => {
       if (page?.isReady && !isSettled) {
         isSettled = true;
         resolve(page);
@@ -133,11 +133,11 @@ export class PagePool {
       }
       if (!isWaitingForReset) return false;
       isWaitingForReset = false;
-      pages.waitingCallers.push(accept);
+      pages.waitingCallers.push(acceptResetPage);
       runInBackground(requestTurn());
       return false;
     };
-    pages.waitingCallers.push(accept);
+    pages.waitingCallers.push(acceptResetPage);
     if (isWaitingForReset) pages.endPauseFunctions[0]?.();
     else runInBackground(requestTurn());
     return promise;
@@ -206,13 +206,13 @@ export class PagePool {
     const { chromium, getCrashCause, openProxyPort } = this.options;
     const proxyPort = openProxyPort === null ? null : await openProxyPort();
     let opening: Page | null = null;
-    const add = (page: Page) => {
+    const addPage = (page: Page) => {
       opening = page;
       this.pages.add(page);
     };
     try {
-      const page = await Page.open(chromium.connection, proxyPort, getCrashCause, add);
-      if (!chromium.isAlive()) page.lose("browser");
+      const page = await Page.open(chromium.connection, proxyPort, getCrashCause, addPage);
+      if (!chromium.isAlive()) page.markLost("browser");
       return page;
     } catch (error) {
       if (opening !== null) this.pages.delete(opening);

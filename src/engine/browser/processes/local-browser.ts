@@ -24,8 +24,8 @@ export function hasProcessEnded(
 
 /** Zygotes are processes that fork renderers. Only children of the main process count, because a new renderer first looks like a zygote. */
 export function findZygotePids(processes: readonly Pick<ProcessSandboxState, "pid" | "parent" | "kind">[]): number[] {
-  const main = new Set(processes.filter(({ kind }) => kind === "browser").map(({ pid }) => pid));
-  return processes.filter(({ kind, parent }) => kind === "zygote" && main.has(parent)).map(({ pid }) => pid);
+  const mainPids = new Set(processes.filter(({ kind }) => kind === "browser").map(({ pid }) => pid));
+  return processes.filter(({ kind, parent }) => kind === "zygote" && mainPids.has(parent)).map(({ pid }) => pid);
 }
 
 /** Stops a browser whose zygote has ended. Such a browser can start no renderers, and does not report when a renderer ends. */

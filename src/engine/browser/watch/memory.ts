@@ -69,16 +69,18 @@ export class MemoryWatch {
       at: now,
       byPid: new Map(matureProcesses.map(({ pid, residentBytes }) => [pid, residentBytes])),
     });
-    const before = this.history[0]!.byPid;
-    const growth = matureProcesses.map(({ pid, residentBytes }) => residentBytes - (before.get(pid) ?? residentBytes));
+    const bytesByPidBefore = this.history[0]!.byPid;
+    const growth = matureProcesses.map(
+      ({ pid, residentBytes }) => residentBytes - (bytesByPidBefore.get(pid) ?? residentBytes),
+    );
     return growth.reduce((sum, bytes) => sum + bytes, 0) >= SHARED_FAST_GROWTH_BYTES;
   }
 
   private findSuspects(renderers: readonly MeasuredProcess[]): number[] {
     const spent = renderers.map(({ pid, cpuMs }) => ({ pid, spent: cpuMs - (this.cpuMsAtLastCheck.get(pid) ?? 0) }));
     this.cpuMsAtLastCheck = new Map(renderers.map((renderer) => [renderer.pid, renderer.cpuMs]));
-    const filling = spent.filter((renderer) => renderer.spent >= SUSPECT_MIN_CPU_MS);
-    return filling.sort((a, b) => b.spent - a.spent).map(({ pid }) => pid);
+    const busyRenderers = spent.filter((renderer) => renderer.spent >= SUSPECT_MIN_CPU_MS);
+    return busyRenderers.sort((a, b) => b.spent - a.spent).map(({ pid }) => pid);
   }
 
   private async checkShared(shared: readonly MeasuredProcess[], suspects: number[]): Promise<void> {
@@ -89,11 +91,11 @@ export class MemoryWatch {
       return;
     }
     if (suspects.length === 0) return;
-    const filler = await findMemoryFillingRenderer(suspects, {
+    const fillingPid = await findMemoryFillingRenderer(suspects, {
       id: this.group,
       sharedPids: shared.map(({ pid }) => pid),
     });
-    if (filler !== null) this.killProcess(filler);
+    if (fillingPid !== null) this.killProcess(fillingPid);
     this.searchAtBytes = sharedBytes + SHARED_STEP_BYTES;
     this.history = [];
   }

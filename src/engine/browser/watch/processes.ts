@@ -43,11 +43,11 @@ export function readBrowserProcessUsage(pid: number, group: number): Usage | nul
   try {
     const fields = readStatFields(`/proc/${pid}/stat`);
     if (Number(fields[2]) !== group) return null;
-    const kernel = Number(fields[12]) * CLOCK_TICK_MS;
-    const spent = Number(fields[11]) * CLOCK_TICK_MS + kernel;
+    const kernelMs = Number(fields[12]) * CLOCK_TICK_MS;
+    const cpuMs = Number(fields[11]) * CLOCK_TICK_MS + kernelMs;
     return {
-      kernelMs: kernel,
-      cpuMs: spent,
+      kernelMs: kernelMs,
+      cpuMs: cpuMs,
       residentBytes: Number(fields[21]) * PAGE_BYTES,
       threads: Number(fields[17]),
     };

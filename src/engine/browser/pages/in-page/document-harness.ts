@@ -64,15 +64,15 @@ export function createDocumentHarness(
         if (event.target !== script && apply(currentScript, document, []) !== script) return;
         const isMissing = event.target === script;
         failure = createFailure(isMissing ? "could not be loaded" : `failed: ${core.read(event, "message")}`);
-        if (isMissing) end();
+        if (isMissing) finishLoad();
       };
-      const end = () => {
+      const finishLoad = () => {
         apply(removeEventListener, window, ["error", onError, true]);
         apply(removeChild, head, [script]);
         resolve(failure);
       };
       const script = apply(createElement, document, ["script"]);
-      apply(addTargetListener, script, ["load", end]);
+      apply(addTargetListener, script, ["load", finishLoad]);
       apply(addEventListener, window, ["error", onError, true]);
       apply(setSource, script, [url]);
       apply(appendChild, head, [script]);

@@ -279,10 +279,10 @@ export function createWorkerPlatform(
 
     /** Adds a signal that also aborts at the end of the run. The platform reads all other options from `init`, in its usual order. */
     function withRunSignal(info: Any, init: Any): Any {
-      const earlier = info instanceof Request ? info.signal : undefined;
-      if ((init ?? null) === null) return earlier === undefined ? { signal: runEnd.signal } : init;
+      const requestSignal = info instanceof Request ? info.signal : undefined;
+      if ((init ?? null) === null) return requestSignal === undefined ? { signal: runEnd.signal } : init;
       if (Object(init) !== init) return init;
-      const addRunSignal = (signal: unknown = earlier) => {
+      const addRunSignal = (signal: unknown = requestSignal) => {
         if ((signal ?? null) === null) return runEnd.signal;
         return signal instanceof AbortSignal ? AbortSignal.any([signal, runEnd.signal]) : signal;
       };

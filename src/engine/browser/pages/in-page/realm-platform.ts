@@ -153,16 +153,16 @@ export function createRealmPlatformInstaller(
     const { convert, caller = callHost } = call;
     let value: unknown;
     let fault: Any = null;
-    let later: Any = null;
+    let pendingPromise: Any = null;
     let trace: Any;
     const settle = (answer: readonly Any[]) => {
       try {
         const result = createReader(answer, caller, trace)();
         value = convert === undefined ? result : convert(result, trace);
-        if (later !== null) later.resolve(value);
+        if (pendingPromise !== null) pendingPromise.resolve(value);
       } catch (error) {
-        if (later === null) fault = { error };
-        else later.reject(error);
+        if (pendingPromise === null) fault = { error };
+        else pendingPromise.reject(error);
       }
     };
     const receive = (...answer: Any[]) => {
@@ -170,7 +170,7 @@ export function createRealmPlatformInstaller(
       trace = { __proto__: null };
       captureStackTrace(trace, caller);
       value = new RealmPromise((resolve, reject) => {
-        later = { resolve, reject };
+        pendingPromise = { resolve, reject };
       });
     };
     const message: Any[] = [verb, member, receive];

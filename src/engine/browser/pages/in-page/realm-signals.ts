@@ -29,8 +29,8 @@ export function createRealmAbortSignals() {
   /** Returns a function that calls the listener and ignores errors. The same listener always gets the same function. */
   function wrapListener(listener: Any): unknown {
     if (!isObject(listener)) return listener;
-    const known = apply(getOf, wrappers, [listener]);
-    if (known !== undefined) return known;
+    const wrapped = apply(getOf, wrappers, [listener]);
+    if (wrapped !== undefined) return wrapped;
     function wrapper(this: unknown, event: unknown): unknown {
       try {
         if (typeof listener === "function") return apply(listener, this, [event]);

@@ -20,7 +20,7 @@ export function createHostServiceCalls(serviceMax: number, outgoingMax: number) 
   const createQueue = (max: number): CallQueue => ({ max, activeCount: 0, waiting: [], nextIndex: 0 });
   let calls = createQueue(serviceMax);
   let outgoing = createQueue(outgoingMax);
-  let count = 0;
+  let callCount = 0;
   let sendToService: (text: string) => void = () => {};
 
   function sendWaitingCalls(queue: CallQueue): void {
@@ -47,8 +47,8 @@ export function createHostServiceCalls(serviceMax: number, outgoingMax: number) 
         return cancelled;
       }
       const queue = text.startsWith("outgoing ") ? outgoing : calls;
-      count += 1;
-      const id = count;
+      callCount += 1;
+      const id = callCount;
       queue.waiting.push({ id, receivePart, text });
       sendWaitingCalls(queue);
       return id;
@@ -79,7 +79,7 @@ export function createServiceOpener(bodyMax: number, callMax: number, globalName
   const OriginalTypeError = TypeError;
   const { parse, stringify } = JSON;
   const pending: Any = { __proto__: null };
-  let count = 0;
+  let callCount = 0;
   let post: (number: number, text: string) => number = () => 0;
 
   const createFetchError = () => new OriginalTypeError("Failed to fetch");
@@ -122,8 +122,8 @@ export function createServiceOpener(bodyMax: number, callMax: number, globalName
 
   function sendRequest(text: string): Promise<Any> {
     return new OriginalPromise((resolve, reject) => {
-      count += 1;
-      const number = count;
+      callCount += 1;
+      const number = callCount;
       let id = 0;
       pending[number] = createPartReceiver(resolve, reject, () => {
         if (pending[number] !== undefined) post(number, `cancel ${id}`);

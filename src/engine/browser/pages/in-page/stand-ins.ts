@@ -49,7 +49,7 @@ export function createStandInDefiner() {
       return new Proxy(target, kind === "inert" ? inertClassHandlers : functionHandlers);
     }
 
-    const define = (name: PropertyKey, value: unknown) =>
+    const defineReplaceable = (name: PropertyKey, value: unknown) =>
       defineProperty(globalThis, name, { value, configurable: true, writable: true });
     // An assignment to a fixed global ends the trial, because in a document it would be ignored, throw, or navigate.
     const defineFixed = (name: string, get: () => unknown) =>
@@ -58,9 +58,9 @@ export function createStandInDefiner() {
     for (const [name, kind] of names) {
       const value = kind === "refused" ? null : createStandIn(kind);
       if (kind === "refused") defineFixed(name, refuse);
-      else if (kind === "function" || kind === "inert") define(name, value);
+      else if (kind === "function" || kind === "inert") defineReplaceable(name, value);
       else defineFixed(name, () => value);
-      if (kind === "scope") define(Symbol.toStringTag, "Window");
+      if (kind === "scope") defineReplaceable(Symbol.toStringTag, "Window");
     }
   };
 }
