@@ -240,10 +240,6 @@ export function createRealmPlatformInstaller(
     return method;
   }
 
-  function setLength(realmClass: Any, length: number): Any {
-    defineProperty(realmClass, "length", { __proto__: null, value: length } as Any);
-    return realmClass;
-  }
 
   const describeMissingNew = (name: string): string =>
     `Failed to construct '${name}': Please use the 'new' operator, this DOM object constructor cannot be called as a function.`;
@@ -264,14 +260,14 @@ export function createRealmPlatformInstaller(
     const { prototype } = realmClass;
     prototypes[name] = prototype;
     defineProperty(realmClass, "prototype", { __proto__: null, writable: false } as Any);
-    defineProperty(realmClass, "length", { __proto__: null, value: length } as Any);
+    rows.setLength(realmClass, length);
     deleteProperty(prototype, "constructor");
     for (const [key, isRead, count] of hostClass.members) {
       if (key === "constructor") {
         define(prototype, key, realmClass, false);
         continue;
       }
-      const value = isRead ? null : setLength(createMethod(hostScope, hostClass, key), count);
+      const value = isRead ? null : rows.setLength(createMethod(hostScope, hostClass, key), count);
       const description = isRead
         ? createAttribute(hostScope, name, key)
         : { value, writable: true, configurable: true };
@@ -279,7 +275,7 @@ export function createRealmPlatformInstaller(
     }
     defineProperty(prototype, toStringTag, { __proto__: null, value: name, configurable: true } as Any);
     for (const [key, , count] of hostClass.statics)
-      define(realmClass, key, setLength(createStaticMethod(hostScope, name, key), count), true);
+      define(realmClass, key, rows.setLength(createStaticMethod(hostScope, name, key), count), true);
     if (hostClass.iterable) {
       define(prototype, iterator, prototype.entries, false);
       defineIterator(name);
@@ -306,7 +302,7 @@ export function createRealmPlatformInstaller(
         return callHost(hostScope, "call", "fetch", rows.encodeValues(values), call);
       },
     };
-    return setLength(fetch, 1);
+    return rows.setLength(fetch, 1);
   }
 
   function createClock(hostScope: WorkerObjectHandle): object {

@@ -17,7 +17,7 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
   const { fromBase64 } = OwnUint8Array;
   const { toBase64, set: setBytes } = OwnUint8Array.prototype;
   const { get: getOf, set: setOf } = WeakMap.prototype;
-  const findGetter = (holder: Any, name: string): Any => getOwnPropertyDescriptor(holder, name)!.get;
+  const { findGetter, isObject } = signals;
   const typedArrays = getPrototypeOf(Uint8Array.prototype)!;
   const typedArrayGetters = ["buffer", "byteOffset", "byteLength"].map((name) => findGetter(typedArrays, name));
   const dataViewGetters = ["buffer", "byteOffset", "byteLength"].map((name) => findGetter(DataView.prototype, name));
@@ -40,8 +40,6 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
   /** Errors that the action's code threw while the platform read its objects, and abort reasons. The worker refers to them by index. */
   const thrown: unknown[] = [];
 
-  const isObject = (value: unknown): boolean =>
-    (typeof value === "object" && value !== null) || typeof value === "function";
 
   /** Works even if the action has changed the prototypes of objects or arrays. */
   function append(row: Any[], value: unknown): void {
@@ -152,6 +150,10 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
   return {
     isObject,
     append,
+    setLength(method: Any, length: number): Any {
+      defineProperty(method, "length", { __proto__: null, value: length } as Any);
+      return method;
+    },
     setHandle: (object: object, handle: WorkerObjectHandle) => apply(setOf, handles, [object, handle]),
     setStreamHandle: (stream: object, handle: WorkerObjectHandle) => apply(setOf, streamHandles, [stream, handle]),
     getThrownError: (index: number): unknown => thrown[index],

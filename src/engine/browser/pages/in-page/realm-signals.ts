@@ -110,6 +110,8 @@ export function createRealmAbortSignals() {
   }
 
   return {
+    isObject,
+    findGetter,
     onAbort(signal: object, work: (reason: unknown) => void): void {
       // The listener must be a function of the realm. A function of the worker as a listener would crash the page.
       const report = () => work(apply(readReason, signal, []));

@@ -16,10 +16,6 @@ export function createRealmTimers() {
   const { resolve: resolvedWith } = OwnPromise;
   const { then } = OwnPromise.prototype;
 
-  function setLength(timerFunction: Any, length: number): Any {
-    defineProperty(timerFunction, "length", { __proto__: null, value: length } as Any);
-    return timerFunction;
-  }
 
   const createErrorIgnoringCallback = (work: Any, self: unknown, parameters: readonly unknown[]) => (): void => {
     try {
@@ -56,7 +52,7 @@ export function createRealmTimers() {
           return work(kind, values);
         },
       };
-      return setLength(timerFunction, length);
+      return rows.setLength(timerFunction, length);
     };
     return {
       setTimeout: createTimerFunction("setTimeout", 1, start),
