@@ -240,7 +240,6 @@ export function createRealmPlatformInstaller(
     return method;
   }
 
-
   const describeMissingNew = (name: string): string =>
     `Failed to construct '${name}': Please use the 'new' operator, this DOM object constructor cannot be called as a function.`;
 

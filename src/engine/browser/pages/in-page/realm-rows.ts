@@ -40,7 +40,6 @@ export function createRealmValueEncoder(signals: RealmAbortSignals) {
   /** Errors that the action's code threw while the platform read its objects, and abort reasons. The worker refers to them by index. */
   const thrown: unknown[] = [];
 
-
   /** Works even if the action has changed the prototypes of objects or arrays. */
   function append(row: Any[], value: unknown): void {
     const description = { __proto__: null, value, configurable: true, enumerable: true, writable: true };

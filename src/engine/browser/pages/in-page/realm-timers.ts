@@ -16,7 +16,6 @@ export function createRealmTimers() {
   const { resolve: resolvedWith } = OwnPromise;
   const { then } = OwnPromise.prototype;
 
-
   const createErrorIgnoringCallback = (work: Any, self: unknown, parameters: readonly unknown[]) => (): void => {
     try {
       apply(work, self, parameters);
