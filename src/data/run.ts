@@ -73,7 +73,7 @@ export const RUN_TRANSITIONS = {
       Error: "the page or the browser crashes, or the page cannot be prepared",
       ActionNotFoundError: "the action was deleted before the run started",
       InternalError: "the service has an internal error",
-      RunLostError: "the process that executed the run died, or could not store the run's end",
+      RunLostError: "the process that executed the run died, or did not reach the database in time",
       ShutdownError: "the process stops and its grace period (`SHUTDOWN_GRACE_MS`) is over",
     },
   },

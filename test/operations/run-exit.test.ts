@@ -192,6 +192,17 @@ describe("the end of a run", () => {
     ]);
   });
 
+  for (const [reason, name] of [
+    ["lost", "RunLostError"],
+    ["shutdown", "ShutdownError"],
+  ]) {
+    it(`is a ${name} after the signal "${reason}"`, async () => {
+      const aborted = createFailedPageRunOutcome("cancelled", "AbortError", "");
+      const outcome = await createApp().perform(() => {}, aborted, AbortSignal.abort(reason));
+      expect(outcome).to.have.nested.property("error.name", name);
+    });
+  }
+
   it("is written without the requests of the run if the database refuses its data", async () => {
     const { app, perform } = createApp(({ requests }) => {
       if (requests != null) throw Object.assign(new Error("refused"), { code: "22P05" });

@@ -23,8 +23,8 @@ import {
   createInternalFailure,
   createRunEndRecord,
   EMPTY_PAYLOAD,
-  isCancelledOutcome,
-  toCancelledOutcome,
+  isAbortedOutcome,
+  toAbortedOutcome,
   toCompletedOutcome,
   toOutcomeMetricLabel,
   UNSTORABLE_OUTCOME,
@@ -81,7 +81,7 @@ function createUrlCheck(
 /** @param mark random property name of this run: a value of `Svc.App.V3.Actions.response` has the form `{<mark>: options}` */
 async function toRunOutcome(ended: PageRunOutcome, signal: AbortSignal, mark: string | null): Promise<RunOutcome> {
   if (!ended.ok) {
-    if (ended.cause === "cancelled") return toCancelledOutcome(signal.reason);
+    if (ended.cause === "cancelled") return toAbortedOutcome(signal.reason);
     const { name, message, stack } = ended.error;
     return { ok: false, error: { name, message, stack }, ...(ended.cause === "timeout" && { timedOut: true }) };
   }
@@ -188,7 +188,7 @@ class RunExecution {
     }
     if (!ended.ok) ended.error.stack = mapPositions(ended.error.stack);
     const outcome = await toRunOutcome(ended, signal, scripts.responseMark);
-    if (isCancelledOutcome(outcome)) return toUnscannedEvaluation(outcome);
+    if (isAbortedOutcome(outcome)) return toUnscannedEvaluation(outcome);
     return { outcome, isCut: !ended.ok && ended.error.cut === true, secrets };
   }
 

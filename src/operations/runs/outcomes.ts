@@ -85,7 +85,7 @@ export const UNSTORABLE_OUTCOME = createFailedOutcome(
 const SERVICE_STOPPED_OUTCOME = createFailedOutcome("ShutdownError", "the service was stopped before the action ended");
 export const LOST_OUTCOME = createFailedOutcome(
   "RunLostError",
-  "the process that executed the run died, or could not store how the run ended",
+  "the process that executed the run died, or did not reach the database in time",
 );
 export const DEADLOCK_OUTCOME = createFailedOutcome(
   "ConcurrencyError",
@@ -104,16 +104,18 @@ export function createCancelledRunOutcome(displacedBy: number | null): RunOutcom
 }
 
 /** @param reason abort reason of the run's signal */
-export const toCancelledOutcome = (reason: unknown): RunOutcome =>
-  cancelledOutcomes.has(reason as RunOutcome) ? (reason as RunOutcome) : SERVICE_STOPPED_OUTCOME;
+export function toAbortedOutcome(reason: unknown): RunOutcome {
+  if (reason === "lost") return LOST_OUTCOME;
+  return cancelledOutcomes.has(reason as RunOutcome) ? (reason as RunOutcome) : SERVICE_STOPPED_OUTCOME;
+}
 
-/** True if the run was cancelled or the service stopped. The outcome then contains no text from the app's code. */
-export const isCancelledOutcome = (outcome: RunOutcome): boolean =>
-  outcome === SERVICE_STOPPED_OUTCOME || cancelledOutcomes.has(outcome);
+/** True if the run was aborted: cancelled, lost, or ended with the service. The outcome then contains no text from the app's code. */
+export const isAbortedOutcome = (outcome: RunOutcome): boolean =>
+  outcome === SERVICE_STOPPED_OUTCOME || outcome === LOST_OUTCOME || cancelledOutcomes.has(outcome);
 
 export function toOutcomeMetricLabel(outcome: RunOutcome): RunOutcomeLabel {
   if (outcome.ok) return "completed";
-  if (isCancelledOutcome(outcome)) return "cancelled";
+  if (isAbortedOutcome(outcome)) return "cancelled";
   return outcome.timedOut ? "timeout" : "failed";
 }
 

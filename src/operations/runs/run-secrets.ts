@@ -11,7 +11,7 @@ import type { Settings } from "../settings/settings.js";
 import { createFailedOutcome, EMPTY_PAYLOAD } from "./outcomes.js";
 
 export const SECRETS_CHANGED_TOO_OFTEN_MESSAGE =
-  "private settings changed too often during the run, so it is unknown which values the run could read";
+  "secret settings changed too often during the run, so it is unknown which values the run could read";
 
 function createLeakFailure(where: string, key: string): RunOutcome {
   return createFailedOutcome(
