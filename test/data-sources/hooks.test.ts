@@ -122,6 +122,10 @@ describe("hooks of data sources that send", () => {
       /^hooks\[0\]\.to\[1\]\.name has a placeholder for a column/,
     );
     expect((await put({ hooks: [sms], columns: [...columns, "Phone"] })).dataSource.hooks).to.deep.equal([sms]);
+    // A stored hook stays valid without its column, so that the data source can be sent back as it was read.
+    const { dataSource } = await put({ columns: ["Email"] });
+    expect((await put(dataSource)).dataSource.hooks).to.deep.equal([sms]);
+    expect((await put({ hooks: [sms, { ...sms, body: "y" }] })).error).to.match(/^hooks\[1\]\.to has a placeholder/);
     const entries = [{ Email: "a@example.com" }];
     const body = { name: "With entries", entries, hooks: [{ ...hook, subject: "{{Nmae}}" }] };
     expect((await service.rest("POST", base, { body })).http).to.equal(400);

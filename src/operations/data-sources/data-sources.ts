@@ -201,7 +201,7 @@ export class DataSources {
     const { indexes: requestedIndexes } = fields;
     const hashed = [...hashedColumns, ...listHashedColumns(fields.hooks ?? [])];
     rejectUniqueHashedIndexes(requestedIndexes ?? before, hashed);
-    checkHookPlaceholders(fields.hooks ?? [], fields.columns ?? columns);
+    checkHookPlaceholders(fields.hooks ?? [], fields.columns ?? columns, hooks);
     checkIsUsersFlagChange(fields.isUsers, { before: isUsers, mayMark: isPersonCaller(caller), hashed });
     receivedDataLimiter.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)));
     const target = { appId, id, precondition };

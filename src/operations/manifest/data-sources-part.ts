@@ -93,7 +93,7 @@ function planSourceWrite(
   const changedFields = before
     ? COMPARED_FIELDS.filter((field) => !isDeepStrictEqual(input[field], before[field]))
     : [...COMPARED_FIELDS];
-  if (changedFields.includes("hooks")) checkHookPlaceholders(input.hooks, columns);
+  if (changedFields.includes("hooks")) checkHookPlaceholders(input.hooks, columns, before?.hooks);
   return { currentSource: before, newDefinition: { name, ...input, hashedColumns }, changedFields };
 }
 

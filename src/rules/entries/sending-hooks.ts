@@ -1,4 +1,5 @@
 /** Validates hooks that send an e-mail or text message when an entry is written. Builds the message for an entry, but does not send it. */
+import { isDeepStrictEqual } from "node:util";
 import { ActionError } from "../../errors.js";
 import { describeValue, isObject } from "../describe-value.js";
 import { SqlStatement } from "../entry-query/statement.js";
@@ -159,15 +160,20 @@ function listTemplateTexts({ type, to, ...fields }: SendingHook): [path: string,
 
 /**
  * Rejects placeholders for columns that the data source does not have: they would always be empty. Accepts all placeholders while the data
- * source's list of columns is empty.
+ * source's list of columns is empty, and those of hooks that are already stored.
  * @throws REQUEST_INVALID with the path of the field and the column
  */
-export function checkHookPlaceholders(hooks: readonly { type: string }[], columns: readonly string[]): void {
+export function checkHookPlaceholders(
+  hooks: readonly { type: string }[],
+  columns: readonly string[],
+  storedHooks: readonly object[] = [],
+): void {
   if (columns.length === 0) return;
   const knownColumns = new Set(columns);
   const isKnown = (name: string) => knownColumns.has(name) || knownColumns.has(name.split(".")[0]!);
   for (const [at, hook] of hooks.entries()) {
-    for (const [path, text] of isSendingHook(hook) ? listTemplateTexts(hook) : []) {
+    const isStored = storedHooks.some((stored) => isDeepStrictEqual(stored, hook));
+    for (const [path, text] of isSendingHook(hook) && !isStored ? listTemplateTexts(hook) : []) {
       const unknownPlaceholder =
         typeof text === "string" ? listPlaceholderNames(text).find((name) => !isKnown(name)) : undefined;
       if (unknownPlaceholder === undefined) continue;
