@@ -21,6 +21,20 @@ describe("data sources under locks", () => {
     (await service.rest("POST", base, { body: { name, ...more } })).body.dataSource;
   const refusal = ({ http, body }: { http: number; body: { status: string } }) => `${http} ${body.status}`;
 
+  it("are renamed while an insert adds a column, without a deadlock", async () => {
+    await make("Renamed");
+    const rename = await service.db.transaction(async (manager) => {
+      // Locks the row as the insert of an entry does, by its foreign key.
+      await manager.query("SELECT FROM data_source WHERE name = 'Renamed' FOR KEY SHARE");
+      const sent = service.rest("PUT", `${base}/Renamed`, { body: { name: "Renamed again" } });
+      await untilLockWait(manager, sent);
+      await manager.query("UPDATE data_source SET columns = '[\"a\"]' WHERE name IN ('Renamed', 'Renamed again')");
+      return { sent };
+    });
+    const { http, body } = await rename.sent;
+    expect([http, body.dataSource?.name]).to.deep.equal([200, "Renamed again"]);
+  });
+
   describe("with an entry that another transaction has locked", () => {
     const TOUCH_DATA_SOURCE = "UPDATE data_source SET updated_at = updated_at + interval '1 second' WHERE name = $1";
     const tagOf = async (path: string) => (await service.rest("GET", path)).headers.get("etag")!;

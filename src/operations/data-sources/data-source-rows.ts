@@ -101,6 +101,12 @@ export const checkDataSource = createDataSourceCheck(SELECT_BY_ID);
  */
 export const lockDataSource = createDataSourceCheck(`${SELECT_BY_ID} FOR NO KEY UPDATE`);
 
+/**
+ * Like `lockDataSource`, for a change of the name. The name is a key for PostgreSQL, so its change waits for transactions that insert entries.
+ * Waiting with the lock of `lockDataSource` could deadlock with an insert that adds a column to the data source.
+ */
+export const lockDataSourceForRename = createDataSourceCheck(`${SELECT_BY_ID} FOR UPDATE`);
+
 /** Locks the data source's row until the transaction ends, so that no other transaction can insert entries. */
 export async function lockDataSourceForRemoval(executor: SqlClient, appId: number, id: number): Promise<void> {
   await rows(executor, "SELECT FROM data_source WHERE app_id = $1 AND id = $2 FOR UPDATE", [appId, id]);

@@ -12,11 +12,13 @@ import { listHashedColumns } from "../../rules/entries/hooks.js";
 import { type ExpectedETags, NEXT_UPDATED_AT_SQL } from "../../rules/precondition.js";
 import { recordChange } from "../records/audit.js";
 import {
+  checkDataSource,
   DATA_SOURCE_COLUMNS_SQL,
   type DataSourceRows,
   deleteDataSourceRow,
   lockDataSource,
   lockDataSourceForRemoval,
+  lockDataSourceForRename,
   type StoredDataSource,
 } from "./data-source-rows.js";
 import { insertInitialEntryCounts } from "./entry-changes.js";
@@ -157,7 +159,9 @@ export class DataSourceDefinitionStore {
     { appId, id, precondition }: { appId: number; id: number; precondition: ExpectedETags },
     fields: DataSourceFields<IndexDefinition[]>,
   ): Promise<StoredDataSource> {
-    const before = await lockDataSource(executor, appId, id, precondition);
+    const { name: currentName } = await checkDataSource(executor, appId, id, undefined);
+    const isRenamed = fields.name !== undefined && fields.name !== currentName;
+    const before = await (isRenamed ? lockDataSourceForRename : lockDataSource)(executor, appId, id, precondition);
     const { name, columns, accessRules, hooks, indexes: requestedIndexes, isUsers = null } = fields;
     const jsonLists = [columns, accessRules, hooks, listHashedColumns(hooks ?? []), requestedIndexes].map(
       toJsonParameter,
