@@ -331,6 +331,14 @@ describe("members and invitations", () => {
     expect(own.http).to.equal(200);
   });
 
+  it("rejected invitations do not count in the limit of 200 an hour", async () => {
+    const { id } = await organization();
+    const admin = await join(id, "admin");
+    const rejected = { email: address(), role: "owner" };
+    for (let sent = 0; sent < 200; sent += 1) expect((await invite(admin.token, id, rejected)).http).to.equal(403);
+    expect((await invite(admin.token, id, { ...rejected, role: "reader" })).http).to.equal(201);
+  });
+
   it("a role that the person already has changes nothing: a reset link stays valid", async () => {
     const { id, appId } = await organization();
     const { id: userId } = await join(id, "reader", appId);

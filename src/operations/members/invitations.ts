@@ -117,6 +117,13 @@ export class Invitations {
     await credentials.clearCallerCaches();
   }
 
+  /** Counts an invitation that passed all checks, so that rejected requests do not use up the limit. @throws RATE_LIMIT_EXCEEDED */
+  private countInvitation(organizationId: number): void {
+    const retryAfter = this.invitationBucket.takeTokens(String(organizationId));
+    if (retryAfter > 0)
+      throw createRateLimitError("the organization has created too many invitations; try again later", retryAfter);
+  }
+
   list(scope: RoleScope): Promise<Invitation[]> {
     return listPendingInvitations(this.options.db, scope);
   }
@@ -138,9 +145,6 @@ export class Invitations {
     const email = requireEmail(data["email"], "email");
     const role = parseRole(data["role"], "role");
     const lifetimeMs = parseLifetimeHours(data["expiresInHours"]) * HOUR_MS;
-    const retryAfter = this.invitationBucket.takeTokens(String(scope.organizationId));
-    if (retryAfter > 0)
-      throw createRateLimitError("the organization has created too many invitations; try again later", retryAfter);
     const { personId, address } = caller;
     const issuedInvitation = await db.transaction(async (manager) => {
       await members.lockOrganization(manager, scope);
@@ -157,6 +161,7 @@ export class Invitations {
       const link = await links.issue({ kind: "invitation", createdBy: personId, lifetimeMs }, manager);
       const invitation = await insertInvitation(manager, link.id, scope, { email, role });
       throwIfUnknownField(caller);
+      this.countInvitation(organizationId);
       const invitationFacts = { email, role, appId: scope.appId, invitationId: invitation.id };
       await recordAccessEvent(manager, {
         type: "invitation.create",
