@@ -52,7 +52,7 @@ describe("forged calls of the service", () => {
     it(`get an error without a response: ${what}`, async () => {
       const { calls, way, sent, replies } = createServiceCalls();
       calls.beginRun({ service: way });
-      await calls.receive(payload);
+      await calls.receiveMessage(payload);
       expect(sent).to.deep.equal([]);
       expect(replies).to.deep.equal([[1, null, null, true]]);
     });
@@ -62,7 +62,7 @@ describe("forged calls of the service", () => {
     it(`are ignored without a number: ${JSON.stringify(payload)}`, async () => {
       const { calls, way, sent, replies } = createServiceCalls();
       calls.beginRun({ service: way });
-      await calls.receive(payload);
+      await calls.receiveMessage(payload);
       expect([sent, replies]).to.deep.equal([[], []]);
     });
   }
@@ -70,13 +70,13 @@ describe("forged calls of the service", () => {
   it("have six slots, however many arrive, which are released again", async () => {
     const { calls, way, sent, replies, answers } = createServiceCalls();
     calls.beginRun({ service: way });
-    const taken = Array.from({ length: 1_000 }, (_, n) => calls.receive(call(n, "GET", `${BASE}${n}`)));
+    const taken = Array.from({ length: 1_000 }, (_, n) => calls.receiveMessage(call(n, "GET", `${BASE}${n}`)));
     await Promise.all(taken.slice(6));
     expect(sent.length).to.equal(6);
     expect(replies.length).to.equal(994);
     for (const answer of answers) answer();
     await Promise.all(taken);
-    void calls.receive(call(1_001, "GET", `${BASE}x`));
+    void calls.receiveMessage(call(1_001, "GET", `${BASE}x`));
     await new Promise((resolve) => setImmediate(resolve));
     expect(sent.length).to.equal(7);
   });
@@ -84,18 +84,19 @@ describe("forged calls of the service", () => {
   it("cancel only an active request, which has one answer and releases its slot; an ID is used once at a time", async () => {
     const { calls, way, sent, replies } = createServiceCalls();
     calls.beginRun({ service: way });
-    const open = Array.from({ length: 6 }, (_, n) => calls.receive(call(n, "GET", `${BASE}${n}`)));
+    const open = Array.from({ length: 6 }, (_, n) => calls.receiveMessage(call(n, "GET", `${BASE}${n}`)));
     await new Promise((resolve) => setImmediate(resolve));
-    for (const other of ["7:cancel", "99:cancel", "3:cancelled", '3:"cancel"', "3:CANCEL"]) await calls.receive(other);
-    await calls.receive(call(4, "GET", `${BASE}again`));
+    for (const other of ["7:cancel", "99:cancel", "3:cancelled", '3:"cancel"', "3:CANCEL"])
+      await calls.receiveMessage(other);
+    await calls.receiveMessage(call(4, "GET", `${BASE}again`));
     // Three of the messages for call 3 are not valid cancellations, and the ID 4 is already in use. Each of these four gets an error.
     expect(replies).to.deep.equal([3, 3, 3, 4].map((id) => [id, null, null, true]));
     replies.length = 0;
-    await calls.receive("3:cancel");
+    await calls.receiveMessage("3:cancel");
     await open[3];
-    await calls.receive("3:cancel");
+    await calls.receiveMessage("3:cancel");
     expect(replies).to.deep.equal([[3, null, null, true]]);
-    void calls.receive(call(8, "GET", `${BASE}8`));
+    void calls.receiveMessage(call(8, "GET", `${BASE}8`));
     await new Promise((resolve) => setImmediate(resolve));
     expect(sent.map(({ url }) => url.slice(BASE.length))).to.deep.equal(["0", "1", "2", "3", "4", "5", "8"]);
     calls.endRun();
@@ -105,15 +106,15 @@ describe("forged calls of the service", () => {
 
   it("are ignored before a run, after it, and in a run without access to the service", async () => {
     const { calls, way, sent, replies } = createServiceCalls();
-    await calls.receive(call(1, "GET", `${BASE}before`));
+    await calls.receiveMessage(call(1, "GET", `${BASE}before`));
     calls.beginRun({ service: way });
-    const open = calls.receive(call(2, "GET", `${BASE}during`));
+    const open = calls.receiveMessage(call(2, "GET", `${BASE}during`));
     await new Promise((resolve) => setImmediate(resolve));
     calls.endRun();
     await open;
-    await calls.receive(call(3, "GET", `${BASE}after`));
+    await calls.receiveMessage(call(3, "GET", `${BASE}after`));
     calls.beginRun({});
-    await calls.receive(call(4, "GET", `${BASE}without`));
+    await calls.receiveMessage(call(4, "GET", `${BASE}without`));
     expect(sent.map(({ url }) => url)).to.deep.equal([`${BASE}during`]);
     expect(replies).to.deep.equal([]);
   });
@@ -127,7 +128,7 @@ describe("forged calls of the service", () => {
       });
     const calls = new ServiceCalls(admit as never, async () => {});
     calls.beginRun({ service: way });
-    const late = calls.receive(call(1, "GET", `${BASE}x`));
+    const late = calls.receiveMessage(call(1, "GET", `${BASE}x`));
     calls.endRun();
     calls.beginRun({ service: way });
     judged();

@@ -111,6 +111,7 @@ export class Enqueuer {
     return started ?? this.queueRun(run, insert, awaitedBy);
   }
 
+  /** Inserts and executes the run. Returns the first run for a repeated key, and null if the run must be queued instead. */
   private async startInSlot(slot: Slot, insert: InsertRun): Promise<EnqueuedRun | null> {
     const { db, dispatcher, processId, traces } = this.options;
     const traceparent = traces.currentTraceparent();

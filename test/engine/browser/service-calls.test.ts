@@ -82,7 +82,7 @@ describe("a call of the service", () => {
         async (_id, _head, part, last) => void order.push(`${part} ${last}`),
       );
       calls.beginRun({ service: { base: "http://service.example/", send } });
-      await calls.receive('1:["GET","http://service.example/",{},null]');
+      await calls.receiveMessage('1:["GET","http://service.example/",{},null]');
       expect(order).to.deep.equal(isAnswered ? ["200 undefined", "x true"] : ["null no answer", "null true"]);
     }
   });

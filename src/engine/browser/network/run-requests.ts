@@ -78,7 +78,7 @@ export class PageNetwork {
   };
 
   /** Removes caches, cookies and HSTS entries of a run whose code can send no more requests. Returns false if the run sent none. */
-  async clear(): Promise<boolean> {
+  async clearCachesAndCookies(): Promise<boolean> {
     const { session, proxyPort } = this.options;
     if (proxyPort?.wasUsed() !== true) return false;
     await Promise.all([session.send("Network.clearBrowserCache"), session.send("Network.clearBrowserCookies")]);

@@ -72,7 +72,7 @@ export class ServiceCalls {
   }
 
   /** Handles `<id>:<content>`. Content: JSON of a request to the service, `outgoing ` and JSON options, or `cancel`. */
-  async receive(payload: string): Promise<void> {
+  async receiveMessage(payload: string): Promise<void> {
     const prefix = CALL_ID.exec(payload);
     if (prefix === null) return;
     const id = Number(prefix[1]);
@@ -160,6 +160,7 @@ export class ServiceCalls {
     }
   }
 
+  /** Sends a request to another service, and passes its response to the page in parts. */
   private async performOutgoing(id: number, options: string): Promise<void> {
     const { sendOutgoing, run } = this;
     // The client library in the run queues further requests, so only manipulated code sends too many.

@@ -151,7 +151,7 @@ export class DocumentSandbox implements Sandbox {
     session.on("Runtime.bindingCalled", ({ name, payload }) => {
       if (name !== CONSOLE_BINDING_NAME || !payload.startsWith(SERVICE_CALL_PREFIX)) return;
       onServiceRequest();
-      runInBackground(this.serviceCalls.receive(payload.slice(SERVICE_CALL_PREFIX.length)));
+      runInBackground(this.serviceCalls.receiveMessage(payload.slice(SERVICE_CALL_PREFIX.length)));
     });
     session.on("Fetch.requestPaused", (event) => this.onRequestPaused(event));
   }
@@ -188,7 +188,7 @@ export class DocumentSandbox implements Sandbox {
 
   private async searchForLeftovers(): Promise<[boolean, boolean]> {
     // The old document could set cookies until now. The search below would find these cookies, so they are cleared first.
-    if (await this.network.clear()) await this.clearMemoryCache();
+    if (await this.network.clearCachesAndCookies()) await this.clearMemoryCache();
     return Promise.all([this.leftoverDetector.hasStoredData(this.options.origin), this.usesTooMuchMemory()]);
   }
 }

@@ -49,7 +49,7 @@ export class NetworkIsolate extends Isolate {
       await this.waitForSentEvents();
       await network.recorder.waitUntilAllEnded();
     }
-    await Promise.all([super.reset(), network.clear()]);
+    await Promise.all([super.reset(), network.clearCachesAndCookies()]);
     return !network.hasLateRequest();
   }
 
@@ -92,6 +92,6 @@ export class NetworkIsolate extends Isolate {
 
   protected override onServiceCall(payload: string): void {
     this.options.onServiceRequest();
-    runInBackground(this.serviceCalls.receive(payload));
+    runInBackground(this.serviceCalls.receiveMessage(payload));
   }
 }

@@ -108,6 +108,7 @@ export function createWorkerPlatform(
     work.then(done, () => done());
   }
 
+  /** Creates the part of the platform that only one run uses. */
   function createForRun() {
     const runEnd = new AbortController();
     const timers = createTimers();
@@ -125,6 +126,7 @@ export function createWorkerPlatform(
       }
     }
 
+    /** Passes the result or the error of `work` to `receive`; for a promise, when it settles. Does nothing after the end of the run. */
     function respond(receive: ReceiveEncodedValues, work: () => unknown): void {
       if (runEnd.signal.aborted) return;
       const settle = (row: EncodedRow): void => {
@@ -150,6 +152,7 @@ export function createWorkerPlatform(
       }
     }
 
+    /** Returns a function for the realm. When the worker gets it back and calls it, `unwrapped` is the worker's object. */
     function createHandle(target: Any): WorkerObjectHandle {
       if (target instanceof self.Blob) heldCharacters += target.size;
       return () => {

@@ -54,6 +54,7 @@ export function createRealmPlatformInstaller(
     defineProperty(holder, key, { __proto__: null, value, configurable: true, enumerable, writable: true } as Any);
   }
 
+  /** Returns a function that decodes the next value of the row at each call. It throws an error that the row contains. */
   function createReader(row: readonly Any[], caller: object, trace?: Any): () => Any {
     let at = 0;
     const next = () => {
@@ -95,6 +96,7 @@ export function createRealmPlatformInstaller(
     });
   }
 
+  /** Returns the realm's object for an object of the worker. Creates it if the realm has none yet. */
   function getObject(name: string, number: number, handle: WorkerObjectHandle): object {
     const earlier = objectsByNumber[number] === undefined ? undefined : apply(deref, objectsByNumber[number], []);
     if (earlier !== undefined) return earlier;
@@ -143,6 +145,7 @@ export function createRealmPlatformInstaller(
     return stream;
   }
 
+  /** Calls the worker through a handle. Returns the decoded result, or a promise of it; throws if the worker reports an error. */
   function callHost(
     handle: WorkerObjectHandle,
     verb: string,
