@@ -32,7 +32,7 @@ export class LiveVersionIndex1767300000100 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     // Drops the invalid index that an interrupted attempt leaves.
     await this.down(runner);
-    await runner.query("CREATE UNIQUE INDEX CONCURRENTLY action_live ON action (live_id) WHERE live_id IS NOT NULL");
+    await runner.query("CREATE INDEX CONCURRENTLY action_live ON action (live_id) WHERE live_id IS NOT NULL");
   }
 
   async down(runner: QueryRunner): Promise<void> {

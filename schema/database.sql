@@ -53,7 +53,7 @@ CREATE TABLE action (
 );
 
 CREATE INDEX action_list ON public.action USING btree (app_id, id DESC) WHERE (master_id IS NULL);
-CREATE UNIQUE INDEX action_live ON public.action USING btree (live_id) WHERE (live_id IS NOT NULL);
+CREATE INDEX action_live ON public.action USING btree (live_id) WHERE (live_id IS NOT NULL);
 CREATE UNIQUE INDEX action_name ON public.action USING btree (app_id, name, ((master_id IS NULL)));
 CREATE TRIGGER action_changed AFTER INSERT OR DELETE OR UPDATE OF app_id, master_id, name, code, active, environment, action_version, triggers, assets ON public.action FOR EACH ROW EXECUTE FUNCTION svc_action_changed();
 CREATE TRIGGER action_edited AFTER INSERT OR DELETE OR UPDATE OF updated_at ON public.action FOR EACH ROW EXECUTE FUNCTION svc_action_edited();

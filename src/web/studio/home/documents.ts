@@ -51,11 +51,11 @@ export type RunWait =
   /** The run waits until no further start follows within the debounce delay. */
   | 'debounce';
 
-/** Kind of trigger that starts an action. `http` is an addition of this service to the specification. */
+/** Kind of trigger that starts an action. The specification of the API does not define `http`; this service adds it. */
 export type TriggerType =
   /** An analytics event of a page starts the action. */
   | 'analytics'
-  /** A request to an address of the action starts it. This service's own kind, not part of the specification. */
+  /** A request to one of the action's addresses starts the action. */
   | 'http'
   /** A log event of the app starts the action. */
   | 'log'
