@@ -6,6 +6,7 @@ import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
+import { forwardPlainOrigin, PLAIN_ORIGIN } from "./plain-origin.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
 const MESSAGE_HTML = `<h1 id="hello">Dear {{name}}</h1><script>parent.document.title = document.title = "ran"</script>
@@ -196,14 +197,8 @@ describe("messages in actions, pages and Studio", function () {
     const navigations: string[] = [];
     session.on("Page.frameRequestedNavigation", ({ url }) => void navigations.push(url));
     await session.send("Page.enable");
-    await plain.setRequestInterception(true);
-    plain.on("request", async (request) => {
-      const { pathname } = new URL(request.url());
-      if (pathname === "/") return request.respond({ contentType: "text/html", body: "<!doctype html>" });
-      const body = await (await fetch(service.url + pathname)).text();
-      return request.respond({ contentType: "text/javascript", body });
-    });
-    await plain.goto("http://plain.example/");
+    await forwardPlainOrigin(plain, service.url);
+    await plain.goto(`${PLAIN_ORIGIN}/client/svc.js`);
     for (const script of ["svc", "packages/svc-communicate"]) {
       await plain.addScriptTag({ url: `/client/${script}.js` });
     }

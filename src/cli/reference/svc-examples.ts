@@ -230,7 +230,7 @@ export const SVC_NAMESPACES: readonly NamespaceExample[] = [
   {
     ...{ path: "Svc.Encryption", type: "Encryption", package: "svc-encryption", seeAlso: "[packages](packages.md)" },
     about:
-      "Computes hashes and signatures, and encrypts texts. Make an encryption key once, and store it in a protected setting, such as `__dataKey`. If you lose the key, or the salt from which `deriveKey` made the key, you can no longer decrypt the texts.",
+      "Computes hashes and signatures, and encrypts texts. Make an encryption key once, and store it in a protected setting, such as `__dataKey`. If you lose the key, or the salt from which `deriveKey` made the key, you can no longer decrypt the texts. In a page without HTTPS, only `generateKey`, `randomUUID` and `randomBytes` work.",
     errors: [],
     otherErrors: describeLocalErrors("Svc.Encryption"),
     example: {

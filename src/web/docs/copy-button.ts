@@ -1,4 +1,6 @@
 /** Adds copy buttons to code blocks, for the documentation pages and for Studio's documentation panel. */
+import { copyText } from "../copy-text.js";
+
 const FEEDBACK_DURATION_MS = 2_000;
 
 export function createCopyButton(code: HTMLElement): HTMLButtonElement {
@@ -9,10 +11,10 @@ export function createCopyButton(code: HTMLElement): HTMLButtonElement {
   showLabel("Copy");
   button.addEventListener("click", async () => {
     try {
-      await navigator.clipboard.writeText(code.textContent ?? "");
+      await copyText(code.textContent ?? "");
       showLabel("Copied");
     } catch {
-      // Browsers block the clipboard on pages without https. The button then selects the code, so that the reader can copy it by keyboard.
+      // The browser blocks the clipboard. The button then selects the code, so that the reader can copy it by keyboard.
       getSelection()?.selectAllChildren(code);
       showLabel("Selected");
     }

@@ -1,4 +1,5 @@
 /** Package `Svc.Encryption`: WebCrypto with safe defaults (AES-256-GCM, SHA-2, HMAC, PBKDF2). It stores no keys. */
+import { createRandomUuid } from "../runtime/random-uuid.js";
 import { defineSvcNamespace } from "./define.js";
 
 type HashAlgorithm = "SHA-256" | "SHA-512";
@@ -26,11 +27,17 @@ function fromBase64(text: string, description: string): Uint8Array<ArrayBuffer> 
 const toHex = (bytes: ArrayBuffer) =>
   [...new Uint8Array(bytes)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
+/** Returns the browser's functions for encryption. @throws Error if the page was loaded without HTTPS, because it then has none */
+function getSubtleCrypto(): SubtleCrypto {
+  if (!crypto.subtle) throw new Error("this function of Svc.Encryption needs a page that was loaded over HTTPS");
+  return crypto.subtle;
+}
+
 function importAesKey(key: string): Promise<CryptoKey> {
   const bytes = fromBase64(key, "key");
   if (bytes.length !== KEY_BYTES)
     throw new Error(`key must be ${KEY_BYTES} bytes in base64 (got ${bytes.length} bytes)`);
-  return crypto.subtle.importKey("raw", bytes, "AES-GCM", false, ["encrypt", "decrypt"]);
+  return getSubtleCrypto().importKey("raw", bytes, "AES-GCM", false, ["encrypt", "decrypt"]);
 }
 
 const randomBytes = (count: number) => crypto.getRandomValues(new Uint8Array(count));
@@ -43,15 +50,17 @@ async function deriveKey(password: string, salt: string): Promise<string> {
   const saltBytes = fromBase64(salt, "salt");
   if (saltBytes.length < 16)
     throw new Error(`salt must be at least 16 bytes in base64 (got ${saltBytes.length} bytes)`);
-  const passwordKey = await crypto.subtle.importKey("raw", encoder.encode(password), "PBKDF2", false, ["deriveBits"]);
+  const passwordKey = await getSubtleCrypto().importKey("raw", encoder.encode(password), "PBKDF2", false, [
+    "deriveBits",
+  ]);
   const parameters = { name: "PBKDF2", hash: "SHA-256", salt: saltBytes, iterations: PBKDF2_ITERATIONS };
-  return toBase64(new Uint8Array(await crypto.subtle.deriveBits(parameters, passwordKey, KEY_BYTES * 8)));
+  return toBase64(new Uint8Array(await getSubtleCrypto().deriveBits(parameters, passwordKey, KEY_BYTES * 8)));
 }
 
 /** Encrypts a text. Returns one base64 text that contains a new initialization vector, the ciphertext and the authentication tag. */
 async function encryptText(text: string, key: string): Promise<string> {
   const iv = randomBytes(IV_BYTES);
-  const ciphertext = await crypto.subtle.encrypt(
+  const ciphertext = await getSubtleCrypto().encrypt(
     { name: "AES-GCM", iv },
     await importAesKey(key),
     encoder.encode(text),
@@ -66,32 +75,34 @@ async function encryptText(text: string, key: string): Promise<string> {
 async function decryptText(encrypted: string, key: string): Promise<string> {
   const bytes = fromBase64(encrypted, "the encrypted text");
   const algorithm = { name: "AES-GCM", iv: bytes.slice(0, IV_BYTES) };
-  const plaintext = await crypto.subtle.decrypt(algorithm, await importAesKey(key), bytes.slice(IV_BYTES)).catch(() => {
-    throw new Error("decryption failed: the key is wrong, or the encrypted text was changed");
-  });
+  const plaintext = await getSubtleCrypto()
+    .decrypt(algorithm, await importAesKey(key), bytes.slice(IV_BYTES))
+    .catch(() => {
+      throw new Error("decryption failed: the key is wrong, or the encrypted text was changed");
+    });
   return new TextDecoder().decode(plaintext);
 }
 
 async function hashText(text: string, algorithm: HashAlgorithm = "SHA-256"): Promise<string> {
-  return toHex(await crypto.subtle.digest(algorithm, encoder.encode(text)));
+  return toHex(await getSubtleCrypto().digest(algorithm, encoder.encode(text)));
 }
 
 function importHmacKey(secret: string, algorithm: HashAlgorithm): Promise<CryptoKey> {
-  return crypto.subtle.importKey("raw", encoder.encode(secret), { name: "HMAC", hash: algorithm }, false, [
+  return getSubtleCrypto().importKey("raw", encoder.encode(secret), { name: "HMAC", hash: algorithm }, false, [
     "sign",
     "verify",
   ]);
 }
 
 async function signText(text: string, secret: string, algorithm: HashAlgorithm = "SHA-256"): Promise<string> {
-  return toHex(await crypto.subtle.sign("HMAC", await importHmacKey(secret, algorithm), encoder.encode(text)));
+  return toHex(await getSubtleCrypto().sign("HMAC", await importHmacKey(secret, algorithm), encoder.encode(text)));
 }
 
 /** True if `signature` is the HMAC of the text. Compares in constant time. */
 async function verifySignature(text: string, secret: string, signature: string, algorithm: HashAlgorithm = "SHA-256") {
   if (!/^([0-9a-f]{2})+$/i.test(signature)) return false;
   const bytes = Uint8Array.from(signature.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
-  return crypto.subtle.verify("HMAC", await importHmacKey(secret, algorithm), bytes, encoder.encode(text));
+  return getSubtleCrypto().verify("HMAC", await importHmacKey(secret, algorithm), bytes, encoder.encode(text));
 }
 
 defineSvcNamespace("Encryption", {
@@ -102,7 +113,7 @@ defineSvcNamespace("Encryption", {
   hash: hashText,
   hmac: signText,
   verifyHmac: verifySignature,
-  randomUUID: () => crypto.randomUUID(),
+  randomUUID: createRandomUuid,
   /** Returns random bytes in base64. */
   randomBytes: (count: number) => toBase64(randomBytes(count)),
 });

@@ -1,6 +1,7 @@
 /** Runs client actions in the page. Reports the start and the end of each run to the service. */
 import { RESULT_MAX_BYTES } from "../../limits.js";
 import type { Connection } from "./connection.js";
+import { createRandomUuid } from "./random-uuid.js";
 import type { ActionScript, ExecuteAction } from "./scripts.js";
 
 type RunOutcome = { result: unknown } | { error: { name: string; message: string; stack: string } };
@@ -117,7 +118,7 @@ export function createClientActionRunner({ connection, loadAction, timeoutMs }: 
   });
 
   async function runAction(action: ActionScript, payload: object): Promise<void> {
-    const openRun: UnfinishedRun = { action, idempotencyKey: crypto.randomUUID(), startedAtMs: performance.now() };
+    const openRun: UnfinishedRun = { action, idempotencyKey: createRandomUuid(), startedAtMs: performance.now() };
     openRuns.add(openRun);
     // Ignores a failure, because the report at the end of the run also contains the payload.
     sendClientRun(action.id, "/started", openRun.idempotencyKey, { payload }).catch(() => undefined);

@@ -2,6 +2,7 @@
  * Random IDs in analytics events: one for the browser, one for the session in a browser tab. Neither identifies a person. Also detects the
  * operating system for these events.
  */
+import { createRandomUuid } from "./random-uuid.js";
 
 /**
  * Returns the stored ID, or a new one. If the browser blocks storage (private windows, sandboxed frames), the ID lasts as long as the page.
@@ -9,11 +10,11 @@
 function readOrCreateId(openStorage: () => Storage, key: string): string {
   try {
     const storage = openStorage();
-    const id = storage.getItem(key) ?? crypto.randomUUID();
+    const id = storage.getItem(key) ?? createRandomUuid();
     storage.setItem(key, id);
     return id;
   } catch {
-    return crypto.randomUUID();
+    return createRandomUuid();
   }
 }
 

@@ -1,6 +1,7 @@
 /** Dialog for one file or folder: a preview, its properties, and buttons to rename, move, share and delete it. */
 import X from "icon:x";
 import { type FormEvent, useEffect, useState } from "react";
+import { copyText } from "../../copy-text.js";
 import { type ApiClient, ApiError, asApiError } from "../shared/api.js";
 import { ChangedElsewhereNotice } from "../shared/changed-elsewhere.js";
 import { formatBytes, formatExactTime } from "../shared/format.js";
@@ -84,10 +85,10 @@ function FileActions({
 }) {
   const copy = async () => {
     try {
-      await navigator.clipboard.writeText(await createLink(file.id));
+      await copyText(await createLink(file.id));
       showMessage("Copied. Anyone with the link can read the file for a day.");
     } catch (error) {
-      // Each other error is from the clipboard, which browsers block on pages without https.
+      // Each other error is from the clipboard, which the browser can block.
       showMessage(error instanceof ApiError ? error.message : "The browser does not allow copying");
     }
   };

@@ -1,5 +1,6 @@
 /** Button that copies a text to the clipboard. It shows an error if the browser blocks the clipboard. */
 import { useState } from "react";
+import { copyText } from "../../copy-text.js";
 
 interface CopyButtonProps {
   getText: () => string;
@@ -10,13 +11,13 @@ const COPY_LABELS = { ready: "Copy", copied: "Copied", refused: "The browser doe
 
 export function CopyButton({ getText, className }: CopyButtonProps) {
   const [labelKey, setLabelKey] = useState<keyof typeof COPY_LABELS>("ready");
-  const copyText = () =>
-    navigator.clipboard.writeText(getText()).then(
+  const copy = () =>
+    copyText(getText()).then(
       () => setLabelKey("copied"),
       () => setLabelKey("refused"),
     );
   return (
-    <button type="button" className={className} onClick={() => void copyText()}>
+    <button type="button" className={className} onClick={() => void copy()}>
       {COPY_LABELS[labelKey]}
     </button>
   );
