@@ -1,6 +1,7 @@
 /** List of the app's actions with their states. A person can search it, and move the focus by arrow keys. */
 import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
 import { TRIGGER_WORDS } from "../runs/run-words.js";
+import { asApiError } from "../shared/api.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
 import type { ActionSummary, LiveVersion } from "../shared/model.js";
 import { useMediaQuery } from "../shared/use-media-query.js";
@@ -102,18 +103,27 @@ interface ActionListProps {
   go: Navigation["go"];
 }
 
-/**
- * Returns the actions that the service found for the search text. Returns null if the page has loaded all actions, so that it can search
- * them itself.
- */
-function useMatchingActions({ searchActions }: ActionsState, search: string): ActionSummary[] | null {
-  const [foundActions, setFound] = useState<{ of: string; actions: ActionSummary[] | null } | null>(null);
+interface ActionSearch {
+  /** Actions that the service found; null if the page has loaded all actions, so that it can search them itself. */
+  actions: ActionSummary[] | null;
+  /** Error message if the search in the service failed. The page then searches only the part of the list that it has loaded. */
+  fault: string | null;
+}
+
+const NOT_SEARCHED: ActionSearch = { actions: null, fault: null };
+
+/** Searches the actions in the service. */
+function useActionSearch({ searchActions }: ActionsState, search: string): ActionSearch {
+  const [lastSearch, setLastSearch] = useState({ of: "", ...NOT_SEARCHED });
   useEffect(() => {
     let isOver = false;
     const timer = setTimeout(() => {
+      const show = (outcome: ActionSearch) => isOver || setLastSearch({ of: search, ...outcome });
       const matching = searchActions(search.trim()) ?? Promise.resolve(null);
-      // If the search in the service fails, the page searches the part of the list that it has loaded.
-      void matching.catch(() => null).then((actions) => isOver || setFound({ of: search, actions }));
+      void matching.then(
+        (actions) => show({ actions, fault: null }),
+        (error: unknown) => show({ actions: null, fault: asApiError(error).message }),
+      );
     }, SEARCH_DELAY_MS);
     return () => {
       isOver = true;
@@ -121,13 +131,13 @@ function useMatchingActions({ searchActions }: ActionsState, search: string): Ac
     };
   }, [searchActions, search]);
   // Ignores a result that belongs to an earlier search text.
-  return foundActions?.of === search ? foundActions.actions : null;
+  return lastSearch.of === search ? lastSearch : NOT_SEARCHED;
 }
 
 export function ActionList({ actions, selectedId, go }: ActionListProps) {
   const { actionList, fault, findLiveVersion, hasFailed, reloadActions } = actions;
   const [search, setSearch] = useState("");
-  const foundByService = useMatchingActions(actions, search);
+  const { actions: foundByService, fault: searchFault } = useActionSearch(actions, search);
   const box = useRef<HTMLInputElement>(null);
   // Phones and tablets have no key "/", so the search box does not mention this shortcut there.
   const isTouch = useMediaQuery("(pointer: coarse)");
@@ -173,7 +183,14 @@ export function ActionList({ actions, selectedId, go }: ActionListProps) {
           </button>
         </p>
       )}
-      {actionList && matchingActions.length === 0 && search !== "" && <p className="hint">No action matches.</p>}
+      {searchFault !== null && (
+        <p className="fault" role="alert">
+          The search failed: {searchFault}
+        </p>
+      )}
+      {actionList && matchingActions.length === 0 && search !== "" && searchFault === null && (
+        <p className="hint">No action matches.</p>
+      )}
       <ul>
         {selectedId === "new" && (
           <li>
@@ -197,7 +214,9 @@ export function ActionList({ actions, selectedId, go }: ActionListProps) {
         <p className="hint">
           {search === ""
             ? `The newest ${actionList.actions.length} of ${actionList.total} actions. Search to find the others.`
-            : `The search covers all ${actionList.total} actions.`}
+            : searchFault === null
+              ? `The search covers all ${actionList.total} actions.`
+              : `Only the newest ${actionList.actions.length} of ${actionList.total} actions were searched.`}
         </p>
       )}
     </section>

@@ -199,7 +199,7 @@ function RecentRequests({
 
 export function CallPanel(props: CallPanelProps) {
   const { api, appId, savedAction, actions, versionIds, payload } = props;
-  const { entries } = useExecutionLog({
+  const { entries, fault: logFault } = useExecutionLog({
     api,
     appId,
     logSubscription: actions.logSubscription,
@@ -230,7 +230,12 @@ export function CallPanel(props: CallPanelProps) {
         <>
           <h3>Last requests</h3>
           <RejectedRequests refused={calls?.refused ?? []} />
-          <RecentRequests {...props} entries={entries ?? []} />
+          {logFault && (
+            <p className="fault" role="alert">
+              {logFault.message}
+            </p>
+          )}
+          {entries && <RecentRequests {...props} entries={entries} />}
         </>
       )}
     </section>

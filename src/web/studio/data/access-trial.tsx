@@ -33,17 +33,17 @@ const getUserTitle = ({ id, data }: AppUser): string =>
     .join(", ")
     .slice(0, 80)}`;
 
-/** Hook that returns the app users whose entries contain the typed words; none if they cannot be read. */
-function useAppUsers({ appId }: AccessTrialFormProps, users: DataSource | undefined, text: string): AppUser[] {
+/** Hook that returns the app users whose entries contain the typed words. `fault` is the error message if they cannot be read. */
+function useAppUsers({ appId }: AccessTrialFormProps, users: DataSource | undefined, text: string) {
   const words = useDebouncedText(text);
   const where = { $or: users?.columns.map((column) => ({ [getColumnPath(column)]: { $iLike: words } })) };
   const query = { ...(words !== "" && users && users.columns.length > 0 && { where }), limit: MAX_USERS_SHOWN };
-  const { value } = useResource({
+  const { value, fault } = useResource({
     ...createQueryOptions(FindEntries, { appId, id: users?.id ?? 0, query }),
     enabled: users !== undefined,
     placeholderData: keepPreviousData,
   });
-  return users ? ((value?.found.entries ?? []) as AppUser[]) : [];
+  return { users: users ? ((value?.found.entries ?? []) as AppUser[]) : [], fault };
 }
 
 type AccessTrialResult = TryAccessRulesQuery["trial"];
@@ -109,7 +109,7 @@ export function AccessTrialForm(props: AccessTrialFormProps) {
   const [user, setUser] = useState<AppUser | null>(null);
   const [trial, setTrial] = useState<AccessTrialResult | null>(null);
   const [fault, setFault] = useState<string | null>(null);
-  const users = useAppUsers(
+  const { users, fault: usersFault } = useAppUsers(
     props,
     sources.find(({ id }) => String(id) === usersId),
     words.trim(),
@@ -187,7 +187,7 @@ export function AccessTrialForm(props: AccessTrialFormProps) {
         </button>
       </p>
       <p className="fault" role="alert">
-        {fault ?? readFault}
+        {fault ?? readFault ?? usersFault}
       </p>
       {trial && <TrialOutcome trial={trial} columns={source.columns} />}
     </section>

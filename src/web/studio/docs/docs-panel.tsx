@@ -46,7 +46,18 @@ function DocsContent({ page, hash, openPage }: DocsContentProps) {
   );
 }
 
-function SearchResults({ hits, open }: { hits: readonly DocsSearchResult[]; open: (path: string) => void }) {
+/** Result of a search that has ended: the sections that contain the words, or the error message of a failed search. */
+type SearchOutcome = { hits: readonly DocsSearchResult[] } | { fault: string };
+
+function SearchResults({ outcome, open }: { outcome: SearchOutcome; open: (path: string) => void }) {
+  if ("fault" in outcome) {
+    return (
+      <p className="fault" role="alert">
+        The search failed: {outcome.fault}
+      </p>
+    );
+  }
+  const { hits } = outcome;
   if (hits.length === 0) return <p className="hint">No section contains these words.</p>;
   return (
     <ul className="docs-hits">
@@ -108,20 +119,23 @@ export function DocsPanel({ docsPath, appId, openAddress, onClose }: DocsPanelPr
   const [path = "", section] = docsPath.split("#");
   const { page, fault } = useDocsPage(path, appId);
   const [query, setQuery] = useState("");
-  const [hits, setHits] = useState<DocsSearchResult[] | null>(null);
+  const [searchOutcome, setSearchOutcome] = useState<SearchOutcome | null>(null);
   /** Number of searches and page changes so far. The panel ignores the result of a search if this number has grown since. */
   const latestStep = useRef(0);
   const openPage = (next: string) => {
     latestStep.current += 1;
-    setHits(null);
+    setSearchOutcome(null);
     openAddress(next.startsWith("#") ? path + next : next);
   };
   const search = (event: FormEvent) => {
     event.preventDefault();
     latestStep.current += 1;
     const step = latestStep.current;
-    const showHits = (found: DocsSearchResult[]) => step === latestStep.current && setHits(found);
-    searchDocs(query).then(showHits, () => showHits([]));
+    const showOutcome = (outcome: SearchOutcome) => step === latestStep.current && setSearchOutcome(outcome);
+    searchDocs(query).then(
+      (hits) => showOutcome({ hits }),
+      (error: unknown) => showOutcome({ fault: asApiError(error).message }),
+    );
   };
   return (
     <Dialog.Root open modal={false} onOpenChange={(isOpen) => isOpen || onClose()}>
@@ -137,7 +151,7 @@ export function DocsPanel({ docsPath, appId, openAddress, onClose }: DocsPanelPr
           onInteractOutside={(event) => event.preventDefault()}
         >
           <div className="docs-head">
-            <Dialog.Title>{hits ? "Search" : (page?.title ?? "Docs")}</Dialog.Title>
+            <Dialog.Title>{searchOutcome ? "Search" : (page?.title ?? "Docs")}</Dialog.Title>
             <a
               className="quiet icon"
               href={resolveServiceUrl(docsPath).href}
@@ -164,14 +178,16 @@ export function DocsPanel({ docsPath, appId, openAddress, onClose }: DocsPanelPr
           </form>
           {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element must be reachable by the keyboard */}
           <section className="docs-body" aria-label="Documentation" tabIndex={0}>
-            {fault && (
+            {fault && !searchOutcome && (
               <p className="fault" role="alert">
                 {fault}
               </p>
             )}
-            {hits && <SearchResults hits={hits} open={openPage} />}
-            {!hits && page && <DocsContent page={page} hash={section ? `#${section}` : ""} openPage={openPage} />}
-            {!hits && !page && !fault && <p className="hint">Loading…</p>}
+            {searchOutcome && <SearchResults outcome={searchOutcome} open={openPage} />}
+            {!searchOutcome && page && (
+              <DocsContent page={page} hash={section ? `#${section}` : ""} openPage={openPage} />
+            )}
+            {!searchOutcome && !page && !fault && <p className="hint">Loading…</p>}
           </section>
         </Dialog.Content>
       </Dialog.Portal>

@@ -62,6 +62,7 @@ export function toDocsPath(address: URL): string | null {
   return isDocs ? `/docs${address.pathname.slice(base.length)}${address.hash}` : null;
 }
 
+/** Returns the sections of the documentation that contain the words. @throws ApiError if the search fails */
 export async function searchDocs(query: string): Promise<DocsSearchResult[]> {
   const main = await readMainElement(`/docs/search?q=${encodeURIComponent(query)}`);
   return [...main.querySelectorAll<HTMLAnchorElement>(".results a")].flatMap((link) => {

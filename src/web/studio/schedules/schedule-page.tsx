@@ -86,13 +86,17 @@ export function SchedulePage(props: PageProps) {
           The app is not published. Scheduled runs are skipped until it is.
         </p>
       )}
-      {[fault, pause.fault].filter(Boolean).map((message) => (
+      {[...new Set([fault, pause.fault, actions.fault])].filter(Boolean).map((message) => (
         <p key={message} className="fault" role="alert">
           {message}
         </p>
       ))}
       {week && <CrowdedWarning week={week} />}
-      {week ? <ScheduleList {...props} week={week} isPaused={pausedAt !== null} /> : <p className="hint">Loading…</p>}
+      {week && actions.actionList ? (
+        <ScheduleList {...props} week={week} isPaused={pausedAt !== null} />
+      ) : (
+        <p className="hint">Loading…</p>
+      )}
       {week && !isEmpty && <WeekView week={week} appId={appId} />}
       {week && <MissedRunsTable week={week} appId={appId} />}
     </div>

@@ -1,8 +1,9 @@
 /** Commands of the palette for items that the service finds: data sources, settings, people, runs and sections of the documentation. */
 import BookOpen from "icon:book-open";
 import { useEffect, useState } from "react";
-import { searchDocs } from "../docs/read-docs.js";
+import { type DocsSearchResult, searchDocs } from "../docs/read-docs.js";
 import { FindPaletteDataSources, FindPalettePeople, ListSettingKeys, ReadPublicSettings } from "../documents.js";
+import { asApiError } from "../shared/api.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import type { PaletteCommand } from "./commands.js";
 import { PAGE_ICONS } from "./page-icons.js";
@@ -48,30 +49,40 @@ export function usePaletteItems({ appId, isEditor, go }: PaletteContext): Palett
   ];
 }
 
+interface DocsCommands {
+  commands: PaletteCommand[];
+  /** Error message if the search in the documentation failed. */
+  fault: string | null;
+}
+
+const NO_DOCS_COMMANDS: DocsCommands = { commands: [], fault: null };
+
 /** Hook that returns commands which open the documentation sections that contain the typed words. */
-export function useDocsCommands(typed: string, { openDocs }: PaletteContext): PaletteCommand[] {
-  const [hits, setHits] = useState<PaletteCommand[]>([]);
+export function useDocsCommands(typed: string, { openDocs }: PaletteContext): DocsCommands {
+  const [found, setFound] = useState(NO_DOCS_COMMANDS);
   const query = typed.trim();
   useEffect(() => {
-    setHits([]);
+    setFound(NO_DOCS_COMMANDS);
     if (query.length < DOCS_MIN_CHARACTERS) return;
     let isOver = false;
     const timer = setTimeout(async () => {
-      // If the search in the documentation fails, the palette still finds everything else.
-      const docPages = await searchDocs(query).catch(() => []);
-      const commands = docPages.slice(0, MAX_DOCS_SHOWN).map(({ name, path }) => ({
+      const toCommand = ({ name, path }: DocsSearchResult) => ({
         name: `Docs: ${name}`,
         icon: BookOpen,
         run: () => openDocs(path),
-      }));
-      if (!isOver) setHits(commands);
+      });
+      const outcome = await searchDocs(query).then(
+        (hits) => ({ commands: hits.slice(0, MAX_DOCS_SHOWN).map(toCommand), fault: null }),
+        (error: unknown) => ({ commands: [], fault: asApiError(error).message }),
+      );
+      if (!isOver) setFound(outcome);
     }, TYPING_PAUSE_MS);
     return () => {
       isOver = true;
       clearTimeout(timer);
     };
   }, [query, openDocs]);
-  return hits;
+  return found;
 }
 
 /** Returns a command that opens the run with the typed ID; no command if the text is not a number. */

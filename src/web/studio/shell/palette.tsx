@@ -59,7 +59,7 @@ function CommandPalette({ close, context }: { close: () => void; context: Palett
   const commandsFound = removeDuplicates([
     ...createOpenRunCommands(typed, context),
     ...filterCommands([...commands, ...items], typed),
-    ...docs,
+    ...docs.commands,
   ]);
   const choose = ({ run }: PaletteCommand) => {
     close();
@@ -82,8 +82,13 @@ function CommandPalette({ close, context }: { close: () => void; context: Palett
         </CommandMenu.List>
         {/* This message is outside of the list, because a list box must contain only options. */}
         <div className="hint" role="status">
-          <CommandMenu.Empty>Nothing matches.</CommandMenu.Empty>
+          {docs.fault === null && <CommandMenu.Empty>Nothing matches.</CommandMenu.Empty>}
         </div>
+        {docs.fault !== null && (
+          <p className="fault" role="alert">
+            The search in the docs failed: {docs.fault}
+          </p>
+        )}
       </CommandMenu>
     </ModalDialog>
   );

@@ -1,0 +1,78 @@
+/** Tests that Studio shows an error, and no empty list or wrong success, if a request fails because the service is away. */
+import { expect } from "chai";
+import type { Browser, Page } from "puppeteer";
+import { type PrefixProxy, startPrefixProxy } from "../harness/prefix-proxy.js";
+import { startTestService, type TestService } from "../harness/service.js";
+import { launchChromium } from "./chromium.js";
+import { leaveOutCompiler, type StudioPage, studioPage } from "./studio-page.js";
+
+const NO_ANSWER = "the service does not answer";
+
+describe("failed requests in Studio", () => {
+  let service: TestService;
+  let proxy: PrefixProxy;
+  let browser: Browser;
+  let page: Page;
+  let studio: StudioPage;
+  let actionId: number;
+
+  before(async () => {
+    proxy = await startPrefixProxy("/svc");
+    [service, browser] = await Promise.all([
+      startTestService({ PUBLIC_URL: `${proxy.url}/`, ROLES: "api" }),
+      launchChromium(),
+    ]);
+    proxy.setTarget(service.url);
+    const code = "async function execute() { return 1; }";
+    const data = { name: "called", code, active: true, triggers: [{ trigger: "manual" }] };
+    actionId = (await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: data })).body.action.id;
+    page = await browser.newPage();
+    await leaveOutCompiler(page);
+    await page.setViewport({ width: 1280, height: 900 });
+    studio = studioPage(page);
+    await page.goto(`${proxy.url}/studio`);
+    await studio.signIn(service.tokens.editor);
+    await page.waitForSelector(".action-list .action");
+  });
+  afterEach(() => proxy.restore());
+  after(async () => {
+    await browser?.close();
+    await service?.stop();
+    await proxy?.stop();
+  });
+
+  it("shows that a search in the docs failed, and searches again afterwards", async () => {
+    await page.click('[aria-label="Docs of this page"]');
+    await page.waitForSelector(".docs-panel .docs-text p");
+    proxy.cut();
+    await studio.replace(".docs-panel input", "curl an action");
+    await page.keyboard.press("Enter");
+    expect(await studio.textOf(".docs-body [role=alert]")).to.equal(`The search failed: ${NO_ANSWER}`);
+    expect(await studio.textOf(".docs-body")).to.not.contain("No section contains");
+    proxy.restore();
+    await page.focus(".docs-panel input");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(".docs-hits button");
+    await page.keyboard.press("Escape");
+    await page.waitForSelector(".docs-panel", { hidden: true });
+  });
+
+  it("shows that the palette could not search the docs", async () => {
+    await studio.press("k");
+    proxy.cut();
+    await page.keyboard.type("curl an action");
+    expect(await studio.textOf(".palette [role=alert]")).to.equal(`The search in the docs failed: ${NO_ANSWER}`);
+    expect(await studio.textOf(".palette")).to.not.contain("Nothing matches");
+    await page.keyboard.press("Escape");
+    await page.waitForSelector("dialog", { hidden: true });
+  });
+
+  it("shows that the last requests of an action could not be read", async () => {
+    await studio.open(`${service.appId}/actions/${actionId}`);
+    await page.waitForSelector(".code-editor .view-line");
+    proxy.cut();
+    await studio.button("Call", '//*[@role="tablist"]');
+    await page.waitForSelector(studio.withText("p[@role='alert']", NO_ANSWER, "//*[@aria-label='Call this action']"));
+    expect(await studio.textOf(".call-panel")).to.not.contain("No requests yet");
+  });
+});
