@@ -156,8 +156,15 @@ describe("programs that people allow", () => {
         /Browser.* on app \d+: read, run; never used/,
       );
       const { grants } = (await service.rest("GET", "/oauth/grants")).body;
+      await page.setOfflineMode(true);
+      await page.click("li button");
+      await page.waitForSelector("::-p-xpath(//*[@role='alert'][.='The service does not answer. Try again later.'])");
+      expect(await page.$$("li")).to.have.length(grants.length);
+      await page.setOfflineMode(false);
+      expect(errors.splice(0)).to.have.length(1);
       await page.click("li button");
       await page.waitForFunction(`document.querySelectorAll("li").length < ${grants.length}`);
+      expect(await page.$("[role=alert]")).to.equal(null);
       expect(errors).to.deep.equal([]);
     } finally {
       await browser.close();

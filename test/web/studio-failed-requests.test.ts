@@ -75,4 +75,31 @@ describe("failed requests in Studio", () => {
     await page.waitForSelector(studio.withText("p[@role='alert']", NO_ANSWER, "//*[@aria-label='Call this action']"));
     expect(await studio.textOf(".call-panel")).to.not.contain("No requests yet");
   });
+
+  it("shows that a run could not be cancelled, in the list of runs, on its page and beside its action", async () => {
+    // The service has no runner, so the run stays queued.
+    await studio.open(`${service.appId}/actions/${actionId}`);
+    await studio.button("Run", '//*[@role="tablist"]');
+    await studio.run();
+    await page.waitForSelector(studio.withText("button[not(@disabled)]", "Cancel the run"));
+    const href = await page.$eval(".outcome a", (link) => link.getAttribute("href")!);
+    proxy.cut();
+    await studio.button("Cancel the run");
+    await page.waitForSelector(studio.withText("p[@role='alert']", `Not cancelled: ${NO_ANSWER}`));
+    proxy.restore();
+    await studio.open(href.replace("#/", ""));
+    await page.waitForSelector(".run-page .run-head");
+    proxy.cut();
+    await studio.button("Cancel the run", "//*[@class='run-page']");
+    await page.waitForSelector(studio.withText("p[@role='alert']", NO_ANSWER, "//*[@class='run-page']"));
+    proxy.restore();
+    await studio.open(`${service.appId}/runs`);
+    const cancelButton = await page.waitForSelector('.runs-box [aria-label^="Cancel run"]');
+    proxy.cut();
+    await cancelButton!.click();
+    await page.waitForSelector(studio.withText("span[@role='alert']", `Not cancelled: ${NO_ANSWER}`));
+    proxy.restore();
+    await cancelButton!.click();
+    await page.waitForSelector('.runs-box [aria-label^="Cancel run"]', { hidden: true });
+  });
 });

@@ -49,12 +49,21 @@ function showContent(...children: (Node | string)[]): void {
   pageRoot.replaceChildren(createElement("h1", {}, "App Actions"), ...children);
 }
 
-async function requestJson(path: string, body?: object): Promise<Record<string, unknown>> {
+function throwNoResponse(): never {
+  throw new Error("The service does not answer. Try again later.");
+}
+
+/** Sends a request with JSON and returns the body of the response. @throws Error with a message for the person */
+async function requestJson(
+  path: string,
+  { method = "GET", body }: { method?: "GET" | "POST" | "DELETE"; body?: object } = {},
+): Promise<Record<string, unknown>> {
   const response = await fetch(resolveServiceUrl(path), {
-    method: body ? "POST" : "GET",
+    method,
     ...(body && { headers: { "content-type": "application/json" }, body: JSON.stringify(body) }),
-  });
-  const answer = (await response.json()) as Record<string, unknown>;
+  }).catch(throwNoResponse);
+  // A response that is not JSON is from a proxy whose connection to the service failed.
+  const answer = (await response.json().catch(throwNoResponse)) as Record<string, unknown>;
   if (!response.ok) throw new Error(String(answer["error"] ?? response.status));
   return answer;
 }
@@ -128,7 +137,7 @@ async function showAuthorization(): Promise<void> {
   const path = `/oauth/consent${location.search}`;
   const requested = (await requestJson(path)) as unknown as ConsentRequest;
   showConsentRequest(requested, async (decision) => {
-    const { redirectTo } = await requestJson(path, decision);
+    const { redirectTo } = await requestJson(path, { method: "POST", body: decision });
     location.assign(String(redirectTo));
   });
 }
@@ -137,7 +146,7 @@ async function showDeviceRequest(code: string): Promise<void> {
   const path = `/oauth/devices/${encodeURIComponent(code)}`;
   const requested = (await requestJson(path)) as unknown as ConsentRequest;
   showConsentRequest(requested, async (decision) => {
-    const { status } = await requestJson(path, decision);
+    const { status } = await requestJson(path, { method: "POST", body: decision });
     showContent(
       createElement(
         "p",
@@ -176,11 +185,15 @@ interface ProgramGrant {
 
 async function listPrograms(): Promise<void> {
   const { grants } = (await requestJson("/oauth/grants")) as unknown as { grants: ProgramGrant[] };
+  const problem = createElement("div");
+  const endAccess = async (id: number) => {
+    await requestJson(`/oauth/grants/${id}`, { method: "DELETE" });
+    await listPrograms();
+  };
   const items = grants.map(({ id, client, appId, scopes, lastUsedAt }) => {
     const endButton = createElement("button", { type: "button" }, "End access");
-    endButton.addEventListener("click", async () => {
-      await fetch(resolveServiceUrl(`/oauth/grants/${id}`), { method: "DELETE" });
-      await listPrograms();
+    endButton.addEventListener("click", () => {
+      endAccess(id).catch((error: unknown) => problem.replaceChildren(createProblemText(error)));
     });
     const lastUse = lastUsedAt === null ? "never used" : `last used ${timeFormat.format(new Date(lastUsedAt))}`;
     return createElement(
@@ -193,6 +206,7 @@ async function listPrograms(): Promise<void> {
   });
   showContent(
     createElement("h2", {}, "Programs with access"),
+    problem,
     items.length > 0
       ? createElement("ul", {}, ...items)
       : createElement("p", {}, "No program has access to your apps."),

@@ -56,7 +56,7 @@ interface RunOutcomeProps extends RunContext {
 }
 
 export function RunOutcomeView({ run, isOutdated, children, ...location }: RunOutcomeProps) {
-  const { state, runId, durationMs, error, result } = run;
+  const { state, runId, durationMs, error, result, cancelFault = null } = run;
   return (
     <div className="outcome" data-state={state}>
       <p className="row" role="status">
@@ -67,6 +67,11 @@ export function RunOutcomeView({ run, isOutdated, children, ...location }: RunOu
         )}
         {isOutdated && <span className="chip behind">from before your last change</span>}
       </p>
+      {cancelFault !== null && state === "running" && (
+        <p className="fault" role="alert">
+          Not cancelled: {cancelFault}
+        </p>
+      )}
       {error && <RunFailure error={error} {...location} />}
       {children}
       {state === "completed" && <ResultView value={result} name={`run-${runId}.json`} />}

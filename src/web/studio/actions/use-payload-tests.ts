@@ -3,7 +3,8 @@
  * result of each preset.
  */
 import { useCallback, useEffect, useRef, useState } from "react";
-import { CancelRun, RunAction } from "../documents.js";
+import { RunAction } from "../documents.js";
+import { cancelRun } from "../runs/cancel-run.js";
 import { type ApiClient, asApiError } from "../shared/api.js";
 import { formatJson } from "../shared/format.js";
 import type { Action, PayloadPreset } from "../shared/model.js";
@@ -104,8 +105,8 @@ export function usePayloadTests(api: ApiClient, appId: number): PayloadTests {
         if (acceptedRun === null) return endTest({ state: "cancelled", outcomeText: "", durationMs: null });
         const { runId } = acceptedRun.run;
         write({ ...test, runId });
-        // The service rejects a request to cancel an ended run. This is ignored, because the test then shows the result.
-        const cancel = () => void api.request(CancelRun, { appId, runId }).catch(() => undefined);
+        const cancel = () =>
+          void cancelRun(api, appId, runId).catch((error: unknown) => setFault(asApiError(error).message));
         if (signal.aborted) cancel();
         else signal.addEventListener("abort", cancel);
         endTest(await waitForOutcome(api, appId, runId, signal));

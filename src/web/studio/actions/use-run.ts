@@ -1,6 +1,7 @@
 /** Hook for the runs of an action: starts a run, receives its console lines, and then its result or error. */
 import { useCallback, useEffect, useRef, useState } from "react";
-import { CancelRun, ReadRunOutcome, RunAction } from "../documents.js";
+import { ReadRunOutcome, RunAction } from "../documents.js";
+import { cancelRun as requestCancellation } from "../runs/cancel-run.js";
 import { followRunConsole } from "../runs/follow-run-console.js";
 import { type ApiClient, asApiError } from "../shared/api.js";
 import type { ConsoleLine, ScriptError } from "../shared/model.js";
@@ -15,6 +16,8 @@ export interface StartedRun {
   error?: { status: string; message: string } | ScriptError;
   /** Duration of the run in milliseconds; missing until the run has ended. */
   durationMs?: number;
+  /** Error message if the last attempt to cancel the run failed. */
+  cancelFault?: string | null;
 }
 
 export interface ActionRunner {
@@ -99,8 +102,11 @@ export function useActionRunner(api: ApiClient, appId: number): ActionRunner {
 
   const runId = run?.runId ?? null;
   const cancelRun = useCallback(async () => {
-    // The service rejects a request to cancel an ended run. This is ignored, because the page then shows the result.
-    if (runId !== null) await api.request(CancelRun, { appId, runId }).catch(() => undefined);
+    if (runId === null) return;
+    const showFault = (cancelFault: string | null) =>
+      setRun((old) => (old?.runId === runId ? { ...old, cancelFault } : old));
+    showFault(null);
+    await requestCancellation(api, appId, runId).catch((error: unknown) => showFault(asApiError(error).message));
   }, [api, appId, runId]);
 
   return { run, startRun, cancelRun };

@@ -2,6 +2,8 @@
  * One run in a short list: on Home, in the list of current runs, and on the page of the run that started this run. runs-list.tsx contains
  * the table of all runs.
  */
+import { useState } from "react";
+import { asApiError } from "../shared/api.js";
 import { formatColumnTime, formatExactTime } from "../shared/format.js";
 import type { RunRow } from "../shared/model.js";
 import { mayOperate } from "../shell/rights.js";
@@ -19,17 +21,29 @@ import {
 interface RunLineProps {
   run: RunRow;
   appId: number;
-  /** Cancels the run. If missing, the line has no button "Cancel". */
+  /** Cancels the run, or rejects with an ApiError. If missing, the line has no button "Cancel". */
   cancelRun?: (runId: number) => Promise<void>;
 }
 
 export const CancelButton = ({ run, cancelRun }: Required<Pick<RunLineProps, "run" | "cancelRun">>) => {
   const isOperator = mayOperate(useRole());
+  const [fault, setFault] = useState<string | null>(null);
   if (!isOperator || !isUnfinished(run)) return null;
+  const cancel = async () => {
+    setFault(null);
+    await cancelRun(run.id).catch((error: unknown) => setFault(asApiError(error).message));
+  };
   return (
-    <button type="button" className="small" aria-label={`Cancel run ${run.id}`} onClick={() => void cancelRun(run.id)}>
-      Cancel
-    </button>
+    <>
+      {fault !== null && (
+        <span className="fault" role="alert">
+          Not cancelled: {fault}
+        </span>
+      )}
+      <button type="button" className="small" aria-label={`Cancel run ${run.id}`} onClick={() => void cancel()}>
+        Cancel
+      </button>
+    </>
   );
 };
 

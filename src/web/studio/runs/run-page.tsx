@@ -228,6 +228,11 @@ export function RunPage({ api, appId, runId, route, go, confirm }: PageProps & {
   return (
     <div className="run-page">
       <RunHead {...{ run, appId, cancelRun: cancel }} />
+      {fault && (
+        <p className="fault" role="alert">
+          {fault}
+        </p>
+      )}
       <div className="run-columns">
         <div>
           <RunOutcome run={run} appId={appId} api={api} />

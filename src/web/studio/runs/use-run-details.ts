@@ -1,9 +1,10 @@
 /** Hook for one run by its ID: reads the run at an interval until it has ended, and receives its console lines while it runs. */
 import { useCallback, useEffect, useState } from "react";
-import { CancelRun, ReadRun } from "../documents.js";
+import { ReadRun } from "../documents.js";
 import type { ApiClient } from "../shared/api.js";
 import type { ConsoleLine } from "../shared/model.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
+import { cancelRun } from "./cancel-run.js";
 import { followRunConsole } from "./follow-run-console.js";
 import { isUnfinished } from "./run-words.js";
 
@@ -24,7 +25,7 @@ function useConsole(api: ApiClient, appId: number, runId: number, endConsole: ()
 }
 
 export function useRunDetails(api: ApiClient, appId: number, runId: number) {
-  const { value, fault, reload } = useResource({
+  const { value, fault, reload, applyChange } = useResource({
     ...createQueryOptions(ReadRun, { appId, runId }),
     // Removes the run from the cache when its page is closed, because its result may be megabytes long.
     gcTime: 0,
@@ -34,9 +35,7 @@ export function useRunDetails(api: ApiClient, appId: number, runId: number) {
   const onEnd = useCallback(() => void reload(), [reload]);
   const lines = useConsole(api, appId, runId, onEnd);
   const cancel = async () => {
-    // The service rejects a request to cancel an ended run. This is ignored, because the page then shows the result.
-    await api.request(CancelRun, { appId, runId }).catch(() => undefined);
-    await reload();
+    await applyChange(() => cancelRun(api, appId, runId));
   };
   return { run: value?.run ?? null, fault, lines, cancel };
 }

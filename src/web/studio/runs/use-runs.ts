@@ -1,11 +1,12 @@
 /** Hook for the runs that match a filter: loads the newest runs, loads older ones on request, and reads the list again after changes. */
 import { useCallback, useEffect, useRef, useState } from "react";
 import type { LogSubscription } from "../actions/use-actions.js";
-import { CancelRun, FindRuns, type FindRunsQueryVariables } from "../documents.js";
+import { FindRuns, type FindRunsQueryVariables } from "../documents.js";
 import { type ApiClient, type ApiError, asApiError } from "../shared/api.js";
 import type { RunRow } from "../shared/model.js";
 import { useReloadAfterEvents } from "../shared/use-reload-after.js";
 import { useResource } from "../shared/use-resource.js";
+import { cancelRun } from "./cancel-run.js";
 
 const PAGE_SIZE = 100;
 /** Delay from the end of a run to the next read, so that several ended runs cause only one read. */
@@ -30,6 +31,7 @@ export interface RunListState {
   isLoading: boolean;
   fault: ApiError | null;
   loadMore(): void;
+  /** Cancels a run and reads the newest runs again. @throws ApiError */
   cancelRun(runId: number): Promise<void>;
 }
 
@@ -155,8 +157,7 @@ export function useRuns({
   }, [load, next]);
   const cancel = useCallback(
     async (runId: number) => {
-      // The service rejects a request to cancel an ended run. This is ignored, because the list then shows the result.
-      await api.request(CancelRun, { appId, runId }).catch(() => undefined);
+      await cancelRun(api, appId, runId);
       await refresh();
     },
     [api, appId, refresh],

@@ -1,7 +1,8 @@
 /** Button in the top bar with the number of queued and running runs of the app. It opens a list in which the person can cancel them. */
 import { useEffect, useRef, useState } from "react";
 import type { LogSubscription } from "../actions/use-actions.js";
-import { CancelRun, ListUnfinishedRuns, type ListUnfinishedRunsQuery } from "../documents.js";
+import { ListUnfinishedRuns, type ListUnfinishedRunsQuery } from "../documents.js";
+import { cancelRun } from "../runs/cancel-run.js";
 import { RunLine } from "../runs/run-line.js";
 import type { ApiClient } from "../shared/api.js";
 import { useReloadAfterEvents } from "../shared/use-reload-after.js";
@@ -68,8 +69,7 @@ export function RunningChip({ api, appId, logSubscription }: RunningChipProps) {
   const hasRuns = unfinished !== undefined && unfinished.running + unfinished.queued > 0;
   if (!hasRuns && !isOpen) return null;
   const cancel = async (runId: number) => {
-    // The service rejects a request to cancel a run that has already ended. This is ignored.
-    await api.request(CancelRun, { appId, runId }).catch(() => undefined);
+    await cancelRun(api, appId, runId);
     // Focuses the button that opens the list, because the button "Cancel", which had the focus, disappears with the run.
     button.current?.focus();
     await reload();
