@@ -102,4 +102,21 @@ describe("failed requests in Studio", () => {
     await cancelButton!.click();
     await page.waitForSelector('.runs-box [aria-label^="Cancel run"]', { hidden: true });
   });
+
+  it("shows that the person is still signed in if the sign-out failed", async () => {
+    await (await page.waitForSelector(".account-button"))!.click();
+    const menuItem = await page.waitForSelector(studio.withText("*[@role='menuitem']", "Sign out"));
+    proxy.cut();
+    await menuItem!.click();
+    await page.waitForSelector(studio.withText("p[@role='alert']", `You are still signed in: ${NO_ANSWER}`));
+    proxy.restore();
+    expect((await page.evaluate(`fetch("${proxy.url}/v1/session").then(({ status }) => status)`)) as number).to.equal(
+      200,
+    );
+    await studio.signOut();
+    await page.waitForSelector('form[aria-busy="false"]');
+    expect(
+      (await page.evaluate(`fetch("${proxy.url}/v1/session").then((answer) => answer.json())`)) as object,
+    ).to.not.have.property("kind");
+  });
 });

@@ -4,6 +4,7 @@ import { useCallback, useEffect, useMemo, useState } from "react";
 import { createRoot } from "react-dom/client";
 import { FinishAccountPage, LinkPage, parseLinkPage } from "../accounts/link-pages.js";
 import { setRequestPausing } from "../accounts/session-renewal.js";
+import { asApiError } from "../shared/api.js";
 import { createQueryClient } from "../shared/query-client.js";
 import { NotFoundPage } from "./not-found.js";
 import type { StudioSession } from "./session.js";
@@ -14,9 +15,17 @@ import { Studio } from "./studio.js";
 function StudioRoot() {
   const [session, setSession] = useState<StudioSession | null>(null);
   useEffect(() => setRequestPausing(session !== null), [session]);
-  const signOut = useCallback(() => {
+  const [signOutFault, setSignOutFault] = useState<string | null>(null);
+  const signOut = useCallback(async () => {
+    setSignOutFault(null);
     setRequestPausing(false);
-    void session?.endSession().finally(() => setSession(null));
+    try {
+      await session?.endSession();
+      setSession(null);
+    } catch (error) {
+      setRequestPausing(true);
+      setSignOutFault(asApiError(error).message);
+    }
   }, [session]);
   const queries = useMemo(() => session && createQueryClient(session.api), [session]);
   // Clears the cache when the person signs out, so that the next person cannot see data of this person.
@@ -25,7 +34,7 @@ function StudioRoot() {
   if (!session || !queries) return <SignInPage onSession={setSession} />;
   return (
     <QueryClientProvider client={queries}>
-      <Studio session={session} signOut={signOut} />
+      <Studio {...{ session, signOutFault }} signOut={() => void signOut()} />
     </QueryClientProvider>
   );
 }

@@ -4,7 +4,7 @@
  */
 import type { Role } from "../../../rules/roles.js";
 import { resolveServiceUrl } from "../../service-address.js";
-import { type ApiClient, ApiError, createApiClient } from "../shared/api.js";
+import { type ApiClient, ApiError, asApiError, createApiClient } from "../shared/api.js";
 import type { App } from "../shared/model.js";
 
 export interface Membership {
@@ -27,7 +27,7 @@ export interface StudioSession {
   email: string;
   /** True if the account has no passkey and no passphrase yet. The session then only permits adding one of them. */
   isProvisional: boolean;
-  /** Signs out: closes the connection and deletes the session in the service. */
+  /** Signs out: deletes the session in the service, and closes the connection. @throws ApiError if the person is still signed in */
   endSession(): Promise<void>;
 }
 
@@ -77,9 +77,12 @@ async function createSession({ kind, email = "", isProvisional = false }: Sessio
     email,
     isProvisional,
     async endSession() {
+      const { endSessionUrl } = await requestSession("DELETE").catch((error: unknown): SessionResponse => {
+        // The session has already ended, for example because it has expired.
+        if (asApiError(error).status === "UNAUTHORIZED") return {};
+        throw error;
+      });
       api.close();
-      // Ignores a failed request. The cookie then remains, and the person is still signed in when Studio is opened again.
-      const { endSessionUrl } = await requestSession("DELETE").catch((): SessionResponse => ({}));
       if (endSessionUrl !== undefined) location.assign(endSessionUrl);
     },
   };

@@ -35,6 +35,7 @@ interface NoAppProps extends NewAppFormProps {
   firstApp: App | undefined;
   isAdmin: boolean;
   signOut: () => void;
+  signOutFault: string | null;
 }
 
 function describeMissingApp(requestedAppId: number | null, hasOthers: boolean, isAdmin: boolean): string {
@@ -44,7 +45,15 @@ function describeMissingApp(requestedAppId: number | null, hasOthers: boolean, i
     : "You have no role on any app. Ask an owner or an administrator of your organization for an invitation.";
 }
 
-function NoAppPage({ requestedAppId, firstApp, isAdmin, signOut, ...appPageProps }: NoAppProps) {
+function SignOutFault({ signOutFault }: Pick<StudioProps, "signOutFault">) {
+  return (
+    <p className="notice fault" role="alert">
+      {signOutFault !== null && `You are still signed in: ${signOutFault}`}
+    </p>
+  );
+}
+
+function NoAppPage({ requestedAppId, firstApp, isAdmin, signOut, signOutFault, ...appPageProps }: NoAppProps) {
   const { go } = appPageProps;
   return (
     <main className="welcome">
@@ -59,6 +68,7 @@ function NoAppPage({ requestedAppId, firstApp, isAdmin, signOut, ...appPageProps
       <button type="button" onClick={signOut}>
         Sign out
       </button>
+      <SignOutFault signOutFault={signOutFault} />
     </main>
   );
 }
@@ -108,11 +118,14 @@ function useWindowTitle(app: App | undefined, route: StudioRoute, actions: Actio
 interface StudioProps {
   session: StudioSession;
   signOut: () => void;
+  /** Error message if the last attempt to sign out failed. */
+  signOutFault: string | null;
 }
 
 export function Studio({
   session: { api, apps: initialApps, roles: initialRoles, isAdmin, email },
   signOut,
+  signOutFault,
 }: StudioProps) {
   const { apps, reloadApps } = useApps(initialApps);
   const { roles, reloadRoles } = usePersonRoles(api, initialRoles);
@@ -143,7 +156,7 @@ export function Studio({
       <NoAppPage
         requestedAppId={route.appId}
         firstApp={apps[0]}
-        {...{ api, route, go, isAdmin, reloadApps, signOut }}
+        {...{ api, route, go, isAdmin, reloadApps, signOut, signOutFault }}
       />
     );
   }
@@ -167,6 +180,7 @@ export function Studio({
         <div className="studio-main">
           <TopBar {...{ api, actions, openDocs }} {...sidebar} />
           <ConnectionBanner api={api} />
+          <SignOutFault signOutFault={signOutFault} />
           <main id="content" className="content" tabIndex={-1}>
             <PageBoundary key={`${app.id}/${view}`}>
               <Suspense fallback={<p className="welcome">Loading…</p>}>
