@@ -1,12 +1,16 @@
-/** Tests that requests with an expired session wait for a new sign-in, and that other requests do not. */
+/** Tests that requests with an expired session wait for a new sign-in, and which errors count as a missing response. */
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import {
+  fetchWithSignInRetry,
   getSessionRenewalCount,
   onSessionExpiry,
   resumePausedRequests,
   setRequestPausing,
   waitForSessionRenewal,
 } from "../../src/web/studio/accounts/session-renewal.js";
+import { asApiError } from "../../src/web/studio/shared/api-error.js";
 
 describe("requests of an expired session", () => {
   const shown: boolean[] = [];
@@ -34,5 +38,20 @@ describe("requests of an expired session", () => {
     expect(shown, "the next expiry").to.deep.equal([true, false, true]);
     resumePausedRequests();
     await next;
+  });
+});
+
+describe("errors that Studio shows", () => {
+  it("report a missing response only if a request failed, and a fault in the code of Studio as such", async () => {
+    const server = createServer((request) => request.destroy());
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const { port } = server.address() as AddressInfo;
+    const refusal = await fetchWithSignInRetry(new URL(`http://127.0.0.1:${port}/`)).catch((error: unknown) => error);
+    server.close();
+    expect(asApiError(refusal)).to.include({ status: "OFFLINE", message: "the service does not answer" });
+    expect(asApiError(new TypeError("entries is not iterable"))).to.include({
+      status: "STUDIO_ERROR",
+      message: "an error in Studio: TypeError: entries is not iterable",
+    });
   });
 });

@@ -57,6 +57,22 @@ describe("failed requests in Studio", () => {
     await page.waitForSelector(".docs-panel", { hidden: true });
   });
 
+  it("does not report an error in its own code as a missing response", async () => {
+    await page.click('[aria-label="Docs of this page"]');
+    await page.waitForSelector(".docs-panel .docs-text p");
+    await page.evaluate(`
+      DOMParser.prototype.parse = DOMParser.prototype.parseFromString;
+      DOMParser.prototype.parseFromString = () => { throw new TypeError("it is broken"); }; 0`);
+    await studio.replace(".docs-panel input", "curl an action");
+    await page.keyboard.press("Enter");
+    expect(await studio.textOf(".docs-body [role=alert]")).to.equal(
+      "The search failed: an error in Studio: TypeError: it is broken",
+    );
+    await page.evaluate("DOMParser.prototype.parseFromString = DOMParser.prototype.parse; 0");
+    await page.keyboard.press("Escape");
+    await page.waitForSelector(".docs-panel", { hidden: true });
+  });
+
   it("shows that the palette could not search the docs", async () => {
     await studio.press("k");
     proxy.cut();

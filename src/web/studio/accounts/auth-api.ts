@@ -3,7 +3,7 @@
  * fail at once. Studio's other requests wait until the person has signed in again.
  */
 import { resolveServiceUrl } from "../../service-address.js";
-import { ApiError } from "../shared/api.js";
+import { ApiError, throwOffline } from "../shared/api-error.js";
 
 export interface Person {
   id: number;
@@ -53,10 +53,12 @@ export async function requestAuthRoute<Answer>(
   body?: object,
 ): Promise<Answer> {
   const jsonOptions = body && { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
-  const response = await fetch(resolveServiceUrl(`/v1/auth/${path}`), { method, ...jsonOptions }).catch(() => {
-    throw new ApiError("OFFLINE", "the service does not answer");
-  });
-  const answer = (await response.json()) as Answer & { status: string; error: string; retryAfter?: number };
+  const response = await fetch(resolveServiceUrl(`/v1/auth/${path}`), { method, ...jsonOptions }).catch(throwOffline);
+  const answer = (await response.json().catch(throwOffline)) as Answer & {
+    status: string;
+    error: string;
+    retryAfter?: number;
+  };
   if (response.ok) return answer;
   const retryAfter = Number(response.headers.get("retry-after")) || undefined;
   throw new ApiError(answer.status, answer.error, retryAfter === undefined ? {} : { retryAfter });

@@ -4,6 +4,7 @@ import type {
   PublicKeyCredentialRequestOptionsJSON,
 } from "@simplewebauthn/browser";
 import { ApiError } from "../shared/api.js";
+import { importOrThrowLoadError } from "../shell/load-error.js";
 import { type Passkey, requestAuthRoute, type SignInResult } from "./auth-api.js";
 
 /** False if the browser does not support passkeys, or if Studio's URL has an IP address as host, for which browsers reject passkeys. */
@@ -13,7 +14,7 @@ export const supportsPasskeys = (): boolean =>
 const PASSKEY_CANCELLED_TEXT = "No passkey was used. Try again, or choose another way.";
 
 async function loadWebAuthn() {
-  return import("@simplewebauthn/browser");
+  return importOrThrowLoadError(import("@simplewebauthn/browser"));
 }
 
 /** Throws an ApiError with the status CANCELLED. Browsers report a cancelled dialog and a missing passkey by the same error. */

@@ -2,6 +2,8 @@
  * Pauses requests while the session has expired. The service has rejected them with 401; Studio sends them again after
  * the person has signed in again. The open page does not change during the pause.
  */
+import { throwOffline } from "../shared/api-error.js";
+
 type ExpiryListener = (isExpired: boolean) => void;
 
 let pendingRenewal: PromiseWithResolvers<void> | null = null;
@@ -64,12 +66,12 @@ export function onSessionExpiry(listener: ExpiryListener): () => void {
 
 /**
  * Calls `fetch`. If the service responds with 401 because the session has expired, waits until the person has signed in again and repeats
- * the request.
+ * the request. @throws ApiError with the status OFFLINE if there is no response
  */
 export async function fetchWithSignInRetry(input: URL, init?: RequestInit): Promise<Response> {
   for (;;) {
     const before = renewalTotal;
-    const response = await fetch(input, init);
+    const response = await fetch(input, init).catch(throwOffline);
     if (response.status !== 401 || !isPausingEnabled) return response;
     await waitForSessionRenewal(before);
   }

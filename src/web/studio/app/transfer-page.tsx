@@ -5,7 +5,7 @@
 import { useRef, useState } from "react";
 import { resolveServiceUrl } from "../../service-address.js";
 import { fetchWithSignInRetry } from "../accounts/session-renewal.js";
-import { ApiError, asApiError } from "../shared/api.js";
+import { ApiError, asApiError, throwOffline } from "../shared/api-error.js";
 import type { ManifestPlan } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
 import { isEmptyPlan, PlanList } from "./manifest-plan.js";
@@ -40,7 +40,7 @@ async function sendManifest(
   const address = resolveServiceUrl(`/v1/apps/${appId}/manifest${isPlan ? "?plan=true" : ""}`);
   const headers = { "content-type": "application/json", ...(tag !== undefined && { "if-match": tag }) };
   const response = await fetchWithSignInRetry(address, { method: "PUT", headers, body: manifestText });
-  const body = (await response.json()) as {
+  const body = (await response.json().catch(throwOffline)) as {
     plan: ManifestPlan;
     status?: string;
     error?: string;

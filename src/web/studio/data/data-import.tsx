@@ -6,6 +6,7 @@ import { useRef, useState } from "react";
 import type { CsvCellType } from "../../../rules/csv-types.js";
 import { resolveServiceUrl } from "../../service-address.js";
 import { fetchWithSignInRetry } from "../accounts/session-renewal.js";
+import { ApiError, asApiError, throwOffline } from "../shared/api-error.js";
 import { capitalize } from "../shared/format.js";
 import { CELL_TYPE_LABELS, type ColumnTypes, type CsvPreview, PreviewTable, readPreview } from "./import-preview.js";
 
@@ -35,7 +36,7 @@ export interface ImportResult {
   delimiter: string | null;
 }
 
-/** Sends the file to the service. @throws Error with the service's message if the service rejects the file */
+/** Sends the file to the service. @throws ApiError with the service's message if the service rejects the file */
 export async function importFile(appId: number, id: number, chosen: FileToImport): Promise<ImportResult> {
   const form = new FormData();
   form.append("file", chosen.file);
@@ -46,10 +47,10 @@ export async function importFile(appId: number, id: number, chosen: FileToImport
   if (types.length > 0) query.set("types", JSON.stringify(Object.fromEntries(types)));
   const path = `/v1/apps/${appId}/data-sources/${id}/import?${query}`;
   const response = await fetchWithSignInRetry(resolveServiceUrl(path), { method: "POST", body: form });
-  const body = (await response.json()) as ImportResult & { error?: string };
-  if (!response.ok)
-    throw new Error(body.error ?? `the import failed: the service responded with HTTP status ${response.status}`);
-  return body;
+  const body = (await response.json().catch(throwOffline)) as ImportResult & { status?: string; error?: string };
+  if (response.ok) return body;
+  const message = body.error ?? `the import failed: the service responded with HTTP status ${response.status}`;
+  throw new ApiError(body.status ?? "INTERNAL_ERROR", message);
 }
 
 interface DelimiterFieldProps {
@@ -157,7 +158,7 @@ export function DataImport({ buttonLabel, canAppend, readTypes, importFile }: Da
       setFile(null);
       setPreview(null);
     } catch (error) {
-      setOutcome({ text: (error as Error).message, failed: true });
+      setOutcome({ text: asApiError(error).message, failed: true });
     }
     setBusy(false);
   };

@@ -1,7 +1,7 @@
 /** Reads pages and search results of the documentation, which the service itself serves. */
 import { addCopyButtons } from "../../docs/copy-button.js";
 import { resolveServiceUrl } from "../../service-address.js";
-import { ApiError } from "../shared/api.js";
+import { ApiError, throwOffline } from "../shared/api-error.js";
 
 export interface DocsPage {
   title: string;
@@ -9,7 +9,7 @@ export interface DocsPage {
 }
 
 async function readMainElement(path: string): Promise<HTMLElement> {
-  const response = await fetch(resolveServiceUrl(path));
+  const response = await fetch(resolveServiceUrl(path)).catch(throwOffline);
   if (response.status === 404) throw new ApiError("NOT_FOUND", `the documentation has no page ${path}`);
   if (!response.ok) {
     throw new ApiError(
@@ -17,7 +17,8 @@ async function readMainElement(path: string): Promise<HTMLElement> {
       `the documentation page ${path} cannot be read (got HTTP status ${response.status})`,
     );
   }
-  const main = new DOMParser().parseFromString(await response.text(), "text/html").querySelector("main");
+  const html = await response.text().catch(throwOffline);
+  const main = new DOMParser().parseFromString(html, "text/html").querySelector("main");
   if (!main) throw new ApiError("INTERNAL_ERROR", `the documentation page ${path} has no content`);
   return main;
 }

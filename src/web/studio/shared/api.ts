@@ -11,24 +11,11 @@ import {
   shouldWaitForSessionRenewal,
   waitForSessionRenewal,
 } from "../accounts/session-renewal.js";
+import { ApiError, asApiError, createOfflineError, type ErrorDetails, throwOffline } from "./api-error.js";
+
+export { ApiError, asApiError };
 
 const GRAPHQL_ADDRESS = resolveServiceUrl("/graphql");
-
-interface ErrorDetails {
-  runId?: number;
-  retryAfter?: number;
-}
-
-/** Error with a message for the person. `status` is an error status of the service, or a status of Studio, such as OFFLINE for no response. */
-export class ApiError extends Error {
-  constructor(
-    readonly status: string,
-    message: string,
-    readonly details: ErrorDetails = {},
-  ) {
-    super(message);
-  }
-}
 
 interface GraphqlError {
   message: string;
@@ -49,11 +36,9 @@ function toApiError({ message, extensions: { status = "INTERNAL_ERROR", ...detai
 
 /** Sends a request to the GraphQL endpoint. @throws ApiError with the status OFFLINE if there is no response */
 async function sendRequest<Data>(init: RequestInit): Promise<GraphqlResponse<Data>> {
-  try {
-    return await (await fetch(GRAPHQL_ADDRESS, init)).json();
-  } catch (error) {
-    throw asApiError(error);
-  }
+  const response = await fetch(GRAPHQL_ADDRESS, init).catch(throwOffline);
+  // A response that is not JSON is from a proxy whose connection to the service failed.
+  return response.json().catch(throwOffline);
 }
 
 const getErrorStatus = ({ errors, status }: GraphqlResponse<unknown>): string | undefined =>
@@ -64,11 +49,6 @@ function getData<Data>({ data, errors, status, error }: GraphqlResponse<Data>): 
   if (status && error) throw new ApiError(status, error);
   if (!data) throw new ApiError("INTERNAL_ERROR", "the service sent a response without data");
   return data;
-}
-
-/** Returns an ApiError unchanged. Converts any other thrown value, such as an error of `fetch`, to the error for a missing response. */
-export function asApiError(error: unknown): ApiError {
-  return error instanceof ApiError ? error : new ApiError("OFFLINE", "the service does not answer");
 }
 
 /** True if the service rejected a change because another person has changed the same resource since the page read it. */
@@ -151,7 +131,7 @@ function startSubscription<Data, Variables>(
         else if (answer.data) observer.next(answer.data);
       },
       error: (error) =>
-        observer.onFailure?.(Array.isArray(error) ? toApiError(error[0] as GraphqlError) : asApiError(undefined)),
+        observer.onFailure?.(Array.isArray(error) ? toApiError(error[0] as GraphqlError) : createOfflineError()),
       complete: () => observer.complete?.(),
     },
   );
@@ -187,7 +167,7 @@ function uploadForm(
       const { status, error } = parseErrorResponse(request.responseText);
       reject(new ApiError(status, error));
     };
-    request.onerror = () => reject(asApiError(undefined));
+    request.onerror = () => reject(createOfflineError());
     request.onabort = () => reject(new ApiError("ABORTED", "the upload was cancelled"));
     request.send(form);
   });
@@ -257,7 +237,7 @@ export function createApiClient(): ApiClient {
         const message = `the file could not be loaded from the service (got HTTP status ${response.status})`;
         throw new ApiError("FILE_NOT_FOUND", message);
       }
-      return response.blob();
+      return response.blob().catch(throwOffline);
     },
     uploadFiles: (path, form, onProgress, signal) => uploadForm(resolveServiceUrl(path), { form, onProgress, signal }),
     subscribe: (document, variables, observer) =>

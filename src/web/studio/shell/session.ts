@@ -4,7 +4,8 @@
  */
 import type { Role } from "../../../rules/roles.js";
 import { resolveServiceUrl } from "../../service-address.js";
-import { type ApiClient, ApiError, asApiError, createApiClient } from "../shared/api.js";
+import { type ApiClient, createApiClient } from "../shared/api.js";
+import { ApiError, asApiError, throwOffline } from "../shared/api-error.js";
 import type { App } from "../shared/model.js";
 
 export interface Membership {
@@ -37,8 +38,8 @@ type CredentialKind = "editor" | "admin" | "api" | "task" | "viewer" | "live";
 const STUDIO_CREDENTIAL_KINDS: readonly CredentialKind[] = ["editor", "admin"];
 
 async function requestJson<Answer>(path: string, init?: RequestInit): Promise<Answer> {
-  const response = await fetch(resolveServiceUrl(path), init);
-  const answer = (await response.json()) as Answer & { status: string; error: string };
+  const response = await fetch(resolveServiceUrl(path), init).catch(throwOffline);
+  const answer = (await response.json().catch(throwOffline)) as Answer & { status: string; error: string };
   if (!response.ok) throw new ApiError(answer.status, answer.error);
   return answer;
 }
