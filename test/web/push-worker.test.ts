@@ -152,6 +152,17 @@ describe("push messages in a browser", () => {
     // The browser may report a request to this test after the service has handled it.
     await until(() => requested.includes(`POST ${app}/push/subscriptions`));
     expect(requested.filter((request) => request === `POST ${app}/push/subscriptions`)).to.have.length(1);
+    const { body: made } = await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "other" } });
+    const otherApp = made.app.id;
+    await service.rest("POST", `/v1/apps/${otherApp}/publish`, { as: "admin" });
+    await service.rest("PUT", `/v1/apps/${otherApp}/origins`, { as: "admin", body: { origins: [origin] } });
+    await page.evaluate(`Svc.init({ app: ${otherApp}, url: "${service.url}" }).then(() => 1)`);
+    expect(await page.evaluate("Svc.Notifications.unsubscribe()"), "of another app").to.equal(false);
+    expect(await service.db.query("SELECT FROM push_subscription")).to.have.length(1);
+    const thirdSession = await owner();
+    await init();
+    // The page assigns the device to its new session in the background.
+    await until(async () => (await owner()) !== thirdSession);
     expect(await page.evaluate("Svc.Notifications.unsubscribe()")).to.equal(true);
     expect(await page.evaluate("Svc.Notifications.unsubscribe()")).to.equal(false);
     expect(await service.db.query("SELECT FROM push_subscription")).to.deep.equal([]);

@@ -3,6 +3,7 @@
  */
 import { NotificationAdded, type NotificationAddedSubscription } from "../runtime/documents.js";
 import type { Notification, NotificationOptions, Notifications } from "../runtime/message-types.js";
+import { findPushSubscription, getPushPath } from "../runtime/push-device.js";
 import { encodeIdPathSegment, wrapWithSvcErrors } from "./calls.js";
 import { getConnection } from "./connection.js";
 import { defineSvcNamespace } from "./define.js";
@@ -38,18 +39,18 @@ async function subscribeToPush({ worker = "/svc-push-worker.js" }: { worker?: st
   const registration = await registerServiceWorker(worker);
   if ((await globalThis.Notification.requestPermission()) !== "granted")
     throw new Error("the user did not allow notifications in this browser");
-  const { publicKey } = (await getConnection().request("GET", getPushPath())) as { publicKey: string };
+  const connection = getConnection();
+  const { publicKey } = (await connection.request("GET", getPushPath(connection))) as { publicKey: string };
   const options = { userVisibleOnly: true, applicationServerKey: decodeBase64Url(publicKey) };
   const subscription = await registration.pushManager.subscribe(options);
-  return (await getConnection().request("POST", getPushPath(), subscription.toJSON())) as { id: number };
+  return (await connection.request("POST", getPushPath(connection), subscription.toJSON())) as { id: number };
 }
 
 async function unsubscribeFromPush(): Promise<boolean> {
-  const registrations = await navigator.serviceWorker.getRegistrations();
-  const subscriptions = await Promise.all(registrations.map(({ pushManager }) => pushManager.getSubscription()));
-  const subscription = subscriptions.find((subscription) => subscription !== null);
+  const connection = getConnection();
+  const subscription = await findPushSubscription(connection);
   if (!subscription) return false;
-  await getConnection().request("DELETE", getPushPath(), { endpoint: subscription.endpoint });
+  await connection.request("DELETE", getPushPath(connection), { endpoint: subscription.endpoint });
   return subscription.unsubscribe();
 }
 
@@ -66,8 +67,6 @@ function streamNotifications(callback: (notification: Notification) => void): ()
     refused: (cause) => console.error("svc: the service rejected this page's subscription to notifications", cause),
   });
 }
-
-const getPushPath = () => `/v1/apps/${getConnection().appId()}/push/subscriptions`;
 
 const requestFunctions: Omit<Notifications, "init" | "stream" | "unread"> = {
   insert: insertNotification,

@@ -115,6 +115,6 @@ export interface Notifications {
   stream(callback: (notification: Notification) => void): () => void;
   /** Subscribes this browser to Web Push, in a page on your own origin. `worker` is the path of a script there that imports the service's push-worker.js. */
   subscribe(options?: { worker?: string }): Promise<{ id: number }>;
-  /** Ends this browser's subscription to Web Push. Returns false if there was none. */
+  /** Ends this browser's subscription to Web Push of this app. Returns false if there was none. Subscriptions to other apps stay. */
   unsubscribe(): Promise<boolean>;
 }

@@ -1,8 +1,8 @@
 /**
- * Assigns the browser's subscription to push messages to the session of the page. A subscription outlives the session in
- * which the person subscribed, and the next session may be that of another user.
+ * Finds this browser's subscription to push messages of the app, and assigns it to the session of the page. A subscription outlives the
+ * session in which the person subscribed, and the next session may be that of another user.
  */
-import type { Connection } from "./connection.js";
+import type { Connection, ConnectionRequestOptions } from "./connection.js";
 import { globalScope } from "./scope.js";
 
 /** Encodes bytes as base64url without padding, the form in which the service returns its public key. */
@@ -12,25 +12,39 @@ const encodeBase64Url = (bytes: ArrayBuffer): string =>
     .replaceAll("/", "_")
     .replaceAll("=", "");
 
+/** Returns the path of the routes for the app's push subscriptions. */
+export const getPushPath = ({ appId }: Pick<Connection, "appId">): string => `/v1/apps/${appId()}/push/subscriptions`;
+
+/**
+ * Returns this browser's subscription to push messages of the app. Returns null if there is none. Browsers have no service workers in pages
+ * without HTTPS. @throws SvcError
+ */
+export async function findPushSubscription(
+  connection: Pick<Connection, "appId" | "request">,
+  options?: ConnectionRequestOptions,
+): Promise<PushSubscription | null> {
+  const { navigator } = globalScope;
+  if (!navigator?.serviceWorker) return null;
+  const registrations = await navigator.serviceWorker.getRegistrations();
+  const subscriptions = await Promise.all(registrations.map(({ pushManager }) => pushManager?.getSubscription()));
+  if (!subscriptions.some((subscription) => subscription)) return null;
+  const { publicKey } = await connection.request("GET", getPushPath(connection), undefined, options);
+  // The page's origin may also have subscriptions to other apps or push services, which have other keys.
+  const appSubscription = subscriptions.find((subscription) => {
+    const key = subscription?.options.applicationServerKey;
+    return key && encodeBase64Url(key) === publicKey;
+  });
+  return appSubscription ?? null;
+}
+
 /** Creates the object that assigns this browser's push subscription of the app to the page's session. */
-export function createPushDeviceAssigner({ appId, request }: Pick<Connection, "appId" | "request">) {
+export function createPushDeviceAssigner(connection: Pick<Connection, "appId" | "request">) {
   let lastAssignment = Promise.resolve();
 
   async function assignDevice(): Promise<void> {
-    const { navigator } = globalScope;
-    if (!navigator?.serviceWorker) return;
-    const registrations = await navigator.serviceWorker.getRegistrations();
-    const subscriptions = await Promise.all(registrations.map(({ pushManager }) => pushManager?.getSubscription()));
-    if (!subscriptions.some((subscription) => subscription)) return;
-    const path = `/v1/apps/${appId()}/push/subscriptions`;
     const options = { skipsTokenRenewal: true };
-    const { publicKey } = await request("GET", path, undefined, options);
-    // The page's origin may also have subscriptions to other apps or push services, which have other keys.
-    const subscription = subscriptions.find((subscription) => {
-      const key = subscription?.options.applicationServerKey;
-      return key && encodeBase64Url(key) === publicKey;
-    });
-    if (subscription) await request("POST", path, subscription.toJSON(), options);
+    const subscription = await findPushSubscription(connection, options);
+    if (subscription) await connection.request("POST", getPushPath(connection), subscription.toJSON(), options);
   }
 
   return {
