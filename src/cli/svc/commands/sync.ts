@@ -53,12 +53,25 @@ function printDifferences({ output }: CliSession, changes: readonly ManifestDiff
   }
 }
 
-/** Prints what changed on the server since the last pull or push, and returns an error that names this conflict. */
-function createConflictError(session: CliSession, since: readonly ManifestDifference[], problem: string): CliError {
+/** Advice for items that differ in the folder and on the server, so that one of the two versions is lost. */
+const FORCE_ADVICE =
+  "run svc pull --force to keep the server's versions, or svc push --force to keep the folder's versions";
+
+/**
+ * Prints what changed on the server since the last pull or push, and returns an error that names this conflict.
+ * @param canPull false if `svc pull` without `--force` would also stop
+ */
+function createConflictError(
+  session: CliSession,
+  since: readonly ManifestDifference[],
+  problem: string,
+  canPull: boolean,
+): CliError {
   for (const { kind, name, change, patch } of since) {
     session.output.writeNote(`${kind} ${name} was ${change} on the server:\n${patch}`);
   }
-  return new CliError(`${problem}; run svc pull, and then repeat svc push`, EXIT_CODES.failed, {
+  const advice = canPull ? "run svc pull, and then repeat svc push" : FORCE_ADVICE;
+  return new CliError(`${problem}; ${advice}`, EXIT_CODES.failed, {
     status: "MANIFEST_CHANGED",
     differences: since.map(({ kind, name, change, patch }) => ({ kind, name, change, patch })),
   });
@@ -77,6 +90,27 @@ function createEqualItemTest(server: Manifest, local: Manifest): (item: Manifest
   return (item) => !toPush.has(getItemKey(item));
 }
 
+interface ChangesSinceLastSync {
+  theirChanges: ManifestDifference[];
+  myChanges: ManifestDifference[];
+  /** Items that changed on both sides and differ. A pull must not overwrite them. */
+  overwrittenItems: ManifestDifference[];
+}
+
+function compareWithLastSync(base: LastSyncState | null, server: Manifest, local: Manifest): ChangesSinceLastSync {
+  const theirChanges = compareManifests(base?.manifest ?? EMPTY_MANIFEST, server, true);
+  const myChanges = compareManifests(base?.manifest ?? server, local, false);
+  const theirKeys = new Set(theirChanges.map(getItemKey));
+  const myKeys = new Set(myChanges.map(getItemKey));
+  const overwrittenItems = compareManifests(local, server, false).filter(
+    (item) => myKeys.has(getItemKey(item)) && theirKeys.has(getItemKey(item)),
+  );
+  return { theirChanges, myChanges, overwrittenItems };
+}
+
+const canPullWithoutForce = (base: LastSyncState | null, server: Manifest, local: Manifest): boolean =>
+  compareWithLastSync(base, server, local).overwrittenItems.length === 0;
+
 /** Returns the entity tag to send with a push. @throws CliError if someone changed the server's definitions since the last pull or push */
 function checkConflictsBeforePush(
   session: CliSession,
@@ -89,12 +123,13 @@ function checkConflictsBeforePush(
   const since = compareManifests(base?.manifest ?? EMPTY_MANIFEST, server.manifest, true);
   if (base) {
     if (since.every(createEqualItemTest(server.manifest, local))) return server.tag;
-    throw createConflictError(session, since, "the server has changed since the last pull");
+    const canPull = canPullWithoutForce(base, server.manifest, local);
+    throw createConflictError(session, since, "the server has changed since the last pull", canPull);
   }
   // Without an earlier pull or push, this push must not overwrite an item of the server that differs from the folder's item.
   const overwrittenItems = compareManifests(server.manifest, local, false).filter(({ change }) => change === "changed");
   if (overwrittenItems.length === 0) return server.tag;
-  throw createConflictError(session, overwrittenItems, "the server has changes that this folder has not pulled");
+  throw createConflictError(session, overwrittenItems, "the server has changes that this folder has not pulled", false);
 }
 
 /** Sends the manifest. Resolves to the changes that it makes, and to the entity tag of the server's manifest after them. */
@@ -160,7 +195,8 @@ export async function pushProject(
   const project = new Project(session.target.root);
   const local = await project.readManifest();
   const server = await readServer(session);
-  const tag = checkConflictsBeforePush(session, project.readLastSync(session.target), server, local, force);
+  const base = project.readLastSync(session.target);
+  const tag = checkConflictsBeforePush(session, base, server, local, force);
   const changedManifest = omitEqualCode(local, server.manifest);
   const put = (query: Record<string, boolean>) =>
     putManifest(session, changedManifest, tag, { ...query, ...(prune && { prune }) });
@@ -185,6 +221,7 @@ export async function pushProject(
       session,
       compareManifests(server.manifest, now.manifest, true),
       "the server was changed during the push",
+      canPullWithoutForce(base, now.manifest, local),
     );
   }
 }
@@ -208,18 +245,14 @@ async function pullProject(session: CliSession, { force = false }: { force?: boo
   const server = await readServer(session);
   const base = project.readLastSync(session.target);
   const local = await project.readManifest();
-  const theirChanges = compareManifests(base?.manifest ?? EMPTY_MANIFEST, server.manifest, true);
-  const myChanges = compareManifests(base?.manifest ?? server.manifest, local, false);
+  const { theirChanges, myChanges, overwrittenItems } = compareWithLastSync(base, server.manifest, local);
   const theirKeys = new Set(theirChanges.map(getItemKey));
   const myKeys = new Set(myChanges.map(getItemKey));
-  const overwrittenItems = compareManifests(local, server.manifest, false).filter(
-    (item) => myKeys.has(getItemKey(item)) && theirKeys.has(getItemKey(item)),
-  );
   if (overwrittenItems.length > 0 && !force) {
     printDifferences(session, overwrittenItems);
     const changedItems = overwrittenItems.map(({ kind, name }) => `${kind} ${name}`).join(", ");
     throw new CliError(
-      `${changedItems} changed in this folder and also on the server; pass --force to replace the folder's versions with the server's versions`,
+      `${changedItems} changed in this folder and also on the server; ${FORCE_ADVICE}`,
       EXIT_CODES.failed,
       {
         differences: overwrittenItems.map(({ kind, name, change, patch }) => ({ kind, name, change, patch })),
