@@ -60,8 +60,8 @@ export function createSvc({ scriptUrl, nonce, sendToService, outgoingTransport }
   const requests = createRequestFunctions(outgoingTransport);
   const client: Client = {
     configure(configuration) {
-      visitor.stop();
-      connection.configure(configuration);
+      // A session that `init` has started belongs to one service and one app.
+      if (connection.configure(configuration)) visitor.stop();
       onSessionChanged();
     },
     init: visitor.init,

@@ -6,7 +6,8 @@ import { globalScope } from "./scope.js";
 import type { SendToService, ServiceReply } from "./service-transport.js";
 
 export interface Connection {
-  configure(configuration: Configuration): void;
+  /** Sets the passed values. Returns true if the credential is another one now, or belongs to another service or app than before. */
+  configure(configuration: Configuration): boolean;
   /** Returns the ID of the configured app. @throws SvcError APP_NOT_FOUND if no app is configured */
   appId(): number;
   /** Returns the URL of a path of the service. @throws SvcError REQUEST_INVALID if this URL is outside of the service, or no service is set */
@@ -163,10 +164,14 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
   return {
     configure(configuration) {
       const newApiBaseUrl = configuration.apiUrl === undefined ? apiBaseUrl : toApiBase(configuration.apiUrl);
-      if (newApiBaseUrl !== apiBaseUrl) token = null;
+      const newAppId = configuration.appId ?? appId;
+      const isOtherService = newApiBaseUrl !== apiBaseUrl;
+      const isChanged = isOtherService || newAppId !== appId || configuration.token !== undefined;
+      if (isOtherService) token = null;
       apiBaseUrl = newApiBaseUrl;
-      if (configuration.appId !== undefined) appId = configuration.appId;
+      appId = newAppId;
       if (configuration.token !== undefined) token = configuration.token || null;
+      return isChanged;
     },
     appId() {
       if (appId === undefined)

@@ -184,7 +184,7 @@ export interface Client {
   init(options: { app: number; url?: string }): Promise<void>;
   /**
    * Replaces the service's URL, the app or the token. A new `apiUrl` without a `token` removes the token, because a token is only valid for one
-   * service. Ends the renewal of a session that `init` has started.
+   * service. A token, another URL or another app ends the renewal of a session that `init` has started.
    */
   configure(configuration: Configuration): void;
   /** Returns the session of the page; null if there is none, or if the service responds with an error. */
