@@ -1,6 +1,7 @@
 /** Tests the service's pages and the client library on a page that was loaded without HTTPS from another host than localhost. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
+import { FIRST_VISIT_QUERY } from "../../src/web/graphiql/first-visit.js";
 import type { TestService } from "../harness/service.js";
 import { useSharedService } from "../harness/shared-service.js";
 import { mediaOf } from "../media/support.js";
@@ -71,6 +72,13 @@ describe("buttons that copy, on pages without HTTPS", () => {
       'document.querySelector(".media-details [role=status]").textContent.startsWith("Copied")',
     );
     expect(await (await fetch(String(await readClipboard()))).text()).to.equal("hello");
+  });
+
+  it("copies the query of GraphiQL", async () => {
+    await page.goto(`${PLAIN_ORIGIN}/graphql`);
+    await page.waitForSelector(".graphiql-query-editor .view-line");
+    await page.click('.graphiql-container [aria-label^="Copy query"]');
+    expect(await readClipboard()).to.equal(FIRST_VISIT_QUERY);
   });
 });
 

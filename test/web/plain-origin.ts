@@ -4,7 +4,7 @@ import type { HTTPRequest, Page } from "puppeteer";
 export const PLAIN_ORIGIN = "http://plain.example";
 
 /** Headers of the page's requests that the server gets. */
-const FORWARDED_HEADERS = ["content-type", "idempotency-key"];
+const FORWARDED_HEADERS = ["accept", "content-type", "idempotency-key"];
 /** Headers of a response that describe its compressed body. `fetch` has decompressed this body. */
 const COMPRESSION_HEADERS = ["content-encoding", "content-length"];
 

@@ -4,6 +4,7 @@ import "graphiql/style.css";
 import "./page.css";
 import { GraphiQL, HISTORY_PLUGIN } from "graphiql";
 import { createRoot } from "react-dom/client";
+import { copyText } from "../copy-text.js";
 import { resolveServiceUrl } from "../service-address.js";
 import { createGraphiqlFetcher } from "./fetcher.js";
 import { FIRST_VISIT_HEADERS, FIRST_VISIT_QUERY } from "./first-visit.js";
@@ -21,6 +22,10 @@ createRoot(rootElement).render(
     shouldPersistHeaders={false}
     showPersistHeadersSettings={false}
     defaultHeaders={FIRST_VISIT_HEADERS}
+    // GraphiQL itself copies only on pages with HTTPS.
+    onCopyQuery={(query) => {
+      if (!navigator.clipboard) void copyText(query);
+    }}
     defaultTabs={[{ query: FIRST_VISIT_QUERY, headers: FIRST_VISIT_HEADERS }]}
   >
     <GraphiQL.Logo>
