@@ -205,6 +205,22 @@ async function execute() {
     expect((await svc(folder, ["test"])).out).to.include("1 tests passed");
   });
 
+  it("names the file and what it must contain, if a definition file has another form", async () => {
+    const { folder } = await newProject();
+    for (const [file, text, error] of [
+      ["settings.json", '{"title": "Shop"}', "settings.json must contain a JSON array of objects (got an object)"],
+      ["settings.json", "null", "settings.json must contain a JSON array of objects (got null)"],
+      ["alerts.json", "[5]", "alerts.json must contain a JSON array of objects (got an array with other items)"],
+      ["app.json", "[]", "app.json must contain a JSON object (got an array)"],
+      ["data/Prices.json", "[]", "data/Prices.json must contain a JSON object (got an array)"],
+    ] as const) {
+      write(folder, file, text);
+      const { code, err } = await svc(folder, ["push", "--yes"]);
+      expect([code, err]).to.deep.equal([1, `error ${error}\n`]);
+      rmSync(join(folder, file));
+    }
+  });
+
   it("pushes no action that only lacks a line break at the end of its code, and maps its stacks to the file", async () => {
     const { folder, app } = await newProject();
     const code = 'async function execute() {\n  throw new Error("no line break");\n}';

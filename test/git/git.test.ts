@@ -109,6 +109,7 @@ describe("a git connection", () => {
       ],
       [{ "actions/third/action.ts": "export const x = 1;" }, "REQUEST_INVALID", /actions\[2\]/],
       [{ "settings.json": "{" }, "GIT_PULL_FAILED", /settings\.json is not JSON/],
+      [{ "settings.json": "{}" }, "GIT_PULL_FAILED", /settings\.json must contain a JSON array of objects/],
       [{ "lib/other.ts": "->../../../etc/passwd" }, "GIT_PULL_FAILED", /lib\/other\.ts is a symbolic link/],
       [{ data: "->/etc" }, "GIT_PULL_FAILED", /data is a symbolic link/],
       [

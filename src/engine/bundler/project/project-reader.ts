@@ -43,6 +43,15 @@ export async function readConfigOfProjectFile(
   return readActionConfig(file, finder, finder.readImportedModules(file));
 }
 
+const isObject = (value: unknown): value is UnvalidatedDefinition =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+function describeType(value: unknown): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "an array";
+  return typeof value === "object" ? "an object" : `a ${typeof value}`;
+}
+
 export class ProjectReader {
   readonly #files: ProjectFiles;
   readonly #entries: readonly string[];
@@ -53,14 +62,28 @@ export class ProjectReader {
     this.#entries = entries;
   }
 
-  #readJson<T>(path: string): T | undefined {
+  #readJson(path: string): unknown {
     const text = this.#files.read(path);
     if (text === null) return undefined;
     try {
-      return JSON.parse(text) as T;
+      return JSON.parse(text);
     } catch (error) {
       throw new ProjectError(`${path} is not JSON: ${(error as Error).message}`);
     }
+  }
+
+  #readObject(path: string): UnvalidatedDefinition | undefined {
+    const value = this.#readJson(path);
+    if (value === undefined || isObject(value)) return value;
+    throw new ProjectError(`${path} must contain a JSON object (got ${describeType(value)})`);
+  }
+
+  /** Returns an empty list if the file does not exist. */
+  #readList(path: string): UnvalidatedDefinition[] {
+    const value = this.#readJson(path) ?? (this.#files.read(path) === null ? [] : null);
+    if (Array.isArray(value) && value.every(isObject)) return value;
+    const received = Array.isArray(value) ? "an array with other items" : describeType(value);
+    throw new ProjectError(`${path} must contain a JSON array of objects (got ${received})`);
   }
 
   listActionFolders(): string[] {
@@ -101,17 +124,17 @@ export class ProjectReader {
 
   readDefinitions(): ProjectManifest {
     const sources = this.#files.list("data").filter((file) => file.endsWith(".json"));
-    const app = this.#readJson<UnvalidatedDefinition>("app.json");
+    const app = this.#readObject("app.json");
     return {
       version: MANIFEST_VERSION,
       ...(app && { app }),
-      settings: this.#readJson<UnvalidatedDefinition[]>("settings.json") ?? [],
-      secretBindings: this.#readJson<UnvalidatedDefinition[]>("secret-bindings.json") ?? [],
+      settings: this.#readList("settings.json"),
+      secretBindings: this.#readList("secret-bindings.json"),
       dataSources: sources.map((file) => ({
         name: decodeDefinitionName(file.slice(0, -".json".length)),
-        ...this.#readJson<UnvalidatedDefinition>(`data/${file}`),
+        ...this.#readObject(`data/${file}`),
       })),
-      alerts: this.#readJson<UnvalidatedDefinition[]>("alerts.json") ?? [],
+      alerts: this.#readList("alerts.json"),
     };
   }
 }
