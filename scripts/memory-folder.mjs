@@ -10,7 +10,7 @@ const MEMORY = "/dev/shm";
 /** Type of a tmpfs (file system in memory) in the result of statfs(2). */
 const TMPFS = 0x01021994;
 const FREE_BYTES_MIN = 4 * 2 ** 30;
-/** Minimum available memory in bytes. Files in memory use it up, also in a container with a memory limit. */
+/** Minimum available memory in bytes. Files in the folder use this memory, also in a container with a memory limit. */
 const MEMORY_BYTES_MIN = 6 * 2 ** 30;
 
 function hasEnoughMemory() {

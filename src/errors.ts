@@ -187,7 +187,10 @@ export class StartError extends Error {
   override readonly name: string = "StartError";
 }
 
-/** Returns the text for an error that ends the process: the message (one line) of an expected error, otherwise the stack trace. */
+/**
+ * Returns the text for an error that ends the process: for a StartError, an ActionError or a system error, the message in one line.
+ * Otherwise, returns the stack trace.
+ */
 export function formatFatalError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { code, syscall } = error as NodeJS.ErrnoException;

@@ -83,7 +83,7 @@ async function readCompressedBytes(path: string, secret: BackupSecret | null): P
   if (head.subarray(0, ENCRYPTED_FILE_MAGIC.length).equals(ENCRYPTED_FILE_MAGIC))
     return decryptStream(head, from(ENCRYPTION_HEADER_BYTES), secret);
   if (!head.subarray(0, GZIP_MAGIC.length).equals(GZIP_MAGIC))
-    throw new ArchiveError("the file is not a backup of this service");
+    throw new ArchiveError("the file is not a backup of Svc App Actions");
   if (secret !== null) throw new ArchiveError("the file is not encrypted; do not pass a passphrase or a key file");
   return from(0);
 }

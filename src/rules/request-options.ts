@@ -79,7 +79,9 @@ function readUrl(value: unknown): URL {
   }
   const url = URL.parse(value as string);
   if (!url || !/^https?:$/.test(url.protocol))
-    throwOptionsError(`url must be an absolute https URL (got ${describeType(value)} that is none)`);
+    throwOptionsError(
+      `url must be an absolute https URL, such as https://api.example.com/orders (got ${describeType(value)} of another form)`,
+    );
   if (url!.username !== "" || url!.password !== "") throwOptionsError("url must not contain credentials");
   const host = normalizeHost(url!.hostname);
   if (host === null) throwOptionsError("url must contain a valid host");

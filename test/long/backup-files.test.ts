@@ -107,7 +107,7 @@ describe("a file that claims to be a backup", function () {
     expect(await restoreChanged(summary((all) => (all.sequences[0].name = sql)))).to.contain(
       "summary.json has unexpected content",
     );
-    expect(await restoreChanged((all) => all.slice(1))).to.equal("the file is not a backup of this service");
+    expect(await restoreChanged((all) => all.slice(1))).to.equal("the file is not a backup of Svc App Actions");
     expect(await restoreChanged((all) => all.slice(0, -1))).to.match(
       /^the backup is not complete: its last part must be summary\.json \(got \S+\)$/,
     );

@@ -1,4 +1,4 @@
-/** Starts a real Chromium for tests of the service's pages, and records the errors of a page. */
+/** Starts a real Chromium for tests of the service's pages. Records a page's errors, WebSockets and requests to other origins. */
 import { type Browser, launch, type Page } from "puppeteer";
 import { readConfig } from "../../src/config.js";
 import { defaultChromiumPaths, findChromium } from "../../src/engine/chromium-path.mjs";

@@ -118,7 +118,7 @@ export class MemberResolver {
 
   @Mutation(() => [MemberType], {
     description:
-      "Removes a person from an organization and from its apps. Revokes the tokens of these apps that act as the person. If the person has no other role, also revokes all other sessions and tokens of the person. Returns the remaining members.",
+      "Removes a person from an organization and from its apps. Revokes the tokens of these apps that act for the person. If the person then has no role in any organization or app, also revokes all other sessions and tokens of the person. Returns the remaining members.",
   })
   async removeOrganizationMember(
     @Ctx() context: RequestContext,

@@ -41,6 +41,6 @@ export function findNotPersistedError(
 ): GraphQLError | null {
   if (mode === "any" || !caller || !isPageCaller(caller) || KNOWN_DOCUMENTS.has(computeDocumentId(query))) return null;
   return new GraphQLError(
-    "app users can send only the GraphQL documents of the service's client library; call the client library, or let the operator set GRAPHQL_DOCUMENTS=any",
+    "app users can send only the GraphQL documents of the service's client library; use the client library, or ask the operator to set GRAPHQL_DOCUMENTS=any",
   );
 }

@@ -73,7 +73,7 @@ export class AppSessionResolver {
 
   @Mutation(() => AppSessionType, {
     description:
-      "Stores the log event session.locale.updated with the language that the user of the page chose. It does not change the page.",
+      "Stores the language that the user of the page chose, in the log event session.locale.updated. If an app user is signed in, also stores the language in the user's session. The request does not change the language of the page.",
   })
   async setSessionLocale(
     @Ctx() context: RequestContext,

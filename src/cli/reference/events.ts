@@ -16,7 +16,7 @@ const EVENT_MEANINGS: Record<string, string> = {
   "dataSource.event": "The service never stores events of this type itself; your back end can store them.",
   "dataSource.import": "An import or a restore ended, or one write changed more than 1,000 entries.",
   "mediaFile.create": "A file was uploaded.",
-  "session.locale.updated": "An app user chose a language.",
+  "session.locale.updated": "The user of a page chose a language.",
   "ai.completions": "A language model was called.",
   "ai.image": "An image was generated.",
   "ai.audio": "Speech was transcribed.",

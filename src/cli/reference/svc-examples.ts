@@ -179,6 +179,8 @@ export const SVC_NAMESPACES: readonly NamespaceExample[] = [
     ...{ path: "Svc.Communicate", type: "Communicate", package: "svc-communicate", seeAlso: "[messages](messages.md)" },
     about: "Sends e-mails and text messages.",
     errors: ["SETTINGS_INVALID"],
+    otherErrors:
+      "`composeEmail` and `shareURL` work only in a page. Elsewhere, for example in a server action, they reject with an `Error` without `status`.",
     example: { code: COMMUNICATE_EXAMPLE, result: ["kept", "kept", "kept", "kept", "published"] },
     pageExample: { code: COMMUNICATE_PAGE_EXAMPLE, result: "copied" },
   },
@@ -189,7 +191,8 @@ export const SVC_NAMESPACES: readonly NamespaceExample[] = [
       package: "svc-notifications",
       seeAlso: "[notifications](messages.md#notifications)",
     },
-    about: "Sends notifications to the app's users, in pages and on devices.",
+    about:
+      "Creates notifications for the app's users, in pages and on devices. In a page, also lists and receives the notifications of its user.",
     errors: ["NOTIFICATION_NOT_FOUND"],
     example: { code: NOTIFICATIONS_EXAMPLE, result: ["published", { title: "Hello", message: "Ann" }, 2] },
     pageExample: { code: NOTIFICATIONS_PAGE_EXAMPLE, result: [0, "number", true] },

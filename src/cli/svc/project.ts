@@ -278,7 +278,7 @@ export class Project {
     const invalidPath = Object.keys(files).find((name) => !isValidSourcePath(name));
     if (invalidPath !== undefined)
       throw new CliError(
-        `the server sent a file that the action's folder cannot contain: its path is not valid or leads out of the folder (got ${invalidPath})`,
+        `the action's folder cannot contain a file that the server sent: its path is not valid or leads out of the folder (got ${invalidPath}); rename the file on the server`,
       );
     const unwritableFile = process.platform === "win32" ? Object.keys(files).find(isInvalidOnWindows) : undefined;
     if (unwritableFile !== undefined)

@@ -36,7 +36,7 @@ function addRuns(
 ): void {
   const { values, minDigits: shortest, bit } = kind;
   for (let from = fromIndex; from + shortest <= toIndex; ) {
-    // If one of the next `shortest` bytes is not a digit, a run can begin only after the last such byte.
+    // If one of the next `shortest` bytes is not a digit, a sequence of digits can begin only after the last such byte.
     let at = from + shortest - 1;
     while (at >= from && values[bytes[at]!]! >= 0) at -= 1;
     if (at >= from) {

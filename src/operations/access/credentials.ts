@@ -191,7 +191,10 @@ class UnknownTokenLimiter {
   checkRate(key: string, address: string | undefined): void {
     if (address === undefined || this.previouslyValidKeys.has(key)) return;
     const retryAfter = this.unknownTokenBucket.takeTokens(getAddressBlock(address), 0);
-    if (retryAfter > 0) throw createRateLimitError("too many unknown tokens from this address", retryAfter);
+    if (retryAfter > 0) {
+      const message = `too many unknown tokens from this address; check the token, and try again in ${retryAfter} s`;
+      throw createRateLimitError(message, retryAfter);
+    }
   }
 
   /** Counts an unknown token. Call this method only after a lookup found no credential: until then, the token may be valid. */

@@ -64,7 +64,7 @@ export async function runOncePerIdempotencyKey<T extends object>(
     if (first)
       throw new ActionError(
         "REQUEST_INVALID",
-        "this Idempotency-Key was already used for a different request; send this request with a new key",
+        "this idempotency key was already used for a different request; send this request with a new key",
       );
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Implements `Svc.AI` for server actions. Sends requests to the AI provider in the app's setting `__ai`, counts them in the daily limits of
- * this setting, and logs them. The action passes options and receives the answer, but never the provider's key.
+ * Implements `Svc.AI` for server actions. Sends requests to the AI provider in the app's setting `__ai`, counts them toward the daily limits
+ * of this setting, and logs them. The action passes options and receives the answer, but never the provider's key.
  */
 import { LRUCache } from "lru-cache";
 import type { Logger } from "pino";

@@ -77,12 +77,12 @@ function parsePart({ name, content }: ArchiveFile): Record<string, unknown> {
   } catch {
     // Ignores invalid JSON: the error below is thrown, as for JSON that is not an object.
   }
-  throw new ArchiveError(`the file is not a backup of this service: its ${name} cannot be read`);
+  throw new ArchiveError(`the file is not a backup of Svc App Actions: its ${name} cannot be read`);
 }
 
 /** Parses the first part of a backup. @throws ArchiveError if it is not a valid manifest, or has another format version */
 export function parseBackupManifest(part: ArchiveFile | undefined): BackupManifest {
-  if (part?.name !== MANIFEST_FILE) throw new ArchiveError("the file is not a backup of this service");
+  if (part?.name !== MANIFEST_FILE) throw new ArchiveError("the file is not a backup of Svc App Actions");
   const fields = parsePart(part);
   if (fields["format"] !== BACKUP_FORMAT_VERSION)
     throw new ArchiveError(
@@ -90,14 +90,14 @@ export function parseBackupManifest(part: ArchiveFile | undefined): BackupManife
         "restore the backup with the release of the service that made it",
     );
   if (isBackupManifest(fields)) return fields as unknown as BackupManifest;
-  throw new ArchiveError("the file is not a backup of this service: its manifest.json has unexpected content");
+  throw new ArchiveError("the file is not a backup of Svc App Actions: its manifest.json has unexpected content");
 }
 
 /** Parses the last part of a backup. @throws ArchiveError if it is not a summary */
 export function parseBackupSummary(part: ArchiveFile): BackupSummary {
   const fields = parsePart(part);
   if (isBackupSummary(fields)) return fields as unknown as BackupSummary;
-  throw new ArchiveError("the file is not a backup of this service: its summary.json has unexpected content");
+  throw new ArchiveError("the file is not a backup of Svc App Actions: its summary.json has unexpected content");
 }
 
 /** Returns the master keys of the settings from the part keys.json. @throws ArchiveError for no key or an invalid key */
@@ -105,7 +105,9 @@ export function parseMasterKeys(part: ArchiveFile): Buffer[] {
   const { keys } = parsePart(part);
   const keyBytes = isList<string>(keys, isShortText) ? keys.map((key) => Buffer.from(key, "base64")) : [];
   if (keyBytes.length > 0 && keyBytes.every(({ length }) => length === 32)) return keyBytes;
-  throw new ArchiveError("the file is not a backup of this service: its keys.json contains no key or an invalid key");
+  throw new ArchiveError(
+    "the file is not a backup of Svc App Actions: its keys.json contains no key or an invalid key",
+  );
 }
 
 export const createJsonFile = (name: string, value: object): ArchiveFile => ({

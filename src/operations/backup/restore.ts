@@ -67,7 +67,7 @@ async function readWholeBackup(path: string, secret: BackupSecret | null): Promi
     else if (part.name === SUMMARY_FILE) parseBackupSummary(part);
     last = part.name;
   }
-  if (backupContents.manifest === null) throw new ArchiveError("the file is not a backup of this service");
+  if (backupContents.manifest === null) throw new ArchiveError("the file is not a backup of Svc App Actions");
   if (last !== SUMMARY_FILE)
     throw new ArchiveError(`the backup is not complete: its last part must be ${SUMMARY_FILE} (got ${last})`);
   return { ...backupContents, manifest: backupContents.manifest };

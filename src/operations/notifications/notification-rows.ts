@@ -94,7 +94,7 @@ export type ListedNotification = Pick<Notification, "id" | "scope" | "readStatus
 export interface NotificationSearchBatch {
   /** Number of notifications that were searched. */
   count: number;
-  /** Total number of `where` conditions in the scopes of the searched notifications. A scope without a list counts as one. */
+  /** Total number of `where` objects in the scopes of the searched notifications. A scope is one `where`, or an array of them. */
   alternatives: number;
   /** Lowest cursor of the searched notifications; null if no notification was searched. */
   lastCursor: number | null;

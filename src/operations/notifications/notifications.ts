@@ -44,7 +44,7 @@ import type { FindNotificationReader, NotificationReader } from "./reader.js";
 /** Maximum number of notifications that an app user can list: the newest that the user can read. */
 const LISTED_NOTIFICATIONS_MAX = 1_000;
 const NOTIFICATIONS_PER_QUERY = 1_000;
-/** A search ends when the scopes that it has read contain this many `where` conditions in total. A scope is one `where` or a list of them. */
+/** A search for an app user's notifications ends when the scopes that it has read contain this many `where` objects in total. */
 const COMPARED_ALTERNATIVES_MAX = 20_000;
 /** A search ends after this many notifications whose scope was evaluated outside of PostgreSQL. */
 const CHECKED_NOTIFICATIONS_MAX = 10_000;

@@ -76,7 +76,7 @@ const WITHOUT_PARALLEL_WORKERS = "SET LOCAL max_parallel_workers_per_gather = 0"
 const USE_INDEX_OF_WORDS = `SET LOCAL enable_indexscan = off; SET LOCAL enable_seqscan = off; ${WITHOUT_PARALLEL_WORKERS}`;
 const SELECT_HIGHEST_ID = "SELECT max(run_id) AS id FROM run_search WHERE run_id < $1";
 
-/** Conditions for errors that a single run can cause. */
+/** Tests for database errors that the data of a single run can cause. */
 const RUN_FAULTS = [isStatementTimeout, isInvalidDataError, isInternalDatabaseError];
 
 interface IndexedBatch {

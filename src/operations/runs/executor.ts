@@ -43,7 +43,7 @@ const STORE_REQUESTS = "UPDATE run SET requests = $2 WHERE id = $1";
 /** If the secrets change during this many searches of one outcome, the run fails. */
 const SCANS_MAX = 20;
 const RETRY_DELAY_MS = 500;
-/** Maximum number of console lines about blocked requests. A run can send hundreds of requests a second. */
+/** Maximum number of console lines about blocked requests per run, because a run can send hundreds of requests a second. */
 const BLOCKED_LINES_MAX = 100;
 const SHORT_RESULT_MAX_CHARACTERS = 64 * 1024;
 

@@ -1,4 +1,4 @@
-/** Builds the final state and the log entry of runs that end on the server, in a browser, or before their start. */
+/** Builds the final state and the log entry of a run that ended on the server or in a browser, or that never started. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { RunEndState, RunErrorName } from "../../data/run.js";
 import { createThreadPool } from "../../engine/threads.js";

@@ -47,7 +47,7 @@ export async function readSettingDefinitionsSize(executor: SqlClient, appId: num
   return (await rows<{ bytes: number }>(executor, sql, [appId]))[0]!.bytes;
 }
 
-interface StatusRow {
+interface SettingStatusRow {
   key: string;
   updatedAt: Date | null;
   updatedBy: number | null;
@@ -66,8 +66,11 @@ export async function readStoredSettingStatus(
   executor: SqlClient,
   appId: number,
   keys: readonly string[] | null,
-): Promise<StatusRow[]> {
-  const statusRows = await rows<StatusRow>(executor, SELECT_STATUS, [appId, keys?.map(escapeSettingKey) ?? null]);
+): Promise<SettingStatusRow[]> {
+  const statusRows = await rows<SettingStatusRow>(executor, SELECT_STATUS, [
+    appId,
+    keys?.map(escapeSettingKey) ?? null,
+  ]);
   return statusRows.map((row) => ({ ...row, key: unescapeSettingKey(row.key) }));
 }
 

@@ -102,7 +102,7 @@ const SELECT_GONE_APPS = `
     UNION ALL
     SELECT (SELECT app_id FROM audit_entry WHERE app_id > owner.id ORDER BY app_id LIMIT 1) FROM owner WHERE id IS NOT NULL)
   SELECT id FROM owner WHERE id IS NOT NULL AND NOT EXISTS (SELECT FROM app WHERE app.id = owner.id)`;
-const DELETE_ENTRIES_OF_GONE_APP = `
+const DELETE_AUDIT_ENTRIES_OF_GONE_APP = `
   DELETE FROM audit_entry WHERE id IN (
     SELECT id FROM audit_entry WHERE app_id = $2 AND created_at < now() - $1 * interval '1 day'
      ORDER BY id LIMIT $3) RETURNING id`;
@@ -315,8 +315,8 @@ export function createDataRetention(options: { db: Db; days: number; log: Pick<L
         const owners = rows<{ id: number }>(db, fullOwnersSql(retainedRows), [retainedRows.kept]);
         await deleteByOwner(skipFailure, owners, (owner) => deleteExcessRows(retainedRows, owner));
       }
-      const deleteEntries = (app: number) => deleteAll(DELETE_ENTRIES_OF_GONE_APP, days, app);
-      if (!isStopped) await deleteByOwner(skipFailure, rows(db, SELECT_GONE_APPS), deleteEntries);
+      const deleteAuditEntries = (app: number) => deleteAll(DELETE_AUDIT_ENTRIES_OF_GONE_APP, days, app);
+      if (!isStopped) await deleteByOwner(skipFailure, rows(db, SELECT_GONE_APPS), deleteAuditEntries);
       await skipFailure(deleteAll(DELETE_REPLACED_SETTINGS, REPLACED_SETTINGS_HOURS));
       if (!isStopped) await skipFailure(db.query(DELETE_DEAD_INSTANCES));
       if (!isStopped) await skipFailure(db.query(DELETE_OLD_TRACES));

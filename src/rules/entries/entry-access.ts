@@ -195,9 +195,10 @@ export function checkRequiredColumns(
   const missingColumn = grant.requiredColumns.find((column) => !input.has(column));
   if (missingColumn === undefined) return;
   if (!grant.mayAccessColumn(missingColumn)) throw createAccessDeniedError();
+  const position = place === "where" ? '"where", outside of $or' : '"data"';
   throw new ActionError(
     "DATA_SOURCE_ACCESS_DENIED",
-    `the access rule requires the column ${JSON.stringify(missingColumn)} in "${place}"`,
+    `the access rule requires the column ${JSON.stringify(missingColumn)}; add it to ${position}`,
   );
 }
 

@@ -211,7 +211,7 @@ describe("the requirements of a grant", () => {
     const shown = grant({ require: ["a", "b"], exclude: ["c"] });
     checkRequiredColumns(shown, new Set(["a", "b", "x"]), "where");
     const message = refusal("DATA_SOURCE_ACCESS_DENIED", () => checkRequiredColumns(shown, new Set(["a"]), "data"));
-    expect(message).to.equal('the access rule requires the column "b" in "data"');
+    expect(message).to.equal('the access rule requires the column "b"; add it to "data"');
     const hidden = grant({ require: ["a"], exclude: ["a"] });
     expect(refusal("DATA_SOURCE_ACCESS_DENIED", () => checkRequiredColumns(hidden, new Set(), "where"))).to.not.contain(
       'a"',

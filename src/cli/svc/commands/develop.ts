@@ -78,7 +78,10 @@ function getLocalPort(url: string): number | null {
 
 const isEmpty = (folder: string): boolean => readdirSync(folder).every((name) => name.startsWith("."));
 
-/** Starts the project's service on this machine, and first creates a project in an empty folder. Returns null if another server is used. */
+/**
+ * Starts the project's service on this machine, and first creates a project in an empty folder. Starts nothing and returns null if
+ * `SVC_URL` is set, if the service already responds, or if this folder has no local project.
+ */
 async function startServerIfNeeded(
   session: CliSession,
   isTemporary: boolean,

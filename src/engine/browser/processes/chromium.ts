@@ -164,7 +164,7 @@ export async function startChromium(options: ChromiumOptions, stopped: AbortSign
   const timer = setTimeout(kill, BROWSER_START_TIMEOUT_MS);
   stopped.addEventListener("abort", kill);
   try {
-    const reason = `the process did not start, ended, or did not respond within ${BROWSER_START_TIMEOUT_MS / 1_000} seconds`;
+    const reason = `the process could not be started, exited early, or did not respond within ${BROWSER_START_TIMEOUT_MS / 1_000} seconds`;
     const failed = ended.then(() => Promise.reject(new Error(reason)));
     const connection = await Promise.race([openBrowserConnection(createPipe(child, kill)), failed]);
     const stop = () => {

@@ -83,11 +83,11 @@ export function useActionRunner(api: ApiClient, appId: number): ActionRunner {
         change({ runId });
         // Waits until the run's console ends, or until the subscription to the console fails.
         await new Promise<void>((resolve) => {
-          const endRun = () => resolve();
-          const stopFollowing = followRunConsole(api, { appId, runId }, { addLines, endConsole: endRun });
+          const stopWaiting = () => resolve();
+          const stopFollowing = followRunConsole(api, { appId, runId }, { addLines, endConsole: stopWaiting });
           signal.addEventListener("abort", () => {
             stopFollowing();
-            endRun();
+            stopWaiting();
           });
         });
         const outcome = await waitForRunEnd(api, appId, runId, signal);

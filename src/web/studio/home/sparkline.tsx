@@ -1,4 +1,4 @@
-/** Small line chart with one value per hour. The caller shows the total as text beside the chart. */
+/** Small line chart with one value per hour. The caller shows its main number, such as the total, as text above the chart. */
 
 interface SparklineProps {
   /** Values of the chart, oldest first. */
