@@ -181,7 +181,7 @@ const settingSchema = z
 const secretBindingFields = {
   key: z.string().describe("Key of a private or protected setting. Its value is never in a manifest."),
   origin: z.string().describe("Origin to which requests with the value are sent."),
-  in: z.enum(SECRET_BINDING_TARGETS).describe("How the value is sent in a request."),
+  in: z.enum(SECRET_BINDING_TARGETS).describe("Way in which requests contain the value."),
   name: z.string().nullable().describe("Header or parameter; the user for basic; service and region for aws-sigv4."),
   format: z.string().nullable().describe("Text that is sent, which contains {value} once."),
   sealed: z.boolean().describe("True if code cannot read the setting."),

@@ -205,7 +205,9 @@ describe("removed previews", () => {
                WHERE contype = 'f' AND confdeltype = 'c')
       SELECT id::regclass::text AS name FROM deleted`;
     const names = (await rows<{ name: string }>(service.db, sql)).map(({ name }) => name);
-    expect(names).to.have.members([...small, ...BATCH_DELETED_TABLES.map(([table]) => table)]);
+    // The table `http_event` has no foreign key, because its rows remain when a live version is removed. The clean-up deletes them after a day.
+    const batchDeleted = BATCH_DELETED_TABLES.map(([table]) => table).filter((table) => table !== "http_event");
+    expect(names).to.have.members([...small, ...batchDeleted]);
   });
 });
 

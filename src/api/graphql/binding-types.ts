@@ -9,7 +9,7 @@ import type { SecretBinding } from "../../rules/secret-bindings.js";
 import { DateTime } from "./leaf-types.js";
 import { SettingReaderActionType } from "./setting-reader-action.js";
 
-const BINDING_PLACE_DESCRIPTION = "How the value is sent in a request: header, query, basic, aws-sigv4 or oauth2.";
+const BINDING_PLACE_DESCRIPTION = "Way in which requests contain the value: header, query, basic, aws-sigv4 or oauth2.";
 const BINDING_NAME_DESCRIPTION =
   "Name of the header or parameter; the user for `basic`, service and region such as s3/eu-west-1 for `aws-sigv4`.";
 const BINDING_FORMAT_DESCRIPTION = "Text around the value, with {value} once; for `header` and `query`.";

@@ -14,7 +14,10 @@ class TokenType {
   @Field(() => Int, { description: "ID of the token." }) id: number;
   @Field(() => TokenKindEnum, { description: "Kind of token." }) kind: CredentialKind;
   @Field(() => String, { nullable: true, description: "Label of the token; null if it has none." }) name: string | null;
-  @Field(() => Int, { nullable: true, description: "ID of the person as whom the token acts; null if none is set." })
+  @Field(() => Int, {
+    nullable: true,
+    description: "ID of the person whose rights the token has; null if none is set.",
+  })
   userId: number | null;
   @Field(() => DateTime, { description: "Time of creation." }) createdAt: string;
   @Field(() => DateTime, { description: "State for `ifUpdatedAt`; equals `createdAt`." }) updatedAt: string;
@@ -38,7 +41,7 @@ class NewTokenType {
 class CreateTokenInput {
   @Field(() => TokenKindEnum, { nullable: true, description: "Kind of token; required." }) kind?: unknown;
   @Field(() => String, { nullable: true, description: "Label of the token; null for none." }) name?: unknown;
-  @Field(() => Int, { nullable: true, description: "ID of the person as whom the token acts; null for none." })
+  @Field(() => Int, { nullable: true, description: "ID of the person whose rights the token has; null for none." })
   userId?: unknown;
   @Field(() => [TokenScopeEnum], {
     nullable: true,

@@ -677,7 +677,7 @@ export type CreateTokenInput = {
   name?: string | null | undefined;
   /** Scopes of an API token. A token with null can read and write settings, entries, media, messages, notifications and data definitions, store log events, read logs and runs, and run live versions. */
   scopes?: Array<TokenScope> | null | undefined;
-  /** ID of the person as whom the token acts; null for none. */
+  /** ID of the person whose rights the token has; null for none. */
   userId?: number | null | undefined;
 };
 
@@ -981,7 +981,7 @@ export type SecretBindingInput = {
   format?: string | null | undefined;
   /** Grant of the token: client_credentials or refresh_token; for oauth2 only. */
   grant?: string | null | undefined;
-  /** How the value is sent in a request: header, query, basic, aws-sigv4 or oauth2. Required. */
+  /** Way in which requests contain the value: header, query, basic, aws-sigv4 or oauth2. Required. */
   in?: string | null | undefined;
   /** Key of a private or protected setting; required. */
   key?: string | null | undefined;
