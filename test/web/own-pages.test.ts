@@ -341,11 +341,14 @@ describe("pages on other origins", () => {
         `Svc.Session.authorize({ dataSourceId: "Users", where: { Email: "ada@example.org", Password: "no" } }).catch((e) => e.status)`,
       );
       expect([wrong, await readPageToken(page)]).to.deep.equal(["UNAUTHORIZED", token]);
-      await service.db.query("UPDATE credential SET revoked_at = now() WHERE id = (SELECT max(id) FROM credential)");
-      await service.db.query("SELECT pg_notify('svc_credential', '')");
-      await until(async () => (await service.rest("GET", `${app}/session`, { as: token as string })).http === 401);
-      expect(await page.evaluate("Svc.Session.set({ locale: 'fr' }).then(() => 'done')")).to.equal("done");
-      expect(await readPageToken(page)).to.not.equal(token);
+      for (const call of ["Session.set({ locale: 'fr' })", "Session.get()"]) {
+        const endedToken = (await readPageToken(page)) as string;
+        await service.db.query("UPDATE credential SET revoked_at = now() WHERE id = (SELECT max(id) FROM credential)");
+        await service.db.query("SELECT pg_notify('svc_credential', '')");
+        await until(async () => (await service.rest("GET", `${app}/session`, { as: endedToken })).http === 401);
+        expect(await page.evaluate(`Svc.${call}.then((session) => session?.environment)`), call).to.equal("production");
+        expect(await readPageToken(page)).to.not.equal(endedToken);
+      }
     });
 
     /** Opens the example page. Its dialogs get the code of the newest e-mail; `navigations` gets the URLs that its scripts open. */

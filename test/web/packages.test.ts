@@ -121,6 +121,18 @@ describe("the packages without a back end", () => {
     expect(await client.run("Svc.Session.get()")).to.equal(null);
   });
 
+  it("svc-session requests the session again after the service could not return it", async () => {
+    const session = { appId: 1, user: null, environment: "production" };
+    const errors = [{ message: "the service is busy", extensions: { status: "OVERLOADED" } }];
+    client.service.answers.set("POST /graphql", { body: { data: { runtimeEnv: null }, errors } });
+    client.service.page.env = {};
+    await load("session");
+    await client.run(`Svc.configure({ appId: 1, token: "in-memory" })`);
+    expect(await client.run("Svc.Session.get()")).to.equal(null);
+    client.service.answers.set("POST /graphql", { body: { data: { runtimeEnv: { session } } } });
+    expect(await client.run("Svc.Session.get()")).to.deep.equal(session);
+  });
+
   longTest("svc-session returns the session of the page's ENV, until another token is configured", async () => {
     const session = { appId: 1, user: null, environment: "production" };
     client.service.page.env = { appId: 1, session };

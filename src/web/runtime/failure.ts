@@ -20,9 +20,20 @@ export function createSvcError(status: string, error: string, details: ErrorDeta
   return Object.assign(svcError, { status, error }, nextValidRequestDate === undefined ? {} : { nextValidRequestDate });
 }
 
+const toFields = (value: unknown) =>
+  (typeof value === "object" && value !== null ? value : {}) as Record<string, unknown>;
+
+/** Returns the fields of an error body. Of a GraphQL response, returns the fields of its first error. */
+function readErrorFields(body: unknown): Record<string, unknown> {
+  const fields = toFields(body);
+  if (!Array.isArray(fields["errors"])) return fields;
+  const { message, extensions } = toFields(fields["errors"][0]);
+  return { ...fields, ...toFields(extensions), error: message };
+}
+
 /** Creates an error from a response's body. Copies known fields only, because the body is untrusted data. */
 export function toSvcError(body: unknown, httpStatus: number): SvcError {
-  const fields = (typeof body === "object" && body !== null ? body : {}) as Record<string, unknown>;
+  const fields = readErrorFields(body);
   const status = typeof fields["status"] === "string" ? fields["status"] : "INTERNAL_ERROR";
   const error =
     typeof fields["error"] === "string" ? fields["error"] : `the service responded with HTTP status ${httpStatus}`;

@@ -1,5 +1,6 @@
 /** Reads the session of the connection's token, for pages whose `window.ENV` contains no session. Caches only the last response. */
 import type { Connection } from "./connection.js";
+import { toSvcError } from "./failure.js";
 import type { AppSession } from "./public-types.js";
 import { globalScope } from "./scope.js";
 
@@ -10,19 +11,22 @@ const SESSION_QUERY = `query Session($appId: Int!) {
   } }
 }`;
 
+/** With this media type, a rejected query has the HTTP status of its error. So the connection can replace an expired token. */
+const SESSION_QUERY_HEADERS = { Accept: "application/graphql-response+json" };
+
 interface SessionQueryResponse {
-  data?: { runtimeEnv?: { session: AppSession } } | null;
+  data?: { runtimeEnv?: { session: AppSession } | null } | null;
 }
 
 export function createSessionReader({ appId, request }: Pick<Connection, "appId" | "request">) {
   let cachedSession: Promise<AppSession | null> | null = null;
 
-  async function requestSession(): Promise<AppSession | null> {
-    const { data } = (await request("POST", "/graphql", {
-      query: SESSION_QUERY,
-      variables: { appId: appId() },
-    })) as SessionQueryResponse;
-    return data?.runtimeEnv?.session ?? null;
+  async function requestSession(): Promise<AppSession> {
+    const query = { query: SESSION_QUERY, variables: { appId: appId() } };
+    const body = await request("POST", "/graphql", query, { headers: SESSION_QUERY_HEADERS });
+    const { data } = body as SessionQueryResponse;
+    if (!data?.runtimeEnv) throw toSvcError(body, 200);
+    return data.runtimeEnv.session;
   }
 
   return {
