@@ -281,6 +281,21 @@ describe("a subscription to a data source", () => {
     ]);
   });
 
+  it("resets a page that reconnects, if its rules changed what it may read while it was disconnected", async () => {
+    const path = await make({
+      accessRules: [{ type: ["select"], allow: "all", exclude: ["Secret"] }],
+      entries: [{ Secret: 1 }],
+    });
+    const { position: since } = await follow(path, {}, "live")();
+    await clients.pop()!.dispose();
+    await service.rest("PUT", path, { body: { accessRules: [{ type: ["select"], allow: "all" }] } });
+    const news = await follow(path, { since }, "live")();
+    expect(withoutPosition(news)).to.deep.equal({ ...nothing, reset: true });
+    const next = follow(path, { since: news.position }, "live");
+    const { id } = await insert(path, { Secret: 2 });
+    expect(withoutPosition(await next())).to.deep.equal({ ...nothing, inserted: [{ id, data: { Secret: 2 } }] });
+  });
+
   const OWN_ENTRY_RULES = [
     { type: ["select"], allow: "all", exclude: ["Secret"], require: [{ Owner: { equals: "me" } }] },
   ];

@@ -2,6 +2,7 @@
  * Sends changes of a data source's entries to subscribers. A subscriber only receives changes that its current rights allow it to read. The
  * subscription ends with an error when the subscriber loses the right to read, or when the data source is deleted.
  */
+import { hash } from "node:crypto";
 import type { Logger } from "pino";
 import { type Db, rows } from "../../data/database.js";
 import type { DatabaseNotifications } from "../../engine/notifications.js";
@@ -29,6 +30,7 @@ import type { ReadRows } from "./read-pool.js";
 /** Maximum number of changes that are read for one message. Each change can contain 2 MB of earlier states of entries. */
 const MAX_CHANGES_PER_MESSAGE = 10;
 const RETRY_MS = 1_000;
+const VISIBILITY_KEY_CHARACTERS = 12;
 
 const SELECT_NEWEST_CHANGE = `
   SELECT greatest((SELECT max(id) FROM data_source_change WHERE app_id = $1 AND data_source_id = $2), forgotten) AS newest, forgotten
@@ -49,9 +51,11 @@ const NO_DIFFERENCES: EntryDifferences = { inserted: [], updated: [], deleted: [
 const hasNoDifferences = ({ inserted, updated, deleted }: EntryDifferences): boolean =>
   inserted.length + updated.length + deleted.length === 0;
 
-/** Returns a key that changes when the caller can read other columns or entries than before. @throws DATA_SOURCE_ACCESS_DENIED */
-const createVisibilityKey = (rights: CallerEntryRights, source: StoredDataSource): string =>
-  JSON.stringify([rights.grant(source, "select").fingerprint, source.hashedColumns]);
+/** Returns a short key that changes when the caller can read other columns or entries than before. @throws DATA_SOURCE_ACCESS_DENIED */
+function createVisibilityKey(rights: CallerEntryRights, source: StoredDataSource): string {
+  const readable = JSON.stringify([rights.grant(source, "select").fingerprint, source.hashedColumns]);
+  return hash("sha256", readable, "base64url").slice(0, VISIBILITY_KEY_CHARACTERS);
+}
 
 /** Returns `error` if it says that the subscriber has lost the right to read. @throws any other error */
 function requireAccessError(error: unknown): ActionError {
@@ -118,10 +122,10 @@ export class EntryChangeFeed {
 
   private createMessage(
     feed: DataSourceFeed,
-    { visit, position }: Pick<EntrySubscriber, "visit" | "position">,
+    { visit, position, visibilityKey }: Pick<EntrySubscriber, "visit" | "position" | "visibilityKey">,
     differences: EntryDifferences | null,
   ) {
-    const text = this.options.positions.formatPosition(feed, position!, visit.isTrusted);
+    const text = this.options.positions.formatPosition(feed, { changeId: position!, visibilityKey }, visit.isTrusted);
     return { ...(differences ?? NO_DIFFERENCES), reset: differences === null, position: text };
   }
 
@@ -158,7 +162,10 @@ export class EntryChangeFeed {
     }
   }
 
-  /** Starts after the position `since`. Without `since`, or if later changes are no longer stored, starts after the newest change. */
+  /**
+   * Starts after the position `since`. Without `since`, or if later changes are no longer stored, starts after the newest change. Also does
+   * so if the subscriber's rights have changed since the position, because stored changes do not show which entries it can see only now.
+   */
   private async startSubscriber(feed: DataSourceFeed, subscriber: EntrySubscriber): Promise<void> {
     const source = await this.findSource(feed);
     if (source) await this.checkAccess(feed, source, subscriber);
@@ -168,8 +175,9 @@ export class EntryChangeFeed {
       feed.id,
     ]);
     const { newest, forgotten } = tally ?? { newest: 0, forgotten: 0 };
-    const number = subscriber.since?.changeId ?? null;
-    const canResume = number !== null && number >= forgotten && number <= newest;
+    const { changeId: number = null, visibilityKey } = subscriber.since ?? {};
+    const hasSameRights = visibilityKey === undefined || visibilityKey === subscriber.visibilityKey;
+    const canResume = number !== null && number >= forgotten && number <= newest && hasSameRights;
     subscriber.position = canResume ? number : newest;
     if (!canResume)
       subscriber.sendMessage(this.createMessage(feed, subscriber, subscriber.since ? null : NO_DIFFERENCES));
@@ -186,7 +194,7 @@ export class EntryChangeFeed {
     for (const subscriber of subscribers) {
       const rights = await this.options.rights.of(subscriber.visit);
       const rightsKey = rights.caller.isTrusted ? "trusted" : JSON.stringify(rights.caller.user);
-      const key = JSON.stringify([rightsKey, subscriber.where, subscriber.position]);
+      const key = JSON.stringify([rightsKey, subscriber.where, subscriber.position, subscriber.visibilityKey]);
       const group = groups.get(key) ?? {
         rights,
         position: subscriber.position!,
@@ -297,7 +305,7 @@ export class EntryChangeFeed {
     this.runInOrder(feed, async () => {
       const sameVisits = Map.groupBy(
         listStartedSubscribers(feed),
-        ({ position, visit }) => `${position} ${visit.isTrusted}`,
+        ({ position, visit, visibilityKey }) => `${position} ${visit.isTrusted} ${visibilityKey}`,
       );
       for (const subscribers of sameVisits.values()) {
         const groupMessage = this.createMessage(feed, subscribers[0]!, NO_DIFFERENCES);

@@ -16,6 +16,11 @@ const CHANGE_ID_DIGITS = 15;
 export interface Position {
   /** ID of the change after which to resume; null if the position has expired, or if its encryption key no longer exists. */
   changeId: number | null;
+  /**
+   * Key of the columns and entries that the subscriber could see at this position. Absent in positions of trusted callers, which see
+   * everything, and in positions from before this key existed.
+   */
+  visibilityKey?: string;
 }
 
 /** Interval at which each subscriber gets a new position, so that its position does not expire while no entry changes. */
@@ -29,9 +34,13 @@ export class SubscriptionPositionCodec {
   constructor(private readonly options: { ring: KeyRing }) {}
 
   /** Returns a position as text: the change ID in plain text for trusted callers, otherwise encrypted. */
-  formatPosition(source: DataSourceKey, number: number, isTrusted: boolean): string {
-    if (isTrusted) return String(number);
-    const text = `${String(number).padStart(CHANGE_ID_DIGITS, "0")} ${Date.now()}`;
+  formatPosition(
+    source: DataSourceKey,
+    { changeId, visibilityKey }: { changeId: number; visibilityKey: string },
+    isTrusted: boolean,
+  ): string {
+    if (isTrusted) return String(changeId);
+    const text = `${String(changeId).padStart(CHANGE_ID_DIGITS, "0")} ${Date.now()} ${visibilityKey}`;
     return this.sealedTexts.seal(text, createCipherContext(source));
   }
 
@@ -45,8 +54,8 @@ export class SubscriptionPositionCodec {
         `to this data source sent (got ${describeValue(since)})`;
       throw new ActionError("REQUEST_INVALID", message);
     }
-    const [number, at] = (this.sealedTexts.unseal(since, createCipherContext(source)) ?? "").split(" ");
+    const [number, at, visibilityKey] = (this.sealedTexts.unseal(since, createCipherContext(source)) ?? "").split(" ");
     const isValid = at !== undefined && Date.now() - Number(at) < POSITION_VALIDITY_MS;
-    return { changeId: isValid ? Number(number) : null };
+    return { changeId: isValid ? Number(number) : null, ...(visibilityKey && { visibilityKey }) };
   }
 }
