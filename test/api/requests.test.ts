@@ -121,13 +121,21 @@ describe("requests of server actions", () => {
           await send({ method: "PUT", json: { a: [1] } });
           await send({ form: new URLSearchParams("a=1&a=2&b=3") });
           await send({ body: "x".repeat(1024 * 1024) });
+          await send({ body: new URLSearchParams("a=1&a=2") });
+          await send({ body: new URLSearchParams("a=1"), headers: { "content-type": "text/csv" } });
           return text.body;`);
         expect(result, error).to.equal("POST");
         expect(received.map(({ text }) => text.slice(0, 10))).to.deep.equal([
-          ...["grüße", "\ufffd\n", '{"a":[1]}', "a=1&a=2&b=", "xxxxxxxxxx"],
+          ...["grüße", "\ufffd\n", '{"a":[1]}', "a=1&a=2&b=", "xxxxxxxxxx", "a=1&a=2", "a=1"],
         ]);
         expect(received[4]!.text).to.have.length(1024 * 1024);
         expect(received[2]!.headers["content-type"]).to.equal("application/json");
+        const form = "application/x-www-form-urlencoded;charset=UTF-8";
+        const sent = received.map(({ text, headers }) => [text.slice(0, 10), headers["content-type"]]);
+        expect(sent.slice(5)).to.deep.equal([
+          ["a=1&a=2", form],
+          ["a=1", "text/csv"],
+        ]);
         const bytes = Buffer.alloc(5 * 1024 * 1024, "grüße\u{1f600}");
         answer = (_request, response) => response.end(bytes);
         const long = await run(`${also}

@@ -12,7 +12,7 @@ export interface RequestOptions {
   /** Query parameters to add to the query of `url`. */
   query?: Record<string, RequestParameter | RequestParameter[]>;
   /** Body of the request, at most 1 MB; not allowed with `GET` and `HEAD`. Set only one of `body`, `json` and `form`. */
-  body?: string | ArrayBuffer | ArrayBufferView;
+  body?: string | URLSearchParams | ArrayBuffer | ArrayBufferView;
   /** Value that is sent as JSON. */
   json?: unknown;
   /** Fields that are sent as `application/x-www-form-urlencoded`. */

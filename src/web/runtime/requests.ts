@@ -34,13 +34,20 @@ function toPlainObject(value: unknown): unknown {
   return Object.fromEntries(pairs);
 }
 
+const isForm = (body: unknown): boolean => typeof URLSearchParams === "function" && body instanceof URLSearchParams;
+
 function encodeBody(body: unknown): unknown {
   if (body instanceof ArrayBuffer) return { base64: new Uint8ArrayWithBase64(body).toBase64() };
-  if (!ArrayBuffer.isView(body)) {
-    const isForm = typeof URLSearchParams === "function" && body instanceof URLSearchParams;
-    return isForm ? String(body) : body;
-  }
+  if (!ArrayBuffer.isView(body)) return isForm(body) ? String(body) : body;
   return { base64: new Uint8ArrayWithBase64(body.buffer, body.byteOffset, body.byteLength).toBase64() };
+}
+
+/** Adds the content type of a form, as `fetch` does, unless the author has set another one. */
+function addFormType(headers: unknown): unknown {
+  if (headers !== undefined && (typeof headers !== "object" || headers === null || Array.isArray(headers)))
+    return headers;
+  const hasType = Object.keys(headers ?? {}).some((name) => name.toLowerCase() === "content-type");
+  return hasType ? headers : { ...headers, "Content-Type": "application/x-www-form-urlencoded;charset=UTF-8" };
 }
 
 /** Returns the options of a request as JSON for the service. @throws RequestError POLICY if JSON cannot represent them */
@@ -48,10 +55,11 @@ function encodeOptions(options: unknown): string {
   if (typeof options !== "object" || options === null) return stringify(options) ?? "null";
   const { url, headers, query, form, body, json, ...otherOptions } = options as RequestOptions;
   try {
+    const plainHeaders = toPlainObject(headers);
     const text = stringify({
       ...otherOptions,
       url: url === undefined || url === null ? url : String(url),
-      headers: toPlainObject(headers),
+      headers: isForm(body) ? addFormType(plainHeaders) : plainHeaders,
       query: toPlainObject(query),
       form: toPlainObject(form),
       body: encodeBody(body),
