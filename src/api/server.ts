@@ -136,7 +136,7 @@ function createFastify({ measures, log }: ApiOptions): { app: FastifyInstance; h
 function registerResponseHooks(app: FastifyInstance, refusalDelay: RejectionDelay): void {
   app.addHook("onSend", ({ raw, context }, reply, payload, done) => {
     if (reply.statusCode >= 400 || context?.isRejected === true) {
-      discardUnreadBody(raw);
+      discardUnreadBody(raw, reply.raw);
       // Fastify would close the connection after a body that is too large. The service reads the rest of the body instead.
       reply.removeHeader("connection");
     }

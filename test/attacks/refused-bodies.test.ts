@@ -33,6 +33,19 @@ function send(url: string, head: string, body: Buffer): Promise<string> {
   });
 }
 
+/** Sends a body and reads nothing before the whole body has been sent. Returns all data of the server, or the connection's error. */
+function sendSlowly(url: string, head: string, body: Buffer): Promise<string> {
+  const { hostname, port } = new URL(url);
+  return new Promise((resolve) => {
+    let text = "";
+    const socket = connect(Number(port), hostname);
+    socket.on("error", (error: NodeJS.ErrnoException) => resolve(`${error.code}`));
+    socket.on("close", () => resolve(text));
+    socket.write(`${head}\r\n\r\n`);
+    socket.write(body, () => socket.on("data", (data) => (text += data)));
+  });
+}
+
 const chunked = (body: Buffer) =>
   Buffer.concat([Buffer.from(`${body.length.toString(16)}\r\n`), body, Buffer.from("\r\n0\r\n\r\n")]);
 
@@ -74,6 +87,27 @@ describe("a request that is rejected before its body has arrived", () => {
         expect(answer).to.match(/HTTP\/1\.1 200 OK\r\n[\s\S]*\{"status":"LIVE"\}/);
       });
     }
+  }
+});
+
+describe("a request that is rejected before its body has arrived, on a connection that closes after it", () => {
+  let service: TestService;
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+  });
+  after(() => service.stop());
+
+  for (const [what, ending] of [
+    ["that the client closes", "HTTP/1.1\r\nConnection: close"],
+    ["of HTTP/1.0", "HTTP/1.0"],
+  ]) {
+    it(`gets the response after the whole body, and then the end of the connection: one ${what}`, async () => {
+      const body = Buffer.alloc(16 * MB, "x");
+      const head = `POST /v3/apps/1/actions ${ending}\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}`;
+      expect(await sendSlowly(service.url, `${head}\r\nAuth-Token: ${service.tokens.editor}`, body)).to.match(
+        /^HTTP\/1\.1 413 [\s\S]*the request is larger than 1 MB"}$/,
+      );
+    });
   }
 });
 
