@@ -236,12 +236,19 @@ describe("requests to HTTP triggers", () => {
       );
       expect([text.http, text.text, text.headers["x-a"]]).to.deep.equal([418, "<p>ü", "b"]);
       expect(text.headers["content-type"]).to.equal("text/html");
-      const bytes = await answerOf(respond("{ body: new Uint8Array([104, 105]) }"));
-      expect([bytes.text, bytes.headers["content-type"]]).to.deep.equal(["hi", "application/octet-stream"]);
+      const bytes = await answerOf(respond("{ headers: new Map([['X-B', 'c']]), body: new Uint8Array([104, 105]) }"));
+      expect(bytes.text).to.equal("hi");
+      expect(bytes.headers).to.include({ "content-type": "application/octet-stream", "x-b": "c" });
       const object = await answerOf(respond("{ body: { a: 1 } }"));
       expect([object.json, object.http]).to.deep.equal([{ a: 1 }, 200]);
-      const moved = await answerOf(respond('{ redirect: "https://example.com/" }'));
-      expect([moved.http, moved.headers["location"]]).to.deep.equal([302, "https://example.com/"]);
+      const moved = await answerOf(
+        respond('{ headers: new Headers({ "X-C": "d" }), redirect: "https://example.com/" }'),
+      );
+      expect([moved.http, moved.headers["location"], moved.headers["x-c"]]).to.deep.equal([
+        302,
+        "https://example.com/",
+        "d",
+      ]);
       const dropped = await answerOf(
         respond(`{ headers: { "Set-Cookie": "a=b", "Clear-Site-Data": "*", "Service-Worker-Allowed": "/", "Svc-Run-Id": "0",
           "Content-Security-Policy": "default-src *", "Access-Control-Allow-Origin": "*", "Connection": "close",

@@ -8,15 +8,15 @@ export interface RequestOptions {
   url: string | URL;
   /** HTTP method; `GET` by default. */
   method?: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS";
-  headers?: Record<string, string | number>;
+  headers?: Record<string, string | number> | Headers;
   /** Query parameters to add to the query of `url`. */
-  query?: Record<string, RequestParameter | RequestParameter[]>;
+  query?: Record<string, RequestParameter | RequestParameter[]> | URLSearchParams;
   /** Body of the request, at most 1 MB; not allowed with `GET` and `HEAD`. Set only one of `body`, `json` and `form`. */
   body?: string | URLSearchParams | ArrayBuffer | ArrayBufferView;
   /** Value that is sent as JSON. */
   json?: unknown;
   /** Fields that are sent as `application/x-www-form-urlencoded`. */
-  form?: Record<string, RequestParameter | RequestParameter[]>;
+  form?: Record<string, RequestParameter | RequestParameter[]> | URLSearchParams;
   /** Key of a secret binding: the service adds the credential, which the code never receives. */
   auth?: string;
   /** Time limit of the request in milliseconds: 10,000 by default, at most 30,000. */
@@ -69,7 +69,7 @@ export interface ResponseOptions {
   /** HTTP status: 200 by default, 302 if `redirect` is set. */
   status?: number;
   /** Response headers. The service drops headers whose effect is not limited to this response: docs/reference/http-triggers.md lists them. */
-  headers?: Record<string, string | number>;
+  headers?: Record<string, string | number> | Headers;
   /** Body of the response: text, bytes, or another value, which is sent as JSON. */
   body?: unknown;
   /** URL to redirect to, sent in the header `Location`. */

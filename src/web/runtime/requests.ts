@@ -2,6 +2,7 @@
  * Creates `Svc.App.V3.Actions.request` and `Svc.App.Settings.get` for server runs. The server run provides the function
  * that sends requests.
  */
+import { toPlainObject } from "./plain-object.js";
 import type { RequestError, RequestOptions, RequestResponse, SendRequest, SettingsReader } from "./request-types.js";
 
 /** Functions and data that a server run provides for requests to other services and for settings. */
@@ -21,18 +22,6 @@ const Uint8ArrayWithBase64 = Uint8Array as any;
 
 const createRequestError = (code: RequestError["code"], message: string): RequestError =>
   Object.assign(new Error(message), { code });
-
-/** Converts URLSearchParams, Headers or a Map to a plain object. The values of a repeated name become an array. */
-function toPlainObject(value: unknown): unknown {
-  if (typeof value !== "object" || value === null) return value;
-  const iterable = value as { [Symbol.iterator]?(): Iterator<[string, unknown]> };
-  if (typeof iterable[Symbol.iterator] !== "function" || Array.isArray(value)) return value;
-  const pairs = new Map<string, unknown>();
-  for (const [name, item] of iterable as Iterable<[string, unknown]>) {
-    pairs.set(name, pairs.has(name) ? [pairs.get(name), item].flat() : item);
-  }
-  return Object.fromEntries(pairs);
-}
 
 const isForm = (body: unknown): boolean => typeof URLSearchParams === "function" && body instanceof URLSearchParams;
 

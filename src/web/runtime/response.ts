@@ -3,6 +3,7 @@
  * runs in server runs without a browser page.
  */
 import { findResponseFault } from "../../rules/http/response.js";
+import { toPlainObject } from "./plain-object.js";
 import type { ResponseOptions } from "./request-types.js";
 
 const BASE64_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -35,9 +36,10 @@ function toBytes(body: unknown): Uint8Array | null {
  */
 export function createResponseFunction(markProperty: string | null) {
   return (options: ResponseOptions = {}): object => {
-    const fault = findResponseFault(options);
+    const headers = toPlainObject(options?.headers) as ResponseOptions["headers"];
+    const fault = findResponseFault(options) ?? findResponseFault({ headers });
     if (fault !== null) throw new TypeError(`Svc.App.V3.Actions.response: ${fault}`);
-    const { status, headers, body, redirect } = options;
+    const { status, body, redirect } = options;
     const bytes = toBytes(body);
     const response = {
       ...(status !== undefined && { status }),
