@@ -244,24 +244,17 @@ describe("requests to HTTP triggers", () => {
       const moved = await answerOf(
         respond('{ headers: new Headers({ "X-C": "d" }), redirect: "https://example.com/" }'),
       );
-      expect([moved.http, moved.headers["location"], moved.headers["x-c"]]).to.deep.equal([
-        302,
-        "https://example.com/",
-        "d",
-      ]);
+      expect(moved.http).to.equal(302);
+      expect(moved.headers).to.include({ location: "https://example.com/", "x-c": "d" });
       const dropped = await answerOf(
         respond(`{ headers: { "Set-Cookie": "a=b", "Clear-Site-Data": "*", "Service-Worker-Allowed": "/", "Svc-Run-Id": "0",
           "Content-Security-Policy": "default-src *", "Access-Control-Allow-Origin": "*", "Connection": "close",
-          "Transfer-Encoding": "chunked", "Content-Length": "3", "X-Kept": "1" }, body: "whole" }`),
+          "Transfer-Encoding": "chunked", "Content-Length": "3", "Content-Encoding": "gzip", "X-Kept": "1" }, body: "whole" }`),
       );
       expect(dropped.text).to.equal("whole");
       expect(dropped.headers["x-kept"]).to.equal("1");
-      expect(dropped.headers).to.not.have.any.keys(
-        "set-cookie",
-        "clear-site-data",
-        "service-worker-allowed",
-        "access-control-allow-origin",
-      );
+      const names = ["set-cookie", "clear-site-data", "service-worker-allowed", "access-control-allow-origin"];
+      expect(dropped.headers).to.not.have.any.keys("content-encoding", ...names);
       expect(dropped.headers["svc-run-id"]).to.not.equal("0");
       expect(dropped.headers["content-security-policy"]).to.equal("sandbox allow-scripts allow-forms");
     });

@@ -58,6 +58,8 @@ export function createResponseFromOptions(options: unknown): HttpTriggerResponse
   if (STATUSES_WITHOUT_BODY.includes(status)) return { status, headers, body: null };
   const { body, type } = readBody(input);
   if (type !== null) headers["content-type"] ??= type;
+  // Only bytes can be compressed. A response of `request()` that the action passes on has this header and a decoded body.
+  if (!(body instanceof Uint8Array)) delete headers["content-encoding"];
   return { status, headers, body };
 }
 
