@@ -81,4 +81,25 @@ describe("rollbacks of promotions", () => {
     expect([undone!.http, undone!.body.status]).to.deep.equal([409, "MANIFEST_CHANGED"]);
     expect(await actionNames(to)).to.deep.equal(["one"]);
   });
+
+  it("and manifests keep alerts whose action they rename or remove", async () => {
+    const { to } = await promotedStages();
+    const [draft] = (await service.rest("GET", `/v3/apps/${to}/actions`)).body.actions;
+    const alert = { name: "fails", condition: "failed", channel: "email", to: ["ann@example.com"], actionId: draft.id };
+    const { id } = (await service.rest("POST", `/v1/apps/${to}/alerts`, { body: alert })).body.alert;
+    const readAlerts = async () =>
+      (await service.rest("GET", `/v1/apps/${to}/manifest`)).body.alerts.map((rule: { action: string }) => rule.action);
+
+    const manifest = (await service.rest("GET", `/v1/apps/${to}/manifest`)).body;
+    const [{ action: _, ...rest }] = manifest.alerts;
+    const renamed = { ...manifest.actions[0], name: "two" };
+    const document = { ...manifest, actions: [renamed], alerts: [{ ...rest, action: "two" }] };
+    expect((await service.rest("PUT", `/v1/apps/${to}/manifest?prune=true`, { body: document })).http).to.equal(200);
+    expect(await readAlerts()).to.deep.equal(["two"]);
+
+    const all = { ...document, actions: [], alerts: [{ ...rest, action: null }] };
+    expect((await service.rest("PUT", `/v1/apps/${to}/manifest?prune=true`, { body: all })).http).to.equal(200);
+    expect(await readAlerts()).to.deep.equal([null]);
+    expect((await service.rest("GET", `/v1/apps/${to}/alerts/${id}`)).body.alert.actionId).to.equal(null);
+  });
 });

@@ -102,9 +102,14 @@ export function planAlertChanges(
   );
   if (writes.length > 0) plan.requiredOperations.push("manageAlerts");
   if (removedAlerts.length > 0) plan.requiredOperations.push("removeAlerts");
-  plan.apply = async () => {
+  plan.removeReferences = async () => {
     // Locks the alerts in the order of their IDs, like the job that checks alerts. The same order prevents deadlocks.
     await rows(manager, "SELECT FROM alert_rule WHERE app_id = $1 ORDER BY id FOR NO KEY UPDATE", [appId]);
+    // The removal of an action also deletes the alerts that refer to it. An alert can get another action in the same manifest.
+    const ids = writes.flatMap(({ currentAlert }) => currentAlert?.rule.id ?? []);
+    await rows(manager, "UPDATE alert_rule SET action_id = NULL WHERE id = ANY ($1::bigint[])", [ids]);
+  };
+  plan.apply = async () => {
     for (const { rule } of removedAlerts) {
       await deleteAlertRuleRow(manager, appId, rule.id);
       await recordChange(manager, caller, { appId, type: "app.alert.delete", data: { ruleId: rule.id } });

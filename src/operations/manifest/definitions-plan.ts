@@ -41,6 +41,8 @@ export interface DefinitionsPlan {
   requiredOperations: Operation[];
   /** Definitions that do not work until a secret value is written in this app. A manifest contains no secrets. */
   missing?: { kind: ManifestItemKind; name: string }[];
+  /** Called before the first plan is applied. Removes references to definitions that another plan removes. */
+  removeReferences?(): Promise<void>;
   apply(): Promise<void>;
 }
 

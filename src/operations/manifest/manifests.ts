@@ -262,6 +262,7 @@ export class Manifests {
       const before = toManifest(state);
       if (isPlan) return { plan, tag: before.tag, sourcesPlan };
       if (changes.length > 0) {
+        for (const definitionsPlan of plans) await definitionsPlan.removeReferences?.();
         for (const definitionsPlan of plans) await definitionsPlan.apply();
         await this.emitUpdateEvent(manager, caller, appId, updatedNames);
         const counts = { created: plan.created.length, changed: plan.changed.length, removed: plan.removed.length };
