@@ -37,6 +37,9 @@ export interface AlertRuleFields {
   enabled: boolean;
 }
 
+/** Expected action of a rule for `queued`, for error messages. An absent action is not enough in a change: it keeps the stored action. */
+export const QUEUED_ACTION_EXPECTATION = 'null if "condition" is "queued", which is for the whole app';
+
 function requireOneOf<T extends string>(value: unknown, allowed: readonly T[], field: string): T {
   return allowed.find((word) => word === value) ?? refuseField(field, `one of ${allowed.join(", ")}`, value);
 }
@@ -85,8 +88,7 @@ export function parseAlertRule(body: unknown, current: Partial<AlertRuleFields> 
   const failures = requireWholeNumber(fieldValue("failures", 1), "failures", 1, COUNTED_RUNS_MAX);
   const enabled = fieldValue("enabled", true);
   if (typeof enabled !== "boolean") return refuseField("enabled", "true or false", enabled);
-  if (condition === "queued" && actionId !== null)
-    return refuseField("actionId", 'absent if "condition" is "queued", which is for the whole app', actionId);
+  if (condition === "queued" && actionId !== null) return refuseField("actionId", QUEUED_ACTION_EXPECTATION, actionId);
   const input: AlertRuleFields = {
     name: requireName(fieldValue("name")),
     condition,

@@ -174,6 +174,27 @@ describe("the manifest", () => {
     expect((await get(app)).body).to.deep.equal(before);
   });
 
+  it("ignores spaces around names, and names the action of an alert that cannot have one", async () => {
+    const app = await newApp();
+    const where = { type: "dataSource.entry.create", dataSource: " guests " };
+    const action = { name: "greet", code: CODE, triggers: [{ trigger: "log", where }] };
+    const alert = { name: " fails ", condition: "failed", channel: "email", to: ["ann@example.com"], action: "greet" };
+    const document = { version: 1, dataSources: [{ name: " guests" }], actions: [action], alerts: [alert] };
+    expect((await put(app, document)).http).to.equal(200);
+    expect((await put(app, document, { query: "?prune=true" })).body).to.deep.equal({ plan: NOTHING });
+    const { body } = await put(app, {
+      version: 1,
+      dataSources: [{ name: "rooms" }, { name: " rooms" }],
+      alerts: [alert, { ...alert, name: "fails" }, { ...alert, name: "queue", condition: "queued" }],
+    });
+    expect(body.faults.map(({ path }: { path: string }) => path)).to.have.members([
+      "dataSources[1].name",
+      "alerts[1].name",
+      "alerts[2].action",
+    ]);
+    expect(body.error).not.to.include("got 1)");
+  });
+
   it("is rejected with a path for every invalid document, and never with 500", async () => {
     const app = await newApp();
     for (const document of INVALID) {

@@ -61,7 +61,7 @@ function toActionData(
   if (item.triggers === undefined) return item;
   const triggers = mapLogConditions(item.triggers, ({ dataSource, ...where }, itemPath) => {
     if (dataSource === undefined || dataSource === null) return where;
-    const id = sourceIdsByName.get(dataSource as string);
+    const id = typeof dataSource === "string" ? sourceIdsByName.get(dataSource.trim()) : undefined;
     if (id !== undefined) return { ...where, dataSourceId: id };
     const path = `${itemPath}.dataSource`;
     const error = `${path} must be the name of a data source of the app (got ${describeValue(dataSource)})`;

@@ -6,8 +6,9 @@ import { isDeepStrictEqual } from "node:util";
 import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { ALERT_RULES_PER_APP } from "../../limits.js";
-import { type AlertRuleFields, parseAlertRule } from "../../rules/alert-input.js";
+import { type AlertRuleFields, parseAlertRule, QUEUED_ACTION_EXPECTATION } from "../../rules/alert-input.js";
 import { describeValue } from "../../rules/describe-value.js";
+import { refuseField } from "../../rules/fields.js";
 import { ALERT_FIELDS, type Manifest } from "../../rules/manifest.js";
 import { type AlertRule, deleteAlertRuleRow, insertAlertRuleRow, updateAlertRuleRow } from "../alerts/alert-rows.js";
 import { recordChange } from "../records/audit.js";
@@ -16,6 +17,7 @@ import {
   findRepeatedNameFaults,
   type ManifestPlanContext,
   toPathFault,
+  trimItemName,
 } from "./definitions-plan.js";
 
 type AlertItem = NonNullable<Manifest["alerts"]>[number];
@@ -46,6 +48,8 @@ function toAlertInput(
       `action must be the name of an action of the app (got ${describeValue(action)})`,
     );
   }
+  if (action !== null && (rest.condition ?? before?.rule.condition) === "queued")
+    refuseField("action", QUEUED_ACTION_EXPECTATION, action);
   const stored = before && { ...before.rule, actionId: null };
   return parseAlertRule({ ...rest, actionId: action === null ? null : PLACEHOLDER_ACTION_ID }, stored);
 }
@@ -68,12 +72,13 @@ interface AlertWrite {
  */
 export function planAlertChanges(
   { manager, caller, appId, prune }: ManifestPlanContext,
-  items: readonly AlertItem[] | undefined,
+  alertItems: readonly AlertItem[] | undefined,
   currentAlerts: readonly AlertWithActionName[],
   actionNames: ReadonlySet<string>,
 ): DefinitionsPlan {
   const plan: DefinitionsPlan = { changes: [], faults: [], requiredOperations: [], apply: async () => undefined };
-  if (items === undefined) return plan;
+  if (alertItems === undefined) return plan;
+  const items = alertItems.map(trimItemName);
   const currentByName = new Map(currentAlerts.map((namedRule) => [namedRule.rule.name, namedRule]));
   const writes: AlertWrite[] = [];
   plan.faults = findRepeatedNameFaults("alerts", "name", items);

@@ -30,6 +30,7 @@ import {
   type ManifestApplyMode,
   type ManifestPlanContext,
   toPathFault,
+  trimItemName,
 } from "./definitions-plan.js";
 
 type DataSourceItem = NonNullable<Manifest["dataSources"]>[number];
@@ -115,11 +116,12 @@ export interface DataSourcesPlan extends DefinitionsPlan {
 export async function planDataSourceChanges(
   definitions: DataSourceDefinitionStore,
   context: ManifestPlanContext,
-  items: readonly DataSourceItem[] | undefined,
+  sourceItems: readonly DataSourceItem[] | undefined,
   currentSources: readonly StoredDataSource[],
   reservedIds: ReadonlyMap<string, number>,
 ): Promise<DataSourcesPlan> {
   const { manager, caller, appId, prune } = context;
+  const items = sourceItems?.map(trimItemName);
   const currentByName = new Map(currentSources.map((dataSource) => [dataSource.name, dataSource]));
   const { writes, faults } = planSourceWrites(context, items ?? [], currentByName);
   const removedSources = items && prune ? await findRemovableSources(context, items, currentSources) : [];
@@ -177,9 +179,7 @@ function planSourceWrites(
   const writes: SourceWrite[] = [];
   for (const [at, item] of items.entries()) {
     try {
-      // Removes spaces around the name before the comparison, because stored names have no such spaces.
-      const name = typeof item.name === "string" ? item.name.trim() : "";
-      const write = planSourceWrite(caller, item, currentByName.get(name) ?? null, { prune, keepsData });
+      const write = planSourceWrite(caller, item, currentByName.get(item.name) ?? null, { prune, keepsData });
       if (write.changedFields.length > 0) writes.push(write);
     } catch (error) {
       faults.push(toPathFault(`dataSources[${at}]`, error, DATA_SOURCE_FIELDS));
@@ -197,7 +197,7 @@ async function findRemovableSources(
   items: readonly DataSourceItem[],
   currentSources: readonly StoredDataSource[],
 ): Promise<StoredDataSource[]> {
-  const namesInManifest = new Set(items.map(({ name }) => String(name).trim()));
+  const namesInManifest = new Set(items.map(({ name }) => name));
   const removedSources: StoredDataSource[] = [];
   for (const source of currentSources.filter(({ name }) => !namesInManifest.has(name))) {
     const isFull = await hasEntries(manager, appId, source.id);

@@ -84,6 +84,10 @@ export function toPathFault(fieldPath: string, error: unknown, fields: readonly 
   return { path: fieldPath + findFaultPath(error, fields), status: error.status, error: error.message };
 }
 
+/** Returns the item with its name as the service stores it: without spaces around the name. */
+export const trimItemName = <T extends { name: string }>(item: T): T =>
+  typeof item.name === "string" ? { ...item, name: item.name.trim() } : item;
+
 /** Returns a fault for each item with the same name as an earlier item. @param key field that contains the name */
 export function findRepeatedNameFaults(
   field: string,
