@@ -327,7 +327,7 @@ describe("alerts", function () {
       [{ setting: "_open" }, "setting must be the key of a protected setting"],
       [{ setting: "__none" }, "the setting __none must contain {url, secret}"],
       [{ setting: "__wrong" }, 'the setting __wrong must contain "url" with an https URL'],
-      [{ condition: "queued", actionId: masterId }, "actionId must be absent"],
+      [{ condition: "queued", actionId: masterId }, "actionId must be null"],
     ] as const) {
       const { status, error } = await refused(rule);
       expect(status).to.equal("REQUEST_INVALID");
@@ -337,6 +337,16 @@ describe("alerts", function () {
     expect((await refused({ actionId: copyId })).status).to.equal("ACTION_NOT_FOUND");
     await create({});
     expect((await refused({ name: "job fails" })).error).to.contain("another alert of this app has the same name");
+  });
+
+  it("can be muted while their setting has no value", async () => {
+    const muted = { name: "muted", condition: "failed", channel: "webhook", setting: "__none", enabled: false };
+    const { http, body } = await service.rest("POST", path(), { body: muted });
+    expect(http).to.equal(201);
+    const update = (change: object) => service.rest("PUT", `${path()}/${body.alert.id}`, { body: change });
+    expect((await update({ minutes: 5 })).http).to.equal(200);
+    expect((await update({ enabled: true })).body.error).to.contain("the setting __none must contain");
+    expect((await service.rest("DELETE", `${path()}/${body.alert.id}`)).http).to.equal(200);
   });
 
   it("are changed, tested and removed over GraphQL as over REST, only by callers who edit the app", async () => {

@@ -68,10 +68,14 @@ async function requireMessageCapacity(manager: EntityManager, appId: number): Pr
 export class AlertRules {
   constructor(private readonly options: AlertRulesOptions) {}
 
-  /** @throws ActionError ACTION_NOT_FOUND, or REQUEST_INVALID if the rule's setting contains no valid destination */
-  private async checkReferences(appId: number, { actionId, channel, setting }: AlertRuleFields): Promise<void> {
+  /** @throws ActionError ACTION_NOT_FOUND, or REQUEST_INVALID if the setting of an enabled rule contains no valid destination */
+  private async checkReferences(
+    appId: number,
+    { actionId, channel, setting, enabled }: AlertRuleFields,
+  ): Promise<void> {
     const { db, delivery } = this.options;
-    if (setting !== null) await delivery.destination(appId, setting, channel);
+    // A rule can be muted also if its setting was removed, or has no value yet, as in a new stage.
+    if (setting !== null && enabled) await delivery.destination(appId, setting, channel);
     if (actionId === null) return;
     const sql = "SELECT FROM action WHERE id = $1 AND app_id = $2 AND master_id IS NULL";
     if ((await rows(db, sql, [actionId, appId])).length === 0) throw new ActionError("ACTION_NOT_FOUND");
