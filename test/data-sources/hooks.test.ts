@@ -131,6 +131,22 @@ describe("hooks of data sources that send", () => {
     expect((await service.rest("POST", base, { body })).http).to.equal(400);
   });
 
+  it("do not prevent writes if their stored where is invalid, and log the reason", async () => {
+    const id = await make("Stored before", [{ ...WELCOME_HOOK, where: { $filters: [] } }]);
+    const where = { $filters: [{ column: "Age", condition: ">", value: null }] };
+    await service.db.query("UPDATE data_source SET hooks = $1 WHERE id = $2", [
+      JSON.stringify([{ ...WELCOME_HOOK, where }]),
+      id,
+    ]);
+    await service.rest("PUT", `${base}/${id}`, { body: { accessRules: [] } });
+    expect((await insert("Stored before", { Email: "a@example.com", Age: 5 })).http).to.equal(201);
+    const [event] = await received(id);
+    expect(event!.data).to.include({
+      messageId: null,
+      detail: "hooks[0]: where.$filters[0].value must be a number or a text (got null)",
+    });
+  });
+
   it("send a text message for an update that the where finds, and for no other", async () => {
     const id = await make("Late", [REMINDER_HOOK]);
     const { body } = await insert("Late", { Name: "Bea", Phone: "+15550100" });

@@ -102,6 +102,26 @@ function buildMessage(
   }
 }
 
+/**
+ * Compiles the `where` of a hook to a condition for the written entries. Returns a fault if an earlier release has stored a `where` that is
+ * invalid now, because such a hook must not prevent writes of entries.
+ */
+function compileHookWhere(
+  source: StoredDataSource,
+  { where }: SendingHook,
+  messages: readonly PendingMessage[],
+  statement: SqlStatement,
+): { sql: string } | { fault: string } {
+  const scope = { canSee: (column: string) => !source.hashedColumns.includes(column), filter: null };
+  const ids = messages.map(({ entryId }) => entryId);
+  try {
+    return { sql: entryConditionSql(source, { scope, where, ids }, statement, "e") };
+  } catch (error) {
+    if (!(error instanceof ActionError)) throw error;
+    return { fault: error.message };
+  }
+}
+
 export class HookMessageBuilder {
   constructor(private readonly options: { outlet: HookMessageStore; receivedDataLimiter: ReceivedDataLimiter }) {}
 
@@ -139,13 +159,16 @@ export class HookMessageBuilder {
           continue;
         }
         const statement = new SqlStatement();
-        const scope = { canSee: (column: string) => !source.hashedColumns.includes(column), filter: null };
-        const ids = hookMessages.map(({ entryId }) => entryId);
-        const condition = entryConditionSql(source, { scope, where: hook.where, ids }, statement, "e");
+        const compiled = compileHookWhere(source, hook, hookMessages, statement);
+        if ("fault" in compiled) {
+          const { fault } = compiled;
+          messages.push(...hookMessages.map((message) => ({ ...message, delivery: null, fault })));
+          continue;
+        }
         await rows(executor, `SET LOCAL statement_timeout = ${ENTRY_QUERY_TIMEOUT_MS}`);
         const matching = await rows<{ id: number }>(
           executor,
-          `SELECT e.id FROM data_source_entry e WHERE ${condition}`,
+          `SELECT e.id FROM data_source_entry e WHERE ${compiled.sql}`,
           statement.values,
         );
         await rows(executor, "SET LOCAL statement_timeout = DEFAULT");
