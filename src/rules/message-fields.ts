@@ -98,38 +98,38 @@ function removeRepeatedAddresses(recipients: readonly EmailRecipient[]): EmailRe
 }
 
 /** Parses the recipients of an e-mail, and removes repeated addresses. @throws ActionError REQUEST_INVALID */
-export function parseEmailRecipients(value: unknown): EmailRecipient[] {
+export function parseEmailRecipients(value: unknown, field: string): EmailRecipient[] {
   if (!Array.isArray(value) || value.length === 0 || value.length > EMAIL_RECIPIENTS_MAX) {
-    return refuseField("to", `an array of 1 to ${EMAIL_RECIPIENTS_MAX} recipients {email, name, type}`, value);
+    return refuseField(field, `an array of 1 to ${EMAIL_RECIPIENTS_MAX} recipients {email, name, type}`, value);
   }
-  return removeRepeatedAddresses(value.map((element, index) => readRecipient(element, `to[${index}]`)));
+  return removeRepeatedAddresses(value.map((element, index) => readRecipient(element, `${field}[${index}]`)));
 }
 
 /** Converts headers to `[name, value]` pairs. Accepts an array of `{name, value}`, or an object with a value by name. */
-function toHeaderEntries(value: unknown): [string, unknown][] {
+function toHeaderEntries(value: unknown, field: string): [string, unknown][] {
   if (!Array.isArray(value))
     return isObject(value)
       ? Object.entries(value)
-      : refuseField("headers", "an object with a value for each header name, or an array of {name, value}", value);
+      : refuseField(field, "an object with a value for each header name, or an array of {name, value}", value);
   return value.map((element, index) => {
     const headerObject = isObject(element) ? element : {};
-    return [requireSingleLineText(headerObject["name"], `headers[${index}].name`), headerObject["value"]];
+    return [requireSingleLineText(headerObject["name"], `${field}[${index}].name`), headerObject["value"]];
   });
 }
 
 /** Parses the headers that a caller adds to an e-mail: `{name: value}` or `[{name, value}]`. @throws REQUEST_INVALID */
-export function parseEmailHeaders(value: unknown): Record<string, string> {
+export function parseEmailHeaders(value: unknown, field: string): Record<string, string> {
   if (value === undefined || value === null) return {};
-  const input = toHeaderEntries(value);
+  const input = toHeaderEntries(value, field);
   if (input.length > HEADERS_MAX)
-    refuseField("headers", `an object or an array with at most ${HEADERS_MAX} headers`, input.length);
+    refuseField(field, `an object or an array with at most ${HEADERS_MAX} headers`, input.length);
   return Object.fromEntries(
     input.map(([name, text]) => {
       if (!HEADER_NAME.test(name))
-        refuseField("each name in headers", "a letter, and then at most 63 letters, digits and dashes", name);
+        refuseField(`each name in ${field}`, "a letter, and then at most 63 letters, digits and dashes", name);
       if (RESERVED_HEADER.test(name))
-        refuseField("each name in headers", "a header that the service does not set", name);
-      return [name, requireSingleLineText(text, `headers.${name}`)];
+        refuseField(`each name in ${field}`, "a header that the service does not set", name);
+      return [name, requireSingleLineText(text, `${field}.${name}`)];
     }),
   );
 }
@@ -152,12 +152,12 @@ function readAttachment(value: unknown, field: string): MessageAttachment {
   return { type, name, content: bareText, encoding: encoding as MessageAttachment["encoding"] };
 }
 
-export function parseAttachments(value: unknown): MessageAttachment[] {
+export function parseAttachments(value: unknown, field: string): MessageAttachment[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value) || value.length > EMAIL_ATTACHMENTS_MAX) {
-    return refuseField("attachments", `an array of at most ${EMAIL_ATTACHMENTS_MAX} attachments`, value);
+    return refuseField(field, `an array of at most ${EMAIL_ATTACHMENTS_MAX} attachments`, value);
   }
-  return value.map((element, index) => readAttachment(element, `attachments[${index}]`));
+  return value.map((element, index) => readAttachment(element, `${field}[${index}]`));
 }
 
 function normalizePhoneNumber(text: string): string | null {

@@ -72,24 +72,28 @@ export function parseEmail(body: unknown, path = ""): Email {
   const input = requireObject(body, "the message");
   const options = isObject(input["options"]) ? input["options"] : input;
   const data = readData(input["data"]);
-  const to = parseEmailRecipients(options["to"]);
+  const optionsPath = options === input ? "" : "options.";
+  const to = parseEmailRecipients(options["to"], `${optionsPath}to`);
+  const subjectPath = `${optionsPath}subject`;
   const subject = requireSingleLineText(
-    fillMessageTemplate(requireSingleLineText(options["subject"] ?? "", "subject"), data, "subject", { html: false }),
-    "subject",
+    fillMessageTemplate(requireSingleLineText(options["subject"] ?? "", subjectPath), data, subjectPath, {
+      html: false,
+    }),
+    subjectPath,
   );
-  const html = parseOptionalText(options["html"], "html");
-  const text = parseOptionalText(options["text"], "text");
+  const html = parseOptionalText(options["html"], `${optionsPath}html`);
+  const text = parseOptionalText(options["text"], `${optionsPath}text`);
   if (html === null && text === null)
     throw new ActionError("REQUEST_INVALID", 'a message needs the field "html" or "text" (got neither)');
   const email: Email = {
     kind: "email",
     to,
     subject,
-    fromName: parseOptionalSingleLineText(options["from_name"] ?? options["fromName"], "from_name"),
-    html: html === null ? null : fillMessageTemplate(html, data, "html", { html: true }),
-    text: text === null ? null : fillMessageTemplate(text, data, "text", { html: false }),
-    headers: parseEmailHeaders(options["headers"]),
-    attachments: parseAttachments(options["attachments"]),
+    fromName: parseOptionalSingleLineText(options["from_name"] ?? options["fromName"], `${optionsPath}from_name`),
+    html: html === null ? null : fillMessageTemplate(html, data, `${optionsPath}html`, { html: true }),
+    text: text === null ? null : fillMessageTemplate(text, data, `${optionsPath}text`, { html: false }),
+    headers: parseEmailHeaders(options["headers"], `${optionsPath}headers`),
+    attachments: parseAttachments(options["attachments"], `${optionsPath}attachments`),
   };
   refuseUnknownFields(input, options === input ? EMAIL_SHAPE : { fields: { options: EMAIL_SHAPE, data: null } }, path);
   return email;

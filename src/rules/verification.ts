@@ -123,6 +123,6 @@ export function buildVerificationMessage(
   code: string,
 ) {
   const data = { code };
-  if (channel === "email") return parseEmail({ options: { to: [{ email: address }], subject, text }, data });
+  if (channel === "email") return parseEmail({ to: [{ email: address }], subject, text, data });
   return parseSms({ to: address, body: text.replaceAll("{{code}}", code) });
 }

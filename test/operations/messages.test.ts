@@ -247,10 +247,28 @@ describe("messages", () => {
     expect(server.acceptedMessages).to.have.length(1);
   });
 
+  it("are rejected with the path of the invalid field, in either form of the call", async () => {
+    const FAULTS: [fields: object, path: string][] = [
+      [{ to: [] }, "to must be an array"],
+      [{ subject: "a\nb" }, "subject must be"],
+      [{ html: 1 }, "html must be a text"],
+      [{ headers: { "X-A": 1 } }, "headers.X-A must be"],
+      [{ headers: { "-": "a" } }, "each name in headers must be"],
+      [{ attachments: [{ content: "a" }] }, "attachments[0].name must be"],
+    ];
+    for (const [fields, text] of FAULTS) {
+      const mail = { ...ORDER_MAIL, ...fields };
+      const startOf = (error: string, { length }: string) => error.slice(0, length);
+      expect(startOf((await send(mail)).body.error, text)).to.equal(text);
+      const inOptions = text.replace(/^(each name in )?/, "$1options.");
+      expect(startOf((await send({ options: mail })).body.error, inOptions)).to.equal(inOptions);
+    }
+  });
+
   it("of a batch are all stored or none", async () => {
     const bad = [{ options: ORDER_MAIL }, { options: { ...ORDER_MAIL, to: [{ email: "no" }] } }];
     const refused = await service.rest("POST", path("email/batch"), { body: bad });
-    expect(refused.body.error).to.contain("[1]: to[0].email");
+    expect(refused.body.error).to.contain("[1]: options.to[0].email");
     const { body } = await service.rest("POST", path("email/batch"), {
       body: ["a", "b"].map((name) => ({ options: { ...ORDER_MAIL, subject: "{{name}}" }, data: { name } })),
     });
