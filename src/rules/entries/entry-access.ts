@@ -11,6 +11,7 @@ import {
   type ValueCondition,
 } from "../caller-rules.js";
 import { isObject } from "../describe-value.js";
+import { TextsOnlyOperand } from "../entry-query/operators.js";
 import { UNRESTRICTED_ENTRY_SCOPE as EVERY_COLUMN, type VisibleEntryScope } from "../entry-query/options.js";
 import { parseDocumentPath } from "../entry-query/path.js";
 import type { EntryAccessRule, EntryVerb } from "./access-rules.js";
@@ -108,14 +109,6 @@ export function findEntryPermissions(
 export const maySelectEntryById = ({ requiredColumns: required, conditions: tests }: EntryPermissions): boolean =>
   required.every((column) => Object.hasOwn(tests, column));
 
-/** Returns a `where` for `contains`. `$iLike` also searches numbers and booleans, but `contains` of an access rule searches only texts. */
-function convertContainsToWhere(path: string, part: string): Record<string, unknown> {
-  const isMatchingText = { $iLike: part, $type: "string" };
-  return {
-    $or: [{ [path]: { ...isMatchingText, $not: { $type: "array" } } }, { [path]: { $elemMatch: isMatchingText } }],
-  };
-}
-
 /** Converts the conditions of an access rule to a `where`; null if there are no conditions. */
 export function convertColumnConditionsToWhere(tests: ColumnConditions): Record<string, unknown> | null {
   const conditions = Object.entries(tests).flatMap(([column, { equals, notequals, contains }]) => {
@@ -124,7 +117,7 @@ export function convertColumnConditionsToWhere(tests: ColumnConditions): Record<
       // `$eq` also matches a list that contains the value. `equals` of an access rule does not, so `$not` excludes lists.
       ...(equals === undefined ? [] : [{ [path]: { $eq: equals, $not: { $type: "array" } } }]),
       ...(notequals === undefined ? [] : [{ [path]: { $ne: notequals } }]),
-      ...(contains === undefined ? [] : [convertContainsToWhere(path, contains)]),
+      ...(contains === undefined ? [] : [{ [path]: { $iLike: new TextsOnlyOperand(contains) } }]),
     ];
   });
   return conditions.length === 0 ? null : { $and: conditions };

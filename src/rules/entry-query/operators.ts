@@ -127,10 +127,19 @@ const regexOperator: Operator = (operand, fieldPath, statement, siblings) => {
 
 export const isJsonScalarSql = (value: string): string => `${jsonTypeSql(value)} IN ('string', 'number', 'boolean')`;
 
+/** Operand of `$iLike` that searches only texts, and no numbers and booleans. Only access rules use it: a JSON request cannot contain it. */
+export class TextsOnlyOperand {
+  constructor(readonly part: string) {}
+}
+
 const containsIgnoringCaseOperator: Operator = (operand, fieldPath, statement) => {
-  const boundText = statement.bind(requireQueryText(operand, fieldPath, 10_000), "text");
+  const [part, isSearchedSql] =
+    operand instanceof TextsOnlyOperand
+      ? [operand.part, (value: string) => `${jsonTypeSql(value)} = 'string'`]
+      : [operand, isJsonScalarSql];
+  const boundText = statement.bind(requireQueryText(part, fieldPath, 10_000), "text");
   return createElementTest(
-    (value) => `(${isJsonScalarSql(value)} AND ${containsTextFoldedSql(jsonTextSql(value), boundText)})`,
+    (value) => `(${isSearchedSql(value)} AND ${containsTextFoldedSql(jsonTextSql(value), boundText)})`,
   );
 };
 

@@ -20,6 +20,9 @@ import {
   rejectWhereThatContradictsRule,
 } from "../../../src/rules/entries/entry-access.js";
 import { separateHashedConditions } from "../../../src/rules/entries/hashed-where.js";
+import { TextsOnlyOperand } from "../../../src/rules/entry-query/operators.js";
+import { SqlStatement } from "../../../src/rules/entry-query/statement.js";
+import { compileWhere } from "../../../src/rules/entry-query/where.js";
 import { refusal } from "../refusal.js";
 
 const COLUMNS = ["Email", "Role", "a.b", "data.x", "n"];
@@ -270,20 +273,28 @@ describe("the requirements of a grant", () => {
 
 describe("the tests of a rule as a where", () => {
   it("have each condition once, and none without a test", () => {
-    const text = { $iLike: "z", $type: "string" };
-    const containsZ = (path: string) => ({
-      $or: [{ [path]: { ...text, $not: { $type: "array" } } }, { [path]: { $elemMatch: text } }],
-    });
+    const containsZ = { $iLike: new TextsOnlyOperand("z") };
     expect(convertColumnConditionsToWhere({})).to.equal(null);
     expect(convertColumnConditionsToWhere({ "a.b": { equals: "x", notequals: "y", contains: "z" } })).to.deep.equal({
       $and: [
         { "data.a\\.b": { $eq: "x", $not: { $type: "array" } } },
         { "data.a\\.b": { $ne: "y" } },
-        containsZ("data.a\\.b"),
+        { "data.a\\.b": containsZ },
       ],
     });
     expect(convertColumnConditionsToWhere({ a: { notequals: 1 } })).to.deep.equal({ $and: [{ "data.a": { $ne: 1 } }] });
-    expect(convertColumnConditionsToWhere({ a: { contains: "z" } })).to.deep.equal({ $and: [containsZ("data.a")] });
+    expect(convertColumnConditionsToWhere({ a: { contains: "z" } })).to.deep.equal({ $and: [{ "data.a": containsZ }] });
+  });
+
+  it("stay within the limits of a where, and name each column, for the maximum number of columns", () => {
+    const columns = Array.from({ length: 50 }, (_, at) => `c${at}`);
+    const where = convertColumnConditionsToWhere(Object.fromEntries(columns.map((name) => [name, { contains: "x" }])));
+    const source = { documentSql: "e.doc", entryAlias: "e", canSeeColumn: () => true };
+    expect(() => compileWhere(where, source, new SqlStatement())).to.not.throw();
+    expect([...listWhereColumns(where)]).to.deep.equal(columns);
+    // A copy as JSON must not search more than texts.
+    const copy = () => compileWhere(JSON.parse(JSON.stringify(where)), source, new SqlStatement());
+    refusal("REQUEST_INVALID", copy);
   });
 
   it("are rejected if they need a value that the user does not have", () => {
