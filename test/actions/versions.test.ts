@@ -316,6 +316,28 @@ describe("versions of an action", () => {
       );
     });
 
+    it("publishes the oldest version again without tests, although its restore displaces it", async () => {
+      const apiClient = createRestApiClient(service);
+      const app = `/v1/apps/${service.appId}`;
+      const { id } = await make(apiClient, { description: "first" });
+      await apiClient.publish(id);
+      await service.db.query(
+        `INSERT INTO action_version (action_id, summary, data, state)
+           SELECT action_id, summary, data, 'other'::bytea FROM action_version, generate_series(1, 98) WHERE action_id = $1`,
+        [id],
+      );
+      await apiClient.update(id, { description: "draft" });
+      const oldest = (await apiClient.versions(id, 100)).value.versions[99].id;
+      await service.rest("PUT", app, { body: { requiresTests: true } });
+      try {
+        await apiClient.restore(id, oldest);
+        expect((await apiClient.publish(id)).status).to.equal("OK");
+      } finally {
+        await service.rest("PUT", app, { body: { requiresTests: false } });
+      }
+      expect((await apiClient.versions(id)).value.pagination.total).to.equal(100);
+    });
+
     it("logs a failed snapshot without the code", async () => {
       const { id } = await make(createRestApiClient(service));
       const lines: string[] = [];

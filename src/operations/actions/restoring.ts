@@ -19,7 +19,13 @@ import {
 import type { ActionValidation, ValidatedAction } from "./action-validation.js";
 import { createAddedScriptAuditEntries, type DraftWriter } from "./draft-writer.js";
 import { rethrowWithStatus } from "./failures.js";
-import { requireActionVersion, type StoredActionVersion, storeDraftVersion } from "./versions.js";
+import {
+  readPublishedState,
+  requireActionVersion,
+  type StoredActionVersion,
+  storeDisplacedVersion,
+  storeDraftVersion,
+} from "./versions.js";
 
 export interface DraftRestoreResult {
   action: Action & { isPublished: boolean };
@@ -73,9 +79,11 @@ export class DraftRestorer {
     const version = await requireActionVersion(manager, actionId, versionId);
     const restoredAction = await this.validateVersion(manager, row, version, resolved);
     const { personId } = caller;
+    const publishedState = await readPublishedState(manager, versionId);
     const preRestoreVersionId = await storeDraftVersion(manager, log, row, { occasion: "pre-restore", personId });
     const { assets: before } = row;
     await draftWriter.store(manager, row, restoredAction);
+    await storeDisplacedVersion(manager, log, row, { ...publishedState, versionId, personId });
     const ids = { restoredFromVersionId: versionId, preRestoreVersionId };
     const entry = { appId, type: "appAction.v3.restore", actionId, data: ids };
     await recordChange(manager, caller, entry, createAddedScriptAuditEntries(row, before));

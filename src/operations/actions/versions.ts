@@ -152,8 +152,7 @@ const MARK_PUBLISHED = `
     (SELECT id FROM action_version WHERE action_id = $1 AND state = $2 ORDER BY id DESC LIMIT 1) RETURNING id`;
 
 /**
- * Sets the publishing time of the newest version that equals the draft. If no version equals the draft, stores one first. This is the case
- * after a restore of the oldest version, because the version that a restore stores can displace the restored one.
+ * Sets the publishing time of the newest version that equals the draft. If no version equals the draft, stores one first.
  * @param manager a transaction that has locked the draft
  */
 export async function markVersionPublished(
@@ -181,6 +180,36 @@ const SELECT_PUBLISHED_VERSION =
  */
 export async function wasDraftStatePublished(manager: EntityManager, master: ActionRow): Promise<boolean> {
   return (await rows(manager, SELECT_PUBLISHED_VERSION, [master.id, hashDraftState(master)])).length > 0;
+}
+
+export interface PublishedState {
+  state: Buffer | null;
+  publishedAt: Date | null;
+}
+
+/** Reads the hash and the publishing time of a version. */
+export async function readPublishedState(manager: EntityManager, versionId: number): Promise<PublishedState> {
+  const sql = `SELECT state, published_at AS "publishedAt" FROM action_version WHERE id = $1`;
+  return (await rows<PublishedState>(manager, sql, [versionId]))[0]!;
+}
+
+const SET_PUBLISHING_TIME = "UPDATE action_version SET published_at = $2 WHERE id = $1 AND state = $3";
+
+/**
+ * Stores the restored draft as a new version with the same publishing time if the restored version no longer exists. This is the case after
+ * a restore of the oldest version, because the version that a restore stores can displace it.
+ * @param manager a transaction that has locked the draft
+ */
+export async function storeDisplacedVersion(
+  manager: EntityManager,
+  log: Logger,
+  row: ActionRow,
+  displaced: PublishedState & { versionId: number; personId: number | null },
+): Promise<void> {
+  const { versionId, personId, publishedAt, state } = displaced;
+  if ((await rows(manager, "SELECT FROM action_version WHERE id = $1", [versionId])).length > 0) return;
+  const newVersionId = await storeDraftVersion(manager, log, row, { occasion: "update", personId });
+  if (newVersionId !== null) await rows(manager, SET_PUBLISHING_TIME, [newVersionId, publishedAt, state]);
 }
 
 const VERSION_HEAD_COLUMNS = `version.id, version.created_at AS "createdAt", version.person_id AS "userId", version.commit_id AS "commitId",
