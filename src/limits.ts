@@ -268,6 +268,8 @@ export const PUSH_SUBSCRIPTIONS_PER_USER_MAX = 20;
 export const NOTIFICATIONS_PER_APP_MAX = 100_000;
 export const PUSH_SUBSCRIPTIONS_PER_APP_MAX = 100_000;
 export const VISITOR_PUSH_SUBSCRIPTIONS_PER_APP_MAX = 20_000;
+/** Maximum of the argument `lastSeconds` of the subscription to notifications, in seconds. */
+export const MISSED_NOTIFICATIONS_MAX_SECONDS = 30 * 24 * 60 * 60;
 
 /** Maximum requests from one network address in RATE_WINDOW_MS with which mail and SMS providers report deliveries. */
 export const DELIVERY_REPORTS_PER_ADDRESS_AND_MINUTE = 600;

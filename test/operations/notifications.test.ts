@@ -42,15 +42,15 @@ describe("notifications", function () {
   const wake = () => service.db.query("SELECT pg_notify('svc_notification', '0')");
 
   /** Subscribes as this caller, from the position `after` on. The returned array collects the events. */
-  function follow(as: string, after: number | null = 0): NotificationEntry[] {
+  function follow(as: string, after: number | null = 0, lastSeconds: number | null = null): NotificationEntry[] {
     const client = service.socket(as);
     clients.push(client);
     const received: NotificationEntry[] = [];
-    const query = `subscription ($app: Int!, $after: Int) {
-      notificationAdded(appId: $app, after: $after) { id cursor readStatus status data }
+    const query = `subscription ($app: Int!, $after: Int, $lastSeconds: Float) {
+      notificationAdded(appId: $app, after: $after, lastSeconds: $lastSeconds) { id cursor readStatus status data }
     }`;
     client.subscribe<{ notificationAdded: NotificationEntry }>(
-      { query, variables: { app: service.appId, after } },
+      { query, variables: { app: service.appId, after, lastSeconds } },
       {
         next: ({ data }) => void received.push(data!.notificationAdded),
         error: () => undefined,
@@ -135,6 +135,16 @@ describe("notifications", function () {
       "live",
     ]);
     expect(again.map(({ readStatus }) => readStatus).slice(0, 2)).to.deep.equal([true, false]);
+  });
+
+  it("of the last seconds reach a follower that reconnects before it has received a position", async () => {
+    await published("earlier");
+    await service.db.query("UPDATE notification SET published_at = published_at - interval '1 minute'");
+    await published("missed");
+    const received = follow("viewer", null, 30.5);
+    await published("live");
+    await until(() => received.length >= 2);
+    expect(received.map(({ data }) => data.title)).to.deep.equal(["missed", "live"]);
   });
 
   const device = (name: string) => pushService.device(name);

@@ -1,10 +1,12 @@
 /** Notifications over GraphQL: create, read, subscribe. Each method checks the caller's access and then calls one operation. */
-import { Arg, Ctx, Int, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
+import { Arg, Ctx, Float, Int, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
 import { ActionError } from "../../errors.js";
+import { MISSED_NOTIFICATIONS_MAX_SECONDS } from "../../limits.js";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { Notification } from "../../operations/notifications/notification-rows.js";
 import type { NotificationModules } from "../../operations/notifications/notify.js";
 import { guardSubscriptionSource } from "../../operations/records/subscription-source.js";
+import { refuseField } from "../../rules/fields.js";
 import { ALL_NOTIFICATIONS } from "../../rules/notification-input.js";
 import type { RequestContext } from "../context.js";
 import { AppIdArgument, Limit, Offset } from "./arguments.js";
@@ -195,10 +197,16 @@ export class NotificationResolver {
   @Subscription(() => NotificationType, {
     description: "Emits each notification for the caller when it is published.",
     subscribe: async ({ args, context }) => {
-      const { appId, after } = args as { appId: number; after?: number | null };
+      const { appId, after, lastSeconds } = args as {
+        appId: number;
+        after?: number | null;
+        lastSeconds?: number | null;
+      };
+      const isInRange = (lastSeconds ?? 0) >= 0 && (lastSeconds ?? 0) <= MISSED_NOTIFICATIONS_MAX_SECONDS;
+      if (!isInRange) refuseField("lastSeconds", `a number from 0 to ${MISSED_NOTIFICATIONS_MAX_SECONDS}`, lastSeconds);
       const { accessChecks, notify, ...visitor } = context as NotificationSubscriptionContext;
       const caller = await accessChecks.requireAppAccess(visitor, "readNotifications", appId);
-      return guardSubscriptionSource(notify.feed.follow(appId, caller, after ?? null), {
+      return guardSubscriptionSource(notify.feed.follow(appId, caller, after ?? null, lastSeconds ?? 0), {
         appId,
         check: (now) => accessChecks.recheck(now, "readNotifications", appId),
       });
@@ -213,6 +221,12 @@ export class NotificationResolver {
         "`cursor` of the last received notification, after which the subscription resumes; from now on by default.",
     })
     _after?: number,
+    @Arg("lastSeconds", () => Float, {
+      nullable: true,
+      description:
+        "Without `after`, the subscription also emits the notifications that were published in this many last seconds, 30 days at most; 0 by default.",
+    })
+    _lastSeconds?: number,
   ): Notification {
     return notification;
   }

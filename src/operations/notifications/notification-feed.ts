@@ -42,9 +42,9 @@ interface AppFeed {
 export interface NotificationFeed {
   /**
    * Streams the notifications that the caller can read. `after` is the cursor of the last notification that the caller received; null for
-   * only new notifications.
+   * only new notifications, and those of the last `lastSeconds` seconds.
    */
-  follow(appId: number, caller: Caller, after: number | null): SubscriptionSource<Notification>;
+  follow(appId: number, caller: Caller, after: number | null, lastSeconds?: number): SubscriptionSource<Notification>;
 }
 
 export function createNotificationFeed(options: {
@@ -120,9 +120,9 @@ export function createNotificationFeed(options: {
   });
 
   return {
-    follow: (appId, caller, after) =>
+    follow: (appId, caller, after, lastSeconds = 0) =>
       createSubscriptionSource<Notification>(appId, (listener) => {
-        const since = new Date();
+        const since = new Date(Date.now() - lastSeconds * 1_000);
         const feed = getOrCreateFeed(appId);
         const subscriber: NotificationSubscriber = { caller, listener, isOpen: true, seenCursor: after };
         feed.subscriberCount += 1;

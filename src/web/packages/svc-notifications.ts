@@ -1,6 +1,7 @@
 /**
  * Package `Svc.Notifications`: an app's backend publishes notifications; its users read them, receive them live, or get them by Web Push.
  */
+import { MISSED_NOTIFICATIONS_MAX_SECONDS } from "../../limits.js";
 import { NotificationAdded, type NotificationAddedSubscription } from "../runtime/documents.js";
 import type { Notification, NotificationOptions, Notifications } from "../runtime/message-types.js";
 import { findPushSubscription, getPushPath } from "../runtime/push-device.js";
@@ -57,8 +58,13 @@ async function unsubscribeFromPush(): Promise<boolean> {
 /** Calls the function once for each new notification. After a lost connection, the service first sends the missed notifications. */
 function streamNotifications(callback: (notification: Notification) => void): () => void {
   const { appId, follow } = getConnection();
+  const startedAtMs = Date.now();
   let lastCursor: number | null = null;
-  return follow<NotificationAddedSubscription>(NotificationAdded, () => ({ appId: appId(), after: lastCursor }), {
+  // Before the first notification there is no cursor, so the service finds missed notifications by the time since the start.
+  const getSecondsSinceStart = () =>
+    Math.min(Math.max(0, (Date.now() - startedAtMs) / 1_000), MISSED_NOTIFICATIONS_MAX_SECONDS);
+  const variables = () => ({ appId: appId(), after: lastCursor, lastSeconds: getSecondsSinceStart() });
+  return follow<NotificationAddedSubscription>(NotificationAdded, variables, {
     next({ notificationAdded: notification }) {
       if (lastCursor !== null && notification.cursor! <= lastCursor) return;
       lastCursor = notification.cursor;

@@ -8,7 +8,7 @@ export const ClientTriggers: Document<ClientTriggersSubscription, ClientTriggers
   "subscription ClientTriggers($appId:Int!){clientTriggers(appId:$appId){reset actions{id integrity triggers{trigger where{type data}}assets{name url path integrity}}removed}}";
 
 export const NotificationAdded: Document<NotificationAddedSubscription, NotificationAddedSubscriptionVariables> =
-  "subscription NotificationAdded($appId:Int!$after:Int){notificationAdded(appId:$appId after:$after){id appId status data scope orderAt pushNotification{payload delayUntilTimestamp}publishedAt cursor readStatus createdAt updatedAt}}";
+  "subscription NotificationAdded($appId:Int!$after:Int$lastSeconds:Float){notificationAdded(appId:$appId after:$after lastSeconds:$lastSeconds){id appId status data scope orderAt pushNotification{payload delayUntilTimestamp}publishedAt cursor readStatus createdAt updatedAt}}";
 /** Publication status of a notification. */
 export type NotificationStatus =
   /** Not visible to users. */
@@ -41,6 +41,7 @@ export type ClientTriggersSubscription = { clientTriggers: { reset: boolean, rem
 export type NotificationAddedSubscriptionVariables = Exact<{
   appId: number;
   after?: number | null | undefined;
+  lastSeconds?: number | null | undefined;
 }>;
 
 
