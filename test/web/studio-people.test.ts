@@ -138,7 +138,7 @@ describe("Studio's pages of people", () => {
     expect(await role()).to.equal("reader");
     await choose(admin.page, "Role of Grace Hopper", "editor");
     await admin.page.waitForFunction(
-      `document.querySelector('p.fault[role="alert"]')?.textContent.includes("someone else changed this")`,
+      `[...document.querySelectorAll('p.fault[role="alert"]')].some((alert) => alert.textContent.includes("someone else changed this"))`,
     );
     expect(await role()).to.equal("reader");
     await admin.page.evaluate("delete document.visibilityState");
