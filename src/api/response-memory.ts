@@ -83,9 +83,9 @@ export function estimateResponseBytes(value: unknown): number {
   return sum;
 }
 
-/** Returns the key under which a caller's response memory is counted: the app of the credential, otherwise the person. */
+/** Returns the key under which a caller's response memory is counted: the app of the credential, the person, or all anonymous callers. */
 const getQuotaOwner = (caller: Caller | null): string =>
-  caller === null ? "nobody" : caller.appId === null ? `person ${caller.personId}` : createAppOwnerKey(caller.appId);
+  caller === null ? "anonymous" : caller.appId === null ? `person ${caller.personId}` : createAppOwnerKey(caller.appId);
 const createAppOwnerKey = (appId: number): string => `app ${appId}`;
 
 const createOverloadedError = (message: string) =>

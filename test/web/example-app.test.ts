@@ -253,7 +253,7 @@ describe("the example app", () => {
       args: () => string[],
       words: RegExp,
     ][] = [
-      ["a token that nobody has", () => ({ SVC_TOKEN: "nobody" }), () => [], /rejects this token \(from SVC_TOKEN\)/],
+      ["an unknown token", () => ({ SVC_TOKEN: "unknown" }), () => [], /rejects this token \(from SVC_TOKEN\)/],
       [
         "a token that may not edit",
         () => ({ SVC_TOKEN: service.tokens.api }),

@@ -80,7 +80,7 @@ export class ActionChangeFeed {
       const change = this.readChange(Number(appId), Number(id), removed === "true").catch((error: unknown) => {
         log.warn(
           { err: error, appId },
-          "a change of an action could not be read; the service tells the subscribers of the app to read all actions again",
+          "a change of an action could not be read; the service sends a reset to the subscribers of the app",
         );
         return { ...RESET_CHANGE };
       });

@@ -109,8 +109,8 @@ describe("after the requests of a run", () => {
       const { authorization, cookie } = request.headers;
       const who = authorization ? ` as ${Buffer.from(authorization.slice(6), "base64").toString().split(":")[0]}` : "";
       asked.push(`${request.method} ${request.url}${who}${cookie ? ` with ${cookie}` : ""}`);
-      // The host responds to /told only after a request with the user name. If none arrives, it closes the connection, and the run fails.
-      if (request.url === "/told") await until(() => asked.some(hasName)).catch(() => request.destroy());
+      // The host responds to /last-request after a request with the user name. If none arrives, it closes the connection.
+      if (request.url === "/last-request") await until(() => asked.some(hasName)).catch(() => request.destroy());
       answer(request, response);
     });
     server.on("connection", () => {
@@ -173,7 +173,7 @@ describe("after the requests of a run", () => {
       const requestsHere = requests.filter(([, , rooms]) => rooms.includes(mode));
       for (const [title, code, , isReceived] of sampleOf(requestsHere, index, 4)) {
         it(`no name and password of a URL remain, by ${title}: ${isReceived ? "the page is replaced" : "no host receives them"}`, async () => {
-          const lastRequest = isReceived ? "await fetch(url + '/told')" : "";
+          const lastRequest = isReceived ? "await fetch(url + '/last-request')" : "";
           const first = await requestsOf(
             `${CREDENTIALS_CODE} await (async () => { ${code} })().catch(() => {}); ${lastRequest}`,
           );
