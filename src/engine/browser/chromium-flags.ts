@@ -87,6 +87,8 @@ const CONVENIENCE_FLAGS = [
   "--disable-crash-reporter",
   "--disable-default-apps",
   "--disable-gpu",
+  // With this cache, `Network.clearBrowserCache` takes 1.6 ms more CPU time after each run that sends a request.
+  "--disable-gpu-shader-disk-cache",
   "--disable-hang-monitor",
   "--disable-background-timer-throttling",
   "--disable-backgrounding-occluded-windows",
