@@ -21,12 +21,12 @@ const bundles = new WebBundles(ROOT, "dist/web", isSmallest);
  * Brotli's highest level takes as long as the rest of this build. Level 9 takes a twentieth of this time, for files that are 7 % larger.
  */
 const BROTLI_QUALITY = isSmallest ? constants.BROTLI_MAX_QUALITY : 9;
-/** Files up to this size are always compressed with Brotli, which is fast for them. Larger ones only if a page waits for them. */
+/** Files up to this size always get a Brotli version, which takes little time. Larger files get one only if a page waits for them. */
 const SMALL_FILE_MAX_BYTES = 64_000;
 
 /**
- * Pages of the service. `entry` is loaded first, then `scriptsAfter` if the caller is signed in. `parts` are loaded later, and import
- * `core`.
+ * Pages of the service. A browser loads `entry` first, then `scriptsAfter` if the caller is signed in. It loads `parts` later; each part
+ * imports `core`.
  */
 const WEB_PAGES = {
   consent: { entry: "src/web/consent/page.ts", title: "Allow access · App Actions" },
@@ -82,7 +82,7 @@ const leaveOutMonacoStyles = {
 };
 
 const TEXT_LITERAL = String.raw`(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')`;
-/** Matches the translation key before each text in Monaco's code, and notes for translators. Monaco shows the text without them. */
+/** Matches the translation key or notes for translators before a text in Monaco's code. Monaco can show the text without them. */
 const LOCALIZE_KEY_PATTERN = new RegExp(String.raw`\b(localize2?)\(\s*(?:\{[^{}]*\}|${TEXT_LITERAL})\s*,`, "g");
 const LOCALIZE_TEXT_PATTERN = new RegExp(String.raw`\blocalize\(0,\s*${TEXT_LITERAL}`, "g");
 /** Modules of Monaco whose texts describe settings and colors. Only VS Code's settings page shows these texts. */
@@ -111,8 +111,11 @@ const shrinkMonaco = {
   },
 };
 
-/** Puts modules that parts of a page share into one file, instead of many small ones: a browser requests only six files at once. */
 const PART_NAMESPACE = "part-of-a-page";
+/**
+ * Adds an import of `core` to each part of a page. Then the bundler puts modules that parts share into one file instead of many small ones:
+ * a browser requests only six files at once.
+ */
 const importCoreInParts = {
   name: "parts-import-the-core",
   setup(bundler) {
@@ -150,7 +153,7 @@ const provideIcons = {
 const USE_STRICT = '"use strict";';
 const FUNCTION_START = "(()=>{";
 
-/** Moves "use strict" into a script's outer function. In front of it, V8 would compile the function again for each global scope. */
+/** Moves "use strict" into a script's outer function. If it precedes the function, V8 compiles the function again for each global scope. */
 const moveUseStrict = {
   name: "strict-within",
   setup(bundler) {

@@ -83,7 +83,7 @@ async function succeeds(step, consequence) {
 const buildChangedFiles = () => succeeds(() => withLock(ROOT, () => build(ROOT, true)), "the service is not restarted");
 
 /** Returns a function that never calls `work` twice at the same time. Calls during `work` cause one more call afterwards. */
-function oneAtATime(work) {
+function coalesceCalls(work) {
   const state = { isRunning: false, isRequested: false };
   return async () => {
     state.isRequested = true;
@@ -114,8 +114,8 @@ async function main() {
     await ensureChromium(ROOT, process.env);
   });
   const service = new Service();
-  const check = oneAtATime(() => succeeds(() => checkTypes(ROOT), "the service runs with this code"));
-  const buildAndRestart = oneAtATime(async () => {
+  const check = coalesceCalls(() => succeeds(() => checkTypes(ROOT), "the service runs with this code"));
+  const buildAndRestart = coalesceCalls(async () => {
     service.prepare();
     if (!(await buildChangedFiles())) return;
     await service.restart();

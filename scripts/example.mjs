@@ -92,7 +92,7 @@ async function main() {
         : `App ${appId} has no example.`,
     );
   }
-  const { emails, password } = await bookings.put();
+  const { emails, password } = await bookings.install();
   printLine(`The example is in app ${appId}: ${url}/apps/${appId}`);
   printLine(`Its guests sign in as ${emails.join(" or ")} with the password ${password}`);
 }

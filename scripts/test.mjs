@@ -20,7 +20,8 @@ const LONG_FOLDERS = [
 ];
 
 /**
- * Returns the path of Node in node_modules. Before the set-up, it may not exist, so npm may have started this process with another Node.
+ * Returns the path of the project's Node, or of the current Node if the project has none. Before the set-up, npm may have started this
+ * process with another Node.
  */
 function findProjectNode() {
   const path = join(ROOT, "node_modules/.bin/node");
@@ -88,7 +89,7 @@ async function main() {
   // All test processes use this cache of V8. It is in the checkout, where no other account can write.
   process.env["NODE_COMPILE_CACHE"] ??= join(ROOT, "node_modules/.cache/compiled");
   process.env["TMPDIR"] = createMemoryFolder() ?? tmpdir();
-  // The long tests need all cases (test/harness/samples.ts), and browsers of their own.
+  // The long tests run all generated cases (test/harness/samples.ts).
   if (files.some((file) => file.includes("test/long/"))) process.env["ALL_SAMPLES"] = "1";
   const chosen = files.length > 0 ? files : listGateFiles();
   const { passed, failed, failures, broken } = await runTests(node, chosen, options);

@@ -1,6 +1,6 @@
 /**
  * Installs the example app of examples/bookings in an app of the service, and removes it. A private setting marks the installation: it is
- * written first and removed last. Without it, parts with the example's names belong to the app.
+ * written first and removed last. If it is missing, parts with the example's names are the app's own, and the installation fails.
  */
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -129,7 +129,7 @@ export function createBookings({ call, target, say }) {
 
   return {
     /** Installs the example. Resolves to the guests' e-mail addresses and their common password. */
-    async put() {
+    async install() {
       const found = await readState();
       const foreignParts = found.mark === null ? findForeignParts(found) : [];
       if (foreignParts.length > 0)

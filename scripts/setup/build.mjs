@@ -54,8 +54,8 @@ const SERVICE_COMPILER_STATE = ".tsbuildinfo-service";
 const getStampPath = (root, isService) => join(root, "dist", isService ? SERVICE_STAMP : STAMP);
 
 /**
- * Removes the records of earlier builds. Must be called before anything writes compiled files. @param usedState record that the compiler
- * updates
+ * Removes the records of earlier builds, except `usedState`, which the compiler updates. Must be called before anything writes compiled
+ * files.
  */
 export function discardBuildRecords(root, usedState = null) {
   for (const record of [STAMP, SERVICE_STAMP, COMPILER_STATE, SERVICE_COMPILER_STATE]) {

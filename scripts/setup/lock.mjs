@@ -19,7 +19,7 @@ function openAndLockOnMac(folder) {
   }
 }
 
-/** Opens and locks the folder; null if it is locked. The lock belongs to the descriptor, so it outlasts the program `flock`. */
+/** Opens and locks the folder; null if another process has locked it. The descriptor keeps the lock after the program `flock` ends. */
 function openAndLock(folder) {
   const descriptor = openSync(folder, "r");
   const stdio = ["ignore", "ignore", "pipe", descriptor];

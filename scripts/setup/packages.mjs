@@ -26,8 +26,8 @@ function mayBeAbsent(entry, machine) {
 }
 
 /**
- * True if node_modules differs from the lock file. npm lists the packages at the end of an installation, so an interrupted one also
- * differs. With `isService`, development packages may be missing.
+ * True if node_modules differs from the lock file, or if its installation was interrupted: npm writes its list of packages at the end. With
+ * `isService`, development packages may be missing.
  */
 export function arePackagesStale(root, machine = process, isService = false) {
   const wanted = readPackages(join(root, "package-lock.json"));
@@ -60,7 +60,7 @@ export function addArchiveUrls(lock) {
   return { ...lock, packages: Object.fromEntries(Object.entries(lock.packages).map(withAddress)) };
 }
 
-/** Creates a new temporary folder, because the npm of a killed set-up may still write to its own. Removes the old folders. */
+/** Creates a temporary folder with a new name, because the npm of a killed set-up may still write to its folder. Removes old folders. */
 function createStage(root) {
   for (const name of readdirSync(root)) if (name.startsWith(STAGE)) removeIfPossible(join(root, name));
   return mkdtempSync(join(root, `${STAGE}-`));

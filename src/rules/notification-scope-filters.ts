@@ -25,23 +25,23 @@ const isBelow: CompareValues = (a, b) => a < b;
 const isAtMost: CompareValues = (a, b) => a <= b;
 const isEqual: CompareValues = (a, b) => a === b;
 
-/** Compares as numbers if the operand is a number, otherwise as texts. @param holds compares the document's value with the operand */
-function createComparison(holds: CompareValues): (operand: unknown) => ScopeValueTest {
+/** Returns a function that creates the test for an operand. The test compares numbers if the operand is a number, otherwise texts. */
+function createComparison(compare: CompareValues): (operand: unknown) => ScopeValueTest {
   return (operand) => {
     const text = convertScalarToText(operand);
-    if (!NUMBER_PATTERN.test(text)) return (value) => typeof value === "string" && holds(value, text);
+    if (!NUMBER_PATTERN.test(text)) return (value) => typeof value === "string" && compare(value, text);
     return (value) => {
       const isNumber = typeof value === "number" || (typeof value === "string" && NUMBER_PATTERN.test(value));
-      return isNumber && holds(Number(value), Number(text));
+      return isNumber && compare(Number(value), Number(text));
     };
   };
 }
 
 const createDayTest =
-  (holds: CompareValues) =>
+  (compare: CompareValues) =>
   (operand: unknown): ScopeValueTest =>
   (value) =>
-    typeof value === "string" && DAY_PATTERN.test(value) && holds(value.slice(0, 10), String(operand).slice(0, 10));
+    typeof value === "string" && DAY_PATTERN.test(value) && compare(value.slice(0, 10), String(operand).slice(0, 10));
 
 /** Creates a test of a range, whose operand is `[from, to]` or `{from, to}`. `first` tests the lower bound, `second` the upper one. */
 const createRangeTest =

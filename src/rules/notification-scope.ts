@@ -42,7 +42,7 @@ function checkWhere(where: unknown, fieldPath: string): void {
   rejectRegex(where, fieldPath);
 }
 
-/** Validates a scope. A number stands for the app user with this ID. null: all users. @throws REQUEST_INVALID */
+/** Validates a scope. A number selects the app user with this ID; null selects all users. @throws REQUEST_INVALID */
 export function parseNotificationScope(value: unknown): NotificationScope | null {
   if (value === undefined || value === null) return null;
   if (nestsDeeperThan(value, SCOPE_MAX_DEPTH) || Buffer.byteLength(JSON.stringify(value)) > SCOPE_MAX_BYTES) {
@@ -123,7 +123,7 @@ class ScopeEvaluator {
     return this.someValuePasses(comparesWholeValue ? values : addArrayElements(values), test(value), value) !== negated;
   }
 
-  /** True if a value passes the test. @param expected operand of the test; each of its array elements counts as a test for the limit */
+  /** True if a value passes the test. Each test reduces the budget; if `expected` is an array, each of its elements does too. */
   private someValuePasses(values: readonly ScopeValue[], test: ScopeValueTest, expected?: unknown): boolean {
     const stepCount = Array.isArray(expected) ? 1 + expected.length : 1;
     return values.some((value) => {

@@ -5,7 +5,7 @@ import { ActionError } from "../errors.js";
 import { describeValue, isObject } from "./describe-value.js";
 import builtIn from "./packages.json" with { type: "json" };
 
-/** Sandboxes in which a package can run on the server, the cheapest first: bare JavaScript, with network functions, a browser page. */
+/** Modes in which a package can run on the server, the cheapest first: only JavaScript, also network functions, a browser page. */
 const PACKAGE_MODES = ["isolate", "network-isolate", "document"] as const;
 export type PackageMode = (typeof PACKAGE_MODES)[number];
 
@@ -34,7 +34,7 @@ export interface PackageEntry {
 
 export type PackageCatalogue = ReadonlyMap<string, PackageEntry>;
 
-/** The packages that the API specification lists (Code rules 3), and svc-ai. */
+/** Packages that the service provides: those in the API specification (Code rules 3), and svc-ai. */
 export const BUILT_IN_PACKAGES = builtIn as readonly PackageEntry[];
 
 const PACKAGE_NAME = /^[a-z0-9][a-z0-9._-]{0,99}$/;
@@ -112,7 +112,7 @@ export type Dependency =
   | { kind: "npm"; name: string; range: string; subpath: string }
   | { kind: "address"; url: string };
 
-/** Matches package names that are reserved for the service. It never requests such a package from a registry. */
+/** Matches package names that are reserved for the service. The service never requests them from a registry. */
 const RESERVED_NAMES = /^svc-/i;
 const SPEC_MAX_CHARACTERS = 300;
 
@@ -190,7 +190,7 @@ export type AddAssetUrls = (stored: readonly StoredAsset[]) => Asset[];
  */
 export function addAssetUrls(stored: readonly StoredAsset[], catalogue: PackageCatalogue, baseUrl: string): Asset[] {
   return stored.map(({ name, path, url, sha256, ...kept }) => {
-    // Older versions of the service stored a URL too: an external one, or one of the service, which may be outdated.
+    // Older versions also stored `url`. If it is a URL of the service, it may be outdated, so the path in the catalogue replaces it.
     const servedPath = sha256 !== undefined || url === undefined ? path : catalogue.get(name)?.path;
     return servedPath === undefined
       ? { name, url: url!, path, ...kept }
@@ -214,7 +214,7 @@ function usesOtherMembers(code: string, members: readonly string[]): boolean {
   return code.replaceAll(new RegExp(`\\bSvc\\.(?:${members.join("|")})\\b`, "g"), "").includes("Svc");
 }
 
-/** Functions of `Svc`, as regular expressions. A small script provides them without the client library and its token. */
+/** Functions of `Svc` (as regular expressions) that need no client library, because a small script provides them. */
 const REQUEST_FUNCTIONS = ["App\\.V3\\.Actions\\.request", "App\\.Settings\\.get"];
 
 export const usesRequestFunctions = (code: string): boolean =>
@@ -259,7 +259,7 @@ function usesOtherFunctions(code: string, namespace: string | null, functions: r
 }
 
 /**
- * Returns the requirements of code that uses the package.
+ * Returns the mode and the network access that `code` needs to use the package.
  * @param isShared true if other code, such as another package, may also call the package
  */
 export function findPackageRequirement(entry: PackageEntry, code: string, isShared = false): PackageRequirement {

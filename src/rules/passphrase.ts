@@ -18,7 +18,7 @@ const createWeakPassphraseError = (message: string): ActionError => new ActionEr
 
 /**
  * Validates a new passphrase. Returns it in Unicode form NFC, because keyboards produce different code points for the same character.
- * @throws REQUEST_INVALID if it is no text or too long; PASSPHRASE_TOO_WEAK
+ * @throws REQUEST_INVALID if it is not a text or too long; PASSPHRASE_TOO_WEAK if it is too short, common or repetitive
  */
 export function parseNewPassphrase(value: unknown): string {
   const passphrase = normalizePassphrase(value);
@@ -40,7 +40,7 @@ export function parseNewPassphrase(value: unknown): string {
   return passphrase;
 }
 
-/** Returns a passphrase in Unicode form NFC, in which it was hashed. Does not check its strength. @throws REQUEST_INVALID */
+/** Returns a passphrase in Unicode form NFC, as the service hashes it. Does not check its strength. @throws REQUEST_INVALID */
 export function normalizePassphrase(value: unknown): string {
   if (typeof value !== "string" || value === "" || !value.isWellFormed()) {
     throw new ActionError(

@@ -10,7 +10,7 @@ import { describeValue } from "./describe-value.js";
 /** Allowed values of the resource's `updatedAt` (ISO 8601 with milliseconds); undefined allows every value. */
 export type ExpectedETags = readonly string[] | undefined;
 
-/** Separates an entity tag's two parts: the version (`updatedAt`), and state that only the service changes (of an alert: if it fires). */
+/** Separates the version (`updatedAt`) in an entity tag from state that only the service changes, such as whether an alert fires. */
 const TAG_SEPARATOR = ";";
 
 /**

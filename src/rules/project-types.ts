@@ -9,7 +9,7 @@ export interface ProjectTypeDefinitions {
   secretBindings?: DefinitionItem[] | undefined;
 }
 
-/** TypeScript declaration files of packages by name; null if a package has none. Imports between the files use indexes of this array. */
+/** TypeScript declaration files of each package; null if a package has none. A file imports another one by its index in the array. */
 export type PackageDeclarations = ReadonlyMap<string, readonly string[] | null>;
 
 interface DependentDefinition {
@@ -150,7 +150,8 @@ const mergeItems = (
 const isModule = (text: string): boolean => /^[ \t]*(?:export|import)\b/m.test(text);
 
 /**
- * Declares the module of a package with the types in `files`, each as a module with an internal name. Without files, all exports are `any`.
+ * Declares the module of a package. Each of its declaration files becomes a module with an internal name. Without files, all exports of the
+ * package are `any`.
  */
 function declarePackageModule(name: string, files: readonly string[] | null): string {
   // Skips the first file. It declares the package's global variable, for code that does not import the package.

@@ -80,7 +80,7 @@ function readUrl(value: unknown): URL {
   const url = URL.parse(value as string);
   if (!url || !/^https?:$/.test(url.protocol))
     throwOptionsError(
-      `url must be an absolute https URL, such as https://api.example.com/orders (got ${describeType(value)} of another form)`,
+      "url must be an absolute https URL, such as https://api.example.com/orders (got an invalid URL or another scheme)",
     );
   if (url!.username !== "" || url!.password !== "") throwOptionsError("url must not contain credentials");
   const host = normalizeHost(url!.hostname);
@@ -179,7 +179,7 @@ function readRetry(value: unknown, method: string, headers: Record<string, strin
   const { attempts, on = RETRY_STATUSES } = value;
   if (!Array.isArray(on) || on.length > RETRY_STATUSES_MAX) {
     return throwOptionsError(
-      `retry.on must be an array of at most ${RETRY_STATUSES_MAX} statuses (got ${describeValue(on)})`,
+      `retry.on must be an array of at most ${RETRY_STATUSES_MAX} HTTP statuses (got ${describeValue(on)})`,
     );
   }
   return {
@@ -219,7 +219,8 @@ export function parseRequestOptions(options: unknown): RequestDescription {
     throwOptionsError(`url with query must have at most ${URL_MAX_CHARACTERS} characters`);
   const headers = readHeaders(options["headers"] ?? {});
   const { bytes, type } = readBody(options);
-  if (bytes !== null && METHODS_WITHOUT_BODY.includes(method)) throwOptionsError(`${method} must not have a body`);
+  if (bytes !== null && METHODS_WITHOUT_BODY.includes(method))
+    throwOptionsError(`a ${method} request must not have a body; remove body, json or form`);
   if (bytes !== null && bytes.byteLength > OUTGOING_REQUEST_BODY_MAX_BYTES) {
     throw new RequestOptionsError("LIMIT", `the request body must be at most 1 MB (got ${bytes.byteLength} bytes)`);
   }

@@ -1,6 +1,6 @@
 /**
- * Validates cron expressions and time zones, and computes ticks: the times at which a schedule starts a run. Uses croner only in UTC,
- * because with a zone, it loses a daily time whose skipped hour ends at midnight (Nuuk, 23:00 to 24:00).
+ * Validates cron expressions and time zones, and computes ticks: the times at which a schedule starts a run. Uses croner only in UTC: with
+ * a time zone, croner omits a daily start if the clock skips its hour up to midnight (Nuuk, 23:00 to 24:00).
  */
 import { Cron } from "croner";
 import { ActionError, type Status } from "../errors.js";
@@ -14,7 +14,7 @@ export interface ScheduleFault {
   message: string;
 }
 
-/** Valid names of time zones. Intl also accepts other names, and does not list all IANA names: time-zone-links.json contains the rest. */
+/** Valid names of time zones. `supportedValuesOf` omits some IANA names; time-zone-links.json contains them. */
 const TIME_ZONES: ReadonlySet<string> = new Set([...Intl.supportedValuesOf("timeZone"), ...links, "UTC"]);
 
 /** Returns the reason why a cron expression is invalid (specification, Validation); null if it is valid. */
@@ -52,8 +52,8 @@ export function checkTimezone(value: unknown): asserts value is string {
 
 /**
  * Returns the next `count` start times of a schedule after `from`, in order; fewer if there are no more before the year 3000. A schedule
- * with one time of day starts once a day. If the clock skips this time, it starts when the clock continues. Every other schedule starts
- * whenever the clock shows a match: never in a skipped hour, twice in a repeated one.
+ * with one time of day starts once a day: if the clock skips its time, when the clock continues. Every other schedule starts whenever the
+ * clock shows a matching time: never in a skipped hour, twice in a repeated one.
  */
 export function computeNextTicks(frequency: string, timezone: string, from: Date, count: number): Date[] {
   const start = from.getTime();
@@ -65,7 +65,7 @@ export function computeNextTicks(frequency: string, timezone: string, from: Date
     const instants = isDaily
       ? findInstantsOfDailyTime(timezone, wallTime.getTime())
       : findInstantsOfLocalTime(timezone, wallTime.getTime());
-    // May continue after `count` ticks: in a repeated hour, a match's second instant may be later than the next match's first one.
+    // A repeated hour adds ticks out of order. So this ends only at a match that is later than the last tick to return.
     if (ticks.length >= count && instants.length > 0 && instants[0]! > ticks[count - 1]!) break;
     ticks.push(...instants.filter((instant) => instant > start));
     ticks.sort((a, b) => a - b);
@@ -74,7 +74,8 @@ export function computeNextTicks(frequency: string, timezone: string, from: Date
 }
 
 /**
- * Returns the smaller of the zone's UTC offsets at `start` and a day later, in milliseconds. If the clock goes back, this is the later one.
+ * Returns the smaller of the zone's UTC offsets at `start` and a day later, in milliseconds. With the larger one, the search would miss
+ * ticks in the second pass of a repeated hour.
  */
 function getSmallerOffsetNear(timezone: string, start: number): number {
   return Math.min(getUtcOffsetMs(timezone, start), getUtcOffsetMs(timezone, start + 86_400_000));

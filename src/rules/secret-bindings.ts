@@ -1,6 +1,6 @@
 /**
  * Validates the secret bindings of an app (contract, section 9). A binding adds the value of a setting to actions' requests to one origin.
- * Code cannot read a sealed setting, so some changes of its bindings need the value again.
+ * Code cannot read a sealed setting. A change that reveals its value, or sends it to a new destination, must contain the value.
  */
 import { ActionError } from "../errors.js";
 import { SECRET_BINDINGS_PER_APP_MAX } from "../limits.js";
@@ -207,7 +207,7 @@ export function parseSecretBindings(body: unknown, allowPrivateNetwork: boolean)
   return bindings;
 }
 
-/** Returns a text of the fields that decide where and how the value is sent. Another text means another destination. */
+/** Returns a text that is equal for bindings that send the value to the same destination in the same way. */
 const createDestinationKey = ({ sealed, value, ...destination }: SecretBindingChange): string =>
   JSON.stringify(Object.entries(destination).sort());
 

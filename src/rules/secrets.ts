@@ -1,6 +1,6 @@
 /**
- * Finds the secrets in an app's private and protected settings (contract, section 6). Secrets are texts and numbers from 8 characters, and
- * parts of longer texts, such as JSON, from 16. A shorter protected value is masked only where it is a whole string.
+ * Finds the secrets in an app's private and protected settings (contract, section 6): texts and numbers of at least 8 characters, and parts
+ * of texts, such as JSON, of at least 16. A shorter protected value is masked only where it is a whole string.
  */
 
 import { SECRETS_PER_APP_MAX, SECRETS_PER_APP_MAX_BYTES } from "../limits.js";

@@ -1,6 +1,6 @@
 /** Converts the key of a setting, which can be any JavaScript string, to a text that PostgreSQL can store, and back. */
 
-/* `\\` stands for a backslash, `\0` for NUL. A lone surrogate becomes `\` and a character of the private use area, 0x800 above it. */
+/* Stored as `\\`: a backslash. `\0`: NUL. `\` and a private use character: the lone surrogate 0x800 below this character. */
 const ESCAPE_SHIFT = 0x800;
 const UNSTORABLE_CHARACTER = /[\\\0]|\p{Surrogate}/gu;
 

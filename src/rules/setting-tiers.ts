@@ -185,7 +185,7 @@ function checkKey(key: unknown): void {
   if (typeof key !== "string" || key === "") throw createInvalidSettingError(`${expected} (got ${describeValue(key)})`);
   const length = countCharacters(key);
   if (length > SETTING_KEY_MAX_CHARACTERS)
-    throw createInvalidSettingError(`${expected} (got ${length}: ${describeValue(key)})`);
+    throw createInvalidSettingError(`${expected} (got ${length} characters: ${describeValue(key)})`);
   if (FORBIDDEN_KEYS.includes(key)) throw createInvalidSettingError(`a setting must not have the key ${key}`);
 }
 

@@ -45,7 +45,7 @@ export function computeJitterDelayMs(actionId: number, jitterSeconds: number | n
   return Math.floor((digest.readUInt32BE(0) / 2 ** 32) * ((jitterSeconds ?? 0) * 1_000 + 1));
 }
 
-/** Returns the planned start times of a schedule from the stored next one up to `now`. */
+/** Returns the planned start times of a schedule from `storedTick` (the stored next one) up to `now`, and the first one after `now`. */
 export function computeDueTicks(frequency: string, timezone: string, storedTick: Date, now: Date): DueTicks {
   const computeTickAfter = (tick: Date) => computeNextTick(frequency, timezone, tick);
   const lateBeforeMs = now.getTime() - TICK_MAX_LATENESS_MS;
