@@ -300,7 +300,7 @@ async function buildPage(name, workerFiles, monacoStyle) {
 }
 
 /** Writes a file atomically. Later builds keep existing files, so they would never replace an incomplete one. */
-async function writeWhole(file, content) {
+async function writeAtomically(file, content) {
   await writeFile(`${file}.new`, content);
   await rename(`${file}.new`, file);
 }
@@ -312,14 +312,14 @@ async function compressWithBrotli(file) {
     [constants.BROTLI_PARAM_LGWIN]: constants.BROTLI_MAX_WINDOW_BITS,
     [constants.BROTLI_PARAM_SIZE_HINT]: content.length,
   };
-  await writeWhole(`${file}.br`, await promisify(brotliCompress)(content, { params }));
+  await writeAtomically(`${file}.br`, await promisify(brotliCompress)(content, { params }));
 }
 
 /** Compresses all new files with gzip. Small files, and files that pages wait for, also get a version compressed with Brotli. */
 async function compress(pages, monacoStyle) {
   const files = globSync("**/*.{js,mjs,css,ttf}", { cwd: OUT_FOLDER }).map((file) => join(OUT_FOLDER, file));
   const compressWithGzip = async (file) =>
-    writeWhole(`${file}.gz`, await promisify(gzip)(await readFile(file), { level: 9 }));
+    writeAtomically(`${file}.gz`, await promisify(gzip)(await readFile(file), { level: 9 }));
   const withoutVersion = (paths, ending) => paths.filter((file) => !existsSync(file + ending));
   const first = Object.values(pages).flatMap(({ script, scriptsBefore: requiredFiles, scriptsAfter, parts, style }) => [
     script,

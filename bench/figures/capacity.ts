@@ -15,7 +15,7 @@ import { until } from "../../test/harness/until.js";
 import { measureRequestRate } from "../harness/autocannon.js";
 import { type LoadGenerator, startLoadGenerator } from "../harness/callers.js";
 import { startChildServer } from "../harness/child.js";
-import { type FigureRow, median } from "../harness/figure.js";
+import { computeMedian, type FigureRow } from "../harness/figure.js";
 import {
   ACTION_KINDS,
   type ActionKind,
@@ -94,7 +94,7 @@ const mapCounters = (counters: Counters, convert: (value: number, column: keyof 
   ) as Counters;
 
 /** Returns the resources used per run. They include a share of the service's periodic work. */
-function costsPerRun({ counters, line }: PeriodUsage): Counters {
+function computeCostsPerRun({ counters, line }: PeriodUsage): Counters {
   if (counters.runs === 0) throw new Error(`no run of ${line} has finished`);
   return mapCounters(counters, (value) => value / counters.runs);
 }
@@ -102,7 +102,7 @@ function costsPerRun({ counters, line }: PeriodUsage): Counters {
 const createFigureRows = (line: string, rounds: readonly Counters[]): FigureRow[] =>
   Object.entries(COLUMN_UNITS).map(([column, unit]) => ({
     name: `${line}, ${column}`,
-    value: median(rounds.map((costs) => costs[column as Column])),
+    value: computeMedian(rounds.map((costs) => costs[column as Column])),
     unit,
     cell: { line, column },
   }));
@@ -158,7 +158,7 @@ async function measureAll(subject: MeasuredSystem, rounds: number): Promise<Figu
   const { counters, seconds } = await measureUsage(subject, IDLE_LINE, () => delay(IDLE_MS));
   const idleSecond = mapCounters(counters, (value) => value / seconds);
   const lines = Map.groupBy(usages, ({ line }) => line);
-  const rows = [...lines].map(([line, of]) => createFigureRows(line, of.map(costsPerRun)));
+  const rows = [...lines].map(([line, of]) => createFigureRows(line, of.map(computeCostsPerRun)));
   return [...rows.flat(), ...createFigureRows(IDLE_LINE, [idleSecond])];
 }
 

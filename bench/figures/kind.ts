@@ -7,7 +7,7 @@ import {
 } from "../harness/browser-baseline.js";
 import { startLoadGenerator } from "../harness/callers.js";
 import { startChildServer } from "../harness/child.js";
-import { type Figure, type FigureRow, measureAlternating, median, timeCalls } from "../harness/figure.js";
+import { computeMedian, type Figure, type FigureRow, measureAlternating, timeCalls } from "../harness/figure.js";
 import {
   type ActionKind,
   createActionBody,
@@ -30,7 +30,7 @@ const DOCUMENT_BASELINE_NAME = "Chromium alone, a new document each time";
 const DEFAULT_OPTIONS_BASELINE_NAME = "Chromium with the default options of Puppeteer, a new document each time";
 const ISOLATES_BASELINE_NAME = "Fastify with a new isolated-vm context and two rows by pg";
 
-const measureBareFetch = (url: string) => timeCalls(10, async () => (await fetch(url)).text()).then(median);
+const measureBareFetch = (url: string) => timeCalls(10, async () => (await fetch(url)).text()).then(computeMedian);
 
 interface Baselines {
   floor: BrowserBaseline;
@@ -38,7 +38,7 @@ interface Baselines {
   isolatesUrl: string;
 }
 
-async function measure(
+async function measureKind(
   kind: ActionKind,
   rounds: number,
   service: BenchService,
@@ -79,15 +79,15 @@ async function measure(
         language: () => callers.measurePacedDuration(languageCalls),
       }),
     });
-    return [...toRows(kind, counts, medians), ...toComparedRows(kind, medians)];
+    return [...createRows(kind, counts, medians), ...createComparedRows(kind, medians)];
   } finally {
     callers.stop();
     host.child.kill();
   }
 }
 
-/** Returns rows with baselines outside of this project. */
-function toComparedRows({ name }: ActionKind, medians: Readonly<Record<string, number>>): FigureRow[] {
+/** Returns the rows whose baseline is a mechanism outside of this project. */
+function createComparedRows({ name }: ActionKind, medians: Readonly<Record<string, number>>): FigureRow[] {
   const rateName = `${name}, ${COMPARED_CALLERS} callers`;
   const value = medians[`callers-${COMPARED_CALLERS}`]!;
   const defaults = { name: DEFAULT_OPTIONS_BASELINE_NAME, value: medians["defaults"]! };
@@ -109,7 +109,7 @@ function toComparedRows({ name }: ActionKind, medians: Readonly<Record<string, n
   ];
 }
 
-function toRows(
+function createRows(
   { name, requestCount }: ActionKind,
   counts: readonly number[],
   medians: Readonly<Record<string, number>>,
@@ -153,7 +153,7 @@ export function createKindFigure(kind: ActionKind): Figure {
       const isolates = await startChildServer("bare-isolates.js", { databaseUrl: service.databaseUrl });
       const { appId } = service.first;
       if (kind.dataSource) await service.call("POST", `/v1/apps/${appId}/data-sources`, kind.dataSource);
-      return measure(kind, rounds, service, { floor, defaults, isolatesUrl: isolates.url }).finally(async () => {
+      return measureKind(kind, rounds, service, { floor, defaults, isolatesUrl: isolates.url }).finally(async () => {
         isolates.child.kill();
         await service.stop();
         await defaults.stop();

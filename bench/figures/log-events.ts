@@ -14,7 +14,7 @@ export const title = "log events over HTTP, by the number of actions with a log 
 const ACTION_COUNTS = [10, 100, 1_000];
 const CALLER_COUNT = 20;
 const MEASURED_SECONDS = 2;
-/** Number of events that start runs in one round. The number is small, so that the queued runs cost little. */
+/** Number of events in a round that measures events with a run. The number is small, so that the queue stays short. */
 const RUN_STARTING_EVENTS = 980;
 const EVENT_TYPE = "dataSource.entry.create";
 const EVENT_DATA = { columns: { status: "open", amount: 12.5 }, note: "an entry as it is usually made" };
@@ -37,7 +37,7 @@ const createListeningActions = (from: number, to: number) =>
   }));
 
 export async function run(rounds: number): Promise<FigureRow[]> {
-  // This service has no runner, so queued runs cost nothing.
+  // This service has no runner, so the queued runs are not executed.
   const service = await startBenchService({ ROLES: "api", INTAKE_QUOTA_MB: "0" });
   const { first, databaseUrl } = service;
   const { appId, tokens } = first;

@@ -96,7 +96,7 @@ async function measureDelays({ emit, delivered, progress, takeDelays }: Subscrib
   return takeDelays();
 }
 
-async function measure(rounds: number, service: SubscribedServer, bare: SubscribedServer): Promise<FigureRow[]> {
+async function compareServers(rounds: number, service: SubscribedServer, bare: SubscribedServer): Promise<FigureRow[]> {
   const sums = { service: 0, bare: 0 };
   const delays = { service: [] as number[], bare: [] as number[] };
   // The two servers alternate, because the speed of the machine varies.
@@ -142,7 +142,7 @@ export async function run(rounds: number): Promise<FigureRow[]> {
   const db = new Client(service.databaseUrl);
   try {
     const [url] = await Promise.all([nextMessage<string>(bare), db.connect()]);
-    return await measure(
+    return await compareServers(
       rounds,
       await subscribeToService(service, db, serviceSubscribers),
       await subscribeToBaseline(bare, url, baselineSubscribers),

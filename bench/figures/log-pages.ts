@@ -3,7 +3,7 @@
  * same rows.
  */
 import { Client } from "pg";
-import { type FigureRow, median, timeCalls } from "../harness/figure.js";
+import { computeMedian, type FigureRow, timeCalls } from "../harness/figure.js";
 import { type BenchService, startBenchService } from "../harness/service.js";
 
 export const title = "a page of 50 entries of the execution log over HTTP, by the size of the log";
@@ -15,7 +15,7 @@ const PAGE_LIMIT = 50;
 const BASELINE_NAME = "the query alone, by pg";
 const ENTRY_DATA = JSON.stringify({ payload: null, result: { data: { order: 1 }, success: true } });
 
-/** Inserts log entries with the IDs `from` to `to` for one app, a second apart. They have no runs. */
+/** Inserts log entries of one app with the IDs `from` to `to`, a second apart. Their runs do not exist. */
 async function insertEntries(db: Client, appId: number, from: number, to: number): Promise<void> {
   await db.query("SET statement_timeout = 0; SET synchronous_commit = off");
   await db.query(
@@ -28,17 +28,17 @@ async function insertEntries(db: Client, appId: number, from: number, to: number
 }
 
 /** Returns the median duration of the call, in milliseconds. */
-async function medianDuration(call: () => Promise<unknown>): Promise<number> {
+async function measureMedianDuration(call: () => Promise<unknown>): Promise<number> {
   await timeCalls(WARM_UP_CALLS, call);
-  return median(await timeCalls(CALL_COUNT, call));
+  return computeMedian(await timeCalls(CALL_COUNT, call));
 }
 
-async function measure({ call, first }: BenchService, db: Client, size: number): Promise<FigureRow[]> {
+async function measurePages({ call, first }: BenchService, db: Client, size: number): Promise<FigureRow[]> {
   const { appId } = first;
   const readPage = (options: object) =>
     call("POST", `/v3/apps/${appId}/actions/logs`, { limit: PAGE_LIMIT, ...options });
   const text = `SELECT * FROM execution_log WHERE app_id = $1 ORDER BY id DESC LIMIT ${PAGE_LIMIT}`;
-  const bareDuration = await medianDuration(() => db.query({ name: "bare", text, values: [appId] }));
+  const bareDuration = await measureMedianDuration(() => db.query({ name: "bare", text, values: [appId] }));
   // With this cursor, the page is in the middle of the log: half of the entries are older.
   const { nextCursor } = await readPage({ offset: size / 2 });
   const floor = { name: BASELINE_NAME, value: bareDuration };
@@ -48,7 +48,7 @@ async function measure({ call, first }: BenchService, db: Client, size: number):
   ];
   const rows: FigureRow[] = [];
   for (const [name, options] of pageVariants) {
-    const value = await medianDuration(() => readPage(options));
+    const value = await measureMedianDuration(() => readPage(options));
     const entries = size.toLocaleString("en");
     rows.push({
       name: `${name}, ${entries} entries, p50`,
@@ -69,7 +69,7 @@ export async function run(): Promise<FigureRow[]> {
     const rows: FigureRow[] = [];
     for (const [sizeIndex, size] of LOG_SIZES.entries()) {
       await insertEntries(db, service.first.appId, LOG_SIZES[sizeIndex - 1] ?? 0, size);
-      rows.push(...(await measure(service, db, size)));
+      rows.push(...(await measurePages(service, db, size)));
     }
     return rows;
   } finally {

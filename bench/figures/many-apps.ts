@@ -20,7 +20,7 @@ const APP_COUNT = 40;
 const CALLER_COUNT = 8;
 const MEASURED_KINDS = ["language", "document"];
 const RATE_MS = 2_000;
-/** Warm-up calls. Creating an app's browser context takes as long as many runs, so each app gets its context before the measurement. */
+/** Number of calls before the measurement. They create the browser context of each app, which takes as long as many runs. */
 const WARM_UP_CALLS = 3 * APP_COUNT;
 
 async function createApps({ call, first }: BenchService, kinds: readonly ActionKind[]): Promise<number[]> {

@@ -2,7 +2,7 @@
  * Measures how much an action that repeatedly fills its memory slows other apps' runs and the API. The baseline: the same calls on an idle
  * service.
  */
-import { type FigureRow, percentile, timeCalls } from "../harness/figure.js";
+import { computePercentile, type FigureRow, timeCalls } from "../harness/figure.js";
 import { type BenchService, startBenchService } from "../harness/service.js";
 
 export const title = "calls during a run that fills its memory";
@@ -37,7 +37,7 @@ function runMemoryHogs({ call, first }: BenchService): { stop(): Promise<number>
   };
 }
 
-async function measure(service: BenchService): Promise<FigureRow[]> {
+async function measureWithMemoryHog(service: BenchService): Promise<FigureRow[]> {
   const { call, createAction, first } = service;
   const { admin } = first.tokens;
   await createAction("hog", MEMORY_HOG_CODE);
@@ -59,8 +59,13 @@ async function measure(service: BenchService): Promise<FigureRow[]> {
     const loadedDurations = await timeCalls(CALL_COUNT, sendCall);
     await hogs.stop();
     for (const share of [0.5, 0.95]) {
-      const floor = { name: "the same call without that run", value: percentile(idleDurations, share) };
-      rows.push({ name: `${name}, p${share * 100}`, value: percentile(loadedDurations, share), unit: "ms", floor });
+      const floor = { name: "the same call without that run", value: computePercentile(idleDurations, share) };
+      rows.push({
+        name: `${name}, p${share * 100}`,
+        value: computePercentile(loadedDurations, share),
+        unit: "ms",
+        floor,
+      });
     }
   }
   return rows;
@@ -68,5 +73,5 @@ async function measure(service: BenchService): Promise<FigureRow[]> {
 
 export async function run(): Promise<FigureRow[]> {
   const service = await startBenchService();
-  return measure(service).finally(service.stop);
+  return measureWithMemoryHog(service).finally(service.stop);
 }

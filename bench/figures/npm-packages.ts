@@ -18,7 +18,7 @@ const CALLER_COUNT = 8;
 const WARM_UP_MS = 1_500;
 const MEASURED_KINDS = [CSV_KIND, ...NPM_PACKAGE_KINDS];
 
-async function measure(rounds: number, service: BenchService): Promise<FigureRow[]> {
+async function measurePackages(rounds: number, service: BenchService): Promise<FigureRow[]> {
   const callers = startLoadGenerator();
   try {
     const { appId } = service.first;
@@ -69,7 +69,7 @@ export async function run(rounds: number): Promise<FigureRow[]> {
   try {
     for (const createdKind of MEASURED_KINDS)
       await service.call("POST", `/v3/apps/${service.first.appId}/actions`, createActionBody(createdKind));
-    return await measure(rounds, service);
+    return await measurePackages(rounds, service);
   } finally {
     registry.child.kill();
     await service.stop();

@@ -1,7 +1,7 @@
 /** Measures how long one `request()` takes within a run, compared with a request that undici sends to the same server. */
 import { request } from "undici";
 import { startChildServer } from "../harness/child.js";
-import { type FigureRow, measureAlternating, median, timeCalls } from "../harness/figure.js";
+import { computeMedian, type FigureRow, measureAlternating, timeCalls } from "../harness/figure.js";
 import { type ActionKind, createActionBody, getRunWithResultPath, RUN_PAYLOAD } from "../harness/kinds.js";
 import { startBenchService } from "../harness/service.js";
 
@@ -33,11 +33,11 @@ export async function run(rounds: number): Promise<FigureRow[]> {
         ...RUN_PAYLOAD,
         url: host.url,
       });
-      return median(result as number[]);
+      return computeMedian(result as number[]);
     };
     await measure();
     const measureBaseline = async () =>
-      median(await timeCalls(REQUESTS_PER_RUN, async () => (await request(host.url)).body.text()));
+      computeMedian(await timeCalls(REQUESTS_PER_RUN, async () => (await request(host.url)).body.text()));
     const { own, floor } = await measureAlternating(rounds, { own: measure, floor: measureBaseline });
     return [{ name: "request(), p50", value: own, unit: "ms", floor: { name: "undici", value: floor } }];
   } finally {

@@ -1,11 +1,11 @@
-/** Baselines for the service's runs: drive the same Chromium directly over the DevTools protocol, with the service's options or its own. */
+/** Baselines for runs: drive the same Chromium directly over the DevTools protocol, with the options of the service or of Puppeteer. */
 import { setTimeout as delay } from "node:timers/promises";
 import puppeteer, { type CDPSession, type Protocol } from "puppeteer";
 import { readConfig } from "../../src/config.js";
 import type { Chromium } from "../../src/engine/browser/browser-source.js";
 import { startChromium } from "../../src/engine/browser/processes/chromium.js";
 import { defaultChromiumPaths, findChromium } from "../../src/engine/chromium-path.mjs";
-import { median, timeCalls } from "./figure.js";
+import { computeMedian, timeCalls } from "./figure.js";
 
 const PAGE_ORIGIN = "https://floor.actions.internal";
 const PAGE_BODY = Buffer.from("<!doctype html>").toString("base64");
@@ -110,7 +110,7 @@ export async function startBrowserBaseline(): Promise<BrowserBaseline> {
         samples.push(...(await timeCalls(1, () => evaluateScript(pages[0]!.session))));
         await delay(PACE_MS);
       }
-      return median(samples);
+      return computeMedian(samples);
     },
     navigatingLoop: () =>
       measureRate(

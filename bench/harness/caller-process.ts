@@ -36,7 +36,7 @@ async function sendRequest(connection: PersistentConnection, request: Buffer, ex
   if (!answer.includes(expected)) throw new Error(`unexpected response (got ${answer.slice(0, 500)})`);
 }
 
-async function measure(load: CallLoad): Promise<CallReport> {
+async function measureLoad(load: CallLoad): Promise<CallReport> {
   const { urls, headers, body, callers, measuredMs, warmUpMs = 0, intervalMs = 0 } = load;
   const requests = urls.map((url) => encodePostRequest(new URL(url), headers, body));
   const expected = Buffer.from(load.expected).toString("latin1");
@@ -63,4 +63,4 @@ async function measure(load: CallLoad): Promise<CallReport> {
 }
 
 process.once("disconnect", () => process.exit(0));
-process.on("message", async (load: CallLoad) => process.send!(await measure(load)));
+process.on("message", async (load: CallLoad) => process.send!(await measureLoad(load)));

@@ -1,7 +1,7 @@
 /** Starts the load generator (caller-process.ts) in a separate process, so that its work does not slow the measuring process. */
 import type { CallLoad, CallReport } from "./caller-process.js";
 import { nextMessage, startBenchChild } from "./child.js";
-import { percentile } from "./figure.js";
+import { computePercentile } from "./figure.js";
 import type { BenchService } from "./service.js";
 
 export interface RunWithResultLoad {
@@ -57,7 +57,7 @@ export function startLoadGenerator(): LoadGenerator {
         measuredMs: count * PACED_INTERVAL_MS,
         intervalMs: PACED_INTERVAL_MS,
       });
-      return percentile(durations, 0.5);
+      return computePercentile(durations, 0.5);
     },
     stop: () => void child.kill(),
   };

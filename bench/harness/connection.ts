@@ -29,7 +29,7 @@ export function encodePostRequest(
 }
 
 /** Returns the total length of a response from its first bytes, or null while its head is incomplete. */
-function responseLength(received: string): number | null {
+function computeResponseLength(received: string): number | null {
   const end = received.indexOf(HEADERS_END);
   if (end < 0) return null;
   const length = CONTENT_LENGTH_PATTERN.exec(received.slice(0, end + 2))?.[1];
@@ -47,7 +47,7 @@ export async function openConnection({ hostname, port }: URL): Promise<Persisten
   socket.on("data", (part: string) => {
     received += part;
     try {
-      length ??= responseLength(received);
+      length ??= computeResponseLength(received);
     } catch (error) {
       socket.destroy(error as Error);
     }

@@ -9,7 +9,7 @@ export interface FigureRow {
   floor?: { name: string; value: number };
   /** Size at which the row was measured, such as 1,000 callers. Rows with the same `line` form one line of a drawing. */
   size?: { line: string; of: string; value: number };
-  /** Position of the row in a table. */
+  /** Position of the value in a table. */
   cell?: { line: string; column: string };
 }
 
@@ -23,16 +23,16 @@ export interface Figure {
 }
 
 /** Returns the sample below which the given share (0 to 1) of all samples lies. */
-export function percentile(samples: readonly number[], share: number): number {
+export function computePercentile(samples: readonly number[], share: number): number {
   const sorted = [...samples].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
-export const median = (samples: readonly number[]): number => percentile(samples, 0.5);
+export const computeMedian = (samples: readonly number[]): number => computePercentile(samples, 0.5);
 
 /**
- * Executes each measurement once per round, and returns the median of each. In this order, a change of the machine's speed affects all
- * measurements.
+ * Executes each measurement once per round, and returns the median of each. Because the measurements alternate, a change of the machine's
+ * speed affects all of them.
  */
 export async function measureAlternating<Name extends string>(
   rounds: number,
@@ -44,7 +44,7 @@ export async function measureAlternating<Name extends string>(
       samples.set(name, [...(samples.get(name) ?? []), await measure()]);
     }
   }
-  const medians = [...samples].map(([name, values]) => [name, median(values)]);
+  const medians = [...samples].map(([name, values]) => [name, computeMedian(values)]);
   return Object.fromEntries(medians) as Record<Name, number>;
 }
 
@@ -68,8 +68,8 @@ export function createLatencyRows(
 ): FigureRow[] {
   return [0.5, 0.95].map((share) => ({
     name: `${name}, p${share * 100}`,
-    value: percentile(samples, share),
+    value: computePercentile(samples, share),
     unit: "ms",
-    floor: { name: floorName, value: percentile(floor, share) },
+    floor: { name: floorName, value: computePercentile(floor, share) },
   }));
 }

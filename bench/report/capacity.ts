@@ -27,8 +27,9 @@ function readCosts({ rows }: StoredFigure): Map<string, Costs> {
   return new Map([...lines].map(([line, of]) => [line, new Map(of.map(({ cell, value }) => [cell!.column, value]))]));
 }
 
-const runsPerSecond = (costs: Costs, cores: number) => (cores * USABLE_SHARE * 1_000) / costs.get("PostgreSQL")!;
-const runsPerSecondTogether = (costs: Costs, cores: number) =>
+const computeRunsPerSecondOfDatabase = (costs: Costs, cores: number) =>
+  (cores * USABLE_SHARE * 1_000) / costs.get("PostgreSQL")!;
+const computeRunsPerSecondOnOneMachine = (costs: Costs, cores: number) =>
   (cores * USABLE_SHARE * 1_000) / (costs.get("Node")! + costs.get("Chromium")! + costs.get("PostgreSQL")!);
 
 function formatCostTable(lines: Map<string, Costs>): string {
@@ -39,12 +40,12 @@ function formatCostTable(lines: Map<string, Costs>): string {
 
 function formatPlanTable(lines: Map<string, Costs>): string {
   const cells = [...lines].map(([line, costs]) => {
-    const maximumRuns = runsPerSecond(costs, DATABASE_CORES.at(-1)!);
+    const maximumRuns = computeRunsPerSecondOfDatabase(costs, DATABASE_CORES.at(-1)!);
     const runnerCores = (costs.get("Node")! + costs.get("Chromium")!) / 10 / USABLE_SHARE;
     return [
       `\`${line}\``,
-      formatRounded(runsPerSecondTogether(costs, SINGLE_CORES)),
-      ...DATABASE_CORES.map((cores) => formatRounded(runsPerSecond(costs, cores))),
+      formatRounded(computeRunsPerSecondOnOneMachine(costs, SINGLE_CORES)),
+      ...DATABASE_CORES.map((cores) => formatRounded(computeRunsPerSecondOfDatabase(costs, cores))),
       formatRounded((maximumRuns * costs.get("WAL")!) / 1e6),
       formatRounded(runnerCores),
     ];
@@ -89,7 +90,7 @@ export function createCapacityPage(measured: StoredFigure): string {
     load !== undefined && load > cores
       ? `\n- **Other programs** kept the machine busy during the measurement (load ${formatNumber(load)} on ${cores} cores). Expect lower costs on a quiet machine.`
       : "";
-  const stored = runsPerSecond(languageCosts, small) * SECONDS_PER_DAY;
+  const stored = computeRunsPerSecondOfDatabase(languageCosts, small) * SECONDS_PER_DAY;
   return `# Capacity
 
 For operators who plan machines for a known number of runs. The first table contains measured costs of runs. The second table

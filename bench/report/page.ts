@@ -17,14 +17,14 @@ const formatNumber = (value: number): string =>
 const UNIT_WORDS: Record<string, string> = { "/s": "a second", ms: "ms" };
 const formatAmount = (value: number, unit: string) => `${formatNumber(value)} ${UNIT_WORDS[unit] ?? unit}`.trim();
 
-function tableRow({ name, value, unit, floor }: FigureRow): string {
+function formatTableRow({ name, value, unit, floor }: FigureRow): string {
   const beside = floor ? `${formatAmount(floor.value, unit)}, ${floor.name}` : "";
   const ratio = floor ? (value / floor.value).toFixed(2) : "";
   return `| ${name} | ${formatAmount(value, unit)} | ${beside} | ${ratio} |`;
 }
 
 /** Returns the lines of a figure's drawing, with the baseline last. Returns null if the figure has too few sizes. */
-function toDrawingLines(rows: readonly FigureRow[]): { lines: PlotLine[]; of: string; unit: string } | null {
+function createDrawingLines(rows: readonly FigureRow[]): { lines: PlotLine[]; of: string; unit: string } | null {
   const sized = rows.filter((row) => row.size);
   const byLine = Map.groupBy(sized, (row) => row.size!.line);
   const [first] = byLine.values();
@@ -38,14 +38,14 @@ function toDrawingLines(rows: readonly FigureRow[]): { lines: PlotLine[]; of: st
   return { lines: [...lines, ...floors], of: first[0]!.size!.of, unit: UNIT_WORDS[first[0]!.unit] ?? first[0]!.unit };
 }
 
-function sectionOf(
+function createSection(
   figure: string,
   { title, day, node, cores, rounds, rows }: StoredFigure,
   hasDrawing: boolean,
 ): string {
   const conditions = `Measured ${day}, Node ${node}, ${cores} cores, ${rounds === 1 ? "one round" : `${rounds} rounds`}.`;
   const drawing = hasDrawing ? [`![${title}, and its baseline](${DRAWINGS_FOLDER}/${figure}.svg)`, ""] : [];
-  const table = ["| figure | service | baseline | ratio |", "| --- | --- | --- | --- |", ...rows.map(tableRow)];
+  const table = ["| figure | service | baseline | ratio |", "| --- | --- | --- | --- |", ...rows.map(formatTableRow)];
   const about = FIGURE_INTRODUCTIONS[figure] ? [FIGURE_INTRODUCTIONS[figure], ""] : [];
   return [`## ${figure}`, "", `${title}. ${conditions}`, "", ...about, ...drawing, ...table, ""].join("\n");
 }
@@ -61,12 +61,12 @@ export function createReport(results: StoredFigures, order: readonly string[]): 
         files[CAPACITY_PAGE] = createCapacityPage(measured);
         return `## ${figure}\n\n${FIGURE_INTRODUCTIONS[figure]}\n`;
       }
-      const drawing = toDrawingLines(measured.rows);
+      const drawing = createDrawingLines(measured.rows);
       if (drawing) {
         const { lines, of, unit } = drawing;
         files[`${DRAWINGS_FOLDER}/${figure}.svg`] = drawSvg({ title: figure, xName: of, unit, lines });
       }
-      return sectionOf(figure, measured, drawing !== null);
+      return createSection(figure, measured, drawing !== null);
     });
   const missing = order.filter((figure) => !results[figure]);
   const missingSections =

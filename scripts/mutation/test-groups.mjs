@@ -1,6 +1,6 @@
 /** Lists the modules to which the mutation run adds faults, and their tests. */
 
-function ruleGroup(name) {
+function createRuleGroup(name) {
   return { area: "rules", modules: [`rules/${name}`], tests: [`rules/${name}`] };
 }
 
@@ -13,8 +13,8 @@ export const TEST_GROUPS = [
     "media-serving",
     "message-destination",
     "notification-scope",
-  ].map(ruleGroup),
-  ...["setting-tiers", "ticks", "trigger-match"].map(ruleGroup),
+  ].map(createRuleGroup),
+  ...["setting-tiers", "ticks", "trigger-match"].map(createRuleGroup),
   { area: "rules", modules: ["rules/sign-in-wait"], tests: ["rules/sign-in-rules"] },
   { area: "access", modules: ["rules/entries/sign-in"], tests: ["rules/entries/sign-in"] },
   { area: "access", modules: ["rules/entries/entry-access"], tests: ["rules/entries/entry-access"] },

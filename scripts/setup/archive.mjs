@@ -5,12 +5,12 @@ import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
 
 const BLOCK_BYTES = 512;
-const FILE = "0";
-const OLD_FILE = "\0";
-const EXTENDED_HEADER = "x";
-const LONG_NAME = "L";
+const FILE_TYPE = "0";
+const OLD_FILE_TYPE = "\0";
+const EXTENDED_HEADER_TYPE = "x";
+const LONG_NAME_TYPE = "L";
 /** Types of entries to skip: headers for the whole archive, links, and folders. */
-const IGNORED = ["g", "K", "1", "2", "5"];
+const IGNORED_TYPES = ["g", "K", "1", "2", "5"];
 
 const decompress = promisify(gunzip);
 
@@ -46,12 +46,12 @@ export function* readFiles(tar) {
     if (!Number.isInteger(size) || start + size > tar.length) throw new Error("the archive is damaged");
     const content = tar.subarray(start, start + size);
     const type = String.fromCharCode(tar[header + 156]);
-    if (type === EXTENDED_HEADER) extended = { ...extended, ...readExtendedHeader(content) };
-    else if (type === LONG_NAME) extended.path = readText(tar, start, size);
-    else if (type === FILE || type === OLD_FILE) {
+    if (type === EXTENDED_HEADER_TYPE) extended = { ...extended, ...readExtendedHeader(content) };
+    else if (type === LONG_NAME_TYPE) extended.path = readText(tar, start, size);
+    else if (type === FILE_TYPE || type === OLD_FILE_TYPE) {
       yield { name: extended.path ?? readName(tar, header), mode: readOctal(tar, header + 100, 8), content };
       extended = {};
-    } else if (!IGNORED.includes(type)) throw new Error(`the archive has an entry of the unknown type ${type}`);
+    } else if (!IGNORED_TYPES.includes(type)) throw new Error(`the archive has an entry of the unknown type ${type}`);
     else if (type !== "g" && type !== "K") extended = {};
     header = start + Math.ceil(size / BLOCK_BYTES) * BLOCK_BYTES;
   }

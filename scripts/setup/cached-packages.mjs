@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { extractArchive } from "./archive.mjs";
-import { currentMachine, selectPackages } from "./lock-file.mjs";
+import { describeCurrentMachine, selectPackages } from "./lock-file.mjs";
 import { throwIfEnding, waitForAll } from "./steps.mjs";
 
 const CONCURRENCY = 4;
@@ -64,7 +64,7 @@ export async function installCachedPackages(
   cache = getDefaultCache(),
 ) {
   if (!lock.packages[""] || !matchesManifest(lock, manifest)) return false;
-  const paths = selectPackages(lock.packages, currentMachine(), isService);
+  const paths = selectPackages(lock.packages, describeCurrentMachine(), isService);
   const found = paths.map((path) => {
     const entry = lock.packages[path];
     return { path, entry, file: entry.link ? null : findCachedArchive(cache, entry) };

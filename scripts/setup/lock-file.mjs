@@ -9,16 +9,16 @@ export function readPackages(file) {
   }
 }
 
-function isAdmitted(list, value) {
+function allowsValue(list, value) {
   if (!list) return true;
   const names = [list].flat();
   return names.includes(value) || (names.every((name) => name.startsWith("!")) && !names.includes(`!${value}`));
 }
 
 export const fitsPlatform = (entry, machine) =>
-  isAdmitted(entry.os, machine.platform) && isAdmitted(entry.cpu, machine.arch);
+  allowsValue(entry.os, machine.platform) && allowsValue(entry.cpu, machine.arch);
 
-export function currentMachine() {
+export function describeCurrentMachine() {
   process.report.excludeNetwork = true;
   const isGlibc = Boolean(process.report.getReport().header.glibcVersionRuntime);
   return { platform: process.platform, arch: process.arch, libc: isGlibc ? "glibc" : "musl" };
@@ -53,7 +53,7 @@ export function selectPackages(packages, machine, isService) {
       if (found === null || selected.has(found)) continue;
       const entry = packages[found];
       const fits =
-        fitsPlatform(entry, machine) && (machine.platform !== "linux" || isAdmitted(entry.libc, machine.libc));
+        fitsPlatform(entry, machine) && (machine.platform !== "linux" || allowsValue(entry.libc, machine.libc));
       if (entry.optional && !fits) continue;
       selected.add(found);
       pending.push(found);

@@ -83,7 +83,8 @@ function readTexts(data: Record<string, unknown>): Record<string, unknown> {
 }
 
 /**
- * Returns `data` or `extendData` of a notification. With `extendData: true`, `data` is added to the stored data instead of replacing it.
+ * Returns the fields that replace (`data`) or extend (`extendData`) the stored data of a notification. With `extendData: true`, `data`
+ * extends it.
  */
 function readDataFields({ data, extendData }: Record<string, unknown>): { data?: unknown; extendData?: unknown } {
   if (typeof extendData !== "boolean") return { data, extendData };
@@ -144,7 +145,7 @@ export interface PushTarget {
 export const PUSH_TARGET_SHAPE: Shape = {
   fields: { ...createFlatShape(["endpoint", "expirationTime"]).fields, keys: createFlatShape(["p256dh", "auth"]) },
 };
-/** Allowed fields of a request that removes a device. It can be the device in a response, or the push subscription in the browser. */
+/** Allowed fields of a request that removes a device: the fields of a device in responses, and those of a browser's push subscription. */
 export const PUSH_DEVICE_SHAPE = createFlatShape(["endpoint", "id"], ["host", "createdAt", "keys", "expirationTime"]);
 
 const ENDPOINT_MAX_CHARACTERS = 2_000;

@@ -88,7 +88,7 @@ class ScopeEvaluator {
     if (name === "$elemMatch") return this.matchesAnyElement(expected as ScopeWhere, values);
     if (name === "$all") {
       const all = expected as unknown[];
-      return all.length > 0 && all.every((element) => this.matchesIn(element, values, isElement));
+      return all.length > 0 && all.every((element) => this.matchesAllItem(element, values, isElement));
     }
     const { test, testsElements: ofElements, negated = false } = SCOPE_OPERATORS[name]!;
     const isMatch = this.someValuePasses(
@@ -99,7 +99,7 @@ class ScopeEvaluator {
     return isMatch !== (negated || (name === "$exists" && expected === false));
   }
 
-  private matchesIn(element: unknown, values: readonly ScopeValue[], isElement: boolean): boolean {
+  private matchesAllItem(element: unknown, values: readonly ScopeValue[], isElement: boolean): boolean {
     const isMatch = isObject(element) && Object.keys(element).join() === "$elemMatch";
     return isMatch
       ? this.matchesAnyElement(element["$elemMatch"] as ScopeWhere, values)

@@ -15,7 +15,7 @@ export interface ChosenNpmVersion {
   dependencies: [name: string, range: string][];
 }
 
-/** Chosen version, or the second half of an error message ("has no version …"), which follows the package's name. */
+/** Chosen version; or, as `fault`, the end of an error message that starts with the package's name ("has no version …"). */
 export type NpmVersionResult = ChosenNpmVersion | { fault: string };
 
 /** Maximum number of dependencies of one kind that are read. All further ones are ignored. */

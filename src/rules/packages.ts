@@ -10,7 +10,7 @@ const PACKAGE_MODES = ["isolate", "network-isolate", "document"] as const;
 export type PackageMode = (typeof PACKAGE_MODES)[number];
 
 /**
- * Package that the service provides. Code uses it as `Svc.<namespace>`; null if it has no namespace. The script of the package is at the
+ * Package that the service provides. Code uses it as `Svc.<namespace>`, unless `namespace` is null. The script of the package is at the
  * `path` of this service or at the external `url`.
  */
 export interface PackageEntry {

@@ -14,11 +14,11 @@ export type ExpectedETags = readonly string[] | undefined;
 const TAG_SEPARATOR = ";";
 
 /**
- * Returns the entity tag of a resource. `If-None-Match` compares the whole tag; `If-Match` ignores `shownVariant`.
- * @param shownVariant state that only the service changes, for example if an alert fires; null for none
+ * Returns the entity tag of a resource. `If-None-Match` compares the whole tag; `If-Match` ignores `serviceState`.
+ * @param serviceState state that only the service changes, for example if an alert fires; null for none
  */
-export const createEntityTag = (updatedAt: string, shownVariant: string | null = null): string =>
-  `"${updatedAt}${shownVariant === null ? "" : TAG_SEPARATOR + shownVariant}"`;
+export const createEntityTag = (updatedAt: string, serviceState: string | null = null): string =>
+  `"${updatedAt}${serviceState === null ? "" : TAG_SEPARATOR + serviceState}"`;
 
 /** Matches an entity tag. Accepts the prefix W/, which proxies add when they compress a response. */
 const ENTITY_TAG = /^(?:W\/)?"([\x21\x23-\x7e\x80-\xff]*)"$/;

@@ -111,7 +111,7 @@ const NAMESPACE_NAMES = [
   "Audio",
 ];
 
-/** Declarations of "svc/client" that accept all code. They are used if those of the server are not available. */
+/** Declarations of "svc/client" that accept all code. They replace the server's declarations if these are not available. */
 const UNKNOWN_CLIENT = `export interface LimitData { [field: string]: any }
 export type Trigger = any;
 export type Client = any;

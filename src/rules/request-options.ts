@@ -133,7 +133,7 @@ function readHeaders(value: unknown): Record<string, string> {
     characters += name.length + (text as string).length;
   }
   if (characters > HEADERS_MAX_CHARACTERS)
-    throwOptionsError(`headers must have at most ${HEADERS_MAX_CHARACTERS} characters`);
+    throwOptionsError(`headers must have at most ${HEADERS_MAX_CHARACTERS} characters in total (got ${characters})`);
   return Object.fromEntries(headers);
 }
 
@@ -216,7 +216,7 @@ export function parseRequestOptions(options: unknown): RequestDescription {
   const url = readUrl(options["url"]);
   for (const pair of readPairs(options["query"] ?? {}, "query")) url.searchParams.append(...pair);
   if (url.href.length > URL_MAX_CHARACTERS)
-    throwOptionsError(`url with query must have at most ${URL_MAX_CHARACTERS} characters`);
+    throwOptionsError(`url with query must have at most ${URL_MAX_CHARACTERS} characters (got ${url.href.length})`);
   const headers = readHeaders(options["headers"] ?? {});
   const { bytes, type } = readBody(options);
   if (bytes !== null && METHODS_WITHOUT_BODY.includes(method))

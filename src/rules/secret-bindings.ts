@@ -19,7 +19,7 @@ export interface SecretBinding {
   /** Normalized origin. The service adds the value only to requests to this origin. */
   origin: string;
   in: SecretBindingTarget;
-  /** Header or query parameter that contains the value; for `basic` the user name; for `aws-sigv4` service and region (`s3/eu-west-1`). */
+  /** Header or query parameter for the value. For `basic`: the user name. For `aws-sigv4`: the service and region (`s3/eu-west-1`). */
   name: string | null;
   /** Text that is sent: the setting's value replaces `{value}`. null: only the value. */
   format: string | null;
@@ -168,7 +168,7 @@ function readOauth(
 function readBinding(input: unknown, path: string, allowPrivateNetwork: boolean): SecretBindingChange {
   if (!isObject(input)) return throwBindingError(`${path} must be an object (got ${describeValue(input)})`);
   const key = readKey(input["key"], `${path}.key`);
-  const place = requireOneOf(input["in"], SECRET_BINDING_TARGETS, `${path}.in`);
+  const target = requireOneOf(input["in"], SECRET_BINDING_TARGETS, `${path}.in`);
   const { sealed = false, value } = input;
   if (typeof sealed !== "boolean")
     throwBindingError(`${path}.sealed must be true or false (got ${describeValue(sealed)})`);
@@ -177,11 +177,11 @@ function readBinding(input: unknown, path: string, allowPrivateNetwork: boolean)
   return {
     key,
     origin: readOrigin(input["origin"], `${path}.origin`, allowPrivateNetwork),
-    in: place,
-    name: readName(place, input["name"], `${path}.name`),
-    format: readFormat(place, input["format"], `${path}.format`),
+    in: target,
+    name: readName(target, input["name"], `${path}.name`),
+    format: readFormat(target, input["format"], `${path}.format`),
     sealed: sealed as boolean,
-    ...readOauth(input, place, path, allowPrivateNetwork),
+    ...readOauth(input, target, path, allowPrivateNetwork),
     ...(value !== undefined && value !== null && { value }),
   };
 }

@@ -1,6 +1,6 @@
 /**
- * Returns encoded forms of a secret, such as hexadecimal. The service masks these forms too in responses of other servers, which may send
- * the secret back in one of them.
+ * Returns encoded forms of a secret, such as hexadecimal. Other servers may send a secret back in one of these forms, so the service masks
+ * the forms too in their responses.
  */
 
 const BASE32_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";

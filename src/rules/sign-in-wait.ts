@@ -4,7 +4,7 @@ export const SIGN_IN_FAILURES_BEFORE_WAIT = 10;
 export const SIGN_IN_FAILURE_WINDOW_MS = 600_000;
 const FIRST_WAIT_MS = 60_000;
 const WAIT_MAX_MS = 3_600_000;
-/** Milliseconds after the last sign-in attempt at which the service deletes the `SignInAttemptState`. */
+/** Milliseconds from the last sign-in attempt until the service deletes the `SignInAttemptState`. */
 export const SIGN_IN_ATTEMPT_STATE_LIFETIME_MS = 86_400_000;
 
 /** Sign-in attempts of one subject: a network address, or an account together with a network address. */

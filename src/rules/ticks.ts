@@ -7,9 +7,9 @@ import { computeNextTicks } from "./schedule.js";
 /** Maximum milliseconds by which a planned run may start late. After that, it is not started. */
 export const TICK_MAX_LATENESS_MS = 60_000;
 
-/** Maximum number of missed start times of a schedule that get a separate log entry. All others share one entry. */
+/** Maximum number of missed start times of a schedule that get a separate log entry each. The later ones share one entry. */
 export const LISTED_MISSED_TICKS_MAX = 100;
-/** Maximum number of missed start times that are counted. Computing one takes 50 µs, and those of several months may be due. */
+/** Maximum number of missed start times that are counted. Computing one takes 50 µs, and a schedule may have missed several months. */
 export const COUNTED_MISSED_TICKS_MAX = 1_000;
 
 /** Stored as the next start time of a schedule that never starts a run again. */

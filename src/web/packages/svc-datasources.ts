@@ -56,7 +56,7 @@ function createEntryPage(
   readPageAt: (cursor: string) => Promise<EntryPage>,
 ): EntryPage {
   const { isFirstPage = true, isLastPage = true, next = null, prev = null } = cursor ?? {};
-  // Returns an empty page: for `next()` of the last page, and for `prev()` of the first page. The empty page leads back to `currentPage`.
+  // Returns an empty page after the last page (`isLast`) or before the first one. Navigation in the other direction returns `currentPage`.
   const readBeyondEnd = (isLast: boolean): Promise<EntryPage> =>
     Promise.resolve(
       addPageNavigation([], {

@@ -27,7 +27,7 @@ function fromBase64(text: string, description: string): Uint8Array<ArrayBuffer> 
 const toHex = (bytes: ArrayBuffer) =>
   [...new Uint8Array(bytes)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
-/** Returns the browser's functions for encryption. @throws Error if the page was loaded without HTTPS, because it then has none */
+/** Returns the browser's functions for encryption. @throws Error if the page was loaded without HTTPS: browsers then offer no encryption */
 function getSubtleCrypto(): SubtleCrypto {
   if (!crypto.subtle) throw new Error("this function of Svc.Encryption needs a page that was loaded over HTTPS");
   return crypto.subtle;

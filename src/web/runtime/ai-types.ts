@@ -1,4 +1,4 @@
-/** Public types of svc-ai; served with public-types.ts as svc.d.ts. Only types. */
+/** Public types of svc-ai. The build adds them to svc.d.ts. This file contains only types. */
 
 export interface AiToolCall {
   id: string;

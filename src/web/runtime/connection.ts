@@ -6,7 +6,7 @@ import { globalScope } from "./scope.js";
 import type { SendToService, ServiceReply } from "./service-transport.js";
 
 export interface Connection {
-  /** Sets the passed values. Returns true if the credential is another one now, or belongs to another service or app than before. */
+  /** Sets the passed values. Returns true if a token was passed, or if the service or the app has changed. */
   configure(configuration: Configuration): boolean;
   /** Returns the ID of the configured app. @throws SvcError APP_NOT_FOUND if no app is configured */
   appId(): number;
@@ -112,7 +112,7 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
   // Removes the token from window.ENV, so that code that reads or prints window.ENV does not get it.
   Reflect.deleteProperty(env, "token");
 
-  function serviceUrl(path: string): URL {
+  function createServiceUrl(path: string): URL {
     if (apiBaseUrl === null)
       throw createSvcError(
         "REQUEST_INVALID",
@@ -150,7 +150,7 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
     );
   }
 
-  /** Runs `call`. After a response with status 401, runs it again if there is a new token: the request with this status has changed nothing. */
+  /** Runs `call`. If the service rejects the token and `renew` gets a new one, repeats `call`: the rejected request has changed nothing. */
   async function callAuthorized<T>(call: () => Promise<T>): Promise<T> {
     try {
       return await call();
@@ -181,9 +181,9 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
         );
       return appId;
     },
-    resolveUrl: serviceUrl,
+    resolveUrl: createServiceUrl,
     async request(method, path, body, { keepalive = false, headers = {}, skipsTokenRenewal = false } = {}) {
-      const url = serviceUrl(path);
+      const url = createServiceUrl(path);
       const text = body === undefined ? undefined : toJson(body);
       const outlivesPage = keepalive && text !== undefined && text.length < KEEPALIVE_MAX_CHARACTERS;
       const bodyOptions =
@@ -194,7 +194,7 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
       return skipsTokenRenewal ? call() : callAuthorized(call);
     },
     async *lines(method, path, body) {
-      const url = serviceUrl(path);
+      const url = createServiceUrl(path);
       const init = { method, body: toJson(body), headers: { "content-type": "application/json" } };
       const reply = await callAuthorized(async () => {
         const received = await requestText(url, init);
@@ -208,7 +208,7 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
       }
     },
     async exchange(method, path, body) {
-      const url = serviceUrl(path);
+      const url = createServiceUrl(path);
       return callAuthorized(async () => {
         const response = await sendRequest(url, { method, ...(body && { body }) });
         if (!response.ok) await readResponseBody(response, url);
@@ -216,7 +216,7 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
       });
     },
     async fetchScriptSource(url, integrity) {
-      const response = await sendRequest(serviceUrl(url.href), { method: "GET", integrity });
+      const response = await sendRequest(createServiceUrl(url.href), { method: "GET", integrity });
       if (!response.ok) await readResponseBody(response, url);
       return response.text();
     },

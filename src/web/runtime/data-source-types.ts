@@ -1,4 +1,4 @@
-/** Public types of svc-datasources; served with public-types.ts as svc.d.ts. Only types. */
+/** Public types of svc-datasources. The build adds them to svc.d.ts. This file contains only types. */
 
 /** One entry of a data source. Times are ISO 8601. */
 export interface Entry<Data = Record<string, unknown>> {

@@ -23,7 +23,7 @@ export interface AnalyticsIdentity {
   _deviceTrackingId: string;
 }
 
-/** Returns a function that returns the two IDs. Its first call reads them from the browser's storage, or creates them. */
+/** Returns a function that returns the IDs of the browser and the session. Its first call reads them from the storage, or creates them. */
 export function createAnalyticsIdentity(): () => AnalyticsIdentity {
   let identity: AnalyticsIdentity | null = null;
   return () => {

@@ -1,4 +1,4 @@
-/** Public types of svc-communicate and svc-notifications; served with public-types.ts as svc.d.ts. Only types. */
+/** Public types of svc-communicate and svc-notifications. The build adds them to svc.d.ts. This file contains only types. */
 
 /** Response to a call that sends a message. The service has stored the message. It sends the message later, unless `status` is `kept`. */
 export interface MessageReceipt {
@@ -101,7 +101,7 @@ export interface Notifications {
   insert(options: NotificationOptions): Promise<Notification>;
   /** Creates several notifications, all or none. */
   batchInsert(all: readonly NotificationOptions[]): Promise<Notification[]>;
-  /** Changes the passed fields. `extendData: true` merges `data` into the stored data; an object in `extendData` is merged into `data`. */
+  /** Changes the passed fields. `data` replaces the stored data, or with `extendData: true` is merged into it. An object in `extendData` is merged into the stored data. */
   update(id: number, fields: NotificationOptions & { extendData?: object | boolean }): Promise<Notification>;
   /** Deletes a notification. Pages no longer show it. */
   remove(id: number): Promise<void>;

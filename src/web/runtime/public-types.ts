@@ -240,7 +240,7 @@ export interface Session {
     where: Record<string, string | number>;
   }): Promise<AppSession>;
   /**
-   * Without `code`: sends a code if a user has this address. Returns `expiresAt` even if no user has it. With `code`: signs in the user and returns `session`; a wrong code rejects with UNAUTHORIZED. `secondFactor` does the same with the phone number of the user who has proven the first factor with a password or a code by e-mail.
+   * Without `code`: sends a code to the user with this address. Returns `expiresAt` even if no user has the address. With `code`: signs in the user and returns `session`; rejects with UNAUTHORIZED if the code is wrong. `secondFactor` uses the phone number of the user who has proven the first factor with a password or a code by e-mail.
    */
   verify(what: { code?: string } & ({ email: string } | { sms: string } | { secondFactor: "sms" })): Promise<{
     expiresAt?: string;
@@ -248,7 +248,7 @@ export interface Session {
   }>;
   /** Signs out the page's app user. Returns the session without an app user. */
   logout(): Promise<AppSession>;
-  /** Records the language that the user chose, a language tag such as en-GB, as a log event. Does not change the page. */
+  /** Records the language that the user chose as a log event. `locale` is a language tag such as en-GB. Does not translate the page. */
   set(fields: { locale: string }): Promise<AppSession>;
 }
 

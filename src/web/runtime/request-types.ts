@@ -1,4 +1,4 @@
-/** Types of `request`, `response` and `Svc.App.Settings`; served with public-types.ts as svc.d.ts. Only types. */
+/** Public types of `request`, `response` and `Svc.App.Settings`. The build adds them to svc.d.ts. This file contains only types. */
 
 type RequestParameter = string | number | boolean | null | undefined;
 

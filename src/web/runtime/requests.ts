@@ -98,12 +98,18 @@ export function createRequestFunctions(transport: OutgoingTransport | undefined)
     if (transport === undefined)
       throw createRequestError("INTEGRATION_UNAVAILABLE", `Svc.App.V3.Actions.request ${UNAVAILABLE_TEXT}`);
     const answer = await transport.request(encodeOptions(options)).catch(() => {
-      throw createRequestError("TRANSPORT", "the service did not answer this request of the run");
+      throw createRequestError(
+        "TRANSPORT",
+        "the service did not respond to this call of request(), but may have sent the request",
+      );
     });
     const [status, second, third, fourth] = answer.head as [number, unknown, unknown, unknown];
     if (status === 0) throw createRequestError(second as RequestError["code"], String(third));
     const text = await answer.text().catch(() => {
-      throw createRequestError("TRANSPORT", "the service did not answer this request of the run");
+      throw createRequestError(
+        "TRANSPORT",
+        "the service did not respond to this call of request(), but may have sent the request",
+      );
     });
     const origin = String(fourth);
     const response = createRequestResponse(status, second as Record<string, string>, text, third === "bytes", origin);

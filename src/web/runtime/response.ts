@@ -31,8 +31,8 @@ function toBytes(body: unknown): Uint8Array | null {
 
 /**
  * Creates the function `response`.
- * @param markProperty name of the property in the result that contains the options; null outside of a server run, where `response`
- *   returns its options unchanged
+ * @param markProperty property of the result that contains the response, by which the service recognizes it; null outside of a server run,
+ *   where the result is the response itself
  */
 export function createResponseFunction(markProperty: string | null) {
   return (options: ResponseOptions = {}): object => {

@@ -1,4 +1,4 @@
-/** Public types of the packages that do not call the service; part of svc.d.ts. */
+/** Public types of the packages that do not call the service. The build adds them to svc.d.ts. This file contains only types. */
 
 /** `Svc.CSV`, of the package svc-csv. */
 export interface CSV {

@@ -19,7 +19,7 @@ signInForm.append(tokenInput, signInButton);
 
 /** Returns the text for a failed sign-in. @param response null if the request failed */
 function describeProblem(response: Response | null): string {
-  if (response === null) return "The service does not answer.";
+  if (response === null) return "The service does not answer. Try again later.";
   return response.status === 401
     ? "This token is not valid. Enter another token."
     : `The service rejected the request (HTTP status ${response.status}). Try again later.`;
