@@ -22,7 +22,7 @@ export interface DataSource {
   accessRules: object[];
   hooks: object[];
   indexes: (string | string[] | { columns: string[]; unique: boolean })[];
-  /** True if the entries are the app's users, who sign in with `Svc.Session.authorize`. Only editors can change this field. */
+  /** True if the entries are the app's users, who sign in with `Svc.Session.authorize`. Only signed-in people can change this field, not code. */
   isUsers: boolean;
   createdAt: string;
   updatedAt: string;

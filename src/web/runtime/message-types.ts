@@ -105,7 +105,7 @@ export interface Notifications {
   update(id: number, fields: NotificationOptions & { extendData?: object | boolean }): Promise<Notification>;
   /** Deletes a notification. Pages no longer show it. */
   remove(id: number): Promise<void>;
-  /** Lists notifications, newest first: in a page, those for its user. */
+  /** Lists notifications, newest first. In a page, lists those for the page's user. */
   get(options?: { limit?: number; offset?: number; status?: string }): Promise<{ entries: Notification[] }>;
   /** Marks notifications as read by the page's user. Returns how many were unread before. */
   markNotificationsAsRead(ids: "all" | readonly number[]): Promise<{ count: number }>;

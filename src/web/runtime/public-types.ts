@@ -232,7 +232,7 @@ export interface Session {
   get(): Promise<AppSession | null>;
   /** Returns the signed-in person; null if there is none. */
   user(): Promise<AppSession["user"]>;
-  /** Signs in the app user whose entry has these values. Rejects with UNAUTHORIZED if the user is unknown or the password is wrong. */
+  /** Signs in the app user whose entry has the values in `where`. Rejects with UNAUTHORIZED if the user is unknown or the password is wrong. */
   authorize(how: {
     passport: "dataSource";
     dataSourceId?: number | string;

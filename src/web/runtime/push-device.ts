@@ -16,8 +16,8 @@ const encodeBase64Url = (bytes: ArrayBuffer): string =>
 export const getPushPath = ({ appId }: Pick<Connection, "appId">): string => `/v1/apps/${appId()}/push/subscriptions`;
 
 /**
- * Returns this browser's subscription to push messages of the app. Returns null if there is none. Browsers have no service workers in pages
- * without HTTPS. @throws SvcError
+ * Returns this browser's subscription to push messages of the app; null if there is none, and on pages without HTTPS, where browsers have no
+ * service workers. @throws SvcError
  */
 export async function findPushSubscription(
   connection: Pick<Connection, "appId" | "request">,

@@ -56,6 +56,6 @@ export interface Audio {
   play(source: string | ArrayBuffer, options?: { volume?: number }): Promise<void>;
   /** Plays a tone. Resolves at its end. Default: a sine tone of 440 Hz, 0.2 seconds long. */
   tone(options?: { frequency?: number; seconds?: number; volume?: number; type?: string }): Promise<void>;
-  /** Returns the duration in seconds, the samples a second (always 48,000), and for each channel its samples between -1 and 1. */
+  /** Returns the duration in seconds, the sample rate in hertz (always 48,000), and for each channel its samples between -1 and 1. */
   decode(source: string | ArrayBuffer): Promise<{ duration: number; sampleRate: number; channels: Float32Array[] }>;
 }

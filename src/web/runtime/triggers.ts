@@ -8,7 +8,7 @@ import { type ClientAction, type ClientTriggersUpdate, subscribeToClientTriggers
 /** Maximum number of events that wait until the list of client actions is loaded. Further events start no actions. */
 const MAX_EARLY_EVENTS = 100;
 
-/** Creates the object that starts client actions by events. @param startAction runs an action with the event as payload */
+/** Creates the object that starts the client actions whose trigger matches an event. @param startAction runs an action with the event */
 export function createClientActionStarter(
   socket: SubscriptionSocket,
   connection: Connection,
