@@ -133,7 +133,7 @@ describe("a package that an action has", () => {
       const refused = await answerTo("POST", actions(), dataOf(["had-before"], code));
       expect([refused.http, refused.body.status]).to.deep.equal([400, "DEPENDENCY_UNRESOLVED"]);
       expect(refused.body.error).to.include('"had-before" is not in the catalogue of this service');
-      expect(refused.body.error).to.include("packages of npm are switched off here");
+      expect(refused.body.error).to.include("npm packages are switched off in this service");
       const added = await answerTo("PUT", `${actions()}/${id}`, { dependencies: [...dependencies, "moves-on"] });
       expect([added.http, added.body.status]).to.deep.equal([400, "DEPENDENCY_UNRESOLVED"]);
       const saved = await answerTo("PUT", `${actions()}/${id}`, { dependencies, description: "again" });

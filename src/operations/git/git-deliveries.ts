@@ -34,8 +34,8 @@ const CLAIM_WEBHOOKS = `
   RETURNING id, app_id AS "appId", ref`;
 
 /**
- * Releases claimed webhooks whose pull no process runs. Deletes those that have no attempts left, or whose ref has a newer webhook. If no
- * attempt is left, stores an error as the last pull, unless another pull has ended since the last attempt began.
+ * Releases claimed webhooks whose pull no process runs. Deletes webhooks without attempts left, and webhooks whose ref has a newer webhook.
+ * For a webhook with neither, stores an error as the app's last pull, unless another pull has ended since the last attempt began.
  */
 const RELEASE_WEBHOOKS = `
   WITH lost AS (

@@ -36,7 +36,10 @@ export interface GitPullPosition {
 const getPullCounterColumn = ({ isTag: publishes }: GitPullPosition): string =>
   publishes ? "tag_pulls" : "branch_pulls";
 
-/** Returns an SQL condition that is false if a later pull has started: later than `number`, or than the webhook's last attempt. */
+/**
+ * Returns an SQL condition that is true if this pull is still the newest. Compares the number of the newest started pull with the number of
+ * this pull, or before this pull has started, with the number of the webhook's last attempt.
+ */
 function buildNewestPullCondition(position: GitPullPosition, parameter: string): { sql: string; value: number | null } {
   const counter = getPullCounterColumn(position);
   if (position.number !== null) return { sql: `${counter} = ${parameter}`, value: position.number };

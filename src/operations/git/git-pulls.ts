@@ -54,7 +54,7 @@ export interface QueuedGitPull {
   /** Returns the author of the changes, with current rights. @throws ActionError FORBIDDEN if the author has lost access to the app */
   resolveAuthor: (row: GitConnectionRow) => Promise<Caller>;
   checkPermission: (caller: Caller, operation: Operation) => void;
-  /** Aborts when the process stops. A later error is not stored as the result of the pull, because another process repeats the pull. */
+  /** Aborts when the process stops. An error after the abort is not stored as the result of the pull, because another process repeats the pull. */
   stopping?: AbortSignal;
 }
 
@@ -115,7 +115,7 @@ interface GitPullsOptions {
 
 /**
  * Returns the author of the pull's changes.
- * @throws ActionError FORBIDDEN if the author may not write the manifest, or for a tag may not publish actions
+ * @throws ActionError FORBIDDEN if the author may not write the manifest, or may not publish actions in a pull of a tag
  */
 async function resolveAuthorWithRights({ request, row, pulledRef }: RunningPull): Promise<Caller> {
   const author = await request.resolveAuthor(row);
@@ -223,7 +223,7 @@ export class GitPulls {
     }
   }
 
-  /** Stores the last pull; an error is only logged. `reason` is the pull's error message, or null. */
+  /** Stores the result of a pull. If this fails, only logs the error. `reason` is the error message of the pull; null if it succeeded. */
   private async recordPull(
     { request, pulledRef, position, commit, publishedActions }: RunningPull,
     reason: string | null,
@@ -241,7 +241,7 @@ export class GitPulls {
 
   /**
    * Waits until the app has no other pull in progress, and then runs the pull.
-   * @returns null if there was nothing to pull
+   * @returns null if no repository is connected, or if a webhook started the pull and its ref needs no pull any more
    */
   async pullInTurn(request: QueuedGitPull): Promise<GitPull | null> {
     const { appId } = request;
@@ -295,7 +295,7 @@ export class GitPulls {
         isPlan,
         webhookId: null,
         reviewedCommit,
-        resolveRef: resolveRef,
+        resolveRef,
         resolveAuthor: async () => caller,
       },
       checkPermission: (_, operation) => checkPermission(operation),

@@ -130,7 +130,10 @@ export function toRunSqlConditions(appId: number, filter: RunListOptions): RunSq
   };
 }
 
-/** Also limits the IDs of the runs, because lists of runs are sorted by ID. @throws REQUEST_INVALID if `from` is not before `to` */
+/**
+ * Adds conditions for the queue time. Also limits the run IDs, because lists of runs are sorted by ID.
+ * @throws REQUEST_INVALID if `from` is not before `to`
+ */
 function addTimeConditions(
   from: Date | null,
   to: Date | null,

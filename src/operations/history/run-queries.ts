@@ -70,11 +70,11 @@ type SummaryRow = Omit<RunSummary, DateField | "failure" | "resultPreview" | "pe
 const CHECKED_RUNS_MAX = 10_000;
 const TOTAL_MAX = 10_000;
 const EXCERPT_MAX_CHARACTERS = 200;
-/** Maximum bytes of a log entry that a list reads completely: of a failed run, or with the payload. A list can contain 1,000 runs. */
+/** Maximum bytes of a log entry that a list reads completely. It does so for failed runs, and for entries that contain the payload. */
 const ENTRY_MAX_BYTES = 8 * 1024;
-/** Maximum bytes of a completed run's log entry without the payload. A list reads only its beginning, and no larger entry. */
+/** Maximum bytes of a completed run's log entry without the payload. A list reads the beginning of such an entry, and skips larger entries. */
 const CUT_ENTRY_MAX_BYTES = 64 * 1024;
-/** Characters of this beginning: the fields before the result, and enough of the result for an excerpt. */
+/** Number of characters in the beginning that a list reads: the fields before the result, and enough of the result for an excerpt. */
 const CUT_CHARACTERS = 600;
 const UNFINISHED_RUNS_MAX = 100;
 const CAUSED_RUNS_MAX = 100;
@@ -140,8 +140,8 @@ export class RunQueries {
   }
 
   /**
-   * Lists the app's runs and skipped schedule times, the newest first. One request checks at most the newest 10,000 runs that an index
-   * finds, or 1,000 of a search: so the page may be short or empty although `nextBefore` continues the list. @throws REQUEST_INVALID
+   * Lists the app's runs and skipped schedule times, the newest first. One request checks at most 10,000 runs, or 1,000 results of a search.
+   * So a page can be short or empty although the list continues at `nextBefore`. @throws REQUEST_INVALID
    */
   async list(
     caller: Caller,

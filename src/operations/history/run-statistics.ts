@@ -90,7 +90,10 @@ function parseTimeRange(options: RunStatisticsOptions, now: number): { by: Perio
   if (from >= to) throw new ActionError("REQUEST_INVALID", '"from" must be before "to"');
   const { maxDays } = DAYS_BY_PERIOD[by];
   if (to.getTime() - from.getTime() > maxDays * DAY_MS) {
-    throw new ActionError("REQUEST_INVALID", `from and to must be at most ${maxDays} days apart if by is "${by}"`);
+    throw new ActionError(
+      "REQUEST_INVALID",
+      `"from" and "to" must be at most ${maxDays} days apart if "by" is "${by}"`,
+    );
   }
   return { by, from, to };
 }

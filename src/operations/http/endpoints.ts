@@ -113,7 +113,7 @@ export class TriggerEndpoints {
     if (secretRows.length === 0) await this.writeSecret(manager, appId, masterId, false);
   }
 
-  /** Compares in constant time, so that the duration does not reveal the secret. */
+  /** True if the segment is the secret of the URL. Compares in constant time, so that the duration does not reveal the secret. */
   async isSecretSegment(
     { masterId, sealed: sealedSecret }: TriggerRoute,
     appId: number,

@@ -49,7 +49,7 @@ export interface HttpTriggerRequest extends VerifiableRequest {
   query: string;
   requestId: string;
   disconnectSignal: () => AbortSignal;
-  /** Limits that have counted this request. If it is handled again, because its triggers have changed, these limits do not count it. */
+  /** Limits that have counted this request. They do not count it again if the service repeats it because its triggers have changed. */
   countedLimits: Set<"quota" | "payload">;
 }
 
@@ -242,25 +242,27 @@ export class HttpTriggers {
   /** Finds the HTTP triggers of a URL for all HTTP methods, and caches them. */
   async find(address: HttpTriggerAddress): Promise<MatchedTriggers> {
     const { db, endpoints } = this.options;
-    const found = await findMatchingRoutes(db, address, (route, segment) =>
+    const matchingRoutes = await findMatchingRoutes(db, address, (route, segment) =>
       endpoints.isSecretSegment(route, address.appId, segment),
     );
-    const { routes, match } = found;
+    const { routes, match } = matchingRoutes;
     // Does not cache triggers with CORS settings, because every response must contain the current CORS headers.
     const isCacheable = match !== null && routes.length > 0 && routes.every(({ where }) => !where.cors);
     const key = createTriggerCacheKey(address);
-    if (isCacheable) this.cachedRoutes.set(key, found);
+    if (isCacheable) this.cachedRoutes.set(key, matchingRoutes);
     else if (match !== null) this.cachedRoutes.delete(key);
-    return { ...found, address, isCached: false };
+    return { ...matchingRoutes, address, isCached: false };
   }
 
   /**
-   * Returns the cached triggers of a URL if one accepts the method; otherwise null. Cached triggers may be outdated. Only `run` checks
-   * this, so a response without a run must not use cached triggers.
+   * Returns the cached triggers of a URL if one accepts the method; otherwise null. Cached triggers may be outdated. Only
+   * `run` checks if they are, so a response without a run must not use them.
    */
   findCached(address: HttpTriggerAddress, method: string): MatchedTriggers | null {
-    const found = address.isDraft ? undefined : this.cachedRoutes.get(createTriggerCacheKey(address));
-    return found && selectRoute(found.routes, method) ? { ...found, address, isCached: true } : null;
+    const cachedRoutes = address.isDraft ? undefined : this.cachedRoutes.get(createTriggerCacheKey(address));
+    return cachedRoutes && selectRoute(cachedRoutes.routes, method)
+      ? { ...cachedRoutes, address, isCached: true }
+      : null;
   }
 
   /** Returns the caller of a draft's URL. @throws UNAUTHORIZED without a caller, FORBIDDEN if the caller may not edit the app's actions */

@@ -106,8 +106,8 @@ export async function deleteRoutes(manager: EntityManager, actionIds: readonly n
 }
 
 /**
- * Returns a function to be called with the triggers of each action of a document. The function throws TRIGGERS_INVALID if an earlier action
- * has an HTTP trigger with the same method and path.
+ * Returns a function to call with the triggers of each action of one manifest or import. The function throws TRIGGERS_INVALID if an action
+ * of an earlier call has an HTTP trigger with the same method and path.
  */
 export function createDuplicateRouteCheck(): (triggers: readonly Trigger[]) => void {
   const claimedKeys = new Set<string>();

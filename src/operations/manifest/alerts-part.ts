@@ -110,7 +110,7 @@ export function planAlertChanges(
   plan.removeReferences = async () => {
     // Locks the alerts in the order of their IDs, like the job that checks alerts. The same order prevents deadlocks.
     await rows(manager, "SELECT FROM alert_rule WHERE app_id = $1 ORDER BY id FOR NO KEY UPDATE", [appId]);
-    // The removal of an action also deletes the alerts that refer to it. An alert can get another action in the same manifest.
+    // Removes the reference of each changed alert to its action. Otherwise the removal of this action would delete the alert.
     const ids = writes.flatMap(({ currentAlert }) => currentAlert?.rule.id ?? []);
     await rows(manager, "UPDATE alert_rule SET action_id = NULL WHERE id = ANY ($1::bigint[])", [ids]);
   };

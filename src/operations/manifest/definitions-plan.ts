@@ -64,24 +64,24 @@ const FIELD_BY_STATUS_PREFIX: readonly [prefix: string, field: string][] = [
 const LEADING_PATH_PATTERN = /^[a-zA-Z]\w{0,60}(?:\.\w{1,60}|\[\d{1,6}\]){0,20}/;
 
 /** Returns the field's path in its item, with a leading dot, from the error's path, its message, or its status. */
-function findFaultPath({ status, message, path: known }: ActionError, fields: readonly string[]): string {
-  if (known !== undefined) return `.${known}`;
+function findFaultPath({ status, message, path: errorPath }: ActionError, fields: readonly string[]): string {
+  if (errorPath !== undefined) return `.${errorPath}`;
   const path = LEADING_PATH_PATTERN.exec(message)?.[0] ?? "";
-  const [first = ""] = path.split(/[.[]/, 1);
-  if (fields.includes(first)) return `.${path}`;
+  const [fieldName = ""] = path.split(/[.[]/, 1);
+  if (fields.includes(fieldName)) return `.${path}`;
   const field = FIELD_BY_STATUS_PREFIX.find(([prefix]) => status.startsWith(prefix))?.[1];
   return field === undefined ? "" : `.${field}`;
 }
 
 /**
  * Converts an error about an item of the manifest to a fault with the path of the wrong field.
- * @param fieldPath path of the item, such as `actions[3]`
+ * @param itemPath path of the item, such as `actions[3]`
  * @param fields names of the item's fields
  * @throws `error` if it is FORBIDDEN or not an ActionError
  */
-export function toPathFault(fieldPath: string, error: unknown, fields: readonly string[]): ManifestPathFault {
+export function toPathFault(itemPath: string, error: unknown, fields: readonly string[]): ManifestPathFault {
   if (!(error instanceof ActionError) || error.status === "FORBIDDEN") throw error;
-  return { path: fieldPath + findFaultPath(error, fields), status: error.status, error: error.message };
+  return { path: itemPath + findFaultPath(error, fields), status: error.status, error: error.message };
 }
 
 /** Returns the item with its name as the service stores it: without spaces around the name. */

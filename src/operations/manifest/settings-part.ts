@@ -42,15 +42,15 @@ function checkSettingItem({ key, tier, value, secret }: SettingItem): void {
 interface SettingWrites {
   publicValues: [string, unknown][];
   /**
-   * Settings to define without a value, and existing private settings whose mark `secret` changes; these keep their value. Logs mask the
-   * values of private and protected settings in `secret`, and show those of settings in `shown`.
+   * Keys of new settings without a value, and of private settings that keep their value but change their field `secret`. Logs mask the
+   * values of private and protected settings in `secret`, and show the values of settings in `shown`.
    */
   declaredKeys: { secret: string[]; shown: string[] };
   /** Keys of settings to remove. */
   removedKeys: string[];
 }
 
-/** Adds the changes that `item` needs to `writes`. Returns true if the setting changes. */
+/** Compares `item` with the setting, and adds the differences to `writes`. Returns true if there is a difference. */
 function collectWrites(
   item: SettingItem,
   currentDefinition: SettingDefinition | undefined,

@@ -220,7 +220,7 @@ export class MediaFolders {
     const row = id === null ? null : await this.findOrThrow(grants, appId, id);
     if (row) grants.requireRight(row.rules, "read");
     const requestedName = typeof input.name === "string" && input.name !== "" ? input.name : null;
-    // No name contains a NUL character, which PostgreSQL does not accept in a text.
+    // PostgreSQL rejects a NUL character. The error is the same as for a search without results, because no name contains NUL.
     if (requestedName?.includes("\0") && !grants.isTrusted) throw grants.accessError();
     const filter: MediaListConditions =
       requestedName === null

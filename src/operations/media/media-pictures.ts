@@ -37,7 +37,7 @@ const createOverloadedError = (reason: string) =>
   });
 
 export class MediaPictures {
-  private readonly resizeSlots = new FairSemaphore(CONCURRENT_PICTURES_MAX, CONCURRENT_PICTURES_MAX);
+  private readonly processingSlots = new FairSemaphore(CONCURRENT_PICTURES_MAX, CONCURRENT_PICTURES_MAX);
   private readonly cachedPictures = new LRUCache<string, Buffer>({
     maxSize: RESIZED_PICTURES_CACHE_MAX_BYTES,
     sizeCalculation: (bytes) => bytes.length || 1,
@@ -55,15 +55,15 @@ export class MediaPictures {
     else this.waitingByApp.delete(appId);
   }
 
-  /** @throws OVERLOADED if too many pictures wait */
-  private async resizeInTurn<T>(appId: number, work: () => Promise<T>): Promise<T> {
+  /** Calls `work`, which processes a picture, as soon as a slot is free. @throws OVERLOADED if too many pictures wait */
+  private async processInTurn<T>(appId: number, work: () => Promise<T>): Promise<T> {
     const waitingCount = this.waitingByApp.get(appId) ?? 0;
     if (!mayKeyGetSlot(PICTURE_CONVERSIONS_WAITING_MAX, this.waitingCountOfAllApps, waitingCount)) {
       throw createOverloadedError("too many pictures wait to be processed");
     }
     this.countWaiting(appId, 1);
     try {
-      const releaseSlot = await this.resizeSlots.enter(appId);
+      const releaseSlot = await this.processingSlots.enter(appId);
       return await work().catch(throwIfBusy).finally(releaseSlot);
     } finally {
       this.countWaiting(appId, -1);
@@ -80,7 +80,7 @@ export class MediaPictures {
     contentType: string,
     keep: (clean: AsyncIterable<Buffer>) => Promise<T>,
   ): Promise<PictureInspection & { storedCopy: T }> {
-    return this.resizeInTurn(appId, () =>
+    return this.processInTurn(appId, () =>
       this.options.pictureProcessor.inspect(open(), contentType, THUMBNAIL_LIMITS, keep),
     ).catch((error: unknown) => {
       if (!(error instanceof InvalidPictureError)) throw error;
@@ -105,9 +105,9 @@ export class MediaPictures {
     const cachedPicture = this.cachedPictures.get(key);
     if (cachedPicture) return cachedPicture;
     // Concurrent requests for the same picture share one conversion.
-    const started =
+    const conversion =
       this.pendingPictures.get(key) ??
-      this.resizeInTurn(appId, async () =>
+      this.processInTurn(appId, async () =>
         this.options.pictureProcessor.resize(await open(), contentType, resizing, RESIZED_PICTURE_MAX_BYTES),
       )
         .then((bytes) => {
@@ -115,8 +115,8 @@ export class MediaPictures {
           return bytes;
         })
         .finally(() => this.pendingPictures.delete(key));
-    this.pendingPictures.set(key, started);
-    return started.catch((error: unknown) => {
+    this.pendingPictures.set(key, conversion);
+    return conversion.catch((error: unknown) => {
       if (!(error instanceof InvalidPictureError)) throw error;
       throw new ActionError("REQUEST_INVALID", `the picture cannot be converted: ${error.message}`);
     });

@@ -41,8 +41,8 @@ interface MediaRulesStoreOptions {
 export class MediaRulesStore {
   constructor(private readonly options: MediaRulesStoreOptions) {}
 
-  /** @throws UNAUTHORIZED or FORBIDDEN for callers who are not trusted */
-  private async trustedGrants(admission: AdmittedRequest): Promise<MediaAccess> {
+  /** Returns the rights of a trusted caller. @throws UNAUTHORIZED or FORBIDDEN for other callers */
+  private async requireTrustedAccess(admission: AdmittedRequest): Promise<MediaAccess> {
     const grants = await this.options.mediaRights.resolveAccess(admission);
     if (!grants.isTrusted) throw grants.accessError();
     return grants;
@@ -61,10 +61,10 @@ export class MediaRulesStore {
   }
 
   async get(admission: AdmittedRequest, kind: MediaItemKind, target: MediaChangeTarget): Promise<MediaItemRules> {
-    return this.readRules(await this.trustedGrants(admission), kind, target);
+    return this.readRules(await this.requireTrustedAccess(admission), kind, target);
   }
 
-  /** @throws ActionError UNAUTHORIZED, FORBIDDEN, REQUEST_INVALID, FILE_NOT_FOUND, FOLDER_NOT_FOUND, RESOURCE_CHANGED */
+  /** Replaces the rules of a file or folder. @throws UNAUTHORIZED, FORBIDDEN, REQUEST_INVALID, FILE_NOT_FOUND, FOLDER_NOT_FOUND, RESOURCE_CHANGED */
   async set(
     admission: AdmittedRequest,
     kind: MediaItemKind,
@@ -72,7 +72,7 @@ export class MediaRulesStore {
     body: unknown,
   ): Promise<MediaItemRules> {
     const { appId, id, precondition } = target;
-    const grants = await this.trustedGrants(admission);
+    const grants = await this.requireTrustedAccess(admission);
     await this.readRules(grants, kind, target);
     const accessRules = parseMediaRules(readAccessRules(body));
     refuseUnknownFields(body, RULES_SHAPE);

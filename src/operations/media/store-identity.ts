@@ -56,7 +56,7 @@ export async function claimMediaStore(options: {
         "If that store is lost, run UPDATE media_store SET identity = NULL",
     );
   }
-  // If no row was updated, another process has stored its media store since the read. The check then runs again with that store.
+  // If no row was updated, another process has stored the ID of its media store since this process read the ID. Then checks again.
   if ((await rows(db, RECORD_STORE_IDENTITY, [identity, recorded])).length === 0) return claimMediaStore(options);
   if (recorded !== null) log.warn({ store: storeName }, "the media store of this database was changed");
 }

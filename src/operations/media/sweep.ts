@@ -21,7 +21,7 @@ const FIRST_COMPARE_DELAY_MS = 600_000;
 /** Time from the start of a comparison that fails to the next one. Each comparison lists the whole media store. */
 const COMPARE_RETRY_MS = 60_000;
 const BATCH_SIZE = 500;
-/** Younger blobs without a row are not deleted, because the transaction that inserts the row may not be committed yet. */
+/** Minimum age of a blob without a row before it is deleted. The transaction that inserts the row of a younger blob may not be committed yet. */
 const ORPHAN_MIN_AGE_MS = 3_600_000;
 /** Blobs without a row are deleted this long after they were found, so that an administrator who restored an old database can save them. */
 const ORPHAN_WAIT_MS = COMPARE_INTERVAL_MS - 3_600_000;
@@ -36,7 +36,7 @@ const RECORD_ORPHANS = "INSERT INTO media_orphan (key) SELECT unnest($1::text[])
 const SELECT_DUE_ORPHANS = `
   SELECT key FROM media_orphan WHERE key = ANY ($1) AND found_at <= now() - $2 * interval '1 millisecond'`;
 const FORGET_ORPHAN = "DELETE FROM media_orphan WHERE key = $1";
-/** Deletes old records of blobs without a row. A comparison records the blobs that still exist again. */
+/** Deletes old records of blobs without a row. If the blob still exists, the next comparison records it again. */
 const FORGET_OLD_ORPHANS = "DELETE FROM media_orphan WHERE found_at < now() - interval '7 days'";
 
 export interface MediaStoreComparison {

@@ -21,7 +21,7 @@ const LIST_ADMINISTRATORS = `
          administrator_since AS "updatedAt"
     FROM person WHERE is_administrator ORDER BY id LIMIT ${SERVICE_ADMINISTRATORS_MAX}`;
 const COUNT_OTHER_ADMINISTRATORS = `SELECT count(*)::int AS count FROM person WHERE is_administrator AND id <> $1 AND ${CAN_SIGN_IN_SQL}`;
-/** Stores a later time at each change, so that a precondition (If-Match) with an older ETag fails. */
+/** Sets or removes the right. Each change stores a later time than before, so that a precondition (If-Match) with an older ETag fails. */
 const SET_ADMINISTRATOR_RIGHT = `
   UPDATE person SET is_administrator = $2,
          administrator_since = greatest(clock_timestamp(), administrator_since + interval '1 millisecond')

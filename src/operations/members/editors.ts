@@ -32,7 +32,10 @@ const ADD_EDITOR = `
   SELECT app.id, person.id FROM app JOIN person ON ${PERSON_BELONGS_TO_APP_SQL} WHERE app.id = $1 AND person.id = $2
   ON CONFLICT (app_id, person_id) DO UPDATE SET person_id = excluded.person_id RETURNING xmax = 0 AS "isNew"`;
 const REMOVE_EDITOR = "DELETE FROM app_editor WHERE app_id = $1 AND person_id = $2 RETURNING person_id";
-/** Removes the roles on the stages (copies) of the app $1 that the person $2 may no longer have after the removal as an editor. */
+/**
+ * Removes the roles of the former editor $2 on the stages of the app $1. Keeps the roles that the person may have because of another role on
+ * the app.
+ */
 const REMOVE_STAGE_ROLES = [
   ["app_editor", "TRUE", "other.role IN ('owner', 'admin')"],
   ["app_member", "role IN ('operator', 'reader')", "TRUE"],
@@ -150,8 +153,8 @@ export class Editors {
   }
 
   /**
-   * Removes the role editor on the app and its stages (copies of the app) from a person. If the person has no other role on an app, revokes
-   * the tokens that act for the person there. Returns the remaining editors.
+   * Removes the role editor on the app and its stages from a person. Revokes the tokens that act for the person on those of these apps where
+   * the person has no other role. Returns the remaining editors.
    * @throws ActionError APP_NOT_FOUND, REQUEST_INVALID, FORBIDDEN, RESOURCE_CHANGED
    */
   async remove(

@@ -77,7 +77,7 @@ export class Invitations {
 
   constructor(private readonly options: InvitationsOptions) {}
 
-  /** Locks rows in the order of a role change, against deadlocks: the organization, then the person and the person's links. */
+  /** Redeems the link of an invitation. Before, locks rows in the same order as a role change does, to prevent deadlocks. */
   private async redeemLink(
     manager: EntityManager,
     scope: RoleScope,

@@ -73,13 +73,13 @@ export function createNotificationFeed(options: {
     }
   }
 
-  /** Passes the missed notifications up to the cursor `until` to one subscriber. Checks for each page if the user is still signed in. */
+  /** Passes the missed notifications up to the cursor `until` to one subscriber. Before each batch, reads who is signed in now. */
   async function passBacklog(appId: number, subscriber: NotificationSubscriber, until: number): Promise<void> {
     while (subscriber.seenCursor! < until) {
       const { key, user } = await findReader(subscriber.caller, appId);
-      const page = await listNotificationsPublishedAfter(db, appId, subscriber.seenCursor!, key);
-      if (page.length === 0) return;
-      for (const notification of page) {
+      const batch = await listNotificationsPublishedAfter(db, appId, subscriber.seenCursor!, key);
+      if (batch.length === 0) return;
+      for (const notification of batch) {
         if (!subscriber.isOpen || notification.cursor! > until) return;
         if (isUserInScope(notification.scope, user)) subscriber.listener(notification);
         subscriber.seenCursor = notification.cursor!;

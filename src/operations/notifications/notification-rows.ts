@@ -80,7 +80,7 @@ export async function readNotifications(
   return (await rows<NotificationRow>(executor, sql, [appId, reader, ...values])).map(toNotification);
 }
 
-/** SQL condition: the user $5 may meet the notification's scope (conditions on its readers). Check `isUserInScope` afterwards. */
+/** SQL condition: the scope (conditions on the readers) of a notification possibly includes the user $5. Check `isUserInScope` afterwards. */
 const MAY_BE_IN_SCOPE_SQL = `(notification.scope IS NULL OR $5::jsonb IS NOT NULL AND EXISTS (
   SELECT FROM jsonb_array_elements(CASE jsonb_typeof(notification.scope) WHEN 'array' THEN notification.scope
                                    ELSE jsonb_build_array(notification.scope) END) AS alternative (conditions)

@@ -9,7 +9,7 @@ const LINE_INTERVAL_MS = 60_000;
 /** Maximum number of kinds of failures, over all apps, whose last line is known. Further ones replace the oldest. */
 const KNOWN_FAILURES_MAX = 10_000;
 
-/** The endpoint is a secret, so the log contains only its host. */
+/** Push message that was not delivered. The endpoint is a secret, so the log contains only its host. */
 export interface FailedPush {
   appId: number;
   endpoint: string;

@@ -44,8 +44,8 @@ export interface TokenResponse {
 
 type Parameters = Readonly<Record<string, string | undefined>>;
 
-/** Returns all scopes for an empty or missing text. @throws OauthError for an unknown scope */
-function readScopes(text: string | undefined): TokenScope[] {
+/** Parses the parameter `scope`. An empty or missing text means all scopes. @throws OauthError for an unknown scope */
+function parseScopes(text: string | undefined): TokenScope[] {
   const namedScopes = [...new Set((text ?? "").split(" ").filter(Boolean))];
   const unknownScope = namedScopes.find((name) => !(TOKEN_SCOPES as readonly string[]).includes(name));
   if (unknownScope !== undefined)
@@ -109,7 +109,10 @@ export class OAuthServer {
     const client = await this.#client(input["client_id"]);
     const redirectUri = input["redirect_uri"] ?? "";
     if (!isRegisteredRedirectUrl(redirectUri, client)) {
-      throw new OauthError("invalid_request", "redirect_uri is not registered for this program");
+      throw new OauthError(
+        "invalid_request",
+        `redirect_uri must be a redirect URL of the registered program (got ${describeValue(redirectUri)})`,
+      );
     }
     if (input["response_type"] !== "code")
       throw new OauthError(
@@ -129,7 +132,7 @@ export class OAuthServer {
         "invalid_request",
         `state must be a text of at most ${STATE_MAX_CHARACTERS} characters (got ${state.length})`,
       );
-    return { client, redirectUri, scopes: readScopes(input["scope"]), state, codeChallenge };
+    return { client, redirectUri, scopes: parseScopes(input["scope"]), state, codeChallenge };
   }
 
   /** Returns the program's redirect URL with an authorization code, or with the error `access_denied` if `decision` is null. */
@@ -175,7 +178,7 @@ export class OAuthServer {
         "invalid_request",
         `app must be the ID of an app, a positive whole number (got ${describeValue(app)})`,
       );
-    return this.devices.start(client.id, readScopes(input["scope"]), app === undefined ? null : Number(app));
+    return this.devices.start(client.id, parseScopes(input["scope"]), app === undefined ? null : Number(app));
   }
 
   /**

@@ -47,7 +47,7 @@ const CACHED_SCRIPTS_MAX_BYTES = 64 * 1024 * 1024;
 const CHOSEN_VERSION_REUSE_MINUTES = 10;
 /** Days after which the service forgets the version that it chose for a dependency, unless a later save chose it again. */
 const CHOSEN_VERSION_RETENTION_DAYS = 30;
-/** Must be much shorter than UNUSED_SCRIPT_RETENTION_MINUTES, so that no script is deleted while its version is in the cache. */
+/** Milliseconds for which this process caches a chosen version. Much shorter than UNUSED_SCRIPT_RETENTION_MINUTES, so that its script still exists. */
 const CHOSEN_VERSION_CACHE_MS = 60_000;
 /** Minutes after which a stored script that no action and no version of an action uses is deleted. */
 const UNUSED_SCRIPT_RETENTION_MINUTES = 60;
@@ -90,7 +90,7 @@ const SELECT_SCRIPT_BYTES = `
 
 const SELECT_DECLARATIONS = `SELECT declarations FROM kept_script WHERE sha256 = $2 AND sha256 IN (${SELECT_USED_SCRIPTS})`;
 
-/** The smallest declarations first, up to PACKAGE_TYPES_MAX_CHARACTERS in total. */
+/** Selects the declarations of the packages that drafts use: the smallest first, up to PACKAGE_TYPES_MAX_CHARACTERS in total. */
 const SELECT_DRAFT_DECLARATIONS = `
   SELECT sha256, declarations FROM (
     SELECT sha256, declarations, sum(declaration_bytes) OVER (ORDER BY declaration_bytes, sha256) AS bytes FROM kept_script
@@ -153,8 +153,8 @@ export class StoredScripts {
   constructor(private readonly db: Db) {}
 
   /**
-   * Returns the script of the version that was chosen for a dependency (`spec`). If `fresh` is true, the service can use this version
-   * without a request to the registry.
+   * Returns data about the script of the version that was chosen for a dependency (`spec`); null if no version is stored. If `fresh` is
+   * true, the service can use this version without a request to the registry.
    */
   async findChosen(registry: string, spec: string): Promise<(ScriptFacts & { fresh: boolean }) | null> {
     const key = `${registry} ${spec}`;
@@ -253,18 +253,18 @@ export class StoredScripts {
   }
 
   /**
-   * Returns the total bytes of the scripts that the app uses, of the stored scripts `brought`, and of `script`. Each script counts once.
-   * @param executor transaction of a save; without it, actions that the save has written do not count
+   * Returns the total bytes of the scripts that the app uses, of the scripts in `addedHashes`, and of `script`. Each script counts once.
+   * @param executor transaction of a save; without it, the scripts of actions that the save has written do not count
    */
-  async bytesWith(
+  async sumScriptBytes(
     appId: number,
-    brought: readonly string[],
+    addedHashes: readonly string[],
     script: { sha256: string; bytes: number },
     executor: SqlClient = this.db,
   ): Promise<number> {
     const [total] = await rows<{ bytes: number }>(executor, SELECT_SCRIPT_BYTES, [
       appId,
-      brought,
+      addedHashes,
       script.sha256,
       script.bytes,
     ]);

@@ -4,7 +4,7 @@ import { createAddressCheckedConnections } from "../../engine/checked-connection
 import { isPublicAddress } from "../../engine/egress-proxy.js";
 import { selectHostResolver } from "../../engine/public-lookup.js";
 
-/** Allowed ports. ALLOW_PRIVATE_NETWORK allows all ports. */
+/** Ports to which the service connects for downloads. With ALLOW_PRIVATE_NETWORK, it can connect to all ports. */
 const WEB_PORTS: readonly number[] = [80, 443];
 
 interface PackageConnectionOptions {

@@ -82,7 +82,7 @@ class PackageTree {
     );
     const missingNames = [...new Set(names)].filter((name) => !this.documents.has(name));
     for (let at = 0; at < missingNames.length; at += CONCURRENT_DOWNLOADS_MAX) {
-      // `choose` throws the same error again.
+      // Ignores errors. `choose` throws the same error again if it needs the document.
       const requested = missingNames
         .slice(at, at + CONCURRENT_DOWNLOADS_MAX)
         .map((name) => this.readDocument(name).catch(() => undefined));
@@ -100,7 +100,7 @@ class PackageTree {
     return node;
   }
 
-  /** Returns the dependencies that the tree did not contain. */
+  /** Adds those dependencies of a package that the tree does not contain yet. Returns the added packages. */
   async addDependencies({ choice, folder }: PackageNode): Promise<PackageNode[]> {
     const newNodes: PackageNode[] = [];
     const wantedChoices = choice.dependencies.map(([name, range]) => {

@@ -88,8 +88,8 @@ export const NO_RESOLVED_DEPENDENCIES: ResolvedDependencies = { assets: new Map(
 /** Converts an error of the bundler to an error for the action's author, with `retryAfter` if the package did not cause it. */
 export function toBundlingError(dependency: string, error: unknown): unknown {
   if (error instanceof PackageError) {
-    const instead = findPackageAlternative(dependency);
-    const reason = error.message + (instead && `; use ${instead} instead`);
+    const alternative = findPackageAlternative(dependency);
+    const reason = error.message + (alternative && `; use ${alternative} instead`);
     return createDependencyError(dependency, `cannot be used: ${reason}`);
   }
   if (error instanceof BundlerBusyError || error instanceof SandboxUnavailableError)
@@ -179,7 +179,7 @@ export class DependencyResolver {
     if (!this.registry)
       throw createDependencyError(
         dependency,
-        "is not in the catalogue of this service, and packages of npm are switched off here",
+        "is not in the catalogue of this service, and npm packages are switched off in this service",
       );
     const chosen = await this.scripts.findChosen(this.registry.registry, createChoiceKey(npm));
     const script = chosen?.fresh
@@ -269,7 +269,7 @@ export class DependencyResolver {
     return Object.fromEntries(pairs);
   }
 
-  /** Returns the time of the next call as Unix time in milliseconds. */
+  /** Deletes scripts and chosen versions that are no longer used. Returns the time of the next call as Unix time in milliseconds. */
   async sweep(): Promise<number> {
     await this.scripts.sweep();
     return Date.now() + SWEEP_INTERVAL_MS;
@@ -376,10 +376,10 @@ export class DependencyResolver {
       if (stored) return stored;
       if (firstError !== null) throw firstError;
       const known = knownAssets.find(({ name }) => name === dependency);
-      // A URL can stay without a stored script. A package that the catalogue no longer has is an error.
+      // A URL is allowed without a stored script: pages and runs then load the URL themselves. Other dependencies need a script.
       if (known && parsed.kind === "address") return known;
       const reason =
-        "has no stored script: another save changed it at the same time, or the catalogue no longer has it";
+        "has no stored script: another save changed this dependency at the same time, or the catalogue no longer contains it";
       throw createDependencyError(dependency, `${reason}; save the action again`, 1);
     });
   }

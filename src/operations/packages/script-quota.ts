@@ -17,7 +17,7 @@ export interface ScriptQuotaRequest {
   appId: number;
 }
 
-/** Milliseconds for which an app's total is reused. During this time, scripts that other processes store do not count. */
+/** Milliseconds for which the total bytes of an app's scripts are cached. During this time, scripts that other processes store do not count. */
 const SIZE_CACHE_MS = 60_000;
 /** Assumed bytes of a stored script's TypeScript declarations, because their exact size is not known here. */
 const ASSUMED_DECLARATION_BYTES = 2 * 1024 * 1024;
@@ -36,7 +36,7 @@ export class ScriptQuota {
   /** Hashes of the scripts that a request has already counted. */
   private readonly countedScriptsByAuthor = new WeakMap<ScriptQuotaRequest, Set<string>>();
 
-  constructor(private readonly scripts: Pick<StoredScripts, "bytesWith">) {}
+  constructor(private readonly scripts: Pick<StoredScripts, "sumScriptBytes">) {}
 
   /**
    * Counts a script that will be stored. `bytes` includes the script's TypeScript declarations.
@@ -50,7 +50,7 @@ export class ScriptQuota {
     const knownBytes = this.upperBounds.get(appId);
     let total = knownBytes === undefined ? Number.POSITIVE_INFINITY : knownBytes + bytes;
     if (total > STORED_SCRIPTS_PER_APP_MAX_BYTES)
-      total = await this.scripts.bytesWith(appId, [...countedScripts], { sha256, bytes });
+      total = await this.scripts.sumScriptBytes(appId, [...countedScripts], { sha256, bytes });
     if (total > STORED_SCRIPTS_PER_APP_MAX_BYTES) throw createQuotaError(dependency);
     countedScripts.add(sha256);
     this.upperBounds.set(appId, total);
@@ -65,7 +65,7 @@ export class ScriptQuota {
     const script = added.at(-1);
     if (!script) return;
     const { name, sha256, bytes = 0 } = script;
-    const total = await this.scripts.bytesWith(appId, [], { sha256, bytes }, executor);
+    const total = await this.scripts.sumScriptBytes(appId, [], { sha256, bytes }, executor);
     if (total > STORED_SCRIPTS_PER_APP_MAX_BYTES) throw createQuotaError(name);
   }
 

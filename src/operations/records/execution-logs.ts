@@ -183,7 +183,7 @@ const LOG_OPTIONS_SHAPE: Shape = {
 
 const LOG_TYPES: unknown[] = ["app.task.completed", "app.task.failed"];
 
-/** Allows a missing type. @throws REQUEST_INVALID for an unknown type */
+/** Checks that a type of log entries is known or missing. @throws REQUEST_INVALID for an unknown type */
 export function checkLogEntryType(type: unknown, field: string): void {
   if (type === undefined || type === null || LOG_TYPES.includes(type)) return;
   throw new ActionError(

@@ -38,7 +38,7 @@ export interface HashQueueKey {
   sender: string;
 }
 
-/** A client is a network address, or a credential if the address is unknown. */
+/** Returns the queue key of a client. A client is a network address, or a credential if the address is unknown. */
 export const createHashQueueKey = (appId: number, { address, credentialId }: DataSender): HashQueueKey => ({
   appId,
   sender: address === undefined ? `credential ${credentialId}` : getAddressBlock(address),

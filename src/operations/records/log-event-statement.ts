@@ -4,8 +4,8 @@ import { RUN_CHAIN_DEPTH_MAX, RUNS_PER_CHAIN_AND_MINUTE } from "../../limits.js"
 import { QUEUE_FULL_REASON, QUEUED_RUN_CHANNEL, type QueueLimits } from "./queue-limits.js";
 
 /**
- * Maximum number of skipped runs that one statement stores per app and reason. The `tickCount` of the last one also counts all further
- * ones.
+ * Maximum number of skipped runs that one statement stores per app and reason. The `tickCount` of the last stored run also counts all
+ * further skipped runs.
  */
 const SKIPPED_RUNS_PER_REASON = 100;
 

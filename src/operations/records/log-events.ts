@@ -113,7 +113,7 @@ export class LogEventStore {
 
   constructor(private readonly options: LogEventsOptions) {}
 
-  /** Returns the expected number of runs that the events start, but at least each event's share of a full statement. */
+  /** Returns the number of runs that the events probably start. Each event counts at least as its share of a statement's maximum. */
   private estimateCost(events: readonly NewLogEvent[]): number {
     const runsPerEvent = this.runsPerEvent.get(events[0]!.appId) ?? RUNS_OF_FIRST_EVENTS;
     return events.length * Math.max(runsPerEvent, RUNS_PER_STATEMENT / EVENTS_PER_STATEMENT);

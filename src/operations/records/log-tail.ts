@@ -11,12 +11,12 @@ import { ActionError } from "../../errors.js";
 import { type ExecutionLogs, LOG_CHANNEL, type LogEntry, type LogEntryEvent } from "./execution-logs.js";
 import { createSubscriptionSource, type SubscriptionSource } from "./subscription-source.js";
 
-/** LIST_PAGE_MAX_BYTES also limits the log entries that one read returns. */
+/** Maximum number of log entries that one read returns. LIST_PAGE_MAX_BYTES limits their total size. */
 const ENTRIES_PER_READ = 25;
 /** Maximum attempts of a read. They take about half a minute or longer, in which a database can restart. */
 const READ_ATTEMPTS = 60;
 const READ_RETRY_DELAY_MS = 500;
-/** At the start, entries up to this many IDs below the newest are read, because some of them may not be committed yet. */
+/** For the first subscriber, entries up to this many IDs below the newest are read, because some of them may not be committed yet. */
 const UNCOMMITTED_IDS_MAX = 1_000;
 const OPEN_TRANSACTION_CHECK_INTERVAL_MS = 20;
 /** Maximum milliseconds for which newer entries wait for open transactions, which may still write entries with lower IDs. */
@@ -116,7 +116,7 @@ export function createLogTail(options: {
   }
 
   /** Returns the first ID above `from` that is missing in `foundIds`; null if none is missing up to the last one. */
-  function firstMissingId(from: number, foundIds: readonly { id: number }[]): number | null {
+  function findFirstMissingId(from: number, foundIds: readonly { id: number }[]): number | null {
     let expected = from + 1;
     for (const { id } of foundIds) {
       if (id !== expected) return expected;
@@ -142,7 +142,7 @@ export function createLogTail(options: {
       const from: number = deliveredUpTo;
       let foundIds = await readWithRetries(() => logs.listIdsAfter(from));
       if (foundIds.length === 0) return;
-      if (firstMissingId(from, foundIds) !== null) {
+      if (findFirstMissingId(from, foundIds) !== null) {
         const last = foundIds.at(-1)!.id;
         await waitForWriters();
         foundIds = (await readWithRetries(() => logs.listIdsAfter(from))).filter(({ id }) => id <= last);
@@ -156,14 +156,14 @@ export function createLogTail(options: {
     }
   }
 
-  // However many notifications arrive during a read, plans only one further read.
+  // Plans only one further read, however many notifications arrive during a read.
   function planAdvance(): void {
     if (isAdvancePlanned) return;
     isAdvancePlanned = true;
     runInBackground(enqueueWork(advanceTail));
   }
 
-  /** Also plans a (later) read for apps without subscribers, because this read moves `deliveredUpTo` past their entries. */
+  /** Plans a read of new entries. For an app without subscribers, the read is later, and only moves `deliveredUpTo` past its entries. */
   function handleNotice(notice: string): void {
     if (subscribersByApp.has(Number(notice.slice(0, notice.indexOf(":"))))) planAdvance();
     else if (subscribersByApp.size > 0 && !planTimer) {

@@ -132,7 +132,7 @@ export class QueueLimits {
   /** Frees the capacity that `reserveCapacity` reserved for a run that was not queued after all. */
   releaseCapacity(appId: number, bytes: number): void {
     const appDepth = this.byApp.get(appId);
-    // A count since the reservation does not include the run.
+    // If the queue was counted again after the reservation, the count does not include the run, and may be 0.
     if (!appDepth || appDepth.runs === 0) return;
     appDepth.runs -= 1;
     appDepth.bytes -= bytes;
@@ -149,7 +149,7 @@ export class QueueLimits {
 
   /** Returns the number, bytes and age of queued runs for each app that has any. Counts again, unless a long queue was counted recently. */
   async readDepths(): Promise<AppQueueDepth[]> {
-    // A count in progress may miss runs that were queued just before this call.
+    // Does not use the result of a count in progress, because it may miss runs that were queued just before this call.
     if (this.countInProgress) await this.countInProgress.catch(() => undefined);
     await this.countAgainIfOld(0);
     return [...this.byApp.values()];

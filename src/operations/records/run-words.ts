@@ -21,7 +21,7 @@ const RUNS_PER_BATCH = 500;
 const BATCH_LIMIT_MS = 5_000;
 const WORDS_PER_RUN_MAX = 5_000;
 const INDEX_INTERVAL_MS = 2_000;
-/** Each batch starts this long before the end of the previous one, because a run can be committed later than runs that ended after it. */
+/** Each batch also checks the runs that ended within this time before the last indexed run, because some may have been committed later. */
 const OVERTAKEN_INTERVAL = "interval '60 seconds'";
 const WORD_MAX_CHARACTERS = 64;
 /** Number of the newest runs that a search reads without the index. */

@@ -112,7 +112,10 @@ async function signAwsRequest(hop: OutgoingHop, binding: SecretBinding, value: u
   return { ...hop, headers: Object.fromEntries(lowerCaseHeaders) };
 }
 
-/** `getToken` returns an access token of an `oauth2` binding, if possible a token that differs from `rejectedToken`. */
+/**
+ * Creates the credential of a binding, which adds the secret `value` to requests.
+ * @param getToken returns an access token of an `oauth2` binding, if possible a token that differs from `rejectedToken`
+ */
 export function createBindingCredential(
   binding: SecretBinding,
   value: unknown,

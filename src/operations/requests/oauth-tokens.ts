@@ -180,7 +180,7 @@ export class OauthTokens {
     ) as AccessToken;
   }
 
-  /** One process locks the row and requests the token. Other processes wait for the lock, and then read the stored token. */
+  /** Requests a new token and stores it. If another process is already doing this, waits for the row's lock and returns the stored token. */
   private async renewToken(
     appId: number,
     binding: SecretBinding,

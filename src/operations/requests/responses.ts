@@ -155,7 +155,7 @@ async function decompressReadablePart(
   let end = body.length;
   for (const partBytes of REPEATED_PART_BYTES) {
     if (!result.isInvalid) break;
-    // Most bodies of another format are invalid in the first few bytes, which cannot contain a compressed secret.
+    // Splits only the bytes after `from`. The bytes before are valid, or too few for a compressed secret.
     const from = Math.max(result.bytesRead, COMPRESSED_MIN_BYTES);
     const parts = [body.subarray(0, from)];
     for (let at = from; at < end; at += partBytes) parts.push(body.subarray(at, Math.min(at + partBytes, end)));
@@ -170,14 +170,14 @@ async function decompressReadablePart(
 async function decompressFrames(format: CompressedFormat, body: Buffer, origin: string): Promise<Buffer> {
   const frames: Buffer[] = [];
   let bytes = 0;
-  for (let rest = body; rest.length >= COMPRESSED_MIN_BYTES && format.canBegin(rest); ) {
-    const { decoded, bytesRead, isInvalid } = await decompressReadablePart(format, rest, origin);
+  for (let unread = body; unread.length >= COMPRESSED_MIN_BYTES && format.canBegin(unread); ) {
+    const { decoded, bytesRead, isInvalid } = await decompressReadablePart(format, unread, origin);
     bytes += decoded.length;
     if (bytes > OUTGOING_RESPONSE_BODY_MAX_BYTES) throw createTooLargeError(origin);
     if (frames.push(decoded) > ZSTD_FRAMES_MAX)
       throw createUnreadableError(origin, `more than ${ZSTD_FRAMES_MAX} frames`);
     if (!format.hasFrames || isInvalid || bytesRead === 0) break;
-    rest = rest.subarray(bytesRead);
+    unread = unread.subarray(bytesRead);
   }
   return Buffer.concat(frames);
 }

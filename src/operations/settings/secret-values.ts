@@ -24,7 +24,7 @@ export interface SecretValues {
   entries: [string, unknown][];
 }
 
-/** One statement for the current values and the values replaced after the version $2, so that the result is consistent. */
+/** Selects the current values, and the values that were replaced after the version $2. One statement, so that both are consistent. */
 const SELECT_SECRET_VALUES = `
   SELECT app.secrets_version AS version, app.secrets_forgotten AS forgotten, s.key, s.value, s.sealed,
          s.not_secret AS "notSecret", s.replaced
@@ -84,7 +84,7 @@ interface SecretValueReaderOptions {
 export class SecretValueReader {
   constructor(private readonly options: SecretValueReaderOptions) {}
 
-  /** @param since version number: the result also includes the values that were replaced after this version */
+  /** Reads the secret values of an app. @param since version number; also returns the values that were replaced after this version */
   async read(appId: number, since?: number, executor?: SqlClient): Promise<SecretValues> {
     const { db, openSettings } = this.options;
     const sinceVersion = since ?? Number.MAX_SAFE_INTEGER;

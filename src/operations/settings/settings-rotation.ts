@@ -19,7 +19,10 @@ function readMasterKeys(path: string): Buffer[] {
   }
 }
 
-/** The file contains both keys until no data key needs the old key, so that the command can be repeated after a failure. */
+/**
+ * Replaces the master key in the key file by a new key. The file contains both keys until no data key needs the old key, so that the command
+ * can be repeated after a failure.
+ */
 async function rotateFile(db: Db, path: string): Promise<number> {
   const next = createMasterKey();
   writeKeyFile(path, [next, ...readMasterKeys(path)]);

@@ -78,7 +78,7 @@ const SELECT_OTHER_SETTINGS_BYTES = `
 function rejectProtectedKeys(caller: Caller, keys: readonly string[]): void {
   const key = caller.kind === "task" ? keys.find((name) => getSettingTier(name) === "protected") : undefined;
   if (key !== undefined) {
-    throw new ActionError("FORBIDDEN", "the token of a run cannot change a protected setting, such as __smtp");
+    throw new ActionError("FORBIDDEN", `the token of a run cannot change the protected setting ${key}`);
   }
 }
 

@@ -228,7 +228,7 @@ export class StagePromotions {
     const precondition = [await manifests.readTag(appId)];
     const { manifest, isLast } = await findDefinitions(db.manager, appId, id);
     const document = JSON.parse(String(await decompressDocument(manifest))) as Manifest;
-    // After a promotion that changes no definitions, the tag is the same, but this rollback must restore other definitions.
+    // Fails if a promotion has become the last one in the meantime. If it changed no definitions, the tag does not show this.
     const checkOrigin = async (manager: EntityManager) => {
       await requireStageGroupRootId(manager, appId, "FOR SHARE");
       if ((await findDefinitions(manager, appId, id)).isLast !== isLast) throw new ActionError("MANIFEST_CHANGED");

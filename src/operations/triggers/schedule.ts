@@ -41,7 +41,7 @@ const SELECT_DUE_SCHEDULES = `
   SELECT action_id AS "actionId", app_id AS "appId", frequency, timezone, next_tick AS "dueAt", coalesce(offset_ms, 0) AS "offsetMs"
     FROM schedule WHERE next_tick <= least($1, now()) ORDER BY next_tick LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED`;
 
-/** Read after the schedules were locked, so that runs of other schedulers are included. */
+/** Selects the data that decides if a due tick starts a run. Read it after locking the schedules, to include runs of other schedulers. */
 const SELECT_CIRCUMSTANCES = `
   SELECT (SELECT json_agg(action_id) FROM run
            WHERE action_id = ANY ($1) AND trigger = 'schedule' AND finished_at IS NULL) AS busy,
@@ -166,7 +166,7 @@ async function readCircumstances(manager: EntityManager, due: DueRow[]): Promise
 export class Scheduler {
   constructor(private readonly options: SchedulerOptions) {}
 
-  /** Returns the number of schedules that were claimed. */
+  /** Claims up to BATCH_SIZE due schedules and stores runs for their ticks. Returns the number of claimed schedules. */
   private async claimBatch(moment: Date): Promise<number> {
     const { db, defaultTimezone, measures } = this.options;
     const tickResults: TickResult[] = [];

@@ -11,8 +11,8 @@ import { computeJitterDelayMs, computeNextTick } from "../../rules/ticks.js";
 export const SCHEDULE_CHANNEL = "svc_schedule";
 
 /**
- * If a tick (scheduled time) has passed and its run was not stored yet, keeps the time of the run. With jitter, the run starts up to five
- * minutes after its tick.
+ * Inserts or updates a schedule. Keeps the stored `next_tick` if its tick (scheduled time) has passed, but its run was not stored yet. With
+ * jitter, a run starts up to five minutes after its tick.
  */
 const UPSERT_SCHEDULE = `
   INSERT INTO schedule AS stored (action_id, app_id, frequency, timezone, next_tick, offset_ms) VALUES ($1, $2, $3, $4, $5, $7)

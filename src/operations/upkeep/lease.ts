@@ -62,7 +62,7 @@ interface LeaseOptions {
   log: Logger;
 }
 
-/** A failed renewal does not end the runs of this process: without the database, no other process can end these runs either. */
+/** Lease of this process. A failed renewal does not end its runs, because no other process can end them without the database. */
 export class Lease {
   /** ID of this process. A write to a run that this process executes checks that the run's row contains this ID. */
   readonly holder = randomUUID();

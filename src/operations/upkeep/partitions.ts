@@ -13,12 +13,12 @@ const PARTITION_IDS_MAX = 50_000_000;
 /** Number of empty partitions after the partition to which rows are added now. */
 const PARTITIONS_AHEAD = 2;
 const DAY_MS = 86_400_000;
-/** Short, because other statements wait behind the lock. After one second of waits, PostgreSQL would look for deadlocks. */
+/** Maximum wait for a lock. Short, because other statements wait behind this statement, and PostgreSQL detects deadlocks after one second. */
 const LOCK_TIMEOUT_MS = 30;
 const LOCK_ATTEMPTS_MAX = 60;
 /** Maximum of the random pause between two attempts. */
 const ATTEMPT_PAUSE_MAX_MS = 300;
-/** Each transaction that detaches partitions makes every connection plan its statements again. So it detaches many partitions. */
+/** Maximum partitions that one transaction detaches. High, because after each such transaction, all connections plan their statements again. */
 const DETACHED_PER_TRANSACTION_MAX = 30;
 const DETACH_PAUSE_MS = 100;
 /** Pause after each dropped table, so that other statements run undisturbed. */
@@ -180,7 +180,7 @@ export class Partitions {
     });
   }
 
-  /** Drops detached partitions, also partitions of a crashed process. A later call drops a partition that a backup is reading. */
+  /** Drops detached partitions, also those that a crashed process has detached. Skips partitions that a backup is reading. */
   private async dropDetached(): Promise<void> {
     const { db } = this.options;
     for (const { name } of await rows<{ name: string }>(db, SELECT_DETACHED, [DETACHED_PREFIX])) {

@@ -290,7 +290,7 @@ export function createDataRetention(options: { db: Db; days: number; log: Pick<L
     if (oldest) await deleteAll(deleteUpToSql(retainedRows), owner, oldest.cutOff);
   }
 
-  /** If the deletion for one owner fails, continues with the other owners. */
+  /** Calls `deleteOfOwner` for each owner. If the deletion for one owner fails, continues with the other owners. */
   async function deleteByOwner(
     skipFailure: SkipFailure,
     owners: Promise<{ id: number }[]>,

@@ -60,7 +60,10 @@ const writtenBytesSql = ({ table, bytes, isNewer }: RowKind) => `
 /** Maximum number of rows that one statement measures. */
 const MEASURED_ROWS = 10_000;
 
-/** Measures a page of rows with IDs below $2. $3 and $4 are the bytes that may stay. A cut-off is the highest ID to delete, or null. */
+/**
+ * Measures a page of rows with IDs below $2, separately for rows of visitors and other rows. $3 (visitors) and $4 (others) are the bytes that
+ * may stay. `visitorCutOff` and `otherCutOff` are the highest IDs to delete; null if all rows may stay.
+ */
 const measurePageSql = ({ table, bytes, isOfVisitor }: RowKind) => `
   SELECT count(*)::int AS rows, min(id) AS last,
          coalesce(sum(bytes) FILTER (WHERE by_visitor), 0)::float8 AS "visitorBytes",
@@ -80,7 +83,7 @@ interface MeasuredPage {
   otherCutOff: number | null;
 }
 
-/** Tables whose rows name a run in the column `run_id`. */
+/** Tables whose column `run_id` contains the ID of a run. Their rows are deleted together with the run. */
 const REFERRING_TABLES = ["execution_log", "console_line", "run_search"];
 
 /**
@@ -174,7 +177,7 @@ export function createLogTrimming(options: {
   async function listAppsToMeasure(watchedKind: (typeof watchedKinds)[number]): Promise<number[]> {
     const { kind, countedUntil, writtenBytesByApp } = watchedKind;
     const [newest] = await rows<{ at: string }>(db, kind.newest);
-    // Set before the count, so that a failed count is not repeated with more rows. The next measurement of all apps finds the rest.
+    // Moves the position before the count, so that a failed count is not repeated with more rows. The hourly measurement finds the missed rows.
     watchedKind.countedUntil = newest!.at;
     // The first call only stores a position for later calls, so that the start does not read the whole table.
     const writtenRows =
