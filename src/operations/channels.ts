@@ -11,7 +11,6 @@ import { PAGE_USER_CHANGE_CHANNEL } from "./notifications/reader.js";
 import { LOG_CHANNEL } from "./records/execution-logs.js";
 import { QUEUED_RUN_CHANNEL } from "./records/queue-limits.js";
 import { CONCURRENCY_LIMITS_CHANNEL } from "./runs/concurrency-limiter.js";
-import { CONSOLE_CHANNEL } from "./runs/console.js";
 import { AWAITED_RUN_CHANNEL, CANCEL_RUN_CHANNEL } from "./runs/run-types.js";
 import { SCHEDULE_CHANNEL } from "./triggers/trigger-index.js";
 
@@ -33,5 +32,5 @@ export const ALWAYS_SUBSCRIBED_CHANNELS = [
   QUEUED_ALERT_CHANNEL,
 ];
 
-/** Channels with many notifications a second. A process is subscribed to a channel only while a caller waits for its notifications. */
-export const ON_DEMAND_CHANNELS = [LOG_CHANNEL, CONSOLE_CHANNEL];
+/** Channel with many notifications a second. A process is subscribed to it only while a caller waits for its notifications. */
+export const ON_DEMAND_CHANNELS = [LOG_CHANNEL];

@@ -104,7 +104,7 @@ export function createRunComponents(processDependencies: ProcessDependencies, pa
     tail: createLogTail({ logs, notifications, log }),
     repository,
     lease,
-    console: new RunConsole(db, notifications),
+    console: new RunConsole(db),
     dispatcher,
     enqueuer,
     runs: new Runs({ ...parts, ...ofRuns }),

@@ -159,7 +159,6 @@ describe("a subscription whose caller loses the right to it, over two instances"
         run,
         lines++,
       ]);
-      await db.query("SELECT pg_notify('svc_console', $1)", [String(run)]);
     }
     return { source, action, run, emit: emit[name] };
   }
