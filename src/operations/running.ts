@@ -49,14 +49,13 @@ async function settleRuns(
   { repository, dispatcher }: { repository: RunRepository; dispatcher: Dispatcher },
   mayDeclareDead: boolean,
 ): Promise<void> {
-  const settled = await dispatcher.lostClaims.settleLostRuns();
-  const lostCount = (mayDeclareDead ? await repository.finishLost() : 0) + settled.lost;
-  await repository.finishOverdueInBrowsers(config.clientTimeoutMs);
-  if (lostCount > 0) log.warn({ lost: lostCount }, "ended runs that no process was executing any more");
-  measures.countLostRuns(lostCount);
-  const { queuedAgain } = settled;
+  const queuedAgain = await dispatcher.settleHeldRuns();
   if (queuedAgain > 0)
     log.warn({ queuedAgain }, "queued runs again, because this process did not receive the response to its claim");
+  const lost = mayDeclareDead ? await repository.finishLost() : 0;
+  if (lost > 0) log.warn({ lost }, "ended runs that no process was executing any more");
+  measures.countLostRuns(lost);
+  await repository.finishOverdueInBrowsers(config.clientTimeoutMs);
   measures.ticks("late", await repository.skipLateRuns());
   await dispatcher.startQueuedChildRuns();
 }
@@ -75,7 +74,6 @@ export function createRunComponents(processDependencies: ProcessDependencies, pa
       await settleRuns(processDependencies, { repository, dispatcher }, mayDeclareDead);
       await parts.onRenewal(mayDeclareDead);
     },
-    onLateRenewal: () => dispatcher.abortLostRuns(),
     onDatabaseReached: processDependencies.onDatabaseReached,
     log,
   });

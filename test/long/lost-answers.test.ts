@@ -5,8 +5,10 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import type { Db } from "../../src/data/database.js";
-import { LostClaimRecovery } from "../../src/operations/runs/lost-claims.js";
+import type { RunOutcome } from "../../src/operations/records/execution-logs.js";
+import { Dispatcher } from "../../src/operations/runs/dispatcher.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
+import type { RunRecord } from "../../src/operations/runs/run-types.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { type CuttingProxy, startCuttingProxy } from "../harness/cutting-proxy.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -64,11 +66,12 @@ describe("a run whose claim was committed but whose response was lost", () => {
 
 describe("a run that this process holds and does not execute", () => {
   const holder = randomUUID();
-  const underWay = new Map<number, unknown>();
   let database: ConnectedDatabase;
   let db: Db;
-  let lostClaims: LostClaimRecovery;
-  let id: number;
+  let dispatcher: Dispatcher;
+  /** Settles the execution of a run by the dispatcher. */
+  let execution: PromiseWithResolvers<RunOutcome>;
+  let run: RunRecord;
 
   before(async () => {
     database = await connectedDatabase(2);
@@ -77,40 +80,63 @@ describe("a run that this process holds and does not execute", () => {
     await db.query("INSERT INTO app (organization_id, name) VALUES (1, 'a')");
   });
   beforeEach(async () => {
-    underWay.clear();
-    lostClaims = new LostClaimRecovery(new RunRepository(db), holder, underWay);
+    execution = Promise.withResolvers();
+    const executor = { execute: () => execution.promise };
+    const repository = new RunRepository(db);
+    dispatcher = new Dispatcher({ repository, executor, processId: holder, concurrency: 1 });
     await db.query("DELETE FROM run");
     const held = `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, holder, started_at)
       VALUES (1, 1, 'master', 'manual', '{}', 'running', $1, now()) RETURNING id`;
-    [{ id }] = await db.query(held, [holder]);
+    const [{ id }] = await db.query(held, [holder]);
+    run = (await repository.find(id))!;
   });
   after(() => database.stop());
 
-  const state = async () => (await db.query("SELECT state FROM run WHERE id = $1", [id]))[0].state;
-  const NOTHING = { lost: 0, queuedAgain: 0 };
+  const state = async () => (await db.query("SELECT state FROM run WHERE id = $1", [run.id]))[0].state;
+  const execute = () => dispatcher.execute(run, dispatcher.tryAcquireSlot(1, null)!);
 
   it("returns to the queue at the second check if this process waits for no response to a claim", async () => {
-    expect(await lostClaims.settleLostRuns()).to.deep.equal(NOTHING);
-    expect(await lostClaims.settleLostRuns()).to.deep.equal({ lost: 0, queuedAgain: 1 });
+    expect(await dispatcher.settleHeldRuns()).to.equal(0);
+    expect(await dispatcher.settleHeldRuns()).to.equal(1);
     expect(await state()).to.equal("queued");
   });
 
   it("stays assigned while the response to its claim is still in transit, and after the response has arrived", async () => {
-    const { promise, resolve } = Promise.withResolvers<number>();
-    const taking = lostClaims.trackClaim(promise, (run) => underWay.set(run, {}));
-    for (let look = 0; look < 3; look += 1) expect(await lostClaims.settleLostRuns()).to.deep.equal(NOTHING);
-    resolve(id);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const taking = dispatcher.trackClaim(promise, () => void execute());
+    for (let look = 0; look < 3; look += 1) expect(await dispatcher.settleHeldRuns()).to.equal(0);
+    resolve();
     await taking;
-    for (let look = 0; look < 3; look += 1) expect(await lostClaims.settleLostRuns()).to.deep.equal(NOTHING);
+    for (let look = 0; look < 3; look += 1) expect(await dispatcher.settleHeldRuns()).to.equal(0);
     expect(await state()).to.equal("running");
   });
 
-  it("ends as lost, and never starts again, if it was executed and its end could not be written", async () => {
-    lostClaims.addUnwrittenEnd(id);
-    expect(await lostClaims.settleLostRuns()).to.deep.equal({ lost: 1, queuedAgain: 0 });
+  it("never starts again if it was executed and its end could not be written: it ends with the lease of this process", async () => {
+    execution.reject(new Error("the database is away"));
+    expect(await execute().catch(String)).to.contain("the database is away");
+    for (let look = 0; look < 3; look += 1) expect(await dispatcher.settleHeldRuns()).to.equal(0);
+    expect(await state()).to.equal("running");
+    expect(await new RunRepository(db).finishLost()).to.equal(1);
     const [{ name }] = await db.query("SELECT data->'error'->>'name' AS name FROM execution_log WHERE run_id = $1", [
-      id,
+      run.id,
     ]);
     expect([await state(), name]).to.deep.equal(["failed", "RunLostError"]);
+  });
+
+  it("is aborted if another process has ended it", async () => {
+    const signals: AbortSignal[] = [];
+    const executor = {
+      execute: (_run: RunRecord, _holder: string, signal: AbortSignal) => {
+        signals.push(signal);
+        return execution.promise;
+      },
+    };
+    dispatcher = new Dispatcher({ repository: new RunRepository(db), executor, processId: holder, concurrency: 1 });
+    void execute();
+    await dispatcher.settleHeldRuns();
+    expect(signals[0]!.aborted).to.equal(false);
+    await db.query("UPDATE run SET state = 'failed', holder = NULL, finished_at = now() WHERE id = $1", [run.id]);
+    await dispatcher.settleHeldRuns();
+    expect([signals[0]!.reason, dispatcher.isRunActive(run.id)]).to.deep.equal(["lost", false]);
   });
 });

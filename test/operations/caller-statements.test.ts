@@ -25,7 +25,6 @@ it("the lease of a process is renewed while requests use all other connections",
     roles: new Set(["api"]),
     isOnlyProcess: false,
     onRenewal: async () => undefined,
-    onLateRenewal: async () => undefined,
     onDatabaseReached: () => undefined,
     log: pino({ level: "silent" }),
   });

@@ -80,7 +80,6 @@ describe("the connection that renews the lease", () => {
       roles: new Set(["runner"]),
       isOnlyProcess: false,
       onRenewal: async () => onRenewal(),
-      onLateRenewal: async () => undefined,
       onDatabaseReached: () => undefined,
       log: { warn: ({ err }: { err: Error }) => warnings.push(err.message) } as unknown as Logger,
     });
@@ -121,13 +120,6 @@ describe("the lease of a process", () => {
   let fails: boolean;
   /** Promise for which statements wait; null if each statement ends at once. */
   let held: Promise<void> | null;
-  /** True if the database executes a statement after `held` has resolved; false if only the response waits for `held`. */
-  let isDelayed: boolean;
-  /** Promise for which the work after a late renewal waits; null if the work ends at once. */
-  let lateWork: Promise<void> | null;
-  /** Milliseconds by which the clock of the database is ahead of the clock of the process. */
-  let aheadMs: number;
-  const databaseNow = () => now + aheadMs;
 
   const pass = async (ms: number) => {
     now += ms;
@@ -138,11 +130,10 @@ describe("the lease of a process", () => {
 
   function create(alone = false): void {
     const query = async (text: string, values: unknown[]) => {
-      const receivedAt = databaseNow();
       await held;
       if (fails) throw new Error("away");
       statements.push({ text, values });
-      return [{ leaseUntil: (isDelayed ? databaseNow() : receivedAt) + RENEWAL_LIMIT_MS }];
+      return [];
     };
     lease = new Lease({
       db: { query } as unknown as Db,
@@ -151,10 +142,6 @@ describe("the lease of a process", () => {
       onRenewal: async (mayDeclareDead) => {
         events.push(mayDeclareDead);
         if (events.length === 2) throw new Error("the work failed");
-      },
-      onLateRenewal: async () => {
-        events.push("late");
-        await lateWork;
       },
       onDatabaseReached: () => {},
       log: pino({ level: "silent" }),
@@ -168,9 +155,6 @@ describe("the lease of a process", () => {
     events = [];
     fails = false;
     held = null;
-    isDelayed = false;
-    lateWork = null;
-    aheadMs = 1_700_000_000_000;
     performance.now = () => now;
     mock.timers.enable({ apis: ["setTimeout"] });
   });
@@ -227,65 +211,6 @@ describe("the lease of a process", () => {
     await lease.start();
     await settled();
     expect(statements.filter(({ text }) => text.startsWith("DELETE"))).to.have.length(1);
-  });
-
-  it("is late if it is renewed after its end, and not at its end", async () => {
-    create(true);
-    await lease.start();
-    await settled();
-    now += 9_000;
-    await pass(3_000);
-    expect(events).to.deep.equal([true, true]);
-    now += 9_001;
-    await pass(3_000);
-    expect(events).to.deep.equal([true, true, "late", true]);
-    await pass(3_000);
-    expect(events).to.deep.equal([true, true, "late", true, true]);
-  });
-
-  for (const [title, delayed] of [
-    ["the database executes a renewal only after its end", true],
-    ["the response to a renewal arrives only after its end, so that the database may have stored it late", false],
-  ] as const) {
-    it(`is late if ${title}`, async () => {
-      create(true);
-      await lease.start();
-      await settled();
-      isDelayed = delayed;
-      const { promise, resolve } = Promise.withResolvers<void>();
-      held = promise;
-      await pass(3_000);
-      now += 9_001;
-      held = null;
-      resolve();
-      await settled();
-      expect(events).to.deep.equal([true, "late", true]);
-    });
-  }
-
-  it("is late if the clock of the process stopped while the lease ended, as in a virtual machine that was paused", async () => {
-    create(true);
-    await lease.start();
-    await settled();
-    aheadMs += 9_001;
-    await pass(3_000);
-    expect(events).to.deep.equal([true, "late", true]);
-  });
-
-  it("is late again if another renewal is late during the work that follows a late one", async () => {
-    create(true);
-    await lease.start();
-    await settled();
-    const { promise, resolve } = Promise.withResolvers<void>();
-    lateWork = promise;
-    now += 9_001;
-    await pass(3_000);
-    now += 9_001;
-    await pass(3_000);
-    lateWork = null;
-    resolve();
-    await pass(3_000);
-    expect(events).to.deep.equal([true, "late", true, "late", true]);
   });
 
   it("is not renewed after the process has stopped, also by a renewal in progress, and its row is removed", async () => {

@@ -38,7 +38,7 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
   };
   const signals: AbortSignal[] = [];
   /** Hooks that a test can set. The fake repository calls a hook after it has read the queue, and before it returns the result. */
-  const moment = { isLooking: () => {}, isClaiming: () => {} };
+  const moment = { isClaiming: () => {} };
   const rows = queued.map((appId) => runOf(++lastId, appId));
   const executed: number[] = [];
   const ends: ((outcome: RunOutcome) => void)[] = [];
@@ -61,18 +61,12 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
       const at = rows.findIndex((run) => run.id === id);
       return at < 0 ? null : rows.splice(at, 1)[0]!;
     },
-    async isAnyQueued() {
-      statements += 1;
-      const any = rows.length > 0;
-      moment.isLooking();
-      return any;
-    },
     findLongestWait: async () => answers.findLongestWait,
     findQueuedByCause: async (ids: number[]) => {
       answers.asked.push(ids);
       return answers.awaited;
     },
-    findNoLongerHeld: async () => answers.lost,
+    findHeldDifferences: async () => answers.lost.map((id) => ({ id, isHeld: false })),
   } as unknown as RunRepository;
   const dispatcher = new Dispatcher({
     repository,
@@ -188,19 +182,6 @@ describe("a dispatcher", () => {
     expect(executed).to.deep.equal([1, 2, 1]);
   });
 
-  it("checks again for a run that was queued during a check", async () => {
-    const { dispatcher, executed, call, addQueuedRun, endOldestRun, moment } = startDispatcher(2);
-    void call(1);
-    moment.isLooking = () => {
-      moment.isLooking = () => {};
-      addQueuedRun(1);
-      dispatcher.onRunQueued(1);
-    };
-    await dispatcher.claimQueued();
-    await endOldestRun();
-    expect(executed).to.deep.equal([1, 1]);
-  });
-
   it("starts a run that an active run waits for while no slot is free, once", async () => {
     const { dispatcher, executed, call, addQueuedRun, claimsById } = startDispatcher(1);
     for (const app of [1, 2, 3, 4]) void call(app);
@@ -239,9 +220,13 @@ describe("a dispatcher", () => {
     dispatcher.onRunQueued(1);
     await settled();
     expect([executed, statements()]).to.deep.equal([[1, 1], 2]);
-    // The app uses its whole share. A claim that finds nothing then checks whether runs of this app are waiting.
-    void call(1);
+    // The app uses its whole share, so a claim cannot find its queued runs. The next free slot causes another claim.
     await dispatcher.claimQueued();
+    expect(statements()).to.equal(3);
+    await endOldestRun();
+    expect(statements()).to.equal(4);
+    void call(1);
+    await endOldestRun();
     expect(statements()).to.equal(4);
   });
 
@@ -356,7 +341,7 @@ describe("a dispatcher", () => {
     const nested = dispatcher.tryAcquireSlot(2, 3)!;
     expect(nested.level).to.equal(1);
     answers.lost = [4];
-    await dispatcher.abortLostRuns();
+    await dispatcher.settleHeldRuns();
     expect(signals.map(({ reason }) => reason)).to.deep.equal([undefined, undefined, "lost", undefined, undefined]);
     dispatcher.abortCancelledRun(5, null);
     expect(signals[3]!.reason).to.have.nested.property("error.name", "CancelledError");

@@ -2,7 +2,6 @@
 import { runInBackground } from "../../background.js";
 import type { RunOutcome } from "../records/execution-logs.js";
 import type { RunExecutor } from "./executor.js";
-import { LostClaimRecovery } from "./lost-claims.js";
 import { createCancelledRunOutcome } from "./outcomes.js";
 import type { ClaimedRun, RunRepository } from "./run-repository.js";
 import type { RunRecord } from "./run-types.js";
@@ -41,7 +40,10 @@ interface DispatcherOptions {
 export class Dispatcher {
   private readonly slots: Slots;
   private readonly activeRuns = new Map<number, ActiveRun>();
-  readonly lostClaims: LostClaimRecovery;
+  /** Statements in progress that may claim a run for this process. */
+  private readonly claims = new Set<object>();
+  /** For each held but not active run that the previous check found: the claims that were in progress when it was first found. */
+  private claimsByUnknownRun = new Map<number, readonly object[]>();
   /** IDs of queued runs that active runs wait for. Each of these queued runs gets an additional (nested) slot. */
   private readonly awaitedRuns = new Set<number>();
   private readonly startListeners = new Map<number, Set<(done: Promise<RunOutcome>) => void>>();
@@ -56,7 +58,6 @@ export class Dispatcher {
 
   constructor(private readonly options: DispatcherOptions) {
     this.slots = new Slots(options.concurrency, () => this.claimMissedRuns());
-    this.lostClaims = new LostClaimRecovery(options.repository, options.processId, this.activeRuns);
   }
 
   /** Executes a claimed run, and frees its slot afterwards. @throws the errors of `RunExecutor.execute` */
@@ -64,11 +65,11 @@ export class Dispatcher {
     const controller = new AbortController();
     if (this.stopping?.aborted) controller.abort("shutdown");
     const { executor, processId } = this.options;
-    const executed = executor.execute(run, processId, controller.signal).catch((error: unknown) => {
-      this.lostClaims.addUnwrittenEnd(run.id);
-      throw error;
+    // A run whose end could not be written stays active, so that this process does not queue it again: its code was executed.
+    const done = executor.execute(run, processId, controller.signal).then((outcome) => {
+      this.activeRuns.delete(run.id);
+      return outcome;
     });
-    const done = executed.finally(() => this.activeRuns.delete(run.id));
     done.then(
       (outcome) => releaseSlotAfter(slot, computeSlotCoolDownMs(outcome)),
       () => slot.free(),
@@ -90,6 +91,17 @@ export class Dispatcher {
     };
   }
 
+  /** Waits for a statement that may claim a run, and passes its result to `handleResult`, which must start the run before it returns. */
+  async trackClaim<T, R>(statement: Promise<T>, handleResult: (result: T) => R): Promise<R> {
+    const claim = {};
+    this.claims.add(claim);
+    try {
+      return handleResult(await statement);
+    } finally {
+      this.claims.delete(claim);
+    }
+  }
+
   private claimMissedRuns(): void {
     // Ignores an error of the database, because this process reads the queue again every second.
     if (this.mustCheckQueue) this.claimAll().catch(() => undefined);
@@ -105,24 +117,20 @@ export class Dispatcher {
       this.mustCheckQueue = true;
       return false;
     }
+    const isAnyAppAtLimit = this.slots.isAnyAppAtLimit();
     const claimed = repository.claim(processId, this.slots.getSlotCountByApp(), reservedSlot.slotLimitOfApp);
     const startClaimedRun = (next: ClaimedRun | null) => {
       if (next) runInBackground(this.execute(next, reservedSlot.assignToApp(next.appId)));
       else reservedSlot.free();
       return next;
     };
-    const run = await this.lostClaims.trackClaim(claimed, startClaimedRun).catch((error: unknown) => {
+    const run = await this.trackClaim(claimed, startClaimedRun).catch((error: unknown) => {
       reservedSlot.free();
       throw error;
     });
-    if (run) {
-      this.mustCheckQueue = true;
-      return run.isMoreClaimable;
-    }
-    const isAnyQueued =
-      this.queuedDuringClaim.size > 0 || (this.slots.isAnyAppAtLimit() && (await repository.isAnyQueued()));
-    this.mustCheckQueue = isAnyQueued || this.queuedDuringClaim.size > 0;
-    return false;
+    // The claim does not find runs of an app that is at its limit.
+    this.mustCheckQueue = run !== null || isAnyAppAtLimit || this.queuedDuringClaim.size > 0;
+    return run?.isMoreClaimable ?? false;
   }
 
   private mayHaveMissedRun(): boolean {
@@ -160,7 +168,7 @@ export class Dispatcher {
     // A stopping process still starts runs for which an active run waits, but not after a forced stop.
     if (this.stopping?.aborted) return slot.free();
     // The claim finds no run if another process has claimed the run or if the run was cancelled.
-    await this.lostClaims.trackClaim(
+    await this.trackClaim(
       repository.claimById(processId, childId).catch(() => null),
       (run) => {
         if (run) runInBackground(this.execute(run, slot));
@@ -213,11 +221,27 @@ export class Dispatcher {
     }
   }
 
-  /** Aborts the runs that this process no longer holds: if its lease expires, another process ends its runs. */
-  async abortLostRuns(): Promise<void> {
+  /**
+   * Call this method at intervals. Aborts active runs that this process no longer holds: another process has ended them, because the lease
+   * of this process had expired. Queues again the runs that this process holds but does not execute, because the response to their claim
+   * was lost. It does so if two calls in succession find the run, and no claim in progress can return it. Returns the number of these runs.
+   */
+  async settleHeldRuns(): Promise<number> {
     const { repository, processId } = this.options;
-    for (const id of await repository.findNoLongerHeld(processId, [...this.activeRuns.keys()]))
-      this.activeRuns.get(id)?.controller.abort("lost");
+    const differences = await repository.findHeldDifferences(processId, [...this.activeRuns.keys()]);
+    const unknownBefore = this.claimsByUnknownRun;
+    this.claimsByUnknownRun = new Map();
+    let queuedAgain = 0;
+    for (const { id, isHeld } of differences) {
+      const claims = unknownBefore.get(id);
+      if (!isHeld) {
+        this.activeRuns.get(id)?.controller.abort("lost");
+        this.activeRuns.delete(id);
+      } else if (!claims || claims.some((claim) => this.claims.has(claim))) {
+        this.claimsByUnknownRun.set(id, claims ?? [...this.claims]);
+      } else if (!this.activeRuns.has(id) && (await repository.returnClaim(id, processId))) queuedAgain += 1;
+    }
+    return queuedAgain;
   }
 
   /** Claims no more runs, and waits until the active runs have ended. `forceStop` aborts them. */

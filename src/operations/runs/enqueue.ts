@@ -116,7 +116,7 @@ export class Enqueuer {
     const { db, dispatcher, processId, traces } = this.options;
     const traceparent = traces.currentTraceparent();
     try {
-      return await dispatcher.lostClaims.trackClaim(insert(processId, db), (row) => {
+      return await dispatcher.trackClaim(insert(processId, db), (row) => {
         if (row?.run)
           return { id: row.id, isRepeated: false, done: dispatcher.execute({ ...row.run, traceparent }, slot) };
         slot.free();

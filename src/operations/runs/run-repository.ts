@@ -101,8 +101,6 @@ const SELECT_LONGEST_WAIT = `
     CROSS JOIN LATERAL (${selectFirstOfAppSql("coalesce(ready_at, queued_at) AS since", "$4::bigint", 1)}) AS first
    WHERE waiting.app_id IS NOT NULL AND coalesce(busy.slots, 0) < $3`;
 
-const SELECT_ANY_QUEUED = `SELECT FROM run WHERE ${IS_READY} AND id >= $1 ORDER BY app_id, id LIMIT 1`;
-
 const SELECT_QUEUED_BY_CAUSE = `
   SELECT id, cause_run_id AS "causeRunId" FROM run
    WHERE ${IS_READY} AND cause_run_id = ANY ($1::bigint[]) ORDER BY id LIMIT 1000`;
@@ -119,11 +117,10 @@ const SKIP_LATE_RUNS = `
                           ORDER BY id FOR NO KEY UPDATE SKIP LOCKED))
   RETURNING id`;
 
-const SELECT_UNKNOWN_HELD_RUNS = `SELECT ${RUN_RECORD_COLUMNS} FROM run WHERE holder = $1 AND id <> ALL ($2::bigint[]) ORDER BY id LIMIT 100`;
-
-const SELECT_RUNS_NOT_HELD = `
-  SELECT id FROM unnest($2::bigint[]) AS known (id)
-   WHERE NOT EXISTS (SELECT FROM run WHERE run.id = known.id AND run.holder = $1)`;
+const SELECT_HELD_DIFFERENCES = `
+  SELECT coalesce(held.id, known.id) AS id, held.id IS NOT NULL AS "isHeld"
+    FROM (SELECT id FROM run WHERE holder = $1) AS held FULL JOIN unnest($2::bigint[]) AS known (id) ON known.id = held.id
+   WHERE held.id IS NULL OR known.id IS NULL`;
 
 const SELECT_OTHER_RUNNER = `
   SELECT FROM instance WHERE id <> $1 AND 'runner' = ANY (roles) AND lease_until >= now() LIMIT 1`;
@@ -198,10 +195,6 @@ export class RunRepository {
     return (await queryPreparedRows<{ ms: number }>(this.db, "longest-wait", SELECT_LONGEST_WAIT, values))[0]!.ms;
   }
 
-  async isAnyQueued(): Promise<boolean> {
-    return (await queryPreparedRows(this.db, "any-queued", SELECT_ANY_QUEUED, [await this.getLowestId()])).length > 0;
-  }
-
   async isOnlyRunner(holder: string): Promise<boolean> {
     return (await rows(this.db, SELECT_OTHER_RUNNER, [holder])).length === 0;
   }
@@ -264,14 +257,9 @@ export class RunRepository {
     });
   }
 
-  /** Returns up to 100 runs that the process `holder` holds, and that are not among `knownIds`. */
-  findUnknownHeld(holder: string, knownIds: readonly number[]): Promise<RunRecord[]> {
-    return rows(this.db, SELECT_UNKNOWN_HELD_RUNS, [holder, knownIds]);
-  }
-
-  /** Returns those of `knownIds` whose run the process `holder` does not hold. */
-  async findNoLongerHeld(holder: string, knownIds: readonly number[]): Promise<number[]> {
-    return (await rows<{ id: number }>(this.db, SELECT_RUNS_NOT_HELD, [holder, knownIds])).map(({ id }) => id);
+  /** Returns the runs that the process `holder` holds but that are not among `knownIds`, and those of `knownIds` that it does not hold. */
+  findHeldDifferences(holder: string, knownIds: readonly number[]): Promise<{ id: number; isHeld: boolean }[]> {
+    return rows(this.db, SELECT_HELD_DIFFERENCES, [holder, knownIds]);
   }
 
   /** Queues a claimed run again. Returns false if the process `holder` no longer holds it. */

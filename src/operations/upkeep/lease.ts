@@ -18,8 +18,7 @@ const DATABASE_GAP_MAX_MS = 6_000;
 const RENEW_LEASE = `
   INSERT INTO instance (id, roles, lease_until, ignored_proxy)
   VALUES ($1, $2, now() + ${LEASE_DURATION_MS} * interval '1 millisecond', $3)
-  ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until, ignored_proxy = excluded.ignored_proxy
-  RETURNING (extract(epoch FROM lease_until) * 1000)::float8 AS "leaseUntil"`;
+  ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until, ignored_proxy = excluded.ignored_proxy`;
 
 /** Measures for how long this process has been in contact with the database, without a gap longer than DATABASE_GAP_MAX_MS. */
 export class DatabaseContactMonitor {
@@ -56,8 +55,6 @@ interface LeaseOptions {
   isOnlyProcess: boolean;
   /** Called after each renewal. `mayDeclareDead` is true if processes with an expired lease count as crashed. */
   onRenewal: (mayDeclareDead: boolean) => Promise<void>;
-  /** Called after a renewal that came too late. Another process may have ended runs of this process before the renewal. */
-  onLateRenewal: () => Promise<void>;
   onDatabaseReached: () => void;
   log: Logger;
 }
@@ -72,9 +69,6 @@ export class Lease {
   /** Renewals do not wait for this call of `onRenewal`, because a slow statement must not let the lease expire. */
   private onRenewalInProgress: Promise<void> | null = null;
   private isStopped = false;
-  /** End of the lease that the database confirmed last, as Unix time in milliseconds by the database's clock. */
-  private leaseUntil = Number.POSITIVE_INFINITY;
-  private isLate = false;
   private ignoredProxy: string | null = null;
 
   constructor(private readonly options: LeaseOptions) {}
@@ -82,32 +76,13 @@ export class Lease {
   private async renew(): Promise<void> {
     const { db, roles, onDatabaseReached } = this.options;
     const values = [this.holder, [...roles], this.ignoredProxy];
-    const sentAt = performance.now();
-    const [renewed] = await queryOnReservedConnection<{ leaseUntil: number }>(db, "renew-lease", RENEW_LEASE, values);
-    const { leaseUntil } = renewed!;
-    // Latest time at which the new lease can have become visible: `now()` of the statement, plus the time until the response.
-    const endedBefore = leaseUntil - LEASE_DURATION_MS + performance.now() - sentAt;
-    if (endedBefore > this.leaseUntil) this.isLate = true;
-    this.leaseUntil = leaseUntil;
+    await queryOnReservedConnection(db, "renew-lease", RENEW_LEASE, values);
     this.contact.onReached();
     onDatabaseReached();
   }
 
-  private async callOnLateRenewal(): Promise<void> {
-    if (!this.isLate) return;
-    // Cleared before the call, because another renewal can be late during the call.
-    this.isLate = false;
-    try {
-      await this.options.onLateRenewal();
-    } catch (error) {
-      this.isLate = true;
-      throw error;
-    }
-  }
-
   private async callOnRenewal(): Promise<void> {
     try {
-      await this.callOnLateRenewal();
       await this.options.onRenewal(this.options.isOnlyProcess || this.contact.isSteady());
     } catch (error) {
       this.options.log.warn(
