@@ -7,6 +7,7 @@ import { expect } from "chai";
 import type { Db } from "../../src/data/database.js";
 import type { RunOutcome } from "../../src/operations/records/execution-logs.js";
 import { Dispatcher } from "../../src/operations/runs/dispatcher.js";
+import { LOST_OUTCOME } from "../../src/operations/runs/outcomes.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import type { RunRecord } from "../../src/operations/runs/run-types.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
@@ -137,6 +138,6 @@ describe("a run that this process holds and does not execute", () => {
     expect(signals[0]!.aborted).to.equal(false);
     await db.query("UPDATE run SET state = 'failed', holder = NULL, finished_at = now() WHERE id = $1", [run.id]);
     await dispatcher.settleHeldRuns();
-    expect([signals[0]!.reason, dispatcher.isRunActive(run.id)]).to.deep.equal(["lost", false]);
+    expect([signals[0]!.reason, dispatcher.isRunActive(run.id)]).to.deep.equal([LOST_OUTCOME, false]);
   });
 });

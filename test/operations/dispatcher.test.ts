@@ -2,6 +2,7 @@
 import { expect } from "chai";
 import type { RunOutcome } from "../../src/operations/records/execution-logs.js";
 import { computeSlotCoolDownMs, Dispatcher } from "../../src/operations/runs/dispatcher.js";
+import { LOST_OUTCOME, SERVICE_STOPPED_OUTCOME } from "../../src/operations/runs/outcomes.js";
 import type { RunRepository } from "../../src/operations/runs/run-repository.js";
 import type { RunRecord } from "../../src/operations/runs/run-types.js";
 import { until } from "../harness/until.js";
@@ -302,7 +303,7 @@ describe("a dispatcher", () => {
     const child = addQueuedRun(1);
     expect(signals[0]!.aborted).to.equal(false);
     void dispatcher.drain(AbortSignal.abort());
-    expect(signals[0]!.reason).to.equal("shutdown");
+    expect(signals[0]!.reason).to.equal(SERVICE_STOPPED_OUTCOME);
     expect(dispatcher.tryAcquireSlot(1, 1)).to.equal(null);
     answers.awaited = [{ id: child, causeRunId: 1 }];
     await dispatcher.startQueuedChildRuns();
@@ -310,7 +311,7 @@ describe("a dispatcher", () => {
     await settled();
     expect(executed).to.deep.equal([1]);
     void dispatcher.execute(runOf(99, 2), slot);
-    expect(signals[1]!.reason).to.equal("shutdown");
+    expect(signals[1]!.reason).to.equal(SERVICE_STOPPED_OUTCOME);
   });
 
   it("aborts active runs when the time of its stop ends", () => {
@@ -320,7 +321,7 @@ describe("a dispatcher", () => {
     void dispatcher.drain(impatience.signal);
     expect(signals[0]!.aborted).to.equal(false);
     impatience.abort();
-    expect(signals[0]!.reason).to.equal("shutdown");
+    expect(signals[0]!.reason).to.equal(SERVICE_STOPPED_OUTCOME);
   });
 
   it("finds runs that its runs wait for although their notification was lost, and aborts runs that it lost", async () => {
@@ -342,7 +343,13 @@ describe("a dispatcher", () => {
     expect(nested.level).to.equal(1);
     answers.lost = [4];
     await dispatcher.settleHeldRuns();
-    expect(signals.map(({ reason }) => reason)).to.deep.equal([undefined, undefined, "lost", undefined, undefined]);
+    expect(signals.map(({ reason }) => reason)).to.deep.equal([
+      undefined,
+      undefined,
+      LOST_OUTCOME,
+      undefined,
+      undefined,
+    ]);
     dispatcher.abortCancelledRun(5, null);
     expect(signals[3]!.reason).to.have.nested.property("error.name", "CancelledError");
   });

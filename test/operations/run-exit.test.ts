@@ -14,7 +14,11 @@ import { ActionError } from "../../src/errors.js";
 import type { RunRequestSender } from "../../src/operations/requests/run-requests.js";
 import { RunExecutor } from "../../src/operations/runs/executor.js";
 import type { RunEndRecord } from "../../src/operations/runs/finish.js";
-import { createCancelledRunOutcome } from "../../src/operations/runs/outcomes.js";
+import {
+  createCancelledRunOutcome,
+  LOST_OUTCOME,
+  SERVICE_STOPPED_OUTCOME,
+} from "../../src/operations/runs/outcomes.js";
 import type { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { SecretStore } from "../../src/operations/runs/run-secrets.js";
 import { RunTraces } from "../../src/operations/runs/run-traces.js";
@@ -193,10 +197,10 @@ describe("the end of a run", () => {
   });
 
   for (const [reason, name] of [
-    ["lost", "RunLostError"],
-    ["shutdown", "ShutdownError"],
-  ]) {
-    it(`is a ${name} after the signal "${reason}"`, async () => {
+    [LOST_OUTCOME, "RunLostError"],
+    [SERVICE_STOPPED_OUTCOME, "ShutdownError"],
+  ] as const) {
+    it(`is a ${name} if the run is aborted for this reason`, async () => {
       const aborted = createFailedPageRunOutcome("cancelled", "AbortError", "");
       const outcome = await createApp().perform(() => {}, aborted, AbortSignal.abort(reason));
       expect(outcome).to.have.nested.property("error.name", name);
@@ -265,8 +269,8 @@ describe("the check of a long result", () => {
     expect([attempts, app.endings.map(({ state }) => state)]).to.deep.equal([2, ["completed"]]);
   });
 
-  for (const reason of ["lost", "shutdown"]) {
-    it(`is not repeated after the signal "${reason}"`, async () => {
+  for (const reason of [LOST_OUTCOME, SERVICE_STOPPED_OUTCOME]) {
+    it(`is not repeated if the run is aborted with a ${reason.error.name}`, async () => {
       const { perform } = createApp();
       replaceThreads(failOnce);
       const outcome = await perform(() => {}, RESULT, AbortSignal.abort(reason));

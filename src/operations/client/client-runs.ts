@@ -15,7 +15,7 @@ import { JsonText } from "../../rules/json-text.js";
 import { createFlatShape, refuseUnknownFields, type Shape, throwIfUnknownField } from "../../rules/unknown-fields.js";
 import type { RunOutcome, ScriptError } from "../records/execution-logs.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
-import { BROWSER_REPORT_GRACE_MS, createBrowserRunEndRecord, createFailedOutcome } from "../runs/outcomes.js";
+import { BROWSER_REPORT_GRACE_MS, createFailedOutcome, createRunEndRecord } from "../runs/outcomes.js";
 import { insertRunByActionId } from "../runs/run-inserts.js";
 import type { RunRepository } from "../runs/run-repository.js";
 import { type ClientActions, requireActionOfReportedRun } from "./client-actions.js";
@@ -205,7 +205,7 @@ export class ClientRuns {
       await repository.finish(
         run.id,
         BROWSER_HOLDER_ID,
-        createBrowserRunEndRecord(endedRun, outcome, durationMs),
+        createRunEndRecord(endedRun, outcome, durationMs, null, true),
         manager,
       );
       return { runId: run.id };

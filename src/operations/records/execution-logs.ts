@@ -46,11 +46,12 @@ export interface ScriptError {
 
 /**
  * Outcome of a run. `data` is the return value of the action's function `execute` as JSON (a long value as UTF-8 bytes); undefined if there
- * is none. `isResponse` is true if the function returned the value of `Svc.App.V3.Actions.response()`.
+ * is none. `isResponse` is true if the function returned the value of `Svc.App.V3.Actions.response()`. `cause` is absent if the code failed;
+ * "aborted" if this process stopped or lost the run.
  */
 export type RunOutcome =
   | { ok: true; data: string | Buffer | undefined; isResponse?: true }
-  | { ok: false; error: ScriptError; timedOut?: true };
+  | { ok: false; error: ScriptError; cause?: "timeout" | "cancelled" | "aborted" | undefined };
 
 /**
  * Data for the log entry of a run. `durationMs` is elapsed time, not CPU time. `payload` is JSON; if it is null, the entry refers to the

@@ -2,7 +2,7 @@
 import { runInBackground } from "../../background.js";
 import type { RunOutcome } from "../records/execution-logs.js";
 import type { RunExecutor } from "./executor.js";
-import { createCancelledRunOutcome } from "./outcomes.js";
+import { createCancelledRunOutcome, LOST_OUTCOME, SERVICE_STOPPED_OUTCOME } from "./outcomes.js";
 import type { ClaimedRun, RunRepository } from "./run-repository.js";
 import type { RunRecord } from "./run-types.js";
 import { type Slot, Slots } from "./slots.js";
@@ -63,7 +63,7 @@ export class Dispatcher {
   /** Executes a claimed run, and frees its slot afterwards. @throws the errors of `RunExecutor.execute` */
   execute(run: RunRecord, slot: Slot): Promise<RunOutcome> {
     const controller = new AbortController();
-    if (this.stopping?.aborted) controller.abort("shutdown");
+    if (this.stopping?.aborted) controller.abort(SERVICE_STOPPED_OUTCOME);
     const { executor, processId } = this.options;
     // A run whose end could not be written stays active, so that this process does not queue it again: its code was executed.
     const done = executor.execute(run, processId, controller.signal).then((outcome) => {
@@ -235,7 +235,7 @@ export class Dispatcher {
     for (const { id, isHeld } of differences) {
       const claims = unknownBefore.get(id);
       if (!isHeld) {
-        this.activeRuns.get(id)?.controller.abort("lost");
+        this.activeRuns.get(id)?.controller.abort(LOST_OUTCOME);
         this.activeRuns.delete(id);
       } else if (!claims || claims.some((claim) => this.claims.has(claim))) {
         this.claimsByUnknownRun.set(id, claims ?? [...this.claims]);
@@ -248,7 +248,7 @@ export class Dispatcher {
   async drain(forceStop: AbortSignal): Promise<void> {
     this.stopping = forceStop;
     const abortAll = () => {
-      for (const { controller } of this.activeRuns.values()) controller.abort("shutdown");
+      for (const { controller } of this.activeRuns.values()) controller.abort(SERVICE_STOPPED_OUTCOME);
     };
     forceStop.addEventListener("abort", abortAll);
     if (forceStop.aborted) abortAll();

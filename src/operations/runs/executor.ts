@@ -24,7 +24,7 @@ import {
   createRunEndRecord,
   EMPTY_PAYLOAD,
   isAbortedOutcome,
-  toAbortedOutcome,
+  SERVICE_STOPPED_OUTCOME,
   toCompletedOutcome,
   toOutcomeMetricLabel,
   UNSTORABLE_OUTCOME,
@@ -81,9 +81,9 @@ function createUrlCheck(
 /** @param mark random property name of this run: a value of `Svc.App.V3.Actions.response` has the form `{<mark>: options}` */
 async function toRunOutcome(ended: PageRunOutcome, signal: AbortSignal, mark: string | null): Promise<RunOutcome> {
   if (!ended.ok) {
-    if (ended.cause === "cancelled") return toAbortedOutcome(signal.reason);
+    if (ended.cause === "cancelled") return (signal.reason as RunOutcome | undefined) ?? SERVICE_STOPPED_OUTCOME;
     const { name, message, stack } = ended.error;
-    return { ok: false, error: { name, message, stack }, ...(ended.cause === "timeout" && { timedOut: true }) };
+    return { ok: false, error: { name, message, stack }, ...(ended.cause === "timeout" && { cause: "timeout" }) };
   }
   const outcome = await toCompletedOutcome(ended.data, signal);
   if (mark === null || !outcome.ok || outcome.data === undefined) return outcome;
@@ -188,7 +188,8 @@ class RunExecution {
     }
     if (!ended.ok) ended.error.stack = mapPositions(ended.error.stack);
     const outcome = await toRunOutcome(ended, signal, scripts.responseMark);
-    if (isAbortedOutcome(outcome)) return toUnscannedEvaluation(outcome);
+    // The outcome of an aborted run contains no text from the app's code.
+    if (!ended.ok && ended.cause === "cancelled") return toUnscannedEvaluation(outcome);
     return { outcome, isCut: !ended.ok && ended.error.cut === true, secrets };
   }
 
@@ -316,8 +317,7 @@ class RunExecution {
           continue;
         }
         log.warn({ err: error, runId: this.run.id }, "the end of a run could not be written");
-        const { reason } = this.signal;
-        if (!db.isInitialized || reason === "lost" || reason === "shutdown") throw error;
+        if (!db.isInitialized || isAbortedOutcome(this.signal.reason)) throw error;
         if (isInvalidDataError(error) && next.outcome !== UNSTORABLE_OUTCOME) {
           next = toUnscannedEvaluation(UNSTORABLE_OUTCOME);
           this.payload = EMPTY_PAYLOAD;
@@ -333,7 +333,7 @@ export class RunExecutor {
   constructor(private readonly options: ExecutorOptions) {}
 
   /**
-   * @param signal aborts with the outcome of a cancelled run, or with "lost" or "shutdown"
+   * @param signal aborts with the outcome of the run: that of a cancelled run, LOST_OUTCOME or SERVICE_STOPPED_OUTCOME
    * @throws if the outcome cannot be written before this process stops or loses the run to another process
    */
   async execute(run: RunRecord, holder: string, signal: AbortSignal): Promise<RunOutcome> {

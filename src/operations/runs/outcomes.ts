@@ -12,9 +12,13 @@ import type { RunRecord } from "./run-types.js";
 
 export const EMPTY_PAYLOAD = "{}";
 
-export function createFailedOutcome(name: RunErrorName, message: string): RunOutcome {
-  return { ok: false, error: { name, message, stack: `${name}: ${message}` } };
-}
+type FailedOutcome = Extract<RunOutcome, { ok: false }>;
+
+export const createFailedOutcome = (
+  name: RunErrorName,
+  message: string,
+  cause?: FailedOutcome["cause"],
+): FailedOutcome => ({ ok: false, error: { name, message, stack: `${name}: ${message}` }, cause });
 
 /** Longer results are checked in a worker thread, so that the check does not block the main thread. */
 const MAIN_THREAD_MAX_CHARACTERS = 256 * 1024;
@@ -63,8 +67,8 @@ async function findResultFault(data: string | Buffer, signal: AbortSignal): Prom
     try {
       return await checkInThread(data);
     } catch (error) {
-      const isGivenUp = signal.reason === "lost" || signal.reason === "shutdown";
-      if (isGivenUp || performance.now() - startedAt >= RESULT_CHECK_RETRY_MAX_MS) throw new ResultCheckError(error);
+      if (isAbortedOutcome(signal.reason) || performance.now() - startedAt >= RESULT_CHECK_RETRY_MAX_MS)
+        throw new ResultCheckError(error);
       await delay(RETRY_DELAY_MS);
     }
   }
@@ -82,46 +86,39 @@ export const UNSTORABLE_OUTCOME = createFailedOutcome(
   "ResultError",
   "PostgreSQL cannot store the result, the error or a request of the run",
 );
-const SERVICE_STOPPED_OUTCOME = createFailedOutcome("ShutdownError", "the service was stopped before the action ended");
+export const SERVICE_STOPPED_OUTCOME = createFailedOutcome(
+  "ShutdownError",
+  "the service was stopped before the action ended",
+  "aborted",
+);
 export const LOST_OUTCOME = createFailedOutcome(
   "RunLostError",
   "the process that executed the run died, or did not reach the database in time",
+  "aborted",
 );
 export const DEADLOCK_OUTCOME = createFailedOutcome(
   "ConcurrencyError",
   'deadlock: the action\'s "concurrency" setting made this run wait for the run that waits for its result',
 );
 
-/** Outcomes of cancelled runs, which are recognized by identity: an action's code can throw an error with the same name. */
-const cancelledOutcomes = new WeakSet<RunOutcome>();
-
 /** @param displacedBy ID of the run that replaces this run because of `concurrency`; null if no run replaces it */
-export function createCancelledRunOutcome(displacedBy: number | null): RunOutcome {
+export function createCancelledRunOutcome(displacedBy: number | null): FailedOutcome {
   const reason = displacedBy === null ? "" : `: the action's "concurrency" setting replaced it by run ${displacedBy}`;
-  const outcome = createFailedOutcome("CancelledError", `the run was cancelled${reason}`);
-  cancelledOutcomes.add(outcome);
-  return outcome;
+  return createFailedOutcome("CancelledError", `the run was cancelled${reason}`, "cancelled");
 }
 
-/** @param reason abort reason of the run's signal */
-export function toAbortedOutcome(reason: unknown): RunOutcome {
-  if (reason === "lost") return LOST_OUTCOME;
-  return cancelledOutcomes.has(reason as RunOutcome) ? (reason as RunOutcome) : SERVICE_STOPPED_OUTCOME;
-}
-
-/** True if the run was aborted: cancelled, lost, or ended with the service. The outcome then contains no text from the app's code. */
-export const isAbortedOutcome = (outcome: RunOutcome): boolean =>
-  outcome === SERVICE_STOPPED_OUTCOME || outcome === LOST_OUTCOME || cancelledOutcomes.has(outcome);
+/** True if this process stops or has lost the run. @param reason abort reason of the run's signal */
+export const isAbortedOutcome = (reason: unknown): boolean =>
+  reason === SERVICE_STOPPED_OUTCOME || reason === LOST_OUTCOME;
 
 export function toOutcomeMetricLabel(outcome: RunOutcome): RunOutcomeLabel {
   if (outcome.ok) return "completed";
-  if (isAbortedOutcome(outcome)) return "cancelled";
-  return outcome.timedOut ? "timeout" : "failed";
+  return outcome.cause === "aborted" ? "cancelled" : (outcome.cause ?? "failed");
 }
 
 function getEndState(outcome: RunOutcome): RunEndState {
   if (outcome.ok) return "completed";
-  return cancelledOutcomes.has(outcome) ? "cancelled" : "failed";
+  return outcome.cause === "cancelled" ? "cancelled" : "failed";
 }
 
 type EndedRun = Pick<RunRecord, "trigger" | "actionId" | "replayOf">;
@@ -132,9 +129,10 @@ export function createRunEndRecord(
   outcome: RunOutcome,
   durationMs: number,
   payload: string | null,
-  runOn: "server" | "client" = "server",
+  isInBrowser = false,
 ): RunEndRecord {
   const { trigger, actionId: taskId, replayOf } = run;
+  const runOn = isInBrowser ? "client" : "server";
   return {
     state: getEndState(outcome),
     type: outcome.ok ? "app.task.completed" : "app.task.failed",
@@ -142,20 +140,5 @@ export function createRunEndRecord(
   };
 }
 
-export const computeMsSinceStart = ({ startedAt }: RunRecord): number =>
-  startedAt ? Date.now() - startedAt.getTime() : 0;
-
 /** Milliseconds after the time limit in which a page may report the end of a run. Timers of hidden pages are late. */
 export const BROWSER_REPORT_GRACE_MS = 5_000;
-
-export const createBrowserRunEndRecord = (run: EndedRun, outcome: RunOutcome, durationMs: number): RunEndRecord =>
-  createRunEndRecord(run, outcome, durationMs, null, "client");
-
-/** The page may still execute the code of the cancelled run. The service ignores the page's later report. */
-export const createCancelledBrowserRunEndRecord = (run: RunRecord): RunEndRecord =>
-  createBrowserRunEndRecord(run, createCancelledRunOutcome(null), computeMsSinceStart(run));
-
-export function createOverdueRunEndRecord(run: RunRecord, timeoutMs: number): RunEndRecord {
-  const message = `the page did not report the end of the run within ${timeoutMs / 1000} seconds; the page was closed, or the code still runs`;
-  return createBrowserRunEndRecord(run, createFailedOutcome("TimeoutError", message), computeMsSinceStart(run));
-}

@@ -6,9 +6,8 @@ import type { RunOutcome } from "../records/execution-logs.js";
 import { finishRuns, type RunEndRecord, type RunToFinish } from "./finish.js";
 import {
   BROWSER_REPORT_GRACE_MS,
-  computeMsSinceStart,
   createCancelledRunOutcome,
-  createOverdueRunEndRecord,
+  createFailedOutcome,
   createRunEndRecord,
   EMPTY_PAYLOAD,
   LOST_OUTCOME,
@@ -126,8 +125,7 @@ const SELECT_OTHER_RUNNER = `
   SELECT FROM instance WHERE id <> $1 AND 'runner' = ANY (roles) AND lease_until >= now() LIMIT 1`;
 
 const selectRunningSql = (condition: string) => `
-  SELECT ${RUN_RECORD_COLUMNS}, holder FROM run WHERE ${IS_RUNNING_SQL} AND ${condition}
-   ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED`;
+  SELECT ${RUN_RECORD_COLUMNS}, holder FROM run WHERE ${IS_RUNNING_SQL} AND ${condition} ORDER BY id LIMIT 100`;
 const SELECT_OVERDUE_IN_BROWSERS = selectRunningSql(
   `holder = '${BROWSER_HOLDER_ID}' AND started_at < now() - $1 * interval '1 millisecond'`,
 );
@@ -217,13 +215,12 @@ export class RunRepository {
     }
   }
 
-  private async createEndRecord(run: RunRecord, outcome: RunOutcome): Promise<RunEndRecord> {
-    return createRunEndRecord(run, outcome, computeMsSinceStart(run), await this.maskPayload(run));
-  }
-
   /** Ends a run with an outcome that its code did not return. Returns false in the same cases as `finish`. */
   async finishWithoutCode(run: RunRecord, holder: string | null, outcome: RunOutcome): Promise<boolean> {
-    return this.finish(run.id, holder, await this.createEndRecord(run, outcome));
+    const durationMs = run.startedAt ? Date.now() - run.startedAt.getTime() : 0;
+    const isInBrowser = holder === BROWSER_HOLDER_ID;
+    const payload = isInBrowser ? null : await this.maskPayload(run);
+    return this.finish(run.id, holder, createRunEndRecord(run, outcome, durationMs, payload, isInBrowser));
   }
 
   /** Returns false if the run is not queued (any more). @param displacedBy ID of the run that replaces this run, or null */
@@ -233,28 +230,22 @@ export class RunRepository {
 
   /** Ends up to 100 runs of processes whose lease has expired. Returns the number of these runs. */
   finishLost(): Promise<number> {
-    return this.finishEach(SELECT_LOST_RUNS, [], (run) => this.createEndRecord(run, LOST_OUTCOME));
+    return this.finishEach(SELECT_LOST_RUNS, [], LOST_OUTCOME);
   }
 
   /** Ends up to 100 runs in browsers that have exceeded their time limit. */
   async finishOverdueInBrowsers(timeoutMs: number): Promise<void> {
-    const createEnd = async (run: RunRecord) => createOverdueRunEndRecord(run, timeoutMs);
-    await this.finishEach(SELECT_OVERDUE_IN_BROWSERS, [timeoutMs + BROWSER_REPORT_GRACE_MS], createEnd);
+    const message = `the page did not report the end of the run within ${timeoutMs / 1000} seconds; the page was closed, or the code still runs`;
+    const values = [timeoutMs + BROWSER_REPORT_GRACE_MS];
+    await this.finishEach(SELECT_OVERDUE_IN_BROWSERS, values, createFailedOutcome("TimeoutError", message));
   }
 
-  private finishEach(
-    select: string,
-    values: unknown[],
-    createEnd: (run: RunRecord) => Promise<RunEndRecord>,
-  ): Promise<number> {
-    return this.db.transaction(async (manager) => {
-      const selected = await rows<RunRecord & { holder: string }>(manager, select, values);
-      // Builds all records first, because this may use another connection. The first `finish` locks an action until the commit.
-      const ends: RunEndRecord[] = [];
-      for (const run of selected) ends.push(await createEnd(run));
-      for (const [at, run] of selected.entries()) await this.finish(run.id, run.holder, ends[at]!, manager);
-      return selected.length;
-    });
+  /** If several processes select the same run, only one of them ends it. */
+  private async finishEach(select: string, values: unknown[], outcome: RunOutcome): Promise<number> {
+    let count = 0;
+    for (const run of await rows<RunRecord & { holder: string }>(this.db, select, values))
+      if (await this.finishWithoutCode(run, run.holder, outcome)) count += 1;
+    return count;
   }
 
   /** Returns the runs that the process `holder` holds but that are not among `knownIds`, and those of `knownIds` that it does not hold. */

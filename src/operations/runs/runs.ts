@@ -16,7 +16,7 @@ import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import type { Dispatcher } from "./dispatcher.js";
 import type { EnqueuedRun, Enqueuer } from "./enqueue.js";
 import { throwMissingActionError } from "./find-action.js";
-import { createCancelledBrowserRunEndRecord } from "./outcomes.js";
+import { createCancelledRunOutcome } from "./outcomes.js";
 import { createCallerActionAccess, type FindAppUser } from "./run-access.js";
 import type { NewOnDemandRun } from "./run-inserts.js";
 import type { RunRepository } from "./run-repository.js";
@@ -124,7 +124,8 @@ export class Runs {
     if (await repository.cancelQueued(run)) return;
     const { state } = (await repository.find(runId, appId)) ?? run;
     if (state !== "running") throw new ActionError("RUN_NOT_CANCELLABLE");
-    if (await repository.finish(runId, BROWSER_HOLDER_ID, createCancelledBrowserRunEndRecord(run))) return;
+    // The page may still execute the code of the cancelled run. The service ignores the page's later report.
+    if (await repository.finishWithoutCode(run, BROWSER_HOLDER_ID, createCancelledRunOutcome(null))) return;
     await db.query("SELECT pg_notify($1, $2)", createCancelRunNotice(runId, null));
     const { data } = await waitForLogEntry({ logs, notifications }, runId);
     if (readScriptError(data).name !== "CancelledError") throw new ActionError("RUN_NOT_CANCELLABLE");
