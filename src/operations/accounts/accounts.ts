@@ -287,7 +287,10 @@ export class Accounts {
     const email = requireEmail(body["email"], "email");
     refuseUnknownFields(body, RESET_REQUEST_BODY_SHAPE);
     const retryAfter = this.resetBucket.takeTokens(getAddressBlock(address ?? ""));
-    if (retryAfter > 0) throw createRateLimitError("too many requests for a reset from this address", retryAfter);
+    if (retryAfter > 0) {
+      const message = `too many requests for a new passphrase from this network address; try again in ${retryAfter} s`;
+      throw createRateLimitError(message, retryAfter);
+    }
     runInBackground(this.sendResetTo(email, address));
   }
 

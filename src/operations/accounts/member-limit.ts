@@ -26,6 +26,6 @@ export async function requireMemberCapacity(
   if (members!.isMember || members!.count < MEMBERS_PER_ORGANIZATION_OR_APP_MAX) return;
   throw new ActionError(
     "REQUEST_INVALID",
-    `an organization or app can have at most ${MEMBERS_PER_ORGANIZATION_OR_APP_MAX} members`,
+    `an organization or app can have at most ${MEMBERS_PER_ORGANIZATION_OR_APP_MAX} members; remove one first`,
   );
 }

@@ -264,7 +264,10 @@ export class OpenId {
   async finish(request: SignInRequest, id: string, flow: OpenIdFlow | null, callback: URL): Promise<OpenIdOutcome> {
     const provider = this.requireProvider(id);
     const retryAfter = this.callbackBucket.takeTokens(getAddressBlock(request.address ?? ""));
-    if (retryAfter > 0) throw createRateLimitError("too many OpenID callbacks from this address", retryAfter);
+    if (retryAfter > 0) {
+      const message = `too many sign-ins at OpenID providers from this network address; try again in ${retryAfter} s`;
+      throw createRateLimitError(message, retryAfter);
+    }
     const next = flow?.next ?? "";
     try {
       if (flow === null || flow.provider !== id) throw new OpenIdSignInError("failed");

@@ -138,7 +138,10 @@ export class Passkeys {
   ): Promise<void> {
     const { db } = this.options;
     const retryAfter = this.challengeBucket.takeTokens(getAddressBlock(address ?? ""));
-    if (retryAfter > 0) throw createRateLimitError("too many passkey challenges for this address", retryAfter);
+    if (retryAfter > 0) {
+      const message = `too many requests for passkey options from this network address; try again in ${retryAfter} s`;
+      throw createRateLimitError(message, retryAfter);
+    }
     await rows(db, DELETE_OLD_CHALLENGES);
     await rows(db, INSERT_CHALLENGE, [hashChallenge(challenge), sessionId]);
   }

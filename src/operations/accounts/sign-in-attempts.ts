@@ -78,7 +78,9 @@ export class PersonSignInAttempts {
       const now = await readDatabaseTime(manager);
       const blockedUntil = Math.max(...lockedRows.map((row) => getSignInBlockedUntil(toAttemptState(row), now) ?? 0));
       if (blockedUntil > 0) {
-        throw createRateLimitError("too many failed sign-ins", Math.max(1, Math.ceil((blockedUntil - now) / 1000)));
+        const retryAfter = Math.max(1, Math.ceil((blockedUntil - now) / 1000));
+        const message = `too many failed sign-ins to this account or from this network address; try again in ${retryAfter} s`;
+        throw createRateLimitError(message, retryAfter);
       }
       for (const row of lockedRows)
         await saveAttempts(manager, row.subject, recordSignInAttempt(toAttemptState(row), now));

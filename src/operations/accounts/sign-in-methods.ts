@@ -32,7 +32,7 @@ export async function lockCallersSignInMethods(
 ): Promise<void> {
   await lockSignInMethods(executor, personId);
   if ((await rows(executor, SELECT_VALID_CREDENTIAL, [credentialId])).length === 0) {
-    throw new ActionError("UNAUTHORIZED", "the credential of this request was revoked or has expired");
+    throw new ActionError("UNAUTHORIZED", "the credential of this request was revoked or has expired; sign in again");
   }
 }
 

@@ -60,7 +60,7 @@ async function requireMessageCapacity(manager: EntityManager, appId: number): Pr
   const sql = "SELECT FROM alert_delivery WHERE app_id = $1 AND created_at > now() - interval '1 minute'";
   if ((await rows(manager, sql, [appId])).length < MAX_MESSAGES_PER_MINUTE) return;
   throw createRateLimitError(
-    `the alert cannot be tested now, because the app has sent ${MAX_MESSAGES_PER_MINUTE} or more alert messages in a minute`,
+    `the app has sent ${MAX_MESSAGES_PER_MINUTE} or more alert messages in the last minute; test the alert again in 60 s`,
     60,
   );
 }

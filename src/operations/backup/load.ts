@@ -97,7 +97,7 @@ export class BackupLoader {
     for (const [table, partitions] of existingPartitions) {
       const archivedBounds = manifest.partitions[table];
       if (!archivedBounds || !coversAllIds(archivedBounds))
-        throw createInconsistencyError(`the partitions of the table ${table} overlap or have gaps`);
+        throw createInconsistencyError(`the partitions of the table ${table} are missing, overlap or have gaps`);
       for (const { name } of partitions) await client.query(`DROP TABLE public.${quoteName(name)}`);
       for (const [low, high] of archivedBounds) {
         const name = high === null ? `${table}_rest` : `${table}_p${low === null ? 1 : String(low).replace("-", "m")}`;
@@ -227,7 +227,7 @@ export class BackupLoader {
     try {
       await this.prepareDatabase();
       const summary = await this.loadParts(parts);
-      if (!(await parts.next()).done) throw createInconsistencyError("data follows the summary");
+      if (!(await parts.next()).done) throw createInconsistencyError("the file has a part after the summary");
       await this.checkSummary(summary);
       for (const { name } of this.tables)
         await client.query(`ALTER TABLE public.${quoteName(name)} ENABLE TRIGGER USER`);

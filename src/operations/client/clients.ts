@@ -32,7 +32,8 @@ function createRequestCounter(): (caller: Caller) => void {
   });
   return (caller) => {
     const retryAfter = requestBucket.takeTokens(getRateLimitKey(caller));
-    if (retryAfter > 0) throw createRateLimitError("too many requests from this client", retryAfter);
+    if (retryAfter > 0)
+      throw createRateLimitError(`too many requests from this client; try again in ${retryAfter} s`, retryAfter);
   };
 }
 

@@ -37,7 +37,7 @@ export async function parseLargeRunReport(sender: string, text: string): Promise
     if (!threadResult.ok)
       throw new ActionError(
         "PAYLOAD_TOO_LARGE",
-        `the report is too large: parsing the report exceeded the ${threadResult.limit} limit`,
+        `the report is too large: parsing it exceeded the ${threadResult.limit} limit; send a smaller payload or result`,
       );
     const { value } = threadResult;
     if (value.fault !== null) throw new ActionError(...FAULT_MESSAGES[value.fault]);

@@ -94,8 +94,10 @@ export class PageSessions {
 
   private countNewSession(limitKey: string): void {
     const retryAfter = this.sessionBucket.takeTokens(limitKey);
-    if (retryAfter > 0)
-      throw createRateLimitError("too many new page sessions from this address or credential", retryAfter);
+    if (retryAfter > 0) {
+      const message = `too many new page sessions from this network address or credential; try again in ${retryAfter} s`;
+      throw createRateLimitError(message, retryAfter);
+    }
   }
 
   /** Creates the page's credential, and returns its token. `viewer` is the key of the limit of logged page views; null logs no view. */

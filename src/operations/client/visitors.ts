@@ -207,6 +207,9 @@ export function createVisitorSessionPruner() {
     if (sessionCount!.count < VISITOR_SESSIONS_PER_ADDRESS_MAX) return;
     const removedVisitors = await rows(executor, DELETE_SESSIONS_OF_ADDRESS, [appId, addressHash]);
     if (removedVisitors.length === 0)
-      throw createRateLimitError("too many sessions of visitors from this address", RATE_WINDOW_MS / 1000);
+      throw createRateLimitError(
+        "app users are signed in to all sessions that this network address can have; sign out in one of them first",
+        RATE_WINDOW_MS / 1000,
+      );
   };
 }

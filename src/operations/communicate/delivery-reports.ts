@@ -83,7 +83,10 @@ function equalsInConstantTime(a: string, b: string): boolean {
 }
 
 const createSignatureError = () =>
-  new ActionError("UNAUTHORIZED", "the signature of the delivery report is missing, not valid or too old");
+  new ActionError(
+    "UNAUTHORIZED",
+    "the signature of the delivery report is missing, not valid or too old; check the secret in the setting __smtp or __sms",
+  );
 
 function parseReport(value: unknown, index: number): DeliveryReport {
   const eventPath = `events[${index}]`;
@@ -223,7 +226,10 @@ export class DeliveryReports {
   async report(appId: number, request: DeliveryReportRequest): Promise<{ taken: number }> {
     const retryAfter = this.reportBucket.takeTokens(getAddressBlock(request.address));
     if (retryAfter > 0)
-      throw createRateLimitError("too many requests with delivery reports from this address", retryAfter);
+      throw createRateLimitError(
+        `too many requests with delivery reports from this network address; try again in ${retryAfter} s`,
+        retryAfter,
+      );
     const isTwilio = request.twilioSignature !== null;
     const kinds: MessageKind[] = isTwilio ? ["sms"] : await this.findSignedKinds(appId, request);
     const reports = isTwilio ? await this.parseTwilioReport(appId, request) : parseReports(request.body);

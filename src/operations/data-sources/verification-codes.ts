@@ -123,11 +123,13 @@ export class VerificationCodes {
     await this.options.db.transaction(async (manager) => {
       await rows(manager, LOCK_LIMIT_KEYS, [limitKeyHashes]);
       const [full] = await rows<{ wait: number | null }>(manager, SELECT_WAIT_SECONDS, limitColumns);
-      if (full?.wait != null)
-        throw createRateLimitError(
-          "too many codes were requested for this e-mail address or phone number, from this network or for this app",
-          Math.max(1, Math.ceil(full.wait)),
-        );
+      if (full?.wait != null) {
+        const retryAfter = Math.max(1, Math.ceil(full.wait));
+        const message =
+          "too many codes were requested for this e-mail address or phone number, from this network address or for this app; " +
+          `try again in ${retryAfter} s`;
+        throw createRateLimitError(message, retryAfter);
+      }
       await rows(manager, INSERT_CODE_REQUESTS, [limitKeyHashes]);
     });
   }
