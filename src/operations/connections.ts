@@ -29,7 +29,7 @@ export interface DatabaseConnectionCounts {
   openConnections: number;
 }
 
-/** Recognizes connections by `datid`, because PostgreSQL hides most other columns of other users' sessions. */
+/** Counts sessions with a `datid`: connections to a database. PostgreSQL hides most other columns for sessions of other users. */
 export const SELECT_OPEN_DATABASE_CONNECTIONS = `
   SELECT least(current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
                (SELECT nullif(rolconnlimit, -1) FROM pg_roles WHERE rolname = current_user),

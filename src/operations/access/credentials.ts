@@ -96,7 +96,8 @@ const SELECT_CREDENTIAL = `
    WHERE c.hash = $1 AND ${IS_CREDENTIAL_VALID_SQL}`;
 
 /**
- * Extends a session in use and stores when its person was last seen. A locked person is skipped, because waiting could cause a deadlock.
+ * Extends a session in use, and stores the time at which its person was last seen. Skips a person whose row is locked: waiting for the lock
+ * could cause a deadlock.
  */
 const RENEW_CREDENTIAL = `
   WITH used AS (
@@ -312,7 +313,7 @@ export class Credentials {
     return caller;
   }
 
-  /** Ends a run's token. The notification only closes connections that use the token: no other process has the token in its cache. */
+  /** Ends a run's token. Other processes, which do not cache the token, are notified so that they close connections that use it. */
   async expire(id: number): Promise<void> {
     const key = this.runTokenKeys.get(id);
     this.runTokenKeys.delete(id);

@@ -71,7 +71,7 @@ export async function revokeInvalidOneTimeLinks(executor: SqlClient, personId: n
 }
 
 /**
- * Revokes pending invitations of the person to the organization and its apps, or to the app and its stages if `appId` is set. Call this
+ * Revokes pending invitations for the person to the organization and its apps, or to the app and its stages if `appId` is set. Call this
  * function after a role of the person was removed or lowered, in the same transaction, which must have locked the organization. Otherwise
  * the person could regain the role with an older invitation.
  */

@@ -82,7 +82,8 @@ export class OneTimeLinks {
   /**
    * Marks the link as used. Pass the executor of the transaction that performs the link's operation. If this transaction fails, the link
    * stays valid.
-   * @throws REQUEST_INVALID if `token` is no token text; LINK_EXPIRED if the link is unknown, of another kind, used, revoked or expired
+   * @throws REQUEST_INVALID if `token` is not a text of 1 to 200 characters
+   * @throws LINK_EXPIRED if the link is unknown, of another kind, used, revoked or expired
    */
   async redeem(
     token: unknown,

@@ -9,7 +9,8 @@ import { isAppOrStageSql, revokeInvalidOneTimeLinks, revokeReceivedInvitations }
 const IS_APP_IN_SCOPE = `($2::bigint IS NULL OR ${isAppOrStageSql("app.id", "$2")})`;
 
 /**
- * Revokes OAuth grants of the person $3 where the person has no role. $1 is the organization, $2 the app with its stages; null means all.
+ * Revokes the OAuth grants of the person $3 on apps on which the person has no role. $1 limits this to an organization, $2 to an app and
+ * its stages; null means no limit. Does nothing for an administrator of the service.
  */
 const REVOKE_GRANTS = `
   UPDATE oauth_grant SET revoked_at = now() FROM app
@@ -17,7 +18,7 @@ const REVOKE_GRANTS = `
      AND person_id = $3 AND revoked_at IS NULL
      AND NOT EXISTS (SELECT FROM app_role WHERE app_role.app_id = app.id AND app_role.person_id = $3)
      AND NOT EXISTS (SELECT FROM person WHERE id = $3 AND is_administrator)`;
-/** Revokes tokens of the person $3 where the person has no role. $1 is the organization, $2 the app with its stages (null: all apps). */
+/** Revokes the tokens of the person $3 on apps of the organization $1 on which the person has no role. $2: only this app and its stages. */
 const REVOKE_TOKENS = `
   UPDATE credential SET revoked_at = now() FROM app
    WHERE app.id = app_id AND app.organization_id = $1 AND ${IS_APP_IN_SCOPE}
@@ -31,7 +32,7 @@ const REVOKE_SESSIONS = `
      AND NOT EXISTS (SELECT FROM person WHERE id = $1 AND is_administrator)`;
 
 /**
- * Revokes the OAuth grants of a former administrator of the service on the apps where the person has no role. Call this function before
+ * Revokes the OAuth grants of a former administrator of the service on apps on which the person has no role. Call this function before
  * `endSessionsIfNoRoleLeft`: transactions must lock grants before tokens, so that they cannot deadlock.
  */
 export const revokeGrantsWithoutRole = (executor: SqlClient, personId: number) =>

@@ -177,7 +177,7 @@ export class Passkeys {
     );
   }
 
-  /** Returns the passkey that signed a valid challenge of this service; null if the signature is not valid. */
+  /** Returns the passkey that signed a valid challenge of this service; null if the passkey is unknown or its signature is not valid. */
   private async verifySignIn(
     { origin }: PasskeyPageOrigin,
     body: Record<string, unknown>,

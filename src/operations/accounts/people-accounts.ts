@@ -17,7 +17,7 @@ import { PersonSignInAttempts } from "./sign-in-attempts.js";
 
 export type AccountModules = ReturnType<typeof createAccountModules>;
 
-/** Replaces loopback and wildcard addresses in links by `localhost`: WebAuthn rejects IP addresses, and browsers wildcard addresses. */
+/** Replaces a loopback or wildcard IP address in the URL by `localhost`, because WebAuthn accepts no IP addresses. */
 const toLinkBaseUrl = (baseUrl: string): string =>
   baseUrl.replace(/^(https?:\/\/)(127\.0\.0\.1|0\.0\.0\.0|\[::1?\])(?=[:/]|$)/, "$1localhost");
 

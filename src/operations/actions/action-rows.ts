@@ -173,7 +173,8 @@ export async function rejectDuplicateName<T>(write: Promise<T>, refusal: ActionE
 
 /**
  * Inserts a row, or updates all its columns except `lastRunAt` and `createdAt`. TypeORM's `save` is not used, because it merges JSON key by
- * key, and loses keys that every object inherits, such as `toString`. A new live version may already have an ID, of an earlier one.
+ * key, and loses keys that every object inherits, such as `toString`.
+ * @param isNew true to insert the row; a new live version can have an ID already: the ID of a removed live version
  */
 export async function writeActionRow(
   manager: EntityManager,

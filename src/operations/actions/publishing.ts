@@ -68,8 +68,8 @@ const SELECT_LAST_RUN_END = `
   SELECT created_at AS "at" FROM execution_log WHERE app_id = $1 AND task_id = $2 ORDER BY id DESC LIMIT 1`;
 
 /**
- * A live version that was removed is created again with its earlier ID and the time of its last run, so that its earlier runs still belong to
- * the action.
+ * Writes a live version. If the action had a live version before, the new one gets its ID and the time of its last run, so that its runs
+ * still belong to the action.
  */
 async function writeLiveVersion(manager: EntityManager, liveVersion: ActionRow, master: ActionRow): Promise<void> {
   const isNew = liveVersion.id === undefined;

@@ -30,7 +30,7 @@ const PLACEHOLDER_CODE = "async function execute() {}";
 /** Data of an action after its source files were built: `code` is the result of the build. */
 export interface BuiltSource {
   data: unknown;
-  /** Error message of the build; null if the build succeeded or the action has no source files. */
+  /** Error message of a failed build; otherwise null. */
   fault: string | null;
 }
 
@@ -100,8 +100,8 @@ export class SourceBuilds {
   }
 
   /**
-   * Returns `data` with `code` built from its source files, or `data` itself if the action has no source files to build. If the build
-   * fails, `code` is a placeholder, and `fault` is the error message.
+   * Returns `data` with `code` built from its source files, or `data` itself if the action has no source files to build. If the source
+   * files are invalid or the build fails, `code` is a placeholder. After a failed build, `fault` is the error message.
    * @param current the draft that `data` changes; null for a new action
    * @param resolved scripts of the resolved dependencies
    * @throws OVERLOADED if the bundler is busy or unavailable

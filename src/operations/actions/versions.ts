@@ -196,8 +196,8 @@ export async function readPublishedState(manager: EntityManager, versionId: numb
 const SET_PUBLISHING_TIME = "UPDATE action_version SET published_at = $2 WHERE id = $1 AND state = $3";
 
 /**
- * Stores the restored draft as a new version with the same publishing time if the restored version no longer exists. This is the case after
- * a restore of the oldest version, because the version that a restore stores can displace it.
+ * Stores the restored draft as a new version if the restored version no longer exists: a restore first stores a "pre-restore" version,
+ * which can displace the oldest version. If both have the same content, the new version gets the publishing time of the displaced version.
  * @param manager a transaction that has locked the draft
  */
 export async function storeDisplacedVersion(

@@ -203,7 +203,8 @@ export class Ai {
   }
 
   /**
-   * Returns a scanner that masks the app's secrets, because a provider could repeat the received key in its answer. Retries in an outage.
+   * Returns a scanner that masks the app's secrets, because a provider could repeat the received key in its answer. Retries for a few
+   * seconds while the database is unavailable.
    */
   private async readScanner(appId: number): Promise<SecretScanner> {
     const { settings, scannerCache } = this.options;
@@ -215,7 +216,8 @@ export class Ai {
   }
 
   /**
-   * Stores facts about a call. Retries in an outage. A failure is only logged, because the caller must get the answer, which is paid for.
+   * Runs `write`, which stores facts about a call. Retries for a few seconds while the database is unavailable. Only logs a failure,
+   * because the caller must get the answer, which is paid for.
    */
   private async record(appId: number, write: (executor: SqlClient) => Promise<unknown>): Promise<void> {
     const { db, log } = this.options;

@@ -68,7 +68,7 @@ async function requireMessageCapacity(manager: EntityManager, appId: number): Pr
 export class AlertRules {
   constructor(private readonly options: AlertRulesOptions) {}
 
-  /** @throws ActionError ACTION_NOT_FOUND, or REQUEST_INVALID if the setting of an enabled rule contains no valid destination */
+  /** Checks the rule's action and setting. @throws ACTION_NOT_FOUND; REQUEST_INVALID if an enabled rule has no valid destination */
   private async checkReferences(
     appId: number,
     { actionId, channel, setting, enabled }: AlertRuleFields,

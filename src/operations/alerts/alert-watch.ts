@@ -37,7 +37,8 @@ const LOCK_ALERT_CURSOR = `
   SELECT FROM alert_cursor WHERE looked_at <= now() - interval '10 seconds' FOR UPDATE SKIP LOCKED`;
 
 /**
- * Selects the next window of ended runs. It ends before all open transactions of the last 35 s started, because they can still add runs.
+ * Selects the next window of ended runs. The window ends before the start of every open transaction of the last 35 s, because these
+ * transactions can still add ended runs.
  */
 const SELECT_NEXT_WINDOW = `
   SELECT start::text AS start, least(start + ${WATCH_WINDOW}, safe)::text AS until, start + ${WATCH_WINDOW} < safe AS more

@@ -54,7 +54,7 @@ interface VersionRow extends SummaryRow {
   data: Record<string, unknown>;
 }
 
-/** App's name as JSON text: the first field of the data. The operator ->> is not used, because it fails if the data contains \u0000. */
+/** SQL for the app's name, the first field of the snapshot, as JSON text. The operator ->> would fail if the snapshot contains \u0000. */
 const SNAPSHOT_APP_NAME_SQL = String.raw`substring(left(v.data::text, 2048) from '^\{"name":("(?:[^"\\]|\\.)*")')`;
 
 const SUMMARY_COLUMNS = `
@@ -62,7 +62,7 @@ const SUMMARY_COLUMNS = `
   ${personJsonSql("p")} AS "user"`;
 const FROM_VERSIONS_OF_APP = "FROM app_version v LEFT JOIN person p ON p.id = v.person_id WHERE v.app_id = $1";
 
-/** A restore does not write protected settings (`__…`), which old versions may contain. */
+/** SQL condition: the setting belongs to the version $1 and is not protected. Versions of older releases may contain protected settings. */
 const IS_RESTORED_SETTING = "app_version_id = $1 AND left(key, 2) <> '__'";
 
 const DELETE_SETTINGS = `

@@ -1,6 +1,6 @@
 /**
- * Writes the content of a backup into a database that has the schema of the backup and no rows. If anything fails, the database stays
- * unchanged. Names in the backup are only used to select existing tables, so that they cannot inject SQL.
+ * Writes the content of a backup into a new database that has the schema of the backup. If anything fails, the database stays unchanged.
+ * Names in the backup are only used to select existing tables, so that they cannot inject SQL.
  */
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";

@@ -1,4 +1,4 @@
-/** Parses and validates two parts of a backup: the manifest at the beginning and the summary at the end. Reads no file and no database. */
+/** Parses and validates the JSON parts of a backup: manifest, master keys and summary. Reads no file and no database. */
 import { ArchiveError } from "../../engine/archive/failure.js";
 import type { ArchiveFile } from "../../engine/archive/tar.js";
 import { describeValue, isObject } from "../../rules/describe-value.js";

@@ -1,6 +1,6 @@
 /**
  * Restores a backup: creates the schema of the backup's release, writes the rows and media files, and migrates the schema to this release.
- * If anything fails, the previous tables are moved back. A lock keeps other processes from changing the schema.
+ * If one of these steps fails, the previous tables are moved back. A lock keeps other processes from changing the schema.
  */
 import type { Client } from "pg";
 import { migrateSchema, migrateToCurrentSchema, withSchemaLock } from "../../data/database.js";

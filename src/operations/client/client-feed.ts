@@ -107,8 +107,8 @@ export function createClientActionFeed(options: {
   }
 
   /**
-   * Waits for running reads, and then removes `audience` if it still has no subscribers. A client that subscribes until then uses the
-   * result.
+   * Waits for running reads, because a client that subscribes meanwhile uses their result. Then removes `audience` if it still has no
+   * subscribers.
    */
   async function removeUnused(audience: FeedSubscribers): Promise<void> {
     for (let read = null; read !== audience.lastRead; ) {

@@ -132,7 +132,7 @@ async function findAnnouncedRun(manager: SqlClient, { credentialId }: Caller, ru
 export class ClientRuns {
   constructor(private readonly options: ClientRunsOptions) {}
 
-  /** Returns a timeout for a run that succeeded, but took too long: a browser may fail to stop an action in time. */
+  /** Returns a timeout for a run that succeeded but took too long, because a browser may fail to stop it; otherwise returns `outcome`. */
   private limitOutcome(outcome: RunOutcome, duration: number): RunOutcome {
     const { timeoutMs } = this.options;
     if (!outcome.ok || duration <= timeoutMs + BROWSER_REPORT_GRACE_MS) return outcome;

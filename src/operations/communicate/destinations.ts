@@ -32,7 +32,7 @@ export function readOperatorMailServer({
   return { server: { ...smtpServer, ...credentials }, from: mailFrom };
 }
 
-/** Mail server of an app. The service connects to the operator's server (`isOperatorServer`) without a check of its network address. */
+/** Mail server for an app's e-mails. Only the network address of an app's own server is checked, not that of the operator's server. */
 export type MailDestination = SmtpDestination & { isOperatorServer: boolean };
 
 /** Fields of a destination's setting whose values are masked in the replies of servers. */

@@ -8,7 +8,7 @@ import { InvalidDestinationError } from "../../rules/message-destination.js";
 import type { MessageDestinations } from "./destinations.js";
 import type { Outbox } from "./outbox.js";
 
-/** Stores an e-mail in the transaction of `executor`. Without a mail server, it gets the status `kept` and is never sent. */
+/** Stores an e-mail in the transaction of `executor`. Without a valid mail server, the e-mail gets the status `kept` and is never sent. */
 export type QueueAppEmail = (
   executor: SqlClient,
   appId: number,

@@ -37,7 +37,7 @@ export type MessageContent = Omit<Email, "to"> | Omit<Sms, "to">;
 
 export interface NewMessage {
   appId: number;
-  /** `kept` means that the message is stored but not sent, because no mail server or provider is configured. */
+  /** `kept` means that the message is stored but not sent, because no valid mail server or provider is configured. */
   status: "kept" | "queued";
   content: MessageContent;
   recipients: readonly Recipient[];
@@ -156,7 +156,7 @@ export class Outbox {
     await rows(executor, `SELECT pg_notify('${QUEUED_MESSAGE_CHANNEL}', '')`);
   }
 
-  /** Claims up to `count` due messages. `sendingByApp` has the number of messages that this process is sending, by app. */
+  /** Claims up to `count` due messages; per app up to `share`, including those that this process is already sending (`sendingByApp`). */
   async claim(
     holder: string,
     {

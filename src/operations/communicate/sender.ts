@@ -75,7 +75,7 @@ export class MessageSender {
     }
   }
 
-  /** Returns an outcome also after an unexpected error, because otherwise the message would stay claimed. */
+  /** Tries once to send the message. Never throws: without an outcome, the message would stay claimed. */
   private async attemptDelivery(message: ClaimedMessage): Promise<DeliveryAttemptOutcome> {
     const { outbox, deliver, processId, log } = this.options;
     let hasBegun = false;
@@ -105,7 +105,7 @@ export class MessageSender {
     this.deliveries.trackDelivery(message, this.sendMessage(message).catch(logUnstored));
   }
 
-  /** Sends due messages while slots are free. Returns when the next message is due, as Unix time in milliseconds, or null. */
+  /** Sends due messages while slots are free. Returns the time of the next call as Unix time in milliseconds; null if none is planned. */
   async sendDue(): Promise<number | null> {
     const { outbox, processId, now } = this.options;
     for (let freeSlots = this.deliveries.countFree(); freeSlots > 0; freeSlots = this.deliveries.countFree()) {
@@ -120,7 +120,7 @@ export class MessageSender {
       if (claimedMessages.length === 0) break;
     }
     const next = await outbox.nextDue();
-    // Returns null if the next message is already due: this message waits for a slot, and each freed slot causes a call of `sendDue`.
+    // Returns null for a message that is already due: it waits for a slot, and each freed slot causes a call of `sendDue`.
     return next && next.getTime() > now() ? next.getTime() : null;
   }
 

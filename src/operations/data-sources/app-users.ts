@@ -1,6 +1,6 @@
 /**
- * Signs users of an app in to its pages. Each user is an entry of a data source with a hashed column, such as a password. A sign-in ends
- * when a value changes that was checked at the sign-in.
+ * Signs users of an app in to its pages. Each user is an entry of a data source, and signs in with a password (a hashed column) or a code.
+ * A sign-in ends when a value changes that was checked at the sign-in.
  */
 import { type Db, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";

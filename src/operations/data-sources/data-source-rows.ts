@@ -102,8 +102,8 @@ export const checkDataSource = createDataSourceCheck(SELECT_BY_ID);
 export const lockDataSource = createDataSourceCheck(`${SELECT_BY_ID} FOR NO KEY UPDATE`);
 
 /**
- * Like `lockDataSource`, for a change of the name. The name is a key for PostgreSQL, so its change waits for transactions that insert entries.
- * Waiting with the lock of `lockDataSource` could deadlock with an insert that adds a column to the data source.
+ * Like `lockDataSource`, but also waits for transactions that insert entries, as a change of the name does. A transaction that waits for
+ * them while it holds the lock of `lockDataSource` could deadlock with an insert that adds a column to the data source.
  */
 export const lockDataSourceForRename = createDataSourceCheck(`${SELECT_BY_ID} FOR UPDATE`);
 
@@ -131,8 +131,8 @@ export async function lockEmptyDataSourcesExcept(
 }
 
 /**
- * Deletes the data source's row.
- * @throws DATA_SOURCE_NOT_FOUND; RESOURCE_CHANGED if it has none of the ETags in `precondition` (`If-Match`). The transaction must then end
+ * Deletes the data source's row. After an error, the caller must roll the transaction back.
+ * @throws DATA_SOURCE_NOT_FOUND; RESOURCE_CHANGED if it has none of the ETags in `precondition` (`If-Match`)
  */
 export const deleteDataSourceRow = createDataSourceCheck(
   `DELETE FROM data_source WHERE app_id = $1 AND id = $2 RETURNING ${DATA_SOURCE_COLUMNS_SQL}`,

@@ -182,7 +182,7 @@ export class EntryChangeCollector {
   }
 }
 
-/** The message never contains the duplicate value. It names the columns only if the caller can access all of them. */
+/** Returns the error for a duplicate value. Its message names the columns if the caller can access all of them, but never the value. */
 function createDuplicateError(
   source: StoredDataSource,
   { mayNameColumn }: EntryWritingCaller,
@@ -270,7 +270,7 @@ export class EntryChangeTransactions {
   /**
    * Runs `work` in a transaction. The same transaction stores the log events, the messages of hooks and the new counts, and notifies
    * subscribers.
-   * @param sends operations ("insert", "update") for which hooks send messages about this change
+   * @param sendingVerbs operations ("insert", "update") for which hooks send messages about this change
    * @throws the errors of `work`; REQUEST_INVALID if the change exceeds a quota or a limit, ENTRY_ALREADY_EXISTS, DATA_SOURCE_NOT_FOUND,
    *   RATE_LIMIT_EXCEEDED
    */
@@ -305,7 +305,7 @@ export class EntryChangeTransactions {
   }
 }
 
-/** A new data source forgets all earlier IDs of changes, so that a position of a removed data source with the same name causes a reset. */
+/** Sets `forgotten` to a new change ID, so that positions of a removed data source with the same name cause a `reset`. */
 const INSERT_SOURCE_SIZE = `
   WITH tally AS (
     INSERT INTO data_source_tally (app_id, data_source_id, entries, bytes, forgotten)

@@ -62,7 +62,7 @@ function findCommitGrants(
   return commitGrants;
 }
 
-/** Rejects a removal by ID if the access rule requires a `where`, and a replacement of all entries if the rule tests each entry. */
+/** Rejects a removal by ID if the access rule requires a `where`, and a replacement of all entries if the rule has conditions. */
 function rejectUnfilteredRemoval(grant: EntryPermissions, append: boolean): void {
   if (!maySelectEntryById(grant) || (!append && Object.keys(grant.conditions).length > 0))
     throw createAccessDeniedError();

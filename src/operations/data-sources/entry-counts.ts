@@ -55,7 +55,7 @@ export class EntryCounter {
     return row!;
   }
 
-  /** Counts the matching entries. @param further returns additional SQL conditions, in which `e` is the alias of the entry */
+  /** Counts the matching entries. @param buildConditions returns additional SQL conditions, in which `e` is the alias of the entry */
   async count(
     key: DataSourceKey,
     filter: CountFilter,

@@ -163,8 +163,8 @@ export class EntryChangeFeed {
   }
 
   /**
-   * Starts after the position `since`. Without `since`, or if later changes are no longer stored, starts after the newest change. Also does
-   * so if the subscriber's rights have changed since the position, because stored changes do not show which entries it can see only now.
+   * Starts the subscription after the position `since`. Starts it after the newest change if `since` is missing, if later changes are no
+   * longer stored, or if the subscriber's rights have changed: stored changes do not show which entries the subscriber can see only now.
    */
   private async startSubscriber(feed: DataSourceFeed, subscriber: EntrySubscriber): Promise<void> {
     const source = await this.findSource(feed);

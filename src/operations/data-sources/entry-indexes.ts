@@ -39,7 +39,7 @@ const STATISTICS_LOCK_TIMEOUT_MS = 50;
 /** Maximum number of attempts to drop statistics. If all attempts fail, the next call of `reconcile` drops the statistics. */
 const STATISTICS_DROP_ATTEMPTS = 100;
 
-/** Polls the lock, because a statement that waits for it would block the index build of the process that holds the lock. */
+/** Takes the lock for index changes. Polls, because a waiting statement would block the index build of the process that holds the lock. */
 async function lockIndexes(client: pg.Client): Promise<void> {
   const free = async () =>
     (await client.query("SELECT pg_try_advisory_lock($1) AS free", [INDEX_LOCK_ID])).rows[0].free;

@@ -30,15 +30,15 @@ export interface CallerEntryRights {
   /** Entry of the user who is signed in to the caller's page; null if there is none, or if the caller is trusted. */
   user: Pick<AppUser, "id" | "dataSourceId"> | null;
   writer: EntryWritingCaller;
-  /** Returns the same error for a missing right and for a missing data source, so that it does not reveal which data sources exist. */
+  /** Creates the error for a missing right and for a missing data source: the same, so that it does not reveal which data sources exist. */
   accessError(): ActionError;
   /** True if the access rules allow the caller to use the operation on at least some entries. */
   mayUse(source: StoredDataSource, verb: EntryVerb): boolean;
-  /** Returns the columns and entries on which the caller may use the operation. @throws DATA_SOURCE_ACCESS_DENIED */
+  /** Returns the columns and entries on which the caller may use the operation. @throws the error of `accessError` */
   grant(source: StoredDataSource, verb: EntryVerb): EntryPermissions;
-  /** Returns the entries and columns that the caller may read with this `where`. @throws DATA_SOURCE_ACCESS_DENIED */
+  /** Returns the entries and columns that the caller may read with this `where`. @throws DATA_SOURCE_ACCESS_DENIED, errors of `grant` */
   readScope(source: StoredDataSource, where: unknown): VisibleEntryScope;
-  /** Returns the entries that the caller may remove with this `where`. @throws DATA_SOURCE_ACCESS_DENIED */
+  /** Returns the entries that the caller may remove with this `where`. @throws the errors of `readScope` */
   removalScope(source: StoredDataSource, where: unknown): VisibleEntryScope;
   /** Returns the entries and columns that the caller may read by ID; null if the caller may not read entries by ID. */
   singleEntryScope(source: StoredDataSource): VisibleEntryScope | null;

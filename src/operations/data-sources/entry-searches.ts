@@ -105,7 +105,7 @@ export class EntrySearches {
     return ids;
   }
 
-  /** Returns the conditions that the database can check, and the IDs of the entries that meet the others (on hashed columns). */
+  /** Splits `where`: returns the conditions that SQL can check, and the IDs of the entries that meet the conditions on hashed columns. */
   private async narrowWhere(
     rights: CallerEntryRights,
     source: StoredDataSource,

@@ -40,7 +40,7 @@ const DELETE_ENTRIES = `DELETE FROM data_source_entry WHERE app_id = $1 AND data
 
 /**
  * Removes a batch of entries that this transaction has not written. Locks them in the order of their IDs: DELETE locks rows in the order of
- * storage, which could deadlock. The arrays prevent a scan of the whole table for each row in a table without statistics.
+ * storage, which could deadlock. Passes IDs as arrays: a join could scan the whole table for each row if the table has no statistics yet.
  */
 const REMOVE_UNWRITTEN_BATCH = `
   WITH next AS MATERIALIZED (
@@ -162,7 +162,7 @@ export async function deleteEntriesById(
 export interface DeletedEntries {
   count: number;
   bytes: number;
-  /** Last state of each removed entry as JSON text; null if the states exceed the maximum that the caller has passed (`maxImages`). */
+  /** Last state of each removed entry as JSON text; null if the states exceed the maximum that the caller has passed (`lastStatesMax`). */
   lastStates: string[] | null;
 }
 
@@ -172,7 +172,7 @@ interface RemovedBatch extends DeletedEntries {
 
 /**
  * Removes all entries of the data source, except those whose ID is in `keptIds` and those that this transaction has written.
- * @param maxImages maximum number and bytes of removed entries up to which their last states are returned
+ * @param lastStatesMax maximum number and bytes of removed entries up to which their last states are returned
  */
 export async function removeEntriesExcept(
   executor: SqlClient,

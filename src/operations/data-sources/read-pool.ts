@@ -9,7 +9,7 @@ import { ENTRY_QUERY_TIMEOUT_MS, OVERLOADED_RETRY_SECONDS } from "../../limits.j
 import { createPool, READ_ONLY } from "../../postgres.js";
 
 export const READ_POOL_CONNECTIONS = 6;
-/** Maximum number of connections of one app. Each app can also use at most half of the connections that others leave, rounded up. */
+/** Maximum number of connections of one app. An app also gets at most half of the connections that other apps leave free, rounded up. */
 const CONNECTIONS_PER_APP = 3;
 const MAX_WAITING_PER_APP = 200;
 /** Limit for PostgreSQL's planner, which ignores the statement timeout, and uses up to 2.5 KB of memory per character of the statement. */
@@ -47,8 +47,8 @@ function findCallerErrorMessage({ code = "" }: Partial<pg.DatabaseError>): strin
 }
 
 /**
- * Converts an error of a statement for the caller of `read`. These connections are always read-only, so an attempt to write is a fault of
- * the statement. Other code treats the database's error READ_ONLY as an outage, so this function replaces it by another error.
+ * Returns the error that `read` throws for an error of the database. Replaces the error READ_ONLY, which other code treats as an outage:
+ * the connections of this pool are always read-only, so an attempt to write is a fault of the statement.
  */
 function toReadError(error: unknown): unknown {
   const { code } = error as Partial<pg.DatabaseError>;

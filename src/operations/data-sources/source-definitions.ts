@@ -226,8 +226,8 @@ export class DataSourceDefinitionStore {
   }
 
   /**
-   * Builds new indexes, calls `save`, and then drops the indexes that are no longer defined. When the promise resolves, unique indexes are
-   * complete; other indexes may still be built in the background. If `save` fails, restores the previous indexes.
+   * Builds new indexes, drops the indexes that are no longer defined, and calls `save`, which stores the definitions. When the promise
+   * resolves, unique indexes are complete; other indexes may be built in the background. If `save` fails, the old indexes are restored.
    * @throws REQUEST_INVALID for too many indexes, ENTRY_ALREADY_EXISTS, errors of `save`
    */
   async withIndexes(changes: readonly IndexReplacement[], save: () => Promise<unknown>): Promise<void> {

@@ -145,8 +145,8 @@ export class AppUserVerification {
   }
 
   /**
-   * Stores a code and the message with it. If no user has the address, rolls the message back. So the response time does not reveal which
-   * addresses exist.
+   * Stores a code and the message that contains the code. If no user has the address, rolls the message back. So the response time does not
+   * reveal which addresses exist.
    */
   private async storeCode(caller: Caller, rules: VerificationRules, recipient: CodeRecipient): Promise<void> {
     const { db, outboxWriter } = this.options;
