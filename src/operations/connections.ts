@@ -9,7 +9,7 @@ import { READ_POOL_CONNECTIONS } from "./data-sources/read-pool.js";
 /** Each process keeps one connection open to receive PostgreSQL notifications. */
 const NOTIFICATION_CONNECTIONS = 1;
 /** A process with the role `scheduler` keeps one connection open to build the indexes of data sources. */
-const UPKEEP_CONNECTIONS = 1;
+const INDEX_BUILD_CONNECTIONS = 1;
 
 export function computeMaxConnections({ roles }: Pick<Config, "roles">): number {
   return (
@@ -18,7 +18,7 @@ export function computeMaxConnections({ roles }: Pick<Config, "roles">): number 
     RESERVED_CONNECTIONS +
     NOTIFICATION_CONNECTIONS +
     READ_POOL_CONNECTIONS +
-    (roles.has("scheduler") ? UPKEEP_CONNECTIONS : 0)
+    (roles.has("scheduler") ? INDEX_BUILD_CONNECTIONS : 0)
   );
 }
 

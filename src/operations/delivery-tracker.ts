@@ -4,13 +4,13 @@ export class DeliveryTracker {
   private readonly running = new Map<number, { appId: number; done: Promise<void> }>();
   private readonly stopController = new AbortController();
   private isDraining = false;
-  private onFree: () => void = () => undefined;
+  private endListener: () => void = () => undefined;
   /** Signal that aborts when the running deliveries must stop. */
   readonly signal = this.stopController.signal;
 
   constructor(private readonly maxDeliveries: number) {}
 
-  ids(): number[] {
+  listIds(): number[] {
     return [...this.running.keys()];
   }
 
@@ -20,7 +20,7 @@ export class DeliveryTracker {
   }
 
   /** Returns the IDs of the apps with running deliveries and the number of deliveries for each, as two lists for SQL parameters. */
-  byApp(): [apps: number[], counts: number[]] {
+  countByApp(): [apps: number[], counts: number[]] {
     const counts = new Map<number, number>();
     for (const { appId } of this.running.values()) counts.set(appId, (counts.get(appId) ?? 0) + 1);
     return [[...counts.keys()], [...counts.values()]];
@@ -33,14 +33,14 @@ export class DeliveryTracker {
   trackDelivery({ id, appId }: { id: number; appId: number }, sending: Promise<void>): void {
     const done = sending.finally(() => {
       this.running.delete(id);
-      this.onFree();
+      this.endListener();
     });
     this.running.set(id, { appId, done });
   }
 
   /** Sets the function to call when a running delivery has ended. */
-  whenFree(listener: () => void): void {
-    this.onFree = listener;
+  onDeliveryEnd(listener: () => void): void {
+    this.endListener = listener;
   }
 
   /** Accepts no more deliveries, and resolves when none is running. When `forceStop` aborts, aborts the running deliveries. */

@@ -76,7 +76,7 @@ export function createMessagingAndNotificationModules(
 export function createHookMessageStore(accessChecks: AccessChecks, outboxWriter: () => OutboxWriter): HookMessageStore {
   return {
     countRequest: accessChecks.countMessages,
-    statusFor: (appId, kind) => outboxWriter().statusFor(appId, kind),
+    selectMessageStatus: (appId, kind) => outboxWriter().selectMessageStatus(appId, kind),
     accept: (...message) => outboxWriter().storeHookMessage(...message),
     logRefusal: (...message) => outboxWriter().storeHookRefusal(...message),
   };

@@ -293,7 +293,7 @@ export async function createOperations(processDependencies: ProcessDependencies)
     ...createHttpTriggerModules(processDependencies, { ...running, ...access, endpoints, ...ofEvents, settings }),
     ...definitions,
     actionFeed: new ActionChangeFeed({ db, notifications, log }),
-    appVersions: new AppVersions({ db, settings, ...ofEvents, checkTag: (...target) => apps.checkTag(...target) }),
+    appVersions: new AppVersions({ db, settings, ...ofEvents, checkETag: (...target) => apps.checkETag(...target) }),
     listAuditEntries: ((appId, options, reserve) =>
       listAuditEntries(db, appId, options, reserve)) satisfies ListAuditLog,
     ...createProgramModules({ db, accessChecks, credentials }),

@@ -54,7 +54,7 @@ export async function startSendingMessages(
   const sendDue = async () => (!isScheduler && (await vitals.isRoleRunning("scheduler")) ? null : sender.sendDue());
   const tickerOptions = isScheduler ? {} : { sleepMaxMs: ALERTS_INTERVAL_MS };
   const ticker = createTicker({ work: sendDue, msUntil: clock.msUntil, ...tickerOptions, log });
-  sender.whenFree(ticker.wake);
+  sender.onDeliveryEnd(ticker.wake);
   notifications.listen(QUEUED_MESSAGE_CHANNEL, ticker.wake);
   notifications.onGap(ticker.wake);
   await ticker.start();
@@ -73,7 +73,7 @@ export async function startAlerts(
     createTicker({ work, ...tickerOptions }),
   );
   const [, delivering] = tickers;
-  delivery.whenFree(() => delivering!.wake());
+  delivery.onDeliveryEnd(() => delivering!.wake());
   for (const ticker of tickers) {
     notifications.listen(QUEUED_ALERT_CHANNEL, ticker.wake);
     await ticker.start();
@@ -93,7 +93,7 @@ export async function startNotifications(
     createTicker({ work, msUntil: clock.msUntil, log }),
   );
   const [, pushing] = tickers;
-  push.whenFree(() => pushing!.wake());
+  push.onDeliveryEnd(() => pushing!.wake());
   const wake = () => tickers.map((ticker) => ticker.wake());
   notices.listen(NOTIFICATION_CHANNEL, wake);
   notices.onGap(wake);

@@ -127,7 +127,7 @@ describe("a data source with a million entries, compared with one with a thousan
       quotaBytes: 0,
     });
     const writes = new EntryWrites({ changes, receivedDataLimiter });
-    const rights = await new EntryRightsResolver({ appUsers: {} as never }).of({ caller: null, isTrusted: true });
+    const rights = await new EntryRightsResolver({ appUsers: {} as never }).resolve({ caller: null, isTrusted: true });
     const [large, small] = [await sourceOf(many), await sourceOf(few)];
     const insert = (source: StoredDataSource) => (n: number) =>
       writes.insert(rights, source, { Name: `New ${n}`, Email: `new${n}@example.com`, Age: n % 90 });

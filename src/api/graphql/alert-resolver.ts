@@ -40,7 +40,7 @@ export class AlertResolver {
     @Arg("id", () => Int, { description: "ID of the alert." }) id: number,
   ): Promise<AlertDeliveryType[]> {
     await this.accessChecks.requireAppAccess(context, "readAlerts", appId);
-    return this.rules.deliveries(appId, id);
+    return this.rules.listDeliveries(appId, id);
   }
 
   @Mutation(() => AlertRuleType, { description: "Creates an alert." })

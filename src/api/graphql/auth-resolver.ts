@@ -89,7 +89,7 @@ export class AuthResolver {
     const provider = caller?.session ? await this.service.sessions.findSessionProvider(caller.credentialId) : null;
     await this.service.accounts.signOut(toSignInRequest(context));
     browser?.setSession(null);
-    return provider && browser ? this.service.openId.endSessionUrl(provider, `${browser.origin}/studio`) : null;
+    return provider && browser ? this.service.openId.findEndSessionUrl(provider, `${browser.origin}/studio`) : null;
   }
 
   async providers(): Promise<{ id: string; name: string }[]> {
@@ -97,7 +97,10 @@ export class AuthResolver {
   }
 
   async passkeyAuthenticationOptions(context: RequestContext): Promise<object> {
-    return this.service.passkeys.authenticationOptions(toSignInRequest(context), this.requirePasskeyPage(context));
+    return this.service.passkeys.createAuthenticationOptions(
+      toSignInRequest(context),
+      this.requirePasskeyPage(context),
+    );
   }
 
   async passkeySignIn(context: RequestContext, body: Record<string, unknown>): Promise<SignInAnswer> {
@@ -106,7 +109,7 @@ export class AuthResolver {
   }
 
   async passkeyRegistrationOptions(context: RequestContext): Promise<object> {
-    return this.service.passkeys.registrationOptions(
+    return this.service.passkeys.createRegistrationOptions(
       this.createSignedInRequest(context),
       this.requirePasskeyPage(context),
     );

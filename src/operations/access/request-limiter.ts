@@ -35,10 +35,14 @@ export function createRequestLimiter(limits = MAX_CONCURRENT_REQUESTS): RequestL
   const visitorAddresses = createSemaphore(limits.address);
   const anonymousAddresses = createSemaphore(limits.address);
 
-  async function acquireVisitorSlot(holder: string, address: string, gone: () => AbortSignal): Promise<() => void> {
-    const releaseVisitorSlot = await visitors.enter(holder, gone);
+  async function acquireVisitorSlot(
+    holder: string,
+    address: string,
+    disconnectSignal: () => AbortSignal,
+  ): Promise<() => void> {
+    const releaseVisitorSlot = await visitors.enter(holder, disconnectSignal);
     try {
-      const releaseAddress = await visitorAddresses.enter(address, gone);
+      const releaseAddress = await visitorAddresses.enter(address, disconnectSignal);
       return () => {
         releaseAddress();
         releaseVisitorSlot();
@@ -50,11 +54,15 @@ export function createRequestLimiter(limits = MAX_CONCURRENT_REQUESTS): RequestL
   }
 
   return {
-    async acquireSlot({ caller, address = "" }, gone) {
+    async acquireSlot({ caller, address = "" }, disconnectSignal) {
       try {
-        if (!caller) return await anonymousAddresses.enter(getAddressBlock(address), gone);
-        if (!isPageCaller(caller)) return await credentials.enter(caller.credentialId, gone);
-        return await acquireVisitorSlot(getRateLimitKey({ ...caller, address }), getAddressBlock(address), gone);
+        if (!caller) return await anonymousAddresses.enter(getAddressBlock(address), disconnectSignal);
+        if (!isPageCaller(caller)) return await credentials.enter(caller.credentialId, disconnectSignal);
+        return await acquireVisitorSlot(
+          getRateLimitKey({ ...caller, address }),
+          getAddressBlock(address),
+          disconnectSignal,
+        );
       } catch {
         throw createClientDisconnectedError();
       }

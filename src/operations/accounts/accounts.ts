@@ -140,7 +140,7 @@ export class Accounts {
     if (link !== null) await sendReset(user, link);
   }
 
-  async user(id: number, executor?: SqlClient): Promise<User> {
+  async requireUser(id: number, executor?: SqlClient): Promise<User> {
     const foundPerson = await this.findPerson(SELECT_PERSON_BY_ID, id, executor);
     if (!foundPerson) throw new ActionError("NOT_FOUND", "no such person");
     return foundPerson.user;

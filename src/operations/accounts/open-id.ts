@@ -225,7 +225,7 @@ export class OpenId {
     return db.transaction(async (manager) => {
       const owner = await identities.lockAndFindOwner(identity, manager);
       const user = owner
-        ? await accounts.user(owner.personId, manager)
+        ? await accounts.requireUser(owner.personId, manager)
         : await this.createUser(manager, provider, identity);
       const managesRoles = owner ? owner.managesRoles : true;
       if (managesRoles && provider.roles.size > 0)
@@ -290,7 +290,7 @@ export class OpenId {
   }
 
   /** Returns the URL at which the provider signs the browser out; null if the provider has no such URL. */
-  async endSessionUrl(id: string, returnTo: string): Promise<string | null> {
+  async findEndSessionUrl(id: string, returnTo: string): Promise<string | null> {
     const provider = this.options.providers.find((provider) => provider.id === id);
     if (!provider) return null;
     // If the provider does not answer, the browser is signed out of this service only.

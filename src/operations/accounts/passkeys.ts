@@ -210,7 +210,7 @@ export class Passkeys {
   /** Starts a session of the passkey's person. Returns null if the passkey was removed after its verification. */
   private async beginSession(request: SignInRequest, { id, personId, counter }: UsedPasskey) {
     const { db, accounts } = this.options;
-    const user = await accounts.user(personId);
+    const user = await accounts.requireUser(personId);
     return db.transaction(async (manager) => {
       await lockSignInMethods(manager, personId);
       if ((await rows(manager, MARK_PASSKEY_USED, [id, counter])).length === 0) return null;
@@ -229,7 +229,7 @@ export class Passkeys {
   }
 
   /** Returns the WebAuthn options with which the browser creates a passkey. @throws RATE_LIMIT_EXCEEDED */
-  async registrationOptions(
+  async createRegistrationOptions(
     { caller, address }: SignedInRequest,
     { origin }: PasskeyPageOrigin,
   ): Promise<PublicKeyCredentialCreationOptionsJSON> {
@@ -285,7 +285,7 @@ export class Passkeys {
    * Returns the WebAuthn options for a sign-in. The options name no passkey, so the browser can offer all passkeys for this service.
    * @throws RATE_LIMIT_EXCEEDED
    */
-  async authenticationOptions(
+  async createAuthenticationOptions(
     { address }: SignInRequest,
     { origin }: PasskeyPageOrigin,
   ): Promise<PublicKeyCredentialRequestOptionsJSON> {

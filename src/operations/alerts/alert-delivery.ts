@@ -96,7 +96,10 @@ export class AlertDeliverer {
   /** Tries once to send the message. */
   private async attemptDelivery(delivery: ClaimedDelivery): Promise<DeliveryOutcome> {
     try {
-      return await this.postAlert(delivery, await this.destination(delivery.appId, delivery.setting, delivery.channel));
+      return await this.postAlert(
+        delivery,
+        await this.readDestination(delivery.appId, delivery.setting, delivery.channel),
+      );
     } catch (error) {
       if (error instanceof ActionError) return { status: "failed", detail: error.message };
       if (error instanceof NotConnectedError && error.forbidden) return { status: "failed", detail: error.message };
@@ -132,7 +135,7 @@ export class AlertDeliverer {
    * Reads the URL and the secret of an alert's destination from the app's setting.
    * @throws REQUEST_INVALID whose message names the setting and the missing value
    */
-  async destination(appId: number, setting: string, channel: AlertChannel): Promise<AlertWebhook> {
+  async readDestination(appId: number, setting: string, channel: AlertChannel): Promise<AlertWebhook> {
     const { settings, allowHttp } = this.options;
     const value = (await settings.readAll(appId)).get(setting);
     return parseAlertWebhook(setting, value, channel, { allowHttp });
@@ -146,7 +149,7 @@ export class AlertDeliverer {
     for (let freeSlots = this.deliveries.countFree(); freeSlots > 0; freeSlots = this.deliveries.countFree()) {
       const claimedDeliveries = await rows<ClaimedDelivery>(this.options.db, CLAIM_DELIVERIES, [
         freeSlots,
-        ...this.deliveries.byApp(),
+        ...this.deliveries.countByApp(),
       ]);
       for (const delivery of claimedDeliveries) this.startDelivery(delivery);
       if (claimedDeliveries.length === 0) break;
@@ -154,8 +157,8 @@ export class AlertDeliverer {
     return null;
   }
 
-  whenFree(listener: () => void): void {
-    this.deliveries.whenFree(listener);
+  onDeliveryEnd(listener: () => void): void {
+    this.deliveries.onDeliveryEnd(listener);
   }
 
   drain(forceStop: AbortSignal): Promise<void> {

@@ -33,7 +33,7 @@ export interface AlertRuleChangeTarget {
 
 interface AlertRulesOptions {
   db: Db;
-  delivery: Pick<Delivery, "destination">;
+  delivery: Pick<Delivery, "readDestination">;
   sendAlert: SendAlert;
   now: () => number;
 }
@@ -74,8 +74,8 @@ export class AlertRules {
     { actionId, channel, setting, enabled }: AlertRuleFields,
   ): Promise<void> {
     const { db, delivery } = this.options;
-    // A rule can be muted also if its setting was removed, or has no value yet, as in a new stage.
-    if (setting !== null && enabled) await delivery.destination(appId, setting, channel);
+    // A rule that is not enabled needs no destination: its setting may be removed or, in a new stage, still empty.
+    if (setting !== null && enabled) await delivery.readDestination(appId, setting, channel);
     if (actionId === null) return;
     const sql = "SELECT FROM action WHERE id = $1 AND app_id = $2 AND master_id IS NULL";
     if ((await rows(db, sql, [actionId, appId])).length === 0) throw new ActionError("ACTION_NOT_FOUND");
@@ -117,7 +117,7 @@ export class AlertRules {
   }
 
   /** Lists the newest messages of an alert rule, the newest first. @throws ActionError NOT_FOUND */
-  async deliveries(appId: number, id: number): Promise<AlertDelivery[]> {
+  async listDeliveries(appId: number, id: number): Promise<AlertDelivery[]> {
     await this.find(appId, id);
     return readAlertDeliveries(this.options.db, id, MAX_LISTED_DELIVERIES);
   }

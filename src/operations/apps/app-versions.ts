@@ -141,7 +141,7 @@ interface AppVersionsOptions {
    * Checks the precondition of a request, in a transaction that has locked the app.
    * @throws RESOURCE_CHANGED if the app has none of the ETags in `precondition`
    */
-  checkTag: (manager: EntityManager, appId: number, precondition: ExpectedETags) => Promise<void>;
+  checkETag: (manager: EntityManager, appId: number, precondition: ExpectedETags) => Promise<void>;
 }
 
 export class AppVersions {
@@ -238,10 +238,10 @@ export class AppVersions {
    * @throws ActionError VERSION_NOT_FOUND, RESOURCE_CHANGED
    */
   async restore(caller: Caller, { appId, precondition }: AppChangeTarget, versionId: number): Promise<void> {
-    const { db, checkTag } = this.options;
+    const { db, checkETag } = this.options;
     await this.findVersion(appId, versionId);
     await transactWithAppLock(db, appId, async (manager) => {
-      await checkTag(manager, appId, precondition);
+      await checkETag(manager, appId, precondition);
       // Another request may have deleted the version before this transaction locked the app. So the version is read again.
       await this.applyVersion(manager, caller, appId, await this.findVersion(appId, versionId, manager));
     });

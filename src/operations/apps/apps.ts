@@ -113,7 +113,7 @@ export class Apps {
   ): Promise<App> {
     const { db, credentials } = this.options;
     await transactWithAppLock(db, appId, async (manager) => {
-      await this.checkTag(manager, appId, precondition);
+      await this.checkETag(manager, appId, precondition);
       if (published) await createAppSnapshot(manager, caller, appId, "publish");
       await rows(
         manager,
@@ -167,7 +167,7 @@ export class Apps {
   async update(caller: Caller, { appId, precondition }: AppChangeTarget, body: unknown): Promise<App> {
     const changes = parseAppChanges(body, { asAdmin: mayPerformOnApp(caller, "administrate", appId) });
     await transactWithAppLock(this.options.db, appId, async (manager) => {
-      await this.checkTag(manager, appId, precondition);
+      await this.checkETag(manager, appId, precondition);
       await this.changeApp(manager, caller, appId, { changes });
     });
     return toApp(await this.findApp(appId));
@@ -183,7 +183,7 @@ export class Apps {
     const input = isObject(body) && Object.hasOwn(body, "settings") ? body["settings"] : {};
     const entries = settings.validateIgnoringProtected(input);
     await transactWithAppLock(db, appId, async (manager) => {
-      await this.checkTag(manager, appId, precondition);
+      await this.checkETag(manager, appId, precondition);
       await settings.write(manager, caller, appId, entries);
       await this.changeApp(manager, caller, appId, { changes, keys: entries.map(([key]) => key) });
     });
@@ -204,7 +204,7 @@ export class Apps {
    * Checks the precondition (If-Match) of a request, in a transaction that has locked the app.
    * @throws RESOURCE_CHANGED if the app has none of the ETags in `precondition`
    */
-  async checkTag(manager: EntityManager, appId: number, precondition: ExpectedETags): Promise<void> {
+  async checkETag(manager: EntityManager, appId: number, precondition: ExpectedETags): Promise<void> {
     if (precondition) requireExpectedVersion(toApp(await manager.findOneByOrFail(AppRow, { id: appId })), precondition);
   }
 }

@@ -142,7 +142,7 @@ class BackupWriter {
     );
   }
 
-  private async *table({ name, columns }: BackupTable): AsyncGenerator<ArchiveFile> {
+  private async *readTableParts({ name, columns }: BackupTable): AsyncGenerator<ArchiveFile> {
     const list = columns.map(quoteName).join(", ");
     const stream = this.client.query(copyTo(`COPY (SELECT ${list} FROM public.${quoteName(name)}) TO STDOUT`));
     yield* splitIntoParts(`tables/${name}`, stream as AsyncIterable<Buffer>);
@@ -162,7 +162,7 @@ class BackupWriter {
   }
 
   /** Yields the media files, without those of unfinished uploads. No process deletes media files during the backup. */
-  private async *blobs(): AsyncGenerator<ArchiveFile> {
+  private async *readMediaFileParts(): AsyncGenerator<ArchiveFile> {
     const { rows } = await this.client.query<{ space: string }>("SELECT space FROM public.media_store");
     const store = await this.options.openStore(rows[0]!.space);
     try {
@@ -188,8 +188,8 @@ class BackupWriter {
     const { keys } = this.options;
     if (keys !== null && keys.length > 0)
       yield createJsonFile(KEYS_FILE, { keys: keys.map((key) => key.toString("base64")) });
-    for (const table of manifest.tables) yield* this.table(table);
-    if (manifest.tables.some(({ name }) => name === "media_store")) yield* this.blobs();
+    for (const table of manifest.tables) yield* this.readTableParts(table);
+    if (manifest.tables.some(({ name }) => name === "media_store")) yield* this.readMediaFileParts();
     // Reads the positions of sequences last. A database snapshot does not include them, and they must be above all IDs in the backup.
     this.backupSummary.sequences = await readSequences(this.client);
     yield createJsonFile(SUMMARY_FILE, this.backupSummary);

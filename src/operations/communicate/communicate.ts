@@ -88,7 +88,7 @@ export function createMessagingModules(options: {
      * processes that have stopped.
      */
     async recover(mayDeclareDead: boolean): Promise<void> {
-      const count = await outbox.releaseMessages(processId, sender.idsInProgress(), mayDeclareDead);
+      const count = await outbox.releaseMessages(processId, sender.listIdsInProgress(), mayDeclareDead);
       if (count > 0) log.warn({ count }, "released claimed messages that no running process was sending");
     },
     /** Connections to public addresses only (unless ALLOW_PRIVATE_NETWORK is set), for hosts that apps choose. */

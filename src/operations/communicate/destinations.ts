@@ -70,7 +70,7 @@ export class MessageDestinations {
    * @param executor the caller's transaction, so that the query needs no second connection
    * @throws InvalidDestinationError that names the invalid field of the app's setting
    */
-  async mail(appId: number, executor?: SqlClient): Promise<MailDestination | null> {
+  async findMailServer(appId: number, executor?: SqlClient): Promise<MailDestination | null> {
     const { operatorMail } = this.options;
     const appDestination = parseSmtpDestination(await this.readSetting(appId, "__smtp", executor), operatorMail.from);
     if (appDestination) return { ...appDestination, isOperatorServer: false };
@@ -81,8 +81,8 @@ export class MessageDestinations {
     };
   }
 
-  /** Returns the provider for the app's text messages, or null if none is configured. @throws the errors of `mail` */
-  async sms(appId: number): Promise<SmsDestination | null> {
+  /** Returns the provider for the app's text messages, or null if none is configured. @throws the errors of `findMailServer` */
+  async findSmsProvider(appId: number): Promise<SmsDestination | null> {
     return parseSmsDestination(await this.readSetting(appId, "__sms"), this.options.allowHttp);
   }
 

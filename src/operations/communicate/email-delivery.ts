@@ -106,7 +106,7 @@ export function createEmailDelivery(options: {
     const { appId, recipients } = message;
     let destination: MailDestination | null;
     try {
-      destination = await destinations.mail(appId);
+      destination = await destinations.findMailServer(appId);
     } catch (error) {
       if (!(error instanceof InvalidDestinationError)) throw error;
       return createFailedDeliveryOutcome(message, error.message);

@@ -23,9 +23,9 @@ export function createAppEmailQueuer(options: {
   const { outbox, destinations, now } = options;
 
   /** Returns `queued` if a valid mail server is configured, otherwise `kept`. An invalid setting causes no error here. */
-  async function statusFor(executor: SqlClient, appId: number): Promise<"kept" | "queued"> {
+  async function selectMessageStatus(executor: SqlClient, appId: number): Promise<"kept" | "queued"> {
     try {
-      return (await destinations.mail(appId, executor)) ? "queued" : "kept";
+      return (await destinations.findMailServer(appId, executor)) ? "queued" : "kept";
     } catch (error) {
       if (error instanceof InvalidDestinationError) return "kept";
       throw error;
@@ -33,7 +33,7 @@ export function createAppEmailQueuer(options: {
   }
 
   return async (executor, appId, { to, subject, text }) => {
-    const status = await statusFor(executor, appId);
+    const status = await selectMessageStatus(executor, appId);
     const recipients = to.map((address) => ({ address, name: null, type: "to" }));
     const content = { kind: "email", subject, fromName: null, html: null, text, headers: {}, attachments: [] } as const;
     const ids = { reference: randomUUID(), runId: null, personId: null };

@@ -83,10 +83,12 @@ export class OutboxWriter {
    * Returns "queued" if a mail server or provider for the message is configured, otherwise "kept" (stored, not sent).
    * @throws SETTINGS_INVALID if the app's setting for the mail server or provider is invalid
    */
-  async statusFor(appId: number, kind: ValidatedMessage["kind"]): Promise<MessageReceipt["status"]> {
+  async selectMessageStatus(appId: number, kind: ValidatedMessage["kind"]): Promise<MessageReceipt["status"]> {
     const { destinations } = this.options;
     try {
-      return (await (kind === "email" ? destinations.mail(appId) : destinations.sms(appId))) ? "queued" : "kept";
+      return (await (kind === "email" ? destinations.findMailServer(appId) : destinations.findSmsProvider(appId)))
+        ? "queued"
+        : "kept";
     } catch (error) {
       if (!(error instanceof InvalidDestinationError)) throw error;
       throw new ActionError("SETTINGS_INVALID", error.message);
@@ -105,7 +107,7 @@ export class OutboxWriter {
     purpose: MessagePurpose,
   ): Promise<(executor: SqlClient) => Promise<MessageReceipt[]>> {
     const { outbox, logEvents, receivedDataLimiter } = this.options;
-    const status = await this.statusFor(appId, messages[0]!.kind);
+    const status = await this.selectMessageStatus(appId, messages[0]!.kind);
     const rows = messages.map((message) => ({
       content: toMessageContent(message),
       recipients: createRecipients(message),

@@ -111,7 +111,7 @@ export class MessageSender {
     for (let freeSlots = this.deliveries.countFree(); freeSlots > 0; freeSlots = this.deliveries.countFree()) {
       const appShare = Math.max(1, Math.floor(freeSlots * APP_SHARE_OF_FREE_SLOTS));
       const claimedMessages = await outbox.claim(processId, {
-        sendingByApp: this.deliveries.byApp(),
+        sendingByApp: this.deliveries.countByApp(),
         share: appShare,
         count: freeSlots,
         now: new Date(now()),
@@ -124,12 +124,12 @@ export class MessageSender {
     return next && next.getTime() > now() ? next.getTime() : null;
   }
 
-  idsInProgress(): number[] {
-    return this.deliveries.ids();
+  listIdsInProgress(): number[] {
+    return this.deliveries.listIds();
   }
 
-  whenFree(listener: () => void): void {
-    this.deliveries.whenFree(listener);
+  onDeliveryEnd(listener: () => void): void {
+    this.deliveries.onDeliveryEnd(listener);
   }
 
   drain(forceStop: AbortSignal): Promise<void> {

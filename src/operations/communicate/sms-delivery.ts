@@ -109,7 +109,7 @@ export function createSmsDelivery(options: {
     const { appId, recipients, content } = message;
     let destination: SmsDestination | null;
     try {
-      destination = await destinations.sms(appId);
+      destination = await destinations.findSmsProvider(appId);
     } catch (error) {
       if (!(error instanceof InvalidDestinationError)) throw error;
       return createFailedDeliveryOutcome(message, error.message);

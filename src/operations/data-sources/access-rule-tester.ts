@@ -140,7 +140,7 @@ export class AccessRuleTester {
     const source = accessRules == null ? stored : { ...stored, accessRules: parseAccessRules(accessRules) };
     const user = await this.readTestedUser(appId, requestedUser);
     refuseUnknownFields(body, RULE_TEST_SHAPE);
-    const userRights = rights.ofPage(user);
+    const userRights = rights.resolveForPage(user);
     const verbs = ENTRY_VERBS.map((verb) => decideVerb(userRights, source, user, verb));
     return { user, verbs, ...(await this.readVisibleEntries(userRights, source, testedWhere, reserve)) };
   }

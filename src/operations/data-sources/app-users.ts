@@ -114,12 +114,12 @@ interface AppUsersOptions {
 async function matchesSecrets(
   secrets: EntryData,
   appUser: EntryData | undefined,
-  turn: HashQueueKey,
+  queueKey: HashQueueKey,
 ): Promise<boolean> {
   let isProven = appUser !== undefined;
   for (const [column, value] of Object.entries(secrets)) {
     const stored = appUser && Object.hasOwn(appUser, column) ? appUser[column] : undefined;
-    if (!(await matchesHash(String(value), stored, turn))) isProven = false;
+    if (!(await matchesHash(String(value), stored, queueKey))) isProven = false;
   }
   return isProven;
 }

@@ -106,9 +106,9 @@ async function requireDataSourceCapacity(executor: SqlClient, appId: number): Pr
 async function validateEntries(
   source: Pick<StoredDataSource, "hooks" | "hashedColumns">,
   entries: readonly EntryData[],
-  turn: HashQueueKey,
+  queueKey: HashQueueKey,
 ): Promise<StorableEntry[]> {
-  const validateEntry = createEntryValidator(source, "insert", { grant: UNRESTRICTED_GRANT, trusted: true, turn });
+  const validateEntry = createEntryValidator(source, "insert", { grant: UNRESTRICTED_GRANT, trusted: true, queueKey });
   const readyEntries: StorableEntry[] = [];
   for (const [at, data] of entries.entries()) {
     readyEntries.push(await validateEntry(data, `entries[${at}]`));

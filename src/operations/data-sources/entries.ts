@@ -83,7 +83,7 @@ export class Entries {
    * this right always gets the same error, which does not reveal whether the data source exists.
    */
   async open(visit: AdmittedRequest, { appId, ref }: DataSourceReference, ...verbs: EntryVerb[]) {
-    const rights = await this.options.rights.of(visit);
+    const rights = await this.options.rights.resolve(visit);
     const source = await this.options.sources.find(appId, ref).catch((error: unknown) => {
       throw rights.caller.isTrusted || !(error instanceof ActionError) ? error : rights.accessError();
     });

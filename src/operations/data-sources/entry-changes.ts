@@ -152,9 +152,9 @@ export class EntryChangeCollector {
   /** @param lastStates last state of each entry as JSON text; null if these states exceed `remainingCapacity` */
   addRemovedBatch({ count, bytes, lastStates }: DeletedEntries): void {
     this.addCounted({ deleted: count }, -bytes);
-    for (const image of lastStates ?? []) {
-      this.replacedBytes += image.length;
-      this.earlierStates.push(image);
+    for (const stateText of lastStates ?? []) {
+      this.replacedBytes += stateText.length;
+      this.earlierStates.push(stateText);
     }
   }
 
@@ -176,9 +176,9 @@ export class EntryChangeCollector {
 
   private addEarlierState({ id, data, order, createdAt, updatedAt }: StoredEntry, removed: boolean): void {
     if (this.replacedBytes > REPLACED_MAX_BYTES || this.earlierStates.length >= MAX_CHANGED_ENTRIES_LISTED) return;
-    const image = JSON.stringify({ id, data, order, createdAt, updatedAt, removed });
-    this.replacedBytes += image.length;
-    if (this.replacedBytes <= REPLACED_MAX_BYTES) this.earlierStates.push(image);
+    const stateText = JSON.stringify({ id, data, order, createdAt, updatedAt, removed });
+    this.replacedBytes += stateText.length;
+    if (this.replacedBytes <= REPLACED_MAX_BYTES) this.earlierStates.push(stateText);
   }
 }
 
@@ -278,11 +278,11 @@ export class EntryChangeTransactions {
     source: StoredDataSource,
     writer: EntryWritingCaller,
     work: (change: EntryChangeCollector) => Promise<T>,
-    sends: readonly HookVerb[] = [],
+    sendingVerbs: readonly HookVerb[] = [],
   ): Promise<T> {
     const { db, sources, messenger } = this.options;
     let columnsAdded = false;
-    const messages = await messenger.createCollector(source, sends, writer.emitter);
+    const messages = await messenger.createCollector(source, sendingVerbs, writer.emitter);
     const change = async (manager: EntityManager) => {
       const made = new EntryChangeCollector(manager, source, messages);
       const done = await work(made);

@@ -168,11 +168,11 @@ async function validateCommit(
   const { isTrusted: trusted } = rights.caller;
   const insertedEntries: StorableEntry[] = [];
   const updates = new Map<number, EntryData>();
-  const turn = createHashQueueKey(source.appId, rights.writer.emitter);
+  const queueKey = createHashQueueKey(source.appId, rights.writer.emitter);
   const validateInsert =
-    commitGrants.insert && createEntryValidator(source, "insert", { grant: commitGrants.insert, trusted, turn });
+    commitGrants.insert && createEntryValidator(source, "insert", { grant: commitGrants.insert, trusted, queueKey });
   const validateUpdate =
-    commitGrants.update && createEntryValidator(source, "update", { grant: commitGrants.update, trusted, turn });
+    commitGrants.update && createEntryValidator(source, "update", { grant: commitGrants.update, trusted, queueKey });
   let bytes = 0;
   let untilPause = VALIDATED_BYTES_PER_TURN;
   const count = async ({ text }: StorableEntry) => {

@@ -59,10 +59,10 @@ export class EntryCounter {
   async count(
     key: DataSourceKey,
     filter: CountFilter,
-    further: (statement: SqlStatement) => Promise<string[]>,
+    buildConditions: (statement: SqlStatement) => Promise<string[]>,
   ): Promise<EntryCount> {
     const statement = new SqlStatement();
-    const conditions = [entryConditionSql(key, filter, statement, "e"), ...(await further(statement))];
+    const conditions = [entryConditionSql(key, filter, statement, "e"), ...(await buildConditions(statement))];
     const fromClause = `FROM data_source_entry e WHERE ${conditions.join(" AND ")}`;
     const matchingPlan = await this.explainPlan(key.appId, `SELECT 1 ${fromClause}`, statement.values);
     if (matchingPlan.cost <= EXACT_COUNT_MAX_COST) {

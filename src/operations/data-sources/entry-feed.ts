@@ -147,7 +147,7 @@ export class EntryChangeFeed {
     source: StoredDataSource,
     subscriber: EntrySubscriber,
   ): Promise<void> {
-    const rights = await this.options.rights.of(subscriber.visit);
+    const rights = await this.options.rights.resolve(subscriber.visit);
     if (!feed.subscribers.has(subscriber)) return;
     this.users.set(subscriber, feed.appId, rights.user);
     try {
@@ -192,7 +192,7 @@ export class EntryChangeFeed {
   private async groupSubscribers(subscribers: readonly EntrySubscriber[]): Promise<Iterable<SubscriberGroup>> {
     const groups = new Map<string, SubscriberGroup>();
     for (const subscriber of subscribers) {
-      const rights = await this.options.rights.of(subscriber.visit);
+      const rights = await this.options.rights.resolve(subscriber.visit);
       const rightsKey = rights.caller.isTrusted ? "trusted" : JSON.stringify(rights.caller.user);
       const key = JSON.stringify([rightsKey, subscriber.where, subscriber.position, subscriber.visibilityKey]);
       const group = groups.get(key) ?? {
@@ -325,7 +325,7 @@ export class EntryChangeFeed {
   ): Promise<SubscriptionSource<EntryChangeMessage>> {
     const { read, positions } = this.options;
     const position = positions.parse(source, since, visit.isTrusted);
-    const rights = await this.options.rights.of(visit);
+    const rights = await this.options.rights.resolve(visit);
     const scope = rights.readScope(source, where);
     if (separateHashedConditions(where, source.hashedColumns)) {
       throw new ActionError(

@@ -185,14 +185,14 @@ export class EntryImports {
   ): ReadyEntries {
     const { receivedDataLimiter } = this.options;
     const { isTrusted: trusted } = rights.caller;
-    const turn = createHashQueueKey(source.appId, rights.writer.emitter);
+    const queueKey = createHashQueueKey(source.appId, rights.writer.emitter);
     const validateEntry = createEntryValidator(source, "insert", {
       grant: rights.grant(source, "insert"),
       trusted,
-      turn,
+      queueKey,
     });
     let row = 0;
-    let uncheckedEntries = 0;
+    let uncheckedBytes = 0;
     for await (const input of importOptions.rows) {
       row += 1;
       const label = `entry ${row} of the import`;
@@ -204,10 +204,10 @@ export class EntryImports {
       const bytes = Buffer.byteLength(readyEntry.text);
       // Imports by callers that are not pages are limited only by the disk space and the app's quota.
       if (!trusted) receivedDataLimiter.takeRows(rights.writer.emitter, source.appId, bytes);
-      uncheckedEntries += bytes;
-      if (uncheckedEntries > SPACE_CHECK_BYTES) {
+      uncheckedBytes += bytes;
+      if (uncheckedBytes > SPACE_CHECK_BYTES) {
         receivedDataLimiter.checkSpace();
-        uncheckedEntries = 0;
+        uncheckedBytes = 0;
       }
       yield { ...readyEntry, bytes };
     }

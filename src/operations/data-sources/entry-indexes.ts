@@ -84,12 +84,12 @@ async function checkIndexCounts(client: pg.Client, key: DataSourceKey, addedCoun
 
 export class EntryIndexes {
   /** Resolves after the latest index change. Changes run one after another, because each change reads the whole table. */
-  private last: Promise<unknown> = Promise.resolve();
+  private lastChange: Promise<unknown> = Promise.resolve();
 
   constructor(private readonly options: { url: string; log: Logger }) {}
 
   private async withIndexLock<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
-    const turn = this.last.then(async () => {
+    const indexChange = this.lastChange.then(async () => {
       const client = createClient(this.options.url, "svc-app-actions indexes");
       await client.connect();
       try {
@@ -99,9 +99,9 @@ export class EntryIndexes {
         await client.end();
       }
     });
-    // Ignores an error here: the code that awaits `turn` receives it, and the next index change must run anyway.
-    this.last = turn.catch(() => undefined);
-    return turn;
+    // Ignores an error here: the code that awaits `indexChange` receives it, and the next index change must run anyway.
+    this.lastChange = indexChange.catch(() => undefined);
+    return indexChange;
   }
 
   /**
@@ -280,6 +280,6 @@ export class EntryIndexes {
   }
 
   waitUntilIdle(): Promise<unknown> {
-    return this.last;
+    return this.lastChange;
   }
 }

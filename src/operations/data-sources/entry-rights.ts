@@ -142,7 +142,7 @@ function createRights(
 export class EntryRightsResolver {
   constructor(private readonly options: { appUsers: AppUsers }) {}
 
-  async of({ caller, isTrusted, address }: AdmittedRequest): Promise<CallerEntryRights> {
+  async resolve({ caller, isTrusted, address }: AdmittedRequest): Promise<CallerEntryRights> {
     const user = isTrusted ? null : await this.options.appUsers.userOf(caller);
     const entryCaller: EntryCaller = isTrusted ? { isTrusted: true } : { isTrusted: false, user: user?.data ?? null };
     const emitter = { ...(caller ?? ANONYMOUS_EMITTER), ...(address !== undefined && { address }) };
@@ -151,7 +151,7 @@ export class EntryRightsResolver {
   }
 
   /** @param user data of the app user who is signed in to the page; null if no user is signed in */
-  ofPage(user: AppUserData | null): CallerEntryRights {
+  resolveForPage(user: AppUserData | null): CallerEntryRights {
     return createRights(
       { isTrusted: false, user },
       { emitter: ANONYMOUS_EMITTER, userEmail: null },

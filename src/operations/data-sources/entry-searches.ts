@@ -83,12 +83,12 @@ export class EntrySearches {
       throw new ActionError("REQUEST_INVALID", message);
     }
     const ids: number[] = [];
-    const turn = createHashQueueKey(source.appId, rights.writer.emitter);
+    const queueKey = createHashQueueKey(source.appId, rights.writer.emitter);
     const compareAll = async () => {
       for (const { id, stored } of candidateRows.length > 0 ? candidateRows : [{ id: 0, stored: [] as null[] }]) {
         const hashMatches: boolean[] = [];
         for (const [at, [, text]] of where.hashedComparisons.entries())
-          hashMatches.push(await matchesHash(text, stored[at], turn));
+          hashMatches.push(await matchesHash(text, stored[at], queueKey));
         if (hashMatches.every(Boolean)) ids.push(id);
       }
       return ids.length > 0;

@@ -178,7 +178,7 @@ export async function removeEntriesExcept(
   executor: SqlClient,
   { appId, id }: DataSourceKey,
   keptIds: readonly number[],
-  maxImages: { entries: number; bytes: number },
+  lastStatesMax: { entries: number; bytes: number },
 ): Promise<DeletedEntries> {
   const newestEntryId = await readNewestEntryId(executor, { appId, id });
   const total: DeletedEntries = { count: 0, bytes: 0, lastStates: [] };
@@ -190,8 +190,8 @@ export async function removeEntriesExcept(
       after,
       newestEntryId,
       keptIds,
-      maxImages.entries - total.count,
-      maxImages.bytes - total.bytes,
+      lastStatesMax.entries - total.count,
+      lastStatesMax.bytes - total.bytes,
     ];
     const [part]: RemovedBatch[] = await rows(executor, REMOVE_UNWRITTEN_BATCH, values);
     total.count += part!.count;

@@ -34,7 +34,7 @@ export type EntryValidator = (data: EntryData, label: string) => Promise<Storabl
 export function createEntryValidator(
   source: Pick<StoredDataSource, "hooks" | "hashedColumns">,
   verb: "insert" | "update",
-  { grant, trusted, turn }: { grant: EntryPermissions; trusted: boolean; turn: HashQueueKey },
+  { grant, trusted, queueKey }: { grant: EntryPermissions; trusted: boolean; queueKey: HashQueueKey },
 ): EntryValidator {
   const hashesMax = trusted ? MAX_HASHES_OF_TRUSTED_REQUEST : MAX_HASHES_OF_PAGE_REQUEST;
   const applyTextHooks = createTextNormalizer(source.hooks, verb);
@@ -54,7 +54,7 @@ export function createEntryValidator(
       );
     }
     const result = { ...data };
-    for (const column of input) result[column] = await hashText(requireHashableText(data[column], column), turn);
+    for (const column of input) result[column] = await hashText(requireHashableText(data[column], column), queueKey);
     return result;
   }
 

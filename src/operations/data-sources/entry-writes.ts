@@ -104,7 +104,7 @@ export class EntryWrites {
     const validateEntry = createEntryValidator(source, "insert", {
       grant: rights.grant(source, "insert"),
       trusted: rights.caller.isTrusted,
-      turn: createHashQueueKey(source.appId, rights.writer.emitter),
+      queueKey: createHashQueueKey(source.appId, rights.writer.emitter),
     });
     const { data, text } = await validateEntry(input, "the entry");
     const bytes = Buffer.byteLength(text);
@@ -135,7 +135,7 @@ export class EntryWrites {
     const validateEntry = createEntryValidator(source, "update", {
       grant,
       trusted: rights.caller.isTrusted,
-      turn: createHashQueueKey(source.appId, rights.writer.emitter),
+      queueKey: createHashQueueKey(source.appId, rights.writer.emitter),
     });
     const { data: written } = await validateEntry(input, "the entry");
     return this.options.changes.commit(

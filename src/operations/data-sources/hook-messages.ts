@@ -42,7 +42,7 @@ export interface HookMessageStore {
    * Returns the status that a message of this kind gets: "queued" or "kept".
    * @throws ActionError SETTINGS_INVALID if the app's settings for e-mail or text messages are invalid
    */
-  statusFor(appId: number, kind: SendingHook["type"]): Promise<HookMessageStatus>;
+  selectMessageStatus(appId: number, kind: SendingHook["type"]): Promise<HookMessageStatus>;
   /** Stores a message and its log event, `email.dataSourceHook` or `sms.dataSourceHook`. */
   accept(
     executor: SqlClient,
@@ -130,7 +130,7 @@ export class HookMessageBuilder {
     const statusByType = new Map<SendingHook["type"], HookMessageStatus | ActionError>();
     for (const { type } of hooks) {
       if (statusByType.has(type)) continue;
-      const status = await this.options.outlet.statusFor(appId, type).catch((error: unknown) => {
+      const status = await this.options.outlet.selectMessageStatus(appId, type).catch((error: unknown) => {
         if (error instanceof ActionError) return error;
         throw error;
       });

@@ -38,8 +38,8 @@ interface RecordedQuery {
  * Returns the value of `key` in a cache of the `max` most recently used values; creates a missing value. A `Map` iterates in the order of
  * insertion, so its first key is the oldest.
  */
-function getOrCreateValue<Value>(map: Map<string, Value>, key: string, max: number, makeQuery: () => Value): Value {
-  const value = map.get(key) ?? makeQuery();
+function getOrCreateValue<Value>(map: Map<string, Value>, key: string, max: number, createValue: () => Value): Value {
+  const value = map.get(key) ?? createValue();
   map.delete(key);
   if (map.size >= max) map.delete(map.keys().next().value!);
   map.set(key, value);
@@ -70,8 +70,8 @@ export class RecentQueries {
       () => new Map<string, RecordedQuery>(),
     );
     const name = JSON.stringify([shape.where, shape.order, shape.aggregate]);
-    const makeQuery = () => ({ shape, count: 0, durationsMs: new Float32Array(MAX_RECORDED_DURATIONS), lastAt: 0 });
-    const stored = getOrCreateValue(queryShapes, name, MAX_SHAPES_PER_SOURCE, makeQuery);
+    const createValue = () => ({ shape, count: 0, durationsMs: new Float32Array(MAX_RECORDED_DURATIONS), lastAt: 0 });
+    const stored = getOrCreateValue(queryShapes, name, MAX_SHAPES_PER_SOURCE, createValue);
     stored.durationsMs[stored.count % MAX_RECORDED_DURATIONS] = ms;
     stored.count += 1;
     stored.lastAt = this.now();

@@ -90,7 +90,7 @@ export class GitWebhooks {
    */
   onPullsWaiting(listener: () => void): void {
     this.onAccepted = listener;
-    this.runningPulls.whenFree(listener);
+    this.runningPulls.onDeliveryEnd(listener);
   }
 
   /** Starts pulls while slots are free. Returns null, because the next webhook or the end of a pull causes the next call. */
@@ -109,7 +109,7 @@ export class GitWebhooks {
    */
   async recover(mayDeclareDead: boolean): Promise<void> {
     const { deliveries, log } = this.options;
-    const lostDeliveries = await deliveries.release(this.runningPulls.ids(), mayDeclareDead);
+    const lostDeliveries = await deliveries.release(this.runningPulls.listIds(), mayDeclareDead);
     if (lostDeliveries.length > 0)
       log.warn({ count: lostDeliveries.length }, "pulls after Git webhooks were interrupted or failed temporarily");
     for (const { appId, ref } of lostDeliveries.filter(({ isGivenUp }) => isGivenUp))
@@ -128,10 +128,10 @@ export class GitWebhooks {
     const aborted = new Promise((resolve) => deadline.addEventListener("abort", resolve, { once: true }));
     const drained = this.runningPulls.drain(deadline);
     if (!deadline.aborted) await Promise.race([drained, aborted]);
-    if (this.runningPulls.ids().length === 0) return;
+    if (this.runningPulls.listIds().length === 0) return;
     const logFailure = (err: unknown) =>
       log.warn({ err }, "the attempts of interrupted Git pulls could not be subtracted, so they count");
-    await deliveries.returnAttempts(this.runningPulls.ids()).catch(logFailure);
+    await deliveries.returnAttempts(this.runningPulls.listIds()).catch(logFailure);
   }
 
   /**

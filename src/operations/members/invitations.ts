@@ -215,7 +215,7 @@ export class Invitations {
           "an account with this e-mail address exists; sign in to this account to accept the invitation",
         );
       }
-      const user = await accounts.user(owner.id);
+      const user = await accounts.requireUser(owner.id);
       await this.joinOrganization(user, invitation, request, { body, linkId: link.id });
       const { expiresAt } = caller;
       return {

@@ -186,7 +186,7 @@ export class PushSender {
 
   /** Creates deliveries of the next notification. Apps take turns; apps that already send many messages wait. False if there is none. */
   private async createDeliveries(): Promise<boolean> {
-    const [appIds, sending] = this.deliveries.byApp();
+    const [appIds, sending] = this.deliveries.countByApp();
     const busyApps = appIds.filter((_, index) => sending[index]! >= CONCURRENT_PUSHES_PER_APP_MAX);
     if (await this.createDeliveriesOfNext([...busyApps, ...this.expandedApps])) return true;
     if (this.expandedApps.size === 0) return false;
@@ -200,7 +200,7 @@ export class PushSender {
       const claimedDeliveries = await rows<PushDelivery>(db, CLAIM_DELIVERIES, [
         new Date(now()),
         freeSlots,
-        ...this.deliveries.byApp(),
+        ...this.deliveries.countByApp(),
         processId,
       ]);
       try {
@@ -289,7 +289,7 @@ export class PushSender {
    */
   async recover(mayDeclareDead: boolean): Promise<void> {
     const { db, processId, log } = this.options;
-    const sendingIds = this.deliveries.ids();
+    const sendingIds = this.deliveries.listIds();
     const unattemptedIds = [...this.unattemptedIds].filter((id) => !sendingIds.includes(id));
     const lostDeliveries = await rows<FailedPush & { isGivenUp: boolean }>(db, RELEASE_DELIVERIES, [
       processId,
@@ -306,8 +306,8 @@ export class PushSender {
   }
 
   /** Sets the function that is called when a delivery has ended. */
-  whenFree(listener: () => void): void {
-    this.deliveries.whenFree(listener);
+  onDeliveryEnd(listener: () => void): void {
+    this.deliveries.onDeliveryEnd(listener);
   }
 
   /** Resolves when no delivery is running. The signal `forceStop` aborts the running deliveries. */

@@ -90,9 +90,9 @@ async function computeHash(
   text: string,
   nonce: Buffer,
   parameters: HashParameters,
-  turn: HashQueueKey,
+  queueKey: HashQueueKey,
 ): Promise<Buffer> {
-  return hashInTurn(turn, () => computeArgon2("argon2id", { message: text, nonce, ...parameters }));
+  return hashInTurn(queueKey, () => computeArgon2("argon2id", { message: text, nonce, ...parameters }));
 }
 
 type HashParameters = Pick<Argon2Parameters, "memory" | "passes" | "parallelism" | "tagLength">;
@@ -108,10 +108,10 @@ export function requireHashableText(value: unknown, column: string): string {
 }
 
 /** Returns the argon2id hash of a text in PHC format, with a random salt. @throws OVERLOADED if too many hashes wait */
-export async function hashText(text: string, turn: HashQueueKey): Promise<string> {
+export async function hashText(text: string, queueKey: HashQueueKey): Promise<string> {
   const salt = randomBytes(SALT_BYTES);
   const parameters = { memory: MEMORY_KIB, passes: ARGON2_PASSES, parallelism: ARGON2_LANES, tagLength: HASH_BYTES };
-  const tag = await computeHash(text, salt, parameters, turn);
+  const tag = await computeHash(text, salt, parameters, queueKey);
   return `$argon2id$v=19$m=${MEMORY_KIB},t=${ARGON2_PASSES},p=${ARGON2_LANES}$${toPlainBase64(salt)}$${toPlainBase64(tag)}`;
 }
 
@@ -123,7 +123,7 @@ const UNMATCHABLE_HASH = `$argon2id$v=19$m=${MEMORY_KIB},t=${ARGON2_PASSES},p=${
  * time if no value is stored.
  * @throws ActionError OVERLOADED if too many hashes wait
  */
-export async function matchesHash(text: string, stored: unknown, turn: HashQueueKey): Promise<boolean> {
+export async function matchesHash(text: string, stored: unknown, queueKey: HashQueueKey): Promise<boolean> {
   const hashMatch = typeof stored === "string" ? HASH_PATTERN.exec(stored) : null;
   const [, memory, passes, lanes, salt, tag] = hashMatch ?? HASH_PATTERN.exec(UNMATCHABLE_HASH)!;
   const expected = Buffer.from(tag!, "base64");
@@ -133,7 +133,7 @@ export async function matchesHash(text: string, stored: unknown, turn: HashQueue
     text,
     nonce,
     { memory: Number(memory), passes: Number(passes), parallelism, tagLength },
-    turn,
+    queueKey,
   );
   const isSame = timingSafeEqual(computedTag, expected);
   if (hashMatch) return isSame;
