@@ -1,6 +1,6 @@
 /**
- * Determines the network address that a request comes from, for HTTP and websockets: the peer of the connection, or the address that
- * trusted proxies report.
+ * Determines the network address of the sender of an HTTP request or websocket: the peer of the connection, or the address that trusted
+ * proxies report.
  */
 import type { IncomingMessage } from "node:http";
 import proxyAddr from "@fastify/proxy-addr";

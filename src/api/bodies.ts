@@ -41,14 +41,14 @@ function getBodyLimit({ routeOptions, context }: FastifyRequest): number {
   return isTrusted || isReport || isLargeForAll ? bodyLimit : Math.min(bodyLimit, BODY_MAX_BYTES);
 }
 
-/** Key of the quota that requests for missing apps, and anonymous requests for no app, share. So made-up app IDs get no separate quotas. */
+/** Key of one quota for all requests for missing apps and all anonymous requests without an app, so that made-up IDs get no own quotas. */
 const MISSING_APP_QUOTA_KEY = "none";
 
 /**
- * Returns the key of the quota that the request uses, usually the ID of an app; null for a caller of no app, such as a person. The
- * credential's app comes first, because a sender can put any app into the path.
+ * Returns the key of the memory quota for the request's body: the ID of the credential's app, otherwise of the app in the path, because a
+ * sender can name any app there. Returns null (no quota) for a caller without an app, such as a person, on a path without an app.
  */
-async function findQuotaAppId({ context, params }: FastifyRequest, appExists: AppExistsCheck): Promise<string | null> {
+async function findQuotaKey({ context, params }: FastifyRequest, appExists: AppExistsCheck): Promise<string | null> {
   const callerAppId = context.caller?.appId;
   if (callerAppId) return String(callerAppId);
   const { appId } = (params ?? {}) as { appId?: string };
@@ -192,10 +192,10 @@ export function registerBodyParsing(
   /** Waits until memory for the body is free. From then on, ends the request if its body arrives too slowly. */
   async function admitBody(request: FastifyRequest, reply: FastifyReply, bytes: number): Promise<void> {
     const { raw, context } = request;
-    const app = await findQuotaAppId(request, appExists);
+    const quotaKey = await findQuotaKey(request, appExists);
     const freeCapacity = await bodyBudgets
       .selectBudget(bytes)
-      .reserveBytes(getRequestSenderKeyByAddress(context.address), bytes, app);
+      .reserveBytes(getRequestSenderKeyByAddress(context.address), bytes, quotaKey);
     const stopWatching = rejectSlowBody(raw, paceMs);
     raw.once("end", stopWatching);
     callWhenResponseEnds(raw, reply.raw, () => {
@@ -215,7 +215,7 @@ export function registerBodyParsing(
       done(error as Error);
     }
   });
-  // Frees the memory that was reserved for the body: the body has been parsed, or the route reads it as a stream.
+  // Frees the memory that was reserved for the body, because the body has been parsed, or the route reads it as a stream.
   app.addHook("preValidation", (request, _reply, done) => {
     arrivalCallbacks.get(request)?.();
     done();

@@ -1,6 +1,6 @@
 /**
- * Reads the credential of a request (contract, section 2). Rejects a request with the service's cookie if a page of
- * another site made the browser send it (contract, section 7). Read this file before you accept a cookie anywhere.
+ * Reads the credential of a request (contract, section 2). Does not accept the service's cookie if a page of another origin made the
+ * browser send the request (contract, section 7). Read this file before you accept a cookie anywhere.
  */
 import type { IncomingHttpHeaders } from "node:http";
 import { parseCookie } from "cookie";
@@ -21,8 +21,8 @@ export interface CrossSiteCheckInput {
 }
 
 /**
- * Sender of a request: a page of this service ("own"), a page of another origin ("foreign"), or "unknown" for programs and old browsers,
- * which do not name the sender.
+ * Sender of a request: "own" for a page of this service or the person at the browser, "foreign" for a page of another origin, "unknown"
+ * for programs and old browsers, which do not name the sender.
  */
 export type RequestOriginKind = "own" | "foreign" | "unknown";
 
@@ -30,15 +30,15 @@ export interface CallerReader {
   /** Returns the kind of sender. Reads the header `Origin` if it is present, otherwise `Sec-Fetch-Site`. */
   detectRequestSource(headers: IncomingHttpHeaders): RequestOriginKind;
   /**
-   * Returns the service's own origin: the origin of PUBLIC_URL if set, otherwise the `Origin` header if a page of the
-   * service sent the request, otherwise `http://` and the `Host` header.
+   * Returns the service's own origin: the origin of PUBLIC_URL. If PUBLIC_URL is not set, returns the `Origin` header of a request from a
+   * page of the service; for other requests, `http://` and the `Host` header.
    */
   getOwnOrigin(headers: IncomingHttpHeaders): string;
   /**
-   * Returns the token of a request, or null. Precedence: `Auth-token`, `Authorization`, cookie. The cookie is ignored for data that a page
-   * of another site requests.
-   * @throws ActionError CROSS_SITE_REQUEST if a page of another site sends a sign-in or, with the cookie, a change; also if a request with
-   * the cookie sends one of these and does not name its sender
+   * Returns the token of a request, or null. Precedence: `Auth-token`, `Authorization`, cookie. Ignores the cookie if a page of another
+   * origin reads data.
+   * @throws ActionError CROSS_SITE_REQUEST for a sign-in by a page of another origin, and for a sign-in or change with the cookie that does
+   * not come from a page of the service
    */
   readToken(request: CrossSiteCheckInput): string | null;
 }

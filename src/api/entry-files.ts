@@ -29,7 +29,7 @@ const SOURCE_ROUTE = "/v1/apps/:appId/data-sources/:ds";
 /** Maximum time without data from a sender, in milliseconds. The import keeps its database transaction open during this time. */
 const SENDER_PAUSE_MAX_MS = 20_000;
 
-/** Limits of an upload form, which needs few fields besides the file. */
+/** Limits of the parser for upload forms. `readUploadedFile` rejects a form with any field besides the file. */
 const UPLOAD_FORM_LIMITS = {
   fields: 20,
   fieldSize: 4_096,
@@ -99,7 +99,7 @@ function limitUpload(bytes: Readable, max: number, { raw }: FastifyRequest): Rea
   return bytes.pipe(countingStream);
 }
 
-/** Yields the only file of the request. Throws after it if the form has further fields or files, so that nothing is imported. */
+/** Yields the only file of the request. If the form has further fields or files, throws, so that nothing is imported. */
 async function* readUploadedFile(request: FastifyRequest): AsyncGenerator<{ bytes: Readable; format: ImportFormat }> {
   if (!request.isMultipart()) {
     yield { bytes: request.raw, format: readFileFormat(request.headers["content-type"] ?? "") };
@@ -118,7 +118,7 @@ async function* readUploadedFile(request: FastifyRequest): AsyncGenerator<{ byte
       rejectInvalidUtf8(part.filename, part.fieldname);
       hasFile = true;
       yield { bytes: part.file, format: readFileFormat(part.mimetype, part.filename) };
-      // The sender may stall after the file, before the end of the form.
+      // Disconnects a sender that stalls after the file, before the end of the form.
       silenceTimer = setTimeout(() => request.raw.destroy(), SENDER_PAUSE_MAX_MS);
     }
   } finally {

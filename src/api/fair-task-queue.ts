@@ -12,7 +12,7 @@ const PAUSE_MAX_MS = 3_000;
 /** Maximum number of waiting tasks of one key. */
 const WAITING_TASKS_MAX = 256;
 const RETRY_AFTER_SECONDS = 2;
-/** Number of stored callers (keys) from which on the queue removes callers that have no tasks and need not pause. */
+/** If the queue stores this number of callers (keys), it removes those without tasks that need not pause. */
 const KEYS_BEFORE_CLEANUP = 1_000;
 
 export interface FairTaskQueue {

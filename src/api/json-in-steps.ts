@@ -59,7 +59,7 @@ class JsonReader {
       if (this.at - started > VALUE_MAX_BYTES) {
         throw new ActionError(
           "PAYLOAD_TOO_LARGE",
-          `the body must not contain a value or an element of more than ${VALUE_MAX_BYTES / 2 ** 20} MB`,
+          `a field of the body, or an element of an array in a field, must not be larger than ${VALUE_MAX_BYTES / 2 ** 20} MB`,
         );
       }
       const byte = this.body[this.at];

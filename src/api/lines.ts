@@ -25,7 +25,7 @@ export class JsonLineStream {
     const performedWork = this.perform(send).then(
       () => stream.end(),
       (error: Error) => {
-        // The operation also fails if the client disconnects. Such a failure is not logged.
+        // Does not log the failure if the client has disconnected, which makes the operation fail.
         if (stream.destroyed) return;
         stream.destroy(error);
         throw error;

@@ -37,8 +37,8 @@ function readContentLength({ headers }: FastifyRequest): number | null {
 }
 
 /**
- * Returns a function that registers the file that is being read. If the client disconnects, the read of this file fails. Otherwise, it
- * would never end.
+ * Returns a function to call with each file of an upload before the file is read. If the client disconnects, the read of the last file
+ * fails; without this function, it would never end.
  */
 function abortReadsOnDisconnect({ raw }: FastifyRequest) {
   let current: Readable | undefined;
@@ -60,11 +60,11 @@ async function receiveUploadForm(
   fields: Record<"folderId" | "name", unknown>,
 ): Promise<object[]> {
   const folder = () => parseMediaFolderId(fields["folderId"] ?? null);
-  const connectionSignal = abortReadsOnDisconnect(request);
+  const trackFile = abortReadsOnDisconnect(request);
   for await (const part of request.parts() as AsyncIterable<FormPart>) {
     rejectInvalidUtf8(part.fieldname, "the name of a field");
     rejectInvalidUtf8(part.type === "file" ? part.filename : part.value, part.fieldname);
-    if (part.type === "file") await upload.receive(connectionSignal(part.file), part.filename, folder());
+    if (part.type === "file") await upload.receive(trackFile(part.file), part.filename, folder());
     else {
       refuseUnknownFields({ [part.fieldname]: part.value }, UPLOAD_FORM_SHAPE);
       fields[part.fieldname as keyof typeof fields] = part.value;
@@ -94,7 +94,7 @@ function createContentHeaders(
     ...CONTENTS_HEADERS,
     "content-type": servingHeaders.contentType,
     "content-disposition": createContentDisposition(isSaved ? "attachment" : servingHeaders.disposition, name),
-    // Browsers check for a newer version at each use, so that a deletion or a removed permission takes effect at once.
+    // `no-cache` makes browsers ask the service at each use, so that a deletion or a removed permission takes effect at once.
     "cache-control": isPublic ? "public, no-cache" : "private, no-cache",
     etag: tag,
   };

@@ -44,8 +44,8 @@ function createProcessRegistry(): Registry {
 }
 
 /**
- * Registers the metrics of queues, their length and age. Both have one value for each of the longest queues, and one for all others. Returns
- * a function that sets the values.
+ * Registers two metrics of the apps' queues: length, and age of the oldest run. Each has one value for each of the longest queues, and one
+ * for all other queues. Returns a function that sets the values.
  */
 function registerQueueMetrics(register: Registry): (now: VitalSigns | null) => void {
   const depth = new Gauge({

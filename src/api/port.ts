@@ -30,7 +30,7 @@ const DEFAULT_LIMITS: HttpServerLimits = {
   silentConnectionsPerAddress: 512,
 };
 
-/** Tracks the newest connections of each address. */
+/** Closes an old connection that has sent nothing if its address opens too many newer connections. */
 class SilentConnectionLimiter {
   private readonly byAddress = new Map<string, Set<Socket>>();
 
@@ -47,7 +47,7 @@ class SilentConnectionLimiter {
     const silentSockets = this.byAddress.get(address) ?? new Set();
     this.byAddress.set(address, silentSockets.add(socket));
     socket.once("close", () => this.removeSocket(socket, address));
-    // Closes the oldest of too many connections if it has sent nothing.
+    // If the address has too many connections, stops to track the oldest, and closes it if it has sent nothing.
     const [oldest] = silentSockets;
     if (silentSockets.size <= this.max || !oldest) return;
     this.removeSocket(oldest, address);
@@ -56,11 +56,11 @@ class SilentConnectionLimiter {
 }
 
 /** True for requests that may take longer to arrive: upload forms, imports of files, and commits of many entries. */
-const isFormRequest = ({ headers, url = "" }: IncomingMessage): boolean =>
+const isUploadRequest = ({ headers, url = "" }: IncomingMessage): boolean =>
   (headers["content-type"]?.toLowerCase().startsWith("multipart/form-data") ?? false) ||
   /^\/v1\/apps\/\d+\/data-sources\/[^/?]+\/(?:import|commit)(?:\?|$)/.test(url);
 
-/** Applies the shorter time limit to requests that are no uploads. Node has only one limit for all requests: the limit of uploads. */
+/** Applies the time limit `limitMs` to requests other than uploads. Node has only one limit for all requests, that of uploads. */
 function limitRequestTime(
   { handleRequest, rejectInvalidRequest }: Pick<HttpEntryPoint, "handleRequest" | "rejectInvalidRequest">,
   limitMs: number,
@@ -71,7 +71,7 @@ function limitRequestTime(
   return (request, response) => {
     const { headers } = request;
     const hasBody = headers["transfer-encoding"] !== undefined || (headers["content-length"] ?? "0") !== "0";
-    if (hasBody && !isFormRequest(request)) {
+    if (hasBody && !isUploadRequest(request)) {
       const timer = setTimeout(() => {
         if (request.complete) return;
         if (response.headersSent) request.socket.destroy();

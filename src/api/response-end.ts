@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { WebSocket } from "ws";
 
-/** Functions to call when a connection closes. Node then emits `close` only for the first of several responses on the connection. */
+/** Functions to call when a connection closes, because Node then emits `close` only on the first of the connection's open responses. */
 const endCallbacksBySocket = new WeakMap<Socket, Set<() => void>>();
 
 function getEndCallbacks(socket: Socket): Set<() => void> {

@@ -48,14 +48,14 @@ export interface ResponseBudget {
    */
   runPart<T>(work: () => Promise<T>): Promise<T>;
   /**
-   * Checks the size of the complete response. A query can select one value under many names, so the response can exceed the data that was
-   * read.
+   * Checks the size of the complete response and reserves memory for it. A query can select one value under many names, so the response can
+   * be larger than the data that was read.
    * @throws ActionError REQUEST_INVALID if the response is too large
    */
   checkResponseSize(result: unknown): void;
   /**
-   * Frees the memory that the request has reserved, after its last running part. Call it when the response has been sent or the caller has
-   * disconnected.
+   * Frees the memory that the request has reserved, as soon as none of the request's parts is running. Call it when the response has been
+   * sent or the caller has disconnected.
    */
   readonly close: () => void;
   /** Calls the function `call` once: when the budget has been closed and its last running part has ended. */
@@ -208,7 +208,7 @@ export class ResponseMemoryLimiter {
         if (bytes <= LARGE_READ_BYTES) return;
         await this.turns.runInTurn(owner, () => undefined);
         this.turns.extendPause(owner, (bytes / 2 ** 20) * READ_DURATION_MS_PER_MB);
-        // The caller may have disconnected while the request waited.
+        // Checks again, because the caller may have disconnected while the request waited.
         admitBytes(0);
       },
       runPart<T>(work: () => Promise<T>): Promise<T> {

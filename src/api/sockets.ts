@@ -125,16 +125,16 @@ type OperationContext = SubscriptionSources &
     closedSignal: () => AbortSignal;
     /** Sends the single result of a query or mutation. The result's memory is freed when it has been sent. */
     reply: (result: string) => void;
-    /** Ends the operation. Called when the work of a query or mutation is finished, or when the event source of a subscription is open. */
-    done: () => void;
+    /** Releases the operation's slot in `limiter`: after a query or mutation, or when the event source of a subscription is open. */
+    releaseSlot: () => void;
   };
 
 /** Yields nothing, because `reply` has already sent the result. */
 async function* yieldNothing(): AsyncGenerator<never, void, void> {}
 
-/** Replaces graphql-js's `execute` in graphql-ws. Sends the JSON text of the result itself, which graphql-ws would parse again. */
+/** Replaces graphql-js's `execute` in graphql-ws. Sends the result as JSON text, which graphql-ws would parse again. */
 async function performOperation(args: ExecutionArgs, format: FormatError): Promise<AsyncGenerator<never, void, void>> {
-  const { responseBudget: budget, reply, done } = args.contextValue as OperationContext;
+  const { responseBudget: budget, reply, releaseSlot } = args.contextValue as OperationContext;
   try {
     const { errors, ...result } = await execute(args);
     budget.checkResponseSize(result.data);
@@ -143,7 +143,7 @@ async function performOperation(args: ExecutionArgs, format: FormatError): Promi
   } catch (error) {
     reply(serializeJson({ data: null, errors: [format(error)] }));
   } finally {
-    done();
+    releaseSlot();
   }
   return yieldNothing();
 }
@@ -204,7 +204,7 @@ export function createSocketServer({
     { extra }: SocketContext,
     id: string,
     queryKey: string,
-    done: () => void,
+    releaseSlot: () => void,
   ): OperationContext {
     const messageHead = `{"id":${JSON.stringify(id)},"type":"next","payload":`;
     const deliver = (result: string | Buffer, left: (() => void) | null) =>
@@ -228,7 +228,7 @@ export function createSocketServer({
       responseBudget: budget,
       closedSignal: closeSignal,
       reply,
-      done,
+      releaseSlot,
     };
   }
 
@@ -236,7 +236,7 @@ export function createSocketServer({
     try {
       return await results.subscribe(args);
     } finally {
-      (args.contextValue as OperationContext).done();
+      (args.contextValue as OperationContext).releaseSlot();
     }
   }
 

@@ -1,4 +1,4 @@
-/** Serves the stored scripts of npm dependencies. The address of a script contains its hash, so it needs no access check. */
+/** Serves the stored scripts of npm dependencies. The address of a script contains its hash, so the routes need no access check. */
 import type { FastifyInstance } from "fastify";
 import { ActionError } from "../errors.js";
 import type { StoredScripts } from "../operations/packages/kept-scripts.js";

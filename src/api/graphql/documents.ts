@@ -24,7 +24,7 @@ const CACHED_CHARACTERS_MAX = 500_000;
 const CHARACTERS_PER_GARBAGE_COLLECTION = 128 * 1024;
 /** Expected maximum time to check a document, in milliseconds, per IMMEDIATELY_PARSED_BODY_MAX_BYTES of the request. */
 const CHECK_MAX_MS = 6;
-/** An operation with at most this number of selected values runs without a further wait, and does not lengthen its sender's pause. */
+/** An operation that selects at most this number of values does not lengthen its sender's pause. If cached, it does not wait for a turn. */
 const LIGHT_QUERY_COST_MAX = 1_000;
 /** Estimated time to execute one selected value. An introspection with 30,000 values took about 50 ms (measured). */
 const EXECUTION_MS_PER_VALUE = 1 / 600;

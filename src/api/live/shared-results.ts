@@ -339,7 +339,7 @@ export class SharedSubscriptionResults {
     );
   }
 
-  /** See `OpenSubscriptions.recheck`. */
+  /** Ends those subscriptions of the websocket `owner` to which `caller` has lost access; all of them if `caller` is null. */
   recheck(owner: object, caller: Caller | null): void {
     this.subscriptions.recheck(owner, caller);
   }

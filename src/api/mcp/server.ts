@@ -67,7 +67,7 @@ function mayCallTool(
   );
 }
 
-/** Encloses `text` in tags with a random name, so that the text cannot contain the closing tag. */
+/** Encloses `text` in tags with a random ID, so that the text cannot contain the closing tag. */
 function markUntrusted(text: string): string {
   const id = randomBytes(8).toString("hex");
   return [

@@ -19,7 +19,7 @@ export interface OauthOptions {
   oauth: OAuthServer;
   pages: BuiltPageSender;
   /** Returns the service's address for the sender of this request, without a trailing slash. */
-  addressFor: (request: FastifyRequest) => string;
+  findServiceAddress: (request: FastifyRequest) => string;
   log: Logger;
 }
 
@@ -85,21 +85,21 @@ const createResourceMetadata = (base: string, resource: string) => ({
   resource_documentation: `${base}/docs/reference/agents`,
 });
 
-function registerMetadata(app: FastifyInstance, addressFor: OauthOptions["addressFor"]): void {
+function registerMetadata(app: FastifyInstance, findServiceAddress: OauthOptions["findServiceAddress"]): void {
   const sendServerMetadata = (request: FastifyRequest, reply: FastifyReply) =>
-    reply.header("cache-control", "no-store").send(createServerMetadata(addressFor(request)));
-  // The service serves this document only at the address of the issuer, as RFC 8414, section 3.3, requires.
+    reply.header("cache-control", "no-store").send(createServerMetadata(findServiceAddress(request)));
+  // This document has no variant for /mcp, because its path must be that of the issuer (RFC 8414, section 3.3).
   app.get("/.well-known/oauth-authorization-server", sendServerMetadata);
   for (const path of ["", "/mcp"]) {
     app.get(`/.well-known/oauth-protected-resource${path}`, (request, reply) => {
-      const base = addressFor(request);
+      const base = findServiceAddress(request);
       return reply.header("cache-control", "no-store").send(createResourceMetadata(base, `${base}${path}`));
     });
   }
 }
 
 /** Registers the routes that programs call without a credential. */
-function registerClientRoutes(app: FastifyInstance, { oauth, addressFor, log }: OauthOptions): void {
+function registerClientRoutes(app: FastifyInstance, { oauth, findServiceAddress, log }: OauthOptions): void {
   app.register(async (plugin) => {
     plugin.removeAllContentTypeParsers();
     plugin.addContentTypeParser("application/x-www-form-urlencoded", { parseAs: "string" }, (_request, body, done) =>
@@ -113,7 +113,7 @@ function registerClientRoutes(app: FastifyInstance, { oauth, addressFor, log }: 
         try {
           oauth.limits.countRequest(request.context.address);
           const input = parseParameters(typeof request.body === "string" ? request.body : "");
-          checkTokenResource(input, addressFor(request));
+          checkTokenResource(input, findServiceAddress(request));
           const body = await createResponse(input, request);
           return await reply.header("cache-control", "no-store").send(body);
         } catch (error) {
@@ -124,7 +124,7 @@ function registerClientRoutes(app: FastifyInstance, { oauth, addressFor, log }: 
     registerFormRoute("/oauth/revoke", (input) => oauth.handleRevocationRequest(input).then(() => ({})));
     registerFormRoute("/oauth/device_authorization", async (input, request) => {
       const { deviceCode, userCode, expiresIn, interval } = await oauth.startDevice(input);
-      const page = `${addressFor(request)}/oauth/device`;
+      const page = `${findServiceAddress(request)}/oauth/device`;
       return {
         device_code: deviceCode,
         user_code: userCode,
@@ -202,7 +202,7 @@ const toActionError = (error: unknown): unknown =>
   error instanceof OauthError ? new ActionError("REQUEST_INVALID", error.message) : error;
 
 /** Registers the routes on which a signed-in person allows or denies a program access. */
-function registerApprovalRoutes(app: FastifyInstance, { oauth, pages, addressFor }: OauthOptions): void {
+function registerApprovalRoutes(app: FastifyInstance, { oauth, pages, findServiceAddress }: OauthOptions): void {
   const requireDecider = (request: FastifyRequest): DecidingPerson => {
     const decider = getDecidingPerson(request);
     oauth.limits.countDecision(decider.personId);
@@ -224,7 +224,7 @@ function registerApprovalRoutes(app: FastifyInstance, { oauth, pages, addressFor
    */
   const readAuthorization = (request: FastifyRequest) => {
     const input = parseParameters(getQueryString(request));
-    checkTokenResource(input, addressFor(request));
+    checkTokenResource(input, findServiceAddress(request));
     return oauth.readAuthorization(input);
   };
   app.get("/oauth/consent", async (request, reply) => {
@@ -243,7 +243,7 @@ function registerApprovalRoutes(app: FastifyInstance, { oauth, pages, addressFor
     const decision = readDecision(request.body, requireDecider(request));
     try {
       const requested = await readAuthorization(request);
-      const redirectTo = await oauth.authorize(requested, decision, addressFor(request));
+      const redirectTo = await oauth.authorize(requested, decision, findServiceAddress(request));
       return await reply.header("cache-control", "no-store").send({ redirectTo });
     } catch (error) {
       throw toActionError(error);
@@ -277,7 +277,7 @@ function registerApprovalRoutes(app: FastifyInstance, { oauth, pages, addressFor
 }
 
 export function registerOauth(app: FastifyInstance, options: OauthOptions): void {
-  registerMetadata(app, options.addressFor);
+  registerMetadata(app, options.findServiceAddress);
   registerClientRoutes(app, options);
   registerApprovalRoutes(app, options);
 }

@@ -51,7 +51,7 @@ const PLAN_PARAMETER = "plan";
 class ValuePlaceholder {
   constructor(readonly schema: JsonSchema) {}
 
-  /** Text of the placeholder in a handler's template literal: the property name that stands for any name. */
+  /** Returns the property name that stands for any name, because handlers use placeholders as property names. */
   toString(): string {
     return ANY_NAME;
   }

@@ -101,7 +101,7 @@ export function createRestRequest(
   const params = request.params as Record<string, string>;
   const query = request.query as Record<string, string | string[]>;
   const { body } = request;
-  /** Returns the result of `read`. If `read` fails, returns `otherwise`, and reports the error after the access check, like GraphQL. */
+  /** Returns the result of `read`. If `read` fails, returns `otherwise`, and reports the error after the access check. */
   function readOrDefer<T, U>(read: () => T, otherwise: U): T | U {
     try {
       return read();

@@ -10,7 +10,7 @@ const ACTIONS_ROUTE = "/v3/apps/:appId/actions";
 
 const COPY_BY_NAME: Readonly<Record<string, DraftOrLive>> = { draft: "master", live: "production" };
 
-/** Returns the last arguments of the resolver's method `runAction`: no idempotency key, no `by` (both are read elsewhere), and `?copy=`. */
+/** Returns the last arguments of `runAction`: no idempotency key and no `by`, which other code reads, and the version named by `?copy=`. */
 function readCopyToRun(request: RestRequest): [undefined, undefined, DraftOrLive | undefined] {
   const text = request.queryText("copy");
   const copy = text === undefined ? undefined : COPY_BY_NAME[text];
