@@ -154,8 +154,8 @@ export interface LimitData {
 export type RunWaitReason = "concurrency" | "debounce";
 
 /**
- * Script of a dependency of an action. Except for `unreached`, only stored scripts have the optional fields: npm packages, and scripts of
- * other hosts.
+ * Script of a dependency of an action. Only scripts that the service has stored (npm packages, and scripts of other hosts) have the
+ * optional fields, except `unreached`.
  */
 export interface Asset {
   name: string;
@@ -171,7 +171,7 @@ export interface Asset {
   global?: string;
   /** True if the script needs `eval` or a similar function. Pages that run client actions forbid these functions. */
   usesEval?: boolean;
-  /** True if the URL returned other content at the last save. Runs still use the script that was stored earlier. */
+  /** True if the URL returned other content when the action was last saved. Runs still use the script that was stored earlier. */
   changed?: boolean;
   /** True if the host did not respond, so that the script is not stored. Runs and pages load the script from the host. */
   unreached?: boolean;

@@ -160,6 +160,6 @@ describe("svc dev without a server", function () {
     writeFileSync(join(other, "notes.txt"), "");
     const { code, err } = await projects.svc(other, ["dev"]);
     rmSync(other, { recursive: true });
-    expect([code, err]).to.match(/^2,error no server is named; run svc init/);
+    expect([code, err]).to.match(/^2,error no server is set; run svc init/);
   });
 });

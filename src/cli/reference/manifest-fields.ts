@@ -21,7 +21,7 @@ function formatType(schema: Schema): string {
   return [schema.type ?? "any value"].flat().join(" or ");
 }
 
-/** Returns the object schema inside arrays and unions of this schema; null if there is none. */
+/** Returns the first schema of an object inside the arrays and unions of a schema; null if there is none. */
 function findObjectSchema(schema: Schema): Schema | null {
   if (schema.properties) return schema;
   return (

@@ -58,8 +58,8 @@ export function readServerAndApp(cwd: string, env: ProcessEnvironment): ServerAn
   const root = findProjectRoot(cwd);
   const file = root === null ? {} : readJson(join(root, PROJECT_FILE));
   const [url, app] = [env["SVC_URL"] ?? file["url"], env["SVC_APP"] ?? file["app"]];
-  if (url === undefined) throw createUsageError("no server is named; run svc init, or set SVC_URL");
-  if (app === undefined) throw createUsageError("no app is named; run svc init, or set SVC_APP");
+  if (url === undefined) throw createUsageError("no server is set; run svc init, or set SVC_URL");
+  if (app === undefined) throw createUsageError("no app is set; run svc init, or set SVC_APP");
   return {
     url: parseServiceUrl(url, env["SVC_URL"] === undefined ? "url of svc.json" : "SVC_URL"),
     app: parseAppId(app, env["SVC_APP"] === undefined ? "app of svc.json" : "SVC_APP"),

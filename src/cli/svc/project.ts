@@ -52,8 +52,8 @@ export interface LastSyncState {
 const formatJson = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
 
 /**
- * Returns the name of the file that stores the `LastSyncState` of one app. A folder has such a file for each app, such as a stage of an
- * app.
+ * Returns the name of the file that stores the `LastSyncState` of one app. A project folder can have several of these files, such as
+ * one for each stage.
  */
 const getLastSyncFileName = ({ url, app }: ServerAndApp): string =>
   `base-${app}-${createHash("sha256").update(url).digest("hex").slice(0, 8)}.json`;
@@ -67,7 +67,7 @@ function groupFilesByName(named: readonly [name: string, file: string][]): Map<s
   return files;
 }
 
-/** Returns the name of the file for an item. Prefers a file that already contains the item, so that no second file contains it. */
+/** Returns the name of the file or folder for an item. Prefers one that already contains the item, so that the item is not stored twice. */
 function chooseFileOfItem(name: string, files: ReadonlyMap<string, readonly string[]>): string {
   const ownFile = encodeFileName(name);
   const existing = files.get(name) ?? [];
@@ -156,12 +156,12 @@ export class Project {
       throw new CliError(
         `${path} is outside of the project, or a symbolic link to a file outside of the project; copy the file into the project`,
       );
-    // On Windows and macOS, `path` also finds a file whose name differs in case. The service would not find it, so it counts as missing.
+    // On Windows and macOS, `path` also finds a file whose name differs in case. The service finds only the exact name, so returns null.
     const isOtherCase = storedPath !== path && storedPath.toLowerCase() === path.toLowerCase();
     return isOtherCase && !this.#hasExactly(path) ? null : readFileSync(file, "utf8");
   };
 
-  /** True if a file or link with exactly this path exists, also in the same upper and lower case. */
+  /** True if a file or link with exactly this path exists, including upper and lower case. */
   #hasExactly(path: string): boolean {
     const segments = path.split("/");
     return segments.every((segment, at) => readdirSync(this.#resolvePath(...segments.slice(0, at))).includes(segment));
@@ -227,8 +227,8 @@ export class Project {
   }
 
   /**
-   * Replaces line numbers of the code that ran by those of the author's file, which also contains a config block. Changes nothing if the
-   * file's code is not `code`.
+   * Replaces the line numbers in a stack trace by those of the action's file, which has a config block before the code. Returns `stack`
+   * unchanged if the code of the file differs from `code`, which ran.
    */
   async mapStackToFiles(name: string, code: string, stack: string): Promise<string> {
     const folder = chooseFileOfItem(name, await this.#groupActionFolders());
@@ -239,7 +239,7 @@ export class Project {
     const lines = getCodeLineNumbers(text);
     const parts = stack.split(`${name}.js:`);
     const placed = parts.slice(1).map((rest, index) => {
-      // Another file's name may end with this action's name, such as `my-hello.js`. Such a position stays unchanged.
+      // Leaves positions in another file unchanged whose name ends with the action's name, such as `my-hello.js` for the action `hello`.
       if (!"( \n".includes(parts[index]!.slice(-1))) return `${name}.js:${rest}`;
       const line = Number.parseInt(rest, 10);
       const sourceLine = lines[line - 1];
@@ -261,7 +261,7 @@ export class Project {
   async #writeAction(item: Item, folder: string): Promise<void> {
     const { name, code, source: _, assets: __, ...fields } = item;
     const config = decodeDefinitionName(folder) === name ? fields : { name, ...fields };
-    // If the folder's action cannot be read, it is replaced by the server's.
+    // An action in the folder that cannot be read is replaced by the server's action.
     const local = this.findActionFile(folder) === null ? null : await this.readAction(folder).catch(() => null);
     const isSame = (other: Item) =>
       compareManifests({ version: 1, actions: [item] }, { version: 1, actions: [other] }, false).length === 0;

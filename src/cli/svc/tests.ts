@@ -45,7 +45,7 @@ async function createPreview({ client }: CliSession): Promise<number> {
   return made.app.id;
 }
 
-/** Creates an app for the tests: a preview (temporary copy) of the app, or an app in a service on this machine. */
+/** Creates an app with the definitions of the project folder: a preview (temporary copy) of the app, or an app of a local service. */
 async function openTestApp(
   session: CliSession,
   project: Project,
@@ -108,20 +108,20 @@ async function runWithTestApp(
   work: (sendRequest: SendRequest, stopSignal: AbortSignal) => Promise<void>,
 ): Promise<void> {
   const interruption = new AbortController();
-  const over = interruption.signal;
+  const stopSignal = interruption.signal;
   const interrupt = () => interruption.abort(new InterruptedError("interrupted"));
   // Handles signals until the app is deleted, so that a second Ctrl C does not prevent the deletion.
   for (const signal of END_SIGNALS) process.on(signal, interrupt);
   try {
-    const app = await openTestApp(session, project, over, options);
+    const app = await openTestApp(session, project, stopSignal, options);
     try {
-      await work(app.sendRequest, over);
+      await work(app.sendRequest, stopSignal);
     } finally {
       await app.removeApp();
     }
-    over.throwIfAborted();
+    stopSignal.throwIfAborted();
   } catch (error) {
-    if (!over.aborted || error === over.reason) throw error;
+    if (!stopSignal.aborted || error === stopSignal.reason) throw error;
     throw new InterruptedError(`the tests were interrupted: ${(error as Error).message}`);
   } finally {
     for (const signal of END_SIGNALS) process.off(signal, interrupt);

@@ -103,7 +103,7 @@ const listVersions = async ({ client }: CliSession, id: number, published: boole
     })
   ).body.versions;
 
-/** Returns the ID of the latest published version that differs from the current live version. */
+/** Returns the ID of the last published version that differs from the current live version. @throws CliError if there is none */
 async function findPreviousLiveVersion(session: CliSession, id: number): Promise<number> {
   for (const version of await listVersions(session, id, true)) {
     const path = `${ACTIONS_ROUTE}/${id}/versions/${version.id}/diff`;
@@ -116,7 +116,7 @@ async function findPreviousLiveVersion(session: CliSession, id: number): Promise
 }
 
 /**
- * Restores a version as the draft and publishes it. If the service rejects the publication, restores the draft from before, so that a failed
+ * Restores a version as the draft and publishes it. If the service rejects the publication, restores the earlier draft, so that a failed
  * rollback changes nothing.
  */
 async function restoreAndPublish({ client }: CliSession, id: number, versionId: number): Promise<void> {

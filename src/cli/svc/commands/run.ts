@@ -141,9 +141,9 @@ async function pollRuns(
     } catch (error) {
       // Keeps polling after temporary failures, such as a restart of the server. Other failures, such as an expired session, end the
       // command.
-      const isPassing =
+      const isTemporary =
         error instanceof ServiceResponseError ? error.http >= 500 || error.http === 429 : error instanceof CliError;
-      if (!isPassing) throw error;
+      if (!isTemporary) throw error;
     }
   }
 }

@@ -111,7 +111,7 @@ function compareWithLastSync(base: LastSyncState | null, server: Manifest, local
 const canPullWithoutForce = (base: LastSyncState | null, server: Manifest, local: Manifest): boolean =>
   compareWithLastSync(base, server, local).overwrittenItems.length === 0;
 
-/** Returns the entity tag to send with a push. @throws CliError if someone changed the server's definitions since the last pull or push */
+/** Returns the entity tag to send with a push. @throws CliError if the server has changes that this folder lacks, unless `force` is set */
 function checkConflictsBeforePush(
   session: CliSession,
   base: LastSyncState | null,
@@ -171,7 +171,7 @@ async function confirmPlan(session: CliSession, plan: PushPlan): Promise<void> {
 /** Compares entity tags without the prefix `W/`, which a proxy adds when it compresses a response. */
 const isSameTag = (a: string, b: string): boolean => a.replace(/^W\//, "") === b.replace(/^W\//, "");
 
-/** Returns the definitions that this push left on the server, without later changes of other people: the next push must report these. */
+/** Returns the definitions that this push left on the server, without later changes by other people, which the next push must report. */
 async function computeStateAfterPush(
   session: CliSession,
   before: LastSyncState,
@@ -229,7 +229,7 @@ export async function pushProject(
 /** Kinds of definitions that the project stores in one file per kind. A pull replaces such a file as a whole. */
 const KINDS_IN_ONE_FILE = ["setting", "secret binding", "alert"];
 
-/** Returns the local changes that writing `writtenManifest` would undo: items that it would restore, change or remove. */
+/** Returns the local items that `writtenManifest` would restore, change or remove if it was written into the folder. */
 function findReplacedItems(local: Manifest, writtenManifest: Manifest): ManifestDifference[] {
   const lackingItems = compareManifests(local, writtenManifest, false).filter(({ change }) => change === "created");
   // The local manifest is the second argument, so that a field that the local item omits counts as unchanged.
