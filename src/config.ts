@@ -22,7 +22,7 @@ export interface Config {
   publicUrl: string | null;
   /** Origin of the pages that run authors' code, without a trailing slash; null if these pages have the service's origin. */
   runtimeUrl: string | null;
-  /** Null for the embedded PostgreSQL, whose data is in `dataDir`. */
+  /** URL of the database; null for the embedded PostgreSQL, whose data is in `dataDir`. */
   databaseUrl: string | null;
   /** URL of the same database without its connection pooler; null if `databaseUrl` does not lead to a pooler. */
   databaseDirectUrl: string | null;
@@ -52,7 +52,10 @@ export interface Config {
   queueMaxPerApp: number;
   queueMaxMb: number;
   logRetentionDays: number;
-  /** Maximum megabytes of an app's finished runs with their logs, and of its log events. Those of visitors have half of it. 0: unlimited. */
+  /**
+   * Maximum megabytes of an app's finished runs with their logs, and separately of its log events. 0 means unlimited. The runs and events
+   * that visitors cause count separately, against half of this maximum.
+   */
   logMaxMb: number;
   /** Maximum megabytes that all callers of an app except its visitors can store in a minute. 0 means unlimited. */
   intakeQuotaMb: number;
@@ -67,7 +70,7 @@ export interface Config {
   /** Maximum megabytes of one media file. */
   mediaMaxMb: number;
   mediaQuotaMb: number;
-  /** IANA time zone of actions that set none. Every process of the service must have the same value. */
+  /** IANA time zone of actions without a time zone of their own. Every process of the service must have the same value. */
   defaultTimezone: string;
   /** Path of a JSON file with packages that are added to the built-in catalogue; null for none. */
   packagesFile: string | null;
@@ -77,7 +80,7 @@ export interface Config {
     token: string | null;
     licences: readonly string[] | null;
     sandbox: boolean;
-    /** Minimum age in days of a version that the service chooses. A dependency that names an exact version may be newer. */
+    /** Minimum age in days of a package version that the service chooses. An action can name an exact version of any age. */
     minAgeDays: number;
   } | null;
   /** URL (smtp: or smtps:) of the operator's mail server, for apps without their own server. The URL may contain credentials. */
@@ -98,8 +101,8 @@ export class ConfigError extends StartError {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Returns an error message for each variable that contradicts another variable. */
-function findPairFaults(env: Environment): string[] {
+/** Returns an error message for each variable that another variable requires, and for a RUNTIME_URL with the host of the service. */
+function findVariableConflicts(env: Environment): string[] {
   const isSet = (name: string) => Boolean(env[name]?.trim());
   const requiredTogether = [
     ["MAIL_FROM", "SMTP_URL"],
@@ -190,7 +193,7 @@ function createConfig(values: EnvironmentVariables, openIdProviders: OpenIdProvi
  */
 export function readConfig(env: Environment = process.env): Config {
   const readResult = readEnvironmentVariables(env);
-  const faults = [...("faults" in readResult ? readResult.faults : []), ...findPairFaults(env)];
+  const faults = [...("faults" in readResult ? readResult.faults : []), ...findVariableConflicts(env)];
   const openIdProviders = readOpenIdProviders(env, (name, expected) => faults.push(`${name} must be ${expected}`));
   if ("faults" in readResult || faults.length > 0) throw new ConfigError(`Cannot start: ${faults.join("; ")}.`);
   return createConfig(readResult.values, openIdProviders);

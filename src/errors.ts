@@ -156,7 +156,7 @@ export class ActionError extends Error {
     readonly status: Status,
     message: string = STATUS[status].message,
     readonly details: ErrorDetails = {},
-    /** Path of the invalid field, if the message contains the field's name without quotes. */
+    /** Path of the invalid field in an item of a manifest. Omit it if the message starts with this path. */
     readonly path?: string,
   ) {
     super(message);
@@ -166,13 +166,13 @@ export class ActionError extends Error {
 export const createClientDisconnectedError = (): ActionError =>
   new ActionError("REQUEST_INVALID", "the client disconnected before the service sent the response");
 
-/** Returns the HTTP code of an error (contract, section 4): the code of its status, or 503 for a dependency that may be resolved later. */
+/** Returns the HTTP code of an error (contract, section 4): 503 for a dependency that may be resolved later, otherwise that of its status. */
 export function getHttpStatus({ status, details }: ActionError): number {
   if (status === "DEPENDENCY_UNRESOLVED" && details.retryAfter !== undefined) return 503;
   return STATUS[status].http;
 }
 
-/** Creates the error for a request above a rate limit (contract, section 4). `retryAfter` is in seconds. Use no other way to create it. */
+/** Creates the error for a request above a rate limit (contract, section 4), always with both details. `retryAfter` is in seconds. */
 export function createRateLimitError(
   message: string,
   retryAfter: number,

@@ -5,10 +5,10 @@ import { runInNewContext } from "node:vm";
 type Collect = (how: { type: "minor" }) => void;
 
 /**
- * Returns V8's garbage collection function. Resets the V8 flag at once, so that JavaScript contexts that are created later do not have this
- * function.
+ * Returns V8's function `gc`. Sets the flag that exposes the function only for a moment, so that JavaScript contexts that are created later
+ * do not have it.
  */
-function collectFunction(): Collect {
+function exposeCollectFunction(): Collect {
   setFlagsFromString("--expose-gc");
   try {
     return runInNewContext("gc") as Collect;
@@ -22,11 +22,10 @@ let collectGarbage: Collect | null = null;
 /**
  * Sets V8 flags for the whole process; call it at the start.
  *
- * - Without pretenuring: with it, V8 allocates objects directly in the old generation if earlier objects from the same code lived long, as
- *   nodes of cached GraphQL documents do. The nodes of rejected documents would then be freed only by a full collection: 1,500 hostile
- *   documents took 176 MB in a test, and 11 MB without pretenuring.
- * - The heap may double before a full collection starts. In a process that allocates slowly, V8 would start one when a quarter is added.
- *   Then each run with a result of 6 MB caused a full collection, which delays the runs of all apps by 20 to 50 ms.
+ * - Switches pretenuring off. V8 would allocate nodes of GraphQL documents directly in the old generation, because the nodes of cached
+ *   documents live long. Only a full collection would free the nodes of rejected documents: 1,500 took 176 MB instead of 11 MB in a test.
+ * - Lets the heap double before a full collection starts. In a process that allocates slowly, V8 would start one after a quarter is added.
+ *   Each run with a result of 6 MB then caused a full collection, which delays the runs of all apps by 20 to 50 ms.
  */
 export function setGarbageCollectionFlags(): void {
   setFlagsFromString("--no-allocation-site-pretenuring");
@@ -38,6 +37,6 @@ export function setGarbageCollectionFlags(): void {
  * is forwarded in chunks would occupy that much memory.
  */
 export function collectYoungGarbage(): void {
-  collectGarbage ??= collectFunction();
+  collectGarbage ??= exposeCollectFunction();
   collectGarbage({ type: "minor" });
 }

@@ -59,7 +59,7 @@ export const HTTP_TRIGGER_ADDRESS_RATE_LIMIT_FACTOR = 10;
  */
 export const HTTP_EVENT_IDS_PER_ACTION_MAX = 864_000;
 /**
- * Maximum share of a rate limit by which visitors' requests reduce the limit of people and API tokens. With a limit of 30 runs, people and
+ * Maximum share of an app's rate limit that requests of visitors can use up for people and API tokens. With a limit of 30 runs, people and
  * API tokens can always start 10 runs.
  */
 export const VISITORS_RATE_LIMIT_SHARE = 2 / 3;
@@ -84,8 +84,8 @@ export const CONCURRENT_LARGE_BODIES_MAX_BYTES = 3 * LARGE_BODY_MAX_BYTES;
 /** Request bodies up to this size are parsed immediately. Larger bodies wait until it is the turn of their sender. */
 export const IMMEDIATELY_PARSED_BODY_MAX_BYTES = 32 * 1024;
 /**
- * Maximum total size of the request bodies up to BODY_MAX_BYTES that a process receives at the same time: from all callers, and from one
- * network address. Bodies up to IMMEDIATELY_PARSED_BODY_MAX_BYTES have a quarter of these limits for themselves.
+ * Maximum total size of the request bodies up to BODY_MAX_BYTES that a process receives at the same time, from all callers and from one
+ * network address. Bodies up to IMMEDIATELY_PARSED_BODY_MAX_BYTES do not count: they have separate limits, a quarter of these.
  */
 export const CONCURRENT_BODIES_MAX_BYTES = 64 * 1024 * 1024;
 export const CONCURRENT_BODIES_PER_ADDRESS_MAX_BYTES = 16 * 1024 * 1024;
@@ -107,7 +107,7 @@ export const SYNTAX_CHECK_TIMEOUT_MS = 1_000;
 export const CODE_RULES_CHECK_MEMORY_MB = 256;
 export const CODE_RULES_CHECK_TIMEOUT_MS = 15_000;
 
-/** Maximum queued runs: of all apps together, and of one app. Further runs are rejected, skipped (events) or still queued (schedules). */
+/** Maximum queued runs of all apps, and of one app. Above it, calls are rejected, events start no runs, but schedules still queue runs. */
 export const QUEUE_MAX = 1_000_000;
 export const QUEUE_MAX_PER_APP = 100_000;
 /** Maximum size of all queued payloads. QUEUE_BYTES_APP_SHARE is the maximum share of one app. */
@@ -164,7 +164,7 @@ export const REQUESTS_IN_PROGRESS_PER_CREDENTIAL = 512;
 export const REQUESTS_IN_PROGRESS_PER_VISITOR = 64;
 export const REQUESTS_IN_PROGRESS_PER_ADDRESS = 512;
 
-/** Maximum messages of clients on one WebSocket, and on all WebSockets of a credential or a network address, in each time window. */
+/** Maximum messages that clients send on one WebSocket, and on all WebSockets of a credential or network address, in each time window. */
 export const SOCKET_MESSAGES_PER_SOCKET = { limit: 400, windowMs: 8_000 };
 export const SOCKET_MESSAGES_PER_SENDER = { limit: 2_000, windowMs: 10_000 };
 /** Maximum open WebSockets of a network address in one process, in total and without an operation in progress (idle). */
@@ -214,8 +214,8 @@ export const INTAKE_QUOTA_ADDRESS_SHARE = 1 / 8;
 export const INTAKE_ROW_OVERHEAD_BYTES = 200;
 
 /**
- * Maximum disk space of an app's finished runs and logs, and separately of its events. Those that visitors caused do not count: they have
- * half of this limit. The variable LOG_MAX_MB replaces this default.
+ * Maximum disk space of an app's finished runs and logs, and separately of its events. Runs and events that visitors cause do not count:
+ * they have a separate limit of half the size. The variable LOG_MAX_MB replaces this default.
  */
 export const LOG_MAX_MB = 1_024;
 /** Minimum age in days of a version that the service chooses for an npm package. The variable NPM_MIN_AGE_DAYS replaces this default. */
@@ -238,8 +238,9 @@ export const INVITATION_LIFETIME_MAX_HOURS = 720;
 export const INVITATION_LIFETIME_DEFAULT_HOURS = 168;
 /** Maximum number of stored snapshots of an app. The oldest are removed. */
 export const VERSIONS_PER_APP_MAX = 100;
-/** Maximum bytes of an app's stored versions of actions, and maximum entries of each group in its audit log. The oldest are removed. */
+/** Maximum bytes of an app's stored versions of actions. The oldest are removed. */
 export const ACTION_VERSIONS_PER_APP_MAX_BYTES = 1024 * 1024 * 1024;
+/** Maximum items in the audit log of an app, and of an account. Frequent types of items count separately. The oldest are removed. */
 export const AUDIT_ENTRIES_PER_APP_MAX = 100_000;
 export const AUDIT_ENTRIES_PER_ACCOUNT_MAX = 10_000;
 /** Maximum number of stored sessions of an app's pages. The oldest are removed, even if they are still valid. */
@@ -337,7 +338,7 @@ export const MEDIA_FOLDER_DEPTH_MAX = 50;
 /** Maximum number of rows that the service counts exactly. If a list has more rows, its `total` is an estimate. */
 export const EXACT_COUNT_MAX_ROWS = 10_000;
 
-/** A search in runs reads this number of characters of a run's log entry, and of the run's console output, at most. */
+/** Maximum characters that a search in runs reads of a run's log entry, and of its console output. */
 export const RUN_SEARCH_TEXT_MAX_CHARACTERS = 32 * 1024;
 /** Time limit of one search in runs. */
 export const RUN_SEARCH_TIMEOUT_MS = 5_000;

@@ -56,7 +56,7 @@ try {
   await service.stop({ now: failure !== null });
   process.exit(failure ? 1 : 0);
 } catch (error) {
-  // Lets Node handle a signal first that has arrived together with the error.
+  // Lets Node first handle a signal that arrived together with the error, so that a stop is not reported as an error.
   await new Promise((resolve) => setImmediate(resolve));
   if (stopRequest.signal.aborted) process.exit(0);
   writeFault(error);

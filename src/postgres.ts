@@ -157,7 +157,7 @@ export function createPool(
   return pool.on("error", () => undefined).on("connect", () => undefined);
 }
 
-/** With generic plans, PostgreSQL could choose a sequential scan for a small app next to a large one, so such scans are switched off. */
+/** Switches sequential scans off: a generic plan is used for all apps, and PostgreSQL may choose one that suits only small apps. */
 const SET_GENERIC_PLANS_SQL = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET jit = off";
 
 /**
@@ -194,8 +194,8 @@ export async function queryPreparedRowsInPool<T>(
   values: unknown[],
 ): Promise<T[]> {
   // `pool.query` also accepts a pg.Query, but pg's type declarations do not allow this argument.
-  const answered = pool.query(new NamedQuery(name, text, values)) as unknown as Promise<pg.QueryResult>;
-  return (await answered).rows as T[];
+  const result = pool.query(new NamedQuery(name, text, values)) as unknown as Promise<pg.QueryResult>;
+  return (await result).rows as T[];
 }
 
 /** True if `url` leads to a connection pooler that rejects settings at the start of a session, as PgBouncer does. */

@@ -58,7 +58,7 @@ export interface ServiceStartOptions {
   clock?: Clock;
   /** Signal that cancels the start. The components that have already started are then stopped. */
   stopRequested?: AbortSignal;
-  /** True if the process runs nothing but the service. Unhandled rejections are then logged and counted, and do not end the process. */
+  /** True if the process runs only the service. Unhandled rejections are then logged and counted, and do not end the process. */
   mayChangeProcess?: boolean;
 }
 
@@ -207,7 +207,7 @@ export async function startService(config: Config, options: ServiceStartOptions 
     httpEntryPoint,
     stopRequested,
     gracePeriodEnded: gracePeriodController.signal,
-    stopAfterFailure: fail,
+    reportFatalFailure: fail,
   };
   const stop = createStop(plan, gracePeriodController);
   try {

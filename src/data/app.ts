@@ -59,7 +59,7 @@ export class AppRow {
   @Column({ type: "bigint", name: "secrets_version", update: false, default: 0 })
   secretsVersion: number;
 
-  /** Replaced secret values up to this `secretsVersion` are already deleted. */
+  /** Value of `secretsVersion` up to which the database has already deleted replaced secrets. */
   @Column({ type: "bigint", name: "secrets_forgotten", update: false, default: 0 })
   secretsForgotten: number;
 

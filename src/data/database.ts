@@ -32,7 +32,7 @@ export const ENTITY_CLASSES = [ActionRow, AppRow];
 /** Key of the advisory lock for migrations. The number has no meaning. */
 const MIGRATION_LOCK = 7_203_114_285_021;
 const LOCK_POLL_MS = 100;
-/** Maximum time that a migration waits for a table lock. Until then, all later statements on the table wait behind the migration. */
+/** Maximum time that a migration waits for a table lock. While it waits, all later statements on the table wait too. */
 const TABLE_LOCK_TIMEOUT = "500ms";
 const TABLE_LOCK_RETRY_MS = 500;
 const TABLE_LOCK_ATTEMPTS = 300;

@@ -11,15 +11,15 @@ export async function retryInOutage<T>(signal: AbortSignal, work: () => Promise<
       return await work();
     } catch (error) {
       if (signal.aborted || !isDatabaseUnavailable(error)) throw error;
-      // An abort ends this delay. The next attempt then throws the database error.
+      // An abort ends this delay. The next attempt is then the last.
       await delay(RETRY_DELAY_MS, undefined, { signal }).catch(() => undefined);
     }
   }
 }
 
 /**
- * Executes `write` in a transaction, and repeats it as `retryInOutage` does. If the connection is lost during the commit, throws instead:
- * the database may have stored the changes, and would store them twice.
+ * Executes `write` in a transaction, and repeats it as `retryInOutage` does. If the commit fails, throws without a repetition, because the
+ * database may have stored the changes already.
  */
 export async function writeOnceInOutage(
   db: Db,

@@ -9,7 +9,7 @@ import { createTicker, type Ticker } from "../engine/ticker.js";
 import { clearDiskFullState, getMsSinceDiskFull } from "../postgres.js";
 
 const PROBE_INTERVAL_MS = 2_000;
-/** Milliseconds for which the disk counts as full after a rejected write. */
+/** Minimum milliseconds for which the disk counts as full after a rejected write. */
 const DISK_FULL_MIN_MS = 5_000;
 
 /** Creates periodic work that, while the disk counts as full, makes PostgreSQL write to it. A write that succeeds ends this state. */

@@ -31,7 +31,7 @@ interface DatabaseOutage {
   lastFailure: number;
   lastLine: number;
   /** Number of failures during the outage. Most of them are not in the log. */
-  lines: number;
+  failureCount: number;
 }
 
 /** Returns the database problem that caused an error; null for other errors. */
@@ -60,15 +60,15 @@ export function createDatabaseOutageLog(options: {
   function countRejection(err: unknown, problem: string, firstMessage: string): void {
     const at = now();
     if (outage === null) {
-      outage = { problem, since: at, lastFailure: at, lastLine: at, lines: 1 };
+      outage = { problem, since: at, lastFailure: at, lastLine: at, failureCount: 1 };
       plainLog.error({ err, first: firstMessage }, `${problem}: failures are counted until it is back`);
       return;
     }
-    outage.lines += 1;
+    outage.failureCount += 1;
     outage.lastFailure = at;
     if (at - outage.lastLine < OUTAGE_LINE_INTERVAL_MS) return;
     outage.lastLine = at;
-    plainLog.error({ awayMs: Math.round(at - outage.since), failures: outage.lines }, `${outage.problem}, still`);
+    plainLog.error({ awayMs: Math.round(at - outage.since), failures: outage.failureCount }, `${outage.problem}, still`);
   }
 
   const absorb = (parts: readonly unknown[]): boolean => {
@@ -85,9 +85,9 @@ export function createDatabaseOutageLog(options: {
     recordSuccess() {
       const at = now();
       if (outage === null || at - outage.lastFailure < OUTAGE_END_QUIET_MS) return;
-      const { since, lastFailure, lines } = outage;
+      const { since, lastFailure, failureCount } = outage;
       outage = null;
-      plainLog.info({ awayMs: Math.round(lastFailure - since), failures: lines }, "the database is back");
+      plainLog.info({ awayMs: Math.round(lastFailure - since), failures: failureCount }, "the database is back");
     },
   };
 }

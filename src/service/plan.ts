@@ -32,8 +32,8 @@ export interface ServiceStartContext {
   stopRequested: AbortSignal;
   /** Aborts at the end of the time that a stop gives running work to finish. */
   gracePeriodEnded: AbortSignal;
-  /** Stops the service because of this failure, after which it can no longer work. */
-  stopAfterFailure: (reason: Error) => void;
+  /** Reports a failure after which the service can no longer work. The caller of `startService` then stops the service. */
+  reportFatalFailure: (reason: Error) => void;
 }
 
 export interface DatabaseConnections {
@@ -49,7 +49,7 @@ export interface RunnerState {
   isClaimingRuns: () => boolean;
 }
 
-/** Returns a readiness check for each component of this process (ROLES). It says "not ready" until the component replaces it. */
+/** Returns a readiness check for each component of this process (ROLES). It returns false until the component replaces it. */
 export function createInitialReadinessChecks({ roles }: Config): ReadinessChecks {
   const reportNotReady = () => false;
   return {

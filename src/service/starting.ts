@@ -59,7 +59,7 @@ export class ServiceStarter {
   }
 
   async openDatabaseConnections(): Promise<DatabaseConnections> {
-    const { config, log, releases, readinessChecks, stopRequested, stopAfterFailure } = this.plan;
+    const { config, log, releases, readinessChecks, stopRequested, reportFatalFailure } = this.plan;
     stopRequested.throwIfAborted();
     let url = config.databaseDirectUrl ?? config.databaseUrl;
     if (!url) {
@@ -67,7 +67,7 @@ export class ServiceStarter {
       releases.add("postgres", () => embedded.stop());
       runInBackground(
         embedded.failed.then(() =>
-          stopAfterFailure(new StartError("PostgreSQL stopped unexpectedly; the next start recovers its data")),
+          reportFatalFailure(new StartError("PostgreSQL stopped unexpectedly; the next start recovers its data")),
         ),
       );
       url = embedded.socketUrl;
