@@ -68,7 +68,10 @@ export function createDatabaseOutageLog(options: {
     outage.lastFailure = at;
     if (at - outage.lastLine < OUTAGE_LINE_INTERVAL_MS) return;
     outage.lastLine = at;
-    plainLog.error({ awayMs: Math.round(at - outage.since), failures: outage.failureCount }, `${outage.problem}, still`);
+    plainLog.error(
+      { awayMs: Math.round(at - outage.since), failures: outage.failureCount },
+      `${outage.problem}, still`,
+    );
   }
 
   const absorb = (parts: readonly unknown[]): boolean => {
