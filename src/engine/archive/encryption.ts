@@ -51,7 +51,7 @@ async function deriveKeys(secret: BackupSecret, salt: Buffer): Promise<DerivedKe
   return { chunkKey: keyBytes.subarray(0, 32), headerKey: keyBytes.subarray(32) };
 }
 
-/** Returns the nonce of a chunk. No two chunks have the same key and nonce: each file has its own key, and each of its chunks a number. */
+/** Returns the nonce of a chunk. It is unique for its key, because each file has its own key, and each chunk of a file its own number. */
 function createChunkNonce(number: number, last: boolean): Buffer {
   const iv = Buffer.alloc(12);
   iv.writeUInt32BE(number, 7);

@@ -95,11 +95,11 @@ async function readNextPart(bytes: ByteReader): Promise<ArchiveFile | null> {
   const header = new Header(block, 0);
   if (header.nullBlock) return null;
   const { path = "", size = -1, type, cksumValid, linkpath } = header;
-  if (!cksumValid) throw createDamagedFileError("the header of a part cannot be read");
+  if (!cksumValid) throw createDamagedFileError("the header of a file in the archive cannot be read");
   if (type !== "File" || linkpath || !isValidPartName(path))
-    throw createDamagedFileError("the archive contains a part that no backup contains");
+    throw createDamagedFileError("the archive contains a link, folder or file that does not belong in a backup");
   if (!Number.isSafeInteger(size) || size < 0 || size > ARCHIVE_FILE_MAX_BYTES)
-    throw createDamagedFileError(`the size of the part ${path} is not valid (got ${size})`);
+    throw createDamagedFileError(`the size of ${path} in the archive is not valid (got ${size})`);
   const padded = Math.ceil(size / BLOCK_BYTES) * BLOCK_BYTES;
   const content = await bytes.readBytes(padded);
   if (content.length < padded) throw createDamagedFileError("the last bytes are missing");
@@ -109,7 +109,7 @@ async function readNextPart(bytes: ByteReader): Promise<ArchiveFile | null> {
 function isEndPart({ name, content }: ArchiveFile, count: number, sha256: string): boolean {
   if (name !== END_PART_NAME) return false;
   const expected = `${JSON.stringify({ parts: count, sha256 })}\n`;
-  if (content.toString() !== expected) throw createDamagedFileError("the parts differ from those that were written");
+  if (content.toString() !== expected) throw createDamagedFileError("its content differs from the written content");
   return true;
 }
 
