@@ -161,7 +161,7 @@ function readImages(body: Record<string, unknown>): AiAnswer {
   const images = data.map((item) => {
     const bytes = getValueAtPath(item, "b64_json");
     if (typeof bytes !== "string")
-      throw new AiError("UNSUPPORTED", "the AI provider sent the URL of an image instead of the bytes of the image");
+      throw new AiError("UNSUPPORTED", "the AI provider did not send the bytes of an image, but for example its URL");
     const contentType = bytes.startsWith(JPEG_START)
       ? "image/jpeg"
       : bytes.startsWith(WEBP_START)

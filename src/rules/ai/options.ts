@@ -108,7 +108,7 @@ function readMessage(value: unknown, field: string): CompletionMessage {
   if (!ROLES.includes(role)) throwFieldError(`${field}.role`, "system, user, assistant or tool", role);
   const calls = isAbsent(toolCalls) ? [] : readList(toolCalls, `${field}.toolCalls`);
   if (role === "tool" && isAbsent(toolCallId))
-    throwFieldError(`${field}.toolCallId`, "the id of a tool call", toolCallId);
+    throwFieldError(`${field}.toolCallId`, "the ID of a tool call", toolCallId);
   return {
     role: role as CompletionMessage["role"],
     // A message with tool calls may have no text.

@@ -68,7 +68,7 @@ export function parseAiSetting(value: unknown, allowHttp: boolean): AiSetting {
   if (!isNonEmptyString(key) || !/^[\x21-\x7e]+$/.test(key)) {
     const fault = `must be ASCII characters without spaces (got ${describeType(key)})`;
     throw createAiPolicyError(
-      `the setting ${AI_SETTING_KEY}.key ${fault}; if the server needs no key, set any such text`,
+      `the setting ${AI_SETTING_KEY}.key ${fault}; if the server needs no key, set any text, such as none`,
     );
   }
   const { baseUrl: input = DEFAULT_BASE_URLS[provider] } = value;

@@ -188,7 +188,7 @@ export function checkRequiredColumns(
   const missingColumn = grant.requiredColumns.find((column) => !input.has(column));
   if (missingColumn === undefined) return;
   if (!grant.mayAccessColumn(missingColumn)) throw createAccessDeniedError();
-  const position = place === "where" ? '"where", outside of $or' : '"data"';
+  const position = place === "where" ? '"where", outside of $or, $nor and $not' : '"data"';
   throw new ActionError(
     "DATA_SOURCE_ACCESS_DENIED",
     `the access rule requires the column ${JSON.stringify(missingColumn)}; add it to ${position}`,

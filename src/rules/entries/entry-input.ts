@@ -149,7 +149,7 @@ const COMMIT_SHAPE: Shape = {
   },
 };
 
-/** Parses the id of an entry. @throws REQUEST_INVALID */
+/** Parses the ID of an entry. @throws REQUEST_INVALID */
 export function parseEntryId(value: unknown, field: string): number {
   if (typeof value === "number" && Number.isSafeInteger(value) && value > 0) return value;
   refuseField(field, "the ID of an entry, a positive whole number", value);

@@ -91,7 +91,7 @@ export function listHashedColumns(hooks: readonly EntryHook[]): string[] {
   return matchingHooks.map(([column]) => column);
 }
 
-/** Returns the operations trim, lower and upper of each column, in order. `verb` null: those of insert and update together. */
+/** Returns the operations trim, lower and upper of each column, in order. If `verb` is null, merges those of insert and update. */
 function collectTextOperations(hooks: readonly EntryHook[], verb: HookVerb | null): Map<string, FieldOperation[]> {
   const operationsByColumn = new Map<string, FieldOperation[]>();
   for (const { runOn, fields } of hooks.filter(isOperationsHook)) {

@@ -34,6 +34,7 @@ function requireScalarText(value: unknown, fieldPath: string): string {
   if (value === null || value === undefined) return "";
   if (typeof value === "number") return formatDecimal(value);
   if (typeof value === "boolean") return String(value);
+  if (typeof value !== "string") refuseField(fieldPath, "a text, a number or a boolean", value);
   return requireQueryText(value, fieldPath, TEXT_MAX_CHARACTERS);
 }
 
@@ -76,7 +77,7 @@ function requireComparedText(value: unknown, fieldPath: string): string {
   return requireScalarText(value, fieldPath);
 }
 
-/** Compares as numbers if the operand is a number, otherwise as texts. */
+/** Returns a condition that compares as numbers if the operand is a number or a text with a number, otherwise as texts. */
 const createComparison =
   (sign: string): CompileCondition =>
   (value, fieldPath, statement) => {
@@ -126,10 +127,10 @@ const EMPTY_VALUES = `'[null, "", [], {}]'::jsonb`;
 const emptyCondition: CompileCondition = () => (sql) =>
   `(${sql} IS NULL OR ${sql} IN (SELECT jsonb_array_elements(${EMPTY_VALUES})))`;
 
-/** Conditions by name. path.ts (`ReachableValues`) explains `elements` and `matchesMissing`; `negated` inverts the condition. */
+/** Conditions by name. path.ts (`ReachableValues`) explains `testsElements` and `matchesMissing`; `negated` inverts the condition. */
 const CONDITION_TABLE: Record<
   string,
-  { condition: CompileCondition; negated?: boolean; elements?: boolean; matchesMissing?: boolean }
+  { condition: CompileCondition; negated?: boolean; testsElements?: boolean; matchesMissing?: boolean }
 > = {
   "==": { condition: equalCondition, matchesMissing: true },
   "!=": { condition: equalCondition, matchesMissing: true, negated: true },
@@ -138,8 +139,8 @@ const CONDITION_TABLE: Record<
   "<": { condition: createComparison("<") },
   "<=": { condition: createComparison("<=") },
   contains: { condition: containsCondition },
-  empty: { condition: emptyCondition, elements: false, matchesMissing: true },
-  notempty: { condition: emptyCondition, elements: false, matchesMissing: true, negated: true },
+  empty: { condition: emptyCondition, testsElements: false, matchesMissing: true },
+  notempty: { condition: emptyCondition, testsElements: false, matchesMissing: true, negated: true },
   between: { condition: createRangeCondition(createComparison(">="), createComparison("<=")) },
   oneof: { condition: oneOfCondition, matchesMissing: true },
   dateis: { condition: createDayComparison("=") },
@@ -162,7 +163,7 @@ export function compileColumnFilter(
   if (!knownCondition)
     return refuseField(`${fieldPath}.condition`, `one of ${Object.keys(CONDITION_TABLE).join(", ")}`, name);
   const test = knownCondition.condition(value, `${fieldPath}.value`, statement);
-  const { elements = true, matchesMissing = false } = knownCondition;
-  const sql = anyValuePassesSql(path, source, statement, [test], { testsElements: elements, matchesMissing });
+  const { testsElements = true, matchesMissing = false } = knownCondition;
+  const sql = anyValuePassesSql(path, source, statement, [test], { testsElements, matchesMissing });
   return knownCondition.negated ? `NOT ${sql}` : sql;
 }
