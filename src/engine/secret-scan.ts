@@ -18,7 +18,7 @@ export interface SecretScanner {
   findInUrl(url: string): Promise<string | null>;
   mask(texts: readonly ScannedText[]): Promise<string[]>;
   maskJson(json: string): Promise<string>;
-  /** Masks a text that is still being received, up to the index from which an incomplete secret may begin. The rest must wait. */
+  /** Masks a text that is still being received, up to the index where an incomplete secret may begin. Pass the rest again later. */
   maskStartOfStreamedText(part: StreamedText): Promise<MaskedTextStart>;
   /** Returns the name of a secret in the JSON text (or its UTF-8 bytes); null if there is none. */
   findInJson(json: string | Uint8Array): Promise<string | null>;

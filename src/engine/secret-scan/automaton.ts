@@ -14,7 +14,7 @@ export interface PatternMatch {
 
 /** After a match of at most this length, a search for the next start of a pattern is faster than following failure links. */
 const SHORT_MATCH_BYTES = 3;
-/** If a text was cut within an escape, up to five bytes of the escape follow the beginning of a pattern. */
+/** If a text was cut within an escape, up to five bytes of the escape follow the last byte that matches a pattern. */
 const CUT_DISTANCE_MAX_BYTES = 6;
 
 const HASH_FACTOR = 0x9e3779b1;
@@ -167,7 +167,10 @@ export class Automaton {
     return this.root[byte]!;
   }
 
-  /** Calls `onHit` with the longest pattern that ends at an index. Returns the start of an incomplete match; -1 if `onHit` was true. */
+  /**
+   * Calls `onHit` with the longest pattern that ends at each index. Returns -1 as soon as `onHit` returns true. Otherwise returns the index
+   * from which bytes remain to be read: the start of a partial match, or the end.
+   */
   private scanFrom(bytes: Uint8Array, from: number, onHit: (hit: PatternMatch) => boolean): number {
     const { firstChildLabel: first, patternNode: report, depth } = this;
     let node = 0;

@@ -60,11 +60,11 @@ const PERCENTS = repeatByteInWord(PERCENT);
 
 const ESCAPE_BYTES = 6;
 
-/** Characters of escapes that stand for a character number, a backslash or a line break; also line breaks. */
+/** Characters that may follow the start of an escape, also of a nested escape with line breaks in it. */
 const IN_ESCAPES = new Set(Buffer.from("\\%uxnr\r\n0123456789abcdefABCDEF"));
 const isHighSurrogate = (unit: number): boolean => (unit & 0xfc00) === 0xd800;
 
-/** Returns the start of an incomplete escape, also a nested one, or half surrogate pair before `end`; `end` if there is none. */
+/** Returns the index before `end` from which text may be an incomplete escape, even a nested one, or half a surrogate pair; else `end`. */
 export function findIncompleteEscape(text: string, end: number): number {
   let first = end;
   for (let at = end - 1; at >= 0; at -= 1) {
@@ -151,7 +151,7 @@ class SpanMapper {
   }
 }
 
-/** Writes the code unit of an escape, if its UTF-8 form has more than one byte. Returns the new length of the output. */
+/** Writes a code unit whose UTF-8 form has more than one byte. Returns the new length of the output. */
 function writeCodeUnit(writer: ByteWriter, unit: number, from: number, length: number): number {
   writer.length = length;
   writeCodeUnitAsUtf8(writer, unit, from);

@@ -16,7 +16,7 @@ BASE64_VALUES["_".charCodeAt(0)] = 63;
 export const DIGIT_PAIR_TABLE = new Uint8Array(2 ** 16);
 const BASE64_BIT = 1;
 const HEX_BIT = 2;
-/** Table by two adjacent base64 digits (16-bit number): the bits of both in three bytes, if they are the first two of four digits. */
+/** Table by the first two of four base64 digits (16-bit number): the bits that they contribute to the three decoded bytes. */
 const FIRST_TWO_DIGIT_BITS = new Int32Array(2 ** 16);
 const LAST_TWO_DIGIT_BITS = new Int32Array(2 ** 16);
 /** Table by two adjacent hex digits, as a 16-bit number in memory order: the byte that these digits encode. */
@@ -36,9 +36,9 @@ export interface NumeralSystem {
   values: Int8Array;
   /** Bit of this numeral system in DIGIT_PAIR_TABLE. */
   bit: number;
-  /** A run of this many digits always contains 8 complete bytes, at whichever digit the first byte begins. */
+  /** A sequence of this many digits always encodes 8 complete bytes, at whichever digit the first byte begins. */
   minDigits: number;
-  /** Number of digits at the start of a run at which the first encoded byte may begin. */
+  /** Number of digits at the start of a sequence of digits at which the first encoded byte may begin. */
   shiftCount: number;
   /** Decodes `digits` digits into complete words, which it writes to `output` from `started` on. Returns the number of decoded digits. */
   decodeWords(pairs: Uint16Array, from: number, digits: number, output: Int32Array, started: number): number;

@@ -29,7 +29,7 @@ function skipSpace(text: string, from: number): number {
   return at;
 }
 
-/** Adds the ranges of short secrets, which count only as whole quoted strings. Returns the index where an incomplete one may begin. */
+/** Adds the ranges of short secrets, which count only as whole quoted strings. Returns the index where an incomplete string may begin. */
 function addQuotedSecrets(ranges: SecretRange[], text: string, replacements: ReadonlyMap<string, string>): number {
   let undecided = text.length;
   for (const [value, name] of replacements) {
@@ -56,7 +56,7 @@ function findEndBeforeSecrets(undecidedStart: number, ranges: readonly SecretRan
   return to;
 }
 
-/** Returns the index from which text must be kept. One character before `to` is kept, so that the rest does not look like a start. */
+/** Returns the index from which text must be kept: at most `to - 1`, so that the caller never passes `from: 0` in the middle of a text. */
 const findNeededStart = (text: string, to: number): number =>
   Math.max(0, Math.min(findIncompleteEscape(text, to), to - 1));
 
@@ -64,7 +64,7 @@ const findNeededStart = (text: string, to: number): number =>
  * Masks the secrets in the part of a text that can be passed on.
  * @param sorted ranges of secrets in the text, by their start
  * @param replacements texts that replace short secrets, which count only as complete strings; by the secret's value
- * @param undecidedStart index from which the text may become a part of another secret; its length if no further text follows
+ * @param undecidedStart index from which the text may become a part of another secret; the text's length for none
  */
 export function maskStartOfStreamedText(
   { text, from, isEnd }: StreamedText,

@@ -9,7 +9,7 @@ const HOST_MAX_CHARACTERS = 253;
 const VALUE_LAYERS_MAX = 2;
 /** Values that look the same in URLs and JSON, so that one pattern is enough for them. */
 const NEVER_ESCAPED = /^[\w.~-]*$/;
-/** Start of a value that an escape character before the value could turn into an escape. ESCAPE_START_AT_END is the same for its end. */
+/** Matches the start of a value that could be the rest of an escape. ESCAPE_START_AT_END matches an end that could start an escape. */
 const ESCAPE_REST_AT_START = /^(?:u[\da-f]{4}|[\da-f]{1,4}|[nrt"\\/])/i;
 const ESCAPE_START_AT_END = /(?:%[\da-f]?|\\(?:u[\da-f]{0,3}|x[\da-f]?)?)$/i;
 const LINE_BREAKS = /\r\n|\r|\n/g;
@@ -18,7 +18,7 @@ const LABEL_SEPARATORS = /[.-]/g;
 const toPatternBytes = (text: string): Uint8Array => createInitialLayer(text, true).bytes;
 
 /** Yields the value, also with its escapes removed: decoding a text also decodes the escapes of the value itself. */
-function* unescapedVariants(text: string): Generator<Uint8Array> {
+function* yieldUnescapedVariants(text: string): Generator<Uint8Array> {
   let layer: DecodedLayer | null = createInitialLayer(text, true);
   for (let times = 0; layer !== null && times <= VALUE_LAYERS_MAX; times += 1, layer = decodeEscapesOnce(layer))
     yield layer.bytes;
@@ -45,13 +45,13 @@ const removeLineBreaks = (bytes: Uint8Array): Uint8Array => bytes.filter((byte) 
 /** Reversed hex digits decode to the bytes in reverse order, with the two digits of each byte exchanged. */
 const decodeReversedHex = (bytes: Buffer): Uint8Array => Buffer.from(reverseCodeUnits(bytes.toString("hex")), "hex");
 
-/** From this length on, reversed values omit digits with bits of the surrounding text: at most two at each end, so 8 bytes remain. */
+/** Length of a value from which 8 bytes remain without the digits that contain bits of surrounding text: at most two at each end. */
 const REVERSED_MIN_BYTES = 11;
 
 /** Decodes base64 digits in reverse order, without the digits that contain bits of the surrounding text. */
-function* reversedBase64Patterns(bytes: Buffer): Generator<Uint8Array> {
+function* yieldReversedBase64Patterns(bytes: Buffer): Generator<Uint8Array> {
   const decoded = (digits: string): Uint8Array => Buffer.from(reverseCodeUnits(digits), "base64");
-  // After leaving out digits, a shorter value would have too few digits, so all its digits are used.
+  // A shorter value would have too few digits without these digits, so all its digits are used.
   if (bytes.length < REVERSED_MIN_BYTES) yield decoded(bytes.toString("base64").replaceAll("=", ""));
   for (const shift of [0, 1, 2]) yield decoded(createInnerDigits(bytes, shift, "base64"));
 }
@@ -59,7 +59,7 @@ function* reversedBase64Patterns(bytes: Buffer): Generator<Uint8Array> {
 /** Returns the bytes that result from decoding the value's hex or base64 digits in reverse order. */
 function createReversedDigitPatterns(value: string): Uint8Array[] {
   const bytes = Buffer.from(value);
-  return [decodeReversedHex(bytes), ...reversedBase64Patterns(bytes)]
+  return [decodeReversedHex(bytes), ...yieldReversedBase64Patterns(bytes)]
     .map(removeLineBreaks)
     .filter(({ length }) => length >= PATTERN_MIN_BYTES);
 }
@@ -83,7 +83,7 @@ export function createSecretPatterns(value: string): Uint8Array[] {
   }
   const texts = createWrittenVariants(value.trim())
     .flatMap((text) => [
-      ...unescapedVariants(text),
+      ...yieldUnescapedVariants(text),
       toPatternBytes(decodeUrlText(text)),
       toPatternBytes(removeAmbiguousEnds(text)),
     ])
@@ -124,12 +124,12 @@ export function createUrlSecretPatterns(value: string): Uint8Array[] {
   const broken = ["\n", "\r\n", "\r", ""].map((lineBreak) => value.replace(LINE_BREAKS, lineBreak));
   const inJson = [value, ...broken].map((text) => JSON.stringify(text).slice(1, -1));
   const texts = [value, reverseText(value), reverseCodeUnits(value), ...inJson]
-    .flatMap((form) => [...unescapedVariants(form)].map(removeBytesThatUrlsMayDrop))
+    .flatMap((form) => [...yieldUnescapedVariants(form)].map(removeBytesThatUrlsMayDrop))
     .filter(({ length }) => length >= PATTERN_MIN_BYTES);
   return removeDuplicatePatterns(texts);
 }
 
-/** Host names are in lower case, so they cannot be decoded. The patterns are encoded forms, with and without dots and hyphens. */
+/** Returns patterns of a value in a host name: encoded forms, because a host name is in lower case, so that it cannot be decoded. */
 export function createHostSecretPatterns(value: string): Uint8Array[] {
   if (value.length > HOST_MAX_CHARACTERS) return [];
   const bytes = Buffer.from(value);

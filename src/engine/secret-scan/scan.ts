@@ -168,7 +168,7 @@ export class SecretScan {
     return null;
   }
 
-  /** Finds a secret that the app did not encode in a URL, or escaped with backslashes. Returns its name; null if there is none. */
+  /** Finds a secret of which a URL dropped or replaced characters, such as backslashes. Returns its name; null if there is none. */
   private findAlteredSecret(url: string): string | null {
     const escaped = this.findLongSecret(url.replaceAll("/", "\\"));
     if (escaped !== null) return escaped;

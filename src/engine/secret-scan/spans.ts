@@ -5,7 +5,7 @@ export type Spans = readonly number[];
 /** One span that covers a text of any length. */
 export const ENTIRE_TEXT_SPANS: Spans = [0, Number.POSITIVE_INFINITY];
 
-/** Spans that are closer are joined, because reading the bytes between them takes less time than handling another span. */
+/** Spans up to this distance are joined, because reading the bytes between them takes less time than handling another span. */
 const JOINED_SPAN_DISTANCE = 64;
 
 /** Appends a span. `from` must not be less than the start of the last span. */

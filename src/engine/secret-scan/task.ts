@@ -10,7 +10,7 @@ export type ScanTask =
   | ({ kind: "maskStartOfStreamedText" } & StreamedText)
   | { kind: "json"; text: string | Uint8Array };
 
-/** Returns a text that may be passed as UTF-8 bytes. */
+/** Returns `text` as a string. Callers may pass a string or its UTF-8 bytes. */
 const decodeText = (text: string | Uint8Array): string =>
   typeof text === "string" ? text : Buffer.from(text.buffer, text.byteOffset, text.byteLength).toString();
 
