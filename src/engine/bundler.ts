@@ -32,12 +32,12 @@ interface BuildLimits {
   bytes: number;
 }
 const BUILD_LIMITS: BuildLimits = { ms: 30_000, bytes: 512 * 2 ** 20 };
-/** A build at its time limit that got less CPU time than this share of the limit ran on a busy machine. The package is not at fault. */
+/** If a build reaches the time limit with less CPU time than this share of the limit, the machine is too busy: not the package's fault. */
 const MIN_CPU_SHARE = 1 / 2;
 const USAGE_CHECK_MS = 100;
 const ERROR_TEXT_MAX_CHARACTERS = 4_096;
 const SCRIPT_MAX_BYTES = 5 * 1024 * 1024;
-/** Maximum size of the response: twice the maximum size of a script, because characters may be escaped, and 2 MB for other fields. */
+/** Maximum size of a build process's response: two bytes per byte of a script, because characters may be escaped, and 2 MB for the rest. */
 const ANSWER_MAX_BYTES = 2 * SCRIPT_MAX_BYTES + 2 * 1024 * 1024;
 /** Empty job with which a sandbox is tested. Every build process that can start answers this job. */
 const EMPTY_JOB: BundlerJob = {
@@ -100,8 +100,9 @@ interface BundlerOptions {
   log: Logger;
   /** If false, packages are also bundled on machines without user namespaces, where a build process can reach the network. */
   sandbox: boolean;
-  /** Only tests set this option and `unshareCommand`, the command that isolates the process from the network. */
+  /** Path of the program that a build process runs. Only tests set this option. */
   script?: string;
+  /** Command that isolates a build process from the network. Only tests set this option. */
   unshareCommand?: readonly string[];
   bounds?: BuildLimits;
   /** Returns the CPU time of a process and its children in seconds. */
@@ -109,7 +110,7 @@ interface BundlerOptions {
 }
 
 /** Returns the error for a process that has ended without a response, although the service has not killed this process. */
-function explainEnd({ signalCode }: ChildProcess, { ms, bytes }: BuildLimits, errorText: string): Error {
+function createEndError({ signalCode }: ChildProcess, { ms, bytes }: BuildLimits, errorText: string): Error {
   // The kernel kills processes by SIGKILL if the machine has no free memory. At the limits of the sandbox, it uses other signals.
   if (signalCode === "SIGKILL") return createKilledFault();
   const missingResource = signalCode === null ? findMissingResource(errorText) : null;
@@ -148,18 +149,18 @@ export class Bundler {
   }
 
   /**
-   * Kills a process that exceeds a limit, after a call of `refuse` with the reason. If the machine does not report the usage, only the
-   * kernel's limits apply. Returns a function that stops watching.
+   * Kills a build process that exceeds a limit, and passes the error to `onExceeded`. If the machine does not report the memory of
+   * processes, only the kernel's limit applies. Returns a function that stops watching.
    */
   private watchChildLimits(
     child: ChildProcess,
     { ms, bytes }: BuildLimits,
-    refuse: (reason: Error) => void,
+    onExceeded: (error: Error) => void,
   ): () => void {
     const { pid } = child;
     if (pid === undefined) return () => undefined;
-    const killChild = (reason: Error) => {
-      refuse(reason);
+    const killChild = (error: Error) => {
+      onExceeded(error);
       killProcess(child);
     };
     const endIfOverTime = async () => {
@@ -206,7 +207,7 @@ export class Bundler {
       return JSON.parse(text) as BundlerResponse;
     } catch {
       await closed;
-      throw refusal ?? explainEnd(child, max, errorText());
+      throw refusal ?? createEndError(child, max, errorText());
     } finally {
       unwatch();
       killProcess(child);
@@ -223,7 +224,7 @@ export class Bundler {
       return true;
     } catch (error) {
       if (error instanceof BundlerBusyError) throw error;
-      // If no process could start, the sandbox itself is at fault only if the system rejected its account.
+      // If no process could start, the sandbox is unusable only if the system rejected the account of its processes.
       const isAccountRejected = ACCOUNT_ERROR_CODES.includes((error as NodeJS.ErrnoException).code);
       if (child === undefined && !isAccountRejected) throw createKilledFault();
       if (child?.signalCode) throw createKilledFault();

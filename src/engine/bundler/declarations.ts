@@ -63,11 +63,11 @@ function createDeclarationFinder(tree: FileTree) {
       resolver.resolve({}, folder, specifier, {}, (_error, path) => resolve(typeof path === "string" ? path : null));
     });
 
-  /** Returns the file itself, or the declaration file with the same name beside it; null if there is none. */
-  function findReadableDeclaration(found: string | null): string | null {
-    if (found === null) return null;
-    const beside = DECLARATION_EXTENSIONS.map(([ending, instead]) => found.replace(ending, instead));
-    return [found, ...beside].find((path) => isDeclarationFile(path) && tree.read(path)) ?? null;
+  /** Returns the path if it is a declaration file, or the declaration file with the same name beside it; null if there is none. */
+  function findReadableDeclaration(resolvedPath: string | null): string | null {
+    if (resolvedPath === null) return null;
+    const beside = DECLARATION_EXTENSIONS.map(([ending, instead]) => resolvedPath.replace(ending, instead));
+    return [resolvedPath, ...beside].find((path) => isDeclarationFile(path) && tree.read(path)) ?? null;
   }
 
   /** True if modules in the folder can import the package. For a missing package, the resolver takes a thousand times as long. */
@@ -93,7 +93,7 @@ function createDeclarationFinder(tree: FileTree) {
   };
 }
 
-/** Returns the text of the first file in the list. This file declares the type of the package's global variable. */
+/** Returns the text of the declaration file that comes first in the result. It declares the type of the package's global variable. */
 function createGlobalTypeText(namespace: boolean): string {
   const value = namespace ? "All" : "All extends { default: infer Default } ? Default : All";
   return `type All = typeof import("./1");\nexport type Value = ${value};\n`;

@@ -1,4 +1,4 @@
-/** Finds a package's global variable in its browser build or README; otherwise writes the package name in camel case. */
+/** Finds a package's global variable in its browser build or README; otherwise creates a name from the package name. */
 import { type AnyNode, type Program, parse } from "acorn";
 import { simple } from "acorn-walk";
 import globals from "globals";
@@ -85,24 +85,26 @@ export function findGlobalNameInBuild(source: string, packageName: string): Pack
     const camel = toCamelCaseName(packageName);
     const named = [...assigned, ...variables].find(({ name }) => equalsIgnoringCase(name, camel));
     // A build can include other packages with their own globals, so several unknown names do not identify the global of this package.
-    const alone = assigned.length > 0 ? assigned : variables;
-    return named ?? (alone.length === 1 ? alone[0]! : null);
+    const candidates = assigned.length > 0 ? assigned : variables;
+    return named ?? (candidates.length === 1 ? candidates[0]! : null);
   } catch {
     return null;
   }
 }
 
-/** Returns the name that examples in the README use; null if there is none. */
+/** Returns the name of the global in the README's examples; null if there is none. */
 export function findGlobalNameInReadme(readme: string, packageName: string): PackageGlobalName | null {
   const text = readme.slice(0, README_MAX_CHARACTERS);
-  const named = packageName.replace(/[.*+?^${}()|[\]\\/-]/g, "\\$&");
+  const escapedName = packageName.replace(/[.*+?^${}()|[\]\\/-]/g, "\\$&");
   const forms: [RegExp, boolean][] = [
     [
-      new RegExp(`\\b(?:const|let|var)\\s+([\\w$]+)\\s*=\\s*require\\(\\s*["']${named}["']\\s*\\)\\s*(?:;|\\n|$)`),
+      new RegExp(
+        `\\b(?:const|let|var)\\s+([\\w$]+)\\s*=\\s*require\\(\\s*["']${escapedName}["']\\s*\\)\\s*(?:;|\\n|$)`,
+      ),
       false,
     ],
-    [new RegExp(`\\bimport\\s+([\\w$]+)\\s+from\\s*["']${named}["']`), false],
-    [new RegExp(`\\bimport\\s+\\*\\s+as\\s+([\\w$]+)\\s+from\\s*["']${named}["']`), true],
+    [new RegExp(`\\bimport\\s+([\\w$]+)\\s+from\\s*["']${escapedName}["']`), false],
+    [new RegExp(`\\bimport\\s+\\*\\s+as\\s+([\\w$]+)\\s+from\\s*["']${escapedName}["']`), true],
   ];
   const names = forms.flatMap(([form, namespace]) => {
     const match = form.exec(text);
@@ -112,8 +114,8 @@ export function findGlobalNameInReadme(readme: string, packageName: string): Pac
   if (first) return { name: first.name, namespace: first.namespace };
   // If the examples destructure exports from the global, the global contains all exports.
   const parts = [
-    new RegExp(`\\bimport\\s*\\{[^{}]*\\}\\s*from\\s*["']${named}["']`),
-    new RegExp(`\\{[^{}]*\\}\\s*=\\s*require\\(\\s*["']${named}["']`),
+    new RegExp(`\\bimport\\s*\\{[^{}]*\\}\\s*from\\s*["']${escapedName}["']`),
+    new RegExp(`\\{[^{}]*\\}\\s*=\\s*require\\(\\s*["']${escapedName}["']`),
   ];
   const namespace = parts.some((form) => form.test(text));
   const name = findSpelling(text, packageName) ?? (namespace ? toCamelCaseName(packageName) : null);
@@ -132,7 +134,7 @@ function findSpelling(text: string, packageName: string): string | null {
   return most?.[0] ?? null;
 }
 
-/** `date-fns` becomes dateFns, `@scope/some.name` someName, or scopeSomeName if the language or browser has this name. */
+/** `date-fns` becomes dateFns, and `@scope/some.name` someName, or scopeSomeName if someName is a keyword or a global of browsers. */
 export function toCamelCaseName(packageName: string): string {
   const camel = (text: string) => {
     const words = text.split(/[^A-Za-z0-9$_]+/).filter(Boolean);

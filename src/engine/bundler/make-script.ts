@@ -45,7 +45,7 @@ const PACKAGE_NAMESPACE = "package";
 const REASON_MAX_CHARACTERS = 300;
 
 const NODE_GLOBAL = "process";
-/** Names that bundlers for browsers usually replace with a constant, such as `NODE_ENV`, and these constants. */
+/** Replacements that bundlers for browsers usually make: names such as `NODE_ENV`, each with its constant value. */
 const BUILD_DEFINITIONS = {
   [`${NODE_GLOBAL}.env.NODE_ENV`]: '"production"',
   [`${NODE_GLOBAL}.browser`]: "true",
@@ -62,7 +62,7 @@ const LOADER_BY_EXTENSION: Readonly<Record<string, Loader>> = {
   ".wasm": "binary",
 };
 
-/** In newer package.json files, the licence is a string; in older ones an object, or a list of objects from which users can choose. */
+/** Returns the licence; null if none is declared. Older package.json files have an object, or a list of objects to choose from. */
 function readLicence(manifest: Record<string, unknown>): string | null {
   const typeOf = (licence: unknown) =>
     typeof licence === "string" ? licence : (licence as { type?: unknown } | null)?.type;
@@ -79,7 +79,7 @@ function readReadme(tree: FileTree, folder: string, manifest: Record<string, unk
   return String(names.map((name) => tree.read(`${folder}/${name}`)).find(Boolean) ?? "");
 }
 
-/** The name is the last segment of the path: sha256 for `@noble/hashes/sha256`. */
+/** Returns a global whose name is the last segment of the path: sha256 for `@noble/hashes/sha256`. */
 function createGlobalOfSubpath(subpath: string): PackageGlobalName {
   const last = subpath.slice(subpath.lastIndexOf("/") + 1).replace(/\.[cm]?js$/, "");
   return { name: toCamelCaseName(last), namespace: false };
@@ -191,7 +191,10 @@ async function detectModuleShape(
   }
 }
 
-/** The global's value is the default export or, if there is none or `namespace` is true, an object with all exports. */
+/**
+ * Returns the code that sets the package's global: to the default export, or to an object with all exports if there is no default export
+ * or `namespace` is true.
+ */
 async function createWrapper(
   tree: FileTree,
   root: PackageInTree,
@@ -264,7 +267,7 @@ export async function buildPackageScript(
   const isInBundle = ({ folder }: PackageInTree) =>
     inputs.some((path) => path.startsWith(`${folder}/`) && !path.startsWith(`${folder}/node_modules/`));
   const used = packages.filter((placed) => placed === root || isInBundle(placed));
-  // By default, esbuild writes only ASCII. One character beyond Latin-1 would double the size of the text in memory.
+  // esbuild writes only ASCII by default. This saves memory: one character beyond Latin-1 would double the size of the text.
   const { code } = await transform(bundleText, { minify: true, legalComments: "eof", target: LANGUAGE_TARGET });
   const source = `/*! ${used.map(({ name, version }) => `${name}@${version}`).join(" ")} */\n${code}`;
   if (Buffer.byteLength(source) > options.maxBytes) {

@@ -30,7 +30,7 @@ const SEAL_COMMAND = ["--no-new-privs", "perl", "-e", SEAL_SCRIPT];
 /** Removes the capabilities of root. A process as root without a user namespace could read the memory of the service. */
 const DROP_CAPABILITIES_OPTIONS = ["--bounding-set=-all", "--inh-caps=-all"];
 const NODE_FLAGS = ["--max-old-space-size=256", "--no-warnings"];
-/** Makes Go (esbuild) and V8 collect garbage before the memory limit ends the process. */
+/** GOMEMLIMIT makes Go (esbuild) collect garbage before the memory limit ends the process. */
 const SANDBOX_ENVIRONMENT = { PATH: "/usr/bin:/bin", GOMEMLIMIT: "320MiB", GOMAXPROCS: "2" };
 
 const NO_SPACE = "No space left on device";
@@ -85,11 +85,11 @@ function areNamespacesDisabled(limitsFolder: string): boolean {
   });
 }
 
-/** Finds the message of a resource that the machine temporarily lacks in the standard error of a build process; null for other errors. */
+/** Returns the message in a build process's standard error about a resource that the machine lacks now; null for other errors. */
 export function findMissingResource(errorText: string, limitsFolder = NAMESPACE_LIMITS_FOLDER): string | null {
-  const found = MISSING_RESOURCE_MESSAGES.find((message) => errorText.includes(message));
-  if (found === undefined || (found === NO_SPACE && areNamespacesDisabled(limitsFolder))) return null;
-  return found;
+  const reported = MISSING_RESOURCE_MESSAGES.find((message) => errorText.includes(message));
+  if (reported === undefined || (reported === NO_SPACE && areNamespacesDisabled(limitsFolder))) return null;
+  return reported;
 }
 
 export function describeMissingProtections({

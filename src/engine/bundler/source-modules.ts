@@ -86,7 +86,7 @@ export const isRelativeSpecifier = (specifier: string): boolean =>
 
 export const isOutsideFolder = (path: string): boolean => path === ".." || path.startsWith("../");
 
-/** Modules that the service provides. With `baseUrl`, files such as the project's svc.json do not replace them. */
+/** Modules that the service provides. A file of the project, such as svc.json, never replaces them, even if `baseUrl` is set. */
 const PROVIDED_MODULE_NAMES = ["svc", "svc/test"];
 
 /** Returns the file that the tsconfig.json assigns to an import, relative to the tsconfig's folder; null if there is none. */

@@ -69,9 +69,9 @@ async function bundleConfig(entry: string, finder: ModuleFinder, texts: Readonly
 }
 
 class NotLiteralError extends Error {
-  /** @param path path of the expression from the constant that contains it, such as "config.triggers[0]" */
-  constructor(found: string, path: string) {
-    super(`${found} at ${path}`);
+  /** @param expression description of the unsupported expression @param path path in its constant, such as "config.triggers[0]" */
+  constructor(expression: string, path: string) {
+    super(`${expression} at ${path}`);
   }
 }
 
@@ -128,11 +128,11 @@ class ConstantEvaluator {
   }
 
   evaluateExport(name: string): unknown {
-    return this.#constant(this.#exports.get(name) ?? name, name, name);
+    return this.#evaluateConstant(this.#exports.get(name) ?? name, name, name);
   }
 
-  /** `path` is the path of the expression that names the constant. Paths inside the constant start with `root`. */
-  #constant(name: string, path: string, root = name): unknown {
+  /** Returns the value of a constant. @param path path of the expression that refers to it @param root start of paths inside its value */
+  #evaluateConstant(name: string, path: string, root = name): unknown {
     const init = this.#values.get(name);
     if (init === undefined) throw new NotLiteralError(`${name} (not a constant)`, path);
     if (this.#pending.has(name)) throw new NotLiteralError(`the constant ${name} (whose value refers to itself)`, path);
@@ -148,24 +148,26 @@ class ConstantEvaluator {
         if (node.regex || node.bigint) break;
         return node.value;
       case "TemplateLiteral":
-        return node.quasis.map(({ value }, index) => value.cooked + this.#text(node.expressions[index], path)).join("");
+        return node.quasis
+          .map(({ value }, index) => value.cooked + this.#evaluateText(node.expressions[index], path))
+          .join("");
       case "ArrayExpression":
-        return this.#array(node.elements, path);
+        return this.#evaluateArray(node.elements, path);
       case "ObjectExpression":
-        return Object.fromEntries(node.properties.flatMap((property) => this.#properties(property, path)));
+        return Object.fromEntries(node.properties.flatMap((property) => this.#evaluateProperties(property, path)));
       case "Identifier":
-        return node.name === "undefined" ? undefined : this.#constant(node.name, path);
+        return node.name === "undefined" ? undefined : this.#evaluateConstant(node.name, path);
       case "MemberExpression":
-        return this.#member(
+        return this.#evaluateMember(
           node.object,
           node.computed ? this.#evaluate(node.property, path) : (node.property as { name: string }).name,
           path,
         );
       case "UnaryExpression":
-        return this.#unary(node.operator, this.#evaluate(node.argument, path), path);
+        return this.#applyUnaryOperator(node.operator, this.#evaluate(node.argument, path), path);
       case "BinaryExpression": {
         const operator = BINARY_OPERATORS[node.operator];
-        if (operator) return operator(this.#plain(node.left, path), this.#plain(node.right, path));
+        if (operator) return operator(this.#evaluateScalar(node.left, path), this.#evaluateScalar(node.right, path));
         break;
       }
       case "CallExpression":
@@ -176,18 +178,18 @@ class ConstantEvaluator {
     throw new NotLiteralError(describeNode(node), path);
   }
 
-  #plain(node: AnyNode, path: string): never {
+  #evaluateScalar(node: AnyNode, path: string): never {
     const value = this.#evaluate(node, path);
     if (typeof value !== "string" && typeof value !== "number")
       throw new NotLiteralError("a calculation with a value that is neither a text nor a number", path);
     return value as never;
   }
 
-  #text(node: AnyNode | undefined, path: string): string {
-    return node ? String(this.#plain(node, path)) : "";
+  #evaluateText(node: AnyNode | undefined, path: string): string {
+    return node ? String(this.#evaluateScalar(node, path)) : "";
   }
 
-  #unary(operator: string, value: unknown, path: string): unknown {
+  #applyUnaryOperator(operator: string, value: unknown, path: string): unknown {
     if (operator === "-" && typeof value === "number") return -value;
     if (operator === "!" && typeof value !== "object") return !value;
     // esbuild writes `undefined` as `void 0`.
@@ -195,7 +197,7 @@ class ConstantEvaluator {
     throw new NotLiteralError(`the operator ${operator}`, path);
   }
 
-  #array(elements: readonly (Expression | SpreadElement | null)[], path: string): unknown[] {
+  #evaluateArray(elements: readonly (Expression | SpreadElement | null)[], path: string): unknown[] {
     const values: unknown[] = [];
     for (const element of elements) {
       if (element?.type !== "SpreadElement") {
@@ -209,16 +211,16 @@ class ConstantEvaluator {
     return values;
   }
 
-  #properties(node: Property | SpreadElement, path: string): [string, unknown][] {
+  #evaluateProperties(node: Property | SpreadElement, path: string): [string, unknown][] {
     if (node.type === "SpreadElement") return Object.entries(Object(this.#evaluate(node.argument, path)));
     const isName = node.key.type === "Identifier" && !node.computed;
-    const key = isName ? (node.key as { name: string }).name : String(this.#plain(node.key, path));
+    const key = isName ? (node.key as { name: string }).name : String(this.#evaluateScalar(node.key, path));
     const propertyPath = joinPath(path, key);
     if (node.kind !== "init") throw new NotLiteralError(`a ${node.kind}ter`, propertyPath);
     return [[key, this.#evaluate(node.value, propertyPath)]];
   }
 
-  #member(object: AnyNode, key: unknown, path: string): unknown {
+  #evaluateMember(object: AnyNode, key: unknown, path: string): unknown {
     const value = this.#evaluate(object, path);
     const name = String(key);
     if (typeof value === "object" && value !== null && Object.hasOwn(value, name)) return Reflect.get(value, name);
@@ -226,7 +228,7 @@ class ConstantEvaluator {
   }
 }
 
-/** Returns an empty object if the file exports no config. @throws ProjectError if the config is invalid */
+/** Reads the exported config of an action's file; an empty object if there is none. @throws ProjectError if the config is invalid */
 export async function readActionConfig(
   entry: string,
   finder: ModuleFinder,

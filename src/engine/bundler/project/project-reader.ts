@@ -78,7 +78,7 @@ export class ProjectReader {
     throw new ProjectError(`${path} must contain a JSON object (got ${describeType(value)})`);
   }
 
-  /** Returns an empty list if the file does not exist. */
+  /** Reads a file that contains a JSON array of objects. Returns an empty list if the file does not exist. */
   #readList(path: string): UnvalidatedDefinition[] {
     const value = this.#readJson(path) ?? (this.#files.read(path) === null ? [] : null);
     if (Array.isArray(value) && value.every(isObject)) return value;
