@@ -24,7 +24,7 @@ const GLOBAL_UNICAST_V6 = ipaddr.parseCIDR("2000::/3") as [ipaddr.IPv6, number];
 export interface EgressProxyOptions {
   /** True allows all addresses and ports: only for tests and local development. */
   allowPrivateNetwork: boolean;
-  /** Private endpoints that runs may contact: IP addresses by `host:port`. A function, because the service's port is known late. */
+  /** Returns the private endpoints that runs may contact: IP addresses by `host:port`. The service's port is known only after its start. */
   endpoints?: () => ReadonlyMap<string, string>;
   /** IP address of this machine from which connections are made; null lets the system choose. */
   localAddress?: string | null;
@@ -40,7 +40,7 @@ export interface EgressProxyOptions {
   resolve?: (hostname: string) => Promise<LookupAddress[]>;
 }
 
-/** Functions of a run that the proxy port calls. Each `host` argument has the format `host:port`. */
+/** Functions that the proxy port calls during a run. Each `host` argument has the format `host:port`. */
 interface EgressProxyCallbacks {
   onHost(host: string): void;
   /** Called when the proxy rejects a host. `reason` is text for the author of the action. */

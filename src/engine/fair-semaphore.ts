@@ -40,7 +40,7 @@ export class FairSemaphore {
       this.taken -= 1;
       if (this.perKey.get(key) === 1) this.perKey.delete(key);
       else this.perKey.set(key, this.perKey.get(key)! - 1);
-      // If `shares` is "halved", one free slot can raise the maximum of several keys, so that several callers may enter.
+      // If `shares` is "halved", one free slot raises the maximum of several keys, so that several callers may get a slot.
       while (this.callNext());
     };
   }

@@ -76,7 +76,7 @@ export function createCompileChecker({
 
   async function endChecks(): Promise<void> {
     for (const slot of waiting.splice(0)) slot.reject(createStoppingError());
-    // By taking all slots, waits for the end of the running checks.
+    // Takes all slots, and so waits until the running checks have ended.
     for (let slot = 0; slot < concurrency; slot += 1) await acquire();
     await delay(Math.max(0, lastReleasedAt + ISOLATE_RELEASE_MS - performance.now()));
   }

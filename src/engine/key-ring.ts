@@ -85,7 +85,7 @@ function readOrCreateKeys(path: string): Buffer[] {
   return readKeyFile(path);
 }
 
-/** Uses `keys` (from the environment) or, if that is null, the file at `path`. Keeps all keys that it has read in memory. */
+/** Uses `keys` (from the environment) or, if that is null, the file at `path`. Keys that the file loses stay valid until a restart. */
 export function createKeyRing({ keys, path }: { keys: readonly Buffer[] | null; path: string }): KeyRing {
   let knownKeys: readonly Buffer[] = keys ?? (existsSync(path) ? readKeyFile(path) : []);
   return {

@@ -17,7 +17,7 @@ type NotificationHandler = (payload: string) => void;
 
 export interface DatabaseNotifications {
   start(): Promise<void>;
-  /** `channel` must be one of `channels`. Returns a function that unsubscribes. */
+  /** Subscribes to one of the option's `channels`. Returns a function that unsubscribes. */
   listen(channel: string, listener: NotificationHandler): () => void;
   /**
    * Like `listen`, for a channel to which the process listens only while it has followers. Calls `onGap` whenever notifications may have
@@ -82,7 +82,7 @@ export function createDatabaseNotifications(options: {
     client = next;
     timer = setTimeout(() => runInBackground(checkConnection()), CONNECTION_CHECK_MS);
     for (const [channel, channelState] of follows)
-      if (channelState.followers.size > 0) runInBackground(notifyListeners(channel, channelState));
+      if (channelState.followers.size > 0) runInBackground(startListening(channel, channelState));
   }
 
   function runStatement(connection: pg.Client, text: string): Promise<unknown> {
@@ -93,7 +93,7 @@ export function createDatabaseNotifications(options: {
   }
 
   /** Listens to the channel, and then calls `onGap` of its followers. Without a connection, both happen after the next connect. */
-  async function notifyListeners(channel: string, channelState: ChannelState): Promise<void> {
+  async function startListening(channel: string, channelState: ChannelState): Promise<void> {
     const requested = client;
     if (!requested || channelState.connection === requested) return;
     channelState.connection = requested;
@@ -101,7 +101,7 @@ export function createDatabaseNotifications(options: {
     if (requested === client) for (const { onGap } of channelState.followers) onGap();
   }
 
-  function removeListener(channel: string, channelState: ChannelState): void {
+  function stopListening(channel: string, channelState: ChannelState): void {
     const requested = channelState.connection;
     channelState.connection = null;
     if (requested === null || requested !== client) return;
@@ -170,10 +170,10 @@ export function createDatabaseNotifications(options: {
       const follower = { listener: onNotice, onGap };
       channelState.followers.add(follower);
       clearTimeout(channelState.leaveTimer);
-      runInBackground(notifyListeners(channel, channelState));
+      runInBackground(startListening(channel, channelState));
       return () => {
         if (!channelState.followers.delete(follower) || channelState.followers.size > 0 || stopped) return;
-        channelState.leaveTimer = setTimeout(removeListener, lingerMs, channel, channelState).unref();
+        channelState.leaveTimer = setTimeout(stopListening, lingerMs, channel, channelState).unref();
       };
     },
     onGap(listener) {

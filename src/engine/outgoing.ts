@@ -23,7 +23,7 @@ export interface OutgoingRequest {
   method: string;
   headers: HeaderMap;
   body: Uint8Array | null;
-  /** Time limit of the whole call in milliseconds, including redirects and retries. Waiting for a slot does not count. */
+  /** Time limit of the whole call in milliseconds, including redirects and retries. Waiting for a slot of `budget` does not count. */
   timeoutMs: number;
   /** Called with each decoded part of the body, one after the other, if the status is from 200 to 299. */
   onPart?: ((chunk: Buffer) => Promise<void>) | undefined;
@@ -203,7 +203,7 @@ export class OutgoingRequestSender {
       );
       const { location } = response.headers;
       if (!REDIRECT_STATUSES.includes(response.status) || location === undefined) return response;
-      url = await this.requireAllowedRedirect(request, { from: url, location, redirects, first }, scope);
+      url = await this.requireAllowedRedirect(request, { from: url, location, redirects, firstOrigin: first }, scope);
       if (scope.originOf(url) !== first) {
         headers = Object.fromEntries(Object.entries(headers).filter(([name]) => CROSS_ORIGIN_HEADERS.includes(name)));
       }
@@ -226,10 +226,11 @@ export class OutgoingRequestSender {
   /** Returns the URL to which a redirect leads. @throws OutgoingError POLICY if the redirect is not allowed */
   private async requireAllowedRedirect(
     { method }: OutgoingRequest,
-    { from, location, redirects, first }: { from: URL; location: string; redirects: number; first: string },
+    { from, location, redirects, firstOrigin }: { from: URL; location: string; redirects: number; firstOrigin: string },
     scope: OutgoingRequestContext,
   ): Promise<URL> {
-    const refuse = (reason: string) => createPolicyError(`a redirect of ${first} was not followed: ${reason}`, first);
+    const refuse = (reason: string) =>
+      createPolicyError(`a redirect of ${firstOrigin} was not followed: ${reason}`, firstOrigin);
     if (!REDIRECTED_METHODS.includes(method)) throw refuse("only GET and HEAD requests follow redirects");
     if (redirects >= OUTGOING_REQUEST_REDIRECTS_MAX)
       throw refuse(`a request follows at most ${OUTGOING_REQUEST_REDIRECTS_MAX} redirects`);
@@ -237,7 +238,7 @@ export class OutgoingRequestSender {
     const origin = next && scope.originOf(next);
     if (!next || !origin || next.username !== "" || next.password !== "")
       throw refuse("the redirect must lead to an https URL without credentials");
-    if (origin !== first && scope.hasCredential)
+    if (origin !== firstOrigin && scope.hasCredential)
       throw refuse("a request with a credential cannot be redirected to another origin");
     // The message does not name the redirect's target: the other server chose it, so it may contain a secret.
     if (!scope.mayUseOrigin(origin))

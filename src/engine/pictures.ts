@@ -19,7 +19,7 @@ const CPU_LIMIT_SECONDS = 12;
 const DATA_LIMIT_KB = 1_048_576;
 const HEADER_MAX_BYTES = 4_096;
 const LIMIT_REASON = "decoding the picture takes more time, memory or pixels than allowed";
-/** Reason for SIGKILL: the time limit, a stop of the service, or a machine without free memory. */
+/** Error text after SIGKILL, which the service sends at the time limit and when it stops, and the kernel without free memory. */
 const KILLED_REASON = "the process that decodes pictures was ended before it finished";
 /** Errors of the kernel while it has too few resources (EAGAIN, ENOMEM, ENFILE). */
 const MISSING_RESOURCE_MESSAGES = [
@@ -55,7 +55,7 @@ export interface PictureJob {
   resize?: PictureResizeOptions;
 }
 
-/** `bytes` bytes of content follow this header in a picture process's response. */
+/** Header of one part of a picture process's response. `bytes` bytes of content follow the header. */
 export interface PictureResponsePartHeader {
   bytes?: number;
   /** Width and height of the decoded picture in pixels, in its displayed orientation. */
@@ -83,10 +83,10 @@ class PartReader {
   private unreadBytes: Buffer = Buffer.alloc(0);
   private readonly chunks: AsyncIterator<Buffer>;
 
-  /** @param explainEnd returns the error for a process that has ended before the end of its response */
+  /** @param createEndError returns the error for a process that has ended before the end of its response */
   constructor(
     stream: AsyncIterable<Buffer>,
-    private readonly explainEnd: () => Promise<Error>,
+    private readonly createEndError: () => Promise<Error>,
   ) {
     this.chunks = stream[Symbol.asyncIterator]();
   }
@@ -96,7 +96,7 @@ class PartReader {
     for (let missing = bytes; missing > 0; ) {
       const chunk =
         this.unreadBytes.length > 0 ? this.unreadBytes : ((await this.chunks.next()).value as Buffer | undefined);
-      if (!chunk) throw await this.explainEnd();
+      if (!chunk) throw await this.createEndError();
       const part = chunk.subarray(0, missing);
       this.unreadBytes = chunk.subarray(part.length);
       missing -= part.length;
@@ -158,7 +158,7 @@ export class PictureProcessor {
     return child;
   }
 
-  /** Destroys `source` if the process does not start. @throws PictureProcessBusyError */
+  /** Starts a picture process for `source`. Destroys `source` if the process does not start. @throws PictureProcessBusyError */
   private async startChildFor(source: Readable, job: PictureJob): Promise<ChildProcess> {
     try {
       await this.prepareSandbox();
@@ -169,11 +169,11 @@ export class PictureProcessor {
     }
   }
 
-  /** Sends the picture to the process, whose response `readFrames` reads. @throws InvalidPictureError, PictureProcessBusyError */
+  /** Sends the picture to the process, and reads the response with `readParts`. @throws InvalidPictureError, PictureProcessBusyError */
   private async runJob<T>(
     child: ChildProcess,
     source: Readable,
-    readFrames: (frames: PartReader) => Promise<T>,
+    readParts: (parts: PartReader) => Promise<T>,
   ): Promise<T> {
     const kill = () => child.kill("SIGKILL");
     const timer = setTimeout(kill, TIME_LIMIT_MS);
@@ -185,7 +185,7 @@ export class PictureProcessor {
     child.stderr!.setEncoding("utf8").on("data", (text: string) => {
       errorText = (errorText + text).slice(0, ERROR_TEXT_MAX_CHARACTERS);
     });
-    const explainEnd = async () => {
+    const createEndError = async () => {
       await closed;
       if (child.signalCode === "SIGKILL") return new PictureProcessBusyError(KILLED_REASON);
       const missingResource = MISSING_RESOURCE_MESSAGES.find((message) => errorText.includes(message));
@@ -198,7 +198,7 @@ export class PictureProcessor {
     try {
       // If the process ends before it has read everything, its response contains the reason.
       const sent = pipeline(source, child.stdin!).catch(() => undefined);
-      const result = await readFrames(new PartReader(answer, explainEnd));
+      const result = await readParts(new PartReader(answer, createEndError));
       await sent;
       return result;
     } finally {
@@ -209,7 +209,7 @@ export class PictureProcessor {
     }
   }
 
-  /** Returns false if the account's process ends with an exit code. @throws PictureProcessBusyError if it was killed or did not start */
+  /** Returns false if a picture process cannot run under `account`. @throws PictureProcessBusyError if it was killed or did not start */
   private async isAccountUsable(): Promise<boolean> {
     const job = { contentType: "image/gif", maxPixels: 1, resize: { width: 1, format: "png", quality: 1 } } as const;
     let child: ChildProcess;
@@ -221,7 +221,7 @@ export class PictureProcessor {
       throw error;
     }
     const picture = Readable.from([Buffer.from("GIF")]);
-    const answer = await this.runJob(child, picture, (frames) => frames.readHeader()).catch(toNullIfUndecodable);
+    const answer = await this.runJob(child, picture, (parts) => parts.readHeader()).catch(toNullIfUndecodable);
     if (answer === null && child.signalCode !== null) throw new PictureProcessBusyError(KILLED_REASON);
     return answer !== null;
   }
@@ -244,23 +244,23 @@ export class PictureProcessor {
 
   /**
    * Measures the picture and creates its thumbnail.
-   * @param keep gets the file without private metadata as a stream, and must read all of it
+   * @param storeFile gets the file without private metadata as a stream, and must read all of it
    * @throws InvalidPictureError if the file is not of the type `contentType`; PictureProcessBusyError
    */
   async inspect<T>(
     source: Readable,
     contentType: string,
     thumbnail: { edge: number; quality: number; maxBytes: number },
-    keep: (clean: AsyncIterable<Buffer>) => Promise<T>,
+    storeFile: (clean: AsyncIterable<Buffer>) => Promise<T>,
   ): Promise<PictureInspection & { storedCopy: T }> {
     const child = await this.startChildFor(source, { contentType, maxPixels: PICTURE_MAX_PIXELS, thumbnail });
-    return this.runJob(child, source, async (frames) => {
-      const clean = await frames.readHeader();
+    return this.runJob(child, source, async (parts) => {
+      const clean = await parts.readHeader();
       if (clean.fault !== undefined) throw new InvalidPictureError(clean.fault);
-      const stored = await keep(frames.streamBytes(clean.bytes));
-      const small = await frames.readHeader().catch(toNullIfUndecodable);
+      const stored = await storeFile(parts.streamBytes(clean.bytes));
+      const small = await parts.readHeader().catch(toNullIfUndecodable);
       const bytes = small?.size
-        ? await frames.readBytes(small.bytes, thumbnail.maxBytes).catch(toNullIfUndecodable)
+        ? await parts.readBytes(small.bytes, thumbnail.maxBytes).catch(toNullIfUndecodable)
         : null;
       return { size: bytes && small!.size!, thumbnail: bytes, storedCopy: stored };
     });
@@ -274,10 +274,10 @@ export class PictureProcessor {
     maxBytes: number,
   ): Promise<Buffer> {
     const child = await this.startChildFor(source, { contentType, maxPixels: PICTURE_MAX_PIXELS, resize: resizing });
-    return this.runJob(child, source, async (frames) => {
-      const { fault, bytes } = await frames.readHeader();
+    return this.runJob(child, source, async (parts) => {
+      const { fault, bytes } = await parts.readHeader();
       if (fault !== undefined) throw new InvalidPictureError(fault);
-      return frames.readBytes(bytes, maxBytes);
+      return parts.readBytes(bytes, maxBytes);
     });
   }
 

@@ -76,7 +76,7 @@ export class UploadReceiver {
   }
 
   /** Waits until the service may read `bytes` more bytes without exceeding the maximum speed. */
-  private async waitForTurn(bytes: number): Promise<void> {
+  private async waitForSpeedLimit(bytes: number): Promise<void> {
     const now = performance.now();
     this.freeAt = Math.max(now, this.freeAt) + bytes / BYTES_PER_MS;
     const wait = this.freeAt - now;
@@ -124,7 +124,7 @@ export class UploadReceiver {
         if (bytes + chunk.length > maxBytes)
           throw new UploadTooLargeError(`the upload has more than ${maxBytes} bytes`);
         if (bytes < HEAD_BYTES) heads.push(chunk.subarray(0, HEAD_BYTES - bytes));
-        await this.waitForTurn(chunk.length);
+        await this.waitForSpeedLimit(chunk.length);
         hash.update(chunk);
         await file.write(chunk);
         this.countPassedBytes(chunk.length);

@@ -78,13 +78,13 @@ export class ServiceRequestSender {
   /** @param base URL of the API with a slash at the end */
   constructor(readonly base: string) {}
 
-  /** Sends the request. If the server has just closed the idle connection, sends the request again, as browsers do. */
-  private respond(sent: SentRequest, options: RequestOptions): Promise<IncomingMessage> {
+  /** Sends a request, and resolves with the response. If the server has just closed the idle connection, repeats it, as browsers do. */
+  private requestResponse(sent: SentRequest, options: RequestOptions): Promise<IncomingMessage> {
     return new Promise((resolve, reject) => {
       const request = send(sent.url, options);
       request.once("response", resolve).once("error", (error: NodeJS.ErrnoException) => {
         const isStale = request.reusedSocket && error.code === "ECONNRESET" && options.signal?.aborted === false;
-        if (isStale) resolve(this.respond(sent, { ...options, agent: false }));
+        if (isStale) resolve(this.requestResponse(sent, { ...options, agent: false }));
         else reject(new Error(`the service could not be reached (${error.code ?? error.message})`));
       });
       request.end(sent.body ?? undefined);
@@ -99,7 +99,7 @@ export class ServiceRequestSender {
     if (!href.startsWith(this.base)) throw new Error("the URL is not a route of the service");
     const { method } = sent;
     const headers = selectRequestHeaders(sent, origin);
-    const response = await this.respond({ ...sent, url: href }, { agent: this.agent, method, headers, signal });
+    const response = await this.requestResponse({ ...sent, url: href }, { agent: this.agent, method, headers, signal });
     try {
       const status = response.statusCode!;
       if (REDIRECT_STATUSES.includes(status))
@@ -114,7 +114,7 @@ export class ServiceRequestSender {
   }
 }
 
-/** Returns null for an https URL: the browser decides which certificates it trusts. @param apiUrl origin with an optional path */
+/** Returns null for an https URL, because the browser decides which certificates are trusted. @param apiUrl URL of the API */
 export function createServiceRequestSender(apiUrl: string): ServiceRequestSender | null {
   const { protocol, origin, pathname } = new URL(apiUrl);
   if (protocol !== "http:") return null;

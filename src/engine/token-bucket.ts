@@ -5,9 +5,9 @@ const KEYS_MAX = 50_000;
 const SHARED_KEY = Symbol("others");
 
 export interface TokenBucket {
-  /** Takes `cost` tokens. Returns 0 if there were enough, otherwise the seconds after which a retry would be allowed. */
+  /** Takes `cost` tokens, and returns 0. If too few are left, takes none, and returns the seconds after which a retry would be allowed. */
   takeTokens(key: string, cost?: number): number;
-  /** Takes tokens for work that is done, even if too few are left. Calls are then rejected for at most one window. */
+  /** Takes tokens for work that is done, even if too few are left. Then at most `limit` tokens are missing, which one window restores. */
   charge(key: string, cost: number): void;
 }
 

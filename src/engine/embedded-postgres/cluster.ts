@@ -16,7 +16,7 @@ export interface PostgresClusterContext {
   clusterDir: string;
 }
 
-/** Returns the path argument for `folder`, in which the program runs. On Linux, it works even if a parent folder is not accessible. */
+/** Returns an argument that means `folder` to a program that runs in it. On Linux, parent folders need not be accessible. */
 export function getDataFolderArgument(folder: string): string {
   return process.platform === "linux" ? "/proc/self/cwd" : folder;
 }

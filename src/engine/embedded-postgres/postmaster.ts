@@ -14,7 +14,7 @@ import { createPostgresServerLog, POSTGRES_LOG_SETTINGS } from "./server-log.js"
 import { startPostgresWatchdog } from "./watchdog.js";
 
 const READY_TIMEOUT_MS = 120_000;
-/** Time in which the server processes of closed connections end. SIGINT would interrupt them, and each would log a warning. */
+/** Wait after SIGTERM, in which the server processes of closed connections end. After SIGINT, each of them would log a warning. */
 const SMART_STOP_TIMEOUT_MS = 1_000;
 const FAST_STOP_TIMEOUT_MS = 20_000;
 const IMMEDIATE_STOP_TIMEOUT_MS = 10_000;

@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 
-/** `read` waits for the end of this process, which closes the pipe. If a fast shutdown takes too long, the server ends at once. */
+/** `read` waits for the end of this process, which closes the pipe. If the server then needs over 10 s to stop, SIGQUIT ends it at once. */
 const WATCHDOG_SCRIPT = `
   trap '' INT TERM HUP
   read -r _

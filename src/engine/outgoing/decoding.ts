@@ -100,13 +100,13 @@ function createDecoders(encoding: string, firstByte: number, origin: string): De
     .map((name, index) => DECODER_BY_ENCODING[name]!(index === 0 ? firstByte : ZLIB_METHOD_DEFLATE, origin));
 }
 
-/** Returns a stream that passes bytes on. Above `maxBytes`, the stream fails with the error that `tooLarge` creates. */
-function limitBytes(maxBytes: number, tooLarge: () => Error): Transform {
+/** Returns a stream that passes bytes on. Above `maxBytes`, the stream fails with the error that `createTooLargeError` creates. */
+function limitBytes(maxBytes: number, createTooLargeError: () => Error): Transform {
   let bytes = 0;
   return new Transform({
     transform(chunk: Buffer, _encoding, done) {
       bytes += chunk.length;
-      if (bytes > maxBytes) done(tooLarge());
+      if (bytes > maxBytes) done(createTooLargeError());
       else done(null, chunk);
     },
   });
@@ -116,13 +116,13 @@ function limitBytes(maxBytes: number, tooLarge: () => Error): Transform {
 async function readUnencodedBody(
   body: Readable,
   { maxBytes, onDecoded }: DecodingOptions,
-  tooLarge: () => Error,
+  createTooLargeError: () => Error,
 ): Promise<Buffer> {
   const parts: Buffer[] = [];
   let bytes = 0;
   for await (const part of body as AsyncIterable<Buffer>) {
     bytes += part.length;
-    if (bytes > maxBytes) throw tooLarge();
+    if (bytes > maxBytes) throw createTooLargeError();
     await onDecoded(part);
     parts.push(part);
   }
@@ -135,7 +135,7 @@ async function readUnencodedBody(
  */
 export async function readDecodedBody(body: Readable, options: DecodingOptions, signal: AbortSignal): Promise<Buffer> {
   const { encoding = "", maxBytes, origin, onDecoded } = options;
-  const tooLarge = () =>
+  const createTooLargeError = () =>
     new OutgoingError("LIMIT", `the response of ${origin} is larger than ${maxBytes / 2 ** 20} MB`, origin);
   const parts: Buffer[] = [];
   const collect = async (decoded: AsyncIterable<Buffer>) => {
@@ -145,16 +145,19 @@ export async function readDecodedBody(body: Readable, options: DecodingOptions, 
     }
   };
   try {
-    if (encoding === "") return await readUnencodedBody(body, options, tooLarge);
+    if (encoding === "") return await readUnencodedBody(body, options, createTooLargeError);
     const source = body[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
     const first = await readFirstPart(source);
     if (first === null) return Buffer.alloc(0);
-    const steps = createDecoders(encoding, first[0]!, origin).flatMap((step) => [step, limitBytes(maxBytes, tooLarge)]);
+    const steps = createDecoders(encoding, first[0]!, origin).flatMap((step) => [
+      step,
+      limitBytes(maxBytes, createTooLargeError),
+    ]);
     async function* readWholeBody(): AsyncGenerator<Buffer> {
       yield first!;
       for (let next = await source.next(); !next.done; next = await source.next()) yield next.value;
     }
-    await pipeline([readWholeBody, limitBytes(maxBytes, tooLarge), ...steps, collect] as never, { signal });
+    await pipeline([readWholeBody, limitBytes(maxBytes, createTooLargeError), ...steps, collect] as never, { signal });
     return Buffer.concat(parts);
   } catch (error) {
     body.on("error", () => undefined).destroy();

@@ -85,7 +85,7 @@ async function renderPicture(file: Buffer, job: PictureJob): Promise<Generator<B
   }
 }
 
-/** The file without private metadata comes first, because a decoder may crash this process. Removing metadata needs no decoder. */
+/** Yields the file without private metadata first, which needs no decoder, because a decoder may crash this process. */
 async function* answerJob(file: Buffer, job: PictureJob): AsyncGenerator<Buffer> {
   if (job.resize) return yield* await renderPicture(file, job);
   let parts: Buffer[];

@@ -26,10 +26,10 @@ export type DeliveryOutcome =
     }
   /** The process had started to send the content, but got no reply. So the server may have accepted the message. */
   | { kind: "unsure"; detail: string }
-  /** Another process has claimed the message, so that this process sent nothing. */
+  /** This process has lost its claim on the message, so it did not send the content. */
   | { kind: "fenced" };
 
-/** Error of nodemailer. `forbidden` means that the connection is not allowed, so that a retry is useless. */
+/** Error of nodemailer, or of connecting, which sets `forbidden`: true if the connection is not allowed, so that a retry is useless. */
 type SmtpError = Error & Partial<SMTPConnection.SMTPError> & { forbidden?: boolean };
 
 /** Returns the text as one line of limited length without control characters: PostgreSQL could not store U+0000. */
