@@ -21,7 +21,7 @@ export interface AlertRuleState {
   firing: boolean;
   /** Reason why the rule fires; null if it does not fire. */
   reason: string | null;
-  /** Run because of which the rule fires; null if it does not fire, or if no run is the cause. */
+  /** ID of the run that made the rule fire; null if the rule does not fire, or if no run is the cause. */
   runId: number | null;
 }
 

@@ -37,7 +37,7 @@ export interface AlertRuleFields {
   enabled: boolean;
 }
 
-/** Expected action of a rule for `queued`, for error messages. An absent action is not enough in a change: it keeps the stored action. */
+/** Expected `actionId` of a rule for `queued`, for error messages. In an update, an absent `actionId` would keep the stored action. */
 export const QUEUED_ACTION_EXPECTATION = 'null if "condition" is "queued", which is for the whole app';
 
 function requireOneOf<T extends string>(value: unknown, allowed: readonly T[], field: string): T {

@@ -18,7 +18,7 @@ export type ScalarValue = string | number | boolean;
 export interface ValueCondition {
   /** The column's value must equal this value. A list never equals one of its elements. */
   equals?: ScalarValue;
-  /** The column's value must differ from this value. If it is a list, each element must differ too. */
+  /** The column's value must differ from this value. In a list, each element must differ too. */
   notequals?: ScalarValue;
   /** Text that the column's value, or one element of a list, must contain, without regard to case. */
   contains?: string;

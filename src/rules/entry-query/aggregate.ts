@@ -1,4 +1,4 @@
-/** Compiles `aggregate`, a list of stages, to nested SQL selects. Each select returns documents (`d`), which are sorted by `n` and `m`. */
+/** Compiles `aggregate`, a list of stages, to nested SQL selects. Each select returns documents (`d`) and their sort keys `n`, `m`. */
 import { isObject } from "../describe-value.js";
 import { refuseField } from "../fields.js";
 import {

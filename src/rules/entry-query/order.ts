@@ -21,7 +21,10 @@ export interface SortKey {
 
 const ID: Path = { entryField: "id" };
 
-/** Parses `order`. Adds the ID as the last sort key, so that no two entries have equal keys. @throws ActionError REQUEST_INVALID */
+/**
+ * Parses `order`; without it, sorts by the entry's field `order`. Adds the ID as a sort key, so that no two entries have equal keys.
+ * @throws ActionError REQUEST_INVALID
+ */
 export function parseOrder(order: unknown, source: QueriedDocument, fieldPath = "order"): SortKey[] {
   const input = order === undefined || order === null ? [] : requireList(order, fieldPath, ORDER_COLUMNS_MAX);
   const keys = input.map((element, index): SortKey => {
@@ -101,8 +104,8 @@ export function afterPositionSql(
 export const CURSOR_MAX_CHARACTERS = 20_000;
 
 /**
- * Values of the sort keys of the entry after which a page starts. Callers get them as an opaque text, which they can change. So the service
- * validates a cursor like any input.
+ * Position of a page: the sort keys' values of the entry before it or, if `reversed`, of the entry after it. Callers get the cursor as an
+ * opaque text, which they can change. So the service validates a cursor like any input.
  */
 export interface Cursor {
   values: readonly string[];

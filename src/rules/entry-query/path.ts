@@ -107,7 +107,7 @@ interface ReachableValues {
 /** Returns SQL that is true for a non-empty array, by PostgreSQL's sort order of jsonb. Unlike `jsonb_typeof`, it can use an index. */
 const isNonEmptyArraySql = (key: string): string => `(${key} > 'true'::jsonb AND ${key} < '{}'::jsonb)`;
 
-/** Returns SQL for the JSON type of each value before the path's end, except those before an array index, which are not searched. */
+/** Returns SQL for the JSON type of each value before the end of the path. Skips a value if an array index follows it in the path. */
 export function jsonTypesAlongPathSql(
   segments: readonly string[],
   source: QueriedDocument,
@@ -122,17 +122,18 @@ export function jsonTypesAlongPathSql(
 }
 
 /**
- * Returns SQL that is true if the value at the path (if `elements`), or a value along the path, is an array. Returns null if none of them
- * can be an array.
+ * Returns SQL that is true if a value along the path is an array or, if `testsElements`, the value at its end is a non-empty array. Returns
+ * null if no value can be an array.
  */
 export function hasArrayOnPathSql(
   segments: readonly string[],
   source: QueriedDocument,
   statement: SqlStatement,
-  elements = true,
+  testsElements = true,
 ): string | null {
   const arrays = jsonTypesAlongPathSql(segments, source, statement).map((type) => `${type} = 'array'`);
-  if (elements) arrays.push(isNonEmptyArraySql(sortableValueSql({ entryField: null, segments }, source, statement)));
+  if (testsElements)
+    arrays.push(isNonEmptyArraySql(sortableValueSql({ entryField: null, segments }, source, statement)));
   if (arrays.length === 0) return null;
   return arrays.length === 1 ? arrays[0]! : `(${arrays.join(" OR ")})`;
 }
@@ -142,7 +143,7 @@ function createValuesFromClause(
   segments: readonly string[],
   source: QueriedDocument,
   statement: SqlStatement,
-  elements: boolean,
+  testsElements: boolean,
 ) {
   const first = statement.createAlias();
   let last = first;
@@ -159,7 +160,7 @@ function createValuesFromClause(
     }
     createLateralJoin(`SELECT ${segmentSql(`${last}.v`, segment, statement)} AS v`);
   }
-  if (elements) {
+  if (testsElements) {
     const items = `CASE WHEN jsonb_typeof(${last}.v) = 'array' THEN ${last}.v ELSE '[]' END`;
     createLateralJoin(`SELECT ${last}.v UNION ALL SELECT value FROM jsonb_array_elements(${items})`);
   }
@@ -167,8 +168,8 @@ function createValuesFromClause(
 }
 
 /**
- * Returns SQL that is true if, for each test, a value at the path passes it. The first part searches no arrays, so that PostgreSQL can use
- * an index for it.
+ * Returns SQL that is true if, for each test, a value at the path passes it. The first part of this SQL searches no arrays, so that
+ * PostgreSQL can use an index for it.
  */
 export function anyValuePassesSql(
   path: Path,

@@ -60,7 +60,7 @@ function parseJson(body: Uint8Array): unknown {
   }
 }
 
-/** Returns the fields of a multipart form. A file becomes `{filename, contentType, base64}`. */
+/** Returns the fields of a multipart form; null if the form is invalid. A file becomes `{filename, contentType, base64}`. */
 async function parseMultipart(body: Uint8Array<ArrayBuffer>, contentType: string): Promise<unknown> {
   try {
     const form = await new Response(body, { headers: { "content-type": contentType } }).formData();
