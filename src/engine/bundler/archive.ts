@@ -41,7 +41,7 @@ function getPathInPackage({ path }: ReadEntry): string {
   const isUnsafe = segments.some((segment) => segment === "" || segment === ".." || /[\\\0]/.test(segment));
   if (isUnsafe || path.length > PATH_MAX_CHARACTERS)
     throw new PackageError(
-      `the archive of the package has a path that is unsafe or longer than ${PATH_MAX_CHARACTERS} characters (got ${JSON.stringify(path.slice(0, 100))})`,
+      `the archive of the package contains a file with an unsafe path, or with more than ${PATH_MAX_CHARACTERS} characters in its path (got ${JSON.stringify(path.slice(0, 100))})`,
     );
   return `/${segments.slice(1).join("/")}`;
 }
