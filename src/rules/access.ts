@@ -301,7 +301,10 @@ export function getCallerRole(caller: Caller, appId: number): CallerRole | null 
   }
 }
 
-/** True if the access table allows the operation for this role. @param scopes scopes of an API token; if null, only the role is checked */
+/**
+ * True if the access table allows the operation for this role.
+ * @param scopes scopes of an API token, which then decide instead of the role; otherwise null
+ */
 export function isOperationAllowedForRole(
   operation: Operation,
   callerRole: CallerRole,

@@ -19,7 +19,7 @@ const RECIPIENTS_MAX = 10;
 const READ_ONLY = ["id", "appId", "firing", "createdAt", "updatedAt"];
 const PROTECTED_KEY = /^__[^_]?[\s\S]{0,509}$/;
 
-/** Alert rule as the database stores it. Fields that its condition or channel does not use have their default values. */
+/** Alert rule as the database stores it. `failures`, `of` and `minutes` have no effect if the condition does not use them. */
 export interface AlertRuleFields {
   name: string;
   condition: AlertCondition;

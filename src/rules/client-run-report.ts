@@ -23,10 +23,10 @@ export type ParsedClientRunReport =
   | { fault: "invalid" | "deep" | "huge" }
   | { fault: null; texts: [name: string, json: string][]; fields: Record<string, unknown> };
 
-/** Returns the reported error with truncated texts. Nested objects become {}. */
-function truncateError(error: unknown): unknown {
-  if (!isObject(error)) return error;
-  const fields = Object.entries(error).slice(0, ERROR_FIELDS_MAX);
+/** Truncates the texts in the value of a field if it is an object, such as `error`. Nested objects become {}. */
+function truncateObjectTexts(value: unknown): unknown {
+  if (!isObject(value)) return value;
+  const fields = Object.entries(value).slice(0, ERROR_FIELDS_MAX);
   return Object.fromEntries(
     fields.map(([name, value]) => {
       if (typeof value === "string") return [name, value.slice(0, CLIENT_RUN_ERROR_MAX_CHARACTERS.stack)];
@@ -45,7 +45,7 @@ export function parseLargeClientRunReport(text: string): ParsedClientRunReport {
   const fields: Record<string, unknown> = {};
   for (const [name, json] of readJsonFieldTexts(text)) {
     if (UNPARSED_MEMBERS.includes(name)) texts.push([name, json]);
-    else Object.defineProperty(fields, name, { value: truncateError(JSON.parse(json)), enumerable: true });
+    else Object.defineProperty(fields, name, { value: truncateObjectTexts(JSON.parse(json)), enumerable: true });
   }
   return { fault: null, texts, fields };
 }

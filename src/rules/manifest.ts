@@ -293,7 +293,10 @@ function describeIssue(issue: z.core.$ZodIssue, document: unknown): string {
 
 const addArticle = (type: string): string => `${/^[aeiou]/.test(type) ? "an" : "a"} ${type}`;
 
-/** Validates a manifest with the schema. Returns the faults in the order of the document, without values of the document. */
+/**
+ * Validates a manifest with the schema. Returns the faults in the order of the document, without texts of the document. `isReadable` is
+ * false if a fault prevents the check of the rest.
+ */
 export function findManifestSchemaFaults(document: unknown): { faults: ManifestPathFault[]; isReadable: boolean } {
   const { error } = MANIFEST_SCHEMA.safeParse(document);
   const issues = error?.issues ?? [];
@@ -317,7 +320,7 @@ export function findManifestSchemaFaults(document: unknown): { faults: ManifestP
 const filterObjects = (list: unknown) => (Array.isArray(list) ? list.filter(isObject) : []);
 
 /**
- * Removes null fields from `document`: GraphQL sends null for absent fields, but the schema rejects null. Leaves null as the value of a
+ * Removes fields of `document` whose null the schema rejects, because GraphQL sends null for absent fields. Leaves null as the value of a
  * public setting, where it is valid.
  */
 export function removeNullFields(document: unknown): void {
