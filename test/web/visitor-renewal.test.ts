@@ -43,4 +43,18 @@ describe("the session of Svc.init", () => {
       await client.run(`Svc.configure(${configuration})`);
       expect(await countSessions()).to.equal(1);
     });
+
+  it("is the session of the last app if the page calls init for two apps at once", async () => {
+    const expiresAt = new Date(Date.now() + 3_600_000).toISOString();
+    for (const app of [1, 2])
+      client.service.answers.set(`POST /v1/apps/${app}/visitors`, { body: { token: `of app ${app}`, expiresAt } });
+    client.service.answers.set("GET /v3/apps/2/actions", { body: [] });
+    await client.open("/client/svc.js");
+    await client.run(
+      `localStorage.clear(); Promise.all([1, 2].map((app) => Svc.init({ app, url: location.origin }))).then(() => 1)`,
+    );
+    await client.run("Svc.App.V3.Actions.get().then(() => 1)");
+    const listing = client.service.received.find(({ path }) => path === "/v3/apps/2/actions");
+    expect(listing?.headers["auth-token"]).to.equal("of app 2");
+  });
 });

@@ -62,7 +62,8 @@ export function createVisitorSessionManager(
 ) {
   let key: string | null = null;
   let timer: ReturnType<typeof setTimeout> | undefined;
-  let refreshing: Promise<boolean> | null = null;
+  /** Requests for sessions that have not ended, by session key. */
+  const refreshes = new Map<string, Promise<boolean>>();
 
   function applySession(stored: StoredSession): boolean {
     const isOtherSession = stored.token !== connection.getToken();
@@ -94,10 +95,11 @@ export function createVisitorSessionManager(
   function refreshSession(): Promise<boolean> {
     const sessionKey = key;
     if (sessionKey === null) return Promise.resolve(false);
-    refreshing ??= withLock(sessionKey, () => requestSession(sessionKey)).finally(() => {
-      refreshing = null;
-    });
-    return refreshing;
+    const activeRefresh = refreshes.get(sessionKey);
+    if (activeRefresh !== undefined) return activeRefresh;
+    const refresh = withLock(sessionKey, () => requestSession(sessionKey)).finally(() => refreshes.delete(sessionKey));
+    refreshes.set(sessionKey, refresh);
+    return refresh;
   }
 
   async function renewSession(): Promise<void> {
