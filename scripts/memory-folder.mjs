@@ -6,19 +6,19 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-const MEMORY = "/dev/shm";
+const MEMORY_FILE_SYSTEM = "/dev/shm";
 /** Type of a tmpfs (file system in memory) in the result of statfs(2). */
-const TMPFS = 0x01021994;
+const TMPFS_TYPE = 0x01021994;
 const FREE_BYTES_MIN = 4 * 2 ** 30;
 /** Minimum available memory in bytes. Files in the folder use this memory, also in a container with a memory limit. */
 const MEMORY_BYTES_MIN = 6 * 2 ** 30;
 
 function hasEnoughMemory() {
-  const { type, bsize, bavail } = statfsSync(MEMORY);
-  return type === TMPFS && bsize * bavail >= FREE_BYTES_MIN && process.availableMemory() >= MEMORY_BYTES_MIN;
+  const { type, bsize, bavail } = statfsSync(MEMORY_FILE_SYSTEM);
+  return type === TMPFS_TYPE && bsize * bavail >= FREE_BYTES_MIN && process.availableMemory() >= MEMORY_BYTES_MIN;
 }
 
-/** True if programs in the folder can run. Some containers mount it with the option noexec, but tests start programs there. */
+/** True if programs in the folder can run. Tests start programs there, but some containers mount /dev/shm with the option noexec. */
 function canRunPrograms(folder) {
   const program = join(folder, "program");
   writeFileSync(program, "#!/bin/sh\n", { mode: 0o755 });
@@ -36,7 +36,7 @@ function removeAtEnd(folder) {
 export function createMemoryFolder() {
   try {
     if (!hasEnoughMemory()) return null;
-    const folder = mkdtempSync(join(MEMORY, "svc-tests-"));
+    const folder = mkdtempSync(join(MEMORY_FILE_SYSTEM, "svc-tests-"));
     removeAtEnd(folder);
     // The same mode as /tmp, because PostgreSQL and Chromium run as other accounts.
     chmodSync(folder, 0o1777);

@@ -10,13 +10,13 @@ import { ROOT, SetupError, waitForAll } from "./setup/steps.mjs";
 
 const wantsBrowser = !process.argv.includes("--no-browser");
 /** True to prepare only the service, without development packages and tests. */
-const isService = process.argv.includes("--service");
+const isServiceOnly = process.argv.includes("--service");
 
 async function setUp() {
-  const packages = ensurePackages(ROOT, isService);
+  const packages = ensurePackages(ROOT, isServiceOnly);
   const built = packages.then(() => {
     ensureNode(ROOT);
-    return build(ROOT, isService);
+    return build(ROOT, isServiceOnly);
   });
   // Installing Chromium takes 20 s, so it runs at the same time as the other steps.
   await waitForAll([built, wantsBrowser && ensureChromium(ROOT, process.env, packages)]);

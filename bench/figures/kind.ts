@@ -34,7 +34,7 @@ const measureBareFetch = (url: string) => timeCalls(10, async () => (await fetch
 
 interface Baselines {
   floor: BrowserBaseline;
-  defaults: Pick<BrowserBaseline, "navigatingLoop">;
+  defaults: Pick<BrowserBaseline, "measureNavigationRate">;
   isolatesUrl: string;
 }
 
@@ -65,9 +65,9 @@ async function measureKind(
     await callers.measureRate(kindCalls, FEW_CALLERS, WARM_UP_MS);
     const rates = counts.map((count) => [`callers-${count}`, () => callers.measureRate(kindCalls, count)] as const);
     const medians = await measureAlternating<string>(rounds, {
-      document: floor.navigatingLoop,
-      defaults: defaults.navigatingLoop,
-      evaluate: () => floor.pacedEvaluate(),
+      document: floor.measureNavigationRate,
+      defaults: defaults.measureNavigationRate,
+      evaluate: () => floor.measureEvaluationDuration(),
       ...Object.fromEntries(rates),
       paced: () => callers.measurePacedDuration(kindCalls),
       ...(isLanguage && {

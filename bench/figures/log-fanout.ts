@@ -31,9 +31,9 @@ const createPayload = () => ({ sentAt: performance.timeOrigin + performance.now(
 interface SubscribedServer {
   /** Sends one event to the server. */
   emit(): Promise<void>;
-  delivered(): number;
-  /** Resolves when the subscribers report more deliveries. */
-  progress(): Promise<unknown>;
+  getDeliveredCount(): number;
+  /** Resolves when the subscribers send their next report. */
+  waitForReport(): Promise<unknown>;
   /** Returns the delays that were reported since the last call, in milliseconds. */
   takeDelays(): number[];
 }
@@ -65,34 +65,40 @@ async function subscribe(
   for (let before = -1; before !== lastReport.delivered; await delay(QUIET_MS)) before = lastReport.delivered;
   return {
     emit,
-    delivered: () => lastReport.delivered,
-    progress: () => Promise.race([once(reports, "report"), ended]),
+    getDeliveredCount: () => lastReport.delivered,
+    waitForReport: () => Promise.race([once(reports, "report"), ended]),
     takeDelays: () => delays.splice(0),
   };
 }
 
 /** Measures deliveries per second, with at most EVENTS_IN_FLIGHT events in flight. */
-async function measureThroughput({ emit, delivered, progress }: SubscribedServer): Promise<number> {
-  const before = delivered();
+async function measureThroughput({ emit, getDeliveredCount, waitForReport }: SubscribedServer): Promise<number> {
+  const before = getDeliveredCount();
   const startedAt = performance.now();
   let emitted = 0;
   for (; performance.now() - startedAt < ROUND_MS; emitted += 1) {
-    while (emitted * SOCKET_COUNT - (delivered() - before) >= EVENTS_IN_FLIGHT * SOCKET_COUNT) await progress();
+    while (emitted * SOCKET_COUNT - (getDeliveredCount() - before) >= EVENTS_IN_FLIGHT * SOCKET_COUNT)
+      await waitForReport();
     await emit();
   }
-  while (delivered() - before < emitted * SOCKET_COUNT) await progress();
+  while (getDeliveredCount() - before < emitted * SOCKET_COUNT) await waitForReport();
   return (emitted * SOCKET_COUNT * 1_000) / (performance.now() - startedAt);
 }
 
 /** Measures the milliseconds from the creation of an event to its arrival, at a constant rate. */
-async function measureDelays({ emit, delivered, progress, takeDelays }: SubscribedServer): Promise<number[]> {
-  const until = delivered() + PACED_EVENTS * SOCKET_COUNT;
+async function measureDelays({
+  emit,
+  getDeliveredCount,
+  waitForReport,
+  takeDelays,
+}: SubscribedServer): Promise<number[]> {
+  const until = getDeliveredCount() + PACED_EVENTS * SOCKET_COUNT;
   takeDelays();
   for (let event = 0; event < PACED_EVENTS; event += 1) {
     await emit();
     await delay(PACED_INTERVAL_MS);
   }
-  while (delivered() < until) await progress();
+  while (getDeliveredCount() < until) await waitForReport();
   return takeDelays();
 }
 

@@ -58,7 +58,7 @@ export async function run(rounds: number): Promise<FigureRow[]> {
         warmUpCalls += ((await callers.measureRate(manyAppCalls, CALLER_COUNT, RATE_MS)) * RATE_MS) / 1_000;
       }
       const medians = await measureAlternating(rounds, {
-        contexts: floor.contextLoop,
+        contexts: floor.measureContextRate,
         one: () => callers.measureRate(singleAppCalls, CALLER_COUNT),
         forty: () => callers.measureRate(manyAppCalls, CALLER_COUNT, RATE_MS),
       });

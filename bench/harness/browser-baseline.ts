@@ -18,11 +18,11 @@ const PACE_MS = 200;
 
 export interface BrowserBaseline {
   /** Measures how long an open page takes to evaluate a script, with one call every 200 ms. Returns the median in milliseconds. */
-  pacedEvaluate(count?: number): Promise<number>;
+  measureEvaluationDuration(count?: number): Promise<number>;
   /** Measures rounds per second. Each round navigates to a new document and evaluates a script there. */
-  navigatingLoop(): Promise<number>;
+  measureNavigationRate(): Promise<number>;
   /** Measures rounds per second. Each round creates a browser context with a document, evaluates a script, and disposes of the context. */
-  contextLoop(): Promise<number>;
+  measureContextRate(): Promise<number>;
   stop(): Promise<void>;
 }
 
@@ -79,7 +79,7 @@ function readChromium(): { chromePath: string; sandbox: boolean } {
 }
 
 /** Starts Chromium with the default options of Puppeteer, as a program without this service would. */
-export async function startDefaultBrowserBaseline(): Promise<Pick<BrowserBaseline, "navigatingLoop" | "stop">> {
+export async function startDefaultBrowserBaseline(): Promise<Pick<BrowserBaseline, "measureNavigationRate" | "stop">> {
   const isRoot = process.getuid?.() === 0;
   // Chromium refuses to run its sandbox as root.
   const args = isRoot ? ["--no-sandbox"] : [];
@@ -91,7 +91,7 @@ export async function startDefaultBrowserBaseline(): Promise<Pick<BrowserBaselin
   };
   const sessions = await Promise.all(Array.from({ length: LOOP_COUNT }, openSession));
   return {
-    navigatingLoop: () => measureRate(sessions.map((session) => () => navigateAndEvaluate(session))),
+    measureNavigationRate: () => measureRate(sessions.map((session) => () => navigateAndEvaluate(session))),
     stop: () => browser.close(),
   };
 }
@@ -104,7 +104,7 @@ export async function startBrowserBaseline(): Promise<BrowserBaseline> {
   const pages = await Promise.all(Array.from({ length: LOOP_COUNT }, () => openPage(chromium)));
 
   return {
-    async pacedEvaluate(count = 8) {
+    async measureEvaluationDuration(count = 8) {
       const samples: number[] = [];
       while (samples.length < count) {
         samples.push(...(await timeCalls(1, () => evaluateScript(pages[0]!.session))));
@@ -112,7 +112,7 @@ export async function startBrowserBaseline(): Promise<BrowserBaseline> {
       }
       return computeMedian(samples);
     },
-    navigatingLoop: () =>
+    measureNavigationRate: () =>
       measureRate(
         pages.map(
           ({ session }) =>
@@ -120,7 +120,7 @@ export async function startBrowserBaseline(): Promise<BrowserBaseline> {
               navigateAndEvaluate(session),
         ),
       ),
-    contextLoop: () =>
+    measureContextRate: () =>
       measureRate(
         pages.map(() => async () => {
           const { session, browserContextId } = await openPage(chromium);

@@ -15,8 +15,8 @@ const SERVICE_INPUTS = [
   "scripts/setup/web-bundles.mjs",
 ];
 const INPUTS = [...SERVICE_INPUTS, "test", "bench"];
-const COMPILED = ["src", "test", "bench", "migrations"];
-const OUTPUT = /\.(js|js\.map|d\.ts)$/;
+const COMPILED_FOLDERS = ["src", "test", "bench", "migrations"];
+const OUTPUT_PATTERN = /\.(js|js\.map|d\.ts)$/;
 
 function listFiles(path) {
   if (!existsSync(path)) return [];
@@ -26,9 +26,9 @@ function listFiles(path) {
 }
 
 /** Returns a hash of the names, sizes and times of all inputs, because reading their contents would take longer. */
-export function hashBuildInputs(root, isService = false) {
+export function hashBuildInputs(root, isServiceOnly = false) {
   const hash = createHash("sha256");
-  const inputs = isService ? SERVICE_INPUTS : INPUTS;
+  const inputs = isServiceOnly ? SERVICE_INPUTS : INPUTS;
   for (const file of inputs.flatMap((input) => listFiles(join(root, input))).sort()) {
     const { size, mtimeMs } = statSync(file);
     hash.update(`${relative(root, file)}\0${size}\0${mtimeMs}\0`);
@@ -38,9 +38,9 @@ export function hashBuildInputs(root, isService = false) {
 
 /** Removes compiled files without a source. Otherwise mocha would still run a deleted test. */
 export function removeOrphans(root) {
-  for (const file of COMPILED.flatMap((folder) => listFiles(join(root, "dist", folder)))) {
-    if (!OUTPUT.test(file)) continue;
-    const source = join(root, relative(join(root, "dist"), file)).replace(OUTPUT, ".ts");
+  for (const file of COMPILED_FOLDERS.flatMap((folder) => listFiles(join(root, "dist", folder)))) {
+    if (!OUTPUT_PATTERN.test(file)) continue;
+    const source = join(root, relative(join(root, "dist"), file)).replace(OUTPUT_PATTERN, ".ts");
     if (!existsSync(source)) rmSync(file, { force: true });
   }
 }
@@ -51,7 +51,7 @@ const SERVICE_STAMP = ".stamp-service";
 const COMPILER_STATE = ".tsbuildinfo";
 const SERVICE_COMPILER_STATE = ".tsbuildinfo-service";
 
-const getStampPath = (root, isService) => join(root, "dist", isService ? SERVICE_STAMP : STAMP);
+const getStampPath = (root, isServiceOnly) => join(root, "dist", isServiceOnly ? SERVICE_STAMP : STAMP);
 
 /**
  * Removes the records of earlier builds, except `usedState`, which the compiler updates. Must be called before anything writes compiled
@@ -63,14 +63,14 @@ export function discardBuildRecords(root, usedState = null) {
   }
 }
 
-function isBuilt(root, isService) {
-  const stamp = getStampPath(root, isService);
-  return existsSync(stamp) && readFileSync(stamp, "utf8") === hashBuildInputs(root, isService);
+function isBuilt(root, isServiceOnly) {
+  const stamp = getStampPath(root, isServiceOnly);
+  return existsSync(stamp) && readFileSync(stamp, "utf8") === hashBuildInputs(root, isServiceOnly);
 }
 
-/** True if a build is needed. If only the service is needed (`isService`), a complete build is enough too. */
-export function isBuildStale(root, isService = false) {
-  return !isBuilt(root, false) && !(isService && isBuilt(root, true));
+/** True if a build is needed. If only the service is needed (`isServiceOnly`), a complete build is enough too. */
+export function isBuildStale(root, isServiceOnly = false) {
+  return !isBuilt(root, false) && !(isServiceOnly && isBuilt(root, true));
 }
 
 /** Compiles changed files and those that depend on them, in a quarter of the processor time of a complete build. */
@@ -111,15 +111,15 @@ export function checkTypes(root) {
   ]);
 }
 
-const compile = (root, isService) => waitForAll(isService ? buildService(root) : buildAll(root));
+const compile = (root, isServiceOnly) => waitForAll(isServiceOnly ? buildService(root) : buildAll(root));
 
-export async function build(root, isService = false) {
-  if (!isBuildStale(root, isService)) return;
+export async function build(root, isServiceOnly = false) {
+  if (!isBuildStale(root, isServiceOnly)) return;
   // The hash is taken before the build, so that a file that changes during the build is compiled the next time.
-  const stamp = hashBuildInputs(root, isService);
-  discardBuildRecords(root, isService ? SERVICE_COMPILER_STATE : COMPILER_STATE);
-  await step("building", () => compile(root, isService));
+  const stamp = hashBuildInputs(root, isServiceOnly);
+  discardBuildRecords(root, isServiceOnly ? SERVICE_COMPILER_STATE : COMPILER_STATE);
+  await step("building", () => compile(root, isServiceOnly));
   removeOrphans(root);
   mkdirSync(join(root, "dist"), { recursive: true });
-  writeFileSync(getStampPath(root, isService), stamp);
+  writeFileSync(getStampPath(root, isServiceOnly), stamp);
 }

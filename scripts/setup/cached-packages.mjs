@@ -6,14 +6,14 @@ import { homedir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { extractArchive } from "./archive.mjs";
 import { describeCurrentMachine, selectPackages } from "./lock-file.mjs";
-import { throwIfEnding, waitForAll } from "./steps.mjs";
+import { throwIfSignalReceived, waitForAll } from "./steps.mjs";
 
 const CONCURRENCY = 4;
-const SHA512 = /^sha512-(\S+)$/;
+const SHA512_PATTERN = /^sha512-(\S+)$/;
 
 /** Returns the path of a package's archive in npm's cache; null if there is none. */
 function findCachedArchive(cache, { integrity }) {
-  const [, base64] = SHA512.exec(integrity ?? "") ?? [];
+  const [, base64] = SHA512_PATTERN.exec(integrity ?? "") ?? [];
   if (!base64) return null;
   const hash = Buffer.from(base64, "base64").toString("hex");
   const file = join(cache, "_cacache/content-v2/sha512", hash.slice(0, 2), hash.slice(2, 4), hash.slice(4));
@@ -59,12 +59,12 @@ function matchesManifest(lock, manifest) {
 export async function installCachedPackages(
   folder,
   { lock, manifest },
-  isService,
+  isServiceOnly,
   isWanted,
   cache = getDefaultCache(),
 ) {
   if (!lock.packages[""] || !matchesManifest(lock, manifest)) return false;
-  const paths = selectPackages(lock.packages, describeCurrentMachine(), isService);
+  const paths = selectPackages(lock.packages, describeCurrentMachine(), isServiceOnly);
   const found = paths.map((path) => {
     const entry = lock.packages[path];
     return { path, entry, file: entry.link ? null : findCachedArchive(cache, entry) };
@@ -74,7 +74,7 @@ export async function installCachedPackages(
   const extractPending = async () => {
     try {
       while (pending.length > 0) {
-        throwIfEnding();
+        throwIfSignalReceived();
         await extractPackage(folder, pending.pop(), isWanted);
       }
     } finally {

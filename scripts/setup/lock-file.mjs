@@ -33,22 +33,22 @@ function resolveDependency(packages, path, name) {
   }
 }
 
-function listDependencies(entry, isService) {
+function listDependencies(entry, isServiceOnly) {
   const { dependencies, optionalDependencies, peerDependencies, devDependencies } = entry;
   return Object.keys({
     ...dependencies,
     ...optionalDependencies,
     ...peerDependencies,
-    ...(isService ? {} : devDependencies),
+    ...(isServiceOnly ? {} : devDependencies),
   });
 }
 
 /** Returns the paths of the packages that the project needs on this machine, directly or through other packages. */
-export function selectPackages(packages, machine, isService) {
+export function selectPackages(packages, machine, isServiceOnly) {
   const selected = new Set();
   const pending = [""];
   for (const path of pending) {
-    for (const name of listDependencies(packages[path], isService)) {
+    for (const name of listDependencies(packages[path], isServiceOnly)) {
       const found = resolveDependency(packages, path, name);
       if (found === null || selected.has(found)) continue;
       const entry = packages[found];

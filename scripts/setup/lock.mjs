@@ -6,7 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { printProgress, SetupError } from "./steps.mjs";
 
 const POLL_MS = 200;
-const LIMIT_MS = 15 * 60_000;
+const WAIT_MAX_MS = 15 * 60_000;
 /** Flag of `open` on macOS that locks the opened folder. macOS has no program `flock`, and Node no constant for the flag. */
 const O_EXLOCK = 0x20;
 
@@ -52,7 +52,7 @@ async function acquireLock(folder, limitMs) {
 }
 
 /** Runs `action` with the checkout's lock. Waits at most `limitMs` for a set-up that has the lock. */
-export async function withLock(root, action, limitMs = LIMIT_MS) {
+export async function withLock(root, action, limitMs = WAIT_MAX_MS) {
   const descriptor = await acquireLock(join(root, ".setup.lock"), limitMs);
   try {
     return await action();

@@ -27,14 +27,14 @@ function mayBeAbsent(entry, machine) {
 
 /**
  * True if node_modules differs from the lock file, or if its installation was interrupted: npm writes its list of packages at the end. With
- * `isService`, development packages may be missing.
+ * `isServiceOnly`, development packages may be missing.
  */
-export function arePackagesStale(root, machine = process, isService = false) {
+export function arePackagesStale(root, machine = process, isServiceOnly = false) {
   const wanted = readPackages(join(root, "package-lock.json"));
   const installed = readPackages(join(root, "node_modules/.package-lock.json"));
   if (!wanted || !installed) return true;
   const differs = ([path, entry]) => {
-    if (path === "" || (isService && entry.dev)) return false;
+    if (path === "" || (isServiceOnly && entry.dev)) return false;
     const found = installed[path];
     if (!found) return !mayBeAbsent(entry, machine);
     return found.version !== entry.version || found.integrity !== entry.integrity;
@@ -42,9 +42,9 @@ export function arePackagesStale(root, machine = process, isService = false) {
   return Object.entries(wanted).some(differs) || Object.keys(installed).some((path) => !(path in wanted));
 }
 
-const STAGE = ".setup.packages";
+const STAGE_PREFIX = ".setup.packages";
 /** npm replaces this address by that of the configured registry. */
-const REGISTRY = "https://registry.npmjs.org";
+const REGISTRY_URL = "https://registry.npmjs.org";
 
 /**
  * Returns the lock file with the address of each package's archive. Without addresses, npm requests descriptions of all packages, which
@@ -55,15 +55,15 @@ export function addArchiveUrls(lock) {
     if (path === "" || entry.resolved || !entry.integrity) return [path, entry];
     const name = entry.name ?? path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length);
     const archive = `${name.split("/").at(-1)}-${entry.version}.tgz`;
-    return [path, { ...entry, resolved: `${REGISTRY}/${name}/-/${archive}` }];
+    return [path, { ...entry, resolved: `${REGISTRY_URL}/${name}/-/${archive}` }];
   };
   return { ...lock, packages: Object.fromEntries(Object.entries(lock.packages).map(withAddress)) };
 }
 
 /** Creates a temporary folder with a new name, because the npm of a killed set-up may still write to its folder. Removes old folders. */
 function createStage(root) {
-  for (const name of readdirSync(root)) if (name.startsWith(STAGE)) removeIfPossible(join(root, name));
-  return mkdtempSync(join(root, `${STAGE}-`));
+  for (const name of readdirSync(root)) if (name.startsWith(STAGE_PREFIX)) removeIfPossible(join(root, name));
+  return mkdtempSync(join(root, `${STAGE_PREFIX}-`));
 }
 
 /** Removes the folder. If that fails, the next installation removes it. */
@@ -95,14 +95,14 @@ function replacePackages(packages, stage) {
 }
 
 /** Installs the packages from npm's cache. Returns false, and leaves no files in `stage`, if this is not possible. */
-async function installFromCache(root, stage, lock, isService) {
+async function installFromCache(root, stage, lock, isServiceOnly) {
   try {
     const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
     return await installCachedPackages(
       stage,
       { lock, manifest },
-      isService,
-      isService ? isNeededByService : () => true,
+      isServiceOnly,
+      isServiceOnly ? isNeededByService : () => true,
     );
   } catch (error) {
     if (error instanceof SetupError) throw error;
@@ -112,18 +112,18 @@ async function installFromCache(root, stage, lock, isService) {
   }
 }
 
-async function installByNpm(root, stage, lock, isService) {
+async function installByNpm(root, stage, lock, isServiceOnly) {
   for (const file of ["package.json", ".npmrc"]) copyFileSync(join(root, file), join(stage, file));
   writeFileSync(join(stage, "package-lock.json"), JSON.stringify(addArchiveUrls(lock)));
-  await runOrThrow("npm", ["ci", isService ? "--omit=dev" : "--include=dev", "--include=optional"], { cwd: stage });
-  if (isService) prunePackages(join(stage, "node_modules"));
+  await runOrThrow("npm", ["ci", isServiceOnly ? "--omit=dev" : "--include=dev", "--include=optional"], { cwd: stage });
+  if (isServiceOnly) prunePackages(join(stage, "node_modules"));
 }
 
 /** Installs the packages in a temporary folder, and then moves them to node_modules, so that it is never incomplete. */
-async function installPackages(root, isService) {
+async function installPackages(root, isServiceOnly) {
   const stage = createStage(root);
   const lock = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
-  if (!(await installFromCache(root, stage, lock, isService))) await installByNpm(root, stage, lock, isService);
+  if (!(await installFromCache(root, stage, lock, isServiceOnly))) await installByNpm(root, stage, lock, isServiceOnly);
   try {
     replacePackages(join(root, "node_modules"), stage);
   } catch (error) {
@@ -132,12 +132,12 @@ async function installPackages(root, isService) {
   removeIfPossible(stage);
 }
 
-export async function ensurePackages(root, isService = false) {
-  if (!arePackagesStale(root, process, isService)) return;
+export async function ensurePackages(root, isServiceOnly = false) {
+  if (!arePackagesStale(root, process, isServiceOnly)) return;
   if (lstatSync(join(root, "node_modules"), { throwIfNoEntry: false })?.isSymbolicLink()) {
     throw new SetupError("node_modules is a link and does not match package-lock.json; run `npm ci` where it leads");
   }
-  await step("installing npm packages", () => installPackages(root, isService));
+  await step("installing npm packages", () => installPackages(root, isServiceOnly));
 }
 
 /**

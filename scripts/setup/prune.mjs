@@ -3,7 +3,7 @@ import { readdirSync, rmSync } from "node:fs";
 import { join, relative } from "node:path";
 
 /** Files that neither the build of the service nor the service needs. This build checks no types, so it needs no .ts files. */
-const UNNEEDED = [
+const UNNEEDED_FILE_PATTERNS = [
   /^node-linux-(?:x64|arm64)\/include\//,
   /^typeorm\/browser\//,
   /^monaco-editor\/dev\//,
@@ -14,7 +14,7 @@ const UNNEEDED = [
   /\.(?:map|tgz)$/,
 ];
 
-export const isNeededByService = (path) => !UNNEEDED.some((pattern) => pattern.test(path));
+export const isNeededByService = (path) => !UNNEEDED_FILE_PATTERNS.some((pattern) => pattern.test(path));
 
 export function prunePackages(packages) {
   for (const entry of readdirSync(packages, { recursive: true, withFileTypes: true })) {

@@ -76,7 +76,7 @@ export async function step(title, action) {
 }
 
 /** @throws SetupError if a signal has asked this process to end */
-export function throwIfEnding() {
+export function throwIfSignalReceived() {
   if (receivedSignal) throw new SetupError(`ended by ${receivedSignal}`);
 }
 
@@ -84,7 +84,7 @@ export function throwIfEnding() {
 export async function runOrThrow(command, args, options) {
   const { code, output } = await run(command, args, options);
   if (code === 0) return output;
-  throwIfEnding();
+  throwIfSignalReceived();
   process.stderr.write(output.endsWith("\n") ? output : `${output}\n`);
   throw new SetupError(`\`${[command, ...args].join(" ")}\` failed with exit code ${code}; its output is above`);
 }

@@ -41,7 +41,7 @@ export const NOTIFICATIONS_PER_BATCH_MAX = 1_000;
 const PUSH_MAX_BYTES = 3_000;
 const DATA_MAX_DEPTH = 50;
 /** Matches the day at the beginning of an ISO 8601 text. */
-const ISO_DAY = /^\d{4}-\d\d-\d\d/;
+const ISO_DAY_PATTERN = /^\d{4}-\d\d-\d\d/;
 const TIME_MAX_MS = 8_640_000_000_000_000;
 
 function readStorableObject(value: unknown, field: string, maxBytes: number): Record<string, unknown> {
@@ -58,7 +58,7 @@ function readStorableObject(value: unknown, field: string, maxBytes: number): Re
 }
 
 function readTime(value: unknown, field: string): Date {
-  const day = typeof value === "string" ? ISO_DAY.exec(value)?.[0] : undefined;
+  const day = typeof value === "string" ? ISO_DAY_PATTERN.exec(value)?.[0] : undefined;
   const isRealDay = day === undefined || isCalendarDay(day);
   const time = typeof value !== "string" ? value : isRealDay ? Date.parse(value) : Number.NaN;
   if (typeof time === "number" && Number.isFinite(time) && Math.abs(time) <= TIME_MAX_MS) return new Date(time);
@@ -149,7 +149,7 @@ export const PUSH_TARGET_SHAPE: Shape = {
 export const PUSH_DEVICE_SHAPE = createFlatShape(["endpoint", "id"], ["host", "createdAt", "keys", "expirationTime"]);
 
 const ENDPOINT_MAX_CHARACTERS = 2_000;
-const KEY_BYTES = 65;
+const P256DH_BYTES = 65;
 const AUTH_BYTES = 16;
 
 function readKey(value: unknown, field: string, bytes: number): string {
@@ -167,12 +167,13 @@ export function parsePushTarget(body: unknown, allowHttp: boolean): PushTarget {
     refuseField("expirationTime", "a Unix time in milliseconds, or null", expirationTime);
   }
   const url = typeof endpoint === "string" && endpoint.length <= ENDPOINT_MAX_CHARACTERS ? URL.parse(endpoint) : null;
-  const isWeb = url?.protocol === "https:" || (allowHttp && url?.protocol === "http:");
-  if (!url || !isWeb || url.username !== "" || url.password !== "") refuseField("endpoint", "an https URL", endpoint);
+  const hasAllowedProtocol = url?.protocol === "https:" || (allowHttp && url?.protocol === "http:");
+  if (!url || !hasAllowedProtocol || url.username !== "" || url.password !== "")
+    refuseField("endpoint", "an https URL", endpoint);
   const input = isObject(keys) ? keys : {};
   return {
     endpoint: url!.href,
-    p256dh: readKey(input["p256dh"], "keys.p256dh", KEY_BYTES),
+    p256dh: readKey(input["p256dh"], "keys.p256dh", P256DH_BYTES),
     auth: readKey(input["auth"], "keys.auth", AUTH_BYTES),
   };
 }

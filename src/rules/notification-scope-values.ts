@@ -10,7 +10,7 @@ import { isObject } from "./describe-value.js";
 export type ScopeValue = unknown;
 export type ScopeValueTest = (value: ScopeValue) => boolean;
 
-const ARRAY_INDEX = /^(?:0|[1-9]\d{0,4})$/;
+const ARRAY_INDEX_PATTERN = /^(?:0|[1-9]\d{0,4})$/;
 
 /** Maximum number of reads and tests of values for one document. More would block the process, and so all other requests. */
 const TESTS_MAX = 20_000;
@@ -26,7 +26,7 @@ export class ScopeTestBudget {
 }
 
 function getChildValue(value: ScopeValue, name: string): ScopeValue {
-  if (Array.isArray(value)) return ARRAY_INDEX.test(name) ? value[Number(name)] : undefined;
+  if (Array.isArray(value)) return ARRAY_INDEX_PATTERN.test(name) ? value[Number(name)] : undefined;
   return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 }
 
@@ -39,7 +39,7 @@ export function readScopeValues(
   let values = [document];
   for (const [at, name] of segments.entries()) {
     values = values.flatMap((value) => {
-      const isLookedThrough = at > 0 && Array.isArray(value) && !ARRAY_INDEX.test(name);
+      const isLookedThrough = at > 0 && Array.isArray(value) && !ARRAY_INDEX_PATTERN.test(name);
       const items = isLookedThrough ? value : [value];
       budget.countStep(items.length);
       return items.map((item) => getChildValue(item, name));

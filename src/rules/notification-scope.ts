@@ -24,7 +24,7 @@ type ScopeWhere = Record<string, unknown>;
 
 const SCOPE_MAX_BYTES = 16 * 1024;
 const SCOPE_MAX_DEPTH = 20;
-const LIST_MAX_ITEMS = 1_000;
+const SCOPE_MAX_ITEMS = 1_000;
 
 /** Rejects `$regex`, because an untrusted pattern could block this process. In queries, PostgreSQL executes the pattern. */
 function rejectRegex(value: unknown, fieldPath: string): void {
@@ -51,7 +51,7 @@ export function parseNotificationScope(value: unknown): NotificationScope | null
   const list = (Array.isArray(value) ? value : [value]).map((element) =>
     Number.isSafeInteger(element) ? { id: element } : element,
   );
-  if (list.length > LIST_MAX_ITEMS) refuseField("scope", `an array of at most ${LIST_MAX_ITEMS} items`, value);
+  if (list.length > SCOPE_MAX_ITEMS) refuseField("scope", `an array of at most ${SCOPE_MAX_ITEMS} items`, value);
   for (const [index, element] of list.entries())
     checkWhere(element, Array.isArray(value) ? `scope[${index}]` : "scope");
   return (Array.isArray(value) ? list : list[0]) as NotificationScope;
@@ -74,10 +74,10 @@ class ScopeEvaluator {
 
   private matchesField(document: ScopeValue, segments: readonly string[], tests: unknown): boolean {
     const values = readScopeValues(document, segments, this.budget);
-    const isTests = isObject(tests) && Object.keys(tests).some((name) => name.startsWith("$"));
+    const hasOperators = isObject(tests) && Object.keys(tests).some((name) => name.startsWith("$"));
     // Without a path, the value is an array element that $elemMatch tests. If it is itself an array, its elements are not tested.
     const isElement = segments.length === 0;
-    if (!isTests) return this.matchesOperator("$eq", tests, values, isElement);
+    if (!hasOperators) return this.matchesOperator("$eq", tests, values, isElement);
     return Object.entries(tests).every(([name, expected]) => {
       if (name === "$not") return !this.matchesField(document, segments, expected);
       return this.matchesOperator(name, expected, values, isElement);
@@ -90,9 +90,9 @@ class ScopeEvaluator {
       const all = expected as unknown[];
       return all.length > 0 && all.every((element) => this.matchesAllItem(element, values, isElement));
     }
-    const { test, testsElements: ofElements, negated = false } = SCOPE_OPERATORS[name]!;
+    const { test, testsElements, negated = false } = SCOPE_OPERATORS[name]!;
     const isMatch = this.someValuePasses(
-      ofElements && !isElement ? addArrayElements(values) : values,
+      testsElements && !isElement ? addArrayElements(values) : values,
       test(expected),
       expected,
     );
@@ -100,8 +100,8 @@ class ScopeEvaluator {
   }
 
   private matchesAllItem(element: unknown, values: readonly ScopeValue[], isElement: boolean): boolean {
-    const isMatch = isObject(element) && Object.keys(element).join() === "$elemMatch";
-    return isMatch
+    const isElemMatch = isObject(element) && Object.keys(element).join() === "$elemMatch";
+    return isElemMatch
       ? this.matchesAnyElement(element["$elemMatch"] as ScopeWhere, values)
       : this.matchesOperator("$eq", element, values, isElement);
   }

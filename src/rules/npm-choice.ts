@@ -74,7 +74,10 @@ export function chooseNpmVersion({ document, range, publishedBefore }: NpmVersio
   if (!isObject(manifest)) {
     const isYoung =
       publishedBefore !== null && !("fault" in chooseNpmVersion({ document, range, publishedBefore: null }));
-    if (isYoung) return { fault: `has only versions of ${range || "latest"} that are younger than NPM_MIN_AGE_DAYS` };
+    if (isYoung)
+      return {
+        fault: `has only versions of ${range || "latest"} that are younger than NPM_MIN_AGE_DAYS; name an exact version`,
+      };
     return { fault: `has no version ${range || "latest"} in the registry` };
   }
   const { version, dist } = manifest as NonNullable<typeof manifest>;

@@ -37,9 +37,9 @@ export type PackageCatalogue = ReadonlyMap<string, PackageEntry>;
 /** Packages that the service provides: those in the API specification (Code rules 3), and svc-ai. */
 export const BUILT_IN_PACKAGES = builtIn as readonly PackageEntry[];
 
-const PACKAGE_NAME = /^[a-z0-9][a-z0-9._-]{0,99}$/;
-const NAMESPACE_NAME = /^[A-Za-z][A-Za-z0-9]{0,99}$/;
-const SERVED_PATH = /^\/[A-Za-z0-9/._-]+$/;
+const PACKAGE_NAME_PATTERN = /^[a-z0-9][a-z0-9._-]{0,99}$/;
+const NAMESPACE_NAME_PATTERN = /^[A-Za-z][A-Za-z0-9]{0,99}$/;
+const SERVED_PATH_PATTERN = /^\/[A-Za-z0-9/._-]+$/;
 const URL_MAX_CHARACTERS = 2048;
 
 /**
@@ -75,13 +75,13 @@ function parsePackageEntry(value: unknown, where: string): PackageEntry {
   const matchesPattern = (text: unknown, pattern: RegExp): text is string =>
     typeof text === "string" && pattern.test(text);
   expectField(
-    matchesPattern(name, PACKAGE_NAME),
+    matchesPattern(name, PACKAGE_NAME_PATTERN),
     "name",
     "at most 100 lower-case letters, digits, dots, dashes and underscores",
     name,
   );
   expectField(
-    namespace === null || matchesPattern(namespace, NAMESPACE_NAME),
+    namespace === null || matchesPattern(namespace, NAMESPACE_NAME_PATTERN),
     "namespace",
     "a property name or null",
     namespace,
@@ -92,10 +92,10 @@ function parsePackageEntry(value: unknown, where: string): PackageEntry {
     'set if "url" is not set, and absent otherwise',
     path,
   );
-  expectField(path === undefined || matchesPattern(path, SERVED_PATH), "path", "an absolute path", path);
+  expectField(path === undefined || matchesPattern(path, SERVED_PATH_PATTERN), "path", "an absolute path", path);
   expectField(url === undefined || findExternalUrlFault(url) === null, "url", "an https URL", url);
   const areNames = (list: unknown) =>
-    Array.isArray(list) && list.every((element) => matchesPattern(element, NAMESPACE_NAME));
+    Array.isArray(list) && list.every((element) => matchesPattern(element, NAMESPACE_NAME_PATTERN));
   const isStandalone = typeof standalone === "boolean" || areNames(standalone);
   expectField(isStandalone, "standalone", "true, false or an array of function names", standalone);
   expectField(PACKAGE_MODES.includes(mode as PackageMode), "mode", `one of ${PACKAGE_MODES.join(", ")}`, mode);
@@ -113,7 +113,7 @@ export type Dependency =
   | { kind: "address"; url: string };
 
 /** Matches package names that are reserved for the service. The service never requests them from a registry. */
-const RESERVED_NAMES = /^svc-/i;
+const RESERVED_NAME_PATTERN = /^svc-/i;
 const SPEC_MAX_CHARACTERS = 300;
 
 /** Creates the error for a dependency that cannot be loaded. @param retryAfter seconds after which a retry may succeed */
@@ -132,7 +132,7 @@ export function parseDependency(dependency: string, catalogue: PackageCatalogue)
     if (urlFault !== null) throw createDependencyError(dependency, urlFault);
     return { kind: "address", url: new URL(address).href };
   }
-  if (RESERVED_NAMES.test(dependency))
+  if (RESERVED_NAME_PATTERN.test(dependency))
     throw createDependencyError(
       dependency,
       'is not a package of this service; names that start with "svc-" are reserved for the service',
@@ -141,7 +141,7 @@ export function parseDependency(dependency: string, catalogue: PackageCatalogue)
 }
 
 /** Matches a package name, an optional version, and the path of a module: `@noble/hashes@1/sha256`. */
-const NAME_WITH_SUBPATH = /^((?:@[^/@]+\/)?[^/@]+(?:@[^/@]+)?)((?:\/[\w.-]+)+)$/;
+const NAME_WITH_SUBPATH_PATTERN = /^((?:@[^/@]+\/)?[^/@]+(?:@[^/@]+)?)((?:\/[\w.-]+)+)$/;
 
 /**
  * Parses the name of an npm package, with an optional version and module path. Rejects names that npm resolves to a folder or another host.
@@ -150,7 +150,7 @@ function parseNpmSpec(dependency: string): { name: string; range: string; subpat
   const refusal = "is not a package of this service, an npm package such as lodash or @scope/name@^2, or an https URL";
   const isPlain = dependency.length <= SPEC_MAX_CHARACTERS && !/[\s\\%]/.test(dependency.trim());
   if (!isPlain || dependency !== dependency.trim()) throw createDependencyError(dependency, refusal);
-  const [, spec = dependency, subpath = ""] = NAME_WITH_SUBPATH.exec(dependency) ?? [];
+  const [, spec = dependency, subpath = ""] = NAME_WITH_SUBPATH_PATTERN.exec(dependency) ?? [];
   const climbsUp = subpath.split("/").some((segment) => segment === "." || segment === "..");
   try {
     const { type, name, rawSpec } = npa(spec, "/");

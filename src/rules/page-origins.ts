@@ -5,7 +5,7 @@ import { refuseField } from "./fields.js";
 import { normalizeOrigin } from "./integration-origins.js";
 
 const ORIGIN_MAX_CHARACTERS = 300;
-const LOOPBACK_HOST = /^(?:(?:.+\.)?localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
+const LOOPBACK_HOST_PATTERN = /^(?:(?:.+\.)?localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 
 /** Returns the origin as browsers send it in the header `Origin`; null if the value is no valid origin. */
 function readOrigin(value: unknown, allowHttp: boolean): string | null {
@@ -14,7 +14,7 @@ function readOrigin(value: unknown, allowHttp: boolean): string | null {
   const origin = url && normalizeOrigin(url);
   if (!url || !origin) return null;
   // Allows http only for the developer's own machine: on a network, others can change a page that is sent over http.
-  return url.protocol === "https:" || allowHttp || LOOPBACK_HOST.test(url.hostname) ? origin : null;
+  return url.protocol === "https:" || allowHttp || LOOPBACK_HOST_PATTERN.test(url.hostname) ? origin : null;
 }
 
 /**

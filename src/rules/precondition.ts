@@ -21,13 +21,13 @@ export const createEntityTag = (updatedAt: string, serviceState: string | null =
   `"${updatedAt}${serviceState === null ? "" : TAG_SEPARATOR + serviceState}"`;
 
 /** Matches an entity tag. Accepts the prefix W/, which proxies add when they compress a response. */
-const ENTITY_TAG = /^(?:W\/)?"([\x21\x23-\x7e\x80-\xff]*)"$/;
+const ENTITY_TAG_PATTERN = /^(?:W\/)?"([\x21\x23-\x7e\x80-\xff]*)"$/;
 const TAGS_MAX = 20;
 
 /** Parses a list of entity tags; undefined if the header is absent or `*`. @throws ActionError REQUEST_INVALID for any other header */
 function parseEntityTags(header: string | undefined, name: string): string[] | undefined {
   if (header === undefined || header.trim() === "*") return undefined;
-  const tags = header.split(",", TAGS_MAX + 1).map((tag) => ENTITY_TAG.exec(tag.trim())?.[1]);
+  const tags = header.split(",", TAGS_MAX + 1).map((tag) => ENTITY_TAG_PATTERN.exec(tag.trim())?.[1]);
   if (tags.length <= TAGS_MAX && tags.every((tag) => tag !== undefined)) return tags;
   const expected = `* or at most ${TAGS_MAX} entity tags, each in double quotes as in the header ETag`;
   throw new ActionError("REQUEST_INVALID", `${name} must be ${expected} (got ${describeValue(header)})`);

@@ -7,13 +7,13 @@ export type IdOrName = { readonly id: number } | { readonly name: string };
 export const REFERENCE_KINDS = ["id", "name"] as const;
 export type ReferenceKind = (typeof REFERENCE_KINDS)[number];
 
-const ID = /^[1-9]\d{0,15}$/;
+const ID_PATTERN = /^[1-9]\d{0,15}$/;
 
 /** Reference that matches no row, for a number that cannot be an ID. */
 const UNKNOWN_ID = { id: 0 } as const;
 
 function createIdReference(text: string): IdOrName {
-  const id = ID.test(text) ? Number(text) : 0;
+  const id = ID_PATTERN.test(text) ? Number(text) : 0;
   return Number.isSafeInteger(id) ? { id } : UNKNOWN_ID;
 }
 

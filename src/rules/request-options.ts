@@ -34,11 +34,11 @@ const ATTEMPTS_MAX = 5;
 const RETRY_STATUSES_MAX = 20;
 const RETRY_STATUSES: readonly number[] = [429, 502, 503, 504];
 
-const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+const HEADER_NAME_PATTERN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 /** Matches header values without control characters. A line break in a header's value could add another header. */
-const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+const HEADER_VALUE_PATTERN = /^[\t\x20-\x7e\x80-\xff]*$/;
 /** Matches headers that code cannot set: the service sets them, or they describe only one connection. */
-const FORBIDDEN_HEADER =
+const FORBIDDEN_HEADER_PATTERN =
   /^(?:cookie2?|set-cookie2?|host|content-length|referer|auth-token.*|svc-.*|proxy-.*|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|http2-settings)$/;
 
 export type ResponseType = (typeof RESPONSE_TYPES)[number];
@@ -68,10 +68,10 @@ function throwOptionsError(message: string): never {
   throw new RequestOptionsError("POLICY", message);
 }
 
-export const isForbiddenRequestHeader = (name: string): boolean => FORBIDDEN_HEADER.test(name.toLowerCase());
+export const isForbiddenRequestHeader = (name: string): boolean => FORBIDDEN_HEADER_PATTERN.test(name.toLowerCase());
 
-export const isHeaderName = (name: string): boolean => HEADER_NAME.test(name);
-export const isHeaderValue = (value: string): boolean => HEADER_VALUE.test(value);
+export const isHeaderName = (name: string): boolean => HEADER_NAME_PATTERN.test(name);
+export const isHeaderValue = (value: string): boolean => HEADER_VALUE_PATTERN.test(value);
 
 function readUrl(value: unknown): URL {
   if (typeof value !== "string" || value.length > URL_MAX_CHARACTERS) {
@@ -118,13 +118,14 @@ function readHeaders(value: unknown): Record<string, string> {
   let characters = 0;
   for (const [input, content] of entries) {
     const name = input.toLowerCase();
-    if (!HEADER_NAME.test(input)) throwOptionsError(`headers has an invalid name (got ${describeValue(input)})`);
-    if (FORBIDDEN_HEADER.test(name))
+    if (!HEADER_NAME_PATTERN.test(input))
+      throwOptionsError(`headers has an invalid name (got ${describeValue(input)})`);
+    if (FORBIDDEN_HEADER_PATTERN.test(name))
       throwOptionsError(`headers.${input} is not allowed, because the service sets or removes it`);
     if (headers.has(name)) throwOptionsError(`headers.${input} must not be set twice; case is ignored`);
     const text = typeof content === "number" ? String(content) : content;
     // Names only the type of the value, because the value may be a secret.
-    if (typeof text !== "string" || !HEADER_VALUE.test(text)) {
+    if (typeof text !== "string" || !HEADER_VALUE_PATTERN.test(text)) {
       throwOptionsError(
         `headers.${input} must be a string without line breaks, of Latin-1 characters (got ${describeType(content)})`,
       );

@@ -16,7 +16,7 @@ import { createFlatShape } from "./unknown-fields.js";
 const CONCURRENCY_POLICIES: readonly ConcurrencyPolicy[] = ["skip", "queue", "cancel"];
 
 const KEY_MAX_CHARACTERS = 255;
-const KEY_PATH = /^[^\s.{}",\\]+(\.[^\s.{}",\\]+)*$/;
+const KEY_PATH_PATTERN = /^[^\s.{}",\\]+(\.[^\s.{}",\\]+)*$/;
 /** Default of `maxWaitMs` as a multiple of `delayMs`. */
 const DEFAULT_DELAYS_PER_WAIT = 10;
 
@@ -44,7 +44,7 @@ function findKeyFault(key: unknown): string | null {
   const isValid =
     typeof key === "string" &&
     key.length <= KEY_MAX_CHARACTERS &&
-    KEY_PATH.test(key) &&
+    KEY_PATH_PATTERN.test(key) &&
     findUnstorableCharacter(key) < 0;
   const expected = `the path of a property of the payload, such as "order.id", of at most ${KEY_MAX_CHARACTERS} characters`;
   return isValid ? null : `concurrency.key must be ${expected} (got ${describeValue(key)})`;

@@ -55,9 +55,9 @@ const KEY_MAX_CHARACTERS = 512;
 const SCOPES_MAX = 50;
 const VALUE_PLACEHOLDER = "{value}";
 /** Matches headers that a binding cannot set, because the service or the connection sets them. */
-const RESERVED_HEADER =
+const RESERVED_HEADER_PATTERN =
   /^(?:host|content-length|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|proxy-.*|http2-settings|:.*)$/i;
-const AWS_NAME = /^[a-z0-9-]{1,64}\/[a-z0-9-]{1,64}$/;
+const AWS_NAME_PATTERN = /^[a-z0-9-]{1,64}\/[a-z0-9-]{1,64}$/;
 
 function throwBindingError(message: string): never {
   throw new ActionError("REQUEST_INVALID", message);
@@ -103,12 +103,12 @@ function readTokenUrl(value: unknown, path: string, allowPrivateNetwork: boolean
 function readName(target: SecretBindingTarget, value: unknown, path: string): string | null {
   const name = readOptionalText(value, path);
   if (target === "query" && name === null) throwBindingError(`${path} is required if "in" is "query"`);
-  if (target === "header" && name !== null && (!isHeaderName(name) || RESERVED_HEADER.test(name))) {
+  if (target === "header" && name !== null && (!isHeaderName(name) || RESERVED_HEADER_PATTERN.test(name))) {
     throwBindingError(`${path} must be the name of a header that a request may set (got ${describeValue(name)})`);
   }
   if (target === "basic" && name?.includes(":"))
     throwBindingError(`${path} must be a user name without a colon (got ${describeValue(name)})`);
-  if (target === "aws-sigv4" && name !== null && !AWS_NAME.test(name)) {
+  if (target === "aws-sigv4" && name !== null && !AWS_NAME_PATTERN.test(name)) {
     throwBindingError(`${path} must be service and region, such as "s3/eu-west-1" (got ${describeValue(name)})`);
   }
   return name;

@@ -21,13 +21,13 @@ const NUMERIC_SECRET_MIN_LENGTH = 8;
 const SECRET_PART_MIN_CHARACTERS = 16;
 
 /** Matches a single word. In private settings, a word of under 16 letters is no secret: results may contain it by chance. */
-const LETTERS_ONLY = /^\p{L}+$/u;
+const LETTERS_ONLY_PATTERN = /^\p{L}+$/u;
 
-const LINE_BREAK = /[\r\n]+/;
+const LINE_BREAK_PATTERN = /[\r\n]+/;
 const PEM_HEADER_PATTERN = /-----BEGIN [^-]+-----/;
-const PEM_LINE = /^[A-Za-z0-9+/=]+$/;
+const PEM_LINE_PATTERN = /^[A-Za-z0-9+/=]+$/;
 const AUTHORITY_START = "://";
-const AUTHORITY_END = /[\s/?#]/g;
+const AUTHORITY_END_PATTERN = /[\s/?#]/g;
 
 /** Yields all strings and numbers in a value. Does not use recursion, because deep nesting would overflow the stack. */
 function* listScalarLeaves(value: unknown): Generator<string | number> {
@@ -61,8 +61,8 @@ function decodePercentEncoding(text: string): string {
 function* findUrlPasswords(text: string): Generator<string> {
   for (let at = text.indexOf(AUTHORITY_START); at !== -1; ) {
     const authorityStart = at + AUTHORITY_START.length;
-    AUTHORITY_END.lastIndex = authorityStart;
-    const authority = text.slice(authorityStart, AUTHORITY_END.exec(text)?.index);
+    AUTHORITY_END_PATTERN.lastIndex = authorityStart;
+    const authority = text.slice(authorityStart, AUTHORITY_END_PATTERN.exec(text)?.index);
     const [user, host] = [authority.indexOf(":"), authority.lastIndexOf("@")];
     if (user !== -1 && user < host) yield authority.slice(user + 1, host);
     at = text.indexOf(AUTHORITY_START, authorityStart);
@@ -74,7 +74,8 @@ function* findSecretParts(text: string): Generator<string> {
   const pendingValues = [text];
   while (pendingValues.length > 0) {
     const next = pendingValues.pop()!;
-    if (PEM_HEADER_PATTERN.test(next)) yield* next.split(LINE_BREAK).filter((line) => PEM_LINE.test(line));
+    if (PEM_HEADER_PATTERN.test(next))
+      yield* next.split(LINE_BREAK_PATTERN).filter((line) => PEM_LINE_PATTERN.test(line));
     for (const password of findUrlPasswords(next)) yield* [password, decodePercentEncoding(password)];
     for (const leaf of listScalarLeaves(parseJsonDocument(next))) {
       if (typeof leaf !== "string" || leaf.length < SECRET_PART_MIN_CHARACTERS) continue;
@@ -92,7 +93,7 @@ const hasMinimumLength = (text: string, min: number): boolean => {
 const isSingleWord = (text: string): boolean =>
   text.length < 2 * SECRET_PART_MIN_CHARACTERS &&
   countCharacters(text) < SECRET_PART_MIN_CHARACTERS &&
-  LETTERS_ONLY.test(text);
+  LETTERS_ONLY_PATTERN.test(text);
 
 function* listSecrets(setting: unknown, tier: SettingTier): Generator<string> {
   for (const leaf of listScalarLeaves(setting)) {

@@ -2,7 +2,7 @@
 
 /* Stored as `\\`: a backslash. `\0`: NUL. `\` and a private use character: the lone surrogate 0x800 below this character. */
 const ESCAPE_SHIFT = 0x800;
-const UNSTORABLE_CHARACTER = /[\\\0]|\p{Surrogate}/gu;
+const UNSTORABLE_CHARACTER_PATTERN = /[\\\0]|\p{Surrogate}/gu;
 
 function escapeCharacter(character: string): string {
   if (character === "\0") return "\\0";
@@ -14,7 +14,7 @@ function unescapeCharacter(character: string): string {
   return character === "\\" ? "\\" : String.fromCharCode(character.charCodeAt(0) - ESCAPE_SHIFT);
 }
 
-export const escapeSettingKey = (key: string): string => key.replace(UNSTORABLE_CHARACTER, escapeCharacter);
+export const escapeSettingKey = (key: string): string => key.replace(UNSTORABLE_CHARACTER_PATTERN, escapeCharacter);
 
 export const unescapeSettingKey = (stored: string): string =>
   stored.replace(/\\([\s\S])/g, (_, inner: string) => unescapeCharacter(inner));

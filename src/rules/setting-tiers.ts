@@ -69,12 +69,12 @@ export const selectRuntimeSettings = (settings: SettingEntries): SettingsByKey =
 export const selectHttpSettings = (settings: SettingEntries): SettingsByKey => selectSettings(settings, "http");
 
 /** Settings that server actions do not receive in `context.settings`, because only the service uses them. */
-const HIDDEN_FROM_CODE: readonly string[] = [AI_SETTING_KEY];
+const SETTINGS_HIDDEN_FROM_CODE: readonly string[] = [AI_SETTING_KEY];
 
 /** Returns the private and protected settings, which a server action gets in `context.settings`. */
 export const selectServerActionSettings = (settings: SettingEntries): SettingsByKey =>
   selectSettings(
-    [...settings].filter(([key]) => !HIDDEN_FROM_CODE.includes(key)),
+    [...settings].filter(([key]) => !SETTINGS_HIDDEN_FROM_CODE.includes(key)),
     "serverAction",
   );
 

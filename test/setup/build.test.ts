@@ -8,8 +8,8 @@ import { longTest } from "../harness/samples.js";
 import { importSetUpModule } from "./modules.js";
 
 const { build, isBuildStale } = await importSetUpModule<{
-  build(root: string, isService?: boolean): Promise<void>;
-  isBuildStale(root: string, isService?: boolean): boolean;
+  build(root: string, isServiceOnly?: boolean): Promise<void>;
+  isBuildStale(root: string, isServiceOnly?: boolean): boolean;
 }>("build");
 
 const PROJECT = fileURLToPath(new URL("../../../", import.meta.url));
@@ -46,17 +46,17 @@ describe("the build of the set-up", () => {
 
   afterEach(() => rm(root, { recursive: true, force: true }));
 
-  for (const isService of [false, true]) {
-    const [kind, otherKind] = isService ? ["the service", "everything"] : ["everything", "the service"];
+  for (const isServiceOnly of [false, true]) {
+    const [kind, otherKind] = isServiceOnly ? ["the service", "everything"] : ["everything", "the service"];
 
     longTest(`of ${kind} writes all files again after a build of ${otherKind} has replaced them`, async () => {
       putSource(1);
-      await build(root, isService);
+      await build(root, isServiceOnly);
       putSource(2);
-      await build(root, !isService);
+      await build(root, !isServiceOnly);
       const values = [compiledValue()];
       putSource(1, 3);
-      await build(root, isService);
+      await build(root, isServiceOnly);
       values.push(compiledValue());
       expect(values).to.deep.equal(["2", "1"]);
     });
@@ -64,19 +64,19 @@ describe("the build of the set-up", () => {
     it(`of ${kind} compiles only changed files`, async () => {
       putSource(1);
       put("src/unchanged.ts", "export {};\n");
-      await build(root, isService);
+      await build(root, isServiceOnly);
       putSource(2);
       put("dist/src/unchanged.js", "not compiled again");
-      await build(root, isService);
+      await build(root, isServiceOnly);
       expect(readFileSync(join(root, "dist/src/unchanged.js"), "utf8")).to.equal("not compiled again");
       expect(compiledValue()).to.equal("2");
     });
 
     longTest(`is outdated after a build of ${kind} from other sources`, async () => {
       putSource(1);
-      await build(root, !isService);
+      await build(root, !isServiceOnly);
       putSource(2);
-      await build(root, isService);
+      await build(root, isServiceOnly);
       putSource(1);
       expect([isBuildStale(root), isBuildStale(root, true)]).to.deep.equal([true, true]);
     });

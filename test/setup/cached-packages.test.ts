@@ -15,10 +15,10 @@ type Machine = { platform: string; arch: string; libc: string };
 
 const { arePackagesStale, ensurePackages } = await importSetUpModule<{
   arePackagesStale(root: string): boolean;
-  ensurePackages(root: string, isService?: boolean): Promise<void>;
+  ensurePackages(root: string, isServiceOnly?: boolean): Promise<void>;
 }>("packages");
 const { selectPackages } = await importSetUpModule<{
-  selectPackages(packages: Record<string, Entry>, machine: Machine, isService: boolean): string[];
+  selectPackages(packages: Record<string, Entry>, machine: Machine, isServiceOnly: boolean): string[];
 }>("lock-file");
 const { readFiles } = await importSetUpModule<{
   readFiles(archive: Buffer): Iterable<{ name: string; mode: number; content: Buffer }>;
@@ -164,13 +164,13 @@ describe("the installation of packages from npm's cache", () => {
     it(`selects every package of this project that is not optional, for ${platform} ${arch} ${libc}`, () => {
       const { packages } = JSON.parse(readFileSync(join(PROJECT, "package-lock.json"), "utf8"));
       const machine = { platform, arch, libc };
-      for (const isService of [true, false]) {
-        const selected = selectPackages(packages, machine, isService);
+      for (const isServiceOnly of [true, false]) {
+        const selected = selectPackages(packages, machine, isServiceOnly);
         const isRequired = ([path, { optional, dev, devOptional }]: [string, LockEntry]) =>
-          path !== "" && !optional && !(isService && (dev || devOptional));
+          path !== "" && !optional && !(isServiceOnly && (dev || devOptional));
         const required = Object.entries(packages as Record<string, LockEntry>).filter(isRequired);
         expect(selected).to.include.members(required.map(([path]) => path));
-        expect(selected.filter((path) => packages[path].dev && isService)).to.deep.equal([]);
+        expect(selected.filter((path) => packages[path].dev && isServiceOnly)).to.deep.equal([]);
         const native = platform === "linux" ? `${platform}${libc === "musl" ? "musl" : ""}` : platform;
         expect(selected).to.include(`node_modules/@img/sharp-${native}-${arch}`);
         expect(selected).to.include(`node_modules/@esbuild/${platform}-${arch}`);
@@ -203,8 +203,8 @@ describe("the installation of packages from npm's cache", () => {
       "node_modules/gnu": { optional: true, os: ["linux"], cpu: ["!arm64"], libc: ["glibc"] },
       "node_modules/d": { dev: true, dependencies: { b: "1" } },
     };
-    const names = (isService: boolean) =>
-      selectPackages(packages, LINUX, isService).map((path) => path.replaceAll("node_modules/", ""));
+    const names = (isServiceOnly: boolean) =>
+      selectPackages(packages, LINUX, isServiceOnly).map((path) => path.replaceAll("node_modules/", ""));
     expect(names(true)).to.have.members(["a", "a/b", "c", "p", "gnu"]);
     expect(names(false)).to.have.members(["a", "a/b", "c", "p", "gnu", "d", "b"]);
   });

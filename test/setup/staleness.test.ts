@@ -12,14 +12,14 @@ interface Machine {
 }
 const { addArchiveUrls, arePackagesStale, ensurePackages, ensureNode } = await importSetUpModule<{
   addArchiveUrls(lock: { packages: Record<string, object> }): { packages: Record<string, { resolved?: string }> };
-  arePackagesStale(root: string, machine?: Machine, isService?: boolean): boolean;
+  arePackagesStale(root: string, machine?: Machine, isServiceOnly?: boolean): boolean;
   ensurePackages(root: string): Promise<void>;
   ensureNode(root: string, version: string): void;
 }>("packages");
 const { hashBuildInputs, removeOrphans, isBuildStale } = await importSetUpModule<{
-  hashBuildInputs(root: string, isService?: boolean): string;
+  hashBuildInputs(root: string, isServiceOnly?: boolean): string;
   removeOrphans(root: string): void;
-  isBuildStale(root: string, isService?: boolean): boolean;
+  isBuildStale(root: string, isServiceOnly?: boolean): boolean;
 }>("build");
 
 /** Matches an import of a package. The group is the package's name with its scope. */

@@ -64,7 +64,8 @@ async function requestJson(
   }).catch(throwNoResponse);
   // A response that is not JSON is from a proxy whose connection to the service failed.
   const answer = (await response.json().catch(throwNoResponse)) as Record<string, unknown>;
-  if (!response.ok) throw new Error(String(answer["error"] ?? response.status));
+  if (!response.ok)
+    throw new Error(String(answer["error"] ?? `The service responded with HTTP status ${response.status}.`));
   return answer;
 }
 

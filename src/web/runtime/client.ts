@@ -34,18 +34,18 @@ export function createSvc({ scriptUrl, nonce, sendToService, outgoingTransport }
   const socket = createSubscriptionSocket(connection);
   const timeoutMs = env.clientTimeoutMs ?? CLIENT_TIMEOUT_MS;
   const runs = createClientActionRunner({ connection, loadAction: scripts.load, timeoutMs });
-  const { triggers, handle, restart } = createClientActionStarter(
+  const { triggers, handleEvent, restart } = createClientActionStarter(
     socket,
     connection,
     (action, event) => void runs.run(action, event),
   );
-  const analytics = createAnalyticsApi(connection, handle);
-  const { session, forget } = createSessionReader(connection);
+  const analytics = createAnalyticsApi(connection, handleEvent);
+  const { session, discardSession } = createSessionReader(connection);
   // Only pages that load the script env.js have an environment. Other pages receive client actions after their first analytics event.
   if (env.appId !== undefined && env.environment !== undefined) triggers.start();
   const pushDevice = createPushDeviceAssigner(connection);
   function forgetSession(): void {
-    forget();
+    discardSession();
     pushDevice.assign();
   }
   function onSessionChanged(): void {

@@ -49,7 +49,7 @@ const KEEPALIVE_MAX_CHARACTERS = 20_000;
 export type ResponseBody = Record<string, unknown>;
 
 /** Returns the base URL of the API without query and fragment, with a trailing slash. */
-function toApiBase(apiUrl: string): string {
+function parseApiBaseUrl(apiUrl: string): string {
   const url = URL.parse(apiUrl, globalScope.location?.href);
   const isUsable = url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password;
   if (!isUsable) throw createSvcError("REQUEST_INVALID", "apiUrl must be an http or https URL without credentials");
@@ -105,7 +105,7 @@ async function readResponseBody(response: ServiceReply, { origin }: URL): Promis
 export function createConnection(env: Env, loadedFrom?: string, sendToService?: SendToService): Connection {
   const knownUrl = env.apiUrl ?? (loadedFrom ? deriveServiceUrl(loadedFrom) : (globalScope.location?.origin ?? "null"));
   // A page without a URL, such as about:blank, must call `Svc.configure` with an `apiUrl` before its first request.
-  let apiBaseUrl = knownUrl === "null" ? null : toApiBase(knownUrl);
+  let apiBaseUrl = knownUrl === "null" ? null : parseApiBaseUrl(knownUrl);
   let appId = env.appId;
   let token: string | null = env.token ?? null;
   let renew: (() => Promise<boolean>) | null = null;
@@ -163,7 +163,7 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
 
   return {
     configure(configuration) {
-      const newApiBaseUrl = configuration.apiUrl === undefined ? apiBaseUrl : toApiBase(configuration.apiUrl);
+      const newApiBaseUrl = configuration.apiUrl === undefined ? apiBaseUrl : parseApiBaseUrl(configuration.apiUrl);
       const newAppId = configuration.appId ?? appId;
       const isOtherService = newApiBaseUrl !== apiBaseUrl;
       const isChanged = isOtherService || newAppId !== appId || configuration.token !== undefined;

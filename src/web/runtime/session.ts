@@ -43,7 +43,7 @@ export function createSessionReader({ appId, request }: Pick<Connection, "appId"
       });
     },
     /** Discards the cached session and `window.ENV.session`. Call this when the token changes, because each token has its own session. */
-    forget(): void {
+    discardSession(): void {
       cachedSession = null;
       Reflect.deleteProperty(globalScope.ENV ?? {}, "session");
     },

@@ -73,7 +73,7 @@ export function createClientActionStarter(
       startFollowing();
     },
     /** Starts the actions whose triggers match the event. The first event opens the WebSocket. */
-    handle(event: AnalyticsEvent): void {
+    handleEvent(event: AnalyticsEvent): void {
       if (isRejected) return;
       startFollowing();
       if (earlyEvents === null) startMatchingActions(event);
