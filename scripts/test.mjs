@@ -69,7 +69,7 @@ function parseCommandLine(all) {
   return { files: all.filter(isFile).map(compiled), options: all.filter((argument) => !isFile(argument)) };
 }
 
-/** Runs the files in several processes. `broken`: mocha itself failed. */
+/** Runs the test files in several processes. The result has `broken: true` if mocha itself failed. */
 async function runTests(node, files, options) {
   const mocha = [...NODE_FLAGS, "node_modules/mocha/bin/mocha.js", "--parallel", "--jobs", PROCESSES];
   const { code, figures } = await run(node, [...mocha, ...options, ...files]);

@@ -17,7 +17,7 @@ import {
 } from "../harness/kinds.js";
 import { type BenchService, startBenchService } from "../harness/service.js";
 
-/** Number of callers whose rate is the baseline for the rates of 64 callers and more. */
+/** Number of callers whose rate is also the baseline for larger numbers of callers (64 and more). */
 const FEW_CALLERS = 3;
 const MANY_CALLERS = 64;
 /** Number of callers whose rate is also compared with baselines outside of this project. */

@@ -214,7 +214,7 @@ function usesOtherMembers(code: string, members: readonly string[]): boolean {
   return code.replaceAll(new RegExp(`\\bSvc\\.(?:${members.join("|")})\\b`, "g"), "").includes("Svc");
 }
 
-/** Functions of `Svc` (as regular expressions) that need no client library, because a small script provides them. */
+/** Functions of `Svc` (as regular expressions) that need no client library: the small script /client/svc-requests.js provides them. */
 const REQUEST_FUNCTIONS = ["App\\.V3\\.Actions\\.request", "App\\.Settings\\.get"];
 
 export const usesRequestFunctions = (code: string): boolean =>

@@ -74,8 +74,8 @@ export function computeNextTicks(frequency: string, timezone: string, from: Date
 }
 
 /**
- * Returns the smaller of the zone's UTC offsets at `start` and a day later, in milliseconds. With the larger one, the search would miss
- * ticks in the second pass of a repeated hour.
+ * Returns the smaller of the zone's UTC offsets at `start` and a day later, in milliseconds. With the larger one, `computeNextTicks` would
+ * miss ticks in the second pass of a repeated hour.
  */
 function getSmallerOffsetNear(timezone: string, start: number): number {
   return Math.min(getUtcOffsetMs(timezone, start), getUtcOffsetMs(timezone, start + 86_400_000));

@@ -21,7 +21,7 @@ export interface SecretBinding {
   in: SecretBindingTarget;
   /** Header or query parameter for the value. For `basic`: the user name. For `aws-sigv4`: the service and region (`s3/eu-west-1`). */
   name: string | null;
-  /** Text that is sent: the setting's value replaces `{value}`. null: only the value. */
+  /** Text to send, in which the setting's value replaces `{value}`; null to send only the value. */
   format: string | null;
   /** True if the setting is sealed: code does not receive its value. */
   sealed: boolean;

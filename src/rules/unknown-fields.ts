@@ -5,7 +5,7 @@ import { describeValue, isObject } from "./describe-value.js";
 /** Allowed fields of an object, or a function that returns them for this object. */
 export type ShapeSource = Shape | ((value: Record<string, unknown>) => Shape);
 
-/** null: any value. An array with one shape: a list of objects. `each`: an object whose values are objects with this shape. */
+/** Shape of a field. null: any value. An array with one shape: a list of objects. `each`: an object whose values have this shape. */
 type FieldShape = ShapeSource | readonly [ShapeSource] | { each: ShapeSource } | null;
 
 const isList = (shape: Exclude<FieldShape, null>): shape is readonly [ShapeSource] => Array.isArray(shape);

@@ -23,7 +23,7 @@ export function createGraphiqlFetcher(url: URL): Fetcher {
   socketUrl.protocol = url.protocol === "https:" ? "wss:" : "ws:";
   return (params, options) => {
     const headers = removeEmptyHeaders(options?.headers);
-    // Each operation has its own client, with the headers of that moment. The client opens a WebSocket only for a subscription.
+    // Each operation has its own client, with the editor's current headers. The client opens a WebSocket only for a subscription.
     const wsClient = createClient({
       url: socketUrl.href,
       connectionParams: createGraphiqlSocketParameters(headers),

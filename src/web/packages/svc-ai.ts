@@ -1,4 +1,4 @@
-/** Package `Svc.AI`: sends requests to language models through the service, which adds the key. Available only in server actions. */
+/** Package `Svc.AI`: sends requests to language models through the service, which adds the API key. Available only in server actions. */
 import type { AI, AiCompletion, AiCompletionOptions, AiFile, AiPart } from "../runtime/ai-types.js";
 import { getConnection } from "./connection.js";
 import { defineSvcNamespace } from "./define.js";

@@ -5,7 +5,7 @@
 import type { OutgoingTransport } from "./requests.js";
 import { globalScope } from "./scope.js";
 
-/** Parts of a response that the library reads. Responses of `fetch` and of {@link SendToService} have these parts. */
+/** Parts of a response that the client library reads. Responses of `fetch` and of {@link SendToService} have these parts. */
 export interface ServiceReply extends Pick<Response, "ok" | "status"> {
   headers: Pick<Headers, "get">;
   text(): Promise<string>;

@@ -83,7 +83,7 @@ export interface SubscriptionSocket {
 
 export function createSubscriptionSocket(connection: Connection): SubscriptionSocket {
   let client: SocketClient | null = null;
-  /** Functions, one for each subscription, that start the subscription again on a new client. */
+  /** One function for each subscription, which starts the subscription again on a new WebSocket. */
   const resubscriptions = new Set<() => void>();
 
   return {

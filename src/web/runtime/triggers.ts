@@ -64,7 +64,7 @@ export function createClientActionStarter(
 
   return {
     triggers: { start: startFollowing, stop: stopDelivery } satisfies Triggers,
-    /** Loads the list of actions again after a change of the token, because another user may run other actions. Waiting events stay. */
+    /** Loads the list of actions again after a change of the token, because another user may run other actions. Keeps waiting events. */
     restart(): void {
       if (!stopFollowing && !isRejected) return;
       const waitingEvents = earlyEvents;
