@@ -53,7 +53,7 @@ function findCallerErrorMessage({ code = "" }: Partial<pg.DatabaseError>): strin
 function toReadError(error: unknown): unknown {
   const { code } = error as Partial<pg.DatabaseError>;
   if (code === READ_ONLY)
-    return Object.assign(new Error("a statement on a connection for reads tried to write", { cause: error }), { code });
+    return Object.assign(new Error("a statement on a read-only connection tried to write", { cause: error }), { code });
   const message = findCallerErrorMessage(error as Partial<pg.DatabaseError>);
   return message === undefined ? error : new ActionError("REQUEST_INVALID", message);
 }

@@ -30,7 +30,8 @@ export const hashParts = (...parts: readonly unknown[]): Buffer =>
 function throwIfLimitReached(fullSubjects: readonly { wait: number }[]): void {
   if (fullSubjects.length === 0) return;
   const retryAfter = Math.max(1, Math.ceil(Math.max(...fullSubjects.map(({ wait }) => wait))));
-  throw createRateLimitError(`too many failed attempts within ten minutes; try again in ${retryAfter} s`, retryAfter);
+  const message = `too many wrong passwords, codes or values of hashed columns within ten minutes; try again in ${retryAfter} s`;
+  throw createRateLimitError(message, retryAfter);
 }
 
 /** A key for which failed attempts are counted: a network address, or a network address together with a guessed user. */

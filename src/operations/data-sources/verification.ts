@@ -212,7 +212,11 @@ export class AppUserVerification {
       (purpose === "2fa"
         ? await appUsers.addProof(caller, source, addressProof)
         : await appUsers.signInByProof(caller, source, addressProof));
-    if (!isProven) throw new ActionError("UNAUTHORIZED", "the code is wrong, expired or already used");
+    if (!isProven)
+      throw new ActionError(
+        "UNAUTHORIZED",
+        "the code is wrong, expired or already used; check the code, or request a new one",
+      );
     await userChanged(caller, source.appId);
   }
 
