@@ -3,7 +3,7 @@ import { isClosedStageSql } from "../../data/app.js";
 import { isOperationAllowedForRole } from "../../rules/access.js";
 import { ROLES } from "../../rules/roles.js";
 
-/** Roles that may open an app's viewer and debug pages. A person who loses these roles also loses the tokens of the open pages. */
+/** Roles that may open an app's viewer and debug pages. A person who loses these roles also loses the tokens of pages that are open. */
 const PREVIEW_ROLES_SQL = `ARRAY[${ROLES.filter((role) => isOperationAllowedForRole("previewApp", role)).map((role) => `'${role}'`)}]`;
 
 /** SQL condition: the OAuth grant `g` is valid. A grant that a person created with an API token ends with this token. */

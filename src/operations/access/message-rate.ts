@@ -29,8 +29,7 @@ export class SocketMessageRateLimiter {
 
   /**
    * Counts one message in the limits of its socket and of each key in `senderKeys` (the credential and the network address).
-   * @returns null if the message can be handled now, otherwise a promise that resolves when the message can be handled or the socket has
-   *   closed
+   * @returns null if the message can be handled now; otherwise a promise that resolves when it can be handled, or the socket has closed
    */
   takeMessage(socket: string, senderKeys: readonly string[], isOpen: () => boolean): Promise<void> | null {
     const bucketKeys = [

@@ -246,8 +246,8 @@ export class Accounts {
 
   /**
    * Starts a session for a person who has proven their identity. Before the call, the transaction of `executor` must
-   * lock the sign-in method that the person used, and then check that the method is still valid. Otherwise a reset that
-   * ends all sessions could miss the new session.
+   * lock the sign-in method, and then check that it is still valid. Otherwise a reset that ends all sessions could miss
+   * the new session.
    */
   async beginSession(
     request: SignInRequest,

@@ -48,7 +48,8 @@ const REVOKE_INVITATIONS = `
                     UNION ALL SELECT role FROM app_role r WHERE r.app_id = invitation.app_id AND r.person_id = $1) AS own
         WHERE own.role = 'owner' OR own.role = 'admin' AND invitation.role <> 'owner')`;
 /**
- * Revokes pending invitations to the address of the person $1: for the app $3 and its stages or, if $3 is null, for the organization $2.
+ * Revokes pending invitations to the e-mail address of the person $1 in the organization $2. If $3 is set, revokes only those for the app
+ * $3 and its stages.
  */
 const REVOKE_RECEIVED_INVITATIONS = `
   UPDATE one_time_link SET revoked_at = now() FROM invitation

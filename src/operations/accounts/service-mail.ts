@@ -40,7 +40,7 @@ export function createServiceMailer(
     port: Number(port) || (isSecure ? 465 : 587),
     secure: isSecure,
     ...(smtpLogin && { auth: smtpLogin }),
-    // If SMTP_URL has a password, the connection must use TLS (except on the same host), so that the password is never sent in clear text.
+    // Requires TLS if SMTP_URL has a password (except on the same host), so that the password is never sent in clear text.
     requireTLS: !isSecure && smtpLogin !== undefined && !LOOPBACK_HOSTS.includes(hostname),
     ignoreTLS: !isSecure && LOOPBACK_HOSTS.includes(hostname),
     connectionTimeout: SMTP_GREETING_TIMEOUT_MS,

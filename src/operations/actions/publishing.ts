@@ -68,7 +68,7 @@ const SELECT_LAST_RUN_END = `
   SELECT created_at AS "at" FROM execution_log WHERE app_id = $1 AND task_id = $2 ORDER BY id DESC LIMIT 1`;
 
 /**
- * Writes a live version. If the action had a live version before, the new one gets its ID and the time of its last run, so that its runs
+ * Writes a live version. If the action had a live version before, the new one gets its ID and the time of its last run. So earlier runs
  * still belong to the action.
  */
 async function writeLiveVersion(manager: EntityManager, liveVersion: ActionRow, master: ActionRow): Promise<void> {
@@ -119,7 +119,7 @@ export class ActionPublisher {
     await requirePublishable(manager, app, target.tested, master);
     // Throws if a package is no longer available, because a run could not load this package.
     const publishedAction = validation.validatePublish(master, resolved);
-    // The draft must have the same scripts as its live version, so a new script is first saved as a new version of the draft.
+    // A draft must have the same scripts as its live version. So a new script is first saved in a new version of the draft.
     if (createAddedScriptAuditEntries(publishedAction, master.assets).length > 0)
       await draftWriter.replace(manager, caller, master, publishedAction);
     const currentLiveVersion = await findLiveVersion(manager, id);

@@ -30,7 +30,7 @@ import {
 export interface DraftRestoreResult {
   action: Action & { isPublished: boolean };
   restoredFromVersionId: number;
-  /** Version with the draft from before the restore, to undo it; null if it could not be stored. */
+  /** ID of the version that contains the draft from before the restore; null if this version could not be stored. */
   preRestoreVersionId: number | null;
 }
 

@@ -196,7 +196,7 @@ export async function readPublishedState(manager: EntityManager, versionId: numb
 const SET_PUBLISHING_TIME = "UPDATE action_version SET published_at = $2 WHERE id = $1 AND state = $3";
 
 /**
- * Stores the restored draft as a new version if the restored version no longer exists: a restore first stores a "pre-restore" version,
+ * Stores the restored draft as a new version if the restored version no longer exists. A restore first stores a "pre-restore" version,
  * which can displace the oldest version. If both have the same content, the new version gets the publishing time of the displaced version.
  * @param manager a transaction that has locked the draft
  */

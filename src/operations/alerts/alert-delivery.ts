@@ -16,7 +16,7 @@ import { type AlertBody, composeSlackBody } from "./alert-texts.js";
 /** Maximum number of alert messages that this process sends at the same time. */
 const DELIVERY_SLOTS = 20;
 /**
- * Maximum number of alert messages of one app that this process sends at once, so that hosts that never respond do not occupy all slots.
+ * Maximum number of alert messages of one app that this process sends at once. So hosts that never respond cannot occupy all slots.
  */
 const DELIVERIES_PER_APP = 4;
 /** Time for which a claimed alert message is reserved for this process. One attempt to send the message never takes longer. */

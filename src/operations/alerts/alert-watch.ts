@@ -91,7 +91,7 @@ interface RuleEvaluation {
 const createEvaluationKey = (ruleId: number, actionId: number): string => `${ruleId}:${actionId}`;
 
 /**
- * Returns the action whose state the run changes, WHOLE_APP_ID if the rule has one state for the app, or null if the rule ignores the run.
+ * Returns the ID of the action whose state the run changes: WHOLE_APP_ID if the rule has one state for the app, null if it ignores the run.
  */
 function findAffectedActionId(rule: WatchedAlertRule, actionId: number): number | null {
   if (rule.actionId !== null) return rule.actionId === actionId ? actionId : null;

@@ -74,7 +74,7 @@ export class PageSessions {
 
   constructor(private readonly options: PageSessionsOptions) {}
 
-  /** Logs that a page was opened, unless too many pages were opened (by this viewer or in the app) or the disk is nearly full. */
+  /** Logs that a page was opened. Logs nothing if this viewer or the app has too many page views, or if the disk is nearly full. */
   private async emitView(executor: SqlClient, emitter: LogEventCause, appId: number, viewer: string): Promise<void> {
     const { logEvents, diskSpace } = this.options;
     if (

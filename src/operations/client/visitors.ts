@@ -46,14 +46,14 @@ const SELECT_LISTED_ORIGIN = "SELECT 1 FROM app WHERE origins @> ARRAY[$1::text]
 /** Maximum number of old sessions that one request deletes, so that the visitor does not wait long. */
 const MAX_SESSIONS_PER_DELETE = 100;
 /**
- * Only every 100th new session of a process checks the number of sessions of its app, because the check reads an index entry per session.
+ * Only every 100th new session of a process checks the number of sessions of its app, because the check reads many index entries.
  */
 const SESSIONS_PER_APP_CHECK = 100;
 
 /* SQL condition for sessions without a signed-in user. Their visitors lose nothing if these sessions are replaced. */
 const HAS_NO_SIGNED_IN_USER = "NOT EXISTS (SELECT FROM app_user_session AS session WHERE session.credential_id = c.id)";
 
-/** $1 is the app, $2 the hash of the network address range, $3 the number of sessions at which counting stops. */
+/** Counts sessions. $1 is the app, $2 the hash of the network address range, $3 the number of sessions at which counting stops. */
 const COUNT_SESSIONS_OF_ADDRESS = `
   SELECT count(*)::int AS count FROM
     (SELECT FROM credential WHERE app_id = $1 AND visitor_block = $2 LIMIT $3) AS sessions`;
@@ -70,7 +70,7 @@ const DELETE_SESSIONS_OF_APP = `
        AND id <= (SELECT id FROM credential WHERE app_id = $1 AND visitor_block IS NOT NULL ORDER BY id DESC OFFSET $2 LIMIT 1)
      ORDER BY id LIMIT ${MAX_SESSIONS_PER_DELETE * SESSIONS_PER_APP_CHECK} FOR UPDATE SKIP LOCKED) RETURNING id`;
 
-/** $1 is the credential, $2 the app, $3 the new lifetime from now, $4 the maximum lifetime since the creation, in milliseconds. */
+/** Extends a session. $1: credential, $2: app, $3: new lifetime from now, $4: maximum lifetime since the creation, in milliseconds. */
 const RENEW_VISITOR = `
   UPDATE credential SET expires_at = least(now() + $3::float8 * interval '1 millisecond',
                                             created_at + $4::float8 * interval '1 millisecond')

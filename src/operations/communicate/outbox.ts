@@ -116,7 +116,7 @@ const STORE_ATTEMPT_RESULT = `
          delayed_at = CASE WHEN $3 = 'queued' THEN coalesce(delayed_at, now()) ELSE delayed_at END
    WHERE id = $1 AND holder = $2 RETURNING id`;
 
-/** Queues a claimed message again if its sending has not started. Otherwise its status becomes `unknown`, and a person decides. */
+/** Queues a claimed message again if its sending has not started. Otherwise sets the status `unknown`, about which a person decides. */
 const RELEASE_MESSAGES = `
   UPDATE message
      SET status = CASE WHEN handed_at IS NULL THEN 'queued' ELSE 'unknown' END, holder = NULL,

@@ -66,8 +66,8 @@ const SAVE_SIGN_IN = `
         proof = excluded.proof, verified = excluded.verified, pending = excluded.pending, created_at = clock_timestamp()`;
 
 /**
- * Adds a confirmed address to a sign-in. Changes nothing if the user who requested the code is no longer signed in, or if the column $6 of
- * the user's entry no longer contains the address $7.
+ * Adds the confirmed address $7 to a sign-in. Changes nothing if the user has signed out, or if the column $6 of the user's entry no longer
+ * contains the address.
  */
 const ADD_PROOF = `
   UPDATE app_user_session SET verified = verified || $5::jsonb, pending = false
@@ -151,8 +151,8 @@ export class AppUsers {
   }
 
   /**
-   * Returns the user who is signed in with the page's credential; null if there is none, the entry was removed, or a checked value has
-   * changed. While `pending` is true, the second factor is missing, and the page's requests count as anonymous.
+   * Returns the user who is signed in with the page's credential. Returns null if there is none, if the entry was removed, or if a value
+   * that was checked at the sign-in has changed. While `pending` is true, the second factor is missing: the page's requests are anonymous.
    */
   async findSignedInUser(credentialId: number | null, appId: number): Promise<SignedInUser | null> {
     if (credentialId === null) return null;

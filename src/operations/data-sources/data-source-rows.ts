@@ -80,7 +80,7 @@ export async function lockEntryReplacement(executor: SqlClient, appId: number, i
 
 /**
  * Blocks callers of `lockEntryReplacement` until the transaction ends, but not other callers of this function. Call it before you insert
- * entries or a snapshot: an insert locks the data source's row first, so it could deadlock with a caller of `lockEntryReplacement`.
+ * entries or a snapshot. An insert locks the data source's row first, so it could deadlock with a caller of `lockEntryReplacement`.
  * @throws ActionError DATA_SOURCE_NOT_FOUND if the data source was removed while this function waited for the lock
  */
 export async function lockEntryReplacementShared(executor: SqlClient, appId: number, id: number): Promise<void> {
@@ -102,8 +102,8 @@ export const checkDataSource = createDataSourceCheck(SELECT_BY_ID);
 export const lockDataSource = createDataSourceCheck(`${SELECT_BY_ID} FOR NO KEY UPDATE`);
 
 /**
- * Like `lockDataSource`, but also waits for transactions that insert entries, as a change of the name does. A transaction that waits for
- * them while it holds the lock of `lockDataSource` could deadlock with an insert that adds a column to the data source.
+ * Like `lockDataSource`, but also waits for transactions that insert entries, as a change of the name does. Take only this
+ * lock: with the lock of `lockDataSource`, this wait could deadlock with an insert that adds a column to the data source.
  */
 export const lockDataSourceForRename = createDataSourceCheck(`${SELECT_BY_ID} FOR UPDATE`);
 

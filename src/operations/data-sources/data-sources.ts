@@ -119,7 +119,7 @@ async function validateEntries(
 export class DataSources {
   constructor(private readonly options: DataSourcesOptions) {}
 
-  /** @param reserve reserves memory for the response; gets its approximate size in bytes */
+  /** Lists the app's data sources. @param reserve reserves memory for the response; gets its approximate size in bytes */
   async list(appId: number, reserve?: ReserveResponseBytes): Promise<DataSourceView[]> {
     const { db } = this.options;
     const [sizeRow] = await rows<{ bytes: number }>(db, SELECT_TOTAL_SIZE, [appId]);

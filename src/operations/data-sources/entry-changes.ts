@@ -129,7 +129,7 @@ export class EntryChangeCollector {
     this.logEvents.push({ event: "create", id, columns: Object.keys(data) });
   }
 
-  /** @param columns columns that the request has written @param bytes size of the entry minus its earlier size */
+  /** Adds a changed entry. @param columns columns that the request has written @param bytes size of the entry minus its earlier size */
   addUpdated(before: StoredEntry, data: Record<string, unknown>, columns: readonly string[], bytes: number): void {
     this.counts.updated += 1;
     this.bytes += bytes;
@@ -149,7 +149,7 @@ export class EntryChangeCollector {
     }
   }
 
-  /** @param lastStates last state of each entry as JSON text; null if these states exceed `remainingCapacity` */
+  /** Adds removed entries. @param lastStates last state of each entry as JSON text; null if these states exceed `remainingCapacity` */
   addRemovedBatch({ count, bytes, lastStates }: DeletedEntries): void {
     this.addCounted({ deleted: count }, -bytes);
     for (const stateText of lastStates ?? []) {

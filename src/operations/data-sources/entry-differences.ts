@@ -1,5 +1,6 @@
 /**
- * Computes a subscriber's message about changed entries: those that start to match its `where`, change while they match, or stop matching.
+ * Computes the message to a subscriber about changed entries: those that start to match the subscriber's `where`, change while they match,
+ * or stop matching.
  */
 import { LIST_PAGE_MAX_BYTES } from "../../limits.js";
 import { UNRESTRICTED_ENTRY_SCOPE, type VisibleEntryScope } from "../../rules/entry-query/options.js";

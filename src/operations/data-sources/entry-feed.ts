@@ -164,7 +164,7 @@ export class EntryChangeFeed {
 
   /**
    * Starts the subscription after the position `since`. Starts it after the newest change if `since` is missing, if later changes are no
-   * longer stored, or if the subscriber's rights have changed: stored changes do not show which entries the subscriber can see only now.
+   * longer stored, or if the subscriber's rights have changed: stored changes do not show which entries became visible.
    */
   private async startSubscriber(feed: DataSourceFeed, subscriber: EntrySubscriber): Promise<void> {
     const source = await this.findSource(feed);

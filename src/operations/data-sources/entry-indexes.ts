@@ -58,7 +58,7 @@ async function readIndexValidity(client: pg.Client, { appId, id }: RemovedDataSo
   return new Map(rows.map(({ name, valid }) => [name, valid]));
 }
 
-/** @param addedCount number of indexes that the change adds, minus those that it drops @throws REQUEST_INVALID for too many indexes */
+/** Limits the number of indexes. @param addedCount number of added indexes minus dropped indexes @throws REQUEST_INVALID for too many */
 async function checkIndexCounts(client: pg.Client, key: DataSourceKey, addedCount: number): Promise<void> {
   const { rows } = await client.query<{ all: number; app: number }>(
     `SELECT count(*) AS all, count(*) FILTER (WHERE relname LIKE $1) AS app FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid

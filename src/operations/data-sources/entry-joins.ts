@@ -32,7 +32,7 @@ interface ReadableJoin {
 
 type JoinedRow = EntryRow & { at: number };
 
-/** For each entry of a result page: the values of its join columns as texts; null if a value is missing, so that nothing is joined. */
+/** The values of the join columns, as texts, for each entry of a result page. Null if a value is missing, so that nothing is joined. */
 type JoinValues = readonly (readonly string[] | null)[];
 
 const isScalarSql = (sql: string): string => `${jsonTypeSql(sql)} IN ('string', 'number', 'boolean')`;

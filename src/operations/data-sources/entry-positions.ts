@@ -17,8 +17,8 @@ export interface Position {
   /** ID of the change after which to resume; null if the position has expired, or if its encryption key no longer exists. */
   changeId: number | null;
   /**
-   * Key of the columns and entries that the subscriber could see at this position. Absent in positions of trusted callers, which see
-   * everything, and in positions from before this key existed.
+   * Key of the columns and entries that the subscriber could see at this position. Missing in positions of trusted callers, which see
+   * everything, and in positions from older releases.
    */
   visibilityKey?: string;
 }

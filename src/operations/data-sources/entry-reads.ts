@@ -242,7 +242,7 @@ export class EntryReader {
     return this.withinTime().findOne(key, query, access);
   }
 
-  /** @throws ActionError ENTRY_NOT_FOUND if the entry does not exist, or if the scope excludes it */
+  /** Returns the entry with this ID. @throws ENTRY_NOT_FOUND if the entry does not exist, or if the scope excludes it */
   findById<Source extends DataSourceKey>(key: Source, id: number, access: EntryReadAccess<Source>) {
     return this.withinTime().findById(key, id, access);
   }

@@ -30,7 +30,7 @@ export interface CallerEntryRights {
   /** Entry of the user who is signed in to the caller's page; null if there is none, or if the caller is trusted. */
   user: Pick<AppUser, "id" | "dataSourceId"> | null;
   writer: EntryWritingCaller;
-  /** Creates the error for a missing right and for a missing data source: the same, so that it does not reveal which data sources exist. */
+  /** Creates the error for a missing right. A missing data source causes the same error, so that it does not reveal which ones exist. */
   accessError(): ActionError;
   /** True if the access rules allow the caller to use the operation on at least some entries. */
   mayUse(source: StoredDataSource, verb: EntryVerb): boolean;
@@ -150,7 +150,7 @@ export class EntryRightsResolver {
     return createRights(entryCaller, { emitter, userEmail: readUserEmail(user?.data) }, createRefusal, user);
   }
 
-  /** @param user data of the app user who is signed in to the page; null if no user is signed in */
+  /** Returns the rights of a page. @param user data of the app user who is signed in to the page; null if no user is signed in */
   resolveForPage(user: AppUserData | null): CallerEntryRights {
     return createRights(
       { isTrusted: false, user },

@@ -47,8 +47,8 @@ function findCallerErrorMessage({ code = "" }: Partial<pg.DatabaseError>): strin
 }
 
 /**
- * Returns the error that `read` throws for an error of the database. Replaces the error READ_ONLY, which other code treats as an outage:
- * the connections of this pool are always read-only, so an attempt to write is a fault of the statement.
+ * Returns the error that `read` throws for an error of the database. Other code treats the error READ_ONLY as an outage. On these
+ * connections, which are always read-only, it is a fault of the statement. So this function replaces it by another error.
  */
 function toReadError(error: unknown): unknown {
   const { code } = error as Partial<pg.DatabaseError>;

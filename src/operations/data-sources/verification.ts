@@ -75,7 +75,7 @@ export class AppUserVerification {
     return parseVerificationRules((await this.options.settings.readAll(appId)).get(VERIFICATION_SETTING_KEY));
   }
 
-  /** @throws DATA_SOURCE_NOT_FOUND for example if the data source was renamed or deleted after the setting was stored */
+  /** Finds the data source that the app's setting names. @throws DATA_SOURCE_NOT_FOUND, for example after the data source was renamed */
   private async findDataSource(appId: number, { dataSource }: VerificationRules): Promise<StoredDataSource> {
     try {
       return await this.options.sources.find(appId, parseReference(dataSource));
@@ -104,7 +104,7 @@ export class AppUserVerification {
     return { source, column, by: channel, entryId: entry?.id ?? null, address, purpose: "validate", hash };
   }
 
-  /** @throws UNAUTHORIZED if no user is signed in, REQUEST_INVALID if this user has no phone number */
+  /** Returns the signed-in user as recipient of a code. @throws UNAUTHORIZED if there is none, REQUEST_INVALID without a phone number */
   private async findSignedInRecipient(
     caller: Caller,
     source: StoredDataSource,
@@ -186,7 +186,7 @@ export class AppUserVerification {
     return { status: "CODE_SENT", expiresAt: new Date(Date.now() + this.codes.validSeconds * 1_000).toISOString() };
   }
 
-  /** @throws UNAUTHORIZED for a wrong, used or expired code and for an unknown address; RATE_LIMIT_EXCEEDED */
+  /** Checks a code and signs the user in. @throws UNAUTHORIZED for a wrong or expired code or an unknown address; RATE_LIMIT_EXCEEDED */
   private async redeemCode(
     caller: Caller,
     { source, column, by, purpose, hash }: CodeRecipient,
