@@ -16,7 +16,7 @@ import type { AccessCheckInput } from "./access-checks.js";
 export interface RequestLimiter {
   /** Waits for a slot, and returns a function that frees it. @throws REQUEST_INVALID if the client disconnects first */
   acquireSlot(
-    visitor: Pick<AccessCheckInput, "caller" | "address">,
+    request: Pick<AccessCheckInput, "caller" | "address">,
     disconnectSignal: () => AbortSignal,
   ): Promise<() => void>;
 }

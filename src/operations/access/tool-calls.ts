@@ -32,17 +32,17 @@ export class ToolCallLog {
    * @throws RATE_LIMIT_EXCEEDED
    */
   async record(
-    visitor: AccessCheckInput & { caller: Caller },
+    request: AccessCheckInput & { caller: Caller },
     appId: number,
     tool: string,
     args: Readonly<Record<string, unknown>>,
     { isRefused }: { isRefused: boolean },
   ): Promise<void> {
     const { db, accessChecks } = this.options;
-    await accessChecks.countToolCall(visitor, appId);
+    await accessChecks.countToolCall(request, appId);
     // A rejected call could contain any text. So only the name of its tool is recorded, and none of its arguments.
     const data = isRefused ? { tool: shortenName(tool), refused: true } : { tool, ...describeArguments(args) };
     const auditEntry: NewAuditEntry = { type: TOOL_CALL_AUDIT_TYPE, data };
-    await recordChange(db, visitor.caller, { appId, ...auditEntry });
+    await recordChange(db, request.caller, { appId, ...auditEntry });
   }
 }

@@ -82,19 +82,19 @@ export class Entries {
    * Finds the data source and the caller's rights on it. Access rules must allow at least one of the operations `verbs`. A caller without
    * this right always gets the same error, which does not reveal whether the data source exists.
    */
-  async open(visit: AdmittedRequest, { appId, ref }: DataSourceReference, ...verbs: EntryVerb[]) {
-    const rights = await this.options.rights.resolve(visit);
+  async open(request: AdmittedRequest, { appId, ref }: DataSourceReference, ...verbs: EntryVerb[]) {
+    const rights = await this.options.rights.resolve(request);
     const source = await this.options.sources.find(appId, ref).catch((error: unknown) => {
       throw rights.caller.isTrusted || !(error instanceof ActionError) ? error : rights.accessError();
     });
     if (!verbs.some((verb) => rights.mayUse(source, verb))) for (const verb of verbs) rights.grant(source, verb);
-    throwDeferredError(visit);
+    throwDeferredError(request);
     return { rights, source };
   }
 
   /** Returns one entry. @throws DATA_SOURCE_NOT_FOUND, DATA_SOURCE_ACCESS_DENIED, ENTRY_NOT_FOUND */
-  async get(visit: AdmittedRequest, target: DataSourceReference, id: number): Promise<Entry> {
-    const { rights, source } = await this.open(visit, target, "select");
+  async get(request: AdmittedRequest, target: DataSourceReference, id: number): Promise<Entry> {
+    const { rights, source } = await this.open(request, target, "select");
     return this.readOne(rights, source, id);
   }
 
@@ -103,21 +103,21 @@ export class Entries {
    * @throws the errors of `get`; REQUEST_INVALID
    */
   async find(
-    visit: AdmittedRequest,
+    request: AdmittedRequest,
     target: DataSourceReference,
     query: unknown,
     reserve?: ReserveResponseBytes,
   ): Promise<FindEntriesResult> {
-    const { rights, source } = await this.open(visit, target, "select");
+    const { rights, source } = await this.open(request, target, "select");
     return this.options.searches.find(rights, source, query, reserve);
   }
 
   async distinct(
-    visit: AdmittedRequest,
+    request: AdmittedRequest,
     target: DataSourceReference,
     columns: readonly string[],
   ): Promise<Record<string, JsonText[]>> {
-    const { rights, source } = await this.open(visit, target, "select");
+    const { rights, source } = await this.open(request, target, "select");
     return this.options.searches.distinct(rights, source, columns);
   }
 
@@ -125,29 +125,29 @@ export class Entries {
    * Exports all entries that the caller can see. Returns the name of the data source, and an iterator over the parts of the exported text.
    * @throws the errors of `get`
    */
-  async export(visit: AdmittedRequest, target: DataSourceReference, options: EntryExportOptions) {
-    const { rights, source } = await this.open(visit, target, "select");
+  async export(request: AdmittedRequest, target: DataSourceReference, options: EntryExportOptions) {
+    const { rights, source } = await this.open(request, target, "select");
     const scope = rights.readScope(source, null);
     return { name: source.name, texts: this.options.exports.exportRows(source, source.columns, scope, options) };
   }
 
   /** Subscribes to committed changes of entries. @throws the errors of `get`; REQUEST_INVALID */
   async follow(
-    visit: AdmittedRequest,
+    request: AdmittedRequest,
     target: DataSourceReference,
     options: { where: unknown; since: unknown },
   ): Promise<SubscriptionSource<EntryChangeMessage>> {
-    const { source } = await this.open(visit, target, "select");
-    return this.options.feed.follow(visit, source, options);
+    const { source } = await this.open(request, target, "select");
+    return this.options.feed.follow(request, source, options);
   }
 
   /** Deletes all entries that match a `where`. @param query an object with the field `where` */
   async removeWhere(
-    visit: AdmittedRequest,
+    request: AdmittedRequest,
     target: DataSourceReference,
     query: object,
   ): Promise<{ deletedCount: number }> {
-    const { rights, source } = await this.open(visit, target, "delete");
+    const { rights, source } = await this.open(request, target, "delete");
     const { where } = query as { where?: unknown };
     if (!isObject(where)) {
       const received = describeValue(where);
@@ -160,43 +160,43 @@ export class Entries {
     return this.options.searches.remove(rights, source, where);
   }
 
-  async insert(visit: AdmittedRequest, target: DataSourceReference, body: unknown): Promise<Entry> {
-    const { rights, source } = await this.open(visit, target, "insert");
+  async insert(request: AdmittedRequest, target: DataSourceReference, body: unknown): Promise<Entry> {
+    const { rights, source } = await this.open(request, target, "insert");
     return this.options.writes.insert(rights, source, parseEntryData(body, "the entry"));
   }
 
   async update(
-    visit: AdmittedRequest,
+    request: AdmittedRequest,
     target: DataSourceReference,
     id: number,
     body: unknown,
     precondition: ExpectedETags,
   ): Promise<Entry> {
-    const { rights, source } = await this.open(visit, target, "update");
+    const { rights, source } = await this.open(request, target, "update");
     return this.options.writes.update(rights, source, { id, precondition }, parseEntryData(body, "the entry"));
   }
 
   async remove(
-    visit: AdmittedRequest,
+    request: AdmittedRequest,
     target: DataSourceReference,
     id: number,
     precondition: ExpectedETags,
   ): Promise<Entry> {
-    const { rights, source } = await this.open(visit, target, "delete");
+    const { rights, source } = await this.open(request, target, "delete");
     return this.options.writes.remove(rights, source, { id, precondition });
   }
 
-  async commit(visit: AdmittedRequest, target: DataSourceReference, body: unknown): Promise<EntryCommitResult> {
-    const { rights, source } = await this.open(visit, target, "insert", "update", "delete");
+  async commit(request: AdmittedRequest, target: DataSourceReference, body: unknown): Promise<EntryCommitResult> {
+    const { rights, source } = await this.open(request, target, "insert", "update", "delete");
     return this.options.commits.commit(rights, source, parseEntryCommit(body));
   }
 
   async import(
-    visit: AdmittedRequest,
+    request: AdmittedRequest,
     target: DataSourceReference,
     { keepsExisting, rows, layout }: EntryImportFile,
   ): Promise<EntryImportResult> {
-    const { rights, source } = await this.open(visit, target, "insert");
+    const { rights, source } = await this.open(request, target, "insert");
     return this.options.imports.import(rights, source, {
       keepsExisting,
       rows: rows(),
@@ -218,13 +218,13 @@ export class Entries {
 
   /** Replaces all entries of the data source by the entries of a snapshot. @throws VERSION_NOT_FOUND, RESOURCE_CHANGED */
   async restore(
-    visit: AdmittedRequest,
+    request: AdmittedRequest,
     target: DataSourceReference,
     versionId: number,
     precondition?: ExpectedETags,
   ): Promise<{ inserted: number }> {
     const { changes, versions } = this.options;
-    const { rights, source } = await this.open(visit, target);
+    const { rights, source } = await this.open(request, target);
     return { inserted: await versions.restore(changes, source, rights.writer, versionId, precondition) };
   }
 }

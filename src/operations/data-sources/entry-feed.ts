@@ -101,7 +101,7 @@ export class EntryChangeFeed {
       const [appId, credentialId] = notice.split(":").map(Number);
       for (const feed of this.feedsBySource.values())
         if (feed.appId === appId)
-          this.checkSubscribers(feed, ({ visit }) => visit.caller?.credentialId === credentialId);
+          this.checkSubscribers(feed, ({ request }) => request.caller?.credentialId === credentialId);
     });
     // Notifications may be lost while the database connection is interrupted. The stored changes are read now instead.
     notifications.onGap(() => {
@@ -122,10 +122,10 @@ export class EntryChangeFeed {
 
   private createMessage(
     feed: DataSourceFeed,
-    { visit, position, visibilityKey }: Pick<EntrySubscriber, "visit" | "position" | "visibilityKey">,
+    { request, position, visibilityKey }: Pick<EntrySubscriber, "request" | "position" | "visibilityKey">,
     differences: EntryDifferences | null,
   ) {
-    const text = this.options.positions.formatPosition(feed, { changeId: position!, visibilityKey }, visit.isTrusted);
+    const text = this.options.positions.formatPosition(feed, { changeId: position!, visibilityKey }, request.isTrusted);
     return { ...(differences ?? NO_DIFFERENCES), reset: differences === null, position: text };
   }
 
@@ -147,7 +147,7 @@ export class EntryChangeFeed {
     source: StoredDataSource,
     subscriber: EntrySubscriber,
   ): Promise<void> {
-    const rights = await this.options.rights.resolve(subscriber.visit);
+    const rights = await this.options.rights.resolve(subscriber.request);
     if (!feed.subscribers.has(subscriber)) return;
     this.users.set(subscriber, feed.appId, rights.user);
     try {
@@ -192,7 +192,7 @@ export class EntryChangeFeed {
   private async groupSubscribers(subscribers: readonly EntrySubscriber[]): Promise<Iterable<SubscriberGroup>> {
     const groups = new Map<string, SubscriberGroup>();
     for (const subscriber of subscribers) {
-      const rights = await this.options.rights.resolve(subscriber.visit);
+      const rights = await this.options.rights.resolve(subscriber.request);
       const rightsKey = rights.caller.isTrusted ? "trusted" : JSON.stringify(rights.caller.user);
       const key = JSON.stringify([rightsKey, subscriber.where, subscriber.position, subscriber.visibilityKey]);
       const group = groups.get(key) ?? {
@@ -303,11 +303,11 @@ export class EntryChangeFeed {
   /** Sends each subscriber a new position. Runs at fixed intervals, so that the time of a new position does not reveal changes that a subscriber cannot see. */
   private renewPositions(feed: DataSourceFeed): void {
     this.runInOrder(feed, async () => {
-      const sameVisits = Map.groupBy(
+      const sameRequests = Map.groupBy(
         listStartedSubscribers(feed),
-        ({ position, visit, visibilityKey }) => `${position} ${visit.isTrusted} ${visibilityKey}`,
+        ({ position, request, visibilityKey }) => `${position} ${request.isTrusted} ${visibilityKey}`,
       );
-      for (const subscribers of sameVisits.values()) {
+      for (const subscribers of sameRequests.values()) {
         const groupMessage = this.createMessage(feed, subscribers[0]!, NO_DIFFERENCES);
         for (const subscriber of subscribers) subscriber.sendMessage(groupMessage);
       }
@@ -319,13 +319,13 @@ export class EntryChangeFeed {
    * @throws DATA_SOURCE_NOT_FOUND, DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID
    */
   async follow(
-    visit: AdmittedRequest,
+    request: AdmittedRequest,
     source: StoredDataSource,
     { where, since }: { where: unknown; since: unknown },
   ): Promise<SubscriptionSource<EntryChangeMessage>> {
     const { read, positions } = this.options;
-    const position = positions.parse(source, since, visit.isTrusted);
-    const rights = await this.options.rights.resolve(visit);
+    const position = positions.parse(source, since, request.isTrusted);
+    const rights = await this.options.rights.resolve(request);
     const scope = rights.readScope(source, where);
     if (separateHashedConditions(where, source.hashedColumns)) {
       throw new ActionError(
@@ -340,7 +340,7 @@ export class EntryChangeFeed {
     return createSubscriptionSource<EntryChangeMessage>(source.appId, (push, endSubscription) => {
       const feed = this.openFeed(source.appId, source.id);
       const subscriber: EntrySubscriber = {
-        visit,
+        request,
         where,
         position: null,
         since: position,

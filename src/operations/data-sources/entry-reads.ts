@@ -89,8 +89,8 @@ class TimeLimitedEntryReader {
 
   constructor(private readonly read: ReadRows) {}
 
-  /** If the query uses a cursor, reads one more row than the limit. This row shows whether another page follows. */
-  private async rowsOf<Source extends DataSourceKey>(
+  /** Reads the rows of a page. With a cursor, reads one more row than the limit; this row shows whether another page follows. */
+  private async readPageRows<Source extends DataSourceKey>(
     key: Source,
     options: FindOptions,
     access: EntryReadAccess<Source>,
@@ -164,7 +164,7 @@ class TimeLimitedEntryReader {
     const options = parseFindOptions(query);
     if (options.aggregate !== null) return this.aggregateEntries(key, options, access);
     const keys = parseOrder(options.order, createEntryDocumentSource("e", access.scope.canSee));
-    const { rows, pages } = await this.rowsOf(key, options, access, keys);
+    const { rows, pages } = await this.readPageRows(key, options, access, keys);
     await access.reserve?.(rows.reduce((sum, { data }) => sum + data.length, 0));
     const entries = rows.map((row) => rowToEntryView(row, key.id, access.scope, options.attributes));
     const joinedEntries = await this.entryJoins.readResults(key, entries, options.joins, access);

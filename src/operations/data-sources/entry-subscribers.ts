@@ -12,7 +12,7 @@ export interface EntryChangeMessage extends EntryDifferences {
 }
 
 export interface EntrySubscriber {
-  visit: AdmittedRequest;
+  request: AdmittedRequest;
   where: unknown;
   /** ID of the last change that was processed for the subscriber; null until the subscription has started. */
   position: number | null;
