@@ -84,7 +84,7 @@ export async function detectContentType(head: Buffer): Promise<string> {
   const text = decodeHead(head);
   // If the library throws an error, the type is unknown.
   const fileType = await fileTypeFromBuffer(head).catch(() => undefined);
-  // Text that looks like markup counts as markup, even if it also matches another type.
+  // The library may take other texts for XML or HTML, and does not detect plain text. So `detectTextType` decides in these cases.
   if (text !== null && (fileType === undefined || /xml|html/.test(fileType.mime))) return detectTextType(text);
   return fileType?.mime ?? detectTypeByStart(head) ?? "application/octet-stream";
 }

@@ -1,6 +1,6 @@
 /**
- * Removes private metadata from a picture's file: place, time, device, texts, previews. The bytes of pixels, colours and orientation stay.
- * Does not decode pixels, and can process malicious files.
+ * Removes private metadata from a picture's file: place, time, device, texts, previews. The bytes of pixels and colours, and the
+ * orientation, stay. Does not decode pixels, and can process malicious files.
  */
 import { crc32 } from "node:zlib";
 import { removePrivateBmffItems } from "./bmff-metadata.js";

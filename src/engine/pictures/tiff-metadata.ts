@@ -1,4 +1,4 @@
-/** Overwrites tags with personal data in a TIFF file in place. All other bytes keep their positions. */
+/** Removes tags with personal data from a TIFF file in place. Only the entries of its directories move, and no offset changes. */
 
 /** XMP, IPTC, Photoshop, Exif, GPS, and texts about maker, device, time and place. */
 const PERSONAL_TAGS = new Set([
