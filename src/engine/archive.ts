@@ -101,7 +101,7 @@ async function* decompressBytes(bytes: Transform): AsyncGenerator<Buffer> {
 
 /**
  * Yields the files in the backup. Use them only after the last one was yielded, because their digest is verified at the end.
- * @throws ArchiveError if the file is damaged, or the secret is wrong
+ * @throws ArchiveError if the file cannot be read or is damaged, or if the secret is missing or wrong
  */
 export async function* readArchive(path: string, secret: BackupSecret | null): AsyncGenerator<ArchiveFile> {
   const source = Readable.from(await readCompressedBytes(path, secret), { objectMode: false });

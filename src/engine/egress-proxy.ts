@@ -43,7 +43,7 @@ export interface EgressProxyOptions {
 /** Functions that the proxy port calls during a run. Each `host` argument has the format `host:port`. */
 interface EgressProxyCallbacks {
   onHost(host: string): void;
-  /** Called when the proxy rejects a host. `reason` is text for the author of the action. */
+  /** Called if the proxy rejects a host, or gets no connection or response from it. `reason` is text for the author of the action. */
   onRejected?(host: string, reason: string): void;
   onReached?(host: string): void;
   /** Called before the proxy resolves the host name. If the result is false, the proxy rejects the connection. */

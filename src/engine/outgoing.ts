@@ -100,7 +100,7 @@ function selectResponseHeaders(received: Record<string, string | string[] | unde
   return Object.fromEntries(passedOn.map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : value!]));
 }
 
-/** Returns the server's Retry-After, otherwise twice the previous delay; in both cases at most RETRY_MAX_MS. */
+/** Returns the server's Retry-After if it is in seconds, otherwise twice the previous delay; in both cases at most RETRY_MAX_MS. */
 function computeRetryDelayMs({ headers }: OutgoingResponse, attempt: number): number {
   const seconds = Number(headers["retry-after"] ?? Number.NaN);
   const requested = Number.isFinite(seconds) && seconds >= 0 ? seconds * 1_000 : RETRY_MIN_MS * 2 ** (attempt - 1);

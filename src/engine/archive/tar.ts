@@ -109,7 +109,7 @@ async function readNextPart(bytes: ByteReader): Promise<ArchiveFile | null> {
 function isEndPart({ name, content }: ArchiveFile, count: number, sha256: string): boolean {
   if (name !== END_PART_NAME) return false;
   const expected = `${JSON.stringify({ parts: count, sha256 })}\n`;
-  if (content.toString() !== expected) throw createDamagedFileError("its content differs from the written content");
+  if (content.toString() !== expected) throw createDamagedFileError("its content was changed after the backup");
   return true;
 }
 

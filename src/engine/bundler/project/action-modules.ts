@@ -112,7 +112,7 @@ export function readActionTestFiles(folder: string, test: string, read: ReadProj
   }
 }
 
-/** Reverse of `readActionSourceFiles`. @param readProject reads the files that already exist in the project */
+/** Returns the path in the project of each file in the field `source`. @param readProject reads files that already exist in the project */
 export function mapSourceFilesToProjectPaths(
   folder: string,
   files: Readonly<Record<string, string>>,
