@@ -142,7 +142,7 @@ export const OUTGOING_REQUEST_REDIRECTS_MAX = 5;
 /** Maximum number of zstd frames in the body of a response. Each frame needs a decoder. */
 export const ZSTD_FRAMES_MAX = 1_000;
 
-/** Estimated number of scheduled runs that one processor core can execute in a minute. The week view marks minutes with more runs. */
+/** Estimated number of scheduled runs that one processor core can execute in a minute. Studio's week view marks minutes with more runs. */
 export const ESTIMATED_SCHEDULED_RUNS_PER_CORE_AND_MINUTE = 300;
 
 /** Maximum delay by which the scheduled runs of an action can be spread (jitter), in seconds. */

@@ -26,7 +26,7 @@ function handleSignal(): void {
   signalCount += 1;
   if (signalCount > 2) process.exit(1);
   stopRequest.abort(new Error("the service was stopped during its start"));
-  // Ignores a failure of `stop` here, because `main` reports it.
+  // Ignores a failure of `stop` here, because the code at the end of this file reports it.
   service?.stop({ now: signalCount === 2 }).catch(() => undefined);
 }
 for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, handleSignal);

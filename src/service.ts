@@ -40,7 +40,7 @@ export interface Service {
   /** Address that people and browsers use, without a trailing slash. */
   baseUrl: string;
   /** Path of the file with the first credentials if this start created it; otherwise null. */
-  firstCredentials: string | null;
+  firstCredentialsFile: string | null;
   /** Link that creates the first administrator; null if there is an administrator, or if the database is that of DATABASE_URL. */
   setupLink: string | null;
   /** URL of the database, including the password of an embedded database. */
@@ -88,13 +88,13 @@ async function createFirstAppAndLink(
   { dataDir, roles }: Config,
   baseUrl: string,
   log: Logger,
-): Promise<Pick<Service, "firstCredentials" | "setupLink">> {
-  const firstCredentials = await createFirstAppIfEmpty({ db, credentials, dataDir, baseUrl });
-  if (firstCredentials) {
+): Promise<Pick<Service, "firstCredentialsFile" | "setupLink">> {
+  const firstCredentialsFile = await createFirstAppIfEmpty({ db, credentials, dataDir, baseUrl });
+  if (firstCredentialsFile) {
     log.info({ file: join(dataDir, "credentials.json") }, "created the first app; `file` contains its credentials");
   }
   const setupLink = roles.has("api") ? await accounts.createFirstSetupLink() : null;
-  return { firstCredentials, setupLink: setupLink?.link ?? null };
+  return { firstCredentialsFile, setupLink: setupLink?.link ?? null };
 }
 
 /**
@@ -105,7 +105,7 @@ async function startServiceParts(
   input: ServiceStartContext,
   url: string,
   baseUrl: string,
-): Promise<Pick<Service, "databaseUrl" | "firstCredentials" | "setupLink">> {
+): Promise<Pick<Service, "databaseUrl" | "firstCredentialsFile" | "setupLink">> {
   const { config, log, onDatabaseReached, measures, stopRequested } = input;
   await checkStartPreconditions(config);
   const starting = new ServiceStarter(input);
@@ -153,7 +153,7 @@ async function startServiceParts(
   await startGitPulls(plan, operations);
   startCleaner(plan, operations);
   starting.publishMetrics(openedDatabase, operations, work, browsers, skewMs);
-  const nothingCreated = { firstCredentials: null, setupLink: null };
+  const nothingCreated = { firstCredentialsFile: null, setupLink: null };
   const first = alone ? await createFirstAppAndLink(operations, db, config, baseUrl, log) : nothingCreated;
   stopRequested.throwIfAborted();
   acceptRequests();

@@ -40,7 +40,7 @@ declare module "fastify" {
 export interface HttpTriggerOptions {
   triggers: HttpTriggers;
   credentials: Credentials;
-  /** The setting PUBLIC_URL. If null, the service does not know the address that senders use. */
+  /** The setting PUBLIC_URL: address that senders use. If null, the address is the `Host` header of the request. */
   publicUrl: string | null;
   /** Origin of the pages that run authors' code; null if they have the service's own origin. */
   runtimeUrl: string | null;

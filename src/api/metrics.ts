@@ -47,7 +47,7 @@ function createProcessRegistry(): Registry {
  * Registers two metrics of the apps' queues: length, and age of the oldest run. Each has one value for each of the longest queues, and one
  * for all other queues. Returns a function that sets the values.
  */
-function registerQueueMetrics(register: Registry): (now: VitalSigns | null) => void {
+function registerQueueMetrics(register: Registry): (vitalSigns: VitalSigns | null) => void {
   const depth = new Gauge({
     name: "svc_queue_runs",
     help: "Queued runs by app: the hundred longest queues, and all others together.",
@@ -60,12 +60,12 @@ function registerQueueMetrics(register: Registry): (now: VitalSigns | null) => v
     labelNames: ["app"],
     registers: [register],
   });
-  return (now) => {
+  return (vitalSigns) => {
     depth.reset();
     age.reset();
     const getAppLabel = createAppMetricLabeler();
     const oldest = new Map<string, number>();
-    for (const { appId, queued, oldestMs } of [...(now?.queues ?? [])].sort((a, b) => b.queued - a.queued)) {
+    for (const { appId, queued, oldestMs } of [...(vitalSigns?.queues ?? [])].sort((a, b) => b.queued - a.queued)) {
       const app = getAppLabel(appId);
       depth.inc({ app }, queued);
       oldest.set(app, Math.max(oldest.get(app) ?? 0, oldestMs / 1e3));
@@ -81,9 +81,9 @@ function registerVitalSignMetrics(
   register: Registry,
   { readVitalSigns, measures, runner }: MetricSources,
 ): () => Promise<void> {
-  const registerGauge = (name: string, help: string, readValue: (now: VitalSigns) => number) => {
+  const registerGauge = (name: string, help: string, readValue: (vitalSigns: VitalSigns) => number) => {
     const gauge = new Gauge({ name, help, registers: [register] });
-    return (now: VitalSigns | null) => (now ? gauge.set(readValue(now)) : gauge.remove());
+    return (vitalSigns: VitalSigns | null) => (vitalSigns ? gauge.set(readValue(vitalSigns)) : gauge.remove());
   };
   const instances = new Gauge({
     name: "svc_instances",
@@ -96,29 +96,33 @@ function registerVitalSignMetrics(
     registerGauge(
       "svc_schedule_lag_seconds",
       "Age of the oldest due tick that no scheduler has claimed.",
-      (now) => now.scheduleLagMs / 1e3,
+      (vitalSigns) => vitalSigns.scheduleLagMs / 1e3,
     ),
     registerGauge(
       "svc_schedule_ticks_due",
       "Ticks of schedules that fall due within the next minute.",
-      (now) => now.ticksDue,
+      (vitalSigns) => vitalSigns.ticksDue,
     ),
-    registerGauge("svc_schedules", "Live versions with a schedule.", (now) => now.schedules),
-    registerGauge("svc_runs_queued", "Queued runs.", (now) => now.queued),
-    registerGauge("svc_runs_running", "Runs in progress.", (now) => now.running),
-    registerGauge("svc_runs_oldest_queued_seconds", "Age of the oldest queued run.", (now) => now.oldestQueuedMs / 1e3),
+    registerGauge("svc_schedules", "Live versions with a schedule.", (vitalSigns) => vitalSigns.schedules),
+    registerGauge("svc_runs_queued", "Queued runs.", (vitalSigns) => vitalSigns.queued),
+    registerGauge("svc_runs_running", "Runs in progress.", (vitalSigns) => vitalSigns.running),
+    registerGauge(
+      "svc_runs_oldest_queued_seconds",
+      "Age of the oldest queued run.",
+      (vitalSigns) => vitalSigns.oldestQueuedMs / 1e3,
+    ),
   ];
   const setQueues = registerQueueMetrics(register);
   return async () => {
     // Without the database, the gauges have no values.
-    const now = await readVitalSigns().catch(() => null);
-    up.set(now ? 1 : 0);
-    for (const set of all) set(now);
-    setQueues(now);
+    const vitalSigns = await readVitalSigns().catch(() => null);
+    up.set(vitalSigns ? 1 : 0);
+    for (const set of all) set(vitalSigns);
+    setQueues(vitalSigns);
     // Only runners count runs. Prometheus must read the counters of a new app as 0 first, so they are created before each read.
-    if (now && runner) measures.startApps(now.apps);
+    if (vitalSigns && runner) measures.startApps(vitalSigns.apps);
     for (const role of PROCESS_ROLES) {
-      if (now) instances.set({ role }, now.instances[role] ?? 0);
+      if (vitalSigns) instances.set({ role }, vitalSigns.instances[role] ?? 0);
       else instances.remove({ role });
     }
   };

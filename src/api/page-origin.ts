@@ -67,7 +67,7 @@ export function registerRuntimePageOrigin(
   const { host } = new URL(runtimeUrl);
   const isAtRuntimeHost = (request: FastifyRequest) => request.headers.host?.toLowerCase() === host;
 
-  // The origin RUNTIME_URL has no sign-in, and PAGE_ORIGIN_ROUTES need no cookie.
+  // Rejects routes that need the sign-in or its cookie, which the origin RUNTIME_URL does not have.
   app.addHook("onRequest", async (request) => {
     if (isAtRuntimeHost(request) && !isServedAtPageOrigin(request)) throw new ActionError("NOT_FOUND");
   });

@@ -20,7 +20,7 @@ export interface HttpServerLimits {
   silentConnectionsPerAddress: number;
 }
 
-/** Default limits. `connectionsMax` leaves file descriptors for the database. A busy proxy opens several hundred connections. */
+/** Default limits. `connectionsMax` leaves file descriptors for the database. 512 connections of one address are enough for a busy proxy. */
 const DEFAULT_LIMITS: HttpServerLimits = {
   headTimeoutMs: 10_000,
   requestTimeoutMs: 60_000,

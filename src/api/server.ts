@@ -119,7 +119,7 @@ function createFastify({ measures, log }: ApiOptions): { app: FastifyInstance; h
     frameworkErrors(error, _request, reply) {
       fail(error, reply as FastifyReply);
     },
-    // This server never listens: health.ts listens at the port, and passes requests to `handle`.
+    // This server never listens. The server of port.ts listens, and health.ts passes its requests to `handle`.
     serverFactory: (listener) => {
       handle = listener;
       return createServer();
@@ -157,7 +157,7 @@ function registerResponseHooks(app: FastifyInstance, refusalDelay: RejectionDela
   });
 }
 
-/** Builds the API. It does not listen: health.ts passes the requests of the port to `handle`. */
+/** Builds the API. It does not listen at a port: health.ts passes requests to its `handleRequest`. */
 export async function createApi(options: ApiOptions): Promise<Api> {
   const {
     resolvers,

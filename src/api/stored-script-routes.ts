@@ -1,4 +1,4 @@
-/** Serves the stored scripts of npm dependencies. The address of a script contains its hash, so the routes need no access check. */
+/** Serves the stored scripts of dependencies: npm packages, and scripts of other hosts. Needs no access check: a path contains a hash. */
 import type { FastifyInstance } from "fastify";
 import { ActionError } from "../errors.js";
 import type { StoredScripts } from "../operations/packages/kept-scripts.js";

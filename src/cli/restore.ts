@@ -34,8 +34,8 @@ function readAvailableKeys({ settingsKeys, dataDir }: Config): readonly Buffer[]
 }
 
 /**
- * Adds the backup's keys to this installation's key file. @throws StartError if SETTINGS_KEY is set, which replaces the file, and lacks a
- * key
+ * Adds the backup's keys to this installation's key file.
+ * @throws StartError if SETTINGS_KEY, which replaces the file, is set and lacks one of the keys
  */
 async function storeKeys(config: Config, keys: readonly Buffer[]): Promise<void> {
   const availableKeyList = readAvailableKeys(config);

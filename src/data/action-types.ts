@@ -142,7 +142,7 @@ export interface RunLimits {
   jitterSeconds?: number;
 }
 
-/** In a request that saves an action, null removes a limit. */
+/** `RunLimits` in a request that saves an action. null removes a limit. */
 export interface LimitData {
   concurrency?: (Pick<Concurrency, "policy"> & Partial<Concurrency>) | null;
   debounce?: (Pick<Debounce, "delayMs"> & Partial<Debounce>) | null;

@@ -90,7 +90,7 @@ export async function storeSchemaCompatibility(
   releaseMigrations: readonly string[],
 ): Promise<void> {
   const { appliedMigrations, declaration: declared } = await readSchemaState(query);
-  // If a newer release has migrated the schema, its entry must not be overwritten.
+  // Keeps the comment of a newer release that has migrated the schema.
   if (appliedMigrations.some((name) => !releaseMigrations.includes(name))) return;
   const declaration: SchemaDeclaration = {
     newest: Math.max(...releaseMigrations.map(getSchemaVersion)),

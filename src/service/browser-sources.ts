@@ -40,13 +40,13 @@ export function createBrowserSources(config: Config, log: Logger): BrowserSource
         "Chromium runs as the user that owns this service's data: only its sandbox protects the data; see SECURITY.md",
       );
     }
-    // Every process on this machine can connect to the proxy. So the proxy serves only the operating system user of the browsers.
+    // Every process on this machine can connect to the proxy, so the proxy serves only the operating system user of the browsers.
     return { sources, egressOptions: { ...egressOptions, servesUid: isBrowserUid } };
   }
   const sources = config.browserWsEndpoints.map((endpoint) =>
     createRemoteBrowserSource({ endpoint, egressHost: host, sandbox, log }),
   );
   // Other machines can connect to the proxy. So it serves only the network addresses of the browsers.
-  const serves = (peer: string) => sources.some((browser) => browser.isAt(peer));
-  return { sources, egressOptions: { ...egressOptions, host, servesAddress: serves } };
+  const isBrowserAddress = (peer: string) => sources.some((browser) => browser.isAt(peer));
+  return { sources, egressOptions: { ...egressOptions, host, servesAddress: isBrowserAddress } };
 }

@@ -6,15 +6,15 @@ const toLocalhostUrl = (url: string): string =>
   url.replace(/^(https?:\/\/)(127\.0\.0\.1|0\.0\.0\.0|\[::1?\])(?=[:/]|$)/, "$1localhost");
 
 /**
- * @param greeted.firstCredentials path of the file with the first credentials if this start created it, otherwise null
+ * @param greeted.firstCredentialsFile path of the file with the first credentials if this start created it, otherwise null
  * @param greeted.setupLink link that creates the first administrator; null if there already is one
  */
 export function formatStartMessage(greeted: {
   baseUrl: string;
-  firstCredentials: string | null;
+  firstCredentialsFile: string | null;
   setupLink: string | null;
 }): string {
-  const { baseUrl, firstCredentials, setupLink } = greeted;
+  const { baseUrl, firstCredentialsFile, setupLink } = greeted;
   const { studio, graphiql, api } = getServiceUrls(toLocalhostUrl(baseUrl));
   const lines = [
     "",
@@ -28,6 +28,6 @@ export function formatStartMessage(greeted: {
   if (setupLink !== null) {
     lines.push("  Create the first administrator (the link is valid once, for an hour):", "", `  ${setupLink}`, "");
   }
-  if (firstCredentials !== null) lines.push(`  Tokens for programs are in ${firstCredentials}`, "");
+  if (firstCredentialsFile !== null) lines.push(`  Tokens for programs are in ${firstCredentialsFile}`, "");
   return `${lines.join("\n")}\n`;
 }

@@ -36,7 +36,7 @@ import { createDiskFullProbe } from "./disk-probe.js";
 import { createDatabaseDiskSpaceMonitor, createDataDirDiskSpaceMonitor, getFreeDiskBytes } from "./disk-space.js";
 import type { Clock, DatabaseConnections, RunnerState, ServiceStartContext } from "./plan.js";
 
-/** Milliseconds that a stop waits at most until the responses to aborted requests are sent. */
+/** Maximum milliseconds that a stop waits until the callers of aborted runs have received their responses. */
 const LAST_RESPONSES_MS = 1_000;
 
 /** Maximum number of browser contexts and documents that open at the same time. Each keeps one core busy; other cores run pages. */

@@ -29,10 +29,11 @@ export class AppResolver {
   ) {}
 
   /**
-   * Checks that the caller administers the organization of the input. Without `organizationId`, chooses one that the caller administers.
+   * Checks that the caller administers the organization that `data` names. Without `organizationId`, chooses one that the caller
+   * administers. Returns `data` with the ID of the organization.
    * @throws ActionError FORBIDDEN, REQUEST_INVALID
    */
-  private async inOrganization(
+  private async requireAdministeredOrganization(
     context: RequestContext,
     data: Record<string, unknown>,
   ): Promise<{ caller: Caller; data: Record<string, unknown> }> {
@@ -65,7 +66,10 @@ export class AppResolver {
     @Ctx() context: RequestContext,
     @Arg("data", () => CreateAppInput, { description: "Properties of the new app." }) data: unknown,
   ): Promise<App> {
-    const enteredOrganization = await this.inOrganization(context, (data ?? {}) as Record<string, unknown>);
+    const enteredOrganization = await this.requireAdministeredOrganization(
+      context,
+      (data ?? {}) as Record<string, unknown>,
+    );
     return this.service.create(enteredOrganization.data);
   }
 
@@ -121,7 +125,10 @@ export class AppResolver {
     @Ctx() context: RequestContext,
     @Arg("data", () => CreateUserInput, { description: "Properties of the new person." }) data: unknown,
   ): Promise<CreatedUserType> {
-    const enteredOrganization = await this.inOrganization(context, (data ?? {}) as Record<string, unknown>);
+    const enteredOrganization = await this.requireAdministeredOrganization(
+      context,
+      (data ?? {}) as Record<string, unknown>,
+    );
     return this.appEditors.createPerson(enteredOrganization.caller, enteredOrganization.data);
   }
 

@@ -53,7 +53,7 @@ export interface GraphqlDocumentChecker {
 const hashDocument = (query: string): string => createHash("sha256").update(query).digest("hex");
 
 /**
- * Returns the errors of a failed parse. Deep nesting is one of them, because it overflows the call stack of graphql-js.
+ * Returns the errors of a failed parse. A stack overflow in graphql-js means that the document is nested too deeply.
  * @throws errors that are not about the document
  */
 function toParseErrors(error: unknown): readonly GraphQLError[] {

@@ -1,4 +1,4 @@
-/** Sends errors of GraphQL over HTTP, in the media type that the client accepts and with the HTTP status for it. */
+/** Sends errors of GraphQL over HTTP, in the media type that the client accepts, with the HTTP status for this media type. */
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { GraphQLFormattedError } from "graphql";
 import Negotiator from "negotiator";

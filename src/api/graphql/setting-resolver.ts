@@ -135,7 +135,7 @@ export class SettingResolver {
   })
   async settings(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<SettingsByKey> {
     const caller = await this.accessChecks.requireAppAccess(context, "readSettings", appId);
-    // A member with the role reader gets the same settings as a page of the app: no private ones.
+    // Callers who may only read settings get the same settings as a page of the app, which are not private.
     const seesPrivate = mayPerformOnApp(caller, "writeSettings", appId);
     return unwrapTaggedSettings(
       context,

@@ -46,15 +46,15 @@ const sumLengths = (parts: readonly SocketMessagePart[]): number => parts.reduce
 let writeFunctions: (() => void)[] = [];
 
 /** Writes at the end of the event loop's turn, so that all messages to one websocket share one write, the most expensive step. */
-function writeAtEndOfTurn(handOver: () => void): void {
+function writeAtEndOfTurn(write: () => void): void {
   if (writeFunctions.length === 0) {
     setImmediate(() => {
-      const now = writeFunctions;
+      const dueFunctions = writeFunctions;
       writeFunctions = [];
-      for (const each of now) each();
+      for (const writeOutbox of dueFunctions) writeOutbox();
     });
   }
-  writeFunctions.push(handOver);
+  writeFunctions.push(write);
 }
 
 /**

@@ -19,7 +19,7 @@ const TRY_AGAIN_LATER_CLOSE_CODE = 1013;
 /** Maximum bytes that a client can send before it has authenticated. A token is about fifty bytes long. */
 const UNAUTHENTICATED_MAX_BYTES = 16 * 1024;
 
-/** State of one websocket in this file. */
+/** Objects that this file creates for each websocket. */
 export interface SocketConnection {
   socket: WebSocket;
   request: IncomingMessage;

@@ -30,7 +30,7 @@ const convertValuesToTexts = (values: Record<string, string | number | boolean |
   );
 
 /**
- * Returns the function with which the tools of one request call REST routes. Its `path` is a path of the REST table, such as
+ * Returns the function with which the tools of one request call REST routes. The argument `path` is the path of a route, such as
  * "/v1/apps/:appId".
  */
 export function createRestCaller(resolvers: Resolvers, context: RequestContext): CallRestRoute {

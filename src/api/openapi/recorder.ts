@@ -85,7 +85,7 @@ class RequestRecording {
   readonly context: { httpStatus?: number } = {};
 
   /** Body as a proxy that records each property which the handler reads. */
-  private readonly object = new Proxy(this.bodyPlaceholder, {
+  private readonly bodyProxy = new Proxy(this.bodyPlaceholder, {
     get: (_target, name) => {
       if (typeof name !== "string") return undefined;
       if (!this.bodyFieldSchemas.has(name)) this.bodyFieldSchemas.set(name, {});
@@ -102,7 +102,7 @@ class RequestRecording {
     const readBody = () => {
       this.readsBody = true;
     };
-    const { bodyPlaceholder: whole, object } = this;
+    const { bodyPlaceholder: whole, bodyProxy } = this;
     return {
       context: this.context as RestRequest["context"],
       get body() {
@@ -149,13 +149,13 @@ class RequestRecording {
       },
       bodyFields() {
         readBody();
-        return object;
+        return bodyProxy;
       },
     };
   }
 
   /** Records which properties of the body the handler passes to which argument of the operation. Returns a placeholder for the result. */
-  private call(name: string, values: readonly unknown[]): unknown {
+  private recordCall(name: string, values: readonly unknown[]): unknown {
     const field = this.fields.get(name);
     this.notes.operation ??= name;
     this.notes.description ??= field?.description ?? null;
@@ -163,7 +163,7 @@ class RequestRecording {
     values.slice(1).forEach((value, index) => {
       const type = field.args[index]?.type;
       if (!type) return;
-      if (value === this.bodyPlaceholder || value === this.object)
+      if (value === this.bodyPlaceholder || value === this.bodyProxy)
         this.notes.requestBodySchema = this.toBodySchema(this.schemas.createNonNullSchema(type));
       if (value instanceof BodyPartPlaceholder)
         this.bodyFieldSchemas.set(value.name, this.schemas.createNonNullSchema(type));
@@ -182,7 +182,7 @@ class RequestRecording {
         get:
           (_target, name) =>
           async (...values: unknown[]) =>
-            this.call(String(name), values),
+            this.recordCall(String(name), values),
       },
     );
     return new Proxy({}, { get: () => emptyResolvers }) as never;

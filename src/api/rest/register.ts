@@ -19,7 +19,7 @@ import { createRestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
 /** Joins JSON texts to one response body: a string, or for a large body a stream of slices. */
-function createTaggedBody(parts: readonly (string | Buffer)[], reply: FastifyReply): string | Readable {
+function createResponseBody(parts: readonly (string | Buffer)[], reply: FastifyReply): string | Readable {
   if (parts.reduce((sum, { length }) => sum + length, 0) <= LARGE_RESPONSE_MIN_CHARACTERS) return parts.join("");
   return streamResponseParts(parts, () => reply.raw.destroy());
 }
@@ -98,7 +98,7 @@ export function registerRest(
         return reply
           .code(context.httpStatus ?? successStatus)
           .type("application/json; charset=utf-8")
-          .send(createTaggedBody(parts, reply));
+          .send(createResponseBody(parts, reply));
       },
     });
   }

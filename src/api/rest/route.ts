@@ -22,7 +22,10 @@ export interface Route {
    * the service rejects a request without a credential before it reads the body.
    */
   allowsAnonymous?: true;
-  /** True if the body itself proves the caller's identity, as in a sign-in. Set `allowsAnonymous` of such a route too. */
+  /**
+   * True if the route never needs a credential: it signs people in or out, accepts invitations, or starts sessions of visitors. Set
+   * `allowsAnonymous` of the route too.
+   */
   isForAnonymous?: true;
   handle: (resolvers: Resolvers, request: RestRequest) => Promise<object>;
 }

@@ -1,4 +1,4 @@
-/** Reads the members of TypeScript interfaces, each with its comment. The source is svc.d.ts, the type declarations for authors. */
+/** Reads the members of TypeScript interfaces with their comments: from svc.d.ts (the types for authors), and from src/errors.ts. */
 
 export interface InterfaceMember {
   name: string;

@@ -228,7 +228,7 @@ export class Project {
 
   /**
    * Replaces the line numbers in a stack trace by those of the action's file, which has a config block before the code. Returns `stack`
-   * unchanged if the code of the file differs from `code`, which ran.
+   * unchanged if the code of the file differs from `code`.
    */
   async mapStackToFiles(name: string, code: string, stack: string): Promise<string> {
     const folder = chooseFileOfItem(name, await this.#groupActionFolders());
@@ -295,9 +295,9 @@ export class Project {
         return fileEntry ? files[fileEntry[0]]! : null;
       };
       // If the config block that the server sent cannot be read, the main file gets a new config block.
-      const written = await readConfigOfProjectFile(folder, path, texts).catch(() => null);
-      const isWritten = written && Object.keys(written).length > 0 && isPartOfItem(written, config);
-      this.#writeIfChanged(isWritten ? text : joinConfigAndCode(config, removeConfigBlock(text)), path);
+      const sentConfig = await readConfigOfProjectFile(folder, path, texts).catch(() => null);
+      const isValid = sentConfig && Object.keys(sentConfig).length > 0 && isPartOfItem(sentConfig, config);
+      this.#writeIfChanged(isValid ? text : joinConfigAndCode(config, removeConfigBlock(text)), path);
       for (const other of ENTRY_FILE_NAMES)
         if (other !== name) rmSync(this.#resolvePath(folder, other), { force: true });
     }

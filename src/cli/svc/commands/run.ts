@@ -53,13 +53,13 @@ async function printConsole({ client, output }: CliSession, runId: number): Prom
   return body.lines;
 }
 
-/** Replaces positions in a stack trace by those in the project's file, if the file contains the code that ran. */
+/** Replaces positions in a stack trace by those in the project's file, if the file has the same code as the draft on the server. */
 async function mapStackToProject(session: CliSession, name: string, actionId: number, stack: string): Promise<string> {
   try {
     const { body } = await session.client.sendRequest("GET", `/v3/apps/:app/actions/${actionId}`);
     return await new Project(session.target.root).mapStackToFiles(name, String(body.action.code), stack);
   } catch (error) {
-    // Keeps the stack trace unchanged if the token may run the action but not read its code.
+    // Keeps the stack trace unchanged, for example if the token may run the action but not read its code.
     if (error instanceof ServiceResponseError) return stack;
     throw error;
   }

@@ -94,7 +94,7 @@ interface ChangesSinceLastSync {
   theirChanges: ManifestDifference[];
   myChanges: ManifestDifference[];
   /** Items that changed on both sides and differ. A pull must not overwrite them. */
-  overwrittenItems: ManifestDifference[];
+  conflictingItems: ManifestDifference[];
 }
 
 function compareWithLastSync(base: LastSyncState | null, server: Manifest, local: Manifest): ChangesSinceLastSync {
@@ -102,14 +102,14 @@ function compareWithLastSync(base: LastSyncState | null, server: Manifest, local
   const myChanges = compareManifests(base?.manifest ?? server, local, false);
   const theirKeys = new Set(theirChanges.map(getItemKey));
   const myKeys = new Set(myChanges.map(getItemKey));
-  const overwrittenItems = compareManifests(local, server, false).filter(
+  const conflictingItems = compareManifests(local, server, false).filter(
     (item) => myKeys.has(getItemKey(item)) && theirKeys.has(getItemKey(item)),
   );
-  return { theirChanges, myChanges, overwrittenItems };
+  return { theirChanges, myChanges, conflictingItems };
 }
 
 const canPullWithoutForce = (base: LastSyncState | null, server: Manifest, local: Manifest): boolean =>
-  compareWithLastSync(base, server, local).overwrittenItems.length === 0;
+  compareWithLastSync(base, server, local).conflictingItems.length === 0;
 
 /** Returns the entity tag to send with a push. @throws CliError if the server has changes that this folder lacks, unless `force` is set */
 function checkConflictsBeforePush(
@@ -132,7 +132,7 @@ function checkConflictsBeforePush(
   throw createConflictError(session, overwrittenItems, "the server has changes that this folder has not pulled", false);
 }
 
-/** Sends the manifest. Resolves to the changes that it makes, and to the entity tag of the server's manifest after them. */
+/** Sends the manifest. Resolves to the changes on the server, and to the entity tag of the server's manifest after the changes. */
 async function putManifest(
   { client }: CliSession,
   local: Manifest,
@@ -245,17 +245,17 @@ async function pullProject(session: CliSession, { force = false }: { force?: boo
   const server = await readServer(session);
   const base = project.readLastSync(session.target);
   const local = await project.readManifest();
-  const { theirChanges, myChanges, overwrittenItems } = compareWithLastSync(base, server.manifest, local);
+  const { theirChanges, myChanges, conflictingItems } = compareWithLastSync(base, server.manifest, local);
   const theirKeys = new Set(theirChanges.map(getItemKey));
   const myKeys = new Set(myChanges.map(getItemKey));
-  if (overwrittenItems.length > 0 && !force) {
-    printDifferences(session, overwrittenItems);
-    const changedItems = overwrittenItems.map(({ kind, name }) => `${kind} ${name}`).join(", ");
+  if (conflictingItems.length > 0 && !force) {
+    printDifferences(session, conflictingItems);
+    const changedItems = conflictingItems.map(({ kind, name }) => `${kind} ${name}`).join(", ");
     throw new CliError(
       `${changedItems} changed in this folder and also on the server; ${FORCE_ADVICE}`,
       EXIT_CODES.failed,
       {
-        differences: overwrittenItems.map(({ kind, name, change, patch }) => ({ kind, name, change, patch })),
+        differences: conflictingItems.map(({ kind, name, change, patch }) => ({ kind, name, change, patch })),
       },
     );
   }
