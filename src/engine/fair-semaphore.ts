@@ -17,20 +17,33 @@ export class FairSemaphore {
   private readonly perKey = new Map<SemaphoreKey, number>();
   private taken = 0;
 
-  /** If `shares` is "halved", a key may hold at most half of the slots that other keys leave free. */
+  /**
+   * If `shares` is "halved", a key may hold at most half of the slots that other keys leave free.
+   * @param slotsOfKey maximum number of slots of a key; a function returns it for the number of slots that all keys hold together
+   */
   constructor(
     private readonly slots: number,
-    private readonly slotsOfKey: number,
+    private readonly slotsOfKey: number | ((takenCount: number) => number),
     private readonly shares: "equal" | "halved" = "equal",
   ) {}
 
   private mayEnter(key: SemaphoreKey): boolean {
     const keyCount = this.perKey.get(key) ?? 0;
-    if (this.taken >= this.slots || keyCount >= this.slotsOfKey) return false;
+    const keyLimit = typeof this.slotsOfKey === "number" ? this.slotsOfKey : this.slotsOfKey(this.taken);
+    if (this.taken >= this.slots || keyCount >= keyLimit) return false;
     return this.shares === "equal" || mayKeyGetSlot(this.slots, this.taken, keyCount);
   }
 
-  private takeSlot(key: SemaphoreKey): () => void {
+  get takenCount(): number {
+    return this.taken;
+  }
+
+  get takenCountByKey(): ReadonlyMap<SemaphoreKey, number> {
+    return this.perKey;
+  }
+
+  /** Takes a slot without a check of the limits. Returns a function that frees it. */
+  takeSlot(key: SemaphoreKey): () => void {
     this.taken += 1;
     this.perKey.set(key, (this.perKey.get(key) ?? 0) + 1);
     let isFree = false;

@@ -22,15 +22,15 @@ export interface ReservedSlot {
   free(): void;
 }
 
+/** Key of the slots that are reserved. IDs of apps are greater. */
+const RESERVED = 0;
+
 export class Slots {
   readonly totalSlots: number;
   private readonly idleSlotLimitOfApp: number;
-  private readonly slotCountByApp = new Map<number, number>();
+  private readonly semaphore: FairSemaphore;
   /** One semaphore per nesting level. A run waits only for runs of the next level, so the runs of a chain cannot block each other. */
   private readonly nestedSemaphores: readonly FairSemaphore[];
-  private usedCount = 0;
-  private reservedCount = 0;
-  private nestedCount = 0;
   private readonly emptyListeners: (() => void)[] = [];
 
   constructor(
@@ -39,6 +39,7 @@ export class Slots {
   ) {
     this.totalSlots = runnerConcurrency * TOTAL_SLOTS_FACTOR;
     this.idleSlotLimitOfApp = Math.max(1, runnerConcurrency - 1);
+    this.semaphore = new FairSemaphore(this.totalSlots, (usedCount) => this.getSlotLimitOfApp(usedCount));
     const getLimitPerApp = (level: number) => (level === 0 ? this.idleSlotLimitOfApp : 1);
     this.nestedSemaphores = Array.from(
       { length: RUN_CHAIN_DEPTH_MAX },
@@ -47,77 +48,64 @@ export class Slots {
   }
 
   /** Returns the maximum number of slots of one app while `usedCount` slots are in use. The last slots are for apps that use none. */
-  private computeSlotLimitOfApp(usedCount: number): number {
+  getSlotLimitOfApp(usedCount = this.semaphore.takenCount): number {
     if (usedCount < this.runnerConcurrency) return this.idleSlotLimitOfApp;
     return usedCount < this.totalSlots - this.runnerConcurrency
       ? Math.min(this.idleSlotLimitOfApp, BUSY_SLOTS_PER_APP_MAX)
       : 1;
   }
 
-  private countUsedSlots(appId: number): number {
-    return this.slotCountByApp.get(appId) ?? 0;
+  private countUsedSlots(key: number): number {
+    return this.semaphore.takenCountByKey.get(key) ?? 0;
   }
 
-  private createSlot(level: number, onRelease: () => void): Slot {
+  private isAnySlotUsed(): boolean {
+    return [this.semaphore, ...this.nestedSemaphores].some(({ takenCount }) => takenCount > 0);
+  }
+
+  private resolveIfEmpty(): void {
+    if (!this.isAnySlotUsed()) for (const resolve of this.emptyListeners.splice(0)) resolve();
+  }
+
+  private createSlot(level: number, release: () => void): Slot {
     let isReleased = false;
     return {
       level,
       free: () => {
         if (isReleased) return;
         isReleased = true;
-        onRelease();
+        release();
         this.onFree();
         this.resolveIfEmpty();
       },
     };
   }
 
-  private resolveIfEmpty(): void {
-    if (this.usedCount + this.nestedCount > 0) return;
-    for (const resolve of this.emptyListeners.splice(0)) resolve();
-  }
-
-  private createAppSlot(appId: number): Slot {
-    this.reservedCount -= 1;
-    this.slotCountByApp.set(appId, this.countUsedSlots(appId) + 1);
-    return this.createSlot(0, () => {
-      this.usedCount -= 1;
-      if (this.countUsedSlots(appId) === 1) this.slotCountByApp.delete(appId);
-      else this.slotCountByApp.set(appId, this.countUsedSlots(appId) - 1);
-    });
-  }
-
-  private createNestedSlot(level: number, releaseSlot: () => void): Slot {
-    this.nestedCount += 1;
-    return this.createSlot(level, () => {
-      this.nestedCount -= 1;
-      releaseSlot();
-    });
-  }
-
   tryAcquire(appId: number): Slot | null {
     // Counts reserved slots too, because each may be assigned to this app.
-    const isAtLimit = this.countUsedSlots(appId) + this.reservedCount >= this.getSlotLimitOfApp();
-    return isAtLimit ? null : (this.reserve()?.assignToApp(appId) ?? null);
+    const isAtLimit = this.countUsedSlots(appId) + this.countUsedSlots(RESERVED) >= this.getSlotLimitOfApp();
+    const release = isAtLimit ? null : this.semaphore.tryEnter(appId);
+    return release && this.createSlot(0, release);
   }
 
   /** True if the app could get a slot after all reserved slots became free. */
   canAcquire(appId: number): boolean {
-    const assignedCount = this.usedCount - this.reservedCount;
-    return assignedCount < this.totalSlots && this.countUsedSlots(appId) < this.computeSlotLimitOfApp(assignedCount);
+    const assignedCount = this.semaphore.takenCount - this.countUsedSlots(RESERVED);
+    return assignedCount < this.totalSlots && this.countUsedSlots(appId) < this.getSlotLimitOfApp(assignedCount);
   }
 
   reserve(): ReservedSlot | null {
-    if (this.usedCount >= this.totalSlots) return null;
+    if (this.countFreeSlots() === 0) return null;
     const slotLimitOfApp = this.getSlotLimitOfApp();
-    this.usedCount += 1;
-    this.reservedCount += 1;
+    const release = this.semaphore.takeSlot(RESERVED);
     return {
       slotLimitOfApp,
-      assignToApp: (appId) => this.createAppSlot(appId),
+      assignToApp: (appId) => {
+        release();
+        return this.createSlot(0, this.semaphore.takeSlot(appId));
+      },
       free: () => {
-        this.reservedCount -= 1;
-        this.usedCount -= 1;
+        release();
         this.resolveIfEmpty();
       },
     };
@@ -125,33 +113,29 @@ export class Slots {
 
   /** Returns a nested slot for a run whose result the run in the slot `parent` waits for; null if none of the next level is free. */
   tryAcquireNested(appId: number, parent: Slot): Slot | null {
-    const freeSlot = this.nestedSemaphores[parent.level]?.tryEnter(appId);
-    return freeSlot ? this.createNestedSlot(parent.level + 1, freeSlot) : null;
+    const release = this.nestedSemaphores[parent.level]?.tryEnter(appId);
+    return release ? this.createSlot(parent.level + 1, release) : null;
   }
 
   /** Like `tryAcquireNested`, but waits until a nested slot is free. */
   async acquireNested(appId: number, parent: Slot): Promise<Slot> {
-    return this.createNestedSlot(parent.level + 1, await this.nestedSemaphores[parent.level]!.enter(appId));
-  }
-
-  getSlotLimitOfApp(): number {
-    return this.computeSlotLimitOfApp(this.usedCount);
+    return this.createSlot(parent.level + 1, await this.nestedSemaphores[parent.level]!.enter(appId));
   }
 
   countFreeSlots(): number {
-    return this.totalSlots - this.usedCount;
+    return this.totalSlots - this.semaphore.takenCount;
   }
 
   /** Returns the number of used slots by app ID, without nested slots. */
   getSlotCountByApp(): ReadonlyMap<number, number> {
-    return this.slotCountByApp;
+    return this.semaphore.takenCountByKey as ReadonlyMap<number, number>;
   }
 
   isAnyAppAtLimit(): boolean {
-    return [...this.slotCountByApp.values()].some((count) => count >= this.getSlotLimitOfApp());
+    return [...this.getSlotCountByApp().values()].some((count) => count >= this.getSlotLimitOfApp());
   }
 
   async waitUntilEmpty(): Promise<void> {
-    if (this.usedCount + this.nestedCount > 0) await new Promise<void>((resolve) => this.emptyListeners.push(resolve));
+    if (this.isAnySlotUsed()) await new Promise<void>((resolve) => this.emptyListeners.push(resolve));
   }
 }
