@@ -1175,6 +1175,7 @@ CREATE TABLE run (
   ready_at timestamp with time zone,
   sandbox text,
   requests json,
+  traceparent text,
   CONSTRAINT run_pkey PRIMARY KEY (id),
   CONSTRAINT run_check CHECK (((state = 'running'::text) = (holder IS NOT NULL))),
   CONSTRAINT run_check1 CHECK (((state = ANY (ARRAY['queued'::text, 'running'::text])) = (finished_at IS NULL))),

@@ -90,6 +90,7 @@ import {
   LiveVersionIndex1767300000100,
 } from "../../migrations/1767300000000-live-version-ids.js";
 import { HttpEventsOfActions1767400000000 } from "../../migrations/1767400000000-http-events-of-actions.js";
+import { TraceContextOfRuns1767500000000 } from "../../migrations/1767500000000-trace-context-of-runs.js";
 
 export const MIGRATIONS = [
   Foundation1763600000000,
@@ -178,4 +179,5 @@ export const MIGRATIONS = [
   LiveVersionIds1767300000000,
   LiveVersionIndex1767300000100,
   HttpEventsOfActions1767400000000,
+  TraceContextOfRuns1767500000000,
 ];

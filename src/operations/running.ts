@@ -18,12 +18,12 @@ import { RunConsole } from "./runs/console.js";
 import { Debouncer } from "./runs/debouncer.js";
 import { Dispatcher } from "./runs/dispatcher.js";
 import { Enqueuer } from "./runs/enqueue.js";
-import { RunExecutor } from "./runs/executor.js";
+import { type ExecutorOptions, RunExecution } from "./runs/executor.js";
 import { PageScriptLoader } from "./runs/page-scripts.js";
 import type { FindAppUser } from "./runs/run-access.js";
 import { RunRepository } from "./runs/run-repository.js";
 import { SecretStore } from "./runs/run-secrets.js";
-import { RunTraces } from "./runs/run-traces.js";
+import type { RunRecord } from "./runs/run-types.js";
 import { Runs } from "./runs/runs.js";
 import type { Settings } from "./settings/settings.js";
 import { Lease } from "./upkeep/lease.js";
@@ -78,8 +78,7 @@ export function createRunComponents(processDependencies: ProcessDependencies, pa
     log,
   });
   const { holder: processId } = lease;
-  const traces = new RunTraces(db, tracing, apiUrl);
-  const executor = new RunExecutor({
+  const executorOptions: ExecutorOptions = {
     db,
     repository,
     runPage: async (request) => browsers!.run(request),
@@ -87,15 +86,18 @@ export function createRunComponents(processDependencies: ProcessDependencies, pa
     scripts: new PageScriptLoader({ ...parts, storedScripts: packages.scripts, apiUrl }),
     timeoutMs: config.serverTimeoutMs,
     measures,
-    traces,
+    tracing,
+    apiUrl,
     serviceRequests: createServiceRequestSender(apiUrl),
     requests,
     log,
-  });
+  };
+  const executeRun = async (run: RunRecord, holder: string, signal: AbortSignal) =>
+    new RunExecution(executorOptions, run, holder, signal).execute();
   const concurrency = browsers ? config.runnerConcurrency : 0;
-  const dispatcher = new Dispatcher({ repository, executor, processId, concurrency });
+  const dispatcher = new Dispatcher({ repository, executeRun, processId, concurrency });
   const limiter = new ConcurrencyLimiter(db, repository, measures, log);
-  const enqueuer = new Enqueuer({ db, repository, queueLimits, limiter, dispatcher, traces, processId });
+  const enqueuer = new Enqueuer({ db, repository, queueLimits, limiter, dispatcher, tracing, processId });
   const ofRuns = { db, repository, enqueuer, dispatcher, logs, notifications, processId, isRunner: concurrency > 0 };
   return {
     logs,

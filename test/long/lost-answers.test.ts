@@ -82,9 +82,9 @@ describe("a run that this process holds and does not execute", () => {
   });
   beforeEach(async () => {
     execution = Promise.withResolvers();
-    const executor = { execute: () => execution.promise };
     const repository = new RunRepository(db);
-    dispatcher = new Dispatcher({ repository, executor, processId: holder, concurrency: 1 });
+    const executeRun = () => execution.promise;
+    dispatcher = new Dispatcher({ repository, executeRun, processId: holder, concurrency: 1 });
     await db.query("DELETE FROM run");
     const held = `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, holder, started_at)
       VALUES (1, 1, 'master', 'manual', '{}', 'running', $1, now()) RETURNING id`;
@@ -126,13 +126,11 @@ describe("a run that this process holds and does not execute", () => {
 
   it("is aborted if another process has ended it", async () => {
     const signals: AbortSignal[] = [];
-    const executor = {
-      execute: (_run: RunRecord, _holder: string, signal: AbortSignal) => {
-        signals.push(signal);
-        return execution.promise;
-      },
+    const executeRun = (_run: RunRecord, _holder: string, signal: AbortSignal) => {
+      signals.push(signal);
+      return execution.promise;
     };
-    dispatcher = new Dispatcher({ repository: new RunRepository(db), executor, processId: holder, concurrency: 1 });
+    dispatcher = new Dispatcher({ repository: new RunRepository(db), executeRun, processId: holder, concurrency: 1 });
     void execute();
     await dispatcher.settleHeldRuns();
     expect(signals[0]!.aborted).to.equal(false);

@@ -133,10 +133,8 @@ describe("a backlog", () => {
     const enqueuer = new Enqueuer({
       queueLimits,
       dispatcher: { tryAcquireSlot: () => null },
-      traces: {
-        currentTraceparent: () => null,
-        queueWithTrace: () => Promise.reject(new Error("not written")),
-      },
+      tracing: { currentTraceparent: () => null },
+      db: { query: () => Promise.reject(new Error("not written")) },
     } as unknown as ConstructorParameters<typeof Enqueuer>[0]);
     const payload = JSON.stringify("x".repeat(9_000));
     const run = { appId: 1, payload } as NewRun;

@@ -73,14 +73,12 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
     repository,
     processId: "h",
     concurrency,
-    executor: {
-      execute: ({ appId }, _holder, signal) =>
-        new Promise((resolve) => {
-          executed.push(appId);
-          signals.push(signal);
-          ends.push(resolve);
-        }),
-    },
+    executeRun: ({ appId }, _holder, signal) =>
+      new Promise((resolve) => {
+        executed.push(appId);
+        signals.push(signal);
+        ends.push(resolve);
+      }),
   });
   /** Adds a queued run to the list, as another process would to the database. */
   function addQueuedRun(appId: number): number {

@@ -112,7 +112,7 @@ describe("runs that end together", () => {
     // The claimed runs have neither code nor secrets, because their app was deleted.
     const first = await repository.claim(HOLDER, new Map(), 9);
     const second = await repository.claimById(HOLDER, awaited);
-    for (const run of [first, second]) expect([run?.code, run?.secretsVersion]).to.deep.equal([undefined, null]);
+    for (const run of [first, second]) expect([run?.code, run?.secretsVersion]).to.deep.equal([null, null]);
     expect([first?.id, second?.id]).to.deep.equal([queued, awaited]);
     expect(await repository.findLongestWait(new Map(), 9)).to.equal(0);
     const endOf = (id: number, at: number) => ({ id, holder: HOLDER, ...ending(at), secretsVersion: version });

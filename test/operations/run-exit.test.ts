@@ -12,7 +12,7 @@ import { createFailedPageRunOutcome, type PageRunOutcome, type PageRunRequest } 
 import type { SecretScanner, SecretScannerCache } from "../../src/engine/secret-scan.js";
 import { ActionError } from "../../src/errors.js";
 import type { RunRequestSender } from "../../src/operations/requests/run-requests.js";
-import { RunExecutor } from "../../src/operations/runs/executor.js";
+import { RunExecution } from "../../src/operations/runs/executor.js";
 import type { RunEndRecord } from "../../src/operations/runs/finish.js";
 import {
   createCancelledRunOutcome,
@@ -21,7 +21,6 @@ import {
 } from "../../src/operations/runs/outcomes.js";
 import type { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { SecretStore } from "../../src/operations/runs/run-secrets.js";
-import { RunTraces } from "../../src/operations/runs/run-traces.js";
 import type { RunRecord } from "../../src/operations/runs/run-types.js";
 import type { Settings } from "../../src/operations/settings/settings.js";
 import { NO_TRACING } from "../../src/operations/watch/tracing.js";
@@ -89,34 +88,40 @@ function createApp(onEnd: (ending: RunEndRecord) => void = () => {}) {
     signal: AbortSignal = new AbortController().signal,
     payload = "{}",
   ) =>
-    new RunExecutor({
-      db,
-      repository,
-      runPage: async (request) => {
-        request.onMode?.("network-isolate");
-        runPage(request);
-        return outcome;
+    new RunExecution(
+      {
+        db,
+        repository,
+        runPage: async (request) => {
+          request.onMode?.("network-isolate");
+          runPage(request);
+          return outcome;
+        },
+        secrets: store,
+        scripts: {
+          prepare: async () => ({
+            packages: [],
+            hasToken: true,
+            readsLater: true,
+            sendsRequests: true,
+            responseMark: null,
+            revokeToken: async () => {},
+          }),
+        },
+        timeoutMs: 1_000,
+        measures: { countEndedRun: () => {}, requestEnded: () => {} },
+        tracing: NO_TRACING,
+        apiUrl: "http://localhost",
+        serviceRequests: null,
+        requests: {
+          beginRun: () => ({ send: async () => ({ head: "", text: "" }), records: REQUESTS }),
+        } as unknown as RunRequestSender,
+        log: pino({ level: "silent" }),
       },
-      secrets: store,
-      scripts: {
-        prepare: async () => ({
-          packages: [],
-          hasToken: true,
-          readsLater: true,
-          sendsRequests: true,
-          responseMark: null,
-          revokeToken: async () => {},
-        }),
-      },
-      timeoutMs: 1_000,
-      measures: { countEndedRun: () => {}, requestEnded: () => {} },
-      traces: new RunTraces(db, NO_TRACING, "http://localhost"),
-      serviceRequests: null,
-      requests: {
-        beginRun: () => ({ send: async () => ({ head: "", text: "" }), records: REQUESTS }),
-      } as unknown as RunRequestSender,
-      log: pino({ level: "silent" }),
-    }).execute({ ...RUN, payload }, "holder", signal);
+      { ...RUN, payload },
+      "holder",
+      signal,
+    ).execute();
   return { app, store, perform };
 }
 

@@ -1,7 +1,6 @@
 /** Claims queued runs while slots are free, and executes each run until it ends. */
 import { runInBackground } from "../../background.js";
 import type { RunOutcome } from "../records/execution-logs.js";
-import type { RunExecutor } from "./executor.js";
 import { createCancelledRunOutcome, LOST_OUTCOME, SERVICE_STOPPED_OUTCOME } from "./outcomes.js";
 import type { ClaimedRun, RunRepository } from "./run-repository.js";
 import type { RunRecord } from "./run-types.js";
@@ -31,7 +30,8 @@ function releaseSlotAfter(slot: Slot, ms: number): void {
 
 interface DispatcherOptions {
   repository: RunRepository;
-  executor: Pick<RunExecutor, "execute">;
+  /** Executes a claimed run. The signal aborts with the outcome of the run. */
+  executeRun: (run: RunRecord, holder: string, signal: AbortSignal) => Promise<RunOutcome>;
   processId: string;
   /** Value of RUNNER_CONCURRENCY; 0 if this process does not have the role runner. */
   concurrency: number;
@@ -60,13 +60,13 @@ export class Dispatcher {
     this.slots = new Slots(options.concurrency, () => this.claimMissedRuns());
   }
 
-  /** Executes a claimed run, and frees its slot afterwards. @throws the errors of `RunExecutor.execute` */
+  /** Executes a claimed run, and frees its slot afterwards. @throws the errors of `RunExecution.execute` */
   execute(run: RunRecord, slot: Slot): Promise<RunOutcome> {
     const controller = new AbortController();
     if (this.stopping?.aborted) controller.abort(SERVICE_STOPPED_OUTCOME);
-    const { executor, processId } = this.options;
+    const { executeRun, processId } = this.options;
     // A run whose end could not be written stays active, so that this process does not queue it again: its code was executed.
-    const done = executor.execute(run, processId, controller.signal).then((outcome) => {
+    const done = executeRun(run, processId, controller.signal).then((outcome) => {
       this.activeRuns.delete(run.id);
       return outcome;
     });
@@ -112,12 +112,12 @@ export class Dispatcher {
     this.queuedDuringClaim.clear();
     if (this.stopping) return false;
     const { repository, processId } = this.options;
+    const isAnyAppAtLimit = this.slots.isAnyAppAtLimit();
     const reservedSlot = this.slots.reserve();
     if (!reservedSlot) {
       this.mustCheckQueue = true;
       return false;
     }
-    const isAnyAppAtLimit = this.slots.isAnyAppAtLimit();
     const claimed = repository.claim(processId, this.slots.getSlotCountByApp(), reservedSlot.slotLimitOfApp);
     const startClaimedRun = (next: ClaimedRun | null) => {
       if (next) runInBackground(this.execute(next, reservedSlot.assignToApp(next.appId)));

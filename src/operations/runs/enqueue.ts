@@ -1,11 +1,12 @@
 /** Inserts a run: running if this process has a free slot, otherwise queued. Schedules and log events insert runs elsewhere. */
 import type { RunWaitReason } from "../../data/action-types.js";
-import type { Db, SqlClient } from "../../data/database.js";
+import type { Db } from "../../data/database.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import { OVERLOADED_RETRY_SECONDS } from "../../limits.js";
 import type { RunOutcome } from "../records/execution-logs.js";
 import type { QueueLimits } from "../records/queue-limits.js";
+import type { RequestTracing } from "../watch/tracing.js";
 import type { ConcurrencyLimiter } from "./concurrency-limiter.js";
 import type { Dispatcher } from "./dispatcher.js";
 import { DEADLOCK_OUTCOME } from "./outcomes.js";
@@ -17,7 +18,6 @@ import {
   type NewOnDemandRun,
 } from "./run-inserts.js";
 import type { RunRepository } from "./run-repository.js";
-import type { RunTraces } from "./run-traces.js";
 import { AWAITED_RUN_CHANNEL, type NewRun, type RunRecord } from "./run-types.js";
 import type { Slot } from "./slots.js";
 
@@ -41,7 +41,7 @@ interface InsertedRow {
 }
 
 /** If `holder` is null, inserts a queued run. Otherwise, inserts a running run of this process, or returns null if it must wait. */
-type InsertRun = (holder: string | null, executor: SqlClient) => Promise<InsertedRow | null>;
+type InsertRun = (holder: string | null) => Promise<InsertedRow | null>;
 
 interface EnqueuerOptions {
   db: Db;
@@ -49,7 +49,7 @@ interface EnqueuerOptions {
   queueLimits: QueueLimits;
   limiter: ConcurrencyLimiter;
   dispatcher: Dispatcher;
-  traces: RunTraces;
+  tracing: Pick<RequestTracing, "currentTraceparent">;
   processId: string;
 }
 
@@ -64,15 +64,15 @@ export class Enqueuer {
   constructor(private readonly options: EnqueuerOptions) {}
 
   /** @param awaitedBy ID of the run that waits for the new run @throws OVERLOADED, RUN_SKIPPED, the errors of `insertOnDemandRun` */
-  enqueueOnDemand(newRun: NewOnDemandRun, awaitedBy: number | null = null): Promise<EnqueuedRun> {
-    const { db } = this.options;
-    const insert: InsertRun = async (holder, executor) => {
-      const { id, isRepeated, skipReason, action } = await insertOnDemandRun(executor, newRun, holder);
+  enqueueOnDemand(requested: NewOnDemandRun, awaitedBy: number | null = null): Promise<EnqueuedRun> {
+    const { db, tracing } = this.options;
+    const newRun = { ...requested, traceparent: tracing.currentTraceparent() };
+    const insert: InsertRun = async (holder) => {
+      const { id, isRepeated, skipReason, action } = await insertOnDemandRun(db, newRun, holder);
       const { id: actionId, waitsFor, secretsVersion, ...code } = action;
       if (id === null) {
         if (holder !== null) return null;
-        const insertDebounced = (manager: SqlClient) => insertDebouncedRun(manager, { ...newRun, actionId });
-        const debounced = await (executor === db ? db.transaction(insertDebounced) : insertDebounced(executor));
+        const debounced = await db.transaction((manager) => insertDebouncedRun(manager, { ...newRun, actionId }));
         return { ...debounced, run: null, waitsFor: "debounce" };
       }
       if (skipReason) throw createSkippedError(id, skipReason);
@@ -91,11 +91,13 @@ export class Enqueuer {
     });
   }
 
-  enqueueByActionId(run: NewRun): Promise<EnqueuedRun> {
+  enqueueByActionId(requested: NewRun): Promise<EnqueuedRun> {
+    const { db, tracing } = this.options;
+    const run = { ...requested, traceparent: tracing.currentTraceparent() };
     const { waitsFor = null } = run;
-    const insert: InsertRun = async (holder, executor) => {
+    const insert: InsertRun = async (holder) => {
       if (holder !== null && waitsFor !== null) return null;
-      const { id, isRepeated } = await insertRunByActionId(executor, run, holder);
+      const { id, isRepeated } = await insertRunByActionId(db, run, holder);
       return { id, isRepeated, run: isRepeated ? null : { ...run, id, startedAt: new Date() }, waitsFor };
     };
     return this.enqueue(run, insert, null);
@@ -113,12 +115,10 @@ export class Enqueuer {
 
   /** Inserts and executes the run. Returns the first run for a repeated key, and null if the run must be queued instead. */
   private async startInSlot(slot: Slot, insert: InsertRun): Promise<EnqueuedRun | null> {
-    const { db, dispatcher, processId, traces } = this.options;
-    const traceparent = traces.currentTraceparent();
+    const { dispatcher, processId } = this.options;
     try {
-      return await dispatcher.trackClaim(insert(processId, db), (row) => {
-        if (row?.run)
-          return { id: row.id, isRepeated: false, done: dispatcher.execute({ ...row.run, traceparent }, slot) };
+      return await dispatcher.trackClaim(insert(processId), (row) => {
+        if (row?.run) return { id: row.id, isRepeated: false, done: dispatcher.execute(row.run, slot) };
         slot.free();
         return row;
       });
@@ -148,7 +148,7 @@ export class Enqueuer {
   }
 
   private async insertQueued(appId: number, bytes: number, insert: InsertRun): Promise<InsertedRow> {
-    const { queueLimits, traces } = this.options;
+    const { queueLimits } = this.options;
     if (!(await queueLimits.reserveCapacity(appId, bytes))) {
       const retryAfter = OVERLOADED_RETRY_SECONDS;
       throw new ActionError(
@@ -159,7 +159,7 @@ export class Enqueuer {
     }
     let isWritten = false;
     try {
-      const row = await traces.queueWithTrace(async (executor) => (await insert(null, executor))!);
+      const row = (await insert(null))!;
       isWritten = !row.isRepeated;
       return row;
     } finally {

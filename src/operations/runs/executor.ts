@@ -17,6 +17,7 @@ import type { ActionInput } from "../../rules/action-input.js";
 import type { RunOutcome } from "../records/execution-logs.js";
 import type { OutgoingRequestRecord, RunRequestSender } from "../requests/run-requests.js";
 import type { ServiceMetrics } from "../watch/measures.js";
+import type { RequestTracing } from "../watch/tracing.js";
 import { ConsoleWriter } from "./console.js";
 import {
   createFailedOutcome,
@@ -32,7 +33,7 @@ import {
 import type { PageScriptLoader, PreparedScripts } from "./page-scripts.js";
 import type { RunRepository } from "./run-repository.js";
 import { type RunSecrets, SECRETS_CHANGED_TOO_OFTEN_MESSAGE, type SecretStore } from "./run-secrets.js";
-import type { RunTrace, RunTraces } from "./run-traces.js";
+import { RunTrace } from "./run-traces.js";
 import { type RunCode, type RunRecord, selectRunCodeSql } from "./run-types.js";
 
 const SELECT_ACTION = selectRunCodeSql("$1");
@@ -93,7 +94,7 @@ async function toRunOutcome(ended: PageRunOutcome, signal: AbortSignal, mark: st
   return isResponse ? { ok: true, data: data.slice(responseStart.length, -1), isResponse: true } : outcome;
 }
 
-interface ExecutorOptions {
+export interface ExecutorOptions {
   db: Db;
   repository: RunRepository;
   runPage: (request: PageRunRequest) => Promise<PageRunOutcome>;
@@ -102,14 +103,16 @@ interface ExecutorOptions {
   /** Time limit of a run in milliseconds. An action can have a shorter limit. */
   timeoutMs: number;
   measures: Pick<ServiceMetrics, "countEndedRun" | "requestEnded">;
-  traces: Pick<RunTraces, "beginTrace">;
+  tracing: RequestTracing;
+  apiUrl: string;
   serviceRequests: ServiceRequestSender | null;
   requests: RunRequestSender;
   log: Logger;
 }
 
 /** Executes one run, and collects the facts that its row and its log entry contain. */
-class RunExecution {
+export class RunExecution {
+  private readonly trace: RunTrace;
   private readonly hosts = new Set<string>();
   private requests: readonly OutgoingRequestRecord[] = [];
   private mode: EvaluationMode | null = null;
@@ -118,14 +121,17 @@ class RunExecution {
   /** Payload for the log entry. It stays empty if the run fails before its own payload was searched for secrets. */
   private payload: string | null = EMPTY_PAYLOAD;
 
+  /** @param signal aborts with the outcome of the run: that of a cancelled run, LOST_OUTCOME or SERVICE_STOPPED_OUTCOME */
   constructor(
     private readonly options: ExecutorOptions,
     private readonly run: RunRecord,
     private readonly holder: string,
     private readonly signal: AbortSignal,
-    private readonly trace: RunTrace,
-  ) {}
+  ) {
+    this.trace = new RunTrace(options.tracing, options.apiUrl, run);
+  }
 
+  /** @throws if the outcome cannot be written before this process stops or loses the run to another process */
   async execute(): Promise<RunOutcome> {
     const startedAt = performance.now();
     const evaluation = await this.evaluateCode().catch((error: unknown) => this.toFailedEvaluation(error));
@@ -326,18 +332,5 @@ class RunExecution {
         } else await delay(RETRY_DELAY_MS);
       }
     }
-  }
-}
-
-export class RunExecutor {
-  constructor(private readonly options: ExecutorOptions) {}
-
-  /**
-   * @param signal aborts with the outcome of the run: that of a cancelled run, LOST_OUTCOME or SERVICE_STOPPED_OUTCOME
-   * @throws if the outcome cannot be written before this process stops or loses the run to another process
-   */
-  async execute(run: RunRecord, holder: string, signal: AbortSignal): Promise<RunOutcome> {
-    const trace = await this.options.traces.beginTrace(run);
-    return new RunExecution(this.options, run, holder, signal, trace).execute();
   }
 }

@@ -60,7 +60,7 @@ const UNIQUE_KEY_KINDS = {
   http_event: {
     table: "http_event",
     columns: "action_id, key",
-    values: "$18::bytea",
+    values: "$19::bytea",
     matches: "action_id = $1 AND key = $2",
     isRunGone: "NOT EXISTS (SELECT FROM run WHERE run.id = http_event.run_id)",
   },
@@ -72,41 +72,41 @@ const createInsertKeySql = ({ table, columns, values }: UniqueKeyKind, source: s
     INSERT INTO ${table} (${columns}, run_id) SELECT ${action}, ${values}, nextval('run_id_seq') FROM ${source}
     ON CONFLICT (${columns}) DO NOTHING RETURNING run_id),`;
 
-/** `listCommonParameters` returns the values of $1 to $8. `source` is SQL that selects one row, or no row to insert nothing. */
+/** `listCommonParameters` returns the values of $1 to $9. `source` is SQL that selects one row, or no row to insert nothing. */
 const createInsertRunSql = (kind: UniqueKeyKind | null, source: string, action: string, otherValues: string) => `
   ${kind ? createInsertKeySql(kind, source, action) : ""}
   inserted AS (
     INSERT INTO run (id, app_id, copy, payload, person_id, credential_id, idempotency_key, state, holder, started_at,
-                     cause_run_id, chain_id, depth, action_id, trigger, replay_of, version_id, waits_for)
+                     cause_run_id, chain_id, depth, traceparent, action_id, trigger, replay_of, version_id, waits_for)
     SELECT ${kind ? "key.run_id" : "nextval('run_id_seq')"}, $1::bigint, $2::text, $3::json, $4::bigint, $5::bigint, $6::text,
            CASE WHEN $7::uuid IS NULL THEN '${RUN_TRANSITIONS.queue.to}' ELSE '${RUN_TRANSITIONS.start.to}' END, $7::uuid,
            CASE WHEN $7::uuid IS NULL THEN NULL ELSE now() END,
-           cause.id, coalesce(cause.chain_id, cause.id), coalesce(cause.depth + 1, 0), ${action}, ${otherValues}
+           cause.id, coalesce(cause.chain_id, cause.id), coalesce(cause.depth + 1, 0), $9::text, ${action}, ${otherValues}
       FROM ${source}${kind ? " CROSS JOIN key" : ""} LEFT JOIN run AS cause ON cause.id = $8
     RETURNING id, state, waits_for)`;
 const createNotifyQueuedSql = (isAnnounced: string) => `
   CASE WHEN inserted.state = '${RUN_TRANSITIONS.queue.to}' AND inserted.waits_for IS NULL AND ${isAnnounced}
        THEN pg_notify('${QUEUED_RUN_CHANNEL}', ($1::bigint)::text) END`;
 
-/** `insertRunByActionId` passes the values of $9 to $13. */
+/** `insertRunByActionId` passes the values of $10 to $14. */
 const createInsertByActionIdSql = (kind: UniqueKeyKind | null) => `
-  WITH ${createInsertRunSql(kind, "(SELECT) AS row", "$9::bigint", "$10, $11::bigint, $12::bigint, $13::text")}
+  WITH ${createInsertRunSql(kind, "(SELECT) AS row", "$10::bigint", "$11, $12::bigint, $13::bigint, $14::text")}
   SELECT id, ${createNotifyQueuedSql("true")} FROM inserted`;
 
-/** $9 to $14 are the `actionParameters` of `insertOnDemandRun`, $15 to $17 its `matchParameters`. Inserts no debounced run. */
+/** $10 to $15 are the `actionParameters` of `insertOnDemandRun`, $16 to $18 its `matchParameters`. Inserts no debounced run. */
 const createInsertOnDemandSql = (kind: UniqueKeyKind | null, areRoutesCurrent: string | null) => `
   WITH target AS (
-    SELECT *, ${areRoutesCurrent ?? "true"} AS "areRoutesCurrent" FROM (${createFindActionSql("$9", "$10", "$11")}) AS named),
+    SELECT *, ${areRoutesCurrent ?? "true"} AS "areRoutesCurrent" FROM (${createFindActionSql("$10", "$11", "$12")}) AS named),
   ${createInsertRunSql(
     kind,
-    `(SELECT id AS target_id FROM target WHERE "areRoutesCurrent" AND ${createRunnableConditionSql("$12", "$13")}
+    `(SELECT id AS target_id FROM target WHERE "areRoutesCurrent" AND ${createRunnableConditionSql("$13", "$14")}
              AND ("waitsFor" IS NULL OR "waitsFor" = 'concurrency' AND $7::uuid IS NULL)) AS runnable`,
     "runnable.target_id",
-    `$13::text, NULL::bigint, NULL::bigint, (SELECT "waitsFor" FROM target)`,
+    `$14::text, NULL::bigint, NULL::bigint, (SELECT "waitsFor" FROM target)`,
   )}
-  SELECT target.*, inserted.id AS "runId", app.secrets_version AS "secretsVersion", ${createNotifyQueuedSql("$14::boolean")}
+  SELECT target.*, inserted.id AS "runId", app.secrets_version AS "secretsVersion", ${createNotifyQueuedSql("$15::boolean")}
     FROM target JOIN app ON app.id = $1 LEFT JOIN inserted ON true`;
-const ARE_MATCHED_ROUTES_CURRENT = createUnchangedRoutesConditionSql("$15", "$16", "$17");
+const ARE_MATCHED_ROUTES_CURRENT = createUnchangedRoutesConditionSql("$16", "$17", "$18");
 
 const INSERT_BY_ACTION_ID = {
   none: createInsertByActionIdSql(null),
@@ -165,8 +165,8 @@ function listCommonParameters(
   run: Pick<NewRun, keyof NewOnDemandRun & keyof NewRun>,
   holder: string | null,
 ): unknown[] {
-  const { appId, copy, payload, personId, credentialId, idempotencyKey, causeRunId = null } = run;
-  return [appId, copy, payload, personId, credentialId, idempotencyKey, holder, causeRunId];
+  const { appId, copy, payload, personId, credentialId, idempotencyKey, causeRunId = null, traceparent = null } = run;
+  return [appId, copy, payload, personId, credentialId, idempotencyKey, holder, causeRunId, traceparent];
 }
 
 /** Returns null if the run's key is taken, or if the database replaces the payload of a queued debounced run instead. */

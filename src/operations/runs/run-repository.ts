@@ -12,26 +12,16 @@ import {
   EMPTY_PAYLOAD,
   LOST_OUTCOME,
 } from "./outcomes.js";
-import { type RunCode, type RunRecord, selectRunCodeSql } from "./run-types.js";
+import { type RunRecord, selectRunCodeSql } from "./run-types.js";
 
 const RUN_RECORD_COLUMNS = `id, app_id AS "appId", action_id AS "actionId", copy, trigger, svc_run_payload(payload, event_id) AS payload,
   person_id AS "personId", credential_id AS "credentialId", replay_of AS "replayOf", version_id AS "versionId",
-  started_at AS "startedAt"`;
+  started_at AS "startedAt", traceparent`;
 
 /** Also selects the code and the version of the app's secrets, which saves a statement. Includes runs of deleted apps, which then fail. */
-const SELECT_CLAIMED = `SELECT claimed.*, action.*, app.secrets_version AS "secretsVersion"`;
-const FROM_CLAIMED = `
-  FROM claimed LEFT JOIN app ON app.id = claimed."appId"
-    LEFT JOIN LATERAL (${selectRunCodeSql(`claimed."actionId"`)} AND claimed."versionId" IS NULL) AS action ON true`;
-
-/** A row of SELECT_CLAIMED. `name` is null if the action was deleted, or if the run executes an older version. */
-type ClaimedRow = Omit<RunRecord, "code"> & Omit<RunCode, "name"> & { name: string | null };
-
-function toClaimedRun<Row extends ClaimedRow>(row: Row) {
-  const { name, code, environment, dependencies, assets, timeoutMs, integrationOrigins, map, ...run } = row;
-  if (name === null) return run;
-  return { ...run, code: { name, code, environment, dependencies, assets, timeoutMs, integrationOrigins, map } };
-}
+const SELECT_CLAIMED = `
+  SELECT claimed.*, (SELECT row_to_json(action) FROM (${selectRunCodeSql(`claimed."actionId"`)} AND claimed."versionId" IS NULL) AS action) AS code,
+         (SELECT secrets_version FROM app WHERE app.id = claimed."appId") AS "secretsVersion"`;
 
 const LATE_AFTER_INTERVAL = "interval '60 seconds'";
 const IS_LATE = `trigger = 'schedule' AND queued_at < now() - ${LATE_AFTER_INTERVAL}`;
@@ -83,14 +73,14 @@ const CLAIM_NEXT_RUN = `
            SELECT FROM waiting LEFT JOIN busy USING (app_id)
             WHERE waiting.app_id IS NOT NULL AND coalesce(busy.slots, 0) + (waiting.app_id = claimed."appId")::int < $4
          ) AS "isMoreClaimable"
-  ${FROM_CLAIMED}`;
+    FROM claimed`;
 
 const CLAIM_RUN_BY_ID = `
   WITH claimed AS (
     UPDATE run SET ${setTargetStateSql("claim")}, holder = $1, started_at = now()
      WHERE id = (SELECT id FROM run WHERE id = $2 AND ${IS_READY} FOR UPDATE SKIP LOCKED)
     RETURNING ${RUN_RECORD_COLUMNS})
-  ${SELECT_CLAIMED} ${FROM_CLAIMED}`;
+  ${SELECT_CLAIMED} FROM claimed`;
 
 /** Selects the longest wait of a run that CLAIM_NEXT_RUN could claim, in milliseconds. $1 to $4 are $2 to $5 of CLAIM_NEXT_RUN. */
 const SELECT_LONGEST_WAIT = `
@@ -177,14 +167,11 @@ export class RunRepository {
   /** Claims the next run. @param usedSlots by app ID, for this process @param slotLimit an app with this many used slots gets no run */
   async claim(holder: string, usedSlots: ReadonlyMap<number, number>, slotLimit: number): Promise<ClaimedRun | null> {
     const values = [holder, [...usedSlots.keys()], [...usedSlots.values()], slotLimit, await this.getLowestId()];
-    type Row = ClaimedRow & Pick<ClaimedRun, "isMoreClaimable">;
-    const [row] = await queryPreparedRows<Row>(this.db, "claim-run", CLAIM_NEXT_RUN, values);
-    return row ? toClaimedRun(row) : null;
+    return (await queryPreparedRows<ClaimedRun>(this.db, "claim-run", CLAIM_NEXT_RUN, values))[0] ?? null;
   }
 
   async claimById(holder: string, id: number): Promise<RunRecord | null> {
-    const [row] = await queryPreparedRows<ClaimedRow>(this.db, "claim-by-id", CLAIM_RUN_BY_ID, [holder, id]);
-    return row ? toClaimedRun(row) : null;
+    return (await queryPreparedRows<RunRecord>(this.db, "claim-by-id", CLAIM_RUN_BY_ID, [holder, id]))[0] ?? null;
   }
 
   /** Returns the longest wait, in milliseconds, of a run that `claim` could return; 0 if there is none. */

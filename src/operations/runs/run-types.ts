@@ -40,10 +40,12 @@ interface RunBase {
   replayOf?: number | null;
   /** ID of the older version whose code runs instead of the draft or live version. */
   versionId?: number | null;
-  /** Absent if the statement that started the run has not read the code. */
-  code?: RunCode;
+  /** Absent if the statement that started the run has not read the code; null if it has not found the action. */
+  code?: RunCode | null;
   /** Version of the app's secrets when the code was read; null if the app was deleted. */
   secretsVersion?: number | null;
+  /** W3C trace context of the request that called the action; null without tracing, and for runs that no request started. */
+  traceparent?: string | null;
 }
 
 export interface NewRun extends RunBase {
@@ -58,6 +60,4 @@ export interface NewRun extends RunBase {
 export interface RunRecord extends RunBase {
   id: number;
   startedAt: Date | null;
-  /** W3C trace context of the request that called the action; absent if the run was queued. */
-  traceparent?: string | null;
 }

@@ -251,9 +251,6 @@ const DELETE_REPLACED_SETTINGS = `
    WHERE app.id = forgotten.app_id RETURNING app.id`;
 const REPLACED_SETTINGS_HOURS = 1;
 
-/* Runs that were never executed leave their trace contexts in this table. */
-const DELETE_OLD_TRACES = "DELETE FROM run_trace WHERE created_at < now() - interval '1 day'";
-
 const DELETE_COUNTS_OF_GONE_APPS = `DELETE FROM rate_window WHERE ${isAppGoneSql("rate_window")}`;
 
 const DELETE_DEAD_INSTANCES = "DELETE FROM instance WHERE lease_until < now() - interval '1 day'";
@@ -319,7 +316,6 @@ export function createDataRetention(options: { db: Db; days: number; log: Pick<L
       if (!isStopped) await deleteByOwner(skipFailure, rows(db, SELECT_GONE_APPS), deleteAuditEntries);
       await skipFailure(deleteAll(DELETE_REPLACED_SETTINGS, REPLACED_SETTINGS_HOURS));
       if (!isStopped) await skipFailure(db.query(DELETE_DEAD_INSTANCES));
-      if (!isStopped) await skipFailure(db.query(DELETE_OLD_TRACES));
       if (!isStopped) await skipFailure(db.query(DELETE_COUNTS_OF_GONE_APPS));
       return Date.now() + CLEAN_INTERVAL_MS;
     },
