@@ -17,20 +17,16 @@ export class FairSemaphore {
   private readonly perKey = new Map<SemaphoreKey, number>();
   private taken = 0;
 
-  /**
-   * If `shares` is "halved", a key may hold at most half of the slots that other keys leave free.
-   * @param slotsOfKey maximum number of slots of a key; a function returns it for the number of slots that all keys hold together
-   */
+  /** If `shares` is "halved", a key may hold at most half of the slots that other keys leave free. */
   constructor(
     private readonly slots: number,
-    private readonly slotsOfKey: number | ((takenCount: number) => number),
+    private readonly slotsOfKey: number,
     private readonly shares: "equal" | "halved" = "equal",
   ) {}
 
   private mayEnter(key: SemaphoreKey): boolean {
     const keyCount = this.perKey.get(key) ?? 0;
-    const keyLimit = typeof this.slotsOfKey === "number" ? this.slotsOfKey : this.slotsOfKey(this.taken);
-    if (this.taken >= this.slots || keyCount >= keyLimit) return false;
+    if (this.taken >= this.slots || keyCount >= this.slotsOfKey) return false;
     return this.shares === "equal" || mayKeyGetSlot(this.slots, this.taken, keyCount);
   }
 

@@ -17,10 +17,10 @@ function acquireAll(slots: Slots, appId: number): Slot[] {
 
 /** Acquires slots for queued runs of the app until the app has reached its limit. The queue contains no other runs. */
 function acquireAllQueued(slots: Slots, appId: number): void {
-  let reserved = slots.reserve();
-  for (; reserved && (slots.getSlotCountByApp().get(appId) ?? 0) < reserved.slotLimitOfApp; reserved = slots.reserve())
-    reserved.assignToApp(appId);
-  reserved?.free();
+  for (let hasClaimed = true; hasClaimed; ) {
+    hasClaimed = slots.countFreeSlots() > 0 && (slots.getSlotCountByApp().get(appId) ?? 0) < slots.getSlotLimitOfApp();
+    if (hasClaimed) slots.acquire(appId);
+  }
 }
 
 /** For each of the app's slots, tries to acquire 40 slots for nested runs, and 40 more for each slot that it gets in this way. */
@@ -104,13 +104,14 @@ describe("the slots of a dispatcher", () => {
     expect(shares(4)).to.deep.equal([...Array(3).fill(3), ...Array(8).fill(2), ...Array(5).fill(1)]);
   });
 
-  it("count for their app until they are released; reserved ones count for every app", () => {
+  it("count for their app until they are released; a reserved one counts for every app", () => {
     const slots = createSlots(ORDINARY_SLOTS);
-    const reserved = slots.reserve()!;
-    expect([reserved.slotLimitOfApp, slots.countFreeSlots(), slots.canAcquire(1)]).to.deep.equal([3, 15, true]);
+    slots.isOneReserved = true;
+    expect([slots.getSlotLimitOfApp(), slots.countFreeSlots(), slots.canAcquire(1)]).to.deep.equal([3, 16, true]);
     const own = [slots.tryAcquire(1)!, slots.tryAcquire(1)!];
     expect([own[0]!.level, slots.tryAcquire(1), slots.isAnyAppAtLimit()]).to.deep.equal([0, null, false]);
-    own.push(reserved.assignToApp(1));
+    own.push(slots.acquire(1));
+    slots.isOneReserved = false;
     expect([slots.getSlotCountByApp().get(1), slots.isAnyAppAtLimit(), slots.canAcquire(1)]).to.deep.equal([
       3,
       true,
@@ -120,17 +121,16 @@ describe("the slots of a dispatcher", () => {
       slot.free();
       expect(slots.getSlotCountByApp().get(1)).to.equal([2, 1, undefined][left]);
     }
-    const unused = slots.reserve()!;
-    unused.free();
     expect([slots.countFreeSlots(), slots.tryAcquire(2)!.level]).to.deep.equal([16, 0]);
   });
 
-  it("allow an app a run as if reserved slots were free", () => {
+  it("allow an app a run as if a reserved slot were free, but keep this slot for the claimed run", () => {
     const slots = createSlots(1);
     for (const app of [1, 2, 3]) slots.tryAcquire(app);
-    const reserved = slots.reserve()!;
-    expect([slots.countFreeSlots(), slots.canAcquire(4), slots.canAcquire(1)]).to.deep.equal([0, true, false]);
-    reserved.assignToApp(4);
+    slots.isOneReserved = true;
+    expect([slots.tryAcquire(4), slots.canAcquire(4), slots.canAcquire(1)]).to.deep.equal([null, true, false]);
+    slots.acquire(4);
+    slots.isOneReserved = false;
     expect([slots.canAcquire(4), slots.canAcquire(5)]).to.deep.equal([false, false]);
   });
 
@@ -143,7 +143,7 @@ describe("the slots of a dispatcher", () => {
     expect(second.map((slot) => slot?.level)).to.deep.equal([2, undefined]);
   });
 
-  it("are not empty while any is in use, nested or reserved", async () => {
+  it("are not empty while any is in use, also if it is nested", async () => {
     for (const leave of ["own", "nested"] as const) {
       const slots = createSlots(2);
       const own = slots.tryAcquire(1)!;
@@ -161,11 +161,6 @@ describe("the slots of a dispatcher", () => {
       await empty;
       await slots.waitUntilEmpty();
     }
-    const slots = createSlots(2);
-    const reserved = slots.reserve()!;
-    const empty = slots.waitUntilEmpty();
-    reserved.free();
-    await empty;
   });
 
   it("report when one is free, and when none is in use", async () => {
@@ -173,7 +168,6 @@ describe("the slots of a dispatcher", () => {
     const slots = new Slots(1, () => (calls += 1));
     const taken = [1, 2, 3, 4].map((appId) => slots.tryAcquire(appId)!);
     expect(slots.tryAcquire(5)).to.equal(null);
-    expect(slots.reserve()).to.equal(null);
     taken[0]!.free();
     taken[0]!.free();
     expect(calls).to.equal(1);

@@ -136,6 +136,6 @@ describe("a run that this process holds and does not execute", () => {
     expect(signals[0]!.aborted).to.equal(false);
     await db.query("UPDATE run SET state = 'failed', holder = NULL, finished_at = now() WHERE id = $1", [run.id]);
     await dispatcher.settleHeldRuns();
-    expect([signals[0]!.reason, dispatcher.isRunActive(run.id)]).to.deep.equal([LOST_OUTCOME, false]);
+    expect([signals[0]!.reason, dispatcher.onRunAwaited(run.id, 0)]).to.deep.equal([LOST_OUTCOME, false]);
   });
 });

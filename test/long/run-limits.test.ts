@@ -76,7 +76,7 @@ describe("limits of an action's runs", () => {
         const start = performance.now();
         for (const k of ["one 0", `new ${round}`]) {
           const { id } = await insertRunByActionId(db, { ...run, ...more, payload: JSON.stringify({ k }) }, null);
-          await limiter.checkRun(id);
+          await limiter.checkRun(id, null);
         }
         // The claim returns a run of the new key of the first app, and none of the other app.
         const claimed = await repository.claim(HOLDER, new Map([[2, 9]]), 3);

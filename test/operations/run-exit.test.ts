@@ -101,7 +101,6 @@ function createApp(onEnd: (ending: RunEndRecord) => void = () => {}) {
         scripts: {
           prepare: async () => ({
             packages: [],
-            hasToken: true,
             readsLater: true,
             sendsRequests: true,
             responseMark: null,

@@ -82,7 +82,7 @@ describe("the limits of an action's runs", () => {
       { ...facts, trigger, personId, waitsFor: "concurrency" },
       null,
     );
-    await limiter.checkRun(id);
+    await limiter.checkRun(id, null);
     return id;
   }
   const claim = (by = 0) => processes[by % 2]!.repository.claim(HOLDER, new Map(), 9);

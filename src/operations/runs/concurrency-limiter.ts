@@ -86,9 +86,18 @@ const SKIP_RUN = `
 const ADD_CHECK_REQUEST = `
   INSERT INTO concurrency_due (action_id, key, at) VALUES ($1, decode($2, 'hex'), now() + $3 * ${RECHECK_AFTER})`;
 
-const SELECT_IS_BLOCKED_BY = `
-  SELECT FROM run_concurrency AS blocked JOIN run_concurrency AS admitted USING (action_id, key)
-   WHERE blocked.run_id = $1 AND NOT blocked.admitted AND admitted.run_id = $2 AND admitted.admitted`;
+/** A run is blocked if the concurrency limit makes it wait until the run $2 has ended. */
+const SELECT_CHECKED_RUN = `
+  SELECT reason AS "skipReason", EXISTS (
+           SELECT FROM run_concurrency AS blocked JOIN run_concurrency AS admitted USING (action_id, key)
+            WHERE blocked.run_id = $1 AND NOT blocked.admitted AND admitted.run_id = $2 AND admitted.admitted) AS "isBlocked"
+    FROM run WHERE id = $1`;
+
+interface CheckedRun {
+  /** Null if the run was not skipped. */
+  skipReason: string | null;
+  isBlocked: boolean;
+}
 
 export class ConcurrencyLimiter {
   constructor(
@@ -98,9 +107,11 @@ export class ConcurrencyLimiter {
     private readonly log: Pick<Logger, "warn">,
   ) {}
 
-  async checkRun(runId: number): Promise<void> {
+  /** Checks the limit of a new run. Also returns whether the run must wait until the run `blockingRunId` has ended. */
+  async checkRun(runId: number, blockingRunId: number | null): Promise<CheckedRun | undefined> {
     const [key] = await rows<ConcurrencyKey>(this.db, SELECT_KEY_OF_RUN, [runId]);
     if (key) await this.checkKey(key);
+    return (await rows<CheckedRun>(this.db, SELECT_CHECKED_RUN, [runId, blockingRunId]))[0];
   }
 
   /** Returns the number of checked keys. Postpones a check that fails, so that other keys do not wait for it. */
@@ -118,11 +129,6 @@ export class ConcurrencyLimiter {
       }
     }
     return keys.length;
-  }
-
-  /** True if the concurrency limit makes the run wait until the run `blockingRunId` has ended. */
-  async isBlockedBy(runId: number, blockingRunId: number): Promise<boolean> {
-    return (await rows(this.db, SELECT_IS_BLOCKED_BY, [runId, blockingRunId])).length > 0;
   }
 
   private async checkKey(key: ConcurrencyKey): Promise<void> {

@@ -2,7 +2,7 @@
 import { runInBackground } from "../../background.js";
 import type { RunOutcome } from "../records/execution-logs.js";
 import { createCancelledRunOutcome, LOST_OUTCOME, SERVICE_STOPPED_OUTCOME } from "./outcomes.js";
-import type { ClaimedRun, RunRepository } from "./run-repository.js";
+import type { RunRepository } from "./run-repository.js";
 import type { RunRecord } from "./run-types.js";
 import { type Slot, Slots } from "./slots.js";
 
@@ -112,21 +112,19 @@ export class Dispatcher {
     this.queuedDuringClaim.clear();
     if (this.stopping) return false;
     const { repository, processId } = this.options;
-    const isAnyAppAtLimit = this.slots.isAnyAppAtLimit();
-    const reservedSlot = this.slots.reserve();
-    if (!reservedSlot) {
+    const { slots } = this;
+    if (slots.countFreeSlots() === 0) {
       this.mustCheckQueue = true;
       return false;
     }
-    const claimed = repository.claim(processId, this.slots.getSlotCountByApp(), reservedSlot.slotLimitOfApp);
-    const startClaimedRun = (next: ClaimedRun | null) => {
-      if (next) runInBackground(this.execute(next, reservedSlot.assignToApp(next.appId)));
-      else reservedSlot.free();
+    const isAnyAppAtLimit = slots.isAnyAppAtLimit();
+    const claimed = repository.claim(processId, slots.getSlotCountByApp(), slots.getSlotLimitOfApp());
+    slots.isOneReserved = true;
+    const run = await this.trackClaim(claimed, (next) => {
+      if (next) runInBackground(this.execute(next, slots.acquire(next.appId)));
       return next;
-    };
-    const run = await this.trackClaim(claimed, startClaimedRun).catch((error: unknown) => {
-      reservedSlot.free();
-      throw error;
+    }).finally(() => {
+      slots.isOneReserved = false;
     });
     // The claim does not find runs of an app that is at its limit.
     this.mustCheckQueue = run !== null || isAnyAppAtLimit || this.queuedDuringClaim.size > 0;
@@ -154,12 +152,13 @@ export class Dispatcher {
     return this.claimInProgress;
   }
 
-  /** Starts the queued run `childId` in an additional (nested) slot, because the active run `parentId` waits for its result. */
-  onRunAwaited(parentId: number, childId: number): void {
+  /** Starts the queued run `childId` in an additional (nested) slot if this process executes the run `parentId`, which waits for it. */
+  onRunAwaited(parentId: number, childId: number): boolean {
     const parent = this.activeRuns.get(parentId);
-    if (!parent || this.awaitedRuns.has(childId)) return;
+    if (!parent || this.awaitedRuns.has(childId)) return parent !== undefined;
     this.awaitedRuns.add(childId);
     runInBackground(this.startNested(parent, childId).finally(() => this.awaitedRuns.delete(childId)));
+    return true;
   }
 
   private async startNested({ appId, slot: parentSlot }: ActiveRun, childId: number): Promise<void> {
@@ -195,10 +194,6 @@ export class Dispatcher {
   /** @param displacedBy ID of the run that replaces the cancelled run; null if no run replaces it */
   abortCancelledRun(id: number, displacedBy: number | null): void {
     this.activeRuns.get(id)?.controller.abort(createCancelledRunOutcome(displacedBy));
-  }
-
-  isRunActive(id: number): boolean {
-    return this.activeRuns.has(id);
   }
 
   /** Starts queued runs. Returns the longest wait in milliseconds of a queued run for which a slot is free. Some seconds are a fault. */
@@ -252,7 +247,8 @@ export class Dispatcher {
     };
     forceStop.addEventListener("abort", abortAll);
     if (forceStop.aborted) abortAll();
-    // Waits for the slots instead of the active runs, because a claimed run gets its slot before it is active.
+    // Ignores an error: the caller of the claim receives it. Waits for the slots, because a nested run gets its slot before it is active.
+    await this.claimInProgress?.catch(() => undefined);
     await this.slots.waitUntilEmpty();
     forceStop.removeEventListener("abort", abortAll);
   }

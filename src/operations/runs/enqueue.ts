@@ -140,10 +140,8 @@ export class Enqueuer {
     );
     if (waitsFor === "concurrency") await this.checkConcurrency(id, awaitedBy);
     if (!isRepeated && waitsFor !== "debounce") dispatcher.onRunQueued(appId);
-    if (awaitedBy !== null) {
-      if (dispatcher.isRunActive(awaitedBy)) dispatcher.onRunAwaited(awaitedBy, id);
-      else await db.query(`SELECT pg_notify('${AWAITED_RUN_CHANNEL}', $1)`, [`${awaitedBy}:${id}`]);
-    }
+    if (awaitedBy !== null && !dispatcher.onRunAwaited(awaitedBy, id))
+      await db.query(`SELECT pg_notify('${AWAITED_RUN_CHANNEL}', $1)`, [`${awaitedBy}:${id}`]);
     return { id, isRepeated };
   }
 
@@ -170,11 +168,9 @@ export class Enqueuer {
   /** Ends the run if its concurrency limit makes it wait for the run `awaitedBy`, which waits for its result. @throws RUN_SKIPPED */
   private async checkConcurrency(id: number, awaitedBy: number | null): Promise<void> {
     const { limiter, repository } = this.options;
-    await limiter.checkRun(id);
-    const reason = await repository.findSkipReason(id);
-    if (reason !== null) throw createSkippedError(id, reason);
-    if (awaitedBy === null || !(await limiter.isBlockedBy(id, awaitedBy))) return;
-    const run = await repository.find(id);
+    const checked = await limiter.checkRun(id, awaitedBy);
+    if (checked?.skipReason) throw createSkippedError(id, checked.skipReason);
+    const run = checked?.isBlocked && (await repository.find(id));
     if (run) await repository.finishWithoutCode(run, null, DEADLOCK_OUTCOME);
   }
 }

@@ -188,7 +188,7 @@ export class RunExecution {
     } finally {
       this.codeEndedAt = performance.now();
       await Promise.all([
-        this.tryAfterwards("revoke its token", scripts.revokeToken),
+        this.tryAfterwards("revoke its token", async () => scripts.revokeToken?.()),
         this.tryAfterwards("store its console", () => retryInOutage(signal, writer.flush)),
       ]);
     }
@@ -226,8 +226,8 @@ export class RunExecution {
         this.hosts.add(host);
       },
       // The check of each URL takes time. A run without secrets needs no check if it has no token to read settings.
-      ...((secrets.hasSecrets || scripts.hasToken) && { mayRequest: createUrlCheck(secrets, writer, signal) }),
-      ...(scripts.hasToken &&
+      ...((secrets.hasSecrets || scripts.revokeToken) && { mayRequest: createUrlCheck(secrets, writer, signal) }),
+      ...(scripts.revokeToken &&
         serviceRequests !== null && {
           service: {
             base: serviceRequests.base,

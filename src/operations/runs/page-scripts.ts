@@ -42,13 +42,13 @@ type CodeWithPackages = Pick<RunCode, "code" | "dependencies" | "assets">;
 export interface PreparedScripts {
   /** In the order in which the page evaluates the scripts. */
   packages: PageScript[];
-  hasToken: boolean;
   /** True if the scripts contain data that was read after the run's start, or a token that can read data. */
   readsLater: boolean;
   /** Random property name that marks results of `Svc.App.V3.Actions.response`; null if the code cannot call this function. */
   responseMark: string | null;
   sendsRequests: boolean;
-  revokeToken: () => Promise<void>;
+  /** Absent if the scripts contain no token. */
+  revokeToken?: () => Promise<void>;
 }
 
 interface PageScriptsOptions {
@@ -157,20 +157,12 @@ export class PageScriptLoader {
     const dependencies = [...new Set(action.dependencies)];
     const packages = await Promise.all(dependencies.map((name) => this.loadPackageScript(name, action)));
     if (responseMark !== null) packages.unshift(...(await this.loadResponseScripts(responseMark)));
-    const hasSession = dependencies.includes(SESSION_PACKAGE);
-    if (hasSession) packages.unshift(await this.createSessionScript(run));
+    const readsLater = dependencies.includes(SESSION_PACKAGE);
+    if (readsLater) packages.unshift(await this.createSessionScript(run));
     if (!this.usesClientLibrary(action)) {
       const sendsRequests = usesRequestFunctions(code);
       if (sendsRequests) packages.unshift(await this.loadRequestsScript());
-      const revokeToken = async () => undefined;
-      return {
-        packages,
-        hasToken: false,
-        readsLater: hasSession,
-        sendsRequests,
-        responseMark,
-        revokeToken: revokeToken,
-      };
+      return { packages, readsLater, sendsRequests, responseMark };
     }
     const { credentials, catalogue, apiUrl } = this.options;
     const { appId, id: runId, personId } = run;
@@ -180,7 +172,6 @@ export class PageScriptLoader {
     const mode = findModeForClientLibraryCode(code, dependencies, catalogue);
     const client = await this.readBuiltScript(CLIENT_LIBRARY, "svc.js");
     packages.unshift({ ...client, mode }, { name: "svc-run.js", source: configuration, mode });
-    const revokeToken = () => credentials.expire(id);
-    return { packages, hasToken: true, readsLater: true, sendsRequests: true, responseMark, revokeToken: revokeToken };
+    return { packages, readsLater: true, sendsRequests: true, responseMark, revokeToken: () => credentials.expire(id) };
   }
 }

@@ -250,11 +250,6 @@ export class RunRepository {
     return (await rows(this.db, SKIP_LATE_RUNS)).length;
   }
 
-  async findSkipReason(id: number): Promise<string | null> {
-    const [run] = await rows<{ reason: string | null }>(this.db, "SELECT reason FROM run WHERE id = $1", [id]);
-    return run?.reason ?? null;
-  }
-
   async isUnfinished(id: number, appId: number): Promise<boolean> {
     const sql = "SELECT FROM run WHERE id = $1 AND app_id = $2 AND finished_at IS NULL";
     return (await queryPreparedRows(this.db, "unfinished-run", sql, [id, appId])).length > 0;

@@ -14,21 +14,12 @@ export interface Slot {
   free(): void;
 }
 
-/** Slot that is reserved while the database selects the run that will use it. */
-export interface ReservedSlot {
-  /** An app that already uses this many slots cannot get the slot. */
-  readonly slotLimitOfApp: number;
-  assignToApp(appId: number): Slot;
-  free(): void;
-}
-
-/** Key of the slots that are reserved. IDs of apps are greater. */
-const RESERVED = 0;
-
 export class Slots {
   readonly totalSlots: number;
   private readonly idleSlotLimitOfApp: number;
   private readonly semaphore: FairSemaphore;
+  /** True while the database selects a queued run. One of the free slots is for the app of this run. */
+  isOneReserved = false;
   /** One semaphore per nesting level. A run waits only for runs of the next level, so the runs of a chain cannot block each other. */
   private readonly nestedSemaphores: readonly FairSemaphore[];
   private readonly emptyListeners: (() => void)[] = [];
@@ -39,7 +30,7 @@ export class Slots {
   ) {
     this.totalSlots = runnerConcurrency * TOTAL_SLOTS_FACTOR;
     this.idleSlotLimitOfApp = Math.max(1, runnerConcurrency - 1);
-    this.semaphore = new FairSemaphore(this.totalSlots, (usedCount) => this.getSlotLimitOfApp(usedCount));
+    this.semaphore = new FairSemaphore(this.totalSlots, this.idleSlotLimitOfApp);
     const getLimitPerApp = (level: number) => (level === 0 ? this.idleSlotLimitOfApp : 1);
     this.nestedSemaphores = Array.from(
       { length: RUN_CHAIN_DEPTH_MAX },
@@ -53,10 +44,6 @@ export class Slots {
     return usedCount < this.totalSlots - this.runnerConcurrency
       ? Math.min(this.idleSlotLimitOfApp, BUSY_SLOTS_PER_APP_MAX)
       : 1;
-  }
-
-  private countUsedSlots(key: number): number {
-    return this.semaphore.takenCountByKey.get(key) ?? 0;
   }
 
   private isAnySlotUsed(): boolean {
@@ -82,33 +69,20 @@ export class Slots {
   }
 
   tryAcquire(appId: number): Slot | null {
-    // Counts reserved slots too, because each may be assigned to this app.
-    const isAtLimit = this.countUsedSlots(appId) + this.countUsedSlots(RESERVED) >= this.getSlotLimitOfApp();
-    const release = isAtLimit ? null : this.semaphore.tryEnter(appId);
-    return release && this.createSlot(0, release);
+    // A reserved slot counts for each app, because it may be for a run of this app.
+    return this.canAcquire(appId, Number(this.isOneReserved)) ? this.acquire(appId) : null;
   }
 
-  /** True if the app could get a slot after all reserved slots became free. */
-  canAcquire(appId: number): boolean {
-    const assignedCount = this.semaphore.takenCount - this.countUsedSlots(RESERVED);
-    return assignedCount < this.totalSlots && this.countUsedSlots(appId) < this.getSlotLimitOfApp(assignedCount);
+  /** Acquires a slot without a check of the limits. */
+  acquire(appId: number): Slot {
+    return this.createSlot(0, this.semaphore.takeSlot(appId));
   }
 
-  reserve(): ReservedSlot | null {
-    if (this.countFreeSlots() === 0) return null;
-    const slotLimitOfApp = this.getSlotLimitOfApp();
-    const release = this.semaphore.takeSlot(RESERVED);
-    return {
-      slotLimitOfApp,
-      assignToApp: (appId) => {
-        release();
-        return this.createSlot(0, this.semaphore.takeSlot(appId));
-      },
-      free: () => {
-        release();
-        this.resolveIfEmpty();
-      },
-    };
+  /** True if the app could get a slot after `reservedCount` slots were assigned to it. */
+  canAcquire(appId: number, reservedCount = 0): boolean {
+    const usedCount = this.semaphore.takenCount + reservedCount;
+    const usedByApp = (this.getSlotCountByApp().get(appId) ?? 0) + reservedCount;
+    return usedCount < this.totalSlots && usedByApp < this.getSlotLimitOfApp(usedCount);
   }
 
   /** Returns a nested slot for a run whose result the run in the slot `parent` waits for; null if none of the next level is free. */
