@@ -8,7 +8,12 @@ const LANGUAGE_GLOBALS =
   "DisposableStack AsyncDisposableStack globalThis eval parseFloat parseInt isFinite isNaN " +
   "decodeURI decodeURIComponent encodeURI encodeURIComponent escape unescape";
 
+/** Classes that a network isolate uses in its worker thread. A parent class is listed before its subclasses. */
 export const NETWORK_ISOLATE_CLASSES: readonly string[] = [
+  "Event",
+  "EventTarget",
+  "AbortSignal",
+  "AbortController",
   "Headers",
   "Request",
   "Response",
@@ -17,10 +22,16 @@ export const NETWORK_ISOLATE_CLASSES: readonly string[] = [
   "FormData",
 ];
 /** A network isolate has no globals for these classes, although it has objects of them, such as `crypto`. */
-export const NETWORK_ISOLATE_NON_GLOBAL_CLASSES: readonly string[] = ["Crypto", "SubtleCrypto", "CryptoKey"];
+export const NETWORK_ISOLATE_NON_GLOBAL_CLASSES: readonly string[] = [
+  "Crypto",
+  "SubtleCrypto",
+  "CryptoKey",
+  "ReadableStream",
+  "ReadableStreamDefaultReader",
+];
 const PLATFORM_GLOBALS =
   "fetch crypto setTimeout clearTimeout setInterval clearInterval queueMicrotask atob btoa " +
-  "TextEncoder TextDecoder URL URLSearchParams AbortController AbortSignal DOMException Event EventTarget";
+  "TextEncoder TextDecoder URL URLSearchParams DOMException";
 
 const COMMON_DOCUMENT_GLOBALS = "FinalizationRegistry structuredClone performance";
 

@@ -4,14 +4,11 @@ import { fullAncestor } from "acorn-walk";
 
 /** Many objects of these classes cause an incremental garbage collection, which can crash an isolate (chromium-flags.ts). */
 const HEAVY_CLASSES = new Set(
-  "AbortController AbortSignal Blob EventTarget File FormData Headers Request Response".split(" "),
+  "AbortController AbortSignal Blob Event EventTarget File FormData Headers Request Response".split(" "),
 );
-/**
- * A network isolate has no blob URLs, because they would belong to its worker thread instead of the run. It can pass only streams of the
- * worker to other functions, and `tee` creates other streams.
- */
-const UNSUPPORTED_MEMBERS = ["createObjectURL", "revokeObjectURL", "tee"];
-/** `getReader({ mode: "byob" })` does not work in an isolate, because response bodies are no byte streams there. */
+/** A network isolate has no blob URLs, because they would belong to its worker thread instead of the run. */
+const UNSUPPORTED_MEMBERS = ["createObjectURL", "revokeObjectURL"];
+/** `getReader({ mode: "byob" })` does not work in an isolate, because it would transfer a buffer of the realm to the worker. */
 const UNSUPPORTED_TEXT = "byob";
 const LOOP_NODE_TYPES = ["ForStatement", "ForInStatement", "ForOfStatement", "WhileStatement", "DoWhileStatement"];
 const FUNCTION_NODE_TYPES = ["FunctionDeclaration", "FunctionExpression", "ArrowFunctionExpression"];
@@ -52,18 +49,16 @@ function findReadMembers(node: AnyNode): string[] {
   );
 }
 
-/** True if code uses an unsupported member, may create many heavy objects, or reads a reader's `closed`, which might never settle. */
+/** True if code uses an unsupported member, or may create many heavy objects. */
 export function needsMoreThanNetworkIsolate(program: Program): boolean {
-  const readMembers = new Set<string>();
   let isUnsupported = false;
-  let mayCreateMany = false;
   fullAncestor(program, (node, _state, ancestors) => {
-    for (const name of findReadMembers(node as AnyNode)) readMembers.add(name);
-    isUnsupported ||= (node as AnyNode).type === "Literal" && (node as Literal).value === UNSUPPORTED_TEXT;
-    if (node.type !== "Identifier") return;
-    const { name } = node as Identifier;
-    mayCreateMany ||= HEAVY_CLASSES.has(name) && !createsAtMostOne(ancestors as AnyNode[]);
+    isUnsupported ||=
+      findReadMembers(node as AnyNode).some((name) => UNSUPPORTED_MEMBERS.includes(name)) ||
+      (node.type === "Literal" && (node as Literal).value === UNSUPPORTED_TEXT) ||
+      (node.type === "Identifier" &&
+        HEAVY_CLASSES.has((node as Identifier).name) &&
+        !createsAtMostOne(ancestors as AnyNode[]));
   });
-  if (isUnsupported || UNSUPPORTED_MEMBERS.some((member) => readMembers.has(member))) return true;
-  return mayCreateMany || (readMembers.has("closed") && readMembers.has("getReader"));
+  return isUnsupported;
 }

@@ -22,15 +22,12 @@ import { createHarnessCore } from "./in-page/core.js";
 import { createDocumentHarness } from "./in-page/document-harness.js";
 import { createConsoleInstaller, type HarnessLimits, replaceWorkerConsole } from "./in-page/harness-console.js";
 import { createWorkerPlatform } from "./in-page/host-platform.js";
-import { createRealmValueDecoder } from "./in-page/host-rows.js";
 import { createWorkerTimers } from "./in-page/host-timers.js";
 import { createRealmErrorFactory } from "./in-page/realm-faults.js";
 import { createRealmHarness } from "./in-page/realm-harness.js";
 import { createRealmPlatformInstaller } from "./in-page/realm-platform.js";
-import { createRealmValueEncoder } from "./in-page/realm-rows.js";
-import { createRealmAbortSignals } from "./in-page/realm-signals.js";
-import { createRealmTimers } from "./in-page/realm-timers.js";
 import { createRealmWorker, type ThreadLimits } from "./in-page/realm-worker.js";
+import { createRowCodecFactory } from "./in-page/rows.js";
 import { createHostServiceCalls, createServiceOpener } from "./in-page/service-calls.js";
 import { createStandInDefiner } from "./in-page/stand-ins.js";
 import { createValueFormatter } from "./in-page/value-formatter.js";
@@ -92,6 +89,7 @@ const SERVICE_OPENER_CODE = createCallCode(
   String(SERVICE_CALL_MAX_CHARACTERS),
   JSON.stringify(SERVICE_CLIENT_GLOBAL),
 );
+const ROW_CODEC_CODE = createCallCode(createRowCodecFactory);
 const NAVIGATOR_JSON = JSON.stringify(TRIAL_NAVIGATOR_MEMBERS);
 
 /** The script returns an object whose methods the service calls, and to which no other code in the page has access. */
@@ -130,16 +128,14 @@ function createIsolateHarnessScripts(
   const ifNetwork = (source: string) => (hasNetwork ? source : "null");
   const realmPlatformSource = createCallCode(
     createRealmPlatformInstaller,
-    createCallCode(createRealmAbortSignals),
-    createRealmValueEncoder.toString(),
-    createCallCode(createRealmTimers),
+    ROW_CODEC_CODE,
     createCallCode(createRealmErrorFactory),
   );
   const hostPlatformSource = createCallCode(
     createWorkerPlatform,
     JSON.stringify(NETWORK_ISOLATE_CLASSES),
     JSON.stringify(NETWORK_ISOLATE_NON_GLOBAL_CLASSES),
-    createCallCode(createRealmValueDecoder),
+    ROW_CODEC_CODE,
     createCallCode(createWorkerTimers),
     String(HOST_OBJECTS_MAX_CHARACTERS),
   );

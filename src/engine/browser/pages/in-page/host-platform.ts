@@ -1,30 +1,36 @@
 /** Web platform of a network isolate. Its objects stay in the worker, because only primitives and functions can enter a ShadowRealm. */
 import type { Any } from "./any.js";
-import type { EncodedRow, EncodedValueKind, RealmValueDecoder, ReceiveEncodedValues } from "./host-rows.js";
 import type { WorkerTimers } from "./host-timers.js";
+import type { CreateRowCodec, ObjectHandle, Row } from "./rows.js";
 
 declare const self: Any;
 
-/**
- * Function through which a realm (ShadowRealm of a run) uses an object of the worker. `receive` gets the result. Values are passed in flat
- * rows, where each value starts with its kind.
- */
-export type WorkerObjectHandle = (
-  verb: string,
-  member: string,
-  receive: ReceiveEncodedValues,
-  ...values: Any[]
-) => unknown;
+type Receive = (...row: Any[]) => void;
+type Operation = (...values: Any[]) => unknown;
 
-/** Class of the worker's web platform. The realm of a run defines a class with the same members. `isRead` is true for a getter. */
+/** Function through which a realm (ShadowRealm of a run) uses the platform. `receive` gets the row of the result. */
+export type UsePlatform = (operation: string, receive: Receive, ...row: Any[]) => void;
+
+/** `detail` is the length of a method, or the value of a constant. */
+export type PlatformMember = readonly [
+  key: string,
+  kind: "constructor" | "method" | "getter" | "accessor" | "constant",
+  detail: number,
+];
+
+/** Class of the worker's web platform. The realm of a run defines a class with the same members. */
 export interface WorkerPlatformClass {
   name: string;
-  isNamed: boolean;
   parent: string | null;
-  length: number;
-  members: readonly (readonly [name: string, isRead: boolean, length: number])[];
-  statics: readonly (readonly [name: string, isRead: boolean, length: number])[];
-  iterable: boolean;
+  /** Null for the prototype of iterators, which has no constructor. */
+  length: number | null;
+  isNamed: boolean;
+  members: readonly PlatformMember[];
+  /** Accessors that each object has itself. */
+  ownMembers: readonly PlatformMember[];
+  statics: readonly PlatformMember[];
+  /** The method that iterates over an object. */
+  iteration: "entries" | "values" | null;
 }
 
 export type WorkerPlatform = ReturnType<typeof createWorkerPlatform>;
@@ -33,68 +39,77 @@ export type WorkerPlatform = ReturnType<typeof createWorkerPlatform>;
 export function createWorkerPlatform(
   namedClassNames: readonly string[],
   unnamedClassNames: readonly string[],
-  rows: RealmValueDecoder,
+  createRows: CreateRowCodec,
   createTimers: WorkerTimers,
   hostObjectsMaxCharacters: number,
 ) {
-  const { RealmError, createProxy, decodeBytes } = rows;
-  const { AbortController, AbortSignal, DOMException, QuotaExceededError, ReadableStream, Request, Response } = self;
-  const { CryptoKey, URLSearchParams, crypto, fetch: send, performance } = self;
+  const { AbortController, AbortSignal, CryptoKey, DOMException, QuotaExceededError, Request, Response } = self;
+  const { Blob, URLSearchParams, crypto, fetch: send, performance } = self;
   const { apply, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
-  const classes = [...namedClassNames, ...unnamedClassNames].map((name) => self[name]);
+  const iterators = [new self.Headers().keys(), new self.FormData().keys(), new Response("").body.values()];
+  const iteratorPrototypes: Any[] = iterators.map(getPrototypeOf);
+  const classes: { name: string; prototype: Any; constructed: Any }[] = [
+    ...[...namedClassNames, ...unnamedClassNames].map((name) => ({
+      name,
+      prototype: self[name].prototype,
+      constructed: self[name],
+    })),
+    ...iteratorPrototypes.map((prototype) => ({
+      name: prototype[Symbol.toStringTag],
+      prototype,
+      constructed: undefined,
+    })),
+  ];
+  const nameByPrototype = new Map<unknown, string>([
+    ...classes.map(({ name, prototype }) => [prototype, name] as const),
+    [self.Iterator.prototype, "Iterator"],
+    [getPrototypeOf(getPrototypeOf(async function* () {}.prototype)!), "AsyncIterator"],
+  ]);
+  /** Operations that the realm can perform, by name. */
+  const operations = new Map<string, Operation>();
 
-  function listMembers(holder: object): WorkerPlatformClass["members"] {
-    return ownKeys(holder).flatMap((key): WorkerPlatformClass["members"] => {
-      const { get, value } = getOwnPropertyDescriptor(holder, key)!;
+  /** Describes the members of an object, and adds an operation for each. */
+  function addMembers(holder: Any, prefix: string, isStatic: boolean): PlatformMember[] {
+    return ownKeys(holder).flatMap((key): PlatformMember[] => {
+      const { get, set, value } = getOwnPropertyDescriptor(holder, key)!;
       if (typeof key === "symbol" || key === "prototype") return [];
-      if (get) return [[key, true, 0]];
-      return typeof value === "function" ? [[key, false, value.length]] : [];
+      if (key === "constructor") return [[key, "constructor", 0]];
+      if (typeof value === "number" && key !== "length") return [[key, "constant", value]];
+      const call = get ?? value;
+      if (typeof call !== "function") return [];
+      operations.set(
+        `${prefix}${key}`,
+        isStatic ? (...values) => apply(value, holder, values) : (target, ...values) => apply(call, target, values),
+      );
+      if (set) operations.set(`${prefix}${key}=`, (target, item) => apply(set, target, [item]));
+      return [[key, get ? (set ? "accessor" : "getter") : "method", value?.length ?? 0]];
     });
   }
 
-  function describeClass(hostClass: Any): WorkerPlatformClass {
-    const parent = classes.find((other) => other === getPrototypeOf(hostClass))?.name ?? null;
-    const { name, length, prototype } = hostClass;
-    const iterable = getOwnPropertyDescriptor(prototype, Symbol.iterator) !== undefined;
-    const isNamed = namedClassNames.includes(name);
+  function describeClass({ name, prototype, constructed }: (typeof classes)[number]): WorkerPlatformClass {
+    if (constructed) operations.set(`new ${name}`, (...values) => new constructed(...values));
+    const iterate = prototype[Symbol.iterator] ?? prototype[Symbol.asyncIterator];
     return {
       name,
-      isNamed,
-      parent,
-      length,
-      members: listMembers(prototype),
-      statics: listMembers(hostClass),
-      iterable,
+      parent: nameByPrototype.get(getPrototypeOf(prototype)) ?? null,
+      length: constructed?.length ?? null,
+      isNamed: namedClassNames.includes(name),
+      members: addMembers(prototype, `${name}.`, false),
+      ownMembers: name === "Event" ? addMembers(new self.Event(""), "Event.", false) : [],
+      statics: constructed ? addMembers(constructed, `${name}:`, true) : [],
+      iteration: constructed && iterate ? (iterate === prototype.entries ? "entries" : "values") : null,
     };
   }
 
-  const methods = new Map<string, Any>();
-  for (const hostClass of classes) {
-    for (const [key] of listMembers(hostClass.prototype)) {
-      if (key === "constructor") continue;
-      const { get, value } = getOwnPropertyDescriptor(hostClass.prototype, key)!;
-      methods.set(`${hostClass.name}.${key}`, get ?? value);
-    }
-  }
-
-  function encodeError(error: Any): EncodedRow {
-    if (error instanceof RealmError) return ["realm-error", error.index];
-    if (error instanceof DOMException) {
-      const kind = error instanceof QuotaExceededError ? "QuotaExceededError" : "DOMException";
-      return [
-        "platform-error",
-        kind,
-        error.message,
-        error.name,
-        getOwnPropertyDescriptor(error, "stack") !== undefined,
-      ];
-    }
-    return ["platform-error", error?.name ?? "TypeError", error?.message ?? `${error}`, "", true];
-  }
+  const description = JSON.stringify(classes.map(describeClass));
 
   /** Characters and bytes in objects of the platform. V8 does not count them, and they are freed only when the thread ends. */
   let heldCharacters = 0;
   let activeOperationCount = 0;
+
+  function countCharacters(row: Row): void {
+    for (const word of row) if (typeof word === "string") heldCharacters += word.length;
+  }
 
   /** Adds the size of the keys that an operation creates. V8 counts all other results of WebCrypto. */
   function addSizeWhenDone(work: Promise<unknown>): void {
@@ -108,176 +123,94 @@ export function createWorkerPlatform(
     work.then(done, () => done());
   }
 
+  function describeError(error: Any): string {
+    if (!(error instanceof DOMException)) return JSON.stringify([error.name, error.message, "", true]);
+    const kind = error instanceof QuotaExceededError ? "QuotaExceededError" : "DOMException";
+    const hasStack = getOwnPropertyDescriptor(error, "stack") !== undefined;
+    return JSON.stringify([kind, error.message, error.name, hasStack]);
+  }
+
   /** Creates the part of the platform that only one run uses. */
   function createForRun() {
     const runEnd = new AbortController();
     const timers = createTimers();
     const startedAt = performance.now();
     let fetchCount = 0;
-    let unwrapped: unknown = null;
-    const numbers = new WeakMap<object, number>();
-    let lastNumber = 0;
 
-    function encodeResult(work: () => unknown): EncodedRow {
-      try {
-        return encodeValue(work());
-      } catch (error) {
-        return encodeError(error);
-      }
+    const rows = createRows({
+      isBuffer: (value) => value instanceof ArrayBuffer,
+      appendCopy(row, value) {
+        if (value === self) row.push("scope");
+        else if (value instanceof Date) row.push("date", value.getTime());
+        else if (Array.isArray(value)) {
+          row.push("list", value.length);
+          rows.encode(value, row);
+        } else if (getPrototypeOf(value) === Object.prototype) {
+          const members = Object.entries(value);
+          row.push("record", members.length);
+          for (const [key, item] of members) {
+            row.push(key);
+            rows.appendValue(row, item);
+          }
+        } else return false;
+        return true;
+      },
+      readCopy: () => undefined,
+      describe(value) {
+        if (value instanceof Blob) heldCharacters += (value as Any).size;
+        if (value instanceof Error || value instanceof DOMException) return describeError(value);
+        const name = nameByPrototype.get(getPrototypeOf(value));
+        if (name === undefined) throw new TypeError("the value cannot be passed to an isolate (got an object)");
+        return name;
+      },
+      perform: () => {},
+      // Search parameters are described by their text, other objects by the information whether they are callable.
+      wrap: (description, handle) =>
+        typeof description === "string" ? new URLSearchParams(description) : createProxy(description, handle),
+    });
+
+    /** When the platform reads a property of the returned proxy, the proxy reads it in the realm. */
+    function createProxy(isCallable: boolean, handle: ObjectHandle): object {
+      const callRealm = (operation: string, ...values: Any[]): Any => {
+        if (runEnd.signal.aborted) return undefined;
+        let result: Row = [];
+        const receive = (...row: Any[]) => {
+          result = row;
+        };
+        handle(operation, receive, ...rows.encode(values));
+        countCharacters(result);
+        return rows.decode(result)[0];
+      };
+      return new Proxy(isCallable ? () => {} : {}, {
+        get: (_, key) => callRealm("get", key),
+        has: (_, key) => callRealm("has", key),
+        ownKeys: () => callRealm("keys"),
+        getOwnPropertyDescriptor(_, key) {
+          const enumerable = callRealm("own", key);
+          return enumerable === undefined ? undefined : { value: undefined, configurable: true, enumerable };
+        },
+        apply: (_target, target, values) => callRealm("call", target, ...values),
+      });
     }
 
     /** Passes the result or the error of `work` to `receive`; for a promise, when it settles. Does nothing after the end of the run. */
-    function respond(receive: ReceiveEncodedValues, work: () => unknown): void {
-      if (runEnd.signal.aborted) return;
-      const settle = (row: EncodedRow): void => {
-        if (runEnd.signal.aborted) return;
-        try {
-          receive(...row);
-        } catch {
-          // The result contains an object that cannot be passed. Without this error, the realm's promise would never settle.
-          receive("platform-error", "TypeError", "the value cannot be passed to an isolate (got an object)", "", true);
-        }
+    function respond(receive: Receive, work: () => unknown): void {
+      const settle = (getResult: () => unknown): void => {
+        if (!runEnd.signal.aborted) receive(...rows.encodeOutcome(getResult));
       };
+      const fail = (error: unknown) =>
+        settle(() => {
+          throw error;
+        });
       try {
         const value = work();
         if (value instanceof Promise) {
           receive("promise");
-          value.then(
-            (settled) => settle(encodeResult(() => settled)),
-            (error) => settle(encodeError(error)),
-          );
-        } else settle(encodeResult(() => value));
+          value.then((settled) => settle(() => settled), fail);
+        } else settle(() => value);
       } catch (error) {
-        settle(encodeError(error));
+        fail(error);
       }
-    }
-
-    /** Returns a function for the realm. When the worker gets it back and calls it, `unwrapped` is the worker's object. */
-    function createHandle(target: Any): WorkerObjectHandle {
-      if (target instanceof self.Blob) heldCharacters += target.size;
-      return () => {
-        unwrapped = target;
-      };
-    }
-
-    /** The number lets the realm recognize a worker object that it already has. */
-    function getNumber(target: object): number {
-      const number = numbers.get(target) ?? lastNumber + 1;
-      if (number > lastNumber) lastNumber = number;
-      numbers.set(target, number);
-      return number;
-    }
-
-    /** Calls a method, or reads a getter. The browser itself throws if `this` has the wrong class. */
-    function callMember(name: string, [target, ...parameters]: readonly Any[]): unknown {
-      const method = methods.get(name);
-      const result: Any = name.endsWith(".json") ? readJson(method, target) : apply(method, target, parameters);
-      if (name === "Crypto.getRandomValues") return getWrittenBytes(result);
-      if (name.startsWith("SubtleCrypto.")) addSizeWhenDone(result);
-      if (result instanceof ReadableStream) return encodeStream(result);
-      return Object(result) === result && typeof result.next === "function" ? encodeEntries(name, result) : result;
-    }
-
-    /** Returns the bytes that the browser wrote into the worker's copy of a buffer. The realm copies them to the original. */
-    function getWrittenBytes({ buffer, byteOffset, byteLength }: Any): Uint8Array {
-      return buffer.detached ? new Uint8Array() : new Uint8Array(buffer, byteOffset, byteLength);
-    }
-
-    class Row {
-      constructor(readonly row: EncodedRow) {}
-    }
-
-    /** Each call of the encoded function returns a list with the next value, or an empty list at the end. */
-    function encodeEntries(methodName: string, entries: Iterator<unknown>): Row {
-      const next: WorkerObjectHandle = (_verb, _member, receive) =>
-        respond(receive, () => {
-          const { done, value } = entries.next();
-          return done ? [] : [value];
-        });
-      return new Row(["iterator", methodName.split(".")[0], next]);
-    }
-
-    /** Encodes a stream as a function. The first read through the function, or `lock`, locks the stream. */
-    function encodeStream(stream: Any): Row {
-      let reader: Any = null;
-      const verbs: Readonly<Record<string, (...parameters: Any[]) => unknown>> = {
-        cancel: (...reason) => (reader ?? stream).cancel(...reason),
-        lock() {
-          reader ??= stream.getReader();
-        },
-        read() {
-          reader ??= stream.getReader();
-          return reader.read().then(({ done, value }: Any) => (done ? [] : [value]));
-        },
-      };
-      const handle: WorkerObjectHandle = (verb, _member, receive, ...values) => {
-        if (verb === "self") unwrapped = stream;
-        else respond(receive, () => verbs[verb]!(...decodeRow(values)));
-      };
-      return new Row(["stream", stream.locked, handle]);
-    }
-
-    function encodeValue(value: Any): EncodedRow {
-      if (value instanceof Row) return value.row;
-      if (value instanceof AbortSignal) return encodeSignal(value);
-      if (value instanceof Date) return ["date", value.getTime()];
-      if (value instanceof ArrayBuffer) return ["bytes", "ArrayBuffer", (new Uint8Array(value) as Any).toBase64()];
-      if (ArrayBuffer.isView(value)) return rows.encodeView(value);
-      if (Array.isArray(value)) return ["list", value.length, ...value.flatMap(encodeValue)];
-      const hostClass = classes.find(
-        ({ prototype }) => typeof value === "object" && value && getPrototypeOf(value) === prototype,
-      );
-      if (hostClass) return ["platform-object", hostClass.name, getNumber(value), createHandle(value)];
-      if (typeof value !== "object" || value === null || getPrototypeOf(value) !== Object.prototype)
-        return ["primitive", value];
-      const members = Object.entries(value);
-      return ["record", members.length, ...members.flatMap(([key, item]) => [key, ...encodeValue(item)])];
-    }
-
-    /** Returns a signal that follows a signal of the realm. The platform passes the realm's reason on as a RealmError. */
-    function createSignalOfRealm(listen: (abort: (index: number) => void) => void): Any {
-      const controller = new AbortController();
-      listen((index) => controller.abort(new RealmError(index)));
-      return controller.signal;
-    }
-
-    /** Encodes the signal of a request as a function that reports when the signal aborts. */
-    function encodeSignal(signal: Any): EncodedRow {
-      const listen = (receive: ReceiveEncodedValues) => {
-        const report = () =>
-          respond(receive, () => {
-            throw signal.reason;
-          });
-        if (signal.aborted) report();
-        else signal.addEventListener("abort", report);
-      };
-      return ["signal", listen];
-    }
-
-    function decodeRow(row: readonly Any[]): Any[] {
-      let at = 0;
-      const next = () => {
-        const word = row[at];
-        at += 1;
-        if (typeof word === "string") heldCharacters += word.length;
-        return word;
-      };
-      function read(): Any {
-        const kind: EncodedValueKind = next();
-        if (kind === "bytes") return decodeBytes(next(), next(), next(), next());
-        if (kind === "search-params") return new URLSearchParams(next());
-        if (kind === "realm-object") return createProxy(next(), next(), decodeRow);
-        if (kind === "signal") return createSignalOfRealm(next());
-        if (kind === "realm-error") throw new RealmError(next());
-        if (kind === "list") return Array.from({ length: next() }, read);
-        if (kind !== "platform-object") return next();
-        unwrapped = null;
-        next()("self");
-        return unwrapped;
-      }
-      const values: Any[] = [];
-      while (at < row.length) values.push(read());
-      return values;
     }
 
     /** Adds a signal that also aborts at the end of the run. The platform reads all other options from `init`, in its usual order. */
@@ -293,44 +226,54 @@ export function createWorkerPlatform(
       return new Proxy({}, { get });
     }
 
-    function sendRequest(...parameters: Any[]): Promise<unknown> {
-      fetchCount += 1;
-      return parameters.length === 0 ? send() : send(parameters[0], withRunSignal(parameters[0], parameters[1]));
-    }
-
     /** Reads a body as text, which the realm parses as JSON. If the body cannot be read, calls the method, whose promise then rejects. */
-    function readJson(method: Any, target: Any): unknown {
-      const isReadable = (target instanceof Response || target instanceof Request) && !target.bodyUsed;
-      return isReadable && target.body?.locked === false ? target.text() : apply(method, target, []);
+    const readJson = (target: Any, method: string): unknown =>
+      (target instanceof Response || target instanceof Request) && !target.bodyUsed && target.body?.locked === false
+        ? target.text()
+        : operations.get(method)!(target);
+
+    /** Returns the bytes that the browser wrote into the worker's copy of a buffer. The realm copies them to the original. */
+    function getRandomBytes(...values: Any[]): Uint8Array {
+      const { buffer, byteOffset, byteLength } = operations.get("Crypto.getRandomValues")!(...values) as Uint8Array;
+      return (buffer as Any).detached ? new Uint8Array() : new Uint8Array(buffer, byteOffset, byteLength);
     }
 
-    const globals: Readonly<Record<string, (...values: Any[]) => unknown>> = {
-      fetch: sendRequest,
+    /** Operations that differ from those of the platform, or that are functions of its scope. */
+    const runOperations: Readonly<Record<string, Operation>> = {
+      fetch(...values) {
+        fetchCount += 1;
+        return values.length === 0 ? send() : send(values[0], withRunSignal(values[0], values[1]));
+      },
       crypto: () => crypto,
       now: () => performance.now() - startedAt,
       timeOrigin: () => performance.timeOrigin + startedAt,
+      setTimeout: (...values) => timers.start("setTimeout", values),
+      setInterval: (...values) => timers.start("setInterval", values),
+      clearTimeout: (id) => timers.stop(id),
+      clearInterval: (id) => timers.stop(id),
+      "new Request": (...values) =>
+        values.length === 0 ? new Request() : new Request(values[0], withRunSignal(values[0], values[1])),
+      "Request.json": (target) => readJson(target, "Request.json"),
+      "Response.json": (target) => readJson(target, "Response.json"),
+      "Response:json": (...values) =>
+        values[0] === undefined ? Response.json(...values) : Response.json(JSON.parse(values[0]), ...values.slice(1)),
+      "Crypto.getRandomValues": getRandomBytes,
+      "Event.timeStamp": (target) => (operations.get("Event.timeStamp")!(target) as number) - startedAt,
     };
 
-    const hostScope: WorkerObjectHandle = (verb, name, receive, ...values) =>
+    const usePlatform: UsePlatform = (name, receive, ...row) => {
+      if (runEnd.signal.aborted) return;
+      countCharacters(row);
+      const perform = Object.hasOwn(runOperations, name) ? runOperations[name]! : operations.get(name)!;
       respond(receive, () => {
-        if (verb === "timer") return timers.start(name, values[0], decodeRow(values.slice(1)));
-        const parameters = decodeRow(values);
-        if (verb === "stop") return timers.stop(parameters[0]);
-        if (verb === "member") return callMember(name, parameters);
-        const hostClass = classes.find((other) => other.name === name);
-        if (verb === "new" && hostClass === Request && parameters.length > 0)
-          return new Request(parameters[0], withRunSignal(parameters[0], parameters[1]));
-        if (verb === "new" && hostClass) return new hostClass(...parameters);
-        if (verb === "static" && hostClass) {
-          const [key, ...rest] = parameters;
-          if (key === "json" && rest[0] !== undefined) rest[0] = JSON.parse(rest[0]);
-          return hostClass[key](...rest);
-        }
-        return globals[name]!(...parameters);
+        const result = perform(...rows.decode(row));
+        if (name.startsWith("SubtleCrypto.")) addSizeWhenDone(result as Promise<unknown>);
+        return result;
       });
+    };
 
     return {
-      hostScope,
+      usePlatform,
       /** Ends the run's requests and timers, and ignores all later calls. Returns the number of the run's `fetch` calls. */
       end(): number {
         runEnd.abort();
@@ -341,7 +284,7 @@ export function createWorkerPlatform(
   }
 
   return {
-    description: JSON.stringify(classes.map(describeClass)),
+    description,
     createForRun,
     isFull: () => activeOperationCount > 0 || heldCharacters > hostObjectsMaxCharacters,
   };

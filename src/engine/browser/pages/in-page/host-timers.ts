@@ -8,6 +8,7 @@ export type WorkerTimers = ReturnType<typeof createWorkerTimers>;
 /** The browser evaluates this function's source text, so it can use only globals and its own code. */
 export function createWorkerTimers() {
   const { clearTimeout } = self;
+  const { apply } = Reflect;
 
   return () => {
     const timers = new Set<number>();
@@ -16,21 +17,28 @@ export function createWorkerTimers() {
     clearTimeout(lastIdBeforeRun);
 
     return {
-      /** Starts a timer and returns its ID. `kind` is `setTimeout` or `setInterval`; `values[1]` is the time in milliseconds. */
-      start(kind: string, onFire: () => void, values: readonly Any[]): number {
+      /** Starts a timer and returns its ID. `kind` is `setTimeout` or `setInterval`. */
+      start(kind: string, values: readonly Any[]): number {
         if (values.length === 0) return self[kind]();
+        const [work, ms, ...parameters] = values;
+        // A text instead of a function is only converted, which may throw. The worker would evaluate it outside of the realm.
+        const callback = typeof work === "function" ? work : void `${work}`;
         const handleTimer = () => {
           if (kind === "setTimeout") timers.delete(id);
-          onFire();
+          try {
+            if (callback !== undefined) apply(callback, self, parameters);
+          } catch {
+            // Ignores errors of the callback, as a worker does.
+          }
         };
-        const id: number = self[kind](handleTimer, values[1]);
+        const id: number = self[kind](handleTimer, ms);
         timers.add(id);
         return id - lastIdBeforeRun;
       },
 
-      stop(number: number): void {
+      stop(number: unknown): void {
         // Converts the timer ID to a 32-bit integer, as browsers do. Timeouts and intervals share one sequence of IDs.
-        const id = lastIdBeforeRun + (number | 0);
+        const id = lastIdBeforeRun + (+(number as number) | 0);
         if (timers.delete(id)) clearTimeout(id);
       },
 

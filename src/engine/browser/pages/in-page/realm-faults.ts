@@ -24,7 +24,8 @@ export function createRealmErrorFactory() {
 
   return {
     /** Removes the frame of `caller` and all frames above it. `trace` has the stack of the call if the call has already returned. */
-    createError(kind: string, message: string, name: string, hasStack: boolean, caller: unknown, trace: Any): unknown {
+    createError(description: string, caller: object, trace: Any): object {
+      const { 0: kind, 1: message, 2: name, 3: hasStack } = parse(description);
       const isOfDom = kind === "DOMException";
       const error = isOfDom ? new DOMException(message, name) : new (CLASSES[kind] ?? OwnTypeError)(message);
       if (!hasStack) return error;

@@ -2,7 +2,7 @@
 
 import type { CodeFromTextRestriction } from "./code-of-text.js";
 import type { HarnessCore } from "./core.js";
-import type { WorkerObjectHandle } from "./host-platform.js";
+import type { UsePlatform } from "./host-platform.js";
 import type { IsolateMessage } from "./messages.js";
 import type { InstallRealmPlatform } from "./realm-platform.js";
 import type { HostServiceCalls, OpenService } from "./service-calls.js";
@@ -46,8 +46,8 @@ export function createRealmHarness(
     return () => core.removeRunGlobals(globals);
   }
 
-  return (hostScope: WorkerObjectHandle | null, description: string) => {
-    if (installPlatform !== null && hostScope !== null) installPlatform(hostScope, description);
+  return (usePlatform: UsePlatform | null, description: string) => {
+    if (installPlatform !== null && usePlatform !== null) installPlatform(usePlatform, description);
     return start;
   };
 }

@@ -1,167 +1,122 @@
 /** Defines the web platform in a ShadowRealm: classes such as `Request`, which use objects of the worker (host-platform.ts). */
 import type { Any } from "./any.js";
-import type { WorkerObjectHandle, WorkerPlatformClass } from "./host-platform.js";
-import type { EncodedValueKind, ReceiveEncodedValues } from "./host-rows.js";
+import type { PlatformMember, UsePlatform, WorkerPlatformClass } from "./host-platform.js";
 import type { RealmErrorFactory } from "./realm-faults.js";
-import type { RealmValueEncoder } from "./realm-rows.js";
-import type { RealmAbortSignals } from "./realm-signals.js";
-import type { RealmTimers } from "./realm-timers.js";
+import type { CreateRowCodec, Row } from "./rows.js";
 
 interface Call {
   __proto__: null;
   convert?: ((value: Any, trace: Any) => unknown) | undefined;
   /** Function that the action called. Its frame and all frames above it are removed from the stack of an error. */
-  caller?: object | undefined;
+  caller: object;
+  /** Stack of the call, if it has already returned. */
+  trace?: Any;
 }
 
 export type InstallRealmPlatform = ReturnType<typeof createRealmPlatformInstaller>;
 
 /** The browser evaluates this function's source text. The function stores the globals it uses, because the action may replace them. */
-export function createRealmPlatformInstaller(
-  signals: RealmAbortSignals,
-  createRows: (signals: RealmAbortSignals) => RealmValueEncoder,
-  createTimers: RealmTimers,
-  errors: RealmErrorFactory,
-) {
-  const rows = createRows(signals);
+export function createRealmPlatformInstaller(createRows: CreateRowCodec, errors: RealmErrorFactory) {
   const scope = globalThis as Any;
-  const { apply, defineProperty, deleteProperty, getOwnPropertyDescriptor, getPrototypeOf, setPrototypeOf } = Reflect;
+  const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf, ownKeys, setPrototypeOf } = Reflect;
   const { captureStackTrace } = Error as Any;
-  const { isArray } = Array;
   const { create, prototype: OBJECT } = Object;
   const { parse, stringify } = JSON;
-  const { iterator, toStringTag } = Symbol;
-  const { ReadableStream, ReadableStreamDefaultController } = scope;
-  const RealmPromise = Promise;
-  const RealmDate = Date;
-  const RealmTypeError = TypeError;
-  const { get: getOf, set: setOf } = WeakMap.prototype;
-  const RealmWeakRef = WeakRef;
-  const { deref } = RealmWeakRef.prototype;
-  const { getReader } = ReadableStream.prototype;
-  const { enqueue, close } = ReadableStreamDefaultController.prototype;
-  const entriesPrototype = getPrototypeOf(getPrototypeOf(([] as Any)[iterator]())!) as object;
-  const prototypes: Any = { __proto__: null };
-  const entriesOfClass: Any = { __proto__: null };
-  const iterators = new WeakMap<object, WorkerObjectHandle>();
-  const PLAIN_CALL = { __proto__: null } as Call;
-  /** Cached attribute values, so that an attribute returns the same object at each read. */
-  const attributes = new WeakMap<object, Any>();
-  /** Objects of the realm that stand for objects of the worker, by the number of the worker's object. */
-  const objectsByNumber: Any = { __proto__: null };
+  const { asyncIterator, iterator, toStringTag } = Symbol;
+  const OwnPromise = Promise;
+  const OwnDate = Date;
+  const OwnTypeError = TypeError;
+  const OwnWeakMap = WeakMap;
+  const { resolve: resolvedWith } = OwnPromise;
+  const { then } = OwnPromise.prototype;
+  const { get: getOf, set: setOf } = OwnWeakMap.prototype;
+  const { URLSearchParams } = scope;
+  const { toString: searchText } = URLSearchParams.prototype;
+  const readByteLength: Any = getOwnPropertyDescriptor(ArrayBuffer.prototype, "byteLength")!.get;
+  const prototypes: Any = {
+    ...{ __proto__: null, Iterator: scope.Iterator.prototype },
+    AsyncIterator: getPrototypeOf(getPrototypeOf(async function* () {}.prototype)!),
+  };
+  const constructors: Any = { __proto__: null };
+  const classes: Any = { __proto__: null };
+  /** Objects that were read from attributes. They must exist as long as the objects with the attributes, for added properties. */
+  const attributes = new OwnWeakMap<object, Any>();
+  let usePlatform: UsePlatform = () => {};
+  const PLAIN_CALL = { __proto__: null, caller: callPlatform } as Call;
+  /** Keys of an object, which are copied to the worker. */
+  let listedKeys: unknown = null;
+  /** Operations of the worker on objects of the realm. The first parameter of `call` is its `this`. */
+  const objectOperations: Any = {
+    __proto__: null,
+    get: (value: Any, row: Row) => value[row[0]],
+    has: (value: Any, row: Row) => row[0] in value,
+    keys(value: Any) {
+      listedKeys = ownKeys(value);
+      return listedKeys;
+    },
+    own: (value: Any, row: Row) => getOwnPropertyDescriptor(value, row[0])?.enumerable,
+    call(value: Any, row: Row) {
+      const values: Any[] = [];
+      for (let at = 1; at < row.length; at += 1) rows.append(values, row[at]);
+      return apply(value, row[0], values);
+    },
+  };
 
-  function define(holder: object, key: PropertyKey, value: unknown, enumerable: boolean): void {
-    defineProperty(holder, key, { __proto__: null, value, configurable: true, enumerable, writable: true } as Any);
+  /** True if `method` accepts the value as `this`, so that the value is an object of the method's class. */
+  function isAcceptedBy(method: Any, value: Any): boolean {
+    try {
+      apply(method, value, []);
+      return true;
+    } catch {
+      return false;
+    }
   }
 
-  /** Returns a function that decodes the next value of the row at each call. It throws an error that the row contains. */
-  function createReader(row: readonly Any[], caller: object, trace?: Any): () => Any {
-    let at = 0;
-    const next = () => {
-      at += 1;
-      return row[at - 1];
-    };
-    return function read(): Any {
-      const kind: EncodedValueKind = next();
-      if (kind === "platform-object") return getObject(next(), next(), next());
-      if (kind === "bytes") return rows.decodeBytes(next(), next());
-      if (kind === "stream") return createStream(next(), next());
-      if (kind === "signal") return createSignal(next());
-      if (kind === "iterator") return createEntriesIterator(next(), next());
-      if (kind === "platform-error") throw errors.createError(next(), next(), next(), next(), caller, trace);
-      if (kind === "date") return new RealmDate(next());
-      if (kind === "realm-error") throw rows.getThrownError(next());
-      if (kind === "record") {
-        const object = {};
-        for (let left = next(); left > 0; left -= 1) define(object, next(), read(), true);
-        return object;
-      }
-      if (kind !== "list") return next();
-      const list: Any[] = [];
-      for (let left = next(); left > 0; left -= 1) rows.append(list, read());
-      return list;
-    };
-  }
+  const rows = createRows({
+    isBuffer: (value) => isAcceptedBy(readByteLength, value),
+    appendCopy(row, value) {
+      if (value === listedKeys) {
+        rows.append(row, "list", value.length);
+        rows.encode(value, row);
+      } else if (isAcceptedBy(searchText, value)) rows.appendSnapshot(row, value, apply(searchText, value, []));
+      else return false;
+      return true;
+    },
+    readCopy(kind, next, read) {
+      if (kind === "scope") return scope;
+      if (kind === "date") return new OwnDate(next());
+      const record = {};
+      for (let left = next(); left > 0; left -= 1) rows.define(record, next(), read());
+      return record;
+    },
+    describe: (value) => typeof value === "function",
+    perform(value, operation, receive, row) {
+      const work = () => objectOperations[operation](value, rows.decode(row));
+      apply(receive, undefined, rows.encodeOutcome(work));
+    },
+    wrap(description, _handle, call: Call = PLAIN_CALL) {
+      if (description[0] === "[") return errors.createError(description, call.caller, call.trace);
+      const object = create(getPrototype(description));
+      defineMembers(object, `${description}.`, classes[description].ownMembers, createMethod);
+      return object;
+    },
+  });
 
-  /** Returns a signal that follows a signal of the worker. */
-  function createSignal(listen: (receive: ReceiveEncodedValues) => void): object {
-    return signals.create((abortWith) => {
-      listen((...row) => {
-        try {
-          createReader(row, callHost)();
-        } catch (reason) {
-          abortWith(reason);
-        }
-      });
-    });
-  }
-
-  /** Returns the realm's object for an object of the worker. Creates it if the realm has none yet. */
-  function getObject(name: string, number: number, handle: WorkerObjectHandle): object {
-    const earlier = objectsByNumber[number] === undefined ? undefined : apply(deref, objectsByNumber[number], []);
-    if (earlier !== undefined) return earlier;
-    const object = create(prototypes[name]);
-    rows.setHandle(object, handle);
-    objectsByNumber[number] = new RealmWeakRef(object);
-    return object;
-  }
-
-  function createEntriesIterator(name: string, handle: WorkerObjectHandle): object {
-    const entries = create(entriesOfClass[name]);
-    apply(setOf, iterators, [entries, handle]);
-    return entries;
-  }
-
-  function defineIterator(name: string): void {
-    const prototype = create(entriesPrototype);
-    const { next } = {
-      next() {
-        const handle = rows.isObject(this) ? apply(getOf, iterators, [this]) : undefined;
-        if (handle === undefined) throw new RealmTypeError("Illegal invocation");
-        const entry = callHost(handle, "next");
-        return entry.length === 0 ? { done: true, value: undefined } : { done: false, value: entry[0] };
-      },
-    };
-    defineProperty(prototype, toStringTag, { __proto__: null, value: `${name} Iterator`, configurable: true } as Any);
-    define(prototype, "next", next, true);
-    entriesOfClass[name] = prototype;
-  }
-
-  function createStream(isLocked: boolean, handle: WorkerObjectHandle): object {
-    const source = {
-      __proto__: null,
-      pull(controller: Any): unknown {
-        const convert = (part: Any) => {
-          if (part.length > 0) apply(enqueue, controller, [part[0]]);
-          else apply(close, controller, []);
-        };
-        return callHost(handle, "read", "", [], { __proto__: null, convert });
-      },
-      cancel: (reason: unknown) => callHost(handle, "cancel", "", rows.encodeValues([reason])),
-    };
-    const stream = new ReadableStream(source, { __proto__: null, highWaterMark: 0 });
-    if (isLocked) apply(getReader, stream, []);
-    rows.setStreamHandle(stream, handle);
-    return stream;
-  }
-
-  /** Calls the worker through a handle. Returns the decoded result, or a promise of it; throws if the worker reports an error. */
-  function callHost(
-    handle: WorkerObjectHandle,
-    verb: string,
-    member = "",
-    row: readonly Any[] = [],
-    call: Call = PLAIN_CALL,
+  /** Performs an operation of the worker. Returns its result, or a promise of it; throws if the worker reports an error. */
+  function callPlatform(
+    operation: string,
+    row: Row = [],
+    caller: object = callPlatform,
+    convert?: Call["convert"],
   ): Any {
-    const { convert, caller = callHost } = call;
+    const call = { __proto__: null, caller } as Call;
     let value: unknown;
-    let fault: Any = null;
+    let fault: { error: unknown } | null = null;
     let pendingPromise: Any = null;
-    let trace: Any;
-    const settle = (answer: readonly Any[]) => {
+    const settle = (answer: Row) => {
       try {
-        const result = createReader(answer, caller, trace)();
-        value = convert === undefined ? result : convert(result, trace);
+        const result = rows.decode(answer, call)[0];
+        value = convert === undefined ? result : convert(result, call.trace);
         if (pendingPromise !== null) pendingPromise.resolve(value);
       } catch (error) {
         if (pendingPromise === null) fault = { error };
@@ -170,168 +125,197 @@ export function createRealmPlatformInstaller(
     };
     const receive = (...answer: Any[]) => {
       if (answer[0] !== "promise") return settle(answer);
-      trace = { __proto__: null };
-      captureStackTrace(trace, caller);
-      value = new RealmPromise((resolve, reject) => {
+      call.trace = { __proto__: null };
+      captureStackTrace(call.trace, caller);
+      value = new OwnPromise((resolve, reject) => {
         pendingPromise = { resolve, reject };
       });
     };
-    const message: Any[] = [verb, member, receive];
+    const message: Any[] = [operation, receive];
     for (let at = 0; at < row.length; at += 1) rows.append(message, row[at]);
-    apply(handle, undefined, message);
-    if (fault !== null) throw fault.error;
+    apply(usePlatform, undefined, message);
+    if (fault !== null) throw (fault as { error: unknown }).error;
     return value;
   }
 
-  /** Attributes whose value is a plain object or array, such as the algorithm of a key, return a new object at each read. */
-  const isPlain = (value: Any): boolean => isArray(value) || getPrototypeOf(value) === OBJECT;
+  function define(holder: object, key: PropertyKey, value: unknown, enumerable: boolean): void {
+    defineProperty(holder, key, { __proto__: null, value, configurable: true, enumerable, writable: true } as Any);
+  }
 
-  function createAttribute(hostScope: WorkerObjectHandle, name: string, key: string): PropertyDescriptor {
+  /** Returns a function with this name. Its work gets the function itself, its `this`, and its parameters. */
+  function createFunction(
+    key: string,
+    length: number,
+    work: (caller: object, target: unknown, values: Any[]) => Any,
+  ): Any {
+    const { [key]: method } = {
+      [key](this: unknown, ...values: Any[]): unknown {
+        return work(method!, this, values);
+      },
+    };
+    defineProperty(method!, "length", { __proto__: null, value: length } as Any);
+    return method;
+  }
+
+  function createMethod(operation: string, key: string, length: number): Any {
+    return createFunction(key, length, (caller, target, values) => {
+      let convert: Call["convert"];
+      if (key === "json") convert = errors.parseJson;
+      if (key === "getRandomValues") convert = (bytes) => rows.writeBytes(values[0], bytes);
+      return callPlatform(operation, rows.encode(values, rows.encode([target])), caller, convert);
+    });
+  }
+
+  function createStaticMethod(operation: string, key: string, length: number): Any {
+    return createFunction(key, length, (caller, _target, values) => {
+      // The worker parses this JSON text. `stringify` returns undefined for a value without JSON, and the browser then throws.
+      if (key === "json" && values.length > 0) values[0] = stringify(values[0]);
+      return callPlatform(operation, rows.encode(values), caller);
+    });
+  }
+
+  function createAttribute(operation: string, key: string, isWritable: boolean): PropertyDescriptor {
     const holder = {
-      get [key](): Any {
-        const stored: Any = (rows.isObject(this) && apply(getOf, attributes, [this])) || { __proto__: null };
-        if (key in stored) return stored[key];
-        const value = callHost(hostScope, "member", `${name}.${key}`, rows.encodeValues([this]));
-        if (rows.isObject(value) && !isPlain(value)) {
-          stored[key] = value;
-          apply(setOf, attributes, [this, stored]);
-        }
+      get [key](): unknown {
+        const value = callPlatform(operation, rows.encode([this]));
+        if (!rows.isWrapper(value)) return value;
+        const stored = apply(getOf, attributes, [this]) ?? { __proto__: null };
+        stored[key] = value;
+        apply(setOf, attributes, [this, stored]);
         return value;
       },
-    };
-    return getOwnPropertyDescriptor(holder, key)!;
-  }
-
-  /** Returns the function that parses a result as JSON, or copies it into the action's buffer. Undefined for most methods. */
-  function chooseConversion(key: string, argument: unknown): Call["convert"] {
-    if (key === "json") return errors.parseJson;
-    return key === "getRandomValues" ? (bytes) => rows.writeBytes(argument, bytes) : undefined;
-  }
-
-  /** Reads one entry at a time, because the callback may change the entries. */
-  function callForEach(
-    hostScope: WorkerObjectHandle,
-    name: string,
-    object: unknown,
-    [work, self]: readonly Any[],
-  ): void {
-    const entries = callHost(hostScope, "member", `${name}.entries`, rows.encodeValues([object]));
-    const handle = apply(getOf, iterators, [entries]);
-    for (let entry = callHost(handle, "next"); entry.length > 0; entry = callHost(handle, "next"))
-      apply(work, self, [entry[0][1], entry[0][0], object]);
-  }
-
-  function createMethod(hostScope: WorkerObjectHandle, { name, iterable }: WorkerPlatformClass, key: string): Any {
-    const { [key]: method } = {
-      [key](...values: Any[]): unknown {
-        if (iterable && key === "forEach" && typeof values[0] === "function")
-          return callForEach(hostScope, name, this, values);
-        const convert = chooseConversion(key, values[0]);
-        const call = { __proto__: null, convert, caller: method } as Call;
-        const result = callHost(
-          hostScope,
-          "member",
-          `${name}.${key}`,
-          rows.encodeValues(values, rows.encodeValues([this])),
-          call,
-        );
-        // `clone` replaces the body of the original, so the cached body is removed.
-        if (key === "clone") deleteProperty(apply(getOf, attributes, [this]) ?? {}, "body");
-        return result;
+      set [key](value: unknown) {
+        callPlatform(`${operation}=`, rows.encode([this, value]));
       },
     };
-    return method;
+    const { get, set } = getOwnPropertyDescriptor(holder, key)!;
+    return { get: get!, set: isWritable ? set! : undefined } as PropertyDescriptor;
+  }
+
+  function defineMembers(
+    holder: object,
+    prefix: string,
+    members: readonly PlatformMember[],
+    createCall: typeof createMethod,
+    constructed?: object | null,
+  ): void {
+    for (let at = 0; at < members.length; at += 1) {
+      const { 0: key, 1: kind, 2: detail } = members[at]!;
+      const operation = `${prefix}${key}`;
+      if (kind === "constructor") define(holder, key, constructed, false);
+      else if (kind === "method") define(holder, key, createCall(operation, key, detail), true);
+      else {
+        const description =
+          kind === "constant" ? { value: detail } : createAttribute(operation, key, kind === "accessor");
+        const configurable = kind !== "constant" && prefix !== "";
+        defineProperty(holder, key, { __proto__: null, ...description, configurable, enumerable: true } as Any);
+      }
+    }
   }
 
   const describeMissingNew = (name: string): string =>
     `Failed to construct '${name}': Please use the 'new' operator, this DOM object constructor cannot be called as a function.`;
 
-  function defineClass(hostScope: WorkerObjectHandle, hostClass: WorkerPlatformClass): Any {
-    const { name, length } = hostClass;
+  function createConstructor({ name, isNamed }: WorkerPlatformClass): Any {
     const realmClass: Any = {
       [name]: function (this: unknown, ...values: Any[]) {
         if (new.target === undefined)
-          throw new RealmTypeError(hostClass.isNamed ? describeMissingNew(name) : "Illegal constructor");
-        const call = { __proto__: null, caller: realmClass } as Call;
-        const object = callHost(hostScope, "new", name, rows.encodeValues(values), call) as object;
+          throw new OwnTypeError(isNamed ? describeMissingNew(name) : "Illegal constructor");
+        const object = callPlatform(`new ${name}`, rows.encode(values), realmClass) as object;
         const { prototype } = new.target;
         setPrototypeOf(object, rows.isObject(prototype) ? prototype : OBJECT);
         return object;
       },
     }[name];
-    const { prototype } = realmClass;
-    prototypes[name] = prototype;
-    defineProperty(realmClass, "prototype", { __proto__: null, writable: false } as Any);
-    rows.setLength(realmClass, length);
-    deleteProperty(prototype, "constructor");
-    for (const [key, isRead, count] of hostClass.members) {
-      if (key === "constructor") {
-        define(prototype, key, realmClass, false);
-        continue;
-      }
-      const value = isRead ? null : rows.setLength(createMethod(hostScope, hostClass, key), count);
-      const description = isRead
-        ? createAttribute(hostScope, name, key)
-        : { value, writable: true, configurable: true };
-      defineProperty(prototype, key, { __proto__: null, ...description, enumerable: true } as Any);
-    }
-    defineProperty(prototype, toStringTag, { __proto__: null, value: name, configurable: true } as Any);
-    for (const [key, , count] of hostClass.statics)
-      define(realmClass, key, rows.setLength(createStaticMethod(hostScope, name, key), count), true);
-    if (hostClass.iterable) {
-      define(prototype, iterator, prototype.entries, false);
-      defineIterator(name);
-    }
     return realmClass;
   }
 
-  function createStaticMethod(hostScope: WorkerObjectHandle, name: string, key: string): Any {
-    const { [key]: method } = {
-      [key](...values: Any[]): unknown {
-        // The worker parses this JSON text. `stringify` returns undefined for a value without JSON, and the browser then throws.
-        if (key === "json" && values.length > 0) values[0] = stringify(values[0]);
-        const call = { __proto__: null, caller: method } as Call;
-        return callHost(hostScope, "static", name, rows.encodeValues(values, ["primitive", key]), call);
-      },
-    };
-    return method;
+  /** Defines the class when the run needs it, because most runs need few classes. */
+  function getPrototype(name: string): Any {
+    if (prototypes[name] === undefined) defineClass(classes[name]);
+    return prototypes[name];
   }
 
-  function createFetch(hostScope: WorkerObjectHandle): Any {
-    const { fetch } = {
-      fetch(...values: Any[]): unknown {
-        const call = { __proto__: null, caller: fetch } as Call;
-        return callHost(hostScope, "call", "fetch", rows.encodeValues(values), call);
-      },
-    };
-    return rows.setLength(fetch, 1);
+  function defineClass(hostClass: WorkerPlatformClass): void {
+    const { name, parent, length, members, statics, iteration } = hostClass;
+    const prototype = create(parent === null ? OBJECT : getPrototype(parent));
+    prototypes[name] = prototype;
+    const realmClass = length === null ? null : createConstructor(hostClass);
+    constructors[name] = realmClass;
+    defineMembers(prototype, `${name}.`, members, createMethod, realmClass);
+    defineProperty(prototype, toStringTag, { __proto__: null, value: name, configurable: true } as Any);
+    if (iteration === "entries") define(prototype, iterator, prototype.entries, false);
+    if (iteration === "values") define(prototype, asyncIterator, prototype.values, false);
+    if (realmClass === null) return;
+    defineProperty(realmClass, "prototype", { __proto__: null, value: prototype, writable: false } as Any);
+    defineProperty(realmClass, "length", { __proto__: null, value: length } as Any);
+    defineMembers(realmClass, `${name}:`, statics, createStaticMethod);
+    if (parent !== null) setPrototypeOf(realmClass, constructors[parent]);
   }
 
-  function createClock(hostScope: WorkerObjectHandle): object {
+  /** Defines a global whose value is created at the first use. */
+  function defineLazily(name: string, enumerable: boolean, create: () => unknown): void {
+    let value: unknown;
+    const get = () => {
+      value ??= create();
+      return value;
+    };
+    const set = (replacement: unknown) => define(scope, name, replacement, enumerable);
+    defineProperty(scope, name, { __proto__: null, get, set, configurable: true, enumerable } as Any);
+  }
+
+  function createClock(): object {
     const prototype = {
-      now: () => callHost(hostScope, "call", "now"),
+      now: () => callPlatform("now"),
       get timeOrigin() {
-        return callHost(hostScope, "call", "timeOrigin");
+        return callPlatform("timeOrigin");
       },
     };
     defineProperty(prototype, toStringTag, { __proto__: null, value: "Performance", configurable: true } as Any);
     return create(prototype);
   }
 
-  return (hostScope: WorkerObjectHandle, descriptionJson: string): void => {
-    signals.install(hostScope);
-    const classes: WorkerPlatformClass[] = parse(descriptionJson);
-    for (const hostClass of classes) {
-      const realmClass = defineClass(hostScope, hostClass);
-      if (hostClass.isNamed) define(scope, hostClass.name, realmClass, false);
-      if (hostClass.parent === null) continue;
-      setPrototypeOf(realmClass, scope[hostClass.parent]);
-      setPrototypeOf(realmClass.prototype, scope[hostClass.parent].prototype);
+  /** Replaces the realm's own `queueMicrotask`, which would crash the page if `work` throws. */
+  const { queueMicrotask } = {
+    queueMicrotask(work: Any): void {
+      if (typeof work !== "function") {
+        throw new OwnTypeError(
+          "Failed to execute 'queueMicrotask' on 'WorkerGlobalScope': parameter 1 is not of type 'Function'.",
+        );
+      }
+      const soon = apply(resolvedWith, OwnPromise, []);
+      defineProperty(soon, "constructor", { __proto__: null, value: undefined } as Any);
+      const callback = () => {
+        try {
+          apply(work, undefined, []);
+        } catch {
+          // Ignores errors of the callback, as a worker does.
+        }
+      };
+      void apply(then, soon, [callback]);
+    },
+  };
+
+  function defineFunction(name: string, length: number): void {
+    const call = createFunction(name, length, (caller, target, values) => {
+      if (name !== "fetch" && target !== undefined && target !== null && target !== scope)
+        throw new OwnTypeError("Illegal invocation");
+      return callPlatform(name, rows.encode(values), caller);
+    });
+    define(scope, name, call, true);
+  }
+
+  return (use: UsePlatform, descriptionJson: string): void => {
+    usePlatform = use;
+    for (const hostClass of parse(descriptionJson) as WorkerPlatformClass[]) {
+      const { name, isNamed } = hostClass;
+      classes[name] = hostClass;
+      if (isNamed) defineLazily(name, false, () => getPrototype(name) && constructors[name]);
     }
-    define(scope, "fetch", createFetch(hostScope), true);
-    define(scope, "crypto", callHost(hostScope, "call", "crypto"), true);
-    define(scope, "performance", createClock(hostScope), true);
-    const timers = createTimers(hostScope, callHost, rows);
-    for (const name of Object.keys(timers)) define(scope, name, timers[name], true);
+    for (const name of ["fetch", "setTimeout", "setInterval"]) defineFunction(name, 1);
+    for (const name of ["clearTimeout", "clearInterval"]) defineFunction(name, 0);
+    define(scope, "queueMicrotask", queueMicrotask, true);
+    defineLazily("crypto", true, () => callPlatform("crypto"));
+    defineLazily("performance", true, createClock);
   };
 }

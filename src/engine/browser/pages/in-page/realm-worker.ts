@@ -59,7 +59,7 @@ export function createRealmWorker(
     currentRunNumber += 1;
     endLastRun();
     const hostOfRun = host?.createForRun() ?? null;
-    startRunInRealm = new ShadowRealm().evaluate(realmSource)(hostOfRun?.hostScope ?? null, host?.description ?? "");
+    startRunInRealm = new ShadowRealm().evaluate(realmSource)(hostOfRun?.usePlatform ?? null, host?.description ?? "");
     hostRun = hostOfRun;
     endLastRun = () => void hostOfRun?.end();
     self.postMessage(null);

@@ -1,0 +1,220 @@
+/** Passes values between a realm (ShadowRealm of a run) and its worker, which can exchange only primitives and functions. */
+import type { Any } from "./any.js";
+
+/** Row of values, in which each value starts with its kind. */
+export type Row = readonly Any[];
+type Receive = (...row: Any[]) => unknown;
+
+/** Function through which the other side uses an object. The operation `self` only identifies the object. `receive` gets the result. */
+export type ObjectHandle = (operation: string, receive?: Receive, ...row: Any[]) => unknown;
+
+/** Parts that differ between the realm and the worker. */
+export interface RowSide {
+  isBuffer(value: object): boolean;
+  /** Appends a value that is copied to the other side. Returns false if the value is to be passed as an object. */
+  appendCopy(row: Any[], value: Any): boolean;
+  readCopy(kind: string, next: () => Any, read: () => Any): unknown;
+  /** Describes an object for the function `wrap` of the other side. */
+  describe(value: object): unknown;
+  /** Performs an operation of the other side on an object. */
+  perform(value: object, operation: string, receive: Receive, row: Row): void;
+  /** Creates the object that represents an object of the other side. `context` belongs to the call whose result contains the object. */
+  wrap(description: Any, handle: ObjectHandle, context: Any): object;
+}
+
+export type CreateRowCodec = ReturnType<typeof createRowCodecFactory>;
+export type RowCodec = ReturnType<CreateRowCodec>;
+
+/** The browser evaluates this function's source text on both sides. It stores the globals it uses, because the action may replace them. */
+export function createRowCodecFactory() {
+  const scope = globalThis as Any;
+  const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf } = Reflect;
+  const { isView } = ArrayBuffer;
+  const OwnArrayBuffer = ArrayBuffer as Any;
+  const OwnUint8Array = Uint8Array as Any;
+  const OwnWeakMap = WeakMap;
+  const OwnWeakRef = WeakRef;
+  const { get: getOf, set: setOf } = WeakMap.prototype;
+  const { deref } = WeakRef.prototype;
+  const { fromBase64 } = OwnUint8Array;
+  const { toBase64, set: setBytes } = OwnUint8Array.prototype;
+  const findGetter = (holder: Any, name: PropertyKey): Any => getOwnPropertyDescriptor(holder, name)!.get;
+  const typedArrays = getPrototypeOf(Uint8Array.prototype)!;
+  const typedArrayGetters = ["buffer", "byteOffset", "byteLength"].map((name) => findGetter(typedArrays, name));
+  const dataViewGetters = ["buffer", "byteOffset", "byteLength"].map((name) => findGetter(DataView.prototype, name));
+  const readTypedArrayName = findGetter(typedArrays, Symbol.toStringTag);
+  const [readMaxByteLength, isResizable, isDetached] = ["maxByteLength", "resizable", "detached"].map((name) =>
+    findGetter(ArrayBuffer.prototype, name),
+  );
+  const { transfer } = OwnArrayBuffer.prototype;
+  const views: Any = {
+    ...{ __proto__: null, Int8Array, Uint8Array, Uint8ClampedArray, Int16Array, Uint16Array, Int32Array, Uint32Array },
+    ...{ Float16Array: scope.Float16Array, Float32Array, Float64Array, BigInt64Array, BigUint64Array, DataView },
+  };
+
+  const isObject = (value: unknown): value is object =>
+    (typeof value === "object" && value !== null) || typeof value === "function";
+
+  function define(holder: object, key: PropertyKey, value: unknown): void {
+    defineProperty(holder, key, {
+      __proto__: null,
+      value,
+      configurable: true,
+      enumerable: true,
+      writable: true,
+    } as Any);
+  }
+
+  /** Works even if the action has changed the prototypes of objects or arrays. */
+  function append(row: Any[], ...words: unknown[]): void {
+    for (let at = 0; at < words.length; at += 1) define(row, row.length, words[at]);
+  }
+
+  /** Returns the kind, the buffer and the bytes of a buffer or view. `bytes` is null if the memory is detached. */
+  function readBytes(value: Any): { kind: string; buffer: Any; bytes: Any } {
+    const kind: Any = isView(value) ? (apply(readTypedArrayName, value, []) ?? "DataView") : "ArrayBuffer";
+    const getters = kind === "DataView" ? dataViewGetters : typedArrayGetters;
+    const buffer = kind === "ArrayBuffer" ? value : apply(getters[0], value, []);
+    if (apply(isDetached, buffer, [])) return { kind, buffer, bytes: null };
+    if (kind === "ArrayBuffer") return { kind, buffer, bytes: new OwnUint8Array(buffer) };
+    const bytes = new OwnUint8Array(buffer, apply(getters[1], value, []), apply(getters[2], value, []));
+    return { kind, buffer, bytes };
+  }
+
+  function appendBytes(row: Any[], value: object): void {
+    const { kind, buffer, bytes } = readBytes(value);
+    const maxByteLength = apply(isResizable, buffer, []) ? apply(readMaxByteLength, buffer, []) : undefined;
+    append(row, "bytes", kind, bytes === null ? "" : apply(toBase64, bytes, []), maxByteLength, bytes === null);
+  }
+
+  function createFromBytes(
+    kind: string,
+    base64: string,
+    maxByteLength: number | undefined,
+    detached: boolean,
+  ): unknown {
+    const bytes: Any = apply(fromBase64, OwnUint8Array, [base64]);
+    let buffer = apply(typedArrayGetters[0], bytes, []);
+    if (maxByteLength !== undefined) {
+      buffer = new OwnArrayBuffer(bytes.length, { __proto__: null, maxByteLength });
+      apply(setBytes, new OwnUint8Array(buffer), [bytes]);
+    }
+    const value = kind === "ArrayBuffer" ? buffer : new views[kind](buffer);
+    if (detached) apply(transfer, buffer, []);
+    return value;
+  }
+
+  return (side: RowSide) => {
+    /** Numbers of this side's objects, by which the other side recognizes them. */
+    const numbers = new OwnWeakMap<object, number>();
+    let lastNumber = 0;
+    /** Objects that represent objects of the other side, by the numbers of these, and the handles of these. */
+    const wrappers: Any = { __proto__: null };
+    const handles = new OwnWeakMap<object, ObjectHandle>();
+    let identified: unknown = null;
+
+    /** Appends an object that the other side uses through its handle. */
+    function appendHandle(row: Any[], value: object, number: number, description: unknown): void {
+      const handle: ObjectHandle = (operation, receive, ...words) => {
+        if (operation === "self") identified = value;
+        else side.perform(value, operation, receive!, words);
+      };
+      append(row, "object", number, description, handle);
+    }
+
+    function createNumber(): number {
+      lastNumber += 1;
+      return lastNumber;
+    }
+
+    function appendObject(row: Any[], value: object): void {
+      const handle = apply(getOf, handles, [value]);
+      if (handle !== undefined) append(row, "returned", handle);
+      else if (isView(value) || side.isBuffer(value)) appendBytes(row, value);
+      else if (!side.appendCopy(row, value)) {
+        const number = apply(getOf, numbers, [value]) ?? createNumber();
+        apply(setOf, numbers, [value, number]);
+        appendHandle(row, value, number, side.describe(value));
+      }
+    }
+
+    function appendValue(row: Any[], value: unknown): void {
+      if (isObject(value)) appendObject(row, value);
+      else append(row, "primitive", value);
+    }
+
+    function getWrapper(number: number, description: Any, handle: ObjectHandle, context: Any): object {
+      const earlier = wrappers[number] === undefined ? undefined : apply(deref, wrappers[number], []);
+      if (earlier !== undefined) return earlier;
+      const wrapper = side.wrap(description, handle, context);
+      apply(setOf, handles, [wrapper, handle]);
+      wrappers[number] = new OwnWeakRef(wrapper);
+      return wrapper;
+    }
+
+    /** Returns this side's object, which the other side passes back. */
+    function identify(handle: ObjectHandle): unknown {
+      identified = null;
+      handle("self");
+      return identified;
+    }
+
+    /** Returns the values of a row. Throws an error that the row contains. */
+    function decode(row: Row, context?: Any): Any[] {
+      let at = 0;
+      const next = () => {
+        at += 1;
+        return row[at - 1];
+      };
+      function read(): Any {
+        const kind: string = next();
+        if (kind === "primitive") return next();
+        if (kind === "object") return getWrapper(next(), next(), next(), context);
+        if (kind === "returned") return identify(next());
+        if (kind === "bytes") return createFromBytes(next(), next(), next(), next());
+        if (kind === "throw") throw read();
+        if (kind !== "list") return side.readCopy(kind, next, read);
+        const list: Any[] = [];
+        for (let left = next(); left > 0; left -= 1) append(list, read());
+        return list;
+      }
+      const values: Any[] = [];
+      while (at < row.length) append(values, read());
+      return values;
+    }
+
+    return {
+      isObject,
+      define,
+      append,
+      appendValue,
+      /** Appends an object whose copy on the other side is used only once. */
+      appendSnapshot: (row: Any[], value: object, description: unknown) =>
+        appendHandle(row, value, createNumber(), description),
+      decode,
+      isWrapper: (value: unknown): boolean => isObject(value) && apply(getOf, handles, [value]) !== undefined,
+      encode(values: Row, row: Any[] = []): Any[] {
+        for (let at = 0; at < values.length; at += 1) appendValue(row, values[at]);
+        return row;
+      },
+      /** Returns the row of the result of `work`, or of the error that it throws. */
+      encodeOutcome(work: () => unknown): Any[] {
+        const row: Any[] = [];
+        try {
+          appendValue(row, work());
+          return row;
+        } catch (error) {
+          const failure = ["throw"];
+          appendValue(failure, error);
+          return failure;
+        }
+      },
+      /** Copies bytes into a buffer or view, and returns it. */
+      writeBytes(value: Any, bytes: unknown): unknown {
+        const target = readBytes(value).bytes;
+        if (target !== null) apply(setBytes, target, [bytes]);
+        return value;
+      },
+    };
+  };
+}
