@@ -316,7 +316,7 @@ async function compressWithBrotli(file) {
 }
 
 /** Compresses all new files with gzip. Small files, and files that pages wait for, also get a version compressed with Brotli. */
-async function compress(pages, monacoStyle) {
+async function compressFiles(pages, monacoStyle) {
   const files = globSync("**/*.{js,mjs,css,ttf}", { cwd: OUT_FOLDER }).map((file) => join(OUT_FOLDER, file));
   const compressWithGzip = async (file) =>
     writeAtomically(`${file}.gz`, await promisify(gzip)(await readFile(file), { level: 9 }));
@@ -345,7 +345,7 @@ async function buildAll() {
   ]);
   await writeFile(join(OUT_FOLDER, "pages.json"), JSON.stringify(pages));
   bundles.removeOldFiles(["pages.json", TYPES_FILE]);
-  await compress(pages, files[1]);
+  await compressFiles(pages, files[1]);
 }
 
 try {

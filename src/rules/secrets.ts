@@ -17,7 +17,7 @@ export interface SettingSecret {
 }
 
 const SECRET_MIN_CHARACTERS = 8;
-const NUMERIC_SECRET_MIN_LENGTH = 8;
+const NUMERIC_SECRET_MIN_DIGITS = 8;
 const SECRET_PART_MIN_CHARACTERS = 16;
 
 /** Matches a single word. In private settings, a word of under 16 letters is no secret: results may contain it by chance. */
@@ -100,7 +100,7 @@ function* listSecrets(setting: unknown, tier: SettingTier): Generator<string> {
     if (tier === "private" && typeof leaf === "string" && isSingleWord(leaf.trim())) continue;
     if (typeof leaf === "number") {
       const digits = String(Math.abs(leaf));
-      if (digits.replaceAll(/\D/g, "").length >= NUMERIC_SECRET_MIN_LENGTH) yield digits;
+      if (digits.replaceAll(/\D/g, "").length >= NUMERIC_SECRET_MIN_DIGITS) yield digits;
     } else if (hasMinimumLength(leaf, SECRET_MIN_CHARACTERS)) {
       yield leaf;
       for (const part of findSecretParts(leaf)) if (hasMinimumLength(part, SECRET_PART_MIN_CHARACTERS)) yield part;

@@ -17,7 +17,7 @@ export interface DataSource {
   appId: number;
   organizationId: number;
   name: string;
-  /** Names of the columns, in the order in which entries first used them. */
+  /** Names of the columns. Columns that entries use for the first time are added at the end. */
   columns: string[];
   accessRules: object[];
   hooks: object[];
@@ -65,7 +65,7 @@ export interface EntryNews {
 
 export interface EntrySubscription {
   pause(): void;
-  /** Continues a paused subscription. First delivers the changes made during the pause; after more than ten minutes, a reset instead. */
+  /** Continues a paused subscription. First delivers the changes made during the pause; after more than ten minutes, possibly a reset instead. */
   resume(): void;
   unsubscribe(): void;
   status(): "connecting" | "subscribed" | "paused" | "refused" | "unsubscribed";

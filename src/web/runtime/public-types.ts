@@ -218,7 +218,7 @@ export interface AppSession {
       id: number;
       dataSourceId: number;
       data: Record<string, unknown>;
-      /** Addresses that the user has confirmed with a code since the sign-in, with the time of the confirmation in ISO 8601. */
+      /** Channels (e-mail, text message) by which the user has confirmed an address with a code, each with the time in ISO 8601. */
       verified?: { email?: string; sms?: string };
     };
   };
