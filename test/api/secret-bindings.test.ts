@@ -63,8 +63,8 @@ describe("secret bindings", () => {
     };
     const parts = { db: service.db, settings: { secretValues: { version, read } }, allowPrivateNetwork: true };
     const stored = new SecretBindingStore(parts as unknown as ConstructorParameters<typeof SecretBindingStore>[0]);
-    await stored.ofRuns.credentialFor(service.appId, "_late", "https://a.example");
-    await stored.ofRuns.credentialFor(service.appId, "_late", "https://b.example");
+    await stored.ofRuns.getCredential(service.appId, "_late", "https://a.example");
+    await stored.ofRuns.getCredential(service.appId, "_late", "https://b.example");
     expect(reads).to.equal(2);
   });
 

@@ -57,11 +57,11 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
   };
   const known = scan();
   const bindings = {
-    async credentialFor(_appId: number, _key: string, at: string) {
+    async getCredential(_appId: number, _key: string, at: string) {
       if (at !== origin) throw new Error("the binding is for the first origin only");
       return createBindingCredential({ ...BINDING, ...NO_OAUTH, origin }, SECRET, async () => SECRET);
     },
-    scanFor: async () => ({ scan: known, version: 1 }),
+    getScan: async () => ({ scan: known, version: 1 }),
   };
 
   async function send(options: object, origins = [origin], by = sender) {

@@ -16,10 +16,10 @@ describe("requests that try to leave the origins of an action", () => {
     throw Object.assign(new Error(), { code: "ECONNREFUSED" });
   });
   const bindings = {
-    credentialFor: async () => {
+    getCredential: async () => {
       throw new Error("no binding is asked for");
     },
-    scanFor: async () => ({ scan: null, version: 1 }),
+    getScan: async () => ({ scan: null, version: 1 }),
   };
   /** Each request belongs to a separate run, because one run can send at most 100 requests. */
   const send = (options: object) =>

@@ -207,7 +207,7 @@ describe("media: the store", () => {
         const sweep = new MediaSweep({ db: service.db, store, reception, blobs, isOwnStore: async () => true, log });
         const incoming = join(service.dataDir, "media", "incoming");
         const [key, coming] = [createBlobKey(), createBlobKey()];
-        const used = await blobs.usage(service.appId);
+        const used = await blobs.readUsedBytes(service.appId);
         for (const one of [key, coming]) await blobs.reserve(service.appId, one, 10_000);
         await store.put(key, (await reception.receive(key, oneChunk("half"), 100, 1)).path);
         await reception.receive(coming, oneChunk("half"), 100, 1);
@@ -219,7 +219,7 @@ describe("media: the store", () => {
         await sweep.sweep();
         expect(await keysIn()).not.to.include(key);
         expect(filesUnder(incoming)).to.deep.equal([]);
-        expect(await blobs.usage(service.appId)).to.equal(used);
+        expect(await blobs.readUsedBytes(service.appId)).to.equal(used);
         blobs.stop();
       });
 

@@ -39,7 +39,7 @@ describe("runs that have ended", () => {
     }) as Db;
     const vitals = new Vitals({
       db: watched,
-      schedule: { lagMs: async () => 0, ticksDue: async () => 0 },
+      schedule: { readLagMs: async () => 0, countDueTicks: async () => 0 },
       readDepths: async () => [],
     });
     expect((await vitals.read()).running).to.equal(1);

@@ -72,7 +72,7 @@ describe("schedules", () => {
     expect(offset).to.be.within(1, 300_000);
     time = NOON + offset - 1;
     expect(await schedule.claimDue()).to.equal(NOON + offset);
-    expect([await ticks(), await schedule.lagMs(), await schedule.ticksDue()]).to.deep.equal([[], 0, 1]);
+    expect([await ticks(), await schedule.readLagMs(), await schedule.countDueTicks()]).to.deep.equal([[], 0, 1]);
     time = NOON + offset;
     expect(await schedule.claimDue()).to.equal(NOON + 2 * MINUTE + offset);
     expect(await ticks()).to.deep.equal([["12:00", "queued"]]);
@@ -218,7 +218,7 @@ describe("schedules", () => {
     time = NOON;
     await schedule.claimDue();
     expect(await pause.setPaused(editor, appId, false)).to.equal(null);
-    expect(await pause.pausedSince(appId)).to.equal(null);
+    expect(await pause.readPauseTime(appId)).to.equal(null);
     time = NOON + 2 * MINUTE;
     await schedule.claimDue();
     expect(await ticks()).to.deep.equal([
@@ -276,27 +276,27 @@ describe("schedules", () => {
       "SELECT count(*), count(DISTINCT action_id) AS distinct FROM run WHERE state = 'queued'",
     );
     expect(queued).to.deep.equal({ count, distinct: count });
-    expect(await schedule.lagMs()).to.equal(0);
+    expect(await schedule.readLagMs()).to.equal(0);
   });
 
   it("are counted if they are due within the next minute, unless the app is unpublished or paused", async () => {
     await publish(SCHEDULED, { ...SCHEDULED, name: "b" }, { ...SCHEDULED, name: "c", frequency: "0 13 * * *" });
-    expect(await schedule.ticksDue()).to.equal(2);
+    expect(await schedule.countDueTicks()).to.equal(2);
     time = NOON - MINUTE - 1;
-    expect(await schedule.ticksDue()).to.equal(0);
+    expect(await schedule.countDueTicks()).to.equal(0);
     time = NOON + MINUTE / 2;
-    expect(await schedule.ticksDue(), "what waits already").to.equal(2);
+    expect(await schedule.countDueTicks(), "what waits already").to.equal(2);
     await db.query("UPDATE app SET schedules_paused_at = now() WHERE id = $1", [appId]);
-    expect(await schedule.ticksDue()).to.equal(0);
+    expect(await schedule.countDueTicks()).to.equal(0);
     await db.query("UPDATE app SET schedules_paused_at = NULL, published_at = NULL WHERE id = $1", [appId]);
-    expect(await schedule.ticksDue()).to.equal(0);
+    expect(await schedule.countDueTicks()).to.equal(0);
   });
 
   it("keep a tick that is due when the action is published again before it is claimed", async () => {
     const [copy] = await publish(SCHEDULED);
     time = NOON + 1_000;
     await new TriggerIndex({ now, defaultTimezone: "UTC" }).apply(db, { ...copy!, frequency: "0 * * * *" });
-    expect(await schedule.lagMs()).to.equal(1_000);
+    expect(await schedule.readLagMs()).to.equal(1_000);
     expect(await schedule.claimDue()).to.equal(NOON + 60 * MINUTE);
     expect(await ticks()).to.deep.equal([["12:00", "queued"]]);
   });

@@ -31,7 +31,7 @@ describe("concurrent reads of settings", () => {
     const { statements } = db as unknown as { statements: pg.Pool };
     let asked = 0;
     statements.on("acquire", () => (asked += 1));
-    const answers = await Promise.all(Array.from({ length: READERS }, () => settings.http(appId)));
+    const answers = await Promise.all(Array.from({ length: READERS }, () => settings.readResponseSettings(appId)));
     expect(asked).to.equal(1);
     for (const answer of answers) expect(answer).to.deep.equal(set.body);
     expect(answers[0]!["shown"], "each has its own").not.to.equal(answers[1]!["shown"]);

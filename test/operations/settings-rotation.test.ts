@@ -116,7 +116,7 @@ describe("rotation of the settings' key", () => {
     await keysOf(first).start();
     await db.query("INSERT INTO organization (name) VALUES ('o')");
     const [{ id }] = await db.query("INSERT INTO app (organization_id, name) VALUES (1, 'a') RETURNING id");
-    const dataKey = await db.transaction((manager) => keysOf(first).findOrMake(id, manager));
+    const dataKey = await db.transaction((manager) => keysOf(first).findOrCreate(id, manager));
     const refused = await rotateSettingsKey({ db, keys: [stranger, second], path: "" }).catch((error: Error) => error);
     expect(refused).to.be.instanceOf(Error);
     expect((await keysOf(first).find(id))?.equals(dataKey)).to.equal(true);

@@ -120,7 +120,7 @@ describe("packages from npm", () => {
   it("have a rate limit for reads of declarations, for each app", async () => {
     const scripts = new StoredScripts(service.db);
     const integrity = `sha256-${createHash("sha256").update("").digest("base64")}`;
-    const read = (appId: number) => scripts.declarations(appId, integrity);
+    const read = (appId: number) => scripts.readDeclarations(appId, integrity);
     // The limit regains five requests per second. A hundred requests beyond the limit are enough for a refusal on any machine.
     const asked = Array.from({ length: TYPE_DECLARATION_REQUESTS_PER_APP_AND_MINUTE + 100 }, () =>
       read(service.appId).catch((error) => error),

@@ -35,7 +35,7 @@ export class CodeEditorResolver {
     private readonly accessChecks: AccessChecks,
     private readonly presets: PayloadPresets,
     private readonly problems: CodeProblemFinder,
-    private readonly scripts: Pick<StoredScripts, "declarations">,
+    private readonly scripts: Pick<StoredScripts, "readDeclarations">,
   ) {}
 
   @Query(() => [PayloadPresetType], {
@@ -113,6 +113,6 @@ export class CodeEditorResolver {
     integrity: unknown,
   ): Promise<string[] | null> {
     await this.accessChecks.requireAppAccess(context, "readDeclarations", appId);
-    return this.scripts.declarations(appId, integrity);
+    return this.scripts.readDeclarations(appId, integrity);
   }
 }

@@ -73,7 +73,7 @@ export class MemberResolver {
 
   @Query(() => [OrganizationType], { description: "Lists the organizations in which the caller has a role." })
   async organizations(@Ctx() context: RequestContext): Promise<(Organization & { role: Role })[]> {
-    return this.service.members.organizations(this.accessChecks.requireServiceAccess(context, "listOrganizations"));
+    return this.service.members.listOrganizations(this.accessChecks.requireServiceAccess(context, "listOrganizations"));
   }
 
   @Mutation(() => OrganizationType, {

@@ -30,7 +30,7 @@ export class SchedulePauseResolver {
   @Query(() => SchedulePauseType, { description: "Returns whether the app's schedules are paused." })
   async schedulePause(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<SchedulePauseType> {
     await this.accessChecks.requireAppAccess(context, "listRuns", appId);
-    return toSchedulePause(await this.service.pausedSince(appId));
+    return toSchedulePause(await this.service.readPauseTime(appId));
   }
 
   @Mutation(() => SchedulePauseType, {

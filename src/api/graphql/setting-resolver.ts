@@ -139,7 +139,7 @@ export class SettingResolver {
     const seesPrivate = mayPerformOnApp(caller, "writeSettings", appId);
     return unwrapTaggedSettings(
       context,
-      await (seesPrivate ? this.service.httpAt(appId) : this.service.publicAt(appId)),
+      await (seesPrivate ? this.service.readResponseSettingsWithTime(appId) : this.service.readPublicSettings(appId)),
     );
   }
 
@@ -148,7 +148,7 @@ export class SettingResolver {
   })
   async settingsUpdatedAt(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<string> {
     await this.accessChecks.requireAppAccess(context, "readSettings", appId);
-    return this.service.updatedAt(appId);
+    return this.service.readUpdateTime(appId);
   }
 
   @Query(() => RuntimeEnvType, {
@@ -156,7 +156,7 @@ export class SettingResolver {
   })
   async runtimeEnv(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<PageEnvWithSession> {
     const caller = await this.accessChecks.requireAppAccess(context, "readRuntimeSettings", appId);
-    return this.service.runtimeEnv(caller, appId);
+    return this.service.buildPageEnv(caller, appId);
   }
 
   /**
@@ -164,7 +164,7 @@ export class SettingResolver {
    * @throws ActionError UNAUTHORIZED if the app is not published
    */
   publicEnv(appId: number): Promise<PageEnv> {
-    return this.service.publicEnv(appId);
+    return this.service.buildPublicPageEnv(appId);
   }
 
   @Query(() => SettingsUseType, {
@@ -180,7 +180,7 @@ export class SettingResolver {
     key?: string | null,
   ): Promise<SettingsUse> {
     await this.accessChecks.requireAppAccess(context, "readSettingsUse", appId);
-    return this.service.usageOf(appId, key ?? null);
+    return this.service.readUse(appId, key ?? null);
   }
 
   @Query(() => [SettingStatusType], { description: "Returns which settings have a value, without the values." })
@@ -194,7 +194,7 @@ export class SettingResolver {
     keys?: string[] | null,
   ): Promise<SettingStatus[]> {
     await this.accessChecks.requireAppAccess(context, "readSettingsStatus", appId);
-    return this.service.status(appId, keys ?? null);
+    return this.service.readStatus(appId, keys ?? null);
   }
 
   @Mutation(() => GraphQLJSON, {

@@ -126,7 +126,7 @@ export class SourceBuilds {
     const build = await this.makeBuild(
       appId,
       omitActionSourceMap(stored),
-      this.options.packages.imports(dependencies, current?.assets ?? [], resolved),
+      this.options.packages.buildImports(dependencies, current?.assets ?? [], resolved),
     );
     if ("fault" in build)
       return { data: { ...data, code: PLACEHOLDER_CODE, source: omitActionSourceMap(stored) }, fault: build.fault };

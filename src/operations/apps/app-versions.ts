@@ -215,7 +215,7 @@ export class AppVersions {
     return {
       ...toAppVersion(row),
       data: pickSnapshotFields(row.data),
-      settings: await settings.httpOf(appId, storedSettings),
+      settings: await settings.decryptResponseSettings(appId, storedSettings),
     };
   }
 

@@ -55,7 +55,12 @@ const CHECKED_RUNS_MAX = 100_000;
  * Returns SQL that selects the statistics of each hour or day. Each row contains `countedFrom`; if no run matches, there is one row without a
  * period. `period` and `zone` are SQL parameters.
  */
-const selectPeriodsSql = (newest: NewestRunsSqlBuilder, unindexed: string | null, period: string, zone: string) => `
+const createSelectPeriodsSql = (
+  newest: NewestRunsSqlBuilder,
+  unindexed: string | null,
+  period: string,
+  zone: string,
+) => `
   WITH checked AS MATERIALIZED (
     SELECT state, queued_at, tick_count, ${unindexed ?? "true"} AS matches, CASE WHEN state IN ('completed', 'failed')
            THEN extract(epoch FROM finished_at - started_at)::float8 * 1000 END AS ms
@@ -122,7 +127,11 @@ export function createRunStatisticsReader(services: { db: Db; runWords: RunSearc
     const newest = await createNewestRunsSqlBuilder(db, appId, conditions);
     const values = [...conditions.parameters, by, timezone];
     const [period, zone] = [`$${values.length - 1}::text`, `$${values.length}::text`];
-    const periodRows = await rows<PeriodRow>(db, selectPeriodsSql(newest, conditions.unindexed, period, zone), values);
+    const periodRows = await rows<PeriodRow>(
+      db,
+      createSelectPeriodsSql(newest, conditions.unindexed, period, zone),
+      values,
+    );
     const countedFrom =
       lowestFoundId === null ? periodRows[0]!.countedFrom : await readQueueTime(appId, lowestFoundId, from);
     return {

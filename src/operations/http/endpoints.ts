@@ -24,7 +24,7 @@ type ActionWithTriggers = { id: number; appId: number; triggers: Trigger[] };
 const SECRET_BYTES = 32;
 const DECRYPTED_SECRETS_MAX = 10_000;
 
-const secretLabel = (actionId: number): string => `http-secret:${actionId}`;
+const createSecretLabel = (actionId: number): string => `http-secret:${actionId}`;
 const hasSecretTrigger = (triggers: readonly Trigger[]): boolean =>
   listHttpTriggerConditions(triggers).some(({ auth }) => auth.type === "secret");
 
@@ -53,7 +53,7 @@ export class TriggerEndpoints {
     if (decryptedSecret !== undefined) return decryptedSecret;
     const dataKey = await this.options.dataKeys.find(appId);
     if (!dataKey) return null;
-    const secret = decryptText(dataKey, sealedSecret, secretLabel(masterId));
+    const secret = decryptText(dataKey, sealedSecret, createSecretLabel(masterId));
     this.decryptedSecrets.set(key, secret);
     return secret;
   }
@@ -65,8 +65,12 @@ export class TriggerEndpoints {
     masterId: number,
     shouldReplace: boolean,
   ): Promise<void> {
-    const dataKey = await this.options.dataKeys.findOrMake(appId, manager);
-    const sealedSecret = encryptText(dataKey, randomBytes(SECRET_BYTES).toString("base64url"), secretLabel(masterId));
+    const dataKey = await this.options.dataKeys.findOrCreate(appId, manager);
+    const sealedSecret = encryptText(
+      dataKey,
+      randomBytes(SECRET_BYTES).toString("base64url"),
+      createSecretLabel(masterId),
+    );
     await rows(manager, UPSERT_SECRET, [masterId, sealedSecret, shouldReplace]);
   }
 

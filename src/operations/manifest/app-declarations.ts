@@ -11,13 +11,13 @@ export type GenerateAppDeclarations = (appId: number, reserve?: Parameters<Manif
 
 export function createAppDeclarationsGenerator(options: {
   manifests: Pick<Manifests, "get">;
-  scripts: Pick<StoredScripts, "draftDeclarations">;
+  scripts: Pick<StoredScripts, "readDraftDeclarations">;
   readClientDeclarations: () => Promise<string>;
 }): GenerateAppDeclarations {
   const { manifests, scripts, readClientDeclarations: readClient } = options;
   return async (appId, reserve) => {
     const { manifest } = await manifests.get(appId, reserve);
-    const declarations = await scripts.draftDeclarations(appId);
+    const declarations = await scripts.readDraftDeclarations(appId);
     const packages = [...collectPackageHashes(manifest.actions ?? [])].map(
       ([name, integrity]): [string, readonly string[] | null] => [name, declarations.get(integrity ?? "") ?? null],
     );

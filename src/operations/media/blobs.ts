@@ -159,7 +159,7 @@ export class MediaBlobs {
   }
 
   /** Returns how many bytes of the app's quota are used. */
-  async usage(appId: number): Promise<number> {
+  async readUsedBytes(appId: number): Promise<number> {
     const [blobRows] = await rows<{ bytes: number }>(
       this.options.db,
       "SELECT bytes FROM media_usage WHERE app_id = $1",

@@ -15,7 +15,7 @@ import type { MediaFolders } from "./folders.js";
 import { recordMediaChange } from "./media-audit.js";
 import { type MediaAccess, type MediaRightsResolver, toLogEventCause } from "./media-callers.js";
 import { type FileRow, findFile, type MediaChangeTarget, SELECT_FILES_SQL, toFile } from "./media-rows.js";
-import { type MediaListConditions, readVisibleMedia, visibleFileSql } from "./visible-media.js";
+import { createVisibleFileSql, type MediaListConditions, readVisibleMedia } from "./visible-media.js";
 
 interface MediaFilesOptions {
   db: Db;
@@ -122,7 +122,7 @@ export class MediaFiles {
       value: null,
     };
     const visibleMedia = await readVisibleMedia(read, grants, fileFilter);
-    const where = `app_id = $1 AND ${fileFilter.fileCondition} AND ${visibleFileSql(visibleMedia)}`;
+    const where = `app_id = $1 AND ${fileFilter.fileCondition} AND ${createVisibleFileSql(visibleMedia)}`;
     const values = [appId, null, ...(visibleMedia ?? [null, null])];
     const fileRows = await read<FileRow>(
       appId,

@@ -27,11 +27,11 @@ import {
   toFolder,
 } from "./media-rows.js";
 import {
+  createVisibleFileSql,
+  createVisibleFolderSql,
   type MediaListConditions,
   readVisibleMedia,
   type VisibleMediaParameters,
-  visibleFileSql,
-  visibleFolderSql,
 } from "./visible-media.js";
 
 export interface FolderListing {
@@ -186,7 +186,7 @@ export class MediaFolders {
     const { read, baseUrl } = this.options;
     const { limit, offset } = parseLimitAndOffset(paging, LIST_ITEMS_PER_PAGE_MAX);
     const values = [appId, value, ...(visibleMedia ?? [null, null])];
-    const condition = `app_id = $1 AND ${fileCondition} AND ${visibleFileSql(visibleMedia)}`;
+    const condition = `app_id = $1 AND ${fileCondition} AND ${createVisibleFileSql(visibleMedia)}`;
     const fileRows = await read<FileRow>(
       appId,
       `${SELECT_FILES_SQL} WHERE ${condition} ORDER BY name, id LIMIT $5 OFFSET $6`,
@@ -206,7 +206,7 @@ export class MediaFolders {
     { appId, folderCondition, value }: MediaListConditions,
     visibleMedia: VisibleMediaParameters,
   ): Promise<MediaFolder[]> {
-    const condition = `app_id = $1 AND ${folderCondition} AND ${visibleFolderSql(visibleMedia)}`;
+    const condition = `app_id = $1 AND ${folderCondition} AND ${createVisibleFolderSql(visibleMedia)}`;
     const sql = `${SELECT_FOLDERS_SQL} WHERE ${condition} ORDER BY name, id LIMIT ${LIST_ITEMS_PER_PAGE_MAX}`;
     return (await this.options.read<FolderRow>(appId, sql, [appId, value, ...(visibleMedia ?? [null, null])])).map(
       toFolder,

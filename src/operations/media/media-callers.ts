@@ -46,7 +46,7 @@ export class MediaRightsResolver {
   constructor(private readonly options: { db: Db; appUserOf: ResolveAppUser }) {}
 
   /** Returns the app user who is signed in to the calling page, or else the owner of the page's token. */
-  private async userOf({ caller }: AdmittedRequest): Promise<AppUserData | null> {
+  private async findUser({ caller }: AdmittedRequest): Promise<AppUserData | null> {
     const { db, appUserOf } = this.options;
     const signedIn = await appUserOf(caller);
     if (signedIn) return signedIn.data;
@@ -61,7 +61,7 @@ export class MediaRightsResolver {
 
   async resolveAccess(admission: AdmittedRequest): Promise<MediaAccess> {
     const { isTrusted, caller } = admission;
-    const user = isTrusted ? null : await this.userOf(admission);
+    const user = isTrusted ? null : await this.findUser(admission);
     const hasRight = (rules: MediaRules, right: MediaRight) => isTrusted || grantsMediaRight(rules, right, user);
     const accessError = () => new ActionError(caller ? "FORBIDDEN" : "UNAUTHORIZED");
     return {

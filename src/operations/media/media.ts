@@ -107,7 +107,7 @@ export async function createMedia(options: {
     contents: new MediaContentOpener({ store, mediaRights, files, links, pictures }),
     uploads: new Uploads({ db, ...parts, maxFileBytes: config.mediaMaxMb * MB }),
     sweep,
-    usage: (appId: number) => blobs.usage(appId),
+    usage: (appId: number) => blobs.readUsedBytes(appId),
 
     /**
      * Checks that this process can receive and store files, and that all API processes use the same media store.

@@ -25,9 +25,9 @@ const IS_FOLDER_VISIBLE = "(id = ANY ($4::bigint[]) AND $3::jsonb[] IS NOT NULL)
 /** $3 and $4 are null for callers who can read everything. The condition uses them because all lists have the same parameters. */
 const IS_EVERYTHING_VISIBLE = "($3::jsonb[] IS NULL AND $4::bigint[] IS NULL)";
 
-export const visibleFileSql = (visible: VisibleMediaParameters): string =>
+export const createVisibleFileSql = (visible: VisibleMediaParameters): string =>
   visible === null ? IS_EVERYTHING_VISIBLE : IS_FILE_VISIBLE;
-export const visibleFolderSql = (visible: VisibleMediaParameters): string =>
+export const createVisibleFolderSql = (visible: VisibleMediaParameters): string =>
   visible === null ? IS_EVERYTHING_VISIBLE : IS_FOLDER_VISIBLE;
 
 /** IDs of folders, grouped by the access rules that apply: the folder's own, or else those of the nearest containing folder with rules. */

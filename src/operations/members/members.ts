@@ -351,7 +351,7 @@ export class Members {
   }
 
   /** Lists at most 1,000 organizations of the caller, with the caller's roles. An administrator gets all organizations. */
-  async organizations(caller: Caller): Promise<(Organization & { role: Role })[]> {
+  async listOrganizations(caller: Caller): Promise<(Organization & { role: Role })[]> {
     const isAdmin = caller.kind === "admin";
     const organizationRows = await rows<Organization>(this.options.db, SELECT_ORGANIZATIONS, [
       isAdmin,

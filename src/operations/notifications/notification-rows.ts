@@ -38,7 +38,7 @@ const IS_READ_SQL = `(EXISTS (SELECT FROM notification_read mark WHERE mark.noti
   OR notification.cursor <= coalesce((SELECT cursor FROM notification_read_all mark
                               WHERE mark.app_id = notification.app_id AND mark.reader = $2), -1)) IS TRUE`;
 
-const jsonOrNull = (value: unknown): string | null => (value === null ? null : JSON.stringify(value));
+const toJsonOrNull = (value: unknown): string | null => (value === null ? null : JSON.stringify(value));
 
 type NotificationRow = Omit<Notification, "orderAt" | "publishedAt" | "createdAt" | "updatedAt"> & {
   orderAt: Date | null;
@@ -121,7 +121,7 @@ export async function searchNewestNotifications(
   { key, user }: Pick<NotificationReader, "key" | "user">,
   { before, limit }: { before: number | null; limit: number },
 ): Promise<NotificationSearchBatch> {
-  const values = [appId, key, before, limit, jsonOrNull(user)];
+  const values = [appId, key, before, limit, toJsonOrNull(user)];
   return (await rows<NotificationSearchBatch>(executor, SEARCH_NEWEST_NOTIFICATIONS, values))[0]!;
 }
 
@@ -169,7 +169,7 @@ export async function insertNotification(
   const [row] = await rows<{ id: number }>(
     executor,
     "INSERT INTO notification (app_id, status, data, scope, order_at, push) VALUES ($1, 'draft', $2, $3, $4, $5) RETURNING id",
-    [appId, jsonOrNull(fields.data), jsonOrNull(fields.scope), fields.orderAt, jsonOrNull(fields.push)],
+    [appId, toJsonOrNull(fields.data), toJsonOrNull(fields.scope), fields.orderAt, toJsonOrNull(fields.push)],
   );
   return row!.id;
 }
@@ -182,7 +182,7 @@ export async function updateNotificationRow(
   await rows(
     executor,
     `UPDATE notification SET data = $2, scope = $3, order_at = $4, push = $5, updated_at = ${NEXT_UPDATED_AT_SQL} WHERE id = $1`,
-    [id, jsonOrNull(fields.data), jsonOrNull(fields.scope), fields.orderAt, jsonOrNull(fields.push)],
+    [id, toJsonOrNull(fields.data), toJsonOrNull(fields.scope), fields.orderAt, toJsonOrNull(fields.push)],
   );
 }
 

@@ -90,7 +90,7 @@ export class OAuthServer {
     this.grants = new OauthGrants(options.db, options.credentials);
   }
 
-  async #client(id: string | undefined): Promise<OauthClient> {
+  async #requireClient(id: string | undefined): Promise<OauthClient> {
     const client = id === undefined ? null : await this.clients.find(id);
     if (!client)
       throw new OauthError(
@@ -106,7 +106,7 @@ export class OAuthServer {
    * @throws OauthError
    */
   async readAuthorization(input: Parameters): Promise<AuthorizationRequest> {
-    const client = await this.#client(input["client_id"]);
+    const client = await this.#requireClient(input["client_id"]);
     const redirectUri = input["redirect_uri"] ?? "";
     if (!isRegisteredRedirectUrl(redirectUri, client)) {
       throw new OauthError(
@@ -144,7 +144,7 @@ export class OAuthServer {
       address.searchParams.set("error", "access_denied");
       return address.href;
     }
-    const grant = await this.#grant(request.client, request.scopes, decision);
+    const grant = await this.#createGrant(request.client, request.scopes, decision);
     const code = generateSecret("svc_code");
     const { redirectUri, codeChallenge } = request;
     await this.grants.addSecret("code", code, grant.id, {
@@ -156,7 +156,7 @@ export class OAuthServer {
     return address.href;
   }
 
-  async #grant(client: OauthClient, requested: readonly string[], decision: GrantDecision): Promise<OAuthGrant> {
+  async #createGrant(client: OauthClient, requested: readonly string[], decision: GrantDecision): Promise<OAuthGrant> {
     const unrequestedScope = decision.scopes.find((scope) => !requested.includes(scope));
     if (unrequestedScope !== undefined) {
       const message = `scopes can contain only scopes that the program requested (got ${unrequestedScope})`;
@@ -166,7 +166,7 @@ export class OAuthServer {
   }
 
   async startDevice(input: Parameters): Promise<DeviceAuthorization> {
-    const client = await this.#client(input["client_id"]);
+    const client = await this.#requireClient(input["client_id"]);
     if (!client.grantTypes.includes(DEVICE_GRANT_TYPE))
       throw new OauthError(
         "unauthorized_client",
@@ -192,8 +192,8 @@ export class OAuthServer {
       "no program waits for a sign-in with this code; the code may have expired",
     );
     if (!request) throw expiredCodeError;
-    const client = await this.#client(request.clientId);
-    const grant = decision === null ? null : await this.#grant(client, request.scopes, decision);
+    const client = await this.#requireClient(request.clientId);
+    const grant = decision === null ? null : await this.#createGrant(client, request.scopes, decision);
     if (await this.devices.decide(userCode, grant?.id ?? null)) return;
     if (grant) await this.grants.revoke(grant.personId, grant.id);
     throw expiredCodeError;
@@ -201,7 +201,7 @@ export class OAuthServer {
 
   /** Handles POST /oauth/token: issues an access token and a refresh token. @throws OauthError */
   async handleTokenRequest(input: Parameters): Promise<TokenResponse> {
-    const client = await this.#client(input["client_id"]);
+    const client = await this.#requireClient(input["client_id"]);
     const type = input["grant_type"] ?? "";
     if (!client.grantTypes.includes(type)) {
       const isKnown = GRANT_TYPES.some((known) => known === type);
@@ -212,11 +212,11 @@ export class OAuthServer {
           : `grant_type must be one of ${GRANT_TYPES.join(", ")} (got ${describeValue(input["grant_type"])})`,
       );
     }
-    if (type === DEVICE_GRANT_TYPE) return this.#byDevice(client, input);
-    return type === "refresh_token" ? this.#byRefresh(client, input) : this.#byCode(client, input);
+    if (type === DEVICE_GRANT_TYPE) return this.#issueForDevice(client, input);
+    return type === "refresh_token" ? this.#issueForRefreshToken(client, input) : this.#issueForCode(client, input);
   }
 
-  async #byCode(client: OauthClient, input: Parameters): Promise<TokenResponse> {
+  async #issueForCode(client: OauthClient, input: Parameters): Promise<TokenResponse> {
     const code = input["code"] ?? "";
     const storedCode = await this.grants.findSecret("code", code);
     const isRight =
@@ -235,7 +235,7 @@ export class OAuthServer {
     });
   }
 
-  async #byRefresh(client: OauthClient, input: Parameters): Promise<TokenResponse> {
+  async #issueForRefreshToken(client: OauthClient, input: Parameters): Promise<TokenResponse> {
     const token = input["refresh_token"] ?? "";
     const storedToken = await this.grants.findSecret("refresh", token);
     const isRight =
@@ -247,7 +247,7 @@ export class OAuthServer {
     });
   }
 
-  async #byDevice(client: OauthClient, input: Parameters): Promise<TokenResponse> {
+  async #issueForDevice(client: OauthClient, input: Parameters): Promise<TokenResponse> {
     const deviceCode = input["device_code"] ?? "";
     const grant = await this.grants.find(await this.devices.poll(deviceCode, client.id));
     if (!grant) throw new OauthError("invalid_grant", "the person has revoked the program's access");
@@ -279,7 +279,7 @@ export class OAuthServer {
   }
 
   async handleRevocationRequest(input: Parameters): Promise<void> {
-    const client = await this.#client(input["client_id"]);
+    const client = await this.#requireClient(input["client_id"]);
     await this.grants.revokeByToken(input["token"] ?? "", client.id);
   }
 

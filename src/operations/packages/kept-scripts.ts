@@ -222,7 +222,7 @@ export class StoredScripts {
    * `Value`, the type of the package's global variable. Null if the app does not use the script, or if there are no declarations.
    * @throws ActionError REQUEST_INVALID for an invalid integrity value, RATE_LIMIT_EXCEEDED
    */
-  async declarations(appId: number, integrity: unknown): Promise<string[] | null> {
+  async readDeclarations(appId: number, integrity: unknown): Promise<string[] | null> {
     const sha256 = parseIntegritySha256(integrity);
     if (sha256 === null) {
       const expected =
@@ -240,7 +240,7 @@ export class StoredScripts {
   }
 
   /** Returns the TypeScript declarations of the packages that the app's drafts use, by the integrity value of the package's script. */
-  async draftDeclarations(appId: number): Promise<Map<string, string[]>> {
+  async readDraftDeclarations(appId: number): Promise<Map<string, string[]>> {
     const declarationRows = await rows<{ sha256: string; declarations: Buffer }>(this.db, SELECT_DRAFT_DECLARATIONS, [
       appId,
     ]);

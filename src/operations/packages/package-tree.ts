@@ -62,7 +62,7 @@ class PackageTree {
         ),
       );
     }
-    const requested = this.registry.document(this.registryRequest, name).then((document) => {
+    const requested = this.registry.downloadDocument(this.registryRequest, name).then((document) => {
       this.documentBytes += document.length;
       if (this.documentBytes <= DOCUMENTS_MAX_BYTES) return document;
       const sizeText = `${DOCUMENTS_MAX_BYTES / 2 ** 20} MB`;
@@ -133,7 +133,7 @@ class PackageTree {
 export interface PackageDownload {
   choice: ChosenNpmVersion;
   /** Downloads the archives of the package and all its dependencies. @throws DEPENDENCY_UNRESOLVED */
-  archives: () => Promise<PackageArchive[]>;
+  downloadArchives: () => Promise<PackageArchive[]>;
 }
 
 /** Chooses the version of a package, but downloads no archives yet. @throws DEPENDENCY_UNRESOLVED */
@@ -162,7 +162,7 @@ export async function preparePackageDownload(
       const fetchedNodes = nodes
         .slice(at, at + CONCURRENT_DOWNLOADS_MAX)
         .map(async ({ registryName, choice: { version }, folder, choice }) => {
-          const archive = await registry.archive(
+          const archive = await registry.downloadArchive(
             registryRequest,
             registryName,
             choice,
@@ -182,5 +182,5 @@ export async function preparePackageDownload(
     }
     return all;
   }
-  return { choice, archives };
+  return { choice, downloadArchives: archives };
 }

@@ -143,7 +143,12 @@ export class DependencyResolver {
     const { receivedDataLimiter, probe } = this.options;
     const { name, range, subpath } = npm;
     const registryRequest = { dependency, signal: AbortSignal.timeout(DOWNLOAD_TIMEOUT_MS) };
-    const { choice, archives } = await preparePackageDownload(this.registry!, registryRequest, name, range);
+    const { choice, downloadArchives: archives } = await preparePackageDownload(
+      this.registry!,
+      registryRequest,
+      name,
+      range,
+    );
     const exactSpec = createChoiceKey({ ...npm, range: choice.version });
     const specs = [createChoiceKey(npm), exactSpec];
     const chosen = await this.scripts.findChosen(this.registry!.registry, exactSpec);
@@ -253,7 +258,7 @@ export class DependencyResolver {
    * Returns the packages that the code of an action can import: the JavaScript expression of the package's value, by the name of the
    * import. The expression is `undefined` for a package that could not be resolved.
    */
-  imports(
+  buildImports(
     dependencies: readonly string[],
     knownAssets: readonly StoredAsset[],
     { assets, lateAssets }: ResolvedDependencies,

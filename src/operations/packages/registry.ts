@@ -43,7 +43,7 @@ interface PackageRegistryOptions {
   readLimitMs?: number;
 }
 
-const unreachableError = ({ dependency }: RegistryRequest, name: string, reason: string): ActionError =>
+const createUnreachableError = ({ dependency }: RegistryRequest, name: string, reason: string): ActionError =>
   createDependencyError(
     dependency,
     `cannot be fetched now: the registry ${reason} (requested package: ${name})`,
@@ -64,7 +64,7 @@ function checkStatus(registryRequest: RegistryRequest, name: string, { status }:
       name === dependency ? "does not exist in the registry" : `needs ${name}, which does not exist in the registry`,
     );
   }
-  throw unreachableError(registryRequest, name, `responded with status ${status}`);
+  throw createUnreachableError(registryRequest, name, `responded with status ${status}`);
 }
 
 export class PackageRegistry {
@@ -114,7 +114,7 @@ export class PackageRegistry {
           registryRequest.dependency,
           `cannot be fetched: the registry redirects to a host that is not allowed (requested package: ${name})`,
         );
-      throw unreachableError(
+      throw createUnreachableError(
         registryRequest,
         name,
         error instanceof NotConnectedError ? "cannot be reached" : "does not respond",
@@ -122,7 +122,7 @@ export class PackageRegistry {
     }
   }
 
-  async document(registryRequest: RegistryRequest, name: string): Promise<Uint8Array> {
+  async downloadDocument(registryRequest: RegistryRequest, name: string): Promise<Uint8Array> {
     const url = new URL(`${this.options.url}/${name.replace("/", "%2f")}`);
     const answer = await this.requestRegistry(
       registryRequest,
@@ -161,7 +161,7 @@ export class PackageRegistry {
     return threadResult.value;
   }
 
-  async archive(
+  async downloadArchive(
     registryRequest: RegistryRequest,
     name: string,
     choice: ChosenNpmVersion,

@@ -42,12 +42,12 @@ const JOIN_LOG_ENTRY_SQL = `
     ON entry.id = coalesce(run.log_id, (SELECT id FROM execution_log AS old WHERE old.run_id = run.id LIMIT 1))`;
 
 /* $2 is the maximum number of runs. */
-const selectDueRunsSql = (condition: string, order: "ASC" | "DESC") => `
+const createSelectDueRunsSql = (condition: string, order: "ASC" | "DESC") => `
   SELECT id, app_id, hosts, reason, log_id, finished_at FROM run
    WHERE ${condition} AND NOT EXISTS (SELECT FROM run_search WHERE run_search.run_id = run.id)
    ORDER BY finished_at ${order}, id ${order} LIMIT $2::int`;
-const indexRunsSql = (...due: Parameters<typeof selectDueRunsSql>) => `
-  WITH due AS (${selectDueRunsSql(...due)}),
+const createIndexRunsSql = (...due: Parameters<typeof createSelectDueRunsSql>) => `
+  WITH due AS (${createSelectDueRunsSql(...due)}),
   written AS (
     INSERT INTO run_search (run_id, words)
     SELECT run.id, ${RUN_WORDS_SQL} FROM due AS run ${JOIN_LOG_ENTRY_SQL} ON CONFLICT DO NOTHING)
@@ -56,10 +56,10 @@ const indexRunsSql = (...due: Parameters<typeof selectDueRunsSql>) => `
 /** $1, the end of the last batch, is text, because times of PostgreSQL are more precise than those of JavaScript. */
 const NEWER_RUNS = [`finished_at > $1::timestamptz - ${OVERTAKEN_INTERVAL}`, "ASC"] as const;
 const OLDER_RUNS = ["finished_at <= $1::timestamptz", "DESC"] as const;
-const INDEX_RUNS = { newer: indexRunsSql(...NEWER_RUNS), older: indexRunsSql(...OLDER_RUNS) };
-const SELECT_DUE_RUNS = { newer: selectDueRunsSql(...NEWER_RUNS), older: selectDueRunsSql(...OLDER_RUNS) };
+const INDEX_RUNS = { newer: createIndexRunsSql(...NEWER_RUNS), older: createIndexRunsSql(...OLDER_RUNS) };
+const SELECT_DUE_RUNS = { newer: createSelectDueRunsSql(...NEWER_RUNS), older: createSelectDueRunsSql(...OLDER_RUNS) };
 /* Indexes the run with the ID $1. */
-const INDEX_RUN = indexRunsSql("id = $1::bigint", "ASC");
+const INDEX_RUN = createIndexRunsSql("id = $1::bigint", "ASC");
 /* Later batches leave out runs that have a row in `run_search`. */
 const SKIP_RUN = "INSERT INTO run_search (run_id, words) SELECT id, '' FROM run WHERE id = $1 ON CONFLICT DO NOTHING";
 

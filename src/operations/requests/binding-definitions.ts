@@ -47,7 +47,7 @@ export class BindingDefinitions {
   }
 
   sealedKeys(executor: SqlClient, appId: number): Promise<string[]> {
-    return this.options.settings.secretValues.sealedKeys(appId, executor);
+    return this.options.settings.secretValues.readSealedKeys(appId, executor);
   }
 
   /** Replaces the app's bindings, and the list of its sealed settings. Call this method in a transaction that has locked the app. */
@@ -58,7 +58,7 @@ export class BindingDefinitions {
     input: readonly SecretBindingChange[],
   ): Promise<void> {
     const bindings = input.map(({ value: _, ...binding }) => binding);
-    const sealedKeys = await this.options.settings.secretValues.sealedKeys(appId, manager);
+    const sealedKeys = await this.options.settings.secretValues.readSealedKeys(appId, manager);
     await rows(manager, UPSERT_BINDINGS, [appId, JSON.stringify(bindings)]);
     await setSealedSettingKeys(manager, appId, computeSealedKeysAfterChange(sealedKeys, input));
     await deleteUnusedOauthTokens(manager, appId);

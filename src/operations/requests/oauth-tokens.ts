@@ -219,7 +219,7 @@ export class OauthTokens {
    * @param rejected token that the origin has rejected; the returned token differs from it if possible
    * @throws OutgoingError
    */
-  async accessTokenFor(
+  async getAccessToken(
     appId: number,
     binding: SecretBinding,
     { value, version }: { value: unknown; version: number },
@@ -259,7 +259,7 @@ export class OauthTokens {
   }
 
   /** Returns the app's access and refresh tokens with the keys of their settings, so that the service can mask the tokens in responses. */
-  knownTokens(appId: number): [key: string, token: string][] {
+  listKnownTokens(appId: number): [key: string, token: string][] {
     const appTokens = [...this.cachedTokens.values()].filter((token) => token.appId === appId);
     return appTokens.flatMap(({ key, accessToken, refreshToken }) => [
       [key, accessToken] as [string, string],

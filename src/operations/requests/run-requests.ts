@@ -59,8 +59,8 @@ export interface RequestingRun {
 
 export interface SecretBindings {
   /** Returns the credential of a binding. @throws OutgoingError POLICY if the app has no binding of this setting for the origin */
-  credentialFor(appId: number, key: string, origin: string): Promise<RequestCredential>;
-  scanFor(appId: number): Promise<BindingSecretScan>;
+  getCredential(appId: number, key: string, origin: string): Promise<RequestCredential>;
+  getScan(appId: number): Promise<BindingSecretScan>;
 }
 
 export interface BindingSecretScan {
@@ -116,7 +116,7 @@ export class RunRequestSender {
     type: RequestDescription["responseType"],
     signal: AbortSignal,
   ): Promise<EncodedOutgoingResponse> {
-    const { scan, version } = await retryInOutage(signal, () => this.options.bindings.scanFor(run.appId));
+    const { scan, version } = await retryInOutage(signal, () => this.options.bindings.getScan(run.appId));
     run.onSecretsRead(version);
     const text = type === "bytes" ? null : decodeResponseText(response);
     const maskedResponse = scan && (await maskResponse(scan, response, text));
@@ -148,7 +148,7 @@ export class RunRequestSender {
     }
     refuseSecretInUrl(await retryInOutage(signal, () => run.findInRequestUrl(url.href)), origin);
     const credential =
-      auth === null ? null : await retryInOutage(signal, () => bindings.credentialFor(run.appId, auth, origin));
+      auth === null ? null : await retryInOutage(signal, () => bindings.getCredential(run.appId, auth, origin));
     const sendOnce = () =>
       sender.send(
         { ...request, url, headers },

@@ -114,7 +114,7 @@ export class SecretBindingTester {
         `the app has no secret binding ${describeValue(key)} for ${describeValue(origin)}`,
       );
     }
-    const { scan } = await this.options.bindings.ofRuns.scanFor(appId);
+    const { scan } = await this.options.bindings.ofRuns.getScan(appId);
     const findInUrl = async (text: string) => scan?.findInUrl(text) ?? null;
     await recordChange(db.manager, caller, { appId, type: "app.secretBindings.test", data: { key, origin, method } });
     let requestSummary: OutgoingHopSummary | null = null;

@@ -50,19 +50,19 @@ export class SecretBindingStore {
   });
   private readonly preparedByApp = new LRUCache<number, PreparedBindings>({ max: CACHED_APPS_MAX });
   readonly ofRuns: SecretBindings = {
-    credentialFor: async (appId, key, origin): Promise<RequestCredential> => {
-      const { bindings, values, version } = await this.currentBindings(appId);
+    getCredential: async (appId, key, origin): Promise<RequestCredential> => {
+      const { bindings, values, version } = await this.readCurrentBindings(appId);
       const binding = bindings.find((binding) => binding.key === key && binding.origin === origin);
       const createBindingError = (problem: string) => new OutgoingError("POLICY", problem, origin);
       if (!binding) throw createBindingError(`the app has no secret binding ${key} for ${origin}`);
       const value = values.get(key);
       if (value === undefined) throw createBindingError(`the setting ${key}, which is bound to ${origin}, is not set`);
       return createBindingCredential(binding, value, (rejected) =>
-        this.options.tokens.accessTokenFor(appId, binding, { value, version }, rejected),
+        this.options.tokens.getAccessToken(appId, binding, { value, version }, rejected),
       );
     },
-    scanFor: async (appId) => {
-      const state = await this.currentBindings(appId);
+    getScan: async (appId) => {
+      const state = await this.readCurrentBindings(appId);
       return { scan: state.bindings.length === 0 ? null : this.scanOf(appId, state), version: state.version };
     },
   };
@@ -88,7 +88,7 @@ export class SecretBindingStore {
     const bindingsBefore = await this.readBindings(appId, manager);
     if (precondition) requireExpectedVersion(bindingsBefore, precondition);
     const input = parseSecretBindings(body, allowPrivateNetwork);
-    const sealedKeys = await settings.secretValues.sealedKeys(appId, manager);
+    const sealedKeys = await settings.secretValues.readSealedKeys(appId, manager);
     const key = findSealedKeyMissingValue(bindingsBefore.bindings, sealedKeys, input);
     if (key !== null) {
       const message = `the setting ${key} is sealed; to unseal it or to change its destination, send its value in "value"`;
@@ -102,9 +102,9 @@ export class SecretBindingStore {
   }
 
   /** Returns the app's current bindings and the values of their settings. Needs only one query if nothing has changed. */
-  private async currentBindings(appId: number): Promise<PreparedBindings> {
+  private async readCurrentBindings(appId: number): Promise<PreparedBindings> {
     const { settings } = this.options;
-    const version = await settings.secretValues.version(appId);
+    const version = await settings.secretValues.readVersion(appId);
     const preparedBefore = this.preparedByApp.get(appId);
     if (preparedBefore?.version === version) return preparedBefore;
     const { bindings } = await this.readBindings(appId);
@@ -119,7 +119,7 @@ export class SecretBindingStore {
 
   private scanOf(appId: number, { version, values }: PreparedBindings): SecretScanner | null {
     const { scannerCache, tokens } = this.options;
-    const secrets = [...values, ...tokens.knownTokens(appId)].flatMap(([key, value]) =>
+    const secrets = [...values, ...tokens.listKnownTokens(appId)].flatMap(([key, value]) =>
       findSecretsInSettingValue(key, value),
     );
     if (secrets.length === 0) return null;

@@ -189,7 +189,7 @@ export class SecretStore {
     if (cached?.version === version) return cached;
     const { secretValues } = this;
     const { entries, underscore, ...read } = await secretValues.read(appId);
-    const sealedKeys = new Set(await secretValues.sealedKeys(appId));
+    const sealedKeys = new Set(await secretValues.readSealedKeys(appId));
     const contextSettings = JSON.stringify(
       selectServerActionSettings(underscore.filter(([key]) => !sealedKeys.has(key))),
     );
@@ -205,7 +205,7 @@ export class SecretStore {
 
   /** @param known version of the app's secrets, if it was read before @throws EXECUTION_FAILED if the app has too many secrets */
   async beginRun(appId: number, knownVersion?: number | null): Promise<RunSecrets> {
-    const version = knownVersion ?? (await this.secretValues.version(appId));
+    const version = knownVersion ?? (await this.secretValues.readVersion(appId));
     return new RunSecrets(this, appId, await this.readStartSecrets(appId, version));
   }
 
@@ -235,7 +235,7 @@ export class SecretStore {
    */
   async readScannerSince(appId: number, startSecrets: StartSecrets, version: number) {
     const { secretValues } = this;
-    if ((await secretValues.version(appId)) === version) return null;
+    if ((await secretValues.readVersion(appId)) === version) return null;
     const values = await secretValues.read(appId, startSecrets.version);
     if (values.forgotten > startSecrets.version)
       throw new ActionError("EXECUTION_FAILED", SECRETS_CHANGED_TOO_OFTEN_MESSAGE);

@@ -118,7 +118,7 @@ export class DataKeys {
   }
 
   /** Returns the app's data key; creates it if the app has none. Call this function in a transaction. */
-  async findOrMake(appId: number, executor: SqlClient): Promise<KeyObject> {
+  async findOrCreate(appId: number, executor: SqlClient): Promise<KeyObject> {
     const cachedKey = this.cachedKeys.get(appId);
     if (cachedKey) return cachedKey;
     // Does not cache the key here, because the transaction may be rolled back.

@@ -103,13 +103,13 @@ export class SecretValueReader {
   }
 
   /** Returns the keys of the sealed settings, whose values code does not receive. */
-  async sealedKeys(appId: number, executor: SqlClient = this.options.db): Promise<string[]> {
+  async readSealedKeys(appId: number, executor: SqlClient = this.options.db): Promise<string[]> {
     const sealedRows = await queryPreparedRows<{ key: string }>(executor, "sealed-keys", SELECT_SEALED_KEYS, [appId]);
     return sealedRows.map(({ key }) => unescapeSettingKey(key));
   }
 
   /** Returns the version number of the app's secrets; 0 if the app does not exist. */
-  async version(appId: number): Promise<number> {
+  async readVersion(appId: number): Promise<number> {
     const [app] = await queryPreparedRows<{ version: number }>(
       this.options.db,
       "secrets-version",

@@ -145,7 +145,7 @@ export class Settings {
     const { dataKeys } = this.options;
     const hasSealed = storedRows.some((row) => row.sealed);
     // The transaction `executor` may just have created the data key, so the key is read in this transaction.
-    const dataKey = hasSealed ? await (executor ? dataKeys.findOrMake(appId, executor) : dataKeys.find(appId)) : null;
+    const dataKey = hasSealed ? await (executor ? dataKeys.findOrCreate(appId, executor) : dataKeys.find(appId)) : null;
     if (hasSealed && !dataKey) throw new ActionError("APP_NOT_FOUND");
     return storedRows.map(({ key, value, sealed }) => [
       unescapeSettingKey(key),
@@ -166,7 +166,7 @@ export class Settings {
   /** Locks the app before it calls `work`. @throws RESOURCE_CHANGED if the settings have another version than `precondition` */
   private transact({ appId, precondition }: SettingsChangeTarget, work: (manager: EntityManager) => Promise<void>) {
     return transactWithAppLock(this.options.db, appId, async (manager) => {
-      if (precondition) requireExpectedVersion({ updatedAt: await this.updatedAt(appId, manager) }, precondition);
+      if (precondition) requireExpectedVersion({ updatedAt: await this.readUpdateTime(appId, manager) }, precondition);
       await work(manager);
     });
   }
@@ -183,7 +183,7 @@ export class Settings {
     receivedDataLimiter.takeRows(caller, appId, bytes, 2);
     await checkTotal(executor, appId, texts);
     const secret = texts.some(({ tier }) => tier !== "public");
-    const dataKey = secret ? await dataKeys.findOrMake(appId, executor) : null;
+    const dataKey = secret ? await dataKeys.findOrCreate(appId, executor) : null;
     await rows(executor, UPSERT_SETTING, [
       appId,
       texts.map(({ key }) => key),
@@ -236,7 +236,7 @@ export class Settings {
   }
 
   /** Returns the bytes of the private and protected settings, and the actions whose code contains `key`. @throws SETTINGS_INVALID */
-  async usageOf(appId: number, key: string | null): Promise<SettingsUse> {
+  async readUse(appId: number, key: string | null): Promise<SettingsUse> {
     const settings = selectServerActionSettings(await this.readSettings(appId, "all"));
     const underscoreBytes = Buffer.byteLength(JSON.stringify(settings));
     const readers = key === null ? [] : await findDraftsReadingSetting(this.options.db, appId, key);
@@ -244,30 +244,30 @@ export class Settings {
   }
 
   /** Returns the settings that a response of the API may contain. */
-  async http(appId: number): Promise<SettingsByKey> {
+  async readResponseSettings(appId: number): Promise<SettingsByKey> {
     return selectHttpSettings(await this.readSettings(appId, "http"));
   }
 
-  async httpAt(appId: number): Promise<SettingsWithUpdateTime> {
-    const updatedAt = await this.updatedAt(appId);
-    return { settings: await this.http(appId), updatedAt };
+  async readResponseSettingsWithTime(appId: number): Promise<SettingsWithUpdateTime> {
+    const updatedAt = await this.readUpdateTime(appId);
+    return { settings: await this.readResponseSettings(appId), updatedAt };
   }
 
   /** Returns only the public settings, for people who may read the app but not edit it. */
-  async publicAt(appId: number): Promise<SettingsWithUpdateTime> {
-    const updatedAt = await this.updatedAt(appId);
+  async readPublicSettings(appId: number): Promise<SettingsWithUpdateTime> {
+    const updatedAt = await this.readUpdateTime(appId);
     return { settings: selectRuntimeSettings(await this.readSettings(appId, "runtime")), updatedAt };
   }
 
   /** Returns the time of the last change of any setting of the app, as ISO 8601 text. @throws APP_NOT_FOUND */
-  async updatedAt(appId: number, executor: SqlClient = this.options.db): Promise<string> {
+  async readUpdateTime(appId: number, executor: SqlClient = this.options.db): Promise<string> {
     const [app] = await rows<{ updatedAt: Date }>(executor, SELECT_SETTINGS_UPDATED_AT, [appId]);
     if (!app) throw new ActionError("APP_NOT_FOUND");
     return app.updatedAt.toISOString();
   }
 
   /** Returns settings of a snapshot in the form of a response, without protected settings. */
-  async httpOf(appId: number, snapshotSettings: readonly StoredSetting[]): Promise<SettingsByKey> {
+  async decryptResponseSettings(appId: number, snapshotSettings: readonly StoredSetting[]): Promise<SettingsByKey> {
     return selectHttpSettings(
       await this.openSettings(
         appId,
@@ -277,7 +277,7 @@ export class Settings {
   }
 
   /** Returns the data of `window.ENV` for the caller's page. It contains only public settings. */
-  async runtimeEnv({ kind, credentialId, personId, copy }: Caller, appId: number): Promise<PageEnvWithSession> {
+  async buildPageEnv({ kind, credentialId, personId, copy }: Caller, appId: number): Promise<PageEnvWithSession> {
     const { baseUrl, clientTimeoutMs, sessionOf } = this.options;
     const appSettings = selectRuntimeSettings(await this.readSettings(appId, "runtime"));
     const session = await sessionOf({ appId, personId, credentialId, copy });
@@ -289,7 +289,7 @@ export class Settings {
    * Returns the data of `window.ENV` for a page without a credential: the public settings of a published app.
    * @throws UNAUTHORIZED for any other app, whether it exists or not
    */
-  async publicEnv(appId: number): Promise<PageEnv> {
+  async buildPublicPageEnv(appId: number): Promise<PageEnv> {
     const { db, baseUrl, clientTimeoutMs } = this.options;
     const [app] = await rows(db, "SELECT FROM app WHERE id = $1 AND published_at IS NOT NULL", [appId]);
     if (!app) throw new ActionError("UNAUTHORIZED");
@@ -312,7 +312,7 @@ export class Settings {
 
   /** Encrypts a secret that another table stores. The transaction must have locked the app. */
   async sealFor(executor: SqlClient, appId: number, name: string, text: string): Promise<Buffer> {
-    return encryptText(await this.options.dataKeys.findOrMake(appId, executor), text, `app:${appId}/${name}`);
+    return encryptText(await this.options.dataKeys.findOrCreate(appId, executor), text, `app:${appId}/${name}`);
   }
 
   /** Decrypts a secret that `sealFor` has encrypted with the same `name`. */
@@ -335,7 +335,7 @@ export class Settings {
       await recordSettingsChangeTime(manager, appId);
       await recordChange(manager, caller, { appId, type: "app.settings.mark", data: { keys, secret } });
     });
-    return this.status(appId, keys);
+    return this.readStatus(appId, keys);
   }
 
   /**
@@ -347,7 +347,7 @@ export class Settings {
     const keys = entries.map(([key]) => key);
     rejectProtectedKeys(caller, keys);
     await this.writeAndEmit(caller, target, entries);
-    return this.httpAt(target.appId);
+    return this.readResponseSettingsWithTime(target.appId);
   }
 
   /** Validates the settings in an administrator's request, and leaves out protected settings. @throws SETTINGS_INVALID */
@@ -375,11 +375,11 @@ export class Settings {
       if (removedKeys.length === 0) return;
       await this.emitUpdate(manager, caller, appId, removedKeys);
     });
-    return this.httpAt(appId);
+    return this.readResponseSettingsWithTime(appId);
   }
 
   /** Returns the status of each setting in `keys`, also if it does not exist. @param keys null for all private and protected settings */
-  async status(appId: number, keys: readonly string[] | null): Promise<SettingStatus[]> {
+  async readStatus(appId: number, keys: readonly string[] | null): Promise<SettingStatus[]> {
     if (keys) checkRequestedSettingKeys(keys);
     const statusRows = await readStoredSettingStatus(this.options.db, appId, keys);
     const unsetStatus = { configured: false, updatedAt: null, updatedBy: null };

@@ -13,7 +13,7 @@ export class SchedulePause {
   constructor(private readonly db: Db) {}
 
   /** Returns the time at which the app's schedules were paused; null if they are not paused. */
-  async pausedSince(appId: number): Promise<Date | null> {
+  async readPauseTime(appId: number): Promise<Date | null> {
     const sql = 'SELECT schedules_paused_at AS "pausedAt" FROM app WHERE id = $1';
     return (await rows<{ pausedAt: Date | null }>(this.db, sql, [appId]))[0]?.pausedAt ?? null;
   }

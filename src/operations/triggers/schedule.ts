@@ -84,7 +84,7 @@ interface DueRow {
 }
 
 /** Returns the scheduled time without the offset. A process of the previous release may have stored `dueAt` without the offset. */
-function tickWithoutOffset({ frequency, dueAt, offsetMs }: DueRow, timezone: string): Date {
+function computeTick({ frequency, dueAt, offsetMs }: DueRow, timezone: string): Date {
   const tick = new Date(dueAt.getTime() - offsetMs);
   const justBefore = new Date(tick.getTime() - 1);
   return offsetMs > 0 && computeNextTick(frequency, timezone, justBefore).getTime() === tick.getTime() ? tick : dueAt;
@@ -177,7 +177,7 @@ export class Scheduler {
       const next: string[] = [];
       for (const row of dueRows) {
         const timezone = row.timezone ?? defaultTimezone;
-        const tick = tickWithoutOffset(row, timezone);
+        const tick = computeTick(row, timezone);
         const shiftedNow = new Date(moment.getTime() - (row.dueAt.getTime() - tick.getTime()));
         const owedTicks = computeDueTicks(row.frequency, timezone, tick, shiftedNow);
         tickResults.push(...decideTickResults(row, owedTicks, state));
@@ -214,13 +214,13 @@ export class Scheduler {
   }
 
   /** Returns for how many milliseconds the oldest due tick has waited; 0 if no tick is due. */
-  async lagMs(): Promise<number> {
+  async readLagMs(): Promise<number> {
     const first = await this.readFirstTick();
     return first ? Math.max(0, this.options.now() - first.getTime()) : 0;
   }
 
   /** Returns the number of schedules with a tick within the next minute, without schedules of unpublished or paused apps. */
-  async ticksDue(): Promise<number> {
+  async countDueTicks(): Promise<number> {
     const { db, now } = this.options;
     const [row] = await rows<{ ticks: number }>(db, COUNT_DUE_TICKS, [new Date(now() + MINUTE_MS)]);
     return row!.ticks;

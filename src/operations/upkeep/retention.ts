@@ -58,7 +58,7 @@ const PARTITIONED_DELETES = [
 ] as const;
 
 /** Rows with the app ID 0 belong to no app. */
-const isAppGoneSql = (table: string) =>
+const createAppGoneCondition = (table: string) =>
   `${table}.app_id > 0 AND NOT EXISTS (SELECT FROM app WHERE app.id = ${table}.app_id)`;
 
 /* Statements that delete rows by age. $1 is the number of days. */
@@ -127,11 +127,18 @@ interface RetainedRows {
 }
 
 /** Returns SQL that selects the owners with more than $1 rows or bytes. */
-const fullOwnersSql = ({ table, source = table, condition = "true", owner = "app_id", bytes }: RetainedRows) => `
+const createFullOwnersSql = ({ table, source = table, condition = "true", owner = "app_id", bytes }: RetainedRows) => `
   SELECT ${owner} AS id FROM ${source} WHERE ${condition} GROUP BY 1 HAVING ${bytes ? `sum(${bytes})` : "count(*)"} > $1`;
 
 /** Returns SQL that selects the highest value of `order` to delete. $1 is the owner, $2 the number of rows or bytes to keep. */
-function cutOffSql({ table, source = table, condition = "true", owner = "app_id", order = "id", bytes }: RetainedRows) {
+function createCutOffSql({
+  table,
+  source = table,
+  condition = "true",
+  owner = "app_id",
+  order = "id",
+  bytes,
+}: RetainedRows) {
   const ofOwner = `FROM ${source} WHERE ${owner} = $1 AND ${condition}`;
   if (!bytes) return `SELECT ${order}::text AS "cutOff" ${ofOwner} ORDER BY ${order} DESC OFFSET $2 LIMIT 1`;
   return `
@@ -141,7 +148,7 @@ function cutOffSql({ table, source = table, condition = "true", owner = "app_id"
 }
 
 /** Returns SQL that deletes rows. $1 is the owner, $2 the highest value of `order` to delete, $3 the maximum number of rows. */
-function deleteUpToSql(retainedRows: RetainedRows) {
+function createDeleteUpToSql(retainedRows: RetainedRows) {
   const { table, source = table, condition = "true", owner = "app_id", row = "id", order = "id" } = retainedRows;
   return `
     DELETE FROM ${table} WHERE ${row} IN (
@@ -251,7 +258,7 @@ const DELETE_REPLACED_SETTINGS = `
    WHERE app.id = forgotten.app_id RETURNING app.id`;
 const REPLACED_SETTINGS_HOURS = 1;
 
-const DELETE_COUNTS_OF_GONE_APPS = `DELETE FROM rate_window WHERE ${isAppGoneSql("rate_window")}`;
+const DELETE_COUNTS_OF_GONE_APPS = `DELETE FROM rate_window WHERE ${createAppGoneCondition("rate_window")}`;
 
 const DELETE_DEAD_INSTANCES = "DELETE FROM instance WHERE lease_until < now() - interval '1 day'";
 
@@ -283,8 +290,8 @@ export function createDataRetention(options: { db: Db; days: number; log: Pick<L
   }
 
   async function deleteExcessRows(retainedRows: RetainedRows, owner: number): Promise<void> {
-    const [oldest] = await rows<{ cutOff: string }>(db, cutOffSql(retainedRows), [owner, retainedRows.kept]);
-    if (oldest) await deleteAll(deleteUpToSql(retainedRows), owner, oldest.cutOff);
+    const [oldest] = await rows<{ cutOff: string }>(db, createCutOffSql(retainedRows), [owner, retainedRows.kept]);
+    if (oldest) await deleteAll(createDeleteUpToSql(retainedRows), owner, oldest.cutOff);
   }
 
   /** Calls `deleteOfOwner` for each owner. If the deletion for one owner fails, continues with the other owners. */
@@ -309,7 +316,7 @@ export function createDataRetention(options: { db: Db; days: number; log: Pick<L
       for (const [batch, bound] of BOUNDED_DELETES) await skipFailure(deleteAll(batch, bound));
       for (const retainedRows of RETAINED_ROWS) {
         if (isStopped) break;
-        const owners = rows<{ id: number }>(db, fullOwnersSql(retainedRows), [retainedRows.kept]);
+        const owners = rows<{ id: number }>(db, createFullOwnersSql(retainedRows), [retainedRows.kept]);
         await deleteByOwner(skipFailure, owners, (owner) => deleteExcessRows(retainedRows, owner));
       }
       const deleteAuditEntries = (app: number) => deleteAll(DELETE_AUDIT_ENTRIES_OF_GONE_APP, days, app);

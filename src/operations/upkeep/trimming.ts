@@ -54,7 +54,7 @@ const ROW_KINDS: readonly RowKind[] = [
 ];
 
 /** Returns SQL for the bytes that each app has written after the position $1. */
-const writtenBytesSql = ({ table, bytes, isNewer }: RowKind) => `
+const createWrittenBytesSql = ({ table, bytes, isNewer }: RowKind) => `
   SELECT app_id AS "appId", sum(${bytes})::float8 AS bytes FROM ${table} AS record WHERE ${isNewer} GROUP BY app_id`;
 
 /** Maximum number of rows that one statement measures. */
@@ -64,7 +64,7 @@ const MEASURED_ROWS = 10_000;
  * Measures a page of rows with IDs below $2, separately for rows of visitors and other rows. $3 (visitors) and $4 (others) are the bytes that
  * may stay. `visitorCutOff` and `otherCutOff` are the highest IDs to delete; null if all rows may stay.
  */
-const measurePageSql = ({ table, bytes, isOfVisitor }: RowKind) => `
+const createMeasurePageSql = ({ table, bytes, isOfVisitor }: RowKind) => `
   SELECT count(*)::int AS rows, min(id) AS last,
          coalesce(sum(bytes) FILTER (WHERE by_visitor), 0)::float8 AS "visitorBytes",
          coalesce(sum(bytes) FILTER (WHERE NOT by_visitor), 0)::float8 AS "otherBytes",
@@ -90,7 +90,7 @@ const REFERRING_TABLES = ["execution_log", "console_line", "run_search"];
  * Returns SQL that deletes a batch of rows. $1 is the app's ID, $2 the highest ID to delete, $3 the highest ID that the previous batch has
  * deleted, $4 the size of a batch. `originCondition` is the condition for rows of visitors, or for all other rows.
  */
-const deleteSql = ({ table, isDeletable }: RowKind, originCondition: string) => `
+const createDeleteSql = ({ table, isDeletable }: RowKind, originCondition: string) => `
   WITH batch AS (
     SELECT id FROM ${table} AS record WHERE app_id = $1 AND id <= $2 AND id > $3 AND ${originCondition} AND ${isDeletable}
      ORDER BY id LIMIT $4 FOR UPDATE SKIP LOCKED)
@@ -98,7 +98,7 @@ const deleteSql = ({ table, isDeletable }: RowKind, originCondition: string) => 
   DELETE FROM ${table} USING batch WHERE ${table}.id = batch.id RETURNING ${table}.id`;
 
 /** Returns SQL for the bytes of a table with its indexes and partitions. */
-const tableSizeSql = (table: string) => `
+const createTableSizeSql = (table: string) => `
   SELECT coalesce(sum(pg_total_relation_size(relid)), 0)::float8 AS bytes FROM pg_partition_tree('${table}')`;
 const TABLES_OF_KIND: Record<RowKind["table"], readonly string[]> = {
   run: ["run", "execution_log", "console_line", "run_search"],
@@ -140,7 +140,12 @@ export function createLogTrimming(options: {
       BATCH_SIZE,
       () => isStopped,
       async (limit) => {
-        const dropped = await rows<{ id: number }>(db, deleteSql(kind, originCondition), [appId, cutOff, last, limit]);
+        const dropped = await rows<{ id: number }>(db, createDeleteSql(kind, originCondition), [
+          appId,
+          cutOff,
+          last,
+          limit,
+        ]);
         for (const { id } of dropped) last = Math.max(last, id);
         return dropped.length;
       },
@@ -153,7 +158,7 @@ export function createLogTrimming(options: {
     let page: Pick<MeasuredPage, "rows" | "last"> = { rows: MEASURED_ROWS, last: Number.MAX_SAFE_INTEGER };
     while (page.rows === MEASURED_ROWS && !isStopped && (cutOffs.visitor === null || cutOffs.other === null)) {
       const values = [appId, page.last, remainingBytes.visitor, remainingBytes.other];
-      const measured: MeasuredPage = (await rows<MeasuredPage>(db, measurePageSql(kind), values))[0]!;
+      const measured: MeasuredPage = (await rows<MeasuredPage>(db, createMeasurePageSql(kind), values))[0]!;
       cutOffs.visitor ??= measured.visitorCutOff;
       cutOffs.other ??= measured.otherCutOff;
       remainingBytes.visitor -= measured.visitorBytes;
@@ -168,7 +173,7 @@ export function createLogTrimming(options: {
   async function listAllApps({ table }: RowKind): Promise<number[]> {
     let bytes = 0;
     for (const tableName of TABLES_OF_KIND[table])
-      bytes += (await rows<{ bytes: number }>(db, tableSizeSql(tableName)))[0]!.bytes;
+      bytes += (await rows<{ bytes: number }>(db, createTableSizeSql(tableName)))[0]!.bytes;
     if (bytes < maxBytes / 2) return [];
     return (await rows<{ id: number }>(db, "SELECT id FROM app ORDER BY id")).map(({ id }) => id);
   }
@@ -183,7 +188,7 @@ export function createLogTrimming(options: {
     const writtenRows =
       countedUntil === null
         ? []
-        : await rows<{ appId: number; bytes: number }>(db, writtenBytesSql(kind), [countedUntil]);
+        : await rows<{ appId: number; bytes: number }>(db, createWrittenBytesSql(kind), [countedUntil]);
     for (const { appId, bytes } of writtenRows)
       writtenBytesByApp.set(appId, (writtenBytesByApp.get(appId) ?? 0) + bytes);
     return [...writtenBytesByApp].filter(([, bytes]) => bytes >= maxBytes * REMEASURE_SHARE).map(([appId]) => appId);

@@ -37,7 +37,7 @@ export type ReadVitals = () => Promise<VitalSigns>;
 
 interface VitalsOptions {
   db: Db;
-  schedule: Pick<Scheduler, "lagMs" | "ticksDue">;
+  schedule: Pick<Scheduler, "readLagMs" | "countDueTicks">;
   readDepths: QueueLimits["readDepths"];
 }
 
@@ -49,8 +49,8 @@ export class Vitals {
     const [[counts], waitingByApp, scheduleLagMs, ticksDue] = await Promise.all([
       rows<Pick<VitalSigns, "schedules" | "running" | "instances" | "apps">>(db, SELECT_VITAL_COUNTS),
       readDepths(),
-      schedule.lagMs(),
-      schedule.ticksDue(),
+      schedule.readLagMs(),
+      schedule.countDueTicks(),
     ]);
     const queues = waitingByApp.map(({ appId, runs, oldestMs }) => ({ appId, queued: runs, oldestMs }));
     const queued = queues.reduce((sum, queue) => sum + queue.queued, 0);

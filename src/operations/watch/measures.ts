@@ -90,7 +90,7 @@ class AppRunCounter {
     for (const outcome of RUN_OUTCOMES) this.counter.inc({ app, outcome }, 0);
   }
 
-  private labelOf(appId: number): string {
+  private getAppLabel(appId: number): string {
     if (!this.countedApps.has(appId)) {
       if (this.countedApps.size >= APPS_WITH_RUN_COUNTER_MAX) return OTHER_APPS_LABEL;
       this.countedApps.add(appId);
@@ -115,11 +115,11 @@ class AppRunCounter {
 
   startApps(newestAppIds: readonly number[]): void {
     this.removeDeletedApps(newestAppIds);
-    for (const appId of newestAppIds) this.labelOf(appId);
+    for (const appId of newestAppIds) this.getAppLabel(appId);
   }
 
   countRun(appId: number, outcome: RunOutcomeLabel): void {
-    this.counter.inc({ app: this.labelOf(appId), outcome });
+    this.counter.inc({ app: this.getAppLabel(appId), outcome });
   }
 }
 
