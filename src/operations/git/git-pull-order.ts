@@ -37,8 +37,8 @@ const getPullCounterColumn = ({ isTag: publishes }: GitPullPosition): string =>
   publishes ? "tag_pulls" : "branch_pulls";
 
 /**
- * Returns an SQL condition that is true if this pull is still the newest. Compares the number of the newest started pull with the number of
- * this pull, or before this pull has started, with the number of the webhook's last attempt.
+ * Returns an SQL condition that is true if this pull is still the newest: no later pull has started. For a pull that has not started yet,
+ * it is true if no pull has started since the webhook's last attempt.
  */
 function buildNewestPullCondition(position: GitPullPosition, parameter: string): { sql: string; value: number | null } {
   const counter = getPullCounterColumn(position);

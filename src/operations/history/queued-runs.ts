@@ -15,8 +15,8 @@ const BATCH_SIZE = 1_000;
 const CANCEL_TIMEOUT_MS = 15_000;
 
 /**
- * `bytes` is the total size of the payloads. `oldestAt` is the time (ISO 8601) at which the oldest run was queued; null without queued
- * runs.
+ * Backlog of an app. `bytes` is the total size of the payloads. `oldestAt` is the time (ISO 8601) at which the oldest run was queued; null
+ * without queued runs.
  */
 export interface QueuedRunsSummary {
   runs: number;
@@ -24,7 +24,7 @@ export interface QueuedRunsSummary {
   oldestAt: string | null;
 }
 
-/** `more` is true if queued runs remain, because the request reached its time limit. */
+/** Result of cancelling queued runs. `more` is true if queued runs remain, because the request reached its time limit. */
 export interface QueuedRunsCancellation {
   cancelled: number;
   more: boolean;

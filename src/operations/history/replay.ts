@@ -35,7 +35,7 @@ interface ReplayedRow {
   version: { environment: Environment } | null;
 }
 
-/** `versionId` selects an older version, and cannot be combined with `copy: "production"`. `payload` replaces the earlier payload. */
+/** Options of a replay. `versionId` selects an older version, and excludes `copy: "production"`. `payload` replaces the earlier payload. */
 interface ReplayOptions {
   copy?: unknown;
   versionId?: unknown;

@@ -21,7 +21,7 @@ export interface RunFilter {
   personId?: unknown;
   from?: unknown;
   to?: unknown;
-  /** Beginnings of words in the payload, result, error, console lines or contacted hosts of a run. */
+  /** Searched words: each must be the beginning of a word in the payload, result, error, console lines or contacted hosts of a run. */
   search?: unknown;
 }
 

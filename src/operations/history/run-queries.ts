@@ -52,7 +52,7 @@ export interface RunSummary {
   sandbox: string | null;
 }
 
-/** `total` is at most TOTAL_MAX. */
+/** Pagination of a list of runs. `total` is at most TOTAL_MAX. */
 export interface RunPagination {
   total: number;
   /** False if more runs may match the filters than `total` says. */
@@ -93,7 +93,7 @@ const SUMMARY_COLUMNS = `
   person.first_name AS "firstName", person.last_name AS "lastName",
   CASE WHEN run.state = 'completed' AND entry.payload_at IS NOT NULL AND entry.bytes <= ${CUT_ENTRY_MAX_BYTES} THEN left(entry.data::text, ${CUT_CHARACTERS})
        WHEN run.state IN ('completed', 'failed') AND entry.bytes <= ${ENTRY_MAX_BYTES} THEN entry.data::text END AS entry`;
-/** `draft` has the draft of a run whose action is not published any more. */
+/** The alias `draft` stands for the draft of a run's action, if this action is not published any more. */
 const SUMMARY_JOINS = `LEFT JOIN action ON action.id = run.action_id
   LEFT JOIN action draft ON draft.live_id = run.action_id AND action.id IS NULL LEFT JOIN execution_log entry ON entry.id = ${LOG_ID_SQL}
   LEFT JOIN person ON person.id = run.person_id`;

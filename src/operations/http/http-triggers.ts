@@ -77,7 +77,7 @@ function estimateCachedBytes({ match }: MatchingRoutes, key: string): number {
   return texts.reduce((bytes, text) => bytes + STRING_BYTES + 2 * text.length, 0);
 }
 
-/** `isReplayed` is true if an earlier request with the same event ID started the run. */
+/** Response of an HTTP trigger that ran an action. `isReplayed` is true if an earlier request with the same event ID started the run. */
 export interface TriggerRunResponse extends HttpTriggerResponse {
   runId: number;
   isReplayed: boolean;

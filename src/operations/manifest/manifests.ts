@@ -144,7 +144,7 @@ function toManifestPlan(changes: readonly DefinitionChange[]): ManifestPlan {
   return { created: namesOfKind("created"), changed: namesOfKind("changed"), removed: namesOfKind("removed") };
 }
 
-/** @throws ActionError MANIFEST_CHANGED if another request changed the data sources since their IDs and indexes were prepared */
+/** Checks that the plan needs the same IDs and indexes of data sources that were prepared for it. @throws MANIFEST_CHANGED otherwise */
 function requirePreparedParts(
   { idsByName: ids, indexChanges: indexes }: DataSourcesPlan,
   preparedParts: PreparedParts,
@@ -155,7 +155,7 @@ function requirePreparedParts(
   }
 }
 
-/** For a list that the manifest omits, returns an empty list with `prune` (removes all), otherwise undefined (changes nothing). */
+/** Returns a list of the manifest. If the manifest omits the list: an empty list with `prune` (removes all), otherwise undefined (no change). */
 const selectItemsToApply = <T>(
   items: readonly T[] | undefined,
   { prune }: ManifestApplyMode,

@@ -108,7 +108,7 @@ async function readLevels(executor: SqlClient, sql: string, appId: number, id: n
   return levels!.depth;
 }
 
-/** @throws REQUEST_INVALID if the moved folder would be inside itself, or nested too deeply */
+/** Checks the new parent of a folder. @throws REQUEST_INVALID if the folder would be inside itself, or nested too deeply */
 async function checkParent(
   manager: EntityManager,
   appId: number,

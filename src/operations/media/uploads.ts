@@ -33,7 +33,7 @@ import { type MediaAccess, type MediaRightsResolver, toLogEventCause } from "./m
 import type { MediaPictures } from "./media-pictures.js";
 import { findFile, toFile } from "./media-rows.js";
 
-/** If a file is longer than expected, its reserved quota grows by this number of bytes at a time. */
+/** Number of bytes by which the reserved quota of a file grows at a time, if the file is longer than expected. */
 const QUOTA_STEP_BYTES = 4 * 1024 * 1024;
 
 interface StoredUpload extends ReceivedUpload {

@@ -67,13 +67,13 @@ const SELECT_MEMBERS = `
     ) AS member ON member.person_id = person.id
    GROUP BY person.id ORDER BY person.id`;
 
-/** Selects a row if the person $2 is a member of the organization $1, or has a role in it or on one of its apps. */
+/** Selects a row if the person $2 belongs to the organization $1, or has a role in it or on one of its apps. */
 const SELECT_MEMBERSHIP = `
   SELECT FROM person WHERE id = $2 AND (organization_id = $1
     OR EXISTS (SELECT FROM organization_member WHERE organization_id = $1 AND person_id = $2)
     OR EXISTS (SELECT FROM app_role JOIN app ON app.id = app_id WHERE app.organization_id = $1 AND person_id = $2))`;
 
-/* `isOnStage` is true for a role on a stage (copy) of the app $2. */
+/* Selects the roles that a removal deletes. `isOnStage` is true for a role on a stage of the app $2. */
 const SELECT_ROLE_OF_PERSON = `
   SELECT role, $2::bigint IS NOT NULL AND app_id <> $2 AS "isOnStage" FROM app_role JOIN app ON app.id = app_id
    WHERE app.organization_id = $1 AND ($2::bigint IS NULL OR ${isAppOrStageSql("app_id", "$2")}) AND person_id = $3 AND NOT of_organization
@@ -83,7 +83,7 @@ const DELETE_APP_ROLES = [
   "DELETE FROM app_editor WHERE app_id = $1 AND person_id = $2 RETURNING updated_at AS at",
   "DELETE FROM app_member WHERE app_id = $1 AND person_id = $2 RETURNING updated_at AS at",
 ];
-/** Run these statements after DELETE_APP_ROLES. From then on, the creation of a stage (copy of the app) waits for this transaction. */
+/** Run these statements after DELETE_APP_ROLES, whose locks make the creation of a new stage wait for this transaction. */
 const DELETE_STAGE_ROLES = ["app_editor", "app_member"].map(
   (table) =>
     `DELETE FROM ${table} WHERE app_id IN (SELECT app_id FROM app_stage WHERE root_id = $1) AND person_id = $2`,

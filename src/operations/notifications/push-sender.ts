@@ -99,7 +99,10 @@ interface PushDelivery extends PushTarget {
   auth: string;
 }
 
-/** `unattempted`: the service did not send the message, because the database was unavailable. */
+/**
+ * Outcome of sending a push message. `gone` means that the device has unsubscribed. `unattempted` means that the service did not send the
+ * message, because the database was unavailable. Only `failed` and `unattempted` are tried again.
+ */
 type PushOutcome =
   | { kind: "delivered" | "gone" | "unattempted" }
   | { kind: "rejected" | "failed"; failure: PushFailure };

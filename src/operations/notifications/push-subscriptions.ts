@@ -116,7 +116,7 @@ export class PushSubscriptions {
     });
   }
 
-  /** Assigns the devices of a page to the user who is signed in to the page now, so that this user sees the devices and can remove them. */
+  /** Assigns the devices of a page to the user who is now signed in to the page. Then this user can list and remove the devices. */
   async assignToCurrentUser(caller: Caller, appId: number): Promise<void> {
     const { db, findReader } = this.options;
     const reader = await findReader(caller, appId);

@@ -82,7 +82,7 @@ const SELECT_USED_SCRIPTS = `
   SELECT sha256 FROM kept_script_use JOIN action_version ON action_version.id = action_version_id
     JOIN action ON action.id = action_version.action_id WHERE app_id = $1`;
 
-/** Total bytes of the scripts that the app $1 uses, of the stored scripts $2, and of the script with the hash $3 and $4 bytes. */
+/** Selects the total bytes of the scripts that the app $1 uses, the stored scripts $2, and one script with the hash $3 and $4 bytes. */
 const SELECT_SCRIPT_BYTES = `
   SELECT (coalesce(sum(bytes + declaration_bytes) FILTER (WHERE sha256 <> $3), 0)
           + coalesce(sum(bytes + declaration_bytes) FILTER (WHERE sha256 = $3), $4::float8))::float8 AS bytes

@@ -32,7 +32,7 @@ export interface AuditLogListOptions {
   cursor?: string | null;
 }
 
-/** If there are more than EXACT_COUNT_MAX_ROWS entries, `total` is an estimate and `totalIsExact` is false. */
+/** Page of the audit log. For more than EXACT_COUNT_MAX_ROWS entries, `total` is an estimate, and `totalIsExact` is false. */
 export interface AuditLogPage {
   entries: AuditEntry[];
   pagination: { total: number; hasMore: boolean; totalIsExact?: false; nextCursor?: string };

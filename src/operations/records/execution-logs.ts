@@ -138,7 +138,7 @@ interface LogEntryRow {
 }
 
 const ENTRY_COLUMNS = `id, type, created_at AS "createdAt", svc_entry_data(data, payload_at, run_id) AS data`;
-/** SQL for the bytes of a log entry together with its payload, which can be stored with the run or with the event that started the run. */
+/** SQL for the bytes of a log entry with its payload. The payload can be stored with the run, or with the event that started the run. */
 const ENTRY_BYTES_SQL = `bytes + CASE WHEN payload_at IS NULL THEN 0 ELSE coalesce(
   (SELECT coalesce(run.payload_bytes, (SELECT 3 * octet_length(event.data::text) + 600 FROM log_event event
                                         WHERE event.id = run.event_id))
@@ -308,7 +308,7 @@ export class ExecutionLogs {
     return (await rows<{ id: number }>(this.db, sql, [appId, cursorId, upTo])).map((row) => row.id);
   }
 
-  /** Returns the cursor after which only the newest `count` entries of the app (up to `upTo`) follow; at least `cursorId`. */
+  /** Returns a cursor after which at most the newest `count` entries of the app up to the ID `upTo` follow. It is not below `cursorId`. */
   async findCursorBeforeNewest(appId: number, count: number, cursorId: number, upTo: number): Promise<number> {
     const sql = `SELECT id FROM execution_log WHERE app_id = $1 AND id > $2 AND id <= $3
         ORDER BY id DESC OFFSET $4 LIMIT 1`;

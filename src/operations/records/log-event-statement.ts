@@ -27,7 +27,7 @@ export interface NewLogEvent {
   head: string;
   /** Text between `head` and `_userEmail`: a comma, or "" if the data has no keys. Null if no `_userEmail` is needed. */
   separator: string | null;
-  /** `_userEmail` of the request as JSON text. It is stored only if the statement does not find the user's address. */
+  /** `_userEmail` in the received data, as JSON text. It is stored only if the statement does not find the user's address. */
   claimed: string | null;
   userId: number | null;
   dataSourceId: number | null;
@@ -47,7 +47,7 @@ export interface StoredLogEvent {
   organizationId: number;
   createdAt: Date;
   /** Stored data as JSON text if the event names a user, because `_userEmail` may have been added; null for other events. */
-  completed: string | null;
+  storedData: string | null;
   halted: HaltedRun[] | null;
   /** Number of stored runs that the event caused, including skipped ones. */
   started: number;
@@ -150,7 +150,7 @@ export const STORE_EVENTS_SQL = `
      ORDER BY CASE WHEN waits_for = 'debounce' THEN action_id END NULLS FIRST, place, action_id
     RETURNING id, app_id, action_id, event_id, state, reason, waits_for)
   SELECT event.request_id AS "requestId", event.id, event.created_at AS "createdAt",
-         CASE WHEN source.separator IS NOT NULL THEN event.data::text END AS completed,
+         CASE WHEN source.separator IS NOT NULL THEN event.data::text END AS "storedData",
          source.app_id AS "appId", source.organization_id AS "organizationId", outcome.started, outcome.halted,
          (SELECT count(*) FROM recorded WHERE recorded.request_id = event.request_id) AS attempted,
          (SELECT count(pg_notify('${QUEUED_RUN_CHANNEL}', app_id::text)) FROM started

@@ -71,10 +71,10 @@ function sortByRequest(events: readonly NewLogEvent[], stored: readonly StoredLo
 
 function toLogEvent(event: NewLogEvent, inputData: LogEvent["data"], stored: StoredLogEvent): LogEvent {
   const { head, separator: _separator, claimed: _claimed, runId: _runId, type, ...fields } = event;
-  const { id, organizationId, completed } = stored;
+  const { id, organizationId, storedData } = stored;
   const createdAt = stored.createdAt.toISOString();
-  const data = completed === null ? inputData : JSON.parse(completed);
-  const dataString = completed ?? `${head}}`;
+  const data = storedData === null ? inputData : JSON.parse(storedData);
+  const dataString = storedData ?? `${head}}`;
   return { id, type, data, ...fields, organizationId, dataString, createdAt, updatedAt: createdAt };
 }
 

@@ -1,6 +1,6 @@
 /**
- * Sends new execution log entries to subscribers, in the order of their IDs. An entry is sent only when each entry with a lower ID was sent
- * or will never be written, because transactions can commit in another order.
+ * Sends new execution log entries to subscribers, in the order of their IDs. Transactions can commit in another order. So an entry waits
+ * until no open transaction can write an entry with a lower ID.
  */
 
 import { setTimeout as delay } from "node:timers/promises";

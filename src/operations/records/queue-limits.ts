@@ -14,7 +14,7 @@ const COUNT_INTERVAL_MS = 1_000;
 /** Maximum share of the time for counting a long queue: a pause of at least 20 seconds follows a count of one second. */
 const COUNTING_SHARE_MAX = 1 / 20;
 const LONG_QUEUE_RUNS = 10_000;
-/** If an app's limit is not higher than this, the app's queued runs are counted again for each new run. */
+/** Highest limit of an app at which the app's queued runs are counted again for each new run. */
 const EXACTLY_COUNTED_LIMIT_MAX = 1_000;
 
 /** Reason of a skipped run that a trigger could not queue. */

@@ -67,7 +67,7 @@ export class ReceivedDataLimiter {
       );
   }
 
-  /** @throws OVERLOADED if the disk of the database is nearly full */
+  /** Checks the free disk space of the database. @throws OVERLOADED if the disk is nearly full */
   checkSpace(): void {
     if (this.options.diskSpace.level() === "enough") return;
     const retryAfter = LOW_DISK_RETRY_SECONDS;

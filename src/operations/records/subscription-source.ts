@@ -20,7 +20,7 @@ export interface SubscriptionSource<Event extends object> extends AsyncIterable<
 
 export interface SubscriptionGuard {
   appId: number;
-  /** @throws ActionError if the caller has lost the right to use this subscription */
+  /** Checks the caller's right to use this subscription. @throws ActionError if the caller has lost the right */
   check(caller: Caller): void;
 }
 

@@ -30,7 +30,7 @@ const COMPRESSED_MIN_BYTES = 12;
 
 type Decoder = Transform & { bytesWritten: number };
 
-/** `canBegin` returns false if the decoder would reject a body because of its first bytes. */
+/** Compressed format in which a body can be. `canBegin` returns false if the decoder would reject the body because of its first bytes. */
 interface CompressedFormat {
   createDecoder(): Decoder;
   canBegin(body: Buffer): boolean;
@@ -49,7 +49,10 @@ const ZSTD_MAGIC = 0xfd2fb528;
 /** Upper 28 bits of the magic numbers of skippable frames. A zstd stream can begin with a skippable frame. */
 const ZSTD_SKIPPABLE_MAGIC = 0x184d2a5;
 
-/** `canBegin` avoids decoders, which occupy threads. Raw deflate and Brotli have no magic number, so their decoders always run. */
+/**
+ * Formats in which bodies are searched for secrets. `canBegin` avoids decoders, which occupy threads. Raw deflate and Brotli have no magic
+ * number, so their decoders always run.
+ */
 const COMPRESSED_FORMATS: readonly CompressedFormat[] = [
   { createDecoder: () => createGunzip(ZLIB_OPTIONS), canBegin: (body) => body.readUInt16BE(0) === GZIP_MAGIC },
   // In the zlib format, the first two bytes form a number that is a multiple of 31 (RFC 1950).

@@ -53,7 +53,7 @@ export interface RequestingRun {
   onRequestFailed(): void;
   printLine(line: ConsoleLine): void;
   onHostContacted(host: string): void;
-  /** The returned function ends the span. */
+  /** Starts a trace span for a request. The returned function ends the span. */
   startRequestSpan(origin: string, method: string): (facts: OutgoingHopSummary) => void;
 }
 

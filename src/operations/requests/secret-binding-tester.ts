@@ -34,7 +34,7 @@ const PATH_MAX_CHARACTERS = 2_000;
 const SHOWN_BODY_MAX_CHARACTERS = 4_000;
 const USES_MAX = 1_000;
 
-/* `strpos` comes first, because it is faster than the regular expression and excludes most code. */
+/* Selects the drafts that use a binding. `strpos` comes first, because it is faster than the regular expression and excludes most code. */
 const SELECT_ACTIONS_WITH_BINDING = `
   SELECT binding.key, binding.origin, action.id, action.name
     FROM unnest($2::text[], $3::text[], $4::text[]) AS binding (key, origin, literal)

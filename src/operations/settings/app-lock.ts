@@ -65,8 +65,8 @@ export async function runAppChangeInTurn<T>(db: Db, appId: number, work: () => P
 }
 
 /**
- * Locks the app's organization. Call this function in a transaction that gives a person a right on the app, before the transaction checks
- * the person's membership and locks the app. The removal of a member takes the same lock, so that the person cannot keep the right.
+ * Locks the app's organization. Call this function in a transaction that gives a person a right on the app. Call it before checking the
+ * person's membership and locking the app. The removal of a member takes the same lock, so that the person cannot keep the right.
  * @throws APP_NOT_FOUND if another request has deleted the app
  */
 export async function lockOrganizationOfApp(executor: SqlClient, appId: number): Promise<void> {

@@ -6,14 +6,14 @@ import { findSecretLimitFault, findSecretsInSettingValue, measureSecrets } from 
 import { escapeSettingKey, unescapeSettingKey } from "../../rules/setting-key-text.js";
 import { getSettingTier } from "../../rules/setting-tiers.js";
 
-/** `sealed` is the encrypted value. The encryption includes the app and the key, so that it cannot be decrypted in another row. */
+/** Row of a setting. `sealed` is the encrypted value. The encryption includes the app and the key, so that no other row can contain the value. */
 export interface StoredSetting {
   key: string;
   value: string | null;
   sealed: Buffer | null;
 }
 
-/** `version` is the current version number of the app's secrets. */
+/** Secret values of an app. `version` is the current version number of the app's secrets. */
 export interface SecretValues {
   version: number;
   /** Values that were replaced up to this version number are no longer stored. */

@@ -3,8 +3,8 @@ import { type Db, rows } from "../../data/database.js";
 import { checkRequestedSettingKeys } from "../../rules/setting-tiers.js";
 
 /**
- * `underscoreBytes` is the size of the private and protected settings that server actions receive. `readers` are drafts that read one
- * setting.
+ * Use of an app's settings. `underscoreBytes` is the size of the private and protected settings that server actions receive. `readers` are
+ * the drafts that read a setting.
  */
 export interface SettingsUse {
   underscoreBytes: number;
@@ -14,7 +14,7 @@ export interface SettingsUse {
 
 const READERS_MAX = 100;
 
-/** `strpos` comes first, because it is faster than the regular expression and excludes most code. */
+/** Selects the drafts whose code contains the key $2. `strpos` comes first, because it is fast and excludes most code. */
 const SELECT_READERS = `
   SELECT id, name FROM action
    WHERE app_id = $1 AND master_id IS NULL AND strpos(code, $2) > 0

@@ -114,7 +114,7 @@ interface SettingsOptions {
 }
 
 /** @throws ActionError SETTINGS_INVALID if the app's settings would be too large in total */
-async function checkTotal(executor: SqlClient, appId: number, texts: { key: string; text: string }[]): Promise<void> {
+async function checkSize(executor: SqlClient, appId: number, texts: { key: string; text: string }[]): Promise<void> {
   const keys = texts.map(({ key }) => key);
   const [stored] = await rows<{ bytes: number }>(executor, SELECT_OTHER_SETTINGS_BYTES, [appId, keys]);
   const total = texts.reduce((bytes, { key, text }) => bytes + Buffer.byteLength(key + text), stored!.bytes);
@@ -181,7 +181,7 @@ export class Settings {
     // Counts each key twice, because of the audit log, and two rows per setting, because the old value is also stored.
     const bytes = Buffer.byteLength(texts.map(({ key, text }) => key + key + text).join(""));
     receivedDataLimiter.takeRows(caller, appId, bytes, 2);
-    await checkTotal(executor, appId, texts);
+    await checkSize(executor, appId, texts);
     const secret = texts.some(({ tier }) => tier !== "public");
     const dataKey = secret ? await dataKeys.findOrCreate(appId, executor) : null;
     await rows(executor, UPSERT_SETTING, [

@@ -66,7 +66,7 @@ const pickTargetTags = (precondition: ExpectedETags, sourceTag: string): Expecte
     return otherTag === sourceTag && ownTag ? [ownTag] : [];
   });
 
-/** @throws ActionError FORBIDDEN if the caller may not run the operation on the app */
+/** Checks that the caller may run the operation on the app. @throws FORBIDDEN otherwise */
 type CheckPermission = (operation: Operation, appId: number) => void;
 
 interface PromotionOptions {
@@ -76,7 +76,10 @@ interface PromotionOptions {
 }
 
 interface ApplyManifestOptions extends PromotionOptions {
-  /** @throws MANIFEST_CHANGED if the definitions have changed; REQUEST_INVALID or APP_NOT_FOUND if a stage was closed */
+  /**
+   * Repeats checks in the transaction.
+   * @throws MANIFEST_CHANGED if the definitions have changed; REQUEST_INVALID or APP_NOT_FOUND if a stage was closed
+   */
   checkOrigin: (manager: EntityManager) => Promise<void>;
 }
 
@@ -133,7 +136,7 @@ async function recordPromotion(
   return toStagePromotion(made!);
 }
 
-/** `manifest` is gzipped JSON. `isLast` is true if the chosen promotion is the last promotion of the app. */
+/** Definitions that a rollback restores. `manifest` is gzipped JSON. `isLast` is true if the chosen promotion is the last promotion of the app. */
 interface RollbackDefinitions {
   manifest: Buffer;
   isLast: boolean;

@@ -70,7 +70,7 @@ export async function findStageGroupRootId(
   return stage.rootId === appId ? null : stage.rootId;
 }
 
-/** @throws ActionError APP_NOT_FOUND if the app is an unfinished or closed stage */
+/** Like `findStageGroupRootId`, but never returns null. @throws APP_NOT_FOUND if the app is an unfinished or closed stage */
 export async function requireStageGroupRootId(...args: Parameters<typeof findStageGroupRootId>): Promise<number> {
   const rootId = await findStageGroupRootId(...args);
   if (rootId === null) throw new ActionError("APP_NOT_FOUND", "this stage is not finished yet, or was removed");

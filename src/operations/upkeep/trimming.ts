@@ -112,7 +112,7 @@ export interface LogTrimming {
   stop(): void;
 }
 
-/** @param maxBytes maximum bytes of one app's runs, and also of its log events; 0 for no maximum */
+/** Creates the periodic deletion. @param maxBytes maximum bytes of one app's runs, and also of its log events; 0 for no maximum */
 export function createLogTrimming(options: {
   db: Db;
   maxBytes: number;

@@ -31,7 +31,7 @@ export interface RequestTracing {
 
 const NO_SPAN: TraceSpan = { traceparent: null, setAttributes: () => undefined, endSpan: () => undefined };
 
-/** Used if no collector is configured: starting a span then costs only one function call. */
+/** Tracing without a collector. Starting a span costs only one function call. */
 export const NO_TRACING: RequestTracing = {
   isOn: false,
   beginSpan: () => NO_SPAN,
