@@ -77,7 +77,7 @@ describe("a malicious package that takes long", () => {
       const versions = { "1.0.0": { name, version: "1.0.0", dist, dependencies } };
       response.end(JSON.stringify({ name, "dist-tags": { latest: "1.0.0" }, versions }));
     };
-    await saves.refused(/needs more than 200 packages/);
+    await saves.refused(/needs more than the maximum of 200 packages/);
   });
 
   it("of a registry that never responds, or byte by byte, is rejected with 503, and others are served meanwhile", async () => {

@@ -301,7 +301,8 @@ export class GitPulls {
       checkPermission: (_, operation) => checkPermission(operation),
     };
     const pulled = pulledRef && (await this.pullInTurn(request));
-    if (!pulled) throw new ActionError("NOT_FOUND", "no Git repository is connected to this app");
+    if (!pulled)
+      throw new ActionError("NOT_FOUND", "no Git repository is connected to this app; connect a repository first");
     return pulled;
   }
 }

@@ -86,7 +86,7 @@ export class QueuedRuns {
 
   /** Returns the number, bytes and age of the app's queued runs. Counts again, unless a long queue was counted recently. */
   async read(appId: number): Promise<QueuedRunsSummary> {
-    const depth = (await this.queueLimits.readDepths()).find((other) => other.appId === appId);
+    const depth = (await this.queueLimits.readDepths()).find((appDepth) => appDepth.appId === appId);
     return {
       runs: depth?.runs ?? 0,
       bytes: depth?.bytes ?? 0,

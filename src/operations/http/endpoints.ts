@@ -87,8 +87,8 @@ export class TriggerEndpoints {
         const { id, appId, triggers } = action;
         const httpConditions = listHttpTriggerConditions(triggers);
         if (httpConditions.length === 0) return action;
-        const stored = secrets.get(id);
-        const secret = stored ? await this.decryptSecret(appId, stored.masterId, stored.sealed) : null;
+        const secretRow = secrets.get(id);
+        const secret = secretRow ? await this.decryptSecret(appId, secretRow.masterId, secretRow.sealed) : null;
         const endpoints = httpConditions.map(({ method, path, auth }) => ({
           method: method ?? null,
           url: `${baseUrl}/h/${appId}/${encodeURI(path)}${auth.type === "secret" ? `/${secret}` : ""}`,

@@ -49,11 +49,11 @@ export async function findRouteConflictError(
   const pathShapes = httpConditions.map(({ path }) => getPathPatternShape(path));
   const methods = httpConditions.map(({ method }) => method ?? ANY_METHOD);
   const values = [where.appId, where.isDraft, pathShapes, methods, where.ignoredActionIds];
-  const [taken] = await rows<{ at: number; name: string }>(executor, SELECT_TAKEN_ROUTE, values);
-  if (!taken) return null;
-  const takenCondition = httpConditions[taken.at - 1]!;
+  const [conflictingRoute] = await rows<{ at: number; name: string }>(executor, SELECT_TAKEN_ROUTE, values);
+  if (!conflictingRoute) return null;
+  const takenCondition = httpConditions[conflictingRoute.at - 1]!;
   const at = triggers.findIndex((trigger) => trigger.trigger === "http" && trigger.where === takenCondition);
-  const message = `triggers[${at}].where has the method and path of another trigger: the action ${taken.name} answers ${describeRoute(takenCondition)}`;
+  const message = `triggers[${at}].where has the method and path of another trigger: the action ${conflictingRoute.name} answers ${describeRoute(takenCondition)}`;
   return new ActionError("TRIGGERS_INVALID", message);
 }
 
@@ -94,7 +94,7 @@ export async function writeRoutes(manager: EntityManager, { id, appId, masterId,
     if (!isUniqueViolation(error, "http_route_pkey") && !isDeadlock(error)) throw error;
     throw new ActionError(
       "TRIGGERS_INVALID",
-      "triggers: another action of this app already has an http trigger with the same method and path",
+      "triggers: another action of this app already has an http trigger with the same method and path; change the method or the path",
     );
   }
 }
@@ -117,7 +117,7 @@ export function createDuplicateRouteCheck(): (triggers: readonly Trigger[]) => v
     if (existingCondition) {
       throw new ActionError(
         "TRIGGERS_INVALID",
-        `triggers: two actions have an http trigger for ${describeRoute(existingCondition)}`,
+        `triggers: two actions have an http trigger for ${describeRoute(existingCondition)}; change one of the triggers`,
       );
     }
     for (const where of httpConditions) claimedKeys.add(createRouteKey(where));
@@ -151,14 +151,16 @@ export async function findMatchingRoutes(
   const shapesBeforeSecret = isDraft ? [] : listMatchingPatternShapes(decodedSegments.slice(0, -1));
   if (shapes.length + shapesBeforeSecret.length === 0) return { routes: [], match: null };
   const values = [appId, isDraft, shapes, shapesBeforeSecret];
-  const found = await queryPreparedRows<TriggerRoute & { rowText: string }>(
+  const matchingRows = await queryPreparedRows<TriggerRoute & { rowText: string }>(
     db,
     "find-http-routes",
     SELECT_MATCHING_ROUTES_SQL,
     values,
   );
-  const match = isDraft ? null : { shapes, shapesBeforeSecret, rowTexts: found.map(({ rowText }) => rowText).sort() };
-  const runnableRoutes = found.filter(({ isRunnable: isOpen }) => isOpen);
+  const match = isDraft
+    ? null
+    : { shapes, shapesBeforeSecret, rowTexts: matchingRows.map(({ rowText }) => rowText).sort() };
+  const runnableRoutes = matchingRows.filter(({ isRunnable }) => isRunnable);
   const hasSecretInUrl = ({ where }: TriggerRoute) => !isDraft && where.auth.type === "secret";
   const routesWithSecret: TriggerRoute[] = [];
   for (const route of runnableRoutes.filter(hasSecretInUrl))

@@ -67,8 +67,8 @@ export class TriggerAuthenticator {
 
   private async readKeys(appId: number, setting: string, version: number): Promise<string[]> {
     const name = `${appId} ${setting}`;
-    const stored = this.keysBySetting.get(name);
-    if (stored?.version === version) return stored.keys;
+    const cachedKeys = this.keysBySetting.get(name);
+    if (cachedKeys?.version === version) return cachedKeys.keys;
     const secretKeys = await this.options.settings.secretValues.read(appId);
     const keys = parseSigningKeys(secretKeys.underscore.find(([key]) => key === setting)?.[1]);
     this.keysBySetting.set(name, { version: secretKeys.version, keys });

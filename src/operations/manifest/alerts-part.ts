@@ -50,8 +50,8 @@ function toAlertInput(
   }
   if (action !== null && (rest.condition ?? before?.rule.condition) === "queued")
     refuseField("action", QUEUED_ACTION_EXPECTATION, action);
-  const stored = before && { ...before.rule, actionId: null };
-  return parseAlertRule({ ...rest, actionId: action === null ? null : PLACEHOLDER_ACTION_ID }, stored);
+  const currentRule = before && { ...before.rule, actionId: null };
+  return parseAlertRule({ ...rest, actionId: action === null ? null : PLACEHOLDER_ACTION_ID }, currentRule);
 }
 
 async function readActionIds(executor: SqlClient, appId: number, names: string[]): Promise<Map<string, number>> {

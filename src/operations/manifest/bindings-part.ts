@@ -62,8 +62,8 @@ export async function planBindingChanges(
   let bindingsAfter: SecretBinding[];
   try {
     const mergedBindings = items.map((item) => {
-      const stored = currentByName.get(formatNormalizedName(item));
-      return stored?.in === item.in ? { ...stored, ...item } : item;
+      const currentBinding = currentByName.get(formatNormalizedName(item));
+      return currentBinding?.in === item.in ? { ...currentBinding, ...item } : item;
     });
     bindingsAfter = definitions.read([...mergedBindings, ...keptBindings]);
   } catch (error) {

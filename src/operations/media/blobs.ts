@@ -106,8 +106,8 @@ export class MediaBlobs {
    * @throws ActionError OVERLOADED if the lease of the blob has expired
    */
   async markUsed(executor: SqlClient, key: string, bytes: number): Promise<void> {
-    const settled = await rows(executor, MARK_BLOB_USED, [key, Math.max(bytes, MEDIA_QUOTA_MIN_BYTES_PER_FILE)]);
-    if (settled.length === 0)
+    const markedRows = await rows(executor, MARK_BLOB_USED, [key, Math.max(bytes, MEDIA_QUOTA_MIN_BYTES_PER_FILE)]);
+    if (markedRows.length === 0)
       throw new ActionError(
         "OVERLOADED",
         "the service took too long to store this upload, and discarded it; send the file again",

@@ -256,14 +256,14 @@ export class MediaFolders {
       grants.requireRight(await this.readRulesAt(grants, appId, parentId, manager), "create");
       await requireFolderCapacity(manager, appId);
       await checkParent(manager, appId, null, parentId);
-      const [made] = await rows<{ id: number }>(
+      const [createdFolder] = await rows<{ id: number }>(
         manager,
         "INSERT INTO media_folder (app_id, parent_id, name, user_id) VALUES ($1, $2, $3, $4) RETURNING id",
         [appId, parentId, name, admission.caller?.personId ?? null],
       );
       throwIfUnknownField(admission);
-      await recordMediaChange(manager, admission, appId, "media.folder.create", { folderId: made!.id, name });
-      return toFolder((await findFolder(manager, appId, made!.id))!);
+      await recordMediaChange(manager, admission, appId, "media.folder.create", { folderId: createdFolder!.id, name });
+      return toFolder((await findFolder(manager, appId, createdFolder!.id))!);
     }).catch((error: unknown) => {
       throw toNameTakenError(error, name);
     });

@@ -81,10 +81,10 @@ export class MediaRulesStore {
       if (precondition) requireExpectedVersion(await this.readRules(grants, kind, target, manager), precondition);
       const sql = `UPDATE ${TABLE_OF_KIND[kind]} SET access_rules = $3, updated_at = ${NEXT_UPDATED_AT_SQL}
                       WHERE app_id = $1 AND id = $2 RETURNING updated_at AS "updatedAt"`;
-      const [changed] = await rows<{ updatedAt: Date }>(manager, sql, [appId, id, text]);
-      if (!changed) throw new ActionError(kind === "file" ? "FILE_NOT_FOUND" : "FOLDER_NOT_FOUND");
+      const [changedItem] = await rows<{ updatedAt: Date }>(manager, sql, [appId, id, text]);
+      if (!changedItem) throw new ActionError(kind === "file" ? "FILE_NOT_FOUND" : "FOLDER_NOT_FOUND");
       await recordMediaChange(manager, admission, appId, `media.${kind}.accessRules`, { [`${kind}Id`]: id });
-      return changed.updatedAt.toISOString();
+      return changedItem.updatedAt.toISOString();
     });
     return { accessRules, updatedAt };
   }

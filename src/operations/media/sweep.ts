@@ -93,7 +93,7 @@ export class MediaSweep {
   /** Deletes blobs without a row in the database, such as those of a deleted app. `stored` has the keys of all blobs in the media store. */
   private async removeOrphans(): Promise<{ orphans: number; stored: Set<string> }> {
     const { db, store, blobs } = this.options;
-    const stored = new Set<string>();
+    const storedKeys = new Set<string>();
     let orphanCount = 0;
     let batch: string[] = [];
     const removeDueOrphans = async () => {
@@ -109,14 +109,14 @@ export class MediaSweep {
     };
     for await (const { key, modifiedAt } of store.list()) {
       if (this.isStopped) break;
-      stored.add(key);
+      storedKeys.add(key);
       if (Date.now() - modifiedAt < ORPHAN_MIN_AGE_MS) continue;
       batch.push(key);
       if (batch.length >= BATCH_SIZE) await removeDueOrphans();
     }
     await removeDueOrphans();
     await db.query(FORGET_OLD_ORPHANS);
-    return { orphans: orphanCount, stored };
+    return { orphans: orphanCount, stored: storedKeys };
   }
 
   /**

@@ -83,17 +83,17 @@ const INSERT_FILE = `
 /** Slots for concurrent uploads. One app can use at most half of the slots that other apps leave free. */
 class UploadSlots {
   private readonly byApp = new Map<number, number>();
-  private taken = 0;
+  private takenCount = 0;
 
   constructor(private readonly total: number) {}
 
   hasFreeSlot(appId: number): boolean {
-    return mayKeyGetSlot(this.total, this.taken, this.byApp.get(appId) ?? 0);
+    return mayKeyGetSlot(this.total, this.takenCount, this.byApp.get(appId) ?? 0);
   }
 
   changeUploadCount(appId: number, count: 1 | -1): void {
     const uploadCount = (this.byApp.get(appId) ?? 0) + count;
-    this.taken += count;
+    this.takenCount += count;
     if (uploadCount > 0) this.byApp.set(appId, uploadCount);
     else this.byApp.delete(appId);
   }
@@ -287,12 +287,12 @@ export class Uploads {
         const input = name === undefined || name === "" || files.length > 1 ? null : parseMediaName(name);
         const store = async (manager: EntityManager) => {
           grants.requireRight(await folders.readRulesAt(grants, appId, folderId, manager), "create");
-          const stored: MediaFile[] = [];
+          const storedFiles: MediaFile[] = [];
           for (const file of files)
-            stored.push(
+            storedFiles.push(
               await this.insertFile(manager, admission, appId, folderId, { ...file, name: input ?? file.name }),
             );
-          return stored;
+          return storedFiles;
         };
         const insertedFiles = await transactWithAppLock(db, appId, store);
         for (const file of files) for (const key of [file.key, file.thumbnail?.key]) if (key) blobs.stopRenewing(key);

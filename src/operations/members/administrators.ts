@@ -44,8 +44,8 @@ async function requirePossibleAdministrator(
   { canSignIn }: AdministratorState,
 ): Promise<void> {
   if (!canSignIn) refuseField("userId", "the ID of a person who can sign in", personId);
-  const all = await rows(manager, LIST_ADMINISTRATORS);
-  if (all.length < SERVICE_ADMINISTRATORS_MAX) return;
+  const administratorRows = await rows(manager, LIST_ADMINISTRATORS);
+  if (administratorRows.length < SERVICE_ADMINISTRATORS_MAX) return;
   throw new ActionError(
     "REQUEST_INVALID",
     `the service already has the maximum of ${SERVICE_ADMINISTRATORS_MAX} administrators; remove one first`,
@@ -67,9 +67,9 @@ export class Administrators {
     precondition: ExpectedETags,
   ): Promise<void> {
     if (!precondition) return;
-    const all = await this.read(manager);
-    const administrator = all.find(({ id }) => id === personId);
-    requireExpectedItemVersion(administrator, [all], precondition);
+    const administrators = await this.read(manager);
+    const administrator = administrators.find(({ id }) => id === personId);
+    requireExpectedItemVersion(administrator, [administrators], precondition);
   }
 
   private async changeAdministrator(

@@ -135,15 +135,15 @@ export class Editors {
       const scope = await lockScope(manager, appId);
       await requireCurrentRight(manager, caller, "manageEditors", appId);
       await requireMemberCapacity(manager, scope, id);
-      const [added] = await rows<{ isNew: boolean }>(manager, ADD_EDITOR, [appId, id]);
-      if (!added)
+      const [addedEditor] = await rows<{ isNew: boolean }>(manager, ADD_EDITOR, [appId, id]);
+      if (!addedEditor)
         refuseField(
           "userId",
           "the ID of a person who belongs to this app's organization or has a role on this app",
           id,
         );
       throwIfUnknownField(caller);
-      if (!added.isNew) return;
+      if (!addedEditor.isNew) return;
       await revokeInvalidOneTimeLinks(manager, id);
       await recordEditorChange(manager, caller, "editor.create", scope, id);
       await credentials.clearCallerCaches(manager);
@@ -176,8 +176,8 @@ export class Editors {
         );
       }
       throwIfUnknownField(caller);
-      const removed = await rows(manager, REMOVE_EDITOR, [appId, id]);
-      if (removed.length === 0) return;
+      const removedRows = await rows(manager, REMOVE_EDITOR, [appId, id]);
+      if (removedRows.length === 0) return;
       for (const sql of REMOVE_STAGE_ROLES) await rows(manager, sql, [appId, id]);
       await revokeLostAccess(manager, scope, id);
       await recordEditorChange(manager, caller, "editor.delete", scope, id);

@@ -221,8 +221,8 @@ export class Members {
     personId: number,
     role: Role,
   ): Promise<boolean> {
-    const stored = await rows<{ role: Role }>(manager, SELECT_STORED_ROLES, [organizationId, appId, personId]);
-    return stored.length === 1 && stored[0]!.role === role;
+    const storedRoles = await rows<{ role: Role }>(manager, SELECT_STORED_ROLES, [organizationId, appId, personId]);
+    return storedRoles.length === 1 && storedRoles[0]!.role === role;
   }
 
   async recordRoleChange(

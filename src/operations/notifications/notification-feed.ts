@@ -93,9 +93,10 @@ export function createNotificationFeed(options: {
     const { appId, subscribers } = feed;
     for await (const notification of readNotificationsAfter(appId, feed.readCursor)) {
       const credentialIds = [...new Set(Array.from(subscribers, ({ caller }) => caller.credentialId))];
-      const found = await findCredentialsInScope(db, appId, credentialIds, notification.scope);
+      const credentialsInScope = await findCredentialsInScope(db, appId, credentialIds, notification.scope);
       feed.readCursor = notification.cursor!;
-      for (const { caller, listener } of subscribers) if (found.has(caller.credentialId)) listener(notification);
+      for (const { caller, listener } of subscribers)
+        if (credentialsInScope.has(caller.credentialId)) listener(notification);
     }
   }
 

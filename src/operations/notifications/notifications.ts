@@ -169,12 +169,12 @@ export class NotificationsService {
         requireTimeIfScheduled(fields.status ?? "draft", fields.orderAt ?? null);
         return fields;
       });
-    const all = bodies.map((body, index) => parse(body, pathOf(index)));
-    receivedDataLimiter.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(bodies)), all.length);
+    const parsedNotifications = bodies.map((body, index) => parse(body, pathOf(index)));
+    receivedDataLimiter.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(bodies)), parsedNotifications.length);
     const { key } = await findReader(caller, appId);
     const ids = await db.transaction(async (manager) => {
       const insertedIds: number[] = [];
-      for (const fields of all) insertedIds.push(await this.insertParsed(manager, appId, fields));
+      for (const fields of parsedNotifications) insertedIds.push(await this.insertParsed(manager, appId, fields));
       await recordChange(manager, caller, {
         appId,
         type: "app.notification.create",

@@ -144,8 +144,8 @@ export class PushSender {
   ): Promise<readonly T[]> {
     if (scope === null) return devices;
     const credentialIds = devices.flatMap(({ credentialId }) => credentialId ?? []);
-    const found = await this.options.findCredentialsInScope(executor, appId, credentialIds, scope);
-    return devices.filter(({ credentialId }) => credentialId !== null && found.has(credentialId));
+    const credentialsInScope = await this.options.findCredentialsInScope(executor, appId, credentialIds, scope);
+    return devices.filter(({ credentialId }) => credentialId !== null && credentialsInScope.has(credentialId));
   }
 
   /** Deletes deliveries to users who may not read the notification any more, for example after a sign-out. Returns the others. */
@@ -154,9 +154,9 @@ export class PushSender {
     const wantedDeliveries: PushDelivery[] = [];
     for (const ofNotification of Map.groupBy(deliveries, ({ notificationId }) => notificationId).values()) {
       const { appId, scope } = ofNotification[0]!;
-      const wanted = new Set(await this.selectInScope(db, appId, ofNotification, scope));
+      const idsInScope = new Set(await this.selectInScope(db, appId, ofNotification, scope));
       for (const delivery of ofNotification) {
-        if (wanted.has(delivery)) wantedDeliveries.push(delivery);
+        if (idsInScope.has(delivery)) wantedDeliveries.push(delivery);
         else await rows(db, DELETE_DELIVERY, [delivery.id, processId]);
       }
     }

@@ -78,12 +78,12 @@ const USERS_PER_STATEMENT = 32;
 export function createScopeMatcher(readSignedInUsers: ReadSignedInUsers): FindCredentialsInScope {
   return async function findCredentialsInScope(executor, appId, credentialIds, scope) {
     if (scope === null) return new Set(credentialIds);
-    const found = new Set<number>();
+    const credentialsInScope = new Set<number>();
     const values = [[...new Set(credentialIds)], appId];
     const validCredentials = await rows<ValidCredential>(executor, SELECT_VALID_CREDENTIALS, values);
     const addIfInScope = ({ credentialId, hasSignIn: _, ...person }: ValidCredential, appUser?: ScopeUser) => {
       const personOrNull = person.id === null ? null : person;
-      if (isUserInScope(scope, appUser ?? personOrNull)) found.add(credentialId);
+      if (isUserInScope(scope, appUser ?? personOrNull)) credentialsInScope.add(credentialId);
     };
     const [signedIn, others] = [true, false].map((hasSignIn) =>
       validCredentials.filter((credential) => credential.hasSignIn === hasSignIn),
@@ -98,7 +98,7 @@ export function createScopeMatcher(readSignedInUsers: ReadSignedInUsers): FindCr
         addIfInScope(credential, user && { ...user.data, id: user.id, dataSourceId: user.dataSourceId });
       }
     }
-    return found;
+    return credentialsInScope;
   };
 }
 

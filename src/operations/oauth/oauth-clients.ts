@@ -105,7 +105,10 @@ export class OauthClients {
     }
     const knownGrantTypes = data.grant_types.filter((type) => (GRANT_TYPES as readonly string[]).includes(type));
     if (knownGrantTypes.length === 0)
-      throw new OauthError("invalid_client_metadata", `grant_types must contain one of ${GRANT_TYPES.join(", ")}`);
+      throw new OauthError(
+        "invalid_client_metadata",
+        `grant_types must contain at least one of ${GRANT_TYPES.join(", ")}`,
+      );
     const refusedUri = data.redirect_uris.find((uri) => !isAllowedRedirectUrl(uri));
     if (refusedUri !== undefined) {
       const expected =
@@ -117,7 +120,8 @@ export class OauthClients {
       throw new OauthError("invalid_redirect_uri", "redirect_uris must contain at least one URL");
     }
     const retryAfter = this.#registrations.takeTokens(getAddressBlock(address ?? ""));
-    if (retryAfter > 0) throw createRateLimitError("too many registrations from this address", retryAfter);
+    if (retryAfter > 0)
+      throw createRateLimitError("too many registrations of programs from this network address", retryAfter);
     const client: OauthClient = {
       id: `svc_client_${randomBytes(16).toString("base64url")}`,
       name: sanitizeProgramName(data.client_name),

@@ -133,18 +133,18 @@ export class OauthGrants {
       await lockOrganizationOfApp(manager, appId);
       await lockCallersSignInMethods(manager, decision);
       await this.#requireGrantableScopes(decision, manager);
-      const [made] = await rows<{ id: number }>(
+      const [createdGrant] = await rows<{ id: number }>(
         manager,
         "INSERT INTO oauth_grant (client_id, person_id, app_id, scopes, maker_id) VALUES ($1, $2, $3, $4, $5) RETURNING id",
         [clientId, personId, appId, scopes, decidingTokenId],
       );
-      const data = { grantId: made!.id, clientId, scopes };
+      const data = { grantId: createdGrant!.id, clientId, scopes };
       await recordChange(
         manager,
         { personId, credentialId: decidingTokenId },
         { appId, type: "app.grant.create", data },
       );
-      return { id: made!.id, clientId, personId, appId, scopes: [...scopes] };
+      return { id: createdGrant!.id, clientId, personId, appId, scopes: [...scopes] };
     });
   }
 
@@ -226,7 +226,7 @@ export class OauthGrants {
     { clientName, lifetimeMs }: { clientName: string; lifetimeMs: number },
     executor: SqlClient,
   ): Promise<number> {
-    const [added] = await rows<{ seconds: number }>(
+    const [addedToken] = await rows<{ seconds: number }>(
       executor,
       `INSERT INTO credential (kind, hash, name, app_id, person_id, scopes, expires_at, grant_id)
        VALUES ('api', $1, $2, $3, $4, $5, least(now() + $6 * interval '1 millisecond',
@@ -237,7 +237,7 @@ export class OauthGrants {
     await rows(executor, "DELETE FROM credential WHERE grant_id = $1 AND expires_at < now() - interval '1 day'", [
       grant.id,
     ]);
-    return added!.seconds;
+    return addedToken!.seconds;
   }
 
   async listGrantsOf(personId: number): Promise<OauthGrantSummary[]> {

@@ -227,7 +227,7 @@ export class OAuthServer {
       matchesCodeChallenge(input["code_verifier"] ?? "", storedCode.codeChallenge ?? "");
     const usedCodeError = new OauthError(
       "invalid_grant",
-      "the code is unknown, has expired, was used or belongs to another request (client_id, redirect_uri and code_verifier must match)",
+      "the code is unknown, expired or used, or does not match client_id, redirect_uri and code_verifier; sign in again",
     );
     if (!isRight) throw usedCodeError;
     return this.#issue(client, storedCode.grant, async (manager) => {
@@ -250,7 +250,7 @@ export class OAuthServer {
   async #issueForDevice(client: OauthClient, input: Parameters): Promise<TokenResponse> {
     const deviceCode = input["device_code"] ?? "";
     const grant = await this.grants.find(await this.devices.poll(deviceCode, client.id));
-    if (!grant) throw new OauthError("invalid_grant", "the person has revoked the program's access");
+    if (!grant) throw new OauthError("invalid_grant", "the person has revoked the program's access; sign in again");
     return this.#issue(client, grant, (manager) => this.devices.redeem(deviceCode, manager));
   }
 

@@ -19,9 +19,11 @@ export function requireDifferentGlobals(assets: Map<string, StoredAsset>, assets
     const otherName = byGlobal.get(global);
     byGlobal.set(global, dependency);
     if (otherName === undefined || (namesBefore.has(otherName) && namesBefore.has(dependency))) continue;
-    const [added, present] = namesBefore.has(dependency) ? [otherName, dependency] : [dependency, otherName];
-    assets.delete(added);
-    const reason = `has the same global name ${global} as ${describeValue(present)}; list only one of them`;
-    throw createDependencyError(added, reason);
+    const [addedDependency, presentDependency] = namesBefore.has(dependency)
+      ? [otherName, dependency]
+      : [dependency, otherName];
+    assets.delete(addedDependency);
+    const reason = `has the same global name ${global} as ${describeValue(presentDependency)}; list only one of them`;
+    throw createDependencyError(addedDependency, reason);
   }
 }

@@ -68,7 +68,7 @@ class PackageTree {
       const sizeText = `${DOCUMENTS_MAX_BYTES / 2 ** 20} MB`;
       throw createDependencyError(
         this.registryRequest.dependency,
-        `needs packages whose metadata in the registry exceeds ${sizeText} in total`,
+        `needs packages whose metadata in the registry exceeds the maximum of ${sizeText} in total`,
       );
     });
     this.documents.set(name, requested);
@@ -94,7 +94,7 @@ class PackageTree {
     if (this.nodes.size === PACKAGES_PER_DEPENDENCY_MAX)
       throw createDependencyError(
         this.registryRequest.dependency,
-        `needs more than ${PACKAGES_PER_DEPENDENCY_MAX} packages`,
+        `needs more than the maximum of ${PACKAGES_PER_DEPENDENCY_MAX} packages`,
       );
     this.nodes.set(node.folder, node);
     return node;
@@ -156,7 +156,7 @@ export async function preparePackageDownload(
       level = next;
     }
     const nodes = [...tree.nodes.values()];
-    const all: PackageArchive[] = [];
+    const packageArchives: PackageArchive[] = [];
     let bytes = 0;
     for (let at = 0; at < nodes.length; at += CONCURRENT_DOWNLOADS_MAX) {
       const fetchedNodes = nodes
@@ -172,15 +172,15 @@ export async function preparePackageDownload(
         });
       for (const node of await Promise.all(fetchedNodes)) {
         bytes += node.archive.length;
-        all.push(node);
+        packageArchives.push(node);
       }
       if (bytes > PACKAGE_ARCHIVES_MAX_BYTES)
         throw createDependencyError(
           registryRequest.dependency,
-          `is too large: its archive and those of its dependencies exceed ${PACKAGE_ARCHIVES_MAX_BYTES / 2 ** 20} MB`,
+          `is too large: its archive and those of its dependencies exceed the maximum of ${PACKAGE_ARCHIVES_MAX_BYTES / 2 ** 20} MB`,
         );
     }
-    return all;
+    return packageArchives;
   }
   return { choice, downloadArchives: archives };
 }

@@ -151,10 +151,10 @@ export class DependencyResolver {
     );
     const exactSpec = createChoiceKey({ ...npm, range: choice.version });
     const specs = [createChoiceKey(npm), exactSpec];
-    const chosen = await this.scripts.findChosen(this.registry!.registry, exactSpec);
-    if (chosen) {
-      await this.scripts.recordChoice(this.registry!.registry, specs, chosen);
-      return chosen;
+    const chosenScript = await this.scripts.findChosen(this.registry!.registry, exactSpec);
+    if (chosenScript) {
+      await this.scripts.recordChoice(this.registry!.registry, specs, chosenScript);
+      return chosenScript;
     }
     const { source, global, names, parts, declarations } = await this.bundler
       .bundle(await archives(), subpath)
@@ -186,12 +186,12 @@ export class DependencyResolver {
         dependency,
         "is not in the catalogue of this service, and npm packages are switched off in this service",
       );
-    const chosen = await this.scripts.findChosen(this.registry.registry, createChoiceKey(npm));
-    const script = chosen?.fresh
-      ? chosen
+    const chosenScript = await this.scripts.findChosen(this.registry.registry, createChoiceKey(npm));
+    const script = chosenScript?.fresh
+      ? chosenScript
       : await this.downloadAndStoreScript(author, dependency, npm).catch((error: unknown) => {
-          if (chosen && error instanceof ActionError && error.details.retryAfter === REGISTRY_DOWN_RETRY_SECONDS)
-            return chosen;
+          if (chosenScript && error instanceof ActionError && error.details.retryAfter === REGISTRY_DOWN_RETRY_SECONDS)
+            return chosenScript;
           throw error;
         });
     // The operator may have changed the allowed licences since the script was stored.
@@ -211,10 +211,10 @@ export class DependencyResolver {
       return parsed.kind === "address" ? this.addresses.recheck(author, dependency, parsed.url, known) : known;
     const leaveQueue = await this.slots[parsed.kind].enter(author.appId);
     try {
-      const chosen = parsed.kind === "npm" && version !== undefined ? { ...parsed, range: version } : parsed;
-      return chosen.kind === "npm"
-        ? await this.resolveNpmScript(author, dependency, chosen)
-        : await this.addresses.storeScript(author, dependency, chosen.url);
+      const exactDependency = parsed.kind === "npm" && version !== undefined ? { ...parsed, range: version } : parsed;
+      return exactDependency.kind === "npm"
+        ? await this.resolveNpmScript(author, dependency, exactDependency)
+        : await this.addresses.storeScript(author, dependency, exactDependency.url);
     } finally {
       leaveQueue();
     }
@@ -302,8 +302,8 @@ export class DependencyResolver {
             "was not resolved in time, because the dependencies before it took too long; save again",
             REGISTRY_DOWN_RETRY_SECONDS,
           );
-        const known = knownAssets.find(({ name }) => name === dependency);
-        const asset = await this.resolveAsset(author, dependency, known, exportedAssets.versions.get(dependency));
+        const knownAsset = knownAssets.find(({ name }) => name === dependency);
+        const asset = await this.resolveAsset(author, dependency, knownAsset, exportedAssets.versions.get(dependency));
         if (isStoredScript(asset) && !had.has(asset.sha256)) await this.quota.countStoredScript(author, asset);
         assets.set(dependency, asset);
       }
@@ -352,12 +352,12 @@ export class DependencyResolver {
         scriptFacts,
       ]),
     );
-    const stored = entries.flatMap(({ name, sha256 }) => {
+    const storedAssets = entries.flatMap(({ name, sha256 }) => {
       const facts = scriptsByHash.get(sha256);
       return facts && this.isScriptOf(facts, name) ? [toStoredScriptAsset(name, facts)] : [];
     });
     return {
-      storedAssets: stored,
+      storedAssets,
       versions: new Map(entries.flatMap(({ name, version }) => (version ? [[name, version]] : []))),
     };
   }
@@ -377,8 +377,8 @@ export class DependencyResolver {
       if (foundAsset) return foundAsset;
       const parsed = parseDependency(dependency, this.options.catalogue);
       if (parsed.kind === "served") return parsed.asset;
-      const stored = findStoredAsset(dependency, [...knownAssets, ...lateAssets]);
-      if (stored) return stored;
+      const storedAsset = findStoredAsset(dependency, [...knownAssets, ...lateAssets]);
+      if (storedAsset) return storedAsset;
       if (firstError !== null) throw firstError;
       const known = knownAssets.find(({ name }) => name === dependency);
       // A URL is allowed without a stored script: pages and runs then load the URL themselves. Other dependencies need a script.

@@ -108,7 +108,10 @@ export class PackageRegistry {
       });
     } catch (error) {
       if (error instanceof ResponseTooLargeError)
-        throw createDependencyError(registryRequest.dependency, `cannot be fetched: ${name}: ${error.message}`);
+        throw createDependencyError(
+          registryRequest.dependency,
+          `cannot be fetched: ${error.message} (requested package: ${name})`,
+        );
       if (error instanceof NotConnectedError && error.forbidden)
         throw createDependencyError(
           registryRequest.dependency,

@@ -65,7 +65,7 @@ export async function recordChange(
   more: readonly NewAuditEntry[] = [],
 ): Promise<number> {
   const { appId, actionId = null } = entry;
-  const all = [entry, ...more];
+  const allEntries = [entry, ...more];
   const [first] = await rows<{ id: number }>(
     executor,
     `INSERT INTO audit_entry (app_id, type, person_id, credential_id, action_id, data)
@@ -73,11 +73,11 @@ export async function recordChange(
       ORDER BY fact.place RETURNING id`,
     [
       appId,
-      all.map(({ type }) => type),
+      allEntries.map(({ type }) => type),
       caller?.personId ?? null,
       caller?.credentialId ?? null,
       actionId,
-      all.map(({ data }) => JSON.stringify(data)),
+      allEntries.map(({ data }) => JSON.stringify(data)),
     ],
   );
   return first!.id;

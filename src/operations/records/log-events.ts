@@ -123,23 +123,23 @@ export class LogEventStore {
   private async storeLists(lists: readonly (readonly NewLogEvent[])[]): Promise<StoredEvents[]> {
     const { db, queueLimits } = this.options;
     const values = createStoreEventsParameters(lists.flat(), queueLimits.getLastCount());
-    const stored = await queryPreparedRows<StoredLogEvent>(db, "store-log-events", STORE_EVENTS_SQL, values);
-    for (const [appId, eventsOfApp] of Map.groupBy(stored, (storedEvent) => storedEvent.appId)) {
+    const storedEvents = await queryPreparedRows<StoredLogEvent>(db, "store-log-events", STORE_EVENTS_SQL, values);
+    for (const [appId, eventsOfApp] of Map.groupBy(storedEvents, (storedEvent) => storedEvent.appId)) {
       const runs = eventsOfApp.reduce((sum, { attempted }) => sum + attempted, 0);
       this.runsPerEvent.set(appId, runs / eventsOfApp.length);
     }
-    return lists.map((events) => sortByRequest(events, stored));
+    return lists.map((events) => sortByRequest(events, storedEvents));
   }
 
   /** Stores events. Also writes a log entry for each run that was not started because its chain of runs would become too long. */
   private async storeEventsWithHaltedRuns(executor: SqlClient, events: readonly NewLogEvent[]): Promise<StoredEvents> {
     const values = createStoreEventsParameters(events, this.options.queueLimits.getLastCount());
-    const stored = sortByRequest(events, await rows<StoredLogEvent>(executor, STORE_EVENTS_SQL, values));
+    const storedEvents = sortByRequest(events, await rows<StoredLogEvent>(executor, STORE_EVENTS_SQL, values));
     for (const [index, { appId, runId }] of events.entries()) {
-      const halted = stored[index]?.halted;
+      const halted = storedEvents[index]?.halted;
       if (halted) await logHaltedRuns(executor, appId, runId!, halted);
     }
-    return stored;
+    return storedEvents;
   }
 
   /** Stores events of runs in separate transactions, because they may have to write log entries too, and other events in batches. */
@@ -168,9 +168,9 @@ export class LogEventStore {
       // A new ID for each event. It is not the ID in the header x-request-id.
       return { ...facts, ...toOpenJson(eventInput), appId, requestId: randomUUID(), runId };
     });
-    const stored = await this.storeEvents(events, executor);
+    const storedEvents = await this.storeEvents(events, executor);
     return events.map((event, index) => {
-      const storedEvent = stored[index];
+      const storedEvent = storedEvents[index];
       if (!storedEvent) throw new ActionError("APP_NOT_FOUND");
       this.options.receivedDataLimiter.charge(emitter, appId, storedEvent.started);
       return toLogEvent(event, eventInputs[index]!.data, storedEvent);

@@ -222,23 +222,24 @@ export class RunSearch {
    * and all characters outside ASCII. Only for ASCII letters, case does not matter.
    * @throws ActionError REQUEST_INVALID if the search contains no word, or takes too long
    */
-  async find(appId: number, requested: string, { before = null, limit: most }: RunSearchPosition): Promise<number[]> {
-    const query = createTextSearchQuery(appId, requested);
+  async find(appId: number, search: string, { before = null, limit: maxRuns }: RunSearchPosition): Promise<number[]> {
+    const query = createTextSearchQuery(appId, search);
     if (query === null) throw new ActionError("REQUEST_INVALID", '"search" must contain letters or digits');
     const below = before ?? Number.MAX_SAFE_INTEGER;
     // Planning this statement for all partitions takes longer than its execution, so it is prepared.
     const newestRows = await queryPreparedRows<{ id: number }>(this.db, "newest-runs-by-words", SEARCH_NEWEST_RUNS, [
       query,
-      most,
+      maxRuns,
       below,
     ]);
-    if (newestRows.length === most) return newestRows.map(({ id }) => id);
+    if (newestRows.length === maxRuns) return newestRows.map(({ id }) => id);
     const [top] = await queryPreparedRows<{ id: number | null }>(this.db, "newest-run-with-words", SELECT_HIGHEST_ID, [
       below,
     ]);
     const partitions = await listPartitions(this.db, "run_search");
-    const search = (manager: EntityManager) => findByWords(manager, query, most, (top!.id ?? 0) + 1, partitions);
-    return this.db.transaction(search).catch((error: unknown) => {
+    const findInPartitions = (manager: EntityManager) =>
+      findByWords(manager, query, maxRuns, (top!.id ?? 0) + 1, partitions);
+    return this.db.transaction(findInPartitions).catch((error: unknown) => {
       throw isStatementTimeout(error)
         ? new ActionError(
             "REQUEST_INVALID",

@@ -81,7 +81,7 @@ export async function declareSettings(
   keys: readonly string[],
   { secret }: { secret: boolean },
 ): Promise<void> {
-  const stored = keys.map(escapeSettingKey);
-  await rows(executor, INSERT_DECLARED, [appId, stored, !secret]);
-  await rows(executor, MARK_NOT_SECRET, [appId, stored, !secret]);
+  const escapedKeys = keys.map(escapeSettingKey);
+  await rows(executor, INSERT_DECLARED, [appId, escapedKeys, !secret]);
+  await rows(executor, MARK_NOT_SECRET, [appId, escapedKeys, !secret]);
 }

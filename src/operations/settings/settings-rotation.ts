@@ -24,10 +24,10 @@ function readMasterKeys(path: string): Buffer[] {
  * can be repeated after a failure.
  */
 async function rotateFile(db: Db, path: string): Promise<number> {
-  const next = createMasterKey();
-  writeKeyFile(path, [next, ...readMasterKeys(path)]);
-  const count = await new DataKeys({ db, ring: createKeyRing({ keys: null, path }) }).rotate(next);
-  writeKeyFile(path, [next]);
+  const newKey = createMasterKey();
+  writeKeyFile(path, [newKey, ...readMasterKeys(path)]);
+  const count = await new DataKeys({ db, ring: createKeyRing({ keys: null, path }) }).rotate(newKey);
+  writeKeyFile(path, [newKey]);
   return count;
 }
 

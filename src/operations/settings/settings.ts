@@ -116,8 +116,8 @@ interface SettingsOptions {
 /** @throws ActionError SETTINGS_INVALID if the app's settings would be too large in total */
 async function checkSize(executor: SqlClient, appId: number, texts: { key: string; text: string }[]): Promise<void> {
   const keys = texts.map(({ key }) => key);
-  const [stored] = await rows<{ bytes: number }>(executor, SELECT_OTHER_SETTINGS_BYTES, [appId, keys]);
-  const total = texts.reduce((bytes, { key, text }) => bytes + Buffer.byteLength(key + text), stored!.bytes);
+  const [otherSettings] = await rows<{ bytes: number }>(executor, SELECT_OTHER_SETTINGS_BYTES, [appId, keys]);
+  const total = texts.reduce((bytes, { key, text }) => bytes + Buffer.byteLength(key + text), otherSettings!.bytes);
   if (total <= SETTINGS_PER_APP_MAX_BYTES) return;
   const message = `the settings of one app must be at most ${SETTINGS_PER_APP_MAX_BYTES} bytes in total (got ${total} with this change)`;
   throw new ActionError("SETTINGS_INVALID", message);
@@ -218,10 +218,13 @@ export class Settings {
 
   /** Deletes settings, also settings without a value. Returns the keys of the deleted settings that had a value. */
   async removeKeys(executor: SqlClient, caller: Caller, appId: number, keys: string[]): Promise<string[]> {
-    const stored = keys.map(escapeSettingKey);
-    await rows(executor, "DELETE FROM declared_setting WHERE app_id = $1 AND key = ANY ($2::text[])", [appId, stored]);
+    const escapedKeys = keys.map(escapeSettingKey);
+    await rows(executor, "DELETE FROM declared_setting WHERE app_id = $1 AND key = ANY ($2::text[])", [
+      appId,
+      escapedKeys,
+    ]);
     const sql = "DELETE FROM setting WHERE app_id = $1 AND key = ANY ($2::text[]) RETURNING key";
-    const removedRows = await rows<{ key: string }>(executor, sql, [appId, stored]);
+    const removedRows = await rows<{ key: string }>(executor, sql, [appId, escapedKeys]);
     const removedKeys = removedRows.map(({ key }) => unescapeSettingKey(key));
     if (removedKeys.length === 0) return removedKeys;
     await deleteUnusedOauthTokens(executor, appId);

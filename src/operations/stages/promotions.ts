@@ -119,7 +119,7 @@ async function recordPromotion(
     [manifestBefore, manifestAfter].map((document) => compressDocument(JSON.stringify(document))),
   );
   const values = [appId, fromAppId, rolledBackTo, caller.personId, JSON.stringify(plan), ...compressedDocuments];
-  const [made] = await rows<PromotionRow>(
+  const [storedPromotion] = await rows<PromotionRow>(
     manager,
     `INSERT INTO promotion (app_id, from_app_id, rolled_back_to, person_id, plan, before, after)
        VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING ${PROMOTION_COLUMNS}`,
@@ -131,9 +131,9 @@ async function recordPromotion(
          (SELECT id FROM promotion WHERE app_id = $1 ORDER BY id DESC OFFSET ${STORED_PROMOTIONS_MAX} LIMIT 1)`,
     [appId],
   );
-  const data = { promotionId: made!.id, fromAppId, rolledBackTo };
+  const data = { promotionId: storedPromotion!.id, fromAppId, rolledBackTo };
   await recordChange(manager, caller, { appId, type: rolledBackTo === null ? "app.promote" : "app.rollback", data });
-  return toStagePromotion(made!);
+  return toStagePromotion(storedPromotion!);
 }
 
 /** Definitions that a rollback restores. `manifest` is gzipped JSON. `isLast` is true if the chosen promotion is the last promotion of the app. */

@@ -176,9 +176,9 @@ export class Stages {
       for (const id of new Set([appId, rootId])) await requireCurrentRight(manager, caller, "writeStages", id);
       await requireStageAllowed(manager, rootId, name);
       await requireStageGroupRootId(manager, appId, "FOR SHARE");
-      const [made] = await rows<{ id: number }>(manager, INSERT_STAGE, [appId, name]);
-      if (!made) throw new ActionError("APP_NOT_FOUND");
-      const stageId = made.id;
+      const [createdApp] = await rows<{ id: number }>(manager, INSERT_STAGE, [appId, name]);
+      if (!createdApp) throw new ActionError("APP_NOT_FOUND");
+      const stageId = createdApp.id;
       await rows(manager, INSERT_UNFINISHED_STAGE, [stageId, name]);
       for (const sql of COPY_PEOPLE) await rows(manager, sql, [appId, stageId]);
       await recordChange(manager, caller, { appId, type: "app.stage.create", data: { stageAppId: stageId, name } });
@@ -246,8 +246,8 @@ export class Stages {
         onApplied: async (manager) => {
           await lockFirstAppOfStageGroup(manager, rootId);
           await requireStageAllowed(manager, rootId, name);
-          const finished = await rows(manager, FINISH_STAGE, [stageId, expiresInHours, rootId]);
-          if (finished.length === 0) throw new ActionError("APP_NOT_FOUND");
+          const finishedStages = await rows(manager, FINISH_STAGE, [stageId, expiresInHours, rootId]);
+          if (finishedStages.length === 0) throw new ActionError("APP_NOT_FOUND");
           // Waits for removals of members in progress, which cannot find the new stage. Then deletes the roles that these removals miss.
           for (const lockedId of [rootId, appId]) for (const sql of LOCK_ROLES) await rows(manager, sql, [lockedId]);
           for (const sql of DELETE_LOST_ROLES) await rows(manager, sql, [appId, stageId]);

@@ -1,5 +1,5 @@
 /** Stores one run for each due tick (scheduled time) of a schedule: a queued run, or a skipped run with its reason. */
-import { setImmediate as breathe } from "node:timers/promises";
+import { setImmediate as yieldToEventLoop } from "node:timers/promises";
 import type { EntityManager } from "typeorm";
 import { type Db, rows } from "../../data/database.js";
 import { NEW_RUN_STATE_SQL } from "../../data/run.js";
@@ -173,17 +173,17 @@ export class Scheduler {
     const claimedSchedules = await db.transaction(async (manager) => {
       const dueRows = await rows<DueRow>(manager, SELECT_DUE_SCHEDULES, [moment]);
       if (dueRows.length === 0) return 0;
-      const state = await readCircumstances(manager, dueRows);
-      const next: string[] = [];
+      const circumstances = await readCircumstances(manager, dueRows);
+      const nextStartTimes: string[] = [];
       for (const row of dueRows) {
         const timezone = row.timezone ?? defaultTimezone;
         const tick = computeTick(row, timezone);
         const shiftedNow = new Date(moment.getTime() - (row.dueAt.getTime() - tick.getTime()));
         const owedTicks = computeDueTicks(row.frequency, timezone, tick, shiftedNow);
-        tickResults.push(...decideTickResults(row, owedTicks, state));
-        next.push(new Date(owedTicks.next.getTime() + row.offsetMs).toISOString());
+        tickResults.push(...decideTickResults(row, owedTicks, circumstances));
+        nextStartTimes.push(new Date(owedTicks.next.getTime() + row.offsetMs).toISOString());
         // After a long pause, a schedule has thousands of missed ticks. Computing all of them at once would block the event loop.
-        if (owedTicks.missed.length > 1) await breathe();
+        if (owedTicks.missed.length > 1) await yieldToEventLoop();
       }
       await rows(manager, WRITE_TICKS, [
         tickResults.map(({ appId }) => appId),
@@ -192,7 +192,7 @@ export class Scheduler {
         tickResults.map(({ count }) => count),
         tickResults.map(({ reason }) => reason),
       ]);
-      await rows(manager, ADVANCE_SCHEDULES, [dueRows.map(({ actionId }) => actionId), next]);
+      await rows(manager, ADVANCE_SCHEDULES, [dueRows.map(({ actionId }) => actionId), nextStartTimes]);
       return dueRows.length;
     });
     for (const { reason, count } of tickResults) measures.ticks(toMetricLabel(reason), count);

@@ -72,9 +72,9 @@ export class TriggerIndex {
       return;
     }
     const indexedAt = new Date(now());
-    const next = computeNextTick(frequency, timezone ?? defaultTimezone, indexedAt);
+    const nextTick = computeNextTick(frequency, timezone ?? defaultTimezone, indexedAt);
     const jitterMs = computeJitterDelayMs(id, jitterSeconds);
-    const dueAt = new Date(next.getTime() + jitterMs);
+    const dueAt = new Date(nextTick.getTime() + jitterMs);
     await rows(executor, UPSERT_SCHEDULE, [id, appId, frequency, timezone, dueAt, indexedAt, jitterMs || null]);
     await rows(executor, `SELECT pg_notify('${SCHEDULE_CHANNEL}', '')`);
   }

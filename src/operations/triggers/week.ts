@@ -1,6 +1,6 @@
 /** Reads the scheduled times (ticks) of an app in the next seven days, and the skipped and failed ticks of the last seven days. */
 import { availableParallelism } from "node:os";
-import { setImmediate as breathe } from "node:timers/promises";
+import { setImmediate as yieldToEventLoop } from "node:timers/promises";
 import { type Db, rows } from "../../data/database.js";
 import { ESTIMATED_SCHEDULED_RUNS_PER_CORE_AND_MINUTE } from "../../limits.js";
 import { computeNextTicks } from "../../rules/schedule.js";
@@ -127,7 +127,7 @@ export function createScheduleWeekReader({ db, now, defaultTimezone }: ScheduleW
     const scheduled: ScheduledAction[] = [];
     for (const row of listedRows) {
       scheduled.push(toScheduledAction(row, weekStart, to, ticksPerAction));
-      await breathe();
+      await yieldToEventLoop();
     }
     const since = new Date(weekStart.getTime() - WEEK_MS);
     const maxRunsPerMinute = ESTIMATED_SCHEDULED_RUNS_PER_CORE_AND_MINUTE * availableParallelism();

@@ -131,11 +131,11 @@ export class Partitions {
     const [counter] = await rows<{ last: number }>(db, `SELECT last_value AS last FROM ${head}_id_seq`);
     const { last } = counter!;
     for (;;) {
-      const all = await listPartitions(db, head);
-      const { low: begin } = all.at(-1)!;
+      const allPartitions = await listPartitions(db, head);
+      const { low: begin } = allPartitions.at(-1)!;
       const size = await this.computePartitionSize(
         family,
-        all.find(({ high }) => high === null || high > last)?.low ?? null,
+        allPartitions.find(({ high }) => high === null || high > last)?.low ?? null,
         last,
       );
       if (begin === null || begin - last >= PARTITIONS_AHEAD * size) return;

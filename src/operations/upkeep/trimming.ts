@@ -201,8 +201,8 @@ export function createLogTrimming(options: {
         const { kind } = watchedKind;
         const skipFailure = createFailureSkipper(log, { table: kind.table });
         const grownApps = isStopped ? [] : ((await skipFailure(listAppsToMeasure(watchedKind))) ?? []);
-        const all = measuresAll && !isStopped ? ((await skipFailure(listAllApps(kind))) ?? []) : [];
-        for (const appId of new Set([...grownApps, ...all])) {
+        const allApps = measuresAll && !isStopped ? ((await skipFailure(listAllApps(kind))) ?? []) : [];
+        for (const appId of new Set([...grownApps, ...allApps])) {
           if (isStopped) break;
           const isTrimmed = await skipFailure(trimApp(kind, appId).then(() => true));
           // After a failure, the next pass measures the app again, however little the app has written.
