@@ -90,7 +90,7 @@ export async function writeRoutes(manager: EntityManager, { id, appId, masterId,
   try {
     await rows(manager, ADD_ROUTES, [appId, isDraft, id, pathShapes, methods, settings]);
   } catch (error) {
-    // A deadlock means that two transactions exchange the paths of two actions and wait for each other.
+    // In a deadlock, two transactions exchange the paths of two actions. Then the path is already in use, too.
     if (!isUniqueViolation(error, "http_route_pkey") && !isDeadlock(error)) throw error;
     throw new ActionError(
       "TRIGGERS_INVALID",

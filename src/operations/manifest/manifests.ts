@@ -206,7 +206,7 @@ export class Manifests {
     const appPlan = planAppFieldChanges(context, manifest.app, state.app, (fields) => {
       updatedNames.fields = fields;
     });
-    // A manifest of an old format version has no list of bindings. So a missing list removes no bindings, even with `prune`.
+    // A missing list of bindings removes no bindings, even with `prune`, because manifests of an old format version have no such list.
     const bindingsPlan = await planBindingChanges(
       bindings.definitions,
       context,

@@ -276,7 +276,7 @@ export class NotificationsService {
       const scope = fields.scope === undefined ? before.scope : fields.scope;
       const push = fields.push === undefined ? before.pushNotification : fields.push;
       const { status = before.status } = fields;
-      // Only a notification that stays published keeps its cursor. Any other becomes a draft first.
+      // Only a notification that stays published keeps its cursor. All others become drafts first.
       const staysPublished = status === "published" && before.status === status;
       if (!staysPublished) await withdrawNotification(manager, id, "draft");
       await updateNotificationRow(manager, id, { data, scope, orderAt: orderAt || null, push });

@@ -151,7 +151,7 @@ export async function preparePackageDownload(
     while (level.length > 0) {
       await tree.prefetchDocuments(level);
       const next: PackageNode[] = [];
-      // One after the other, because the folder of a package depends on the packages that are already in the tree.
+      // Adds packages one after the other, because the folder of a package depends on the packages that are already in the tree.
       for (const node of level) next.push(...(await tree.addDependencies(node)));
       level = next;
     }

@@ -111,7 +111,7 @@ export function buildLogEntryData(facts: LogEntryFacts): LogEntryData {
   if (replayOf) entryParts.push(`"replayOf":${replayOf}`);
   if (outcome.ok && outcome.isResponse) entryParts.push('"httpResponse":true');
   const head = `{${entryParts.join(",")}`;
-  // The first occurrence is the right one, because no text of a caller precedes the key in the JSON.
+  // The first occurrence is the key itself, because no text of a caller precedes it in the JSON.
   const payloadAt = payload === null ? head.indexOf(PAYLOAD_KEY) + PAYLOAD_KEY.length + 1 : null;
   return { text: appendRunResult(head, outcome, isScheduled), payloadAt };
 }
@@ -121,7 +121,7 @@ export function buildLogEntryData(facts: LogEntryFacts): LogEntryData {
  */
 export function readResultFromLogEntry(text: string): string | undefined {
   if (text.startsWith("null", text.indexOf(PAYLOAD_KEY) + PAYLOAD_KEY.length)) {
-    // The first occurrence is the right one, because no text of a caller precedes the result in the JSON.
+    // The first occurrence is the beginning of the result, because no text of a caller precedes it in the JSON.
     const at = text.indexOf(RESULT_START);
     if (at < 0) return undefined;
     return text.slice(at + RESULT_START.length, text.endsWith(RESULT_END) ? -RESULT_END.length : undefined);

@@ -157,7 +157,7 @@ export class RunRequestSender {
           pool: String(run.appId),
           mayUseOrigin: (requested) => run.origins.includes(requested),
           originOf: normalizeOrigin,
-          // The URL of the redirect can contain a secret that was set after the run's start.
+          // Checks each redirect again, because its URL can contain a secret that was set after the run's start.
           checkRedirect: async (next, limit) =>
             refuseSecretInUrl(await retryInOutage(limit, () => run.findInUrl(next.href)), origin),
           ...(credential && {

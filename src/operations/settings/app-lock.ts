@@ -76,7 +76,7 @@ export async function lockOrganizationOfApp(executor: SqlClient, appId: number):
 
 async function lockApp(executor: SqlClient, appId: number): Promise<void> {
   const appRows = await rows(executor, "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE", [appId]);
-  // Read after the app is locked, because another transaction may have closed the stage before.
+  // Reads this after the lock, because another transaction may have closed the stage before.
   const closedStageRows = await rows(executor, `SELECT WHERE ${isClosedStageSql("$1::bigint")}`, [appId]);
   if (appRows.length === 0 || closedStageRows.length > 0) throw new ActionError("APP_NOT_FOUND");
 }

@@ -178,7 +178,7 @@ export class Settings {
       tier: getSettingTier(key),
       text: JSON.stringify(value),
     }));
-    // Counts each key twice, because of the audit log, and two rows per setting, because the old value is also stored.
+    // Counts each key twice, because the audit log stores it too. Counts two rows per setting, because the old value is also stored.
     const bytes = Buffer.byteLength(texts.map(({ key, text }) => key + key + text).join(""));
     receivedDataLimiter.takeRows(caller, appId, bytes, 2);
     await checkSize(executor, appId, texts);

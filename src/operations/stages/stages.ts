@@ -232,7 +232,7 @@ export class Stages {
   async create(caller: Caller, appId: number, body: unknown): Promise<App> {
     const { db, apps, manifests, credentials, definitions } = this.options;
     const { name, expiresInHours } = parseNewStage(body);
-    // Checked before the definitions are read, because an unfinished stage has no definitions.
+    // Checks this before reading the definitions, because an unfinished stage has no definitions.
     const rootId = await requireStageGroupRootId(db, appId);
     const { manifest } = await manifests.get(appId);
     const stageId = await this.createStage(caller, appId, rootId, name);
