@@ -39,7 +39,7 @@ const createPullError = (reason: string, isTemporary: boolean): ActionError =>
     isTemporary ? { retryAfter: RETRY_AFTER_SECONDS } : {},
   );
 
-/** Converts errors of the Git server or the bundler to ActionErrors, with `retryAfter` if a retry may succeed. Returns others unchanged. */
+/** Converts errors of the Git server or the bundler to ActionErrors, with `retryAfter` if a retry may succeed. Returns other errors unchanged. */
 function toActionError(error: unknown): unknown {
   if (error instanceof BundlerBusyError || error instanceof SandboxUnavailableError) {
     const message = `the service cannot read the repository now: ${error.message}`;

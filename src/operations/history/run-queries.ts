@@ -70,7 +70,7 @@ type SummaryRow = Omit<RunSummary, DateField | "failure" | "resultPreview" | "pe
 const CHECKED_RUNS_MAX = 10_000;
 const TOTAL_MAX = 10_000;
 const EXCERPT_MAX_CHARACTERS = 200;
-/** Maximum bytes of a log entry that a list reads completely. It does so for failed runs, and for entries that contain the payload. */
+/** Maximum bytes of a log entry that a list reads completely. Applies to failed runs, and to entries that contain the payload. */
 const ENTRY_MAX_BYTES = 8 * 1024;
 /** Maximum bytes of a completed run's log entry without the payload. A list reads the beginning of such an entry, and skips larger entries. */
 const CUT_ENTRY_MAX_BYTES = 64 * 1024;

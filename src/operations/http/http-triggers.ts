@@ -256,7 +256,7 @@ export class HttpTriggers {
 
   /**
    * Returns the cached triggers of a URL if one accepts the method; otherwise null. Cached triggers may be outdated. Only
-   * `run` checks if they are, so a response without a run must not use them.
+   * `run` detects this, so a response without a run must not use cached triggers.
    */
   findCached(address: HttpTriggerAddress, method: string): MatchedTriggers | null {
     const cachedRoutes = address.isDraft ? undefined : this.cachedRoutes.get(createTriggerCacheKey(address));

@@ -28,7 +28,7 @@ import { Uploads } from "./uploads.js";
 const MB = 2 ** 20;
 /** Maximum uploads that this process receives at the same time. Further uploads wait, and waiting apps take turns. */
 const CONCURRENT_UPLOADS_MAX = 4;
-/** Maximum blobs that a request removes before its response. The next sweep (periodic cleanup) removes the others. */
+/** Maximum blobs that a request removes before its response. The next sweep (periodic cleanup) removes the remaining blobs. */
 const BLOBS_PER_DELETION_MAX = 200;
 
 export type Media = Awaited<ReturnType<typeof createMedia>>;

@@ -133,7 +133,7 @@ export function createNotificationFeed(options: {
           await passBacklog(appId, subscriber, feed.readCursor);
           if (!subscriber.isOpen) return;
           feed.subscribers.add(subscriber);
-          // Passes the notifications above `readCursor` to each subscriber who may read them, now including this one.
+          // Passes the notifications above `readCursor` to each subscriber who may read them, also to the new subscriber.
           await readNewNotifications(feed);
         });
         return () => {

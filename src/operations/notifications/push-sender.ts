@@ -148,7 +148,7 @@ export class PushSender {
     return devices.filter(({ credentialId }) => credentialId !== null && credentialsInScope.has(credentialId));
   }
 
-  /** Deletes deliveries to users who may not read the notification any more, for example after a sign-out. Returns the others. */
+  /** Deletes deliveries to users who may not read the notification any more, for example after a sign-out. Returns the remaining deliveries. */
   private async dropOutOfScope(deliveries: readonly PushDelivery[]): Promise<PushDelivery[]> {
     const { db, processId } = this.options;
     const wantedDeliveries: PushDelivery[] = [];

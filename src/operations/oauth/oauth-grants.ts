@@ -111,7 +111,7 @@ export class OauthGrants {
 
   /**
    * Checks the scopes of a decision.
-   * @throws FORBIDDEN if the person's role on the app does not include all of them, or if there are none
+   * @throws FORBIDDEN if there is no scope, or if the person's role on the app does not include all scopes
    */
   async #requireGrantableScopes({ personId, appId, scopes }: GrantDecision, executor: SqlClient): Promise<void> {
     const app = (await this.listGrantableApps(personId, appId, executor)).find(({ id }) => id === appId);

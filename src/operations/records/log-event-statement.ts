@@ -79,7 +79,7 @@ export function createStoreEventsParameters(
   return [...EVENT_COLUMNS.map((column) => events.map((event) => event[column])), share, queuedCounts];
 }
 
-/** The statement counts the queued runs of an app only if the last known number of them is lower than this. */
+/** If the last known number of an app's queued runs is lower, the statement counts them exactly. */
 const EXACT_COUNT_MAX = 1_000;
 
 /**

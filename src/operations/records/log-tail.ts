@@ -201,7 +201,7 @@ export function createLogTail(options: {
     planAdvance();
   }
 
-  /** Sends a reconnected subscriber its missed entries, and then adds it to the other subscribers, which do not wait for this. */
+  /** Sends a reconnected subscriber its missed entries, and then adds it to the other subscribers. New entries do not wait for this. */
   async function resumeSubscriber(subscriber: TailSubscriber, after: number): Promise<void> {
     const upTo = deliveredUpTo!;
     const { appId } = subscriber;
@@ -228,7 +228,7 @@ export function createLogTail(options: {
   async function joinSubscriber(subscriber: TailSubscriber, since: Date): Promise<void> {
     if (deliveredUpTo === null) await startTail(since);
     if (subscriber.after == null) return addSubscriber(subscriber);
-    // Sends new entries to the other subscribers first, so that the missed entries of this one end exactly at `deliveredUpTo`.
+    // Sends new entries to the other subscribers first, so that the missed entries of the new subscriber end exactly at `deliveredUpTo`.
     await advanceTail();
     scheduleResume(subscriber, subscriber.after);
   }

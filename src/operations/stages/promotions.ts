@@ -215,8 +215,8 @@ export class StagePromotions {
   }
 
   /**
-   * Rolls the app back. If `id` is the last promotion, restores the definitions from before it. Otherwise, restores the definitions from
-   * after it.
+   * Rolls the app back to an earlier state. If `id` is the last promotion, restores the definitions that the app had before this promotion.
+   * Otherwise, restores the definitions that it had after the promotion `id`.
    * @throws NOT_FOUND; APP_NOT_FOUND for a closed stage; MANIFEST_CHANGED if the definitions or the last promotion change during the
    *   rollback; the errors of `checkPermission` and of a manifest
    */
@@ -231,7 +231,7 @@ export class StagePromotions {
     const precondition = [await manifests.readTag(appId)];
     const { manifest, isLast } = await findDefinitions(db.manager, appId, id);
     const document = JSON.parse(String(await decompressDocument(manifest))) as Manifest;
-    // Fails if a promotion has become the last one in the meantime. If it changed no definitions, the tag does not show this.
+    // Fails if another promotion has ended in the meantime. The tag does not show a promotion that changed no definitions.
     const checkOrigin = async (manager: EntityManager) => {
       await requireStageGroupRootId(manager, appId, "FOR SHARE");
       if ((await findDefinitions(manager, appId, id)).isLast !== isLast) throw new ActionError("MANIFEST_CHANGED");

@@ -76,7 +76,7 @@ export const BATCH_DELETED_TABLES: readonly BatchedTable[] = [
   ["replaced_setting", OF_APP],
 ];
 
-/** Returns SQL that deletes a batch of rows. Skips locked rows. The later deletion of the app's row waits for these, and deletes them. */
+/** Returns SQL that deletes a batch of rows. Skips locked rows: the later deletion of the app's row waits for the locks and deletes these rows. */
 const createBatchSql = (table: string, condition: string, batchSize: number) => `
   DELETE FROM ${table} WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM ${table} WHERE ${condition} LIMIT ${batchSize} FOR UPDATE SKIP LOCKED)) RETURNING 1`;

@@ -49,7 +49,7 @@ export interface CrowdedTick {
 export interface ScheduleWeek {
   from: string;
   to: string;
-  /** Times at which the app's actions and too many others start, the earliest first. */
+  /** Crowded times at which actions of the app start, the earliest first. */
   crowded: CrowdedTick[];
   /** Scheduled actions of the app, sorted by their next tick. */
   scheduled: ScheduledAction[];
