@@ -6,7 +6,7 @@ import { buildProjectTypes, collectPackageHashes } from "../../rules/project-typ
 import type { StoredScripts } from "../packages/kept-scripts.js";
 import type { Manifests } from "./manifests.js";
 
-/** Returns the text of svc.d.ts for an app. @throws the errors of `Manifests.get` */
+/** Returns the text of svc.d.ts for an app. @param reserve reserves memory for the manifest @throws the errors of `Manifests.get` */
 export type GenerateAppDeclarations = (appId: number, reserve?: Parameters<Manifests["get"]>[1]) => Promise<string>;
 
 export function createAppDeclarationsGenerator(options: {

@@ -46,7 +46,7 @@ const LISTED_NOTIFICATIONS_MAX = 1_000;
 const NOTIFICATIONS_PER_QUERY = 1_000;
 /** A search for an app user's notifications ends when the scopes that it has read contain this many `where` objects in total. */
 const COMPARED_ALTERNATIVES_MAX = 20_000;
-/** A search ends after this many notifications whose scope was evaluated outside of PostgreSQL. */
+/** A search for an app user's notifications also ends after this many notifications whose scope this process has evaluated. */
 const CHECKED_NOTIFICATIONS_MAX = 10_000;
 const PUBLISH_BATCH_SIZE = 100;
 

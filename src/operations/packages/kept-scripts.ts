@@ -167,7 +167,7 @@ export class StoredScripts {
     return chosenRow;
   }
 
-  /** Stores that the version with this script was chosen for these dependencies (`specs`). */
+  /** Stores the script `facts` as the chosen version of the dependencies `specs`. */
   async recordChoice(registry: string, specs: readonly string[], facts: ScriptFacts): Promise<void> {
     await rows(this.db, INSERT_CHOSEN_VERSION, [registry, [...new Set(specs)], facts.sha256]);
     for (const spec of specs) this.recentChoices.set(`${registry} ${spec}`, facts);

@@ -19,7 +19,7 @@ const CHANGE_WAIT_MAX_MS = 30_000;
 const ENTRY_CHANGES_MAX = 8;
 const ENTRY_CHANGES_PER_APP = 4;
 
-/** Two limits, so that changes of an app do not wait for changes of entries, which visitors can make. */
+/** Separate limits for changes of apps and of entries. So changes of an app do not wait for changes of entries, which visitors can make. */
 class ChangeLimits {
   readonly ofApps = new FairSemaphore(APP_CHANGES_MAX, APP_CHANGES_PER_APP, "halved");
   readonly ofEntries = new FairSemaphore(ENTRY_CHANGES_MAX, ENTRY_CHANGES_PER_APP, "halved");

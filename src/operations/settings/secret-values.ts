@@ -102,7 +102,7 @@ export class SecretValueReader {
     };
   }
 
-  /** Returns the keys of the sealed settings, whose values code does not receive. */
+  /** Returns the keys of the sealed settings. The code of actions does not receive the values of these settings. */
   async readSealedKeys(appId: number, executor: SqlClient = this.options.db): Promise<string[]> {
     const sealedRows = await queryPreparedRows<{ key: string }>(executor, "sealed-keys", SELECT_SEALED_KEYS, [appId]);
     return sealedRows.map(({ key }) => unescapeSettingKey(key));

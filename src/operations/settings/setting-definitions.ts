@@ -54,14 +54,14 @@ interface SettingStatusRow {
   notSecret: boolean;
 }
 
-/** A setting that was declared without a value has no `updatedAt`. */
+/** Selects the status of settings. A setting that was declared without a value has no `updatedAt`. */
 const SELECT_STATUS = `
   SELECT key, s.updated_at AS "updatedAt", s.updated_by AS "updatedBy", coalesce(s.not_secret, d.not_secret) AS "notSecret"
     FROM (SELECT * FROM setting WHERE app_id = $1) s
     FULL JOIN (SELECT * FROM declared_setting WHERE app_id = $1) d USING (key)
    WHERE CASE WHEN $2::text[] IS NULL THEN left(key, 1) = '_' ELSE key = ANY ($2) END`;
 
-/** Reads the status of settings, without keys that have no setting. @param keys null for all private and protected settings */
+/** Reads the status of settings. Leaves out keys without a setting. @param keys null for all private and protected settings */
 export async function readStoredSettingStatus(
   executor: SqlClient,
   appId: number,

@@ -307,7 +307,7 @@ export class Settings {
     return new Map(await this.openSettings(appId, storedRows, executor));
   }
 
-  /** Writes the values of settings that a change of bindings contains, in the same transaction. @throws SETTINGS_INVALID */
+  /** Writes the setting values that are part of a change of bindings, in the transaction of this change. @throws SETTINGS_INVALID */
   async writeBound(executor: SqlClient, caller: Caller, appId: number, values: object): Promise<void> {
     await this.write(executor, caller, appId, parseSettingsBody(values));
     if (Object.keys(values).length > 0) await this.emitUpdate(executor, caller, appId, Object.keys(values));

@@ -83,7 +83,7 @@ interface DueRow {
   offsetMs: number;
 }
 
-/** Returns the scheduled time without the offset. A process of the previous release may have stored `dueAt` without the offset. */
+/** Returns the tick (scheduled time) of a due schedule, without the offset. A process of the previous release may have stored `dueAt` without the offset. */
 function computeTick({ frequency, dueAt, offsetMs }: DueRow, timezone: string): Date {
   const tick = new Date(dueAt.getTime() - offsetMs);
   const justBefore = new Date(tick.getTime() - 1);

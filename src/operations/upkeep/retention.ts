@@ -112,7 +112,7 @@ interface RetainedRows {
   table: string;
   /** SQL source of the rows, with the columns of the table; by default, the table. */
   source?: string;
-  /** SQL condition for the rows that count. */
+  /** SQL condition for the rows to which the maximum `kept` applies. */
   condition?: string;
   /** SQL expression for the ID of the owner; by default, the owner is the app. */
   owner?: string;
