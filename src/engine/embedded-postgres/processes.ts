@@ -36,7 +36,10 @@ export function readProcessStartTicks(pid: number): string | null {
   return readStatFields(pid)?.[19] ?? null;
 }
 
-/** True if the process is a PostgreSQL server whose working directory is `folder` (a path without symbolic links). */
+/**
+ * True if the process is a PostgreSQL server whose working directory is `folder` (a path without symbolic links). Without /proc, true if
+ * the command of the process contains `folder`.
+ */
 export function isPostmasterWithDataFolder(pid: number, folder: string): boolean {
   if (!isProcessAlive(pid)) return false;
   try {

@@ -1,4 +1,4 @@
-/** Overwrites Exif and XMP data in an ISO base media file, such as HEIC or AVIF. The length and all offsets stay unchanged. */
+/** Overwrites Exif, XMP and manufacturers' data in an ISO base media file, such as HEIC or AVIF. Its length and all offsets stay. */
 
 /** Replaces the content of each Exif item: four bytes with the offset of the TIFF data, and TIFF data without entries. */
 const EMPTY_EXIF = Buffer.from("\0\0\0\0MM\0*\0\0\0\x08\0\0\0\0\0\0", "latin1");
