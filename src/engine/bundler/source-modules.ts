@@ -73,7 +73,7 @@ export function parseTsconfig(text: string | undefined): { baseUrl: string; path
 
 type HasFile = (path: string) => boolean;
 
-/** Finds the file for a path that an import contains without an extension. Returns null if there is none. */
+/** Finds the file for the path in an import, which may lack the extension or name the compiled file. Returns null if there is none. */
 export function findImportedFile(has: HasFile, path: string): string | null {
   for (const suffix of [...EXTENSIONS, ...INDEX_FILES]) if (has(path + suffix)) return path + suffix;
   const extension = extname(path);

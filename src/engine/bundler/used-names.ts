@@ -45,7 +45,7 @@ export function findUsedGlobalNames(program: Program): string[] {
   ].sort();
 }
 
-/** True if the script creates code from text. Ignores code inside `try`, and calls that only return the global object. */
+/** True if the script creates code from text. Ignores code inside a `try` with `catch`, and calls that only return the global object. */
 function createsCodeFromText(program: Program, undeclaredNodes: ReadonlySet<unknown>): boolean {
   let isFound = false;
   fullAncestor(program, (node, _state, ancestors) => {
