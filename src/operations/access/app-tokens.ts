@@ -84,7 +84,7 @@ export const listTokensWithSessions = (db: Db, appId: number): Promise<TokenSumm
   );
 
 /**
- * Returns null if "scopes" is missing or null. A token without scopes has the rights of `api` in the access table.
+ * Parses the field "scopes". Returns null if it is missing or null: the token then has the rights of `api` in the access table.
  * @throws REQUEST_INVALID
  */
 function parseScopes(value: unknown, kind: unknown): TokenScope[] | null {
@@ -101,7 +101,7 @@ function parseScopes(value: unknown, kind: unknown): TokenScope[] | null {
   return TOKEN_SCOPES.filter((scope) => value.includes(scope));
 }
 
-/** Returns null if the field "expiresAt" is missing or null. @throws REQUEST_INVALID if it is not a time in the future */
+/** Parses the field "expiresAt". Returns null if it is missing or null. @throws REQUEST_INVALID if it is not a time in the future */
 function parseExpiry(value: unknown): Date | null {
   if (value === undefined || value === null) return null;
   const time = value instanceof Date ? value.getTime() : parseIsoTime(value);

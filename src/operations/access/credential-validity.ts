@@ -12,8 +12,8 @@ export const IS_GRANT_VALID_SQL = `(g.revoked_at IS NULL AND (g.maker_id IS NULL
 
 /**
  * SQL condition: the credential `c` is valid. The session of a live page ends when the app is unpublished. The session of a viewer or debug
- * page ends when the person who opened the page signs out, or loses the necessary role. The credentials of an app end when its stage
- * closes.
+ * page ends when the person who opened the page signs out, or loses the necessary role. The credentials of a stage end when the
+ * stage closes.
  */
 export const IS_CREDENTIAL_VALID_SQL = `
      c.revoked_at IS NULL AND (c.expires_at IS NULL OR c.expires_at > now())

@@ -36,7 +36,7 @@ export interface NewCredential {
   runId?: number | null;
   name?: string | null;
   expiresAt?: Date | null;
-  /** True for the credential of an app page that the service serves. IS_CREDENTIAL_VALID_SQL defines when it ends. */
+  /** True for the credential of an app page that the service serves. IS_CREDENTIAL_VALID_SQL defines when this credential ends. */
   isPageSession?: boolean;
   parentId?: number | null;
   actionId?: number | null;
@@ -304,7 +304,7 @@ export class Credentials {
     // Stores the time of the token's last use without waiting. Ignores an error, because the database may be read-only.
     if (row.needsUseUpdate) rows(db, MARK_CREDENTIAL_USED, [row.id, address ?? null]).catch(() => undefined);
     const caller = toCaller(row);
-    // When a run ends, only the process that issued the run's token removes it from its cache. So other processes must not cache the token.
+    // When a run ends, only the process that issued the run's token removes the token from the cache. So other processes must not cache it.
     const isCacheable = row.kind !== "task" || this.runTokenKeys.has(row.id);
     // If rights changed during the query, the caller that the query returned may be outdated. So it is not cached.
     if (epochBefore !== this.epoch || !isCacheable) return caller;

@@ -8,7 +8,7 @@ export const TOOL_CALL_AUDIT_TYPE = "app.mcp.call";
 const NAME_MAX_CHARACTERS = 100;
 /** Maximum number of argument names in an audit entry, because a caller can send any number of unknown arguments. */
 const MAX_ARGUMENT_NAMES = 20;
-/** Arguments whose values the audit log contains. Of all other arguments it contains only the names, because the values may be secrets. */
+/** Arguments whose values are written to the audit log. Of other arguments, only the names are written: the values may be secrets. */
 const RESOURCE_ARGUMENTS = ["action", "name", "runId", "dataSource", "actionId", "page"];
 
 const shortenName = (name: string): string => name.slice(0, NAME_MAX_CHARACTERS).toWellFormed();

@@ -316,7 +316,7 @@ export class Accounts {
   }
 
   /**
-   * Sets the passphrase of the person of the reset link. Ends the person's sessions and editor tokens, and the access of
+   * Sets a new passphrase for the person of the reset link. Ends the person's sessions and editor tokens, and the access of
    * authorized programs. The person's passkeys and identities at OpenID providers stay valid.
    * @throws PASSPHRASE_TOO_WEAK, LINK_EXPIRED
    */

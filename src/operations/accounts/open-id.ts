@@ -51,7 +51,8 @@ const DISCOVERY_TIMEOUT_SECONDS = 10;
 /** Time in milliseconds for which the provider's configuration and keys are cached. */
 const PROVIDER_CACHE_MS = 3_600_000;
 /**
- * Callbacks per network address and minute. Any client can send a callback, which can cause a request to the provider and an audit entry.
+ * Maximum number of callbacks per network address and minute. Any client can send a callback, which can cause a request to the provider and
+ * an audit entry.
  */
 const CALLBACKS_PER_ADDRESS = 120;
 const CALLBACK_WINDOW_MS = 60_000;

@@ -44,7 +44,7 @@ export interface PasskeyPageOrigin {
 /** Request of a signed-in person. */
 export type SignedInRequest = SignInRequest & { caller: Caller & { personId: number } };
 
-/** Loading the library takes 85 ms, so the service calls this function at its start, while it connects to the database. */
+/** Loads the WebAuthn library. This takes 85 ms, so the service calls this function at its start, while it connects to the database. */
 export const loadWebAuthn = () => import("@simplewebauthn/server");
 
 const SERVICE_NAME = "Svc App Actions";
@@ -105,7 +105,7 @@ const CREDENTIAL_FIELDS = createFlatShape([
   "authenticatorAttachment",
 ]);
 
-/** Checks the fields that this file reads before the library checks the response. @throws REQUEST_INVALID */
+/** Checks only the fields that this file reads. The WebAuthn library checks the response later. @throws REQUEST_INVALID */
 function checkWebAuthnResponse(body: Record<string, unknown>): void {
   const { id, response } = body;
   if (typeof id !== "string" || id === "" || id.length > 2_000 || !isObject(response)) {

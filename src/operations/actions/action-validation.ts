@@ -72,7 +72,7 @@ async function validateWithFreeNameAndPaths(
     if (!(error instanceof ActionError)) throw error;
     const isAfter = (status: Status) => getValidationTableIndex(error.status) > getValidationTableIndex(status);
     const [name, triggers] = [readProperty(data, "name"), readProperty(data, "triggers")];
-    // Checks the name for duplicates only if `error` is listed after NAME_ALREADY_EXISTS: then the name is valid.
+    // Checks the name for duplicates only if `error` comes after NAME_ALREADY_EXISTS in the validation table: then the name is valid.
     if (isAfter("NAME_ALREADY_EXISTS") && isText(name) && (await isNameTaken(manager, appId, name, exceptId))) {
       throw createNameTakenError(name);
     }
@@ -144,7 +144,7 @@ export class ActionValidation {
     return this.options.packages.resolve(author, list, current?.assets ?? [], exportedAssets);
   }
 
-  /** Adds the scripts of the dependencies to the fields. @param knownAssets scripts that the action already has */
+  /** Returns the fields with the scripts of the dependencies. @param knownAssets scripts that the action already has */
   private addAssets(
     input: ActionInput,
     knownAssets: readonly StoredAsset[],

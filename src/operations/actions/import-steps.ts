@@ -1,6 +1,6 @@
 /**
- * Compares the actions in a document (an import file or a manifest) with the app's drafts, and writes them. An action in the document
- * changes the draft with the same name.
+ * Compares the actions in a document (an import file or a manifest) with the app's drafts, and writes the changed drafts. An action in the
+ * document changes the draft with the same name.
  */
 
 import { type EntityManager, IsNull } from "typeorm";

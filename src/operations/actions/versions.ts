@@ -89,13 +89,13 @@ const INSERT_SNAPSHOT = `
     INSERT INTO kept_script_use (sha256, action_version_id) SELECT sha256, id FROM version, unnest($5::text[]) AS sha256)
   SELECT id FROM version`;
 
-/** Hash of the fields that authors can write. A draft that was restored from a version has the same hash as this version. */
+/** Returns a hash of the fields that authors can write. A draft that was restored from a version has the same hash as this version. */
 const hashDraftState = (row: ActionRow): Buffer =>
   createHash("sha256")
     .update(JSON.stringify(pickAuthoredFields(row)))
     .digest();
 
-/** Keeps the VERSIONS_PER_ACTION_MAX newest versions. A higher ID is always newer, because each insert holds the lock of the draft. */
+/** Deletes all versions but the newest VERSIONS_PER_ACTION_MAX. New versions have higher IDs: each insert holds the lock of the draft. */
 const DELETE_OLD_VERSIONS = `
   DELETE FROM action_version WHERE action_id = $1 AND id <=
     (SELECT id FROM action_version WHERE action_id = $1 ORDER BY id DESC OFFSET ${VERSIONS_PER_ACTION_MAX} LIMIT 1)`;
@@ -238,7 +238,7 @@ export async function requireActionVersion(
     ? await rows<VersionHeadRow & { data: StoredDraftSnapshot }>(executor, sql, [actionId, versionId])
     : [];
   if (!versionRow) throw new ActionError("VERSION_NOT_FOUND");
-  // Old versions lack the field `integrationOrigins`. The returned version then has an empty list.
+  // Versions of older releases lack the field `integrationOrigins`. For them, the function returns an empty list.
   return {
     ...toVersionHead(versionRow),
     data: { ...versionRow.data, integrationOrigins: versionRow.data.integrationOrigins ?? [] },

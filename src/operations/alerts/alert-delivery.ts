@@ -103,7 +103,7 @@ export class AlertDeliverer {
     } catch (error) {
       if (error instanceof ActionError) return { status: "failed", detail: error.message };
       if (error instanceof NotConnectedError && error.forbidden) return { status: "failed", detail: error.message };
-      // The URL is a secret. Only messages of NotConnectedError are stored, because messages of other errors may contain the URL.
+      // The webhook's URL is a secret, and messages of errors may contain it. Only messages of NotConnectedError never do.
       const detail = error instanceof NotConnectedError ? error.message : "the host did not respond";
       return { status: "queued", detail };
     }

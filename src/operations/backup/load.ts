@@ -67,7 +67,7 @@ export class BackupLoader {
 
   constructor(private readonly options: BackupLoadOptions) {}
 
-  /** Checks that the backup has the tables and columns of the schema. Additional tables in the backup belong to other programs. */
+  /** Checks that the backup has the tables and columns of the schema. Leaves out additional tables, which belong to other programs. */
   private async compareTables(): Promise<void> {
     const { client, manifest, logWarning } = this.options;
     const targetTables = await readTables(client);

@@ -204,7 +204,7 @@ async function readPreviousStorePrefix(client: Client): Promise<string | null> {
   return replacedStores.rows[0]?.space ?? null;
 }
 
-/** Restores into the schema of the backup's release, and then migrates. If this fails, moves the previous tables back. */
+/** Restores the backup into the schema of its release, and migrates the schema to this release. After a failure, moves old tables back. */
 async function restoreIntoDatabase(
   client: Client,
   options: BackupRestoreOptions,

@@ -20,7 +20,7 @@ export interface ClientAction {
   id: number;
   /** Subresource Integrity value of the compiled script: `sha256-` and the SHA-256 hash in base64. */
   integrity: string;
-  /** Only the triggers of the type `analytics`. */
+  /** Triggers of the type `analytics`. Other triggers are left out. */
   triggers: Trigger[];
   assets: Asset[];
 }

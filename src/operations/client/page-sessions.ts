@@ -100,7 +100,7 @@ export class PageSessions {
     }
   }
 
-  /** Creates the page's credential, and returns its token. `viewer` is the key of the limit of logged page views; null logs no view. */
+  /** Creates the page's credential, and returns its token. `viewer`: the key that limits logged page views; null logs no view. */
   private async mintCredential(
     session: Omit<NewCredential, "pageSession"> & { kind: "viewer" | "live"; appId: number },
     viewer: string | null,
@@ -216,7 +216,7 @@ export class PageSessions {
     return app && this.openSession(token, app);
   }
 
-  /** Ends the sessions of all pages that were opened with the session or token of this credential. */
+  /** Ends the sessions of all pages that were opened with this credential (a session or token of a person). */
   async endSession(credentialId: number): Promise<void> {
     const { db, credentials } = this.options;
     const sql =

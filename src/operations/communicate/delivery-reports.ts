@@ -141,7 +141,7 @@ export class DeliveryReports {
 
   constructor(private readonly options: DeliveryReportsOptions) {}
 
-  /** Returns the kinds of messages whose secret signed the request. @throws ActionError UNAUTHORIZED if no secret matches the signature */
+  /** Returns the kinds of messages (email, sms) with whose secret the request is signed. @throws UNAUTHORIZED if no secret matches */
   private async findSignedKinds(
     appId: number,
     { body, signature: input }: DeliveryReportRequest,

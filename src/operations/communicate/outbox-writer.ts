@@ -21,7 +21,7 @@ export interface MessageReceipt {
 
 export type ValidatedMessage = Email | Sms;
 
-/** Purpose of a message: the second part of the type of the message's log event, as in `email.communicate` (specification, Log events). */
+/** Purpose of a message. The type of its log event ends with the purpose, as in `email.communicate` (specification, Log events). */
 export type MessagePurpose = "communicate" | "dataSourceHook" | "validate" | "2fa";
 
 const createRecipients = (message: ValidatedMessage): Recipient[] =>

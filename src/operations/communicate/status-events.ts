@@ -6,7 +6,8 @@ import type { ClaimedMessage, MessageStatus, Recipient, StoredDeliveryOutcome } 
 const MAX_LOGGED_RECIPIENTS = 10;
 
 /**
- * Names the run that sent the message as the cause of the event. So the limit on chains of runs includes the runs that the event starts.
+ * Returns the cause of a log event about a message: the run that sent the message. So the limit on chains of runs includes runs that the
+ * event starts.
  */
 export const toMessageEventCause = ({
   runId,

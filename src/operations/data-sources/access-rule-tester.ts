@@ -33,7 +33,7 @@ export interface AccessRuleDecision {
 }
 
 export interface AccessRuleTestResult {
-  /** The passed data, or the columns of the stored entry that are not hashed; null for an anonymous visitor. */
+  /** Tested user: the data in the request, or the columns of the stored entry that are not hashed. Null for an anonymous visitor. */
   user: AppUserData | null;
   verbs: AccessRuleDecision[];
   /** The first entries that the user can read (at most 20); null if the read failed, for example without the right to read. */

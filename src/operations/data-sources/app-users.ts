@@ -49,7 +49,7 @@ const SELECT_SIGN_IN = `${SELECT_SIGN_INS} = $1`;
 const SELECT_SIGN_INS_OF_CREDENTIALS = `${SELECT_SIGN_INS} = ANY ($1::bigint[])`;
 
 /**
- * Selects the first entry with these values, so that a later entry cannot take over an account. Reads all matching entries, so that the
+ * Selects the first entry with the values $3, so that a later entry cannot take over an account. Reads all matching entries, so that the
  * duration does not depend on the number of matches.
  */
 const SELECT_CANDIDATE = `
@@ -108,8 +108,8 @@ interface AppUsersOptions {
 }
 
 /**
- * Returns true if the user's entry has all values of `secrets` in its hashed columns. Also computes the hashes if `appUser` is undefined, so
- * that the duration does not reveal whether the user exists.
+ * True if the user's entry has all values of `secrets` in its hashed columns. Also computes the hashes if `userEntry` is undefined, so that
+ * the duration does not reveal whether the user exists.
  */
 async function matchesSecrets(
   secrets: EntryData,

@@ -4,7 +4,7 @@ import { APP_USER_SIGN_IN_WINDOW_SECONDS } from "../../limits.js";
 
 const CLEANUP_INTERVAL_MS = 60_000;
 const ROWS_PER_BATCH = 1_000;
-/** Must be longer than POSITION_VALIDITY_MS (entry-positions.ts), so that a subscriber with a valid position can resume. */
+/** Must be longer than POSITION_VALIDITY_MS (entry-positions.ts), so that each subscriber with a valid position can resume. */
 const CHANGES_KEPT_FOR = "15 minutes";
 
 /**

@@ -102,8 +102,8 @@ export const checkDataSource = createDataSourceCheck(SELECT_BY_ID);
 export const lockDataSource = createDataSourceCheck(`${SELECT_BY_ID} FOR NO KEY UPDATE`);
 
 /**
- * Like `lockDataSource`, but also waits for transactions that insert entries, as a change of the name does. Take only this
- * lock: with the lock of `lockDataSource`, this wait could deadlock with an insert that adds a column to the data source.
+ * Like `lockDataSource`, for a change of the name. This change must wait for transactions that insert entries. To wait for them after
+ * `lockDataSource` could deadlock with an insert that adds a column to the data source, so this lock waits for them first.
  */
 export const lockDataSourceForRename = createDataSourceCheck(`${SELECT_BY_ID} FOR UPDATE`);
 
@@ -113,9 +113,9 @@ export async function lockDataSourceForRemoval(executor: SqlClient, appId: numbe
 }
 
 /**
- * Locks the empty data sources whose names are not in `names`, which a manifest with `prune` removes. Then no other transaction can insert
- * entries into them. Call this function before other statements of the transaction lock their rows. Otherwise the transaction could
- * deadlock with a request that inserts an entry.
+ * Locks the empty data sources whose names are not in `names`, which a manifest with `prune` removes. So no other transaction can insert
+ * entries into these data sources. Call this function before the transaction takes weaker locks on them. Otherwise it could deadlock with a
+ * request that inserts an entry.
  */
 export async function lockEmptyDataSourcesExcept(
   executor: SqlClient,

@@ -69,8 +69,8 @@ export interface DataSourceChangeTarget {
 }
 
 /**
- * Removes all entries, then locks the data source's row. If other requests inserted entries before the lock, unlocks the row and removes
- * these entries first. Otherwise, waiting for a locked entry could deadlock.
+ * Removes all entries, then locks the data source's row. If other requests inserted entries before this lock, unlocks the row and starts
+ * again, because a removal that waits for a locked entry while it holds the row could deadlock.
  */
 async function removeAllEntries(executor: SqlClient, source: StoredDataSource): Promise<void> {
   for (let rounds = 1; ; rounds += 1) {

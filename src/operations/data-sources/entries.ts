@@ -210,7 +210,7 @@ export class Entries {
     return versions.list(await sources.find(appId, ref));
   }
 
-  /** Lists recent queries on the data source without their values, each with the index that it can use. */
+  /** Lists the shapes of recent queries (queries without values) on the data source, each with the index that it can use. */
   async listQueries({ appId, ref }: DataSourceReference): Promise<RecentQuery[]> {
     const { sources, recentQueries } = this.options;
     return recentQueries.list(await sources.find(appId, ref));

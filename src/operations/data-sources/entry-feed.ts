@@ -129,7 +129,7 @@ export class EntryChangeFeed {
     return { ...(differences ?? NO_DIFFERENCES), reset: differences === null, position: text };
   }
 
-  /** If the data source was removed, ends all subscriptions to it and returns null. */
+  /** Returns the data source of the feed. If it was removed, ends all subscriptions to it and returns null. */
   private async findSource(feed: DataSourceFeed): Promise<StoredDataSource | null> {
     const source = await this.options.sources.find(feed.appId, { id: feed.id }).catch((error: unknown) => {
       if (error instanceof ActionError && error.status === "DATA_SOURCE_NOT_FOUND") return null;

@@ -53,7 +53,7 @@ export interface EntryImportOptions {
 
 export interface EntryImportResult {
   inserted: number;
-  /** Names of the columns. For a CSV file, in the order of its header; otherwise, in the order in which they first occur in rows. */
+  /** Column names in the order of the header of a CSV file. For other formats, in the order in which they first occur in rows. */
   columns: string[];
   /** Delimiter of the imported CSV file; null for other formats. */
   delimiter: string | null;
@@ -149,7 +149,7 @@ async function removeExistingEntries(change: EntryChangeCollector): Promise<void
   change.addRemovedBatch(await removeEntriesExcept(change.executor, change.source, [], change.remainingCapacity));
 }
 
-/** An import without `keepsExisting` needs the right to remove all entries, not only some. @throws DATA_SOURCE_ACCESS_DENIED */
+/** Checks that the caller may remove all entries, as an import that replaces entries needs. @throws DATA_SOURCE_ACCESS_DENIED */
 function requireReplaceRight(rights: CallerEntryRights, source: StoredDataSource): void {
   const { requiredColumns: required } = rights.grant(source, "delete");
   if (required.length > 0) throw createAccessDeniedError();
@@ -202,7 +202,7 @@ export class EntryImports {
       const readyEntry = await validateEntry(data, label);
       newColumns.addColumnsOf(data);
       const bytes = Buffer.byteLength(readyEntry.text);
-      // Imports by callers that are not pages are limited only by the disk space and the app's quota.
+      // Only imports by pages count in the limit of received data. The disk space and the app's quota limit all imports.
       if (!trusted) receivedDataLimiter.takeRows(rights.writer.emitter, source.appId, bytes);
       uncheckedBytes += bytes;
       if (uncheckedBytes > SPACE_CHECK_BYTES) {

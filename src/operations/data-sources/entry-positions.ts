@@ -1,6 +1,6 @@
 /**
  * Formats and parses positions, from which a subscription to entries can resume. A position contains the ID of the last processed change.
- * Callers that are not trusted, such as pages, get an encrypted position: plain IDs would reveal how many changes others make.
+ * Callers that are not trusted, such as pages, get an encrypted position: plain IDs would reveal how many changes other callers make.
  */
 import type { KeyRing } from "../../engine/key-ring.js";
 import { ActionError } from "../../errors.js";
@@ -44,7 +44,7 @@ export class SubscriptionPositionCodec {
     return this.sealedTexts.seal(text, createCipherContext(source));
   }
 
-  /** Returns null without `since`: the subscription starts with the next change. @throws ActionError REQUEST_INVALID */
+  /** Parses `since`. Returns null if it is missing: the subscription then starts with the next change. @throws REQUEST_INVALID */
   parse(source: DataSourceKey, since: unknown, isTrusted: boolean): Position | null {
     if (since === undefined || since === null) return null;
     if (typeof since === "string" && isTrusted && /^\d{1,15}$/.test(since)) return { changeId: Number(since) };

@@ -57,7 +57,7 @@ export function entryConditionSql(
   return conditions.join(" AND ");
 }
 
-/** Queries with a higher LIMIT bound the size of their result in SQL. For other queries, `selectRowsThatFit` bounds the size. */
+/** Highest LIMIT of a query for which `selectRowsThatFit` limits the size of the result. For higher LIMITs, the SQL limits the size. */
 const READ_WHOLE_MAX_ROWS = 16;
 
 /**

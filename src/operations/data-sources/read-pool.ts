@@ -12,10 +12,10 @@ export const READ_POOL_CONNECTIONS = 6;
 /** Maximum number of connections of one app. An app also gets at most half of the connections that other apps leave free, rounded up. */
 const CONNECTIONS_PER_APP = 3;
 const MAX_WAITING_PER_APP = 200;
-/** Limit for PostgreSQL's planner, which ignores the statement timeout, and uses up to 2.5 KB of memory per character of the statement. */
+/** Limits the work of PostgreSQL's planner, which ignores the statement timeout, and uses up to 2.5 KB of memory per character. */
 const STATEMENT_MAX_CHARACTERS = 100_000;
 
-/** Disables JIT compilation, which would take longer than the queries, and parallel plans, which would use cores of other queries. */
+/** Settings of each connection. Disables JIT compilation, which takes longer than the queries, and parallel plans, which use many cores. */
 const createSessionSettingsSql = (timeoutMs: number) => `
   SET default_transaction_read_only = on; SET statement_timeout = ${timeoutMs}; SET work_mem = '8MB'; SET hash_mem_multiplier = 1;
   SET max_parallel_workers_per_gather = 0; SET jit = off; SET timezone = 'UTC'; SET extra_float_digits = 1`;

@@ -61,7 +61,7 @@ export class AppUserSessions {
 
   /**
    * Finds the data source of users. Throws the same error for a missing data source as for one without users, so that a page cannot find out
-   * which ones exist.
+   * which data sources exist.
    */
   private findUserSource(appId: number, ref: IdOrName): Promise<StoredDataSource> {
     return this.options.sources.find(appId, ref).catch((error: unknown) => {

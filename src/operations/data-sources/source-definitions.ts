@@ -107,7 +107,7 @@ export class DataSourceDefinitionStore {
       log.warn({ err: error, keys }, "an index of a data source could not be created"),
     );
     const waitEnd = new AbortController();
-    // Ignores the rejection of this delay, which the abort of `waitEnd` causes.
+    // The abort of `waitEnd` rejects this delay. The rejection is ignored.
     const waitLimit = delay(INDEX_WAIT_MS, undefined, { signal: waitEnd.signal, ref: false }).catch(() => undefined);
     await Promise.race([indexesApplied, waitLimit]).finally(() => waitEnd.abort());
   }
@@ -173,7 +173,7 @@ export class DataSourceDefinitionStore {
       ...jsonLists,
       isUsers,
     ]);
-    // Another request may have added a hash hook or a unique index, or changed `isUsers`, since the caller checked its request.
+    // Checks again, because another request may have added a hash hook or a unique index, or changed `isUsers`, since the first check.
     const { hashedColumns } = after!;
     checkIsUsersFlagChange(fields.isUsers, {
       before: before.isUsers,

@@ -105,7 +105,7 @@ export function createDataSourceModules(options: {
   let stopListening = () => {};
   const startStore = () => {
     repairIndexes();
-    // An outage may have ended changes of indexes before they were complete, in any process.
+    // In an outage of the database, index changes of any process may have ended before they were complete.
     stopListening = notifications.onGap(repairIndexes);
   };
   const stopStore = async () => {
