@@ -150,7 +150,7 @@ export class Passkeys {
    * Returns a function that deletes a challenge. The function returns true if the challenge was valid, and was issued to this session or,
    * if `sessionId` is null, for a sign-in.
    */
-  private createChallengeSpender(sessionId: number | null) {
+  private createChallengeConsumer(sessionId: number | null) {
     return async (challenge: string) =>
       (await rows(this.options.db, DELETE_VALID_CHALLENGE, [hashChallenge(challenge), sessionId])).length > 0;
   }
@@ -163,7 +163,7 @@ export class Passkeys {
     const verification = await (await loadWebAuthn())
       .verifyRegistrationResponse({
         response: body as unknown as RegistrationResponseJSON,
-        expectedChallenge: this.createChallengeSpender(caller.credentialId),
+        expectedChallenge: this.createChallengeConsumer(caller.credentialId),
         expectedOrigin: origin,
         expectedRPID: new URL(origin).hostname,
         supportedAlgorithmIDs: PASSKEY_ALGORITHMS,
@@ -195,7 +195,7 @@ export class Passkeys {
     const verification = await (await loadWebAuthn())
       .verifyAuthenticationResponse({
         response: body as unknown as AuthenticationResponseJSON,
-        expectedChallenge: this.createChallengeSpender(null),
+        expectedChallenge: this.createChallengeConsumer(null),
         expectedOrigin: origin,
         expectedRPID: new URL(origin).hostname,
         credential: { id: body["id"] as string, publicKey: new Uint8Array(publicKey), counter, transports },

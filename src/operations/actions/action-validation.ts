@@ -176,8 +176,7 @@ export class ActionValidation {
         : NO_RESOLVED_DEPENDENCIES;
       const builtSource = await sources.withBuiltCode(author.appId, data, current, resolvedEarly);
       if (hasSource) {
-        const { data: wholeSnapshot } = builtSource;
-        const code = readProperty(wholeSnapshot, "code");
+        const code = readProperty(builtSource.data, "code");
         if (isText(code)) await codeChecker.check(author.appId, code);
         return resolvedEarly;
       }

@@ -91,7 +91,7 @@ export class ActionImporter {
    * Locks the app's drafts with these names until the transaction ends; if `names` is null, locks all drafts. Locks
    * them in the order of their IDs, so that two transactions cannot deadlock. Returns the locked drafts by name.
    */
-  async lock(manager: EntityManager, appId: number, names: string[] | null): Promise<Map<string, ActionRow>> {
+  async lockDrafts(manager: EntityManager, appId: number, names: string[] | null): Promise<Map<string, ActionRow>> {
     const actionRows = await manager
       .createQueryBuilder(ActionRow, "action")
       .where("action.appId = :appId AND action.masterId IS NULL", { appId })

@@ -101,7 +101,11 @@ export class ActionTransfer {
 
   private async createPlan(manager: EntityManager, appId: number, entries: ImportedAction[]): Promise<ValidatedImport> {
     const { steps } = this.options;
-    const knownActions = await steps.lock(manager, appId, listStorableActionNames(entries.map(({ data }) => data)));
+    const knownActions = await steps.lockDrafts(
+      manager,
+      appId,
+      listStorableActionNames(entries.map(({ data }) => data)),
+    );
     const rewrittenIds = [...knownActions.values()].map(({ id }) => id);
     const seenNames = new Set<string>();
     const claimRoutes = createDuplicateRouteCheck();

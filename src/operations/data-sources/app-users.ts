@@ -113,12 +113,12 @@ interface AppUsersOptions {
  */
 async function matchesSecrets(
   secrets: EntryData,
-  appUser: EntryData | undefined,
+  userEntry: EntryData | undefined,
   queueKey: HashQueueKey,
 ): Promise<boolean> {
-  let isProven = appUser !== undefined;
+  let isProven = userEntry !== undefined;
   for (const [column, value] of Object.entries(secrets)) {
-    const stored = appUser && Object.hasOwn(appUser, column) ? appUser[column] : undefined;
+    const stored = userEntry && Object.hasOwn(userEntry, column) ? userEntry[column] : undefined;
     if (!(await matchesHash(String(value), stored, queueKey))) isProven = false;
   }
   return isProven;

@@ -149,7 +149,7 @@ export class EntryChangeFeed {
   ): Promise<void> {
     const rights = await this.options.rights.resolve(subscriber.request);
     if (!feed.subscribers.has(subscriber)) return;
-    this.users.set(subscriber, feed.appId, rights.user);
+    this.users.setUser(subscriber, feed.appId, rights.user);
     try {
       rights.readScope(source, subscriber.where);
       const visibilityKey = createVisibilityKey(rights, source);

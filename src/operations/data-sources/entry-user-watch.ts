@@ -79,7 +79,7 @@ export class SignedInUserWatch<Subscriber> {
   }
 
   /** Sets the user who is signed in on the subscriber's page; null if no user is signed in. */
-  set(subscriber: Subscriber, appId: number, user: UserEntryKey | null): void {
+  setUser(subscriber: Subscriber, appId: number, user: UserEntryKey | null): void {
     this.remove(subscriber);
     if (!user) return;
     const key = `${appId}:${user.dataSourceId}`;

@@ -68,7 +68,7 @@ export async function readStoredDefinitions(
   const app = await readAppDefinition(manager, appId);
   const sources = await readDataSources(manager, appId, lock);
   const drafts = lock
-    ? await steps.lock(manager, appId, null)
+    ? await steps.lockDrafts(manager, appId, null)
     : new Map((await steps.listDrafts(manager, appId)).map((row) => [row.name, row]));
   const actionNames = new Map([...drafts.values()].map(({ id, name }) => [id, name]));
   const rules = (await readAlertRules(manager, appId)).map((rule) => ({
