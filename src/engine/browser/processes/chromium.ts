@@ -12,7 +12,6 @@ import { BROWSER_START_TIMEOUT_MS, type Chromium, openBrowserConnection } from "
 import { createBrowserFlags } from "../chromium-flags.js";
 import { lowerBrowserPriority } from "../watch/priorities.js";
 import { signalProcess } from "../watch/processes.js";
-import { createPipeTransport } from "./pipe-transport.js";
 
 const PROXY_HOST = "127.0.0.1";
 const STDERR_MAX_CHARACTERS = 8_192;
@@ -125,11 +124,29 @@ function listenToStderr(child: ChildProcess): { getText(): string; getHeapFullTi
   return { getText: () => text, getHeapFullTime: () => heapFullAt };
 }
 
-function createPipe(child: ChildProcess, onClose: () => void): ConnectionTransport {
+/** Transports DevTools messages, each with NUL at its end. Other processes could connect to a port, but not to this pipe. */
+function createPipeTransport(child: ChildProcess, onClose: () => void): ConnectionTransport {
   const [, , , toBrowser, fromBrowser] = child.stdio as unknown as [null, null, null, Writable, Readable];
+  let incompleteMessage = "";
+  const transport: ConnectionTransport = {
+    send: (message) => toBrowser.write(`${message}\0`),
+    close: () => fromBrowser.destroy(),
+  };
+  fromBrowser.setEncoding("utf8").on("data", (chunk: string) => {
+    const messages = chunk.split("\0");
+    messages[0] = incompleteMessage + messages[0];
+    incompleteMessage = messages.pop()!;
+    for (const message of messages) transport.onmessage?.(message);
+  });
   // The started process may be a wrapper script that outlives the browser. So the end of the pipe counts as the end of the browser.
-  fromBrowser.once("close", onClose);
-  return createPipeTransport(toBrowser, fromBrowser);
+  fromBrowser.once("close", () => {
+    onClose();
+    toBrowser.destroy();
+    transport.onclose?.();
+  });
+  // The error EPIPE of a write to a browser that has ended is followed by the close event.
+  for (const pipe of [toBrowser, fromBrowser]) pipe.on("error", () => {});
+  return transport;
 }
 
 /** @throws StartError with instructions if the sandbox or the binary does not start */
@@ -166,7 +183,7 @@ export async function startChromium(options: ChromiumOptions, stopped: AbortSign
   try {
     const reason = `the process could not be started, exited early, or did not respond within ${BROWSER_START_TIMEOUT_MS / 1_000} seconds`;
     const failed = ended.then(() => Promise.reject(new Error(reason)));
-    const connection = await Promise.race([openBrowserConnection(createPipe(child, kill)), failed]);
+    const connection = await Promise.race([openBrowserConnection(createPipeTransport(child, kill)), failed]);
     const stop = () => {
       kill();
       return ended;
