@@ -1,8 +1,7 @@
 /** Tests that the service replaces lost browsers. The losses are rarer than those of test/engine/browser/lost-zygote.test.ts. */
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
-import { findZygotePids } from "../../src/engine/browser/processes/local-browser.js";
-import { readProcessSandboxStates } from "../../src/engine/browser/processes/sandbox-proof.js";
+import { findZygotePids, readProcessSandboxStates } from "../../src/engine/browser/processes/sandbox-proof.js";
 import { signalProcess } from "../../src/engine/browser/watch/processes.js";
 import { zygotesOf } from "../engine/browser/process-group.js";
 import { resultOf, testBrowsers } from "../engine/browser/support.js";

@@ -7,7 +7,6 @@ import type { ProxyPort } from "./network/proxy-port.js";
 import type { PageLossReason } from "./pages/loss.js";
 import { type PageOpeningQueue, PagePool } from "./pages/pool.js";
 import { BrowserWatch } from "./watch/browser-watch.js";
-import { RendererLaunchWatch } from "./watch/launches.js";
 
 export interface BrowserSupervisorOptions {
   log: Logger;
@@ -65,26 +64,27 @@ export class BrowserSupervisor {
 
   private createSupervisedBrowser(chromium: Chromium): SupervisedBrowser {
     const { openProxyPort, openingQueue = NO_OPENING_QUEUE, spareContexts = 2, idlePagesMax = 48 } = this.options;
-    const watch = new BrowserWatch(chromium, () => browser.activeRuns > 0);
     const pool = new PagePool({
       chromium,
-      getCrashCause: () => watch.getCrashCause(),
+      getCrashCause: () => browser.watch.getCrashCause(),
       openProxyPort,
       openingQueue,
       spareContexts,
       idlePagesMax,
     });
-    const browser: SupervisedBrowser = { chromium, pool, watch, runCount: 0, activeRuns: 0, isRetired: false };
-    this.browsers.add(browser);
-    const launchWatch = new RendererLaunchWatch(chromium, pool.hasPages, {
+    const watch = new BrowserWatch({
+      chromium,
+      isActive: () => browser.activeRuns > 0,
+      hasPages: pool.hasPages,
       onBroken: () =>
         this.options.log.error({ browser: this.source.name }, "the browser cannot start pages; replacing the browser"),
       onNetworkLost: () => pool.discardUnused(),
     });
+    const browser: SupervisedBrowser = { chromium, pool, watch, runCount: 0, activeRuns: 0, isRetired: false };
+    this.browsers.add(browser);
     runInBackground(
       chromium.ended.then(() => {
         watch.stop();
-        launchWatch.stop();
         this.onEnded(browser);
       }),
     );

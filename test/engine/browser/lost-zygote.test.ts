@@ -5,22 +5,15 @@
 import { mock } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
-import { pino } from "pino";
 import type { Chromium } from "../../../src/engine/browser/browser-source.js";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import {
-  createLocalBrowserSource,
-  findZygotePids,
-  hasProcessEnded,
-} from "../../../src/engine/browser/processes/local-browser.js";
-import { readProcessSandboxStates } from "../../../src/engine/browser/processes/sandbox-proof.js";
-import { LAUNCH_CHECK_INTERVAL_MS, RendererLaunchWatch } from "../../../src/engine/browser/watch/launches.js";
-import { signalProcess } from "../../../src/engine/browser/watch/processes.js";
-import { chromePath } from "../../harness/remote-chromium.js";
+import { findZygotePids, readProcessSandboxStates } from "../../../src/engine/browser/processes/sandbox-proof.js";
+import { BrowserWatch, LAUNCH_CHECK_INTERVAL_MS } from "../../../src/engine/browser/watch/browser-watch.js";
+import { hasProcessEnded, signalProcess } from "../../../src/engine/browser/watch/processes.js";
 import { longTest, sampleOf } from "../../harness/samples.js";
 import { until } from "../../harness/until.js";
 import { groupMembers, procFile, renderersOf, startHangingRun, zygotesOf } from "./process-group.js";
-import { resultOf, runOf, testBrowsers } from "./support.js";
+import { resultOf, runOf, startTestChromium, testBrowsers } from "./support.js";
 
 describe("the check of a zygote process", () => {
   it("regards only a missing process as ended, and no other failed read", () => {
@@ -29,10 +22,7 @@ describe("the check of a zygote process", () => {
     };
     const ended = ["ENOENT", "ESRCH", "EMFILE", "ENFILE", "ENOMEM"].filter((code) => hasProcessEnded(1, read(code)));
     expect(ended).to.deep.equal(["ENOENT", "ESRCH"]);
-    expect([hasProcessEnded(1, () => "1 (chrome) Z 0"), hasProcessEnded(1, () => "1 (chrome) S 0")]).to.deep.equal([
-      true,
-      false,
-    ]);
+    expect([hasProcessEnded(1, () => ["Z", "0"]), hasProcessEnded(1, () => ["S", "0"])]).to.deep.equal([true, false]);
   });
 });
 
@@ -128,19 +118,25 @@ describe("the time until a browser without a zygote is stopped", () => {
   beforeEach(() => mock.timers.enable({ apis: ["setInterval"] }));
   afterEach(() => mock.timers.reset());
 
-  /** Moves the clock until the watch reports a broken browser, but for at most 60 s. Returns the time in milliseconds. */
-  async function timeUntilBroken(readProcessTypes: (check: number) => string[]): Promise<number> {
+  const watchBrowser = (chromium: Chromium, onBroken: () => void) =>
+    new BrowserWatch({ chromium, isActive: () => false, hasPages: () => true, onBroken, onNetworkLost() {} });
+
+  /**
+   * Moves the clock until the watch reports a broken browser, but for at most 60 s. Returns the time in milliseconds.
+   * @param readProcessTypes returns null if the browser does not respond to this check
+   */
+  async function timeUntilBroken(readProcessTypes: (check: number) => string[] | null): Promise<number> {
     let checks = 0;
     let isBroken = false;
     const send = async () => {
       checks += 1;
-      return { processInfo: readProcessTypes(checks).map((type, id) => ({ id, type })) };
+      const types = readProcessTypes(checks) ?? (await new Promise<never>(() => {}));
+      return { processInfo: types.map((type, id) => ({ id, type })) };
     };
-    const chromium = { connection: { on() {}, off() {}, send }, stop: async () => {} } as unknown as Chromium;
-    const onBroken = () => {
+    const connection = { on() {}, off() {}, send };
+    const watch = watchBrowser({ connection, pid: null, stop: async () => {} } as unknown as Chromium, () => {
       isBroken = true;
-    };
-    const watch = new RendererLaunchWatch(chromium, () => true, { onBroken, onNetworkLost() {} });
+    });
     let elapsedMs = 0;
     for (; !isBroken && elapsedMs < 60_000; elapsedMs += LAUNCH_CHECK_INTERVAL_MS) {
       mock.timers.tick(LAUNCH_CHECK_INTERVAL_MS);
@@ -156,10 +152,14 @@ describe("the time until a browser without a zygote is stopped", () => {
     expect(await timeUntilBroken((check) => (check % 6 === 0 ? ["renderer"] : []))).to.equal(60_000);
   });
 
+  it("is 15 s for a remote browser that does not respond, but not for one whose response is late", async () => {
+    expect(await timeUntilBroken(() => null)).to.be.within(15_000, 16_000);
+    expect(await timeUntilBroken(() => ["renderer"])).to.equal(60_000);
+  });
+
   longTest("is below 1 s for a local browser, by the clock of the checks", async () => {
-    const log = pino({ level: "silent" });
-    const source = createLocalBrowserSource({ chromePath: chromePath(), sandbox: true, log });
-    const chromium = await source.open(new AbortController().signal);
+    const chromium = await startTestChromium();
+    const watch = watchBrowser(chromium, () => {});
     try {
       const zygotes = zygotesOf(chromium.pid!);
       for (const pid of zygotes) signalProcess(pid, "SIGKILL");
@@ -169,6 +169,7 @@ describe("the time until a browser without a zygote is stopped", () => {
       mock.timers.tick(1_000);
       await until(() => !chromium.isAlive());
     } finally {
+      watch.stop();
       await chromium.stop();
     }
   });

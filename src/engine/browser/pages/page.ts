@@ -11,7 +11,7 @@ import {
   type PageRunOutcome,
   type PageRunRequest,
 } from "../run.js";
-import { FAILED_LAUNCH_STATUS } from "../watch/launches.js";
+import { FAILED_LAUNCH_STATUS } from "../watch/browser-watch.js";
 import { parsePageAnswer } from "./answer.js";
 import { createConsoleLineParser } from "./console-lines.js";
 import { DocumentSandbox } from "./document.js";

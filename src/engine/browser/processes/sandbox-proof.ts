@@ -2,7 +2,7 @@
 import { readFileSync, readlinkSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Chromium } from "../browser-source.js";
-import { listGroupMembers } from "../watch/processes.js";
+import { listProcesses } from "../watch/processes.js";
 
 export interface ProcessSandboxState {
   pid: number;
@@ -35,7 +35,7 @@ function getProcessKind(commandLine: string, pid: number, parent: number, group:
 }
 
 export function readProcessSandboxStates(group: number): ProcessSandboxState[] {
-  return listGroupMembers(group).flatMap(({ pid, parent, commandLine }) => {
+  return listProcesses(group).flatMap(({ pid, parent, commandLine }) => {
     try {
       const kind = getProcessKind(commandLine, pid, parent, group);
       const isFiltered = SECCOMP_FILTER_LINE.test(readFileSync(`/proc/${pid}/status`, "utf8"));
@@ -46,6 +46,12 @@ export function readProcessSandboxStates(group: number): ProcessSandboxState[] {
       return [];
     }
   });
+}
+
+/** Zygotes are processes that fork renderers. Only children of the main process count, because a new renderer first looks like a zygote. */
+export function findZygotePids(processes: readonly Pick<ProcessSandboxState, "pid" | "parent" | "kind">[]): number[] {
+  const mainPids = new Set(processes.filter(({ kind }) => kind === "browser").map(({ pid }) => pid));
+  return processes.filter(({ kind, parent }) => kind === "zygote" && mainPids.has(parent)).map(({ pid }) => pid);
 }
 
 /** Waits up to SANDBOX_TIMEOUT_MS until all processes are sandboxed. Null for a remote browser, and on systems other than Linux. */

@@ -1,13 +1,10 @@
-/** Transport for DevTools messages over a WebSocket. It sends pings to detect a dead connection. */
+/** Transport for DevTools messages over a WebSocket. The browser watch detects a dead connection. */
 import { once } from "node:events";
 import type { ConnectionTransport } from "puppeteer";
 import WebSocket from "ws";
 
 const HANDSHAKE_TIMEOUT_MS = 3_000;
 const CLOSE_TIMEOUT_MS = 500;
-const PING_INTERVAL_MS = 5_000;
-/** One unanswered ping is no fault, because this process may be late to read the answer. */
-const PINGS_UNANSWERED_MAX = 2;
 const MESSAGE_MAX_BYTES = 256 * 1024 * 1024;
 
 export interface SocketTransport extends ConnectionTransport {
@@ -17,11 +14,7 @@ export interface SocketTransport extends ConnectionTransport {
   isOpen(): boolean;
 }
 
-export async function openSocketTransport(
-  url: string,
-  stopped: AbortSignal,
-  pingMs = PING_INTERVAL_MS,
-): Promise<SocketTransport> {
+export async function openSocketTransport(url: string, stopped: AbortSignal): Promise<SocketTransport> {
   stopped.throwIfAborted();
   const socket = new WebSocket(url, {
     perMessageDeflate: false,
@@ -40,19 +33,10 @@ export async function openSocketTransport(
   // An error is followed by the close event.
   socket.on("error", () => {});
   await once(socket, "open");
-  return createTransport(socket, peer, pingMs);
+  return createTransport(socket, peer);
 }
 
-function createTransport(socket: WebSocket, peer: string, pingMs: number): SocketTransport {
-  let unanswered = 0;
-  const pinging = setInterval(() => {
-    if (unanswered >= PINGS_UNANSWERED_MAX) {
-      socket.terminate();
-      return;
-    }
-    unanswered += 1;
-    socket.ping();
-  }, pingMs);
+function createTransport(socket: WebSocket, peer: string): SocketTransport {
   const { promise: closed, resolve } = Promise.withResolvers<void>();
   const transport: SocketTransport = {
     peer,
@@ -66,15 +50,8 @@ function createTransport(socket: WebSocket, peer: string, pingMs: number): Socke
       setTimeout(() => socket.terminate(), CLOSE_TIMEOUT_MS).unref();
     },
   };
-  socket.on("message", (data: Buffer) => {
-    unanswered = 0;
-    transport.onmessage?.(data.toString("utf8"));
-  });
-  socket.on("pong", () => {
-    unanswered = 0;
-  });
+  socket.on("message", (data: Buffer) => transport.onmessage?.(data.toString("utf8")));
   socket.on("close", () => {
-    clearInterval(pinging);
     transport.onclose?.();
     resolve();
   });

@@ -1,12 +1,27 @@
-/** Watches a browser while runs are active: measures the memory and CPU time of its processes, and checks that it responds. */
+/**
+ * Watches a browser. Ends it if it cannot start renderers, or if it is remote and does not respond. For a local browser with active runs,
+ * also measures the memory and CPU time of its processes, and checks that it responds.
+ */
 
 import { setTimeout as delay } from "node:timers/promises";
+import type { Protocol } from "puppeteer";
+import { runInBackground } from "../../../background.js";
 import type { Chromium } from "../browser-source.js";
+import { findZygotePids, readProcessSandboxStates } from "../processes/sandbox-proof.js";
 import { FloodWatch } from "./floods.js";
 import { MemoryWatch } from "./memory.js";
 import { RendererPriorities } from "./priorities.js";
-import { measureProcesses } from "./processes.js";
+import { hasProcessEnded, listBrowserProcesses, measureProcesses } from "./processes.js";
 
+export const FAILED_LAUNCH_STATUS = "failed to launch";
+/** The browser is ended after this many failed starts of renderers within FAILURES_WITHIN_MS. A single failure may be chance. */
+const FAILURES_MAX = 2;
+const FAILURES_WITHIN_MS = 5_000;
+export const LAUNCH_CHECK_INTERVAL_MS = 250;
+/** After this many checks in a row with pages but without renderers, the zygote (the process that starts renderers) counts as dead. */
+const CHECKS_WITHOUT_RENDERER_MAX = 6;
+/** A remote browser is ended if one answer takes longer than this many checks. Counted, because this process may be late to read it. */
+const CHECKS_WITHOUT_ANSWER_MAX = 60;
 const ANSWER_INTERVAL_MS = 100;
 const MEASURE_INTERVAL_MS = 100;
 const PRIORITY_INTERVAL_MS = 50;
@@ -16,10 +31,10 @@ const MEASURE_AFTER_RUN_MS = 10;
 const KILL_EFFECT_MS = 5_000;
 
 /** Calls `check` every `ms` milliseconds, except while it is active. Ignores its errors, because the browser may have ended. */
-export function repeatCheck(ms: number, check: () => Promise<void>): NodeJS.Timeout {
+function repeatCheck(ms: number, check: () => Promise<void>, onStillActive = () => {}): NodeJS.Timeout {
   let isChecking = false;
   return setInterval(() => {
-    if (isChecking) return;
+    if (isChecking) return onStillActive();
     isChecking = true;
     check()
       .catch(() => {})
@@ -35,24 +50,43 @@ export async function isStillActiveAfterDelay(isActive: () => boolean): Promise<
   return isActive();
 }
 
-/** Does nothing for a remote browser, whose processes are on another machine, and on systems without /proc. */
+interface BrowserWatchOptions {
+  chromium: Chromium;
+  /** True if a run is active. */
+  isActive: () => boolean;
+  /** Must count opening pages, but not crashed pages. */
+  hasPages: () => boolean;
+  /** Called once, before the browser is ended. */
+  onBroken: () => void;
+  onNetworkLost: () => void;
+}
+
 export class BrowserWatch {
   private readonly floodWatch: FloodWatch | null = null;
   private readonly memoryWatch: MemoryWatch | null = null;
-  private readonly timers: readonly NodeJS.Timeout[] = [];
+  private readonly timers: NodeJS.Timeout[];
+  private readonly zygotePids: readonly number[];
+  private failureTimes: number[] = [];
+  private checksWithoutRenderer = 0;
+  private checksWithoutAnswer = 0;
+  private networkServicePid: number | null = null;
+  private isStopped = false;
 
-  constructor(
-    private readonly chromium: Chromium,
-    isActive: () => boolean,
-  ) {
+  constructor(private readonly options: BrowserWatchOptions) {
+    const { chromium, isActive } = options;
     const { pid: group } = chromium;
+    chromium.connection.on("Target.targetCrashed", this.onCrash);
+    const onLateAnswer = group === null ? () => this.countLateAnswer() : undefined;
+    this.timers = [repeatCheck(LAUNCH_CHECK_INTERVAL_MS, () => this.checkLaunches(), onLateAnswer)];
+    this.zygotePids = group === null ? [] : findZygotePids(readProcessSandboxStates(group));
+    // The processes of a remote browser are on another machine.
     if (group === null) return;
     const floods = new FloodWatch(chromium, group);
     const memory = new MemoryWatch(group, () => chromium.stop());
     const priorities = new RendererPriorities();
     this.floodWatch = floods;
     this.memoryWatch = memory;
-    this.timers = [
+    this.timers.push(
       repeatCheck(ANSWER_INTERVAL_MS, async () => floods.check(await isStillActiveAfterDelay(isActive))),
       repeatCheck(MEASURE_INTERVAL_MS, async () => {
         if (await isStillActiveAfterDelay(isActive)) await memory.check(measureProcesses(floods.processes, group));
@@ -62,15 +96,16 @@ export class BrowserWatch {
         const renderers = floods.processes.filter(({ isRenderer }) => isRenderer);
         priorities.update(measureProcesses(renderers, group));
       }),
-    ];
+    );
   }
 
   /** Call this method when a page has crashed. `memory`: memory limit, or full V8 heap. `flood`: a renderer blocked the browser. */
   getCrashCause(): "memory" | "flood" | null {
-    const { floodWatch, memoryWatch, chromium } = this;
+    const { floodWatch, memoryWatch } = this;
     if (floodWatch === null || memoryWatch === null) return null;
     if (floodWatch.hasCausedCrash()) return "flood";
-    return Date.now() - Math.max(memoryWatch.lastKillAt, chromium.getHeapFullTime()) < KILL_EFFECT_MS ? "memory" : null;
+    const lastFullAt = Math.max(memoryWatch.lastKillAt, this.options.chromium.getHeapFullTime());
+    return Date.now() - lastFullAt < KILL_EFFECT_MS ? "memory" : null;
   }
 
   /** True if the shared processes (all except renderers) use so much memory that the browser should be replaced. */
@@ -79,6 +114,46 @@ export class BrowserWatch {
   }
 
   stop(): void {
+    this.isStopped = true;
     this.timers.forEach(clearInterval);
+    this.options.chromium.connection.off("Target.targetCrashed", this.onCrash);
+  }
+
+  private endBrowser(): void {
+    if (this.isStopped) return;
+    this.stop();
+    this.options.onBroken();
+    runInBackground(this.options.chromium.stop());
+  }
+
+  private readonly onCrash = ({ status }: Protocol.Target.TargetCrashedEvent): void => {
+    if (status !== FAILED_LAUNCH_STATUS) return;
+    const now = performance.now();
+    this.failureTimes = [...this.failureTimes.filter((failedAt) => now - failedAt < FAILURES_WITHIN_MS), now];
+    if (this.failureTimes.length >= FAILURES_MAX) this.endBrowser();
+  };
+
+  private countLateAnswer(): void {
+    this.checksWithoutAnswer += 1;
+    if (this.checksWithoutAnswer >= CHECKS_WITHOUT_ANSWER_MAX) this.endBrowser();
+  }
+
+  private checkNetworkService(pid: number | undefined): void {
+    if (this.isStopped || pid === this.networkServicePid) return;
+    if (this.networkServicePid !== null) this.options.onNetworkLost();
+    this.networkServicePid = pid ?? null;
+  }
+
+  /** Without a zygote, a browser can start no renderers, and does not report when a renderer ends. */
+  private async checkLaunches(): Promise<void> {
+    const { chromium, hasPages } = this.options;
+    if (this.zygotePids.some((pid) => hasProcessEnded(pid))) return this.endBrowser();
+    this.checksWithoutAnswer = 0;
+    const processes = await listBrowserProcesses(chromium.connection);
+    // Calls `hasPages` after the browser's response, because a page that closed during the check needs no renderer.
+    const isIntact = !hasPages() || processes.some(({ isRenderer }) => isRenderer);
+    this.checksWithoutRenderer = isIntact ? 0 : this.checksWithoutRenderer + 1;
+    if (this.checksWithoutRenderer >= CHECKS_WITHOUT_RENDERER_MAX) this.endBrowser();
+    this.checkNetworkService(processes.find(({ isNetworkService }) => isNetworkService)?.pid);
   }
 }

@@ -1,5 +1,5 @@
 /** Lists the processes that a browser reports, and reads their CPU time and memory from /proc. */
-import { globSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readdirSync, readFileSync } from "node:fs";
 import type { Connection } from "puppeteer";
 
 const PAGE_BYTES = 4_096;
@@ -56,13 +56,23 @@ export function readBrowserProcessUsage(pid: number, group: number): Usage | nul
   }
 }
 
-/** Reads all processes of the machine, so call it rarely. Leaves out zombies. */
-export function listGroupMembers(group: number): { pid: number; parent: number; commandLine: string }[] {
-  const pids = readdirSync("/proc").map(Number);
+/** True also for a zombie: it has exited, but its parent has not yet read its exit status. */
+export function hasProcessEnded(pid: number, readStat = readStatFields): boolean {
+  try {
+    return readStat(`/proc/${pid}/stat`)[0] === "Z";
+  } catch (error) {
+    // Other errors, such as too many open files, do not show that the process has ended.
+    return ["ENOENT", "ESRCH"].includes((error as NodeJS.ErrnoException).code ?? "");
+  }
+}
+
+/** Reads all processes of the machine (with /proc), so call it rarely. Leaves out zombies. By default, returns those of all groups. */
+export function listProcesses(group?: number): { pid: number; parent: number; commandLine: string }[] {
+  const pids = existsSync("/proc") ? readdirSync("/proc").map(Number) : [];
   return pids.filter(Number.isInteger).flatMap((pid) => {
     try {
       const [state, parent, leader] = readStatFields(`/proc/${pid}/stat`);
-      if (Number(leader) !== group || state === "Z") return [];
+      if ((group !== undefined && Number(leader) !== group) || state === "Z") return [];
       return [{ pid, parent: Number(parent), commandLine: readFileSync(`/proc/${pid}/cmdline`, "latin1") }];
     } catch {
       // The process has ended.
@@ -80,7 +90,7 @@ export interface SharedProcessLoad {
 /** `readStat` is for tests. */
 export function readSharedProcessLoad(group: number, readStat = readStatFields): SharedProcessLoad {
   const load = { cpuMs: 0, isAnyRunnable: false };
-  const shared = listGroupMembers(group).filter(({ commandLine }) => !commandLine.includes("--type=renderer"));
+  const shared = listProcesses(group).filter(({ commandLine }) => !commandLine.includes("--type=renderer"));
   for (const path of globSync(shared.map(({ pid }) => `/proc/${pid}/task/*/stat`))) {
     try {
       const fields = readStat(path);
