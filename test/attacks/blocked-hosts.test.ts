@@ -1,7 +1,9 @@
 import { EventEmitter } from "node:events";
 import { expect } from "chai";
 import type { CDPSession } from "puppeteer";
-import { BLOCKED_REQUEST_TEXT, RequestRecorder } from "../../src/engine/browser/network/request-recorder.js";
+import { PageNetwork } from "../../src/engine/browser/network/page-network.js";
+import { BLOCKED_REQUEST_TEXT } from "../../src/engine/browser/network/run-requests.js";
+import { runOf } from "../engine/browser/support.js";
 
 const ORIGIN = "https://app-1.actions.internal";
 const HOST = "abcdefghijklmnopqrs0123.invalid";
@@ -9,11 +11,13 @@ const HOST = "abcdefghijklmnopqrs0123.invalid";
 describe("a request that was blocked for a secret in its host", () => {
   const session = new EventEmitter();
   const said: string[] = [];
-  const faults = new RequestRecorder(ORIGIN);
-  faults.watchRequests(session as unknown as CDPSession);
+  const send = async () => {};
+  const fakeSession = Object.assign(session, { send }) as unknown as CDPSession;
+  const network = new PageNetwork({ session: fakeSession, origin: ORIGIN, proxyPort: null, waitForSentEvents: send });
+  void network.watch(fakeSession);
   beforeEach(() => {
     said.length = 0;
-    faults.beginRun((fault) => said.push(fault));
+    return network.beginRun(runOf("", { onConsole: ({ text }) => said.push(text) }));
   });
 
   const fail = (url: string, more: object) => {
@@ -22,19 +26,19 @@ describe("a request that was blocked for a secret in its host", () => {
   };
   const explained = () => {
     const error = { name: "TypeError", message: "Failed to fetch", stack: "TypeError: Failed to fetch" };
-    return JSON.stringify(faults.explainFailure({ ok: false, cause: "script", error }));
+    return JSON.stringify(network.requests.explainFailure({ ok: false, cause: "script", error }));
   };
 
   it("is reported without the host, in the console and in the error", () => {
     fail(`https://${HOST}/`, { blockedReason: "inspector" });
-    faults.recordFailure(`http://${HOST}:4000/x`, BLOCKED_REQUEST_TEXT);
-    expect(said).to.deep.equal([`an address: ${BLOCKED_REQUEST_TEXT}`]);
+    network.requests.recordFailure(new URL(`http://${HOST}:4000/x`), BLOCKED_REQUEST_TEXT);
+    expect(said).to.deep.equal([`A request failed: an address: ${BLOCKED_REQUEST_TEXT}`]);
     expect(explained()).to.include(BLOCKED_REQUEST_TEXT).and.not.include(HOST);
   });
 
   it("differs from a failed request, whose host is reported", () => {
     fail(`https://${HOST}/`, {});
-    expect(said).to.deep.equal([`https://${HOST}: net::ERR_FAILED`]);
+    expect(said).to.deep.equal([`A request failed: https://${HOST}: net::ERR_FAILED`]);
     expect(explained()).to.include(HOST);
   });
 });

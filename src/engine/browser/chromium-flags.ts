@@ -62,7 +62,7 @@ const CONTAINMENT_FLAGS = [
   "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
   "--webrtc-ip-handling-policy=disable_non_proxied_udp",
   "--disable-quic",
-  // With HTTP/2, a WebSocket would use an open tunnel to the host, and so bypass the check in request-guard.ts.
+  // With HTTP/2, a WebSocket would use an open tunnel to the host, and so bypass the check in run-requests.ts.
   "--disable-http2",
   "--disable-background-networking",
   "--disable-component-update",

@@ -1,91 +1,204 @@
-/** Handles the requests of a page's runs: opens the proxy port for a run, checks URLs, and removes caches and cookies afterwards. */
-import type { CDPSession } from "puppeteer";
-import type { PageRunRequest, RunHttpRequest } from "../run.js";
-import type { ProxyPort } from "./proxy-port.js";
-import { NO_BUFFERING_OPTIONS, RequestGuard } from "./request-guard.js";
-import { BLOCKED_REQUEST_TEXT, getUrlHostAndPort, RequestRecorder } from "./request-recorder.js";
+/** Requests of one run: checks their URLs, and records traces and failures. Texts contain hosts, but no paths and queries (possible secrets). */
+import type { Protocol } from "puppeteer";
+import type { PageRunOutcome, PageRunRequest } from "../run.js";
 
-/** The caller adds `headers`, and calls `reportEnd` at the end of the request; `failure` is the reason if there is no response. */
-export interface AdmittedRunRequest {
-  headers: Readonly<Record<string, string>>;
-  reportEnd(status: number | null, failure?: string): void;
+const DEFAULT_PORTS: Readonly<Record<string, string>> = { "http:": "80", "ws:": "80", "https:": "443", "wss:": "443" };
+/** Error message that Chromium gives a page for every failed `fetch`. */
+const FAILED_FETCH_MESSAGE = "Failed to fetch";
+export const BLOCKED_REQUEST_TEXT = "the request was blocked, because its URL contains a secret of the app";
+const FAULTS_MAX = 20;
+const MESSAGE_FAULTS_MAX = 3;
+const PENDING_REQUESTS_MAX = 1_000;
+const SETTLE_TIMEOUT_MS = 200;
+/** Limits the memory, because a page may have thousands of requests that never end. */
+const TRACED_REQUESTS_MAX = 500;
+
+interface TracedRequest {
+  endTrace(status: number | null): void;
+  status: number | null;
 }
 
-interface PageNetworkOptions {
-  session: CDPSession;
-  origin: string;
-  proxyPort: ProxyPort | null;
-  /** Waits for all events that the page, its workers and frames have sent. Rejects after `timeoutMs`. */
-  waitForSentEvents: (timeoutMs: number) => Promise<void>;
+type ObservedRun = Pick<PageRunRequest, "mayRequest" | "onRequest" | "onHost" | "onConsole">;
+
+/** Returns `host:port` of a URL; null for a URL without a host, such as `data:`. */
+export function getUrlHostAndPort(address: string): string | null {
+  const url = URL.parse(address);
+  const port = url === null ? undefined : DEFAULT_PORTS[url.protocol];
+  if (url === null || port === undefined) return null;
+  return `${url.hostname.replace(/^\[(.*)\]$/, "$1")}:${url.port || port}`;
 }
 
-export class PageNetwork {
-  readonly guard: RequestGuard;
-  readonly recorder: RequestRecorder;
-  private runNumber = 0;
-  private onRequest: PageRunRequest["onRequest"];
-  private reportHost: (host: string) => void = () => {};
-
-  constructor(private readonly options: PageNetworkOptions) {
-    this.recorder = new RequestRecorder(options.origin);
-    this.guard = new RequestGuard(options.session, this.recorder, options.waitForSentEvents);
+function describeReason(
+  { corsErrorStatus, errorText, blockedReason }: Protocol.Network.LoadingFailedEvent,
+  origin: string,
+): string {
+  if (blockedReason === "inspector") return BLOCKED_REQUEST_TEXT;
+  if (corsErrorStatus) {
+    return `blocked by CORS, because the host does not allow this request from ${origin} (${corsErrorStatus.corsError})`;
   }
+  if (blockedReason === "mixed-content") return "blocked, because code can send requests only to https URLs";
+  const code = errorText.replace(/^net::/, "");
+  if (/^ERR_CERT_/.test(code)) return `the certificate of the host is not trusted (${code})`;
+  if (/^ERR_(SSL|TLS|BAD_SSL|ECH)_/.test(code)) return `TLS with the host failed (${code})`;
+  return errorText || blockedReason || "unknown reason";
+}
 
-  /** Returns true if this call enabled the request guard, so that requests of earlier runs were not checked. */
-  beginRun({ mayRequest, onRequest, onHost, onConsole, network = true }: PageRunRequest): Promise<boolean> {
-    this.runNumber += 1;
-    const hosts = new Set<string>();
-    this.reportHost = (host) => {
-      if (!hosts.has(host)) onHost?.(host);
-      hosts.add(host);
-    };
-    this.onRequest = mayRequest && onRequest;
-    this.recorder.beginRun((text) =>
-      onConsole?.({ level: "error", at: Date.now(), text: `A request failed: ${text}` }),
-    );
-    this.options.proxyPort?.startRun({
-      onHost: this.reportHost,
-      onRejected: (host, reason) => this.recorder.recordRejection(host, reason),
-      onReached: (host) => this.recorder.recordConnection(host),
-      mayConnect: async (host) => network && this.guard.mayConnect(host),
-    });
-    return this.guard.beginRun(mayRequest, onRequest);
-  }
+export class RunRequests {
+  private readonly urlByRequestId = new Map<string, string>();
+  /** Number of reported `fetch` calls, without preflights and redirects. */
+  private fetchCount = 0;
+  private hasTooManyRequests = false;
+  private onAllEnded: () => void = () => {};
+  private readonly hosts = new Set<string>();
+  private readonly acceptedHosts = new Set<string>();
+  private readonly rejectedHosts = new Set<string>();
+  private pendingWebSocketChecks: Promise<unknown> = Promise.resolve();
+  private readonly rejectionByHost = new Map<string, string>();
+  private readonly faults = new Set<string>();
+  private readonly tracedRequests = new Map<string, TracedRequest>();
 
-  readonly watch = (session: CDPSession): Promise<unknown> => {
-    this.recorder.watchRequests(session);
-    return session.send("Network.enable", NO_BUFFERING_OPTIONS);
+  constructor(
+    private readonly run: ObservedRun,
+    private readonly origin: string,
+  ) {}
+
+  readonly reportHost = (host: string): void => {
+    if (!this.hosts.has(host)) this.run.onHost?.(host);
+    this.hosts.add(host);
   };
 
-  /** Checks and reports a request that the service will send for the run. Returns null if the URL check rejects it or the run has ended. */
-  readonly admitRequest = async ({ method, url }: RunHttpRequest): Promise<AdmittedRunRequest | null> => {
-    const run = this.runNumber;
-    const isAccepted = await this.guard.acceptsUrl(url).catch(() => false);
-    if (run !== this.runNumber) return null;
-    if (!isAccepted) {
-      this.recorder.recordFailure(url, BLOCKED_REQUEST_TEXT);
-      return null;
+  readonly recordRejection = (host: string, reason: string): void => {
+    if (this.rejectionByHost.size < FAULTS_MAX) this.rejectionByHost.set(host, reason);
+  };
+
+  /** After the proxy has connected to a host, failures of requests to this host have another reason than a rejection. */
+  readonly recordConnection = (host: string): void => {
+    this.rejectionByHost.delete(host);
+  };
+
+  /** Returns false if the run's URL check rejects the URL or the referrer, or fails. URLs without a host need no check. */
+  async acceptsUrl(url: string, referrer?: string): Promise<boolean> {
+    const host = getUrlHostAndPort(url);
+    const { mayRequest } = this.run;
+    if (host === null || mayRequest === undefined) return true;
+    try {
+      if (!(await mayRequest(url)) || (referrer !== undefined && !(await mayRequest(referrer)))) return false;
+    } catch {
+      return false;
     }
-    this.reportHost(getUrlHostAndPort(url)!);
-    const trace = this.onRequest?.({ method, url });
-    return {
-      headers: trace?.headers ?? {},
-      reportEnd: (status, failure) => {
-        if (failure !== undefined && run === this.runNumber) this.recorder.recordFailure(url, failure);
-        trace?.endTrace(status);
-      },
-    };
-  };
-
-  /** Removes caches, cookies and HSTS entries of a run whose code can send no more requests. Returns false if the run sent none. */
-  async clearCachesAndCookies(): Promise<boolean> {
-    const { session, proxyPort } = this.options;
-    if (proxyPort?.wasUsed() !== true) return false;
-    await Promise.all([session.send("Network.clearBrowserCache"), session.send("Network.clearBrowserCookies")]);
+    this.acceptedHosts.add(host);
     return true;
   }
 
-  hasLateRequest(): boolean {
-    return this.options.proxyPort?.wasUsedLate() === true;
+  /** @param waitForSentEvents waits for all events of the page about requests; rejects after a time limit */
+  async mayConnect(host: string, waitForSentEvents: () => Promise<void>): Promise<boolean> {
+    if (this.run.mayRequest === undefined) return true;
+    try {
+      await waitForSentEvents();
+    } catch {
+      return false;
+    }
+    await this.pendingWebSocketChecks;
+    if (this.acceptedHosts.has(host)) return !this.rejectedHosts.has(host);
+    // A preconnect has no URL, and is always rejected. The check gets the host as a URL, because it logs hosts that contain a secret.
+    await Promise.resolve(this.run.mayRequest(`https://${host}/`)).catch(() => false);
+    return false;
+  }
+
+  /** DevTools cannot pause a WebSocket. So if the check rejects its URL, the proxy port rejects all connections to its host. */
+  onWebSocket({ url }: Protocol.Network.WebSocketCreatedEvent): void {
+    const host = getUrlHostAndPort(url);
+    const decided = this.acceptsUrl(url).then((isAccepted) => !isAccepted && host && this.rejectedHosts.add(host));
+    this.pendingWebSocketChecks = Promise.all([this.pendingWebSocketChecks, decided]);
+  }
+
+  onSent({ requestId, request, type, redirectResponse }: Protocol.Network.RequestWillBeSentEvent): void {
+    if (type === "Fetch" && redirectResponse === undefined) this.fetchCount += 1;
+    if (this.urlByRequestId.size < PENDING_REQUESTS_MAX) this.urlByRequestId.set(requestId, request.url);
+    else this.hasTooManyRequests = true;
+  }
+
+  onResponse({ requestId, response }: Protocol.Network.ResponseReceivedEvent): void {
+    const request = this.tracedRequests.get(requestId);
+    if (request) request.status = response.status;
+  }
+
+  onEnded(requestId: string): void {
+    const request = this.tracedRequests.get(requestId);
+    this.tracedRequests.delete(requestId);
+    request?.endTrace(request.status);
+    this.urlByRequestId.delete(requestId);
+    if (this.urlByRequestId.size === 0) this.onAllEnded();
+  }
+
+  onFailed(event: Protocol.Network.LoadingFailedEvent): void {
+    const url = URL.parse(this.urlByRequestId.get(event.requestId) ?? "");
+    this.onEnded(event.requestId);
+    if (url === null || url.origin === "null" || event.canceled) return;
+    const rejection = this.rejectionByHost.get(getUrlHostAndPort(url.href) ?? "");
+    this.recordFailure(url, rejection ?? describeReason(event, this.origin));
+  }
+
+  /** Returns all headers of the request if the trace adds headers; otherwise {}, which changes nothing. */
+  startTrace({ networkId: id, request }: Protocol.Fetch.RequestPausedEvent): {
+    headers?: Protocol.Fetch.HeaderEntry[];
+  } {
+    // Skips a redirected request: its start has already been reported, and it gets no additional headers.
+    if (id === undefined || this.tracedRequests.has(id) || this.tracedRequests.size >= TRACED_REQUESTS_MAX) return {};
+    const trace = this.reportRequest(request);
+    if (!trace) return {};
+    this.tracedRequests.set(id, { endTrace: trace.endTrace, status: null });
+    if (Object.keys(trace.headers).length === 0) return {};
+    const headers = Object.entries({ ...request.headers, ...trace.headers });
+    return { headers: headers.map(([name, value]) => ({ name, value })) };
+  }
+
+  reportRequest({ method, url }: { method: string; url: string }) {
+    const { mayRequest, onRequest } = this.run;
+    return mayRequest && onRequest?.({ method, url });
+  }
+
+  /** Leaves out the origin of a blocked request, because the host name may contain a secret. */
+  recordFailure({ origin }: URL, reason: string): void {
+    const fault = `${reason === BLOCKED_REQUEST_TEXT ? "an address" : origin}: ${reason}`;
+    if (this.faults.has(fault) || this.faults.size >= FAULTS_MAX) return;
+    this.faults.add(fault);
+    this.run.onConsole?.({ level: "error", at: Date.now(), text: `A request failed: ${fault}` });
+  }
+
+  /** True if the browser has reported all `fetchCalls` calls of `fetch` that the run has made, and no request is active. */
+  haveAllEnded(fetchCalls: number): boolean {
+    return this.fetchCount >= fetchCalls && this.urlByRequestId.size === 0 && !this.hasTooManyRequests;
+  }
+
+  /** @throws Error if a request is still active after SETTLE_TIMEOUT_MS */
+  async waitUntilAllEnded(): Promise<void> {
+    if (this.hasTooManyRequests)
+      throw new Error("the run has too many requests in progress, so the service cannot detect when all have ended");
+    if (this.urlByRequestId.size === 0) return;
+    await new Promise<void>((resolve, reject) => {
+      const fail = () => reject(new Error(`some requests of the run did not end within ${SETTLE_TIMEOUT_MS} ms`));
+      const timer = setTimeout(fail, SETTLE_TIMEOUT_MS);
+      this.onAllEnded = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  /** True if a request is still active, or if the run failed because of a request and no reason is recorded yet. */
+  isPending(outcome: PageRunOutcome): boolean {
+    if (outcome.ok) return this.urlByRequestId.size > 0;
+    return (
+      outcome.cause === "script" && (this.urlByRequestId.size > 0 || outcome.error.message === FAILED_FETCH_MESSAGE)
+    );
+  }
+
+  /** If the run failed because of a request, adds the reasons of the run's first failed requests to its error message. */
+  explainFailure(outcome: PageRunOutcome): PageRunOutcome {
+    if (outcome.ok || outcome.error.message !== FAILED_FETCH_MESSAGE || this.faults.size === 0) return outcome;
+    const message = `${FAILED_FETCH_MESSAGE} ${[...this.faults].slice(0, MESSAGE_FAULTS_MAX).join("; ")}`;
+    const stack = outcome.error.stack.replace(FAILED_FETCH_MESSAGE, () => message);
+    return { ...outcome, error: { ...outcome.error, message, stack } };
   }
 }

@@ -1,7 +1,7 @@
 /** Performs requests of a run's client library (docs/internals/adr.md, 6). Checks every field, because the run may control the page. */
 import { CONCURRENT_OUTGOING_REQUESTS_PER_RUN } from "../../../limits.js";
 import type { PageRunRequest, SendOutgoingRequest, ServiceClient, ServiceRequest } from "../run.js";
-import type { AdmittedRunRequest, PageNetwork } from "./run-requests.js";
+import type { AdmittedRunRequest, PageNetwork } from "./page-network.js";
 
 /** Maximum for a run: as many as the connections that a browser opens to one host. */
 export const CONCURRENT_SERVICE_REQUESTS_MAX = 6;

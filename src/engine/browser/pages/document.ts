@@ -1,7 +1,7 @@
 /** Mode `document`: each run gets a new empty document. If it leaves data that a navigation does not remove, the page is discarded. */
 import type { CDPSession, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
-import { PageNetwork } from "../network/run-requests.js";
+import { PageNetwork } from "../network/page-network.js";
 import { ServiceCalls } from "../network/service-calls.js";
 import { DEFAULT_SOURCE_NAME, NO_SERVICE_BASE_URL, type PageRunOutcome, type PageRunRequest } from "../run.js";
 import { wrapInFunction } from "./action-script.js";
@@ -50,7 +50,7 @@ export class DocumentSandbox implements Sandbox {
     this.leftoverDetector = new LeftoverDetector(options);
     this.children = new PageChildTargets(session, (child, type) =>
       Promise.all([
-        this.network.guard.guardChild(child),
+        this.network.guardChild(child),
         type === "worker" ? this.prepareWorker(child) : limitDocuments(child),
       ]),
     );
@@ -79,7 +79,7 @@ export class DocumentSandbox implements Sandbox {
     this.isRunning = false;
     this.pageWindow.reset();
     if (leftoverDetector.hasReportedData() || this.children.hasHadChildren()) return false;
-    await network.recorder.waitUntilAllEnded();
+    await network.requests.waitUntilAllEnded();
     const { loaded } = await navigatePage(session, `${origin}/`);
     const [harnessId, [hasLeftovers, usesTooMuchMemory]] = await Promise.all([
       installHarness(session, DOCUMENT_HARNESS_SCRIPT),
@@ -88,7 +88,7 @@ export class DocumentSandbox implements Sandbox {
     ]);
     this.harnessId = harnessId;
     // The old document may have sent requests during the navigation.
-    await network.recorder.waitUntilAllEnded();
+    await network.requests.waitUntilAllEnded();
     // This command comes last, because it fails during the first moments after a navigation.
     await session.send("Page.resetNavigationHistory");
     // Checks for late requests last, because the browser has now reported all requests of the old document.
@@ -130,7 +130,7 @@ export class DocumentSandbox implements Sandbox {
   }
 
   async explainFailure(outcome: PageRunOutcome): Promise<PageRunOutcome> {
-    return this.network.recorder.explainFailure(outcome);
+    return this.network.requests.explainFailure(outcome);
   }
 
   stop(): void {
@@ -160,7 +160,7 @@ export class DocumentSandbox implements Sandbox {
     const { session, origin } = this.options;
     const isDocumentOfPage = event.resourceType === "Document" && event.request.url.startsWith(`${origin}/`);
     if (isDocumentOfPage) serveEmptyDocument(session, event.requestId);
-    else this.network.guard.continueOrBlock(session, event);
+    else this.network.continueOrBlock(session, event);
   }
 
   /** Sends all commands at once, so that all of them take effect before the worker's code starts. */

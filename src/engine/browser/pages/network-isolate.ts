@@ -1,7 +1,7 @@
 /** Mode `network-isolate`: each run gets a ShadowRealm on the worker thread of a page that has the app's origin and can send requests. */
 import type { CDPSession } from "puppeteer";
 import { runInBackground } from "../../../background.js";
-import { PageNetwork } from "../network/run-requests.js";
+import { PageNetwork } from "../network/page-network.js";
 import { ServiceCalls } from "../network/service-calls.js";
 import { NO_SERVICE_BASE_URL, type PageRunOutcome, type PageRunRequest } from "../run.js";
 import { NEEDS_OTHER_MODE_ANSWER } from "./answer.js";
@@ -12,7 +12,7 @@ import type { SandboxOptions } from "./sandbox.js";
 
 const NETWORK_KIND: IsolateKind = {
   harnessScripts: NETWORK_ISOLATE_HARNESS_SCRIPTS,
-  // WebSockets are not allowed, because they would bypass the request guard.
+  // WebSockets are not allowed, because they would bypass the check of URLs.
   policy: "worker-src blob:; connect-src http: https: data: blob:",
   // Low, because a large heap makes garbage collections likely, which can crash a page while code runs (chromium-flags.ts).
   workerMaxBytes: 16 * 1024 * 1024,
@@ -38,16 +38,16 @@ export class NetworkIsolate extends Isolate {
   override async prepare(): Promise<void> {
     const { session } = this.options;
     await this.openPage();
-    session.on("Fetch.requestPaused", (event) => this.network.guard.continueOrBlock(session, event));
+    session.on("Fetch.requestPaused", (event) => this.network.continueOrBlock(session, event));
     await this.replaceThread();
   }
 
   override async reset(): Promise<boolean> {
     const { network } = this;
     if (this.fetchCount === null) return false;
-    if (!network.recorder.haveAllEnded(this.fetchCount)) {
+    if (!network.requests.haveAllEnded(this.fetchCount)) {
       await this.waitForSentEvents();
-      await network.recorder.waitUntilAllEnded();
+      await network.requests.waitUntilAllEnded();
     }
     await Promise.all([super.reset(), network.clearCachesAndCookies()]);
     return !network.hasLateRequest();
@@ -55,7 +55,7 @@ export class NetworkIsolate extends Isolate {
 
   override async execute(request: PageRunRequest): Promise<unknown> {
     this.fetchCount = null;
-    // If this call has enabled the request guard, the thread is replaced: the guard may not see requests of earlier threads.
+    // If this call has enabled the check of URLs, the thread is replaced: requests of earlier threads may not be checked.
     if (await this.network.beginRun(request)) await this.replaceThread();
     this.serviceCalls.beginRun(request);
     const answer = await this.evaluate(request, getServiceBase(request));
@@ -75,10 +75,10 @@ export class NetworkIsolate extends Isolate {
   }
 
   override async explainFailure(outcome: PageRunOutcome): Promise<PageRunOutcome> {
-    const { recorder } = this.network;
+    const { requests } = this.network;
     // Events about requests come from other threads of the browser, so they may arrive after the run's answer.
-    if (recorder.isPending(outcome)) await this.waitForSentEvents().catch(() => {});
-    return recorder.explainFailure(outcome);
+    if (requests.isPending(outcome)) await this.waitForSentEvents().catch(() => {});
+    return requests.explainFailure(outcome);
   }
 
   override stop(): void {

@@ -1,0 +1,129 @@
+/** Network of a page, its frames and workers: opens the proxy port for each run, and pauses requests until their URLs are checked. */
+import type { CDPSession, Protocol } from "puppeteer";
+import type { PageRunRequest, RunHttpRequest } from "../run.js";
+import type { ProxyPort } from "./proxy-port.js";
+import { BLOCKED_REQUEST_TEXT, getUrlHostAndPort, RunRequests } from "./run-requests.js";
+
+/** If the browser has not reported all requests of the run after this time, the proxy rejects a new connection. */
+const ANSWER_TIMEOUT_MS = 5_000;
+/** Options of Network.enable with which the browser stores no bodies for DevTools. This saves memory. */
+const NO_BUFFERING_OPTIONS = { maxTotalBufferSize: 0, maxResourceBufferSize: 0, maxPostDataSize: 0 };
+
+/** The caller adds `headers`, and calls `reportEnd` at the end of the request; `failure` is the reason if there is no response. */
+export interface AdmittedRunRequest {
+  headers: Readonly<Record<string, string>>;
+  reportEnd(status: number | null, failure?: string): void;
+}
+
+interface PageNetworkOptions {
+  session: CDPSession;
+  origin: string;
+  proxyPort: ProxyPort | null;
+  /** Waits for all events that the page, its workers and frames have sent. Rejects after `timeoutMs`. */
+  waitForSentEvents: (timeoutMs: number) => Promise<void>;
+}
+
+export class PageNetwork {
+  /** Requests of the active or last run. */
+  requests: RunRequests;
+  private guardPromise: Promise<unknown> | null = null;
+
+  constructor(private readonly options: PageNetworkOptions) {
+    this.requests = new RunRequests({}, options.origin);
+  }
+
+  /** The first run with `mayRequest` enables the URL check. Returns true for this run: requests of earlier runs were not checked. */
+  async beginRun(run: PageRunRequest): Promise<boolean> {
+    const { session, origin, proxyPort, waitForSentEvents } = this.options;
+    const requests = new RunRequests(run, origin);
+    this.requests = requests;
+    proxyPort?.startRun({
+      onHost: requests.reportHost,
+      onRejected: requests.recordRejection,
+      onReached: requests.recordConnection,
+      mayConnect: async (host) =>
+        run.network !== false && requests.mayConnect(host, () => waitForSentEvents(ANSWER_TIMEOUT_MS)),
+    });
+    if (run.mayRequest === undefined) return false;
+    const isFirst = this.guardPromise === null;
+    this.guardPromise ??= this.guard(session);
+    await this.guardPromise;
+    return isFirst;
+  }
+
+  watch(session: CDPSession): Promise<unknown> {
+    session.on("Network.requestWillBeSent", (event) => this.requests.onSent(event));
+    this.watchEnds(session);
+    return session.send("Network.enable", NO_BUFFERING_OPTIONS);
+  }
+
+  async guardChild(child: CDPSession): Promise<void> {
+    if (this.guardPromise === null) return;
+    child.on("Fetch.requestPaused", (event) => this.continueOrBlock(child, event));
+    this.watchEnds(child);
+    await this.guard(child);
+  }
+
+  continueOrBlock(session: CDPSession, event: Protocol.Fetch.RequestPausedEvent): void {
+    const { requestId, request } = event;
+    const { requests } = this;
+    const referrer = request.headers["Referer"] ?? request.headers["referer"];
+    requests
+      .acceptsUrl(request.url + (request.urlFragment ?? ""), referrer)
+      .then((isAccepted) =>
+        isAccepted
+          ? session.send("Fetch.continueRequest", { requestId, ...requests.startTrace(event) })
+          : session.send("Fetch.failRequest", { requestId, errorReason: "BlockedByClient" }),
+      )
+      // The command fails only if the page has closed.
+      .catch(() => {});
+  }
+
+  /** Checks and reports a request that the service will send for the run. Returns null if the URL check rejects it or the run has ended. */
+  readonly admitRequest = async (request: RunHttpRequest): Promise<AdmittedRunRequest | null> => {
+    const { requests } = this;
+    const url = new URL(request.url);
+    const isAccepted = await requests.acceptsUrl(url.href);
+    if (requests !== this.requests) return null;
+    if (!isAccepted) {
+      requests.recordFailure(url, BLOCKED_REQUEST_TEXT);
+      return null;
+    }
+    requests.reportHost(getUrlHostAndPort(url.href)!);
+    const trace = requests.reportRequest(request);
+    return {
+      headers: trace?.headers ?? {},
+      reportEnd: (status, failure) => {
+        if (failure !== undefined && requests === this.requests) requests.recordFailure(url, failure);
+        trace?.endTrace(status);
+      },
+    };
+  };
+
+  /** Removes caches, cookies and HSTS entries of a run whose code can send no more requests. Returns false if the run sent none. */
+  async clearCachesAndCookies(): Promise<boolean> {
+    const { session, proxyPort } = this.options;
+    if (proxyPort?.wasUsed() !== true) return false;
+    await Promise.all([session.send("Network.clearBrowserCache"), session.send("Network.clearBrowserCookies")]);
+    return true;
+  }
+
+  hasLateRequest(): boolean {
+    return this.options.proxyPort?.wasUsedLate() === true;
+  }
+
+  private watchEnds(session: CDPSession): void {
+    session.on("Network.responseReceived", (event) => this.requests.onResponse(event));
+    session.on("Network.loadingFinished", ({ requestId }) => this.requests.onEnded(requestId));
+    session.on("Network.loadingFailed", (event) => this.requests.onFailed(event));
+  }
+
+  /** Ignores failures: a worker's session has no Fetch domain, because its page's session pauses the worker's requests. */
+  private guard(session: CDPSession): Promise<unknown> {
+    session.on("Network.webSocketCreated", (event) => this.requests.onWebSocket(event));
+    return Promise.allSettled([
+      session.send("Fetch.enable", { patterns: [{ urlPattern: "*" }] }),
+      session.send("Network.enable", NO_BUFFERING_OPTIONS),
+    ]);
+  }
+}
