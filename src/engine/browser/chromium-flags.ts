@@ -8,28 +8,29 @@ export const HEAP_MAX_MB = 384;
 const LATE_OPTIMIZATION_FLAGS =
   "--no-profile-guided-optimization --invocation-count-for-maglev=4000 --invocation-count-for-maglev-osr=1000";
 
-/** Features with which Chromium could send requests, or keep a page alive, after the end of a run. */
-const DISABLED_FEATURES = [
-  "BackForwardCache",
-  "FetchLaterAPI",
-  "FetchRetry",
-  "Prerender2",
-  "SpeculationRulesPrefetchFuture",
-  "NoStatePrefetch",
-  "MediaRouter",
-  "OptimizationHints",
-  "Translate",
-  "AutofillServerCommunication",
-  // With Reporting, the browser would send reports minutes later, during another run.
-  "Reporting",
-  "NetworkErrorLogging",
-];
-
-/** `HstsTopLevelNavigationsOnly` prevents HSTS entries of one run from changing the requests of the next run. */
-const ENABLED_FEATURES = ["AudioServiceSandbox", "HstsTopLevelNavigationsOnly"];
-
-/** The check for stored data (leftovers.ts) cannot see storage buckets. WebGPU would give code access to the graphics hardware. */
-const DISABLED_BLINK_FEATURES = ["StorageBuckets", "WebGPU"];
+/** Features that a remote browser must also disable or enable. */
+const REQUIRED_FEATURES = {
+  // With these features, Chromium could send requests, or keep a page alive, after the end of a run.
+  "--disable-features": [
+    "BackForwardCache",
+    "FetchLaterAPI",
+    "FetchRetry",
+    "Prerender2",
+    "SpeculationRulesPrefetchFuture",
+    "NoStatePrefetch",
+    "MediaRouter",
+    "OptimizationHints",
+    "Translate",
+    "AutofillServerCommunication",
+    // With Reporting, the browser would send reports minutes later, during another run.
+    "Reporting",
+    "NetworkErrorLogging",
+  ],
+  // `HstsTopLevelNavigationsOnly` prevents HSTS entries of one run from changing the requests of the next run.
+  "--enable-features": ["AudioServiceSandbox", "HstsTopLevelNavigationsOnly"],
+  // The check for stored data (leftovers.ts) cannot see storage buckets. WebGPU would give code access to the graphics hardware.
+  "--disable-blink-features": ["StorageBuckets", "WebGPU"],
+};
 
 /** ShadowRealm gives each run new JavaScript globals at low cost (docs/internals/adr.md, 4). */
 const REALM_FLAG = "--harmony-shadow-realm";
@@ -37,12 +38,9 @@ const REALM_FLAG = "--harmony-shadow-realm";
 const REALM_SAFETY_FLAGS = ["--no-incremental-marking", "--no-concurrent-sweeping", "--initial-heap-size=96"];
 
 /** `RenderDocument` takes a third of each navigation's time. Without it, a navigation still creates a new document and new globals. */
-const DISABLED_SLOW_FEATURES = ["RenderDocument"];
+const OPTIONAL_FEATURES: Readonly<Record<string, string>> = { "--disable-features": ",RenderDocument" };
 
 const HOST_RULES_FLAG = "--host-resolver-rules";
-const DISABLED_FEATURES_FLAG = "--disable-features";
-const ENABLED_FEATURES_FLAG = "--enable-features";
-const DISABLED_BLINK_FEATURES_FLAG = "--disable-blink-features";
 const V8_OPTIONS_FLAG = "--js-flags";
 const BLOCK_ALL_HOSTS_RULE = "MAP * ~NOTFOUND";
 const HEAP_LIMIT_FLAG = "--max-old-space-size=";
@@ -106,9 +104,9 @@ export function createBrowserFlags(egressHost: string): string[] {
   return [
     ...CONTAINMENT_FLAGS,
     `${HOST_RULES_FLAG}=${BLOCK_ALL_HOSTS_RULE} , EXCLUDE ${egressHost}`,
-    `${DISABLED_FEATURES_FLAG}=${[...DISABLED_FEATURES, ...DISABLED_SLOW_FEATURES].join(",")}`,
-    `${ENABLED_FEATURES_FLAG}=${ENABLED_FEATURES.join(",")}`,
-    `${DISABLED_BLINK_FEATURES_FLAG}=${DISABLED_BLINK_FEATURES.join(",")}`,
+    ...Object.entries(REQUIRED_FEATURES).map(
+      ([flag, features]) => `${flag}=${features.join(",")}${OPTIONAL_FEATURES[flag] ?? ""}`,
+    ),
     `${V8_OPTIONS_FLAG}=${HEAP_LIMIT_FLAG}${HEAP_MAX_MB} ${LATE_OPTIMIZATION_FLAGS} ${REALM_FLAG} ${REALM_SAFETY_FLAGS.join(" ")}`,
     ...CONVENIENCE_FLAGS,
   ];
@@ -139,11 +137,7 @@ export function findUnsafeBrowserFlags(commandLine: string, egressHost: string, 
   if (allowsOtherHosts(switches.get(HOST_RULES_FLAG), egressHost)) {
     missing.push(`${HOST_RULES_FLAG}=${BLOCK_ALL_HOSTS_RULE} , EXCLUDE ${egressHost}`);
   }
-  for (const [flag, features] of [
-    [DISABLED_FEATURES_FLAG, DISABLED_FEATURES],
-    [ENABLED_FEATURES_FLAG, ENABLED_FEATURES],
-    [DISABLED_BLINK_FEATURES_FLAG, DISABLED_BLINK_FEATURES],
-  ] as const) {
+  for (const [flag, features] of Object.entries(REQUIRED_FEATURES)) {
     const listedFeatures = splitFlagValues(switches.get(flag));
     const missingFeatures = features.filter((feature) => !listedFeatures.includes(feature));
     if (missingFeatures.length > 0) missing.push(`${flag}=${missingFeatures.join(",")}`);
