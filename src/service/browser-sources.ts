@@ -5,8 +5,7 @@
 import type { Logger } from "pino";
 import type { Config } from "../config.js";
 import type { BrowserSource } from "../engine/browser/browser-source.js";
-import { isBrowserUid } from "../engine/browser/processes/chromium.js";
-import { createLocalBrowserSource } from "../engine/browser/processes/local-browser.js";
+import { createLocalBrowserSource, isBrowserUid } from "../engine/browser/processes/chromium.js";
 import { createRemoteBrowserSource } from "../engine/browser/remote/remote-browser.js";
 import { defaultChromiumPaths, findChromium } from "../engine/chromium-path.mjs";
 import type { EgressProxyOptions } from "../engine/egress-proxy.js";

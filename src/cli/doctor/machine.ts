@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { pino } from "pino";
 import type { Config } from "../../config.js";
 import { Browsers } from "../../engine/browser/browsers.js";
-import { createLocalBrowserSource } from "../../engine/browser/processes/local-browser.js";
+import { createLocalBrowserSource } from "../../engine/browser/processes/chromium.js";
 import { Bundler } from "../../engine/bundler.js";
 import { defaultChromiumPaths, findChromium } from "../../engine/chromium-path.mjs";
 import { createCompileChecker } from "../../engine/isolate-check.js";

@@ -19,11 +19,10 @@ export interface Chromium {
 
 export interface BrowserSource {
   readonly name: string;
+  /** @throws StartError whose message contains no secrets */
   open(stopped: AbortSignal): Promise<Chromium>;
   /** Call this method after the browser has opened pages. Returns fields for the log. @throws StartError if a process has no sandbox */
   checkSandbox(chromium: Chromium): Promise<object>;
-  /** Converts an error of `open` to an error whose message contains no secrets. */
-  describeFailure(error: Error): Error;
 }
 
 interface CommandSender {

@@ -5,7 +5,6 @@ import { runInBackground } from "../../background.js";
 import { StartError } from "../../errors.js";
 import { BROWSER_START_TIMEOUT_MS, type BrowserSource, type Chromium } from "./browser-source.js";
 import { createCodeNeedsFinder } from "./mode.js";
-import type { PageKey } from "./pages/pool.js";
 import { type ProcessSandboxState, waitForProcessSandboxStates } from "./processes/sandbox-proof.js";
 import {
   createFailedPageRunOutcome,
@@ -18,7 +17,7 @@ import {
   type PageScript,
   type RunFailureCause,
 } from "./run.js";
-import { BrowserSupervisor, type BrowserSupervisorOptions, type SupervisedBrowser } from "./supervisor.js";
+import { BrowserSupervisor, type BrowserSupervisorOptions, createCancelledOutcome } from "./supervisor.js";
 import { RecentTrialFailures, TrialRunner } from "./trials.js";
 
 export interface BrowsersOptions extends BrowserSupervisorOptions {
@@ -89,66 +88,7 @@ function getPackageNeeds(script: PageScript): Pick<RunPlacement, "mode" | "netwo
   return { mode, network };
 }
 
-const PAGE_REUSABLE_CAUSES: readonly RunFailureCause[] = ["script", "result", "retry"];
-
 const DOCUMENT_NEEDED_CAUSES: readonly RunFailureCause[] = ["retry", "browser", "memory"];
-
-const createCancelledOutcome = () =>
-  createFailedPageRunOutcome("cancelled", "AbortError", "The run was cancelled before it began");
-
-/** Resolves with null if no code was evaluated, so that another attempt is safe. */
-async function runWithSupervisor(
-  supervisor: BrowserSupervisor,
-  browser: SupervisedBrowser,
-  request: PageRunRequest,
-  mode: EvaluationMode,
-): Promise<PageRunOutcome | null> {
-  const { pool } = browser;
-  const { isolationKey, origin } = request;
-  const pageKey: PageKey = { key: [isolationKey, origin, mode].join("\n"), origin, mode };
-  browser.activeRuns += 1;
-  try {
-    // After an error, the caller tries another browser.
-    const page = await pool.acquire(pageKey).catch(() => null);
-    if (page === null) return null;
-    if (!page.isReady) {
-      pool.release(page, pageKey, false);
-      return null;
-    }
-    if (request.signal?.aborted) {
-      pool.release(page, pageKey, true);
-      return createCancelledOutcome();
-    }
-    supervisor.countRun(browser);
-    const outcome = await page.run(request);
-    if (!outcome.ok && outcome.cause === "unready") {
-      pool.release(page, pageKey, false);
-      return null;
-    }
-    if (page.loss !== null) supervisor.reportLoss(page.loss);
-    if (!outcome.ok && outcome.cause === "memory") pool.delayNextPage(origin);
-    const isIntact = outcome.ok || PAGE_REUSABLE_CAUSES.includes(outcome.cause);
-    pool.release(page, pageKey, isIntact);
-    return outcome;
-  } finally {
-    browser.activeRuns -= 1;
-    supervisor.stopIfRunsEnded(browser);
-  }
-}
-
-async function startSupervisors(supervisors: readonly BrowserSupervisor[]): Promise<void> {
-  const starts = await Promise.allSettled(supervisors.map((supervisor) => supervisor.replaceBrowser()));
-  const faults = starts.map((start) => (start.status === "rejected" ? (start.reason as Error) : null));
-  if (faults.every((fault) => fault !== null)) {
-    await Promise.all(supervisors.map((supervisor) => supervisor.stop()));
-    throw faults.length === 1 ? faults[0]! : new StartError(faults.map(({ message }) => message).join("; "));
-  }
-  for (const [index, fault] of faults.entries()) {
-    if (fault === null) continue;
-    supervisors[index]!.logFault(fault);
-    runInBackground(supervisors[index]!.restartBrowser());
-  }
-}
 
 export class Browsers {
   private readonly supervisors: readonly BrowserSupervisor[];
@@ -162,8 +102,21 @@ export class Browsers {
   }
 
   /** @throws StartError with instructions if no browser starts */
-  start(): Promise<void> {
-    return startSupervisors(this.supervisors);
+  async start(): Promise<void> {
+    const { supervisors } = this;
+    const faults = new Map<BrowserSupervisor, Error>();
+    const start = (supervisor: BrowserSupervisor) =>
+      supervisor.replaceBrowser().catch((fault) => faults.set(supervisor, fault));
+    await Promise.all(supervisors.map(start));
+    if (faults.size === supervisors.length) {
+      await this.stop();
+      const [first, ...others] = faults.values();
+      throw others.length === 0 ? first! : new StartError([first!, ...others].map(({ message }) => message).join("; "));
+    }
+    for (const [supervisor, fault] of faults) {
+      supervisor.logFault(fault);
+      runInBackground(supervisor.restartBrowser());
+    }
   }
 
   /** Never rejects. Repeats a run only if it has had no effect: no request was sent, and no console line was passed on. */
@@ -229,10 +182,9 @@ export class Browsers {
       if (!(await waitForBrowser(supervisors))) break;
       // An await between this choice and the count of the run would let all concurrent runs choose the same browser.
       const supervisor = chooseSupervisor(supervisors, triedSupervisors);
-      if (!supervisor?.current) continue;
-      const outcome = await runWithSupervisor(supervisor, supervisor.current, request, mode);
-      if (outcome !== null) return outcome;
-      triedSupervisors.add(supervisor);
+      const outcome = await supervisor?.run(request, mode);
+      if (outcome) return outcome;
+      if (supervisor) triedSupervisors.add(supervisor);
     }
     return createFailedPageRunOutcome("browser", "Error", "No browser was available for the run");
   }

@@ -5,7 +5,14 @@ import { runInBackground } from "../../background.js";
 import type { BrowserSource, Chromium } from "./browser-source.js";
 import type { ProxyPort } from "./network/proxy-port.js";
 import type { PageLossReason } from "./pages/loss.js";
-import { type PageOpeningQueue, PagePool } from "./pages/pool.js";
+import { type PageKey, type PageOpeningQueue, PagePool } from "./pages/pool.js";
+import {
+  createFailedPageRunOutcome,
+  type EvaluationMode,
+  type PageRunOutcome,
+  type PageRunRequest,
+  type RunFailureCause,
+} from "./run.js";
 import { BrowserWatch } from "./watch/browser-watch.js";
 
 export interface BrowserSupervisorOptions {
@@ -25,13 +32,12 @@ export interface BrowserSupervisorOptions {
 }
 
 /** One browser with its pages. After another browser has replaced it, it gets no new runs, and ends after its last run. */
-export interface SupervisedBrowser {
+interface SupervisedBrowser {
   chromium: Chromium;
   pool: PagePool;
   watch: BrowserWatch;
   runCount: number;
   activeRuns: number;
-  isRetired: boolean;
 }
 
 /** High, because each app needs a new browser context after a replacement, which takes up to half a second. */
@@ -39,7 +45,11 @@ const RUNS_PER_BROWSER = 50_000;
 /** Delay after the first failed start of a browser. It doubles with each further failure, up to BACKOFF_MAX_MS. */
 const BACKOFF_FIRST_MS = 100;
 const BACKOFF_MAX_MS = 1_000;
+const PAGE_REUSABLE_CAUSES: readonly RunFailureCause[] = ["script", "result", "retry"];
 const NO_OPENING_QUEUE: PageOpeningQueue = { enter: async () => () => undefined };
+
+export const createCancelledOutcome = () =>
+  createFailedPageRunOutcome("cancelled", "AbortError", "The run was cancelled before it began");
 
 export class BrowserSupervisor {
   private readonly browsers = new Set<SupervisedBrowser>();
@@ -80,7 +90,7 @@ export class BrowserSupervisor {
         this.options.log.error({ browser: this.source.name }, "the browser cannot start pages; replacing the browser"),
       onNetworkLost: () => pool.discardUnused(),
     });
-    const browser: SupervisedBrowser = { chromium, pool, watch, runCount: 0, activeRuns: 0, isRetired: false };
+    const browser: SupervisedBrowser = { chromium, pool, watch, runCount: 0, activeRuns: 0 };
     this.browsers.add(browser);
     runInBackground(
       chromium.ended.then(() => {
@@ -108,31 +118,23 @@ export class BrowserSupervisor {
     const previous = this.newestBrowser;
     this.newestBrowser = browser;
     browser.pool.fillInBackground();
-    if (previous !== null) this.retire(previous);
+    previous?.pool.retire();
+    if (previous !== null) this.stopIfUnused(previous);
     this.lastFaultMessage = "";
     return browser;
   }
 
   /** Starts a browser that gets all new runs instead of the current one. Concurrent calls share one start. */
   replaceBrowser(): Promise<SupervisedBrowser> {
-    this.startPromise ??= this.launchBrowser()
-      .catch((error) => {
-        throw this.source.describeFailure(error);
-      })
-      .finally(() => {
-        this.startPromise = null;
-      });
+    this.startPromise ??= this.launchBrowser().finally(() => {
+      this.startPromise = null;
+    });
     return this.startPromise;
   }
 
-  private retire(browser: SupervisedBrowser): void {
-    browser.isRetired = true;
-    browser.pool.retire();
-    this.stopIfRunsEnded(browser);
-  }
-
-  stopIfRunsEnded(browser: SupervisedBrowser): void {
-    if (browser.isRetired && browser.activeRuns === 0) runInBackground(browser.chromium.stop());
+  /** Stops a browser that another one has replaced, if it has no more runs. */
+  private stopIfUnused({ chromium, activeRuns }: SupervisedBrowser): void {
+    if (chromium !== this.newestBrowser?.chromium && activeRuns === 0) runInBackground(chromium.stop());
   }
 
   private onEnded(browser: SupervisedBrowser): void {
@@ -178,12 +180,8 @@ export class BrowserSupervisor {
     return [...this.browsers].map(({ activeRuns, pool }) => ({ serving: activeRuns, ...pool.countIdlePages() }));
   }
 
-  reportLoss(kind: PageLossReason): void {
-    this.options.onLoss?.(kind);
-  }
-
   /** Counts a run. If the browser has had too many runs or uses too much memory, starts its replacement in the background. */
-  countRun(browser: SupervisedBrowser): void {
+  private countRun(browser: SupervisedBrowser): void {
     const { log, runsPerBrowser = RUNS_PER_BROWSER } = this.options;
     browser.runCount += 1;
     this.backoffMs = 0;
@@ -191,6 +189,39 @@ export class BrowserSupervisor {
     if (!mustReplace || browser !== this.newestBrowser || this.startPromise !== null) return;
     log.info({ runs: browser.runCount }, "replacing the browser");
     this.replaceBrowser().catch((error) => log.error({ err: error }, "the browser could not be replaced"));
+  }
+
+  /** Resolves with null if no code was evaluated, so that another attempt is safe. */
+  async run(request: PageRunRequest, mode: EvaluationMode): Promise<PageRunOutcome | null> {
+    const browser = this.current;
+    if (browser === null) return null;
+    const { pool } = browser;
+    const { isolationKey, origin } = request;
+    const pageKey: PageKey = { key: [isolationKey, origin, mode].join("\n"), origin, mode };
+    browser.activeRuns += 1;
+    try {
+      // After an error, the caller tries another browser.
+      const page = await pool.acquire(pageKey).catch(() => null);
+      if (page === null) return null;
+      if (!page.isReady) {
+        pool.release(page, pageKey, false);
+        return null;
+      }
+      if (request.signal?.aborted) {
+        pool.release(page, pageKey, true);
+        return createCancelledOutcome();
+      }
+      this.countRun(browser);
+      const outcome = await page.run(request);
+      const cause = outcome.ok ? null : outcome.cause;
+      if (page.loss !== null && cause !== "unready") this.options.onLoss?.(page.loss);
+      if (cause === "memory") pool.delayNextPage(origin);
+      pool.release(page, pageKey, cause === null || PAGE_REUSABLE_CAUSES.includes(cause));
+      return cause === "unready" ? null : outcome;
+    } finally {
+      browser.activeRuns -= 1;
+      this.stopIfUnused(browser);
+    }
   }
 
   async stop(): Promise<void> {

@@ -1,8 +1,11 @@
 import pino from "pino";
 import type { BrowserSource, Chromium } from "../../../src/engine/browser/browser-source.js";
 import { Browsers, type BrowsersOptions } from "../../../src/engine/browser/browsers.js";
-import { type ChromiumOptions, startChromium } from "../../../src/engine/browser/processes/chromium.js";
-import { createLocalBrowserSource } from "../../../src/engine/browser/processes/local-browser.js";
+import {
+  type ChromiumOptions,
+  createLocalBrowserSource,
+  startChromium,
+} from "../../../src/engine/browser/processes/chromium.js";
 import {
   createRemoteBrowserSource,
   type RemoteBrowser,
@@ -39,7 +42,6 @@ function sharedSource(): BrowserSource {
     name: "shared Chromium",
     open: async (stopped) => (await remote).open(stopped),
     checkSandbox: async (chromium) => (await remote).checkSandbox(chromium),
-    describeFailure: (error) => error,
   };
 }
 

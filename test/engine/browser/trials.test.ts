@@ -10,7 +10,7 @@ import type { Protocol } from "puppeteer";
 import { Browsers } from "../../../src/engine/browser/browsers.js";
 import { NETWORK_ISOLATE_STAND_INS } from "../../../src/engine/browser/globals.js";
 import { createStandInDefiner } from "../../../src/engine/browser/pages/in-page/stand-ins.js";
-import { createLocalBrowserSource } from "../../../src/engine/browser/processes/local-browser.js";
+import { createLocalBrowserSource } from "../../../src/engine/browser/processes/chromium.js";
 import {
   createFailedPageRunOutcome,
   type EvaluationMode,

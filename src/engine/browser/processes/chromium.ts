@@ -1,17 +1,24 @@
-/** Starts and ends a Chromium process: its user account, folder, arguments and DevTools connection. */
+/** Source of browsers on this machine: starts and ends Chromium processes, with their user account, profile folder and DevTools connection. */
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
-import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { chownSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
+import type { Logger } from "pino";
 import type { ConnectionTransport } from "puppeteer";
 import { StartError } from "../../../errors.js";
-import { BROWSER_START_TIMEOUT_MS, type Chromium, openBrowserConnection } from "../browser-source.js";
+import {
+  BROWSER_START_TIMEOUT_MS,
+  type BrowserSource,
+  type Chromium,
+  openBrowserConnection,
+} from "../browser-source.js";
 import { createBrowserFlags } from "../chromium-flags.js";
 import { lowerBrowserPriority } from "../watch/priorities.js";
-import { signalProcess } from "../watch/processes.js";
+import { listProcesses, signalProcess } from "../watch/processes.js";
+import { waitForProcessSandboxStates } from "./sandbox-proof.js";
 
 const PROXY_HOST = "127.0.0.1";
 const STDERR_MAX_CHARACTERS = 8_192;
@@ -56,13 +63,19 @@ function createProfileFolder(owner: { uid: number; gid: number } | null): string
   return folder;
 }
 
+const readOwner = (path: string): number | undefined => statSync(path, { throwIfNoEntry: false })?.uid;
+
 /** Removes profile folders of services that were killed, and ends their browsers, which may outlive their service. */
-export function removeOrphanedBrowsers(): void {
+function removeOrphanedBrowsers(): void {
   for (const name of readdirSync(tmpdir())) {
     const pid = name.startsWith(FOLDER_PREFIX) ? Number(name.slice(FOLDER_PREFIX.length).split("-")[0]) : 0;
     if (!(pid > 0) || isProcessAlive(pid)) continue;
     const folder = join(tmpdir(), name);
-    for (const orphan of findBrowserPids(folder)) signalProcess(orphan, "SIGKILL");
+    const owner = readOwner(folder);
+    for (const { pid: orphan, commandLine } of owner === undefined ? [] : listProcesses()) {
+      const usesFolder = commandLine.split("\0").includes(`--user-data-dir=${folder}`);
+      if (usesFolder && readOwner(`/proc/${orphan}`) === owner) signalProcess(orphan, "SIGKILL");
+    }
     removeProfileFolder(folder);
   }
 }
@@ -73,21 +86,6 @@ function isProcessAlive(pid: number): boolean {
   } catch (error) {
     return (error as NodeJS.ErrnoException).code !== "ESRCH";
   }
-}
-
-function findBrowserPids(folder: string): number[] {
-  if (!existsSync("/proc")) return [];
-  return readdirSync("/proc")
-    .map(Number)
-    .filter((pid) => {
-      try {
-        const commandLine = readFileSync(`/proc/${pid}/cmdline`, "latin1").split("\0");
-        const usesFolder = commandLine.includes(`--user-data-dir=${folder}`);
-        return usesFolder && statSync(`/proc/${pid}`).uid === statSync(folder).uid;
-      } catch {
-        return false;
-      }
-    });
 }
 
 function removeProfileFolder(folder: string): void {
@@ -197,4 +195,29 @@ export async function startChromium(options: ChromiumOptions, stopped: AbortSign
     clearTimeout(timer);
     stopped.removeEventListener("abort", kill);
   }
+}
+
+export function createLocalBrowserSource({ log, ...options }: ChromiumOptions & { log: Logger }): BrowserSource {
+  return {
+    name: "Chromium",
+
+    async open(stopped) {
+      removeOrphanedBrowsers();
+      if (!options.sandbox)
+        log.warn("Chromium runs WITHOUT its sandbox (CHROME_SANDBOX=off): actions are not contained");
+      return startChromium(options, stopped);
+    },
+
+    async checkSandbox(chromium) {
+      const { pid } = chromium;
+      const states = options.sandbox ? await waitForProcessSandboxStates(chromium) : null;
+      if (states === null) return { pid, sandbox: options.sandbox };
+      const unsandboxedKinds = states.filter(({ contained }) => !contained).map(({ kind }) => kind);
+      if (unsandboxedKinds.length === 0) return { pid, sandbox: true };
+      throw new StartError(
+        `these Chromium processes run without a sandbox: ${[...new Set(unsandboxedKinds)].join(", ")}; allow unprivileged user ` +
+          "namespaces and seccomp filters on this machine (docs/operate/containers.md), or set CHROME_SANDBOX=off to run every action without a sandbox",
+      );
+    },
+  };
 }

@@ -87,17 +87,20 @@ export function createRemoteBrowserSource(options: RemoteBrowserOptions): Remote
     },
 
     async open(stopped) {
-      const transport = await openRemoteBrowserTransport(endpoint, stopped);
-      const timer = setTimeout(transport.close, ANSWER_TIMEOUT_MS);
+      let transport: SocketTransport | undefined;
+      let timer: NodeJS.Timeout | undefined;
       try {
+        transport = await openRemoteBrowserTransport(endpoint, stopped);
+        timer = setTimeout(transport.close, ANSWER_TIMEOUT_MS);
         const connection = await openBrowserConnection(transport);
         await checkRemoteBrowser(connection, transport.peer, options, name);
         // Sets `peer` before the first context is created, because the proxy port of a context calls `isAt`.
         peer = transport.peer;
         return toChromium(connection, transport);
       } catch (error) {
-        transport.close();
-        throw error;
+        transport?.close();
+        const reason = getMaskedErrorMessage(error, endpoint);
+        throw new StartError(`the browser at ${name} (BROWSER_WS_ENDPOINTS) cannot be used: ${reason}`);
       } finally {
         clearTimeout(timer);
       }
@@ -107,10 +110,5 @@ export function createRemoteBrowserSource(options: RemoteBrowserOptions): Remote
       const { product } = await connection.send("Browser.getVersion");
       return { browser: name, product };
     },
-
-    describeFailure: (error) =>
-      new StartError(
-        `the browser at ${name} (BROWSER_WS_ENDPOINTS) cannot be used: ${getMaskedErrorMessage(error, endpoint)}`,
-      ),
   };
 }

@@ -49,17 +49,14 @@ async function discoverWebSocketUrl(endpoint: URL, stopped: AbortSignal): Promis
   }
 }
 
-/** Requests the WebSocket URL from the browser if the URL has only host and port, or the ID of a browser that no longer exists. */
+/** If the URL has only host and port, or the ID of a browser that no longer exists, requests the WebSocket URL from the browser. */
 export async function openRemoteBrowserTransport(endpoint: URL, stopped: AbortSignal): Promise<SocketTransport> {
-  if (endpoint.pathname === "/" && endpoint.search === "") {
-    return openSocketTransport((await discoverWebSocketUrl(endpoint, stopped)) ?? endpoint.href, stopped);
-  }
+  const { href, pathname, search } = endpoint;
   try {
-    return await openSocketTransport(endpoint.href, stopped);
+    return await openSocketTransport(href, stopped);
   } catch (error) {
-    const discoveredUrl = endpoint.pathname.startsWith(DEVTOOLS_PATH)
-      ? await discoverWebSocketUrl(endpoint, stopped)
-      : null;
+    const mayDiscover = pathname.startsWith(DEVTOOLS_PATH) || (pathname === "/" && search === "");
+    const discoveredUrl = mayDiscover ? await discoverWebSocketUrl(endpoint, stopped) : null;
     if (discoveredUrl === null) throw error;
     return openSocketTransport(discoveredUrl, stopped);
   }
