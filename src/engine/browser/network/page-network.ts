@@ -4,8 +4,6 @@ import type { PageRunRequest, RunHttpRequest } from "../run.js";
 import type { ProxyPort } from "./proxy-port.js";
 import { BLOCKED_REQUEST_TEXT, getUrlHostAndPort, RunRequests } from "./run-requests.js";
 
-/** If the browser has not reported all requests of the run after this time, the proxy rejects a new connection. */
-const ANSWER_TIMEOUT_MS = 5_000;
 /** Options of Network.enable with which the browser stores no bodies for DevTools. This saves memory. */
 const NO_BUFFERING_OPTIONS = { maxTotalBufferSize: 0, maxResourceBufferSize: 0, maxPostDataSize: 0 };
 
@@ -29,21 +27,14 @@ export class PageNetwork {
   private guardPromise: Promise<unknown> | null = null;
 
   constructor(private readonly options: PageNetworkOptions) {
-    this.requests = new RunRequests({}, options.origin);
+    this.requests = new RunRequests({}, options.origin, options.waitForSentEvents);
   }
 
   /** The first run with `mayRequest` enables the URL check. Returns true for this run: requests of earlier runs were not checked. */
   async beginRun(run: PageRunRequest): Promise<boolean> {
     const { session, origin, proxyPort, waitForSentEvents } = this.options;
-    const requests = new RunRequests(run, origin);
-    this.requests = requests;
-    proxyPort?.startRun({
-      onHost: requests.reportHost,
-      onRejected: requests.recordRejection,
-      onReached: requests.recordConnection,
-      mayConnect: async (host) =>
-        run.network !== false && requests.mayConnect(host, () => waitForSentEvents(ANSWER_TIMEOUT_MS)),
-    });
+    this.requests = new RunRequests(run, origin, waitForSentEvents);
+    proxyPort?.startRun(this.requests);
     if (run.mayRequest === undefined) return false;
     const isFirst = this.guardPromise === null;
     this.guardPromise ??= this.guard(session);
@@ -89,7 +80,7 @@ export class PageNetwork {
       requests.recordFailure(url, BLOCKED_REQUEST_TEXT);
       return null;
     }
-    requests.reportHost(getUrlHostAndPort(url.href)!);
+    requests.onHost(getUrlHostAndPort(url.href)!);
     const trace = requests.reportRequest(request);
     return {
       headers: trace?.headers ?? {},

@@ -1,7 +1,7 @@
 /** Interface of the proxy through which the pages of a browser context reach the network. The egress proxy implements it. */
 
 /** Functions of a run that the proxy calls. Each `host` has the format `host:port`. */
-interface ProxyCallbacks {
+export interface ProxyCallbacks {
   onHost(host: string): void;
   onRejected(host: string, reason: string): void;
   onReached(host: string): void;

@@ -1,6 +1,7 @@
 /** Requests of one run: checks their URLs, and records traces and failures. Texts contain hosts, but no paths and queries (possible secrets). */
 import type { Protocol } from "puppeteer";
 import type { PageRunOutcome, PageRunRequest } from "../run.js";
+import type { ProxyCallbacks } from "./proxy-port.js";
 
 const DEFAULT_PORTS: Readonly<Record<string, string>> = { "http:": "80", "ws:": "80", "https:": "443", "wss:": "443" };
 /** Error message that Chromium gives a page for every failed `fetch`. */
@@ -10,6 +11,8 @@ const FAULTS_MAX = 20;
 const MESSAGE_FAULTS_MAX = 3;
 const PENDING_REQUESTS_MAX = 1_000;
 const SETTLE_TIMEOUT_MS = 200;
+/** If the browser has not reported all requests of the run after this time, the proxy rejects a new connection. */
+const ANSWER_TIMEOUT_MS = 5_000;
 /** Limits the memory, because a page may have thousands of requests that never end. */
 const TRACED_REQUESTS_MAX = 500;
 
@@ -18,7 +21,7 @@ interface TracedRequest {
   status: number | null;
 }
 
-type ObservedRun = Pick<PageRunRequest, "mayRequest" | "onRequest" | "onHost" | "onConsole">;
+type ObservedRun = Pick<PageRunRequest, "mayRequest" | "onRequest" | "onHost" | "onConsole" | "network">;
 
 /** Returns `host:port` of a URL; null for a URL without a host, such as `data:`. */
 export function getUrlHostAndPort(address: string): string | null {
@@ -43,7 +46,7 @@ function describeReason(
   return errorText || blockedReason || "unknown reason";
 }
 
-export class RunRequests {
+export class RunRequests implements ProxyCallbacks {
   private readonly urlByRequestId = new Map<string, string>();
   /** Number of reported `fetch` calls, without preflights and redirects. */
   private fetchCount = 0;
@@ -57,24 +60,26 @@ export class RunRequests {
   private readonly faults = new Set<string>();
   private readonly tracedRequests = new Map<string, TracedRequest>();
 
+  /** @param waitForSentEvents waits for all events that the page, its workers and frames have sent; rejects after `timeoutMs` */
   constructor(
     private readonly run: ObservedRun,
     private readonly origin: string,
+    private readonly waitForSentEvents: (timeoutMs: number) => Promise<void>,
   ) {}
 
-  readonly reportHost = (host: string): void => {
+  onHost(host: string): void {
     if (!this.hosts.has(host)) this.run.onHost?.(host);
     this.hosts.add(host);
-  };
+  }
 
-  readonly recordRejection = (host: string, reason: string): void => {
+  onRejected(host: string, reason: string): void {
     if (this.rejectionByHost.size < FAULTS_MAX) this.rejectionByHost.set(host, reason);
-  };
+  }
 
   /** After the proxy has connected to a host, failures of requests to this host have another reason than a rejection. */
-  readonly recordConnection = (host: string): void => {
+  onReached(host: string): void {
     this.rejectionByHost.delete(host);
-  };
+  }
 
   /** Returns false if the run's URL check rejects the URL or the referrer, or fails. URLs without a host need no check. */
   async acceptsUrl(url: string, referrer?: string): Promise<boolean> {
@@ -90,11 +95,11 @@ export class RunRequests {
     return true;
   }
 
-  /** @param waitForSentEvents waits for all events of the page about requests; rejects after a time limit */
-  async mayConnect(host: string, waitForSentEvents: () => Promise<void>): Promise<boolean> {
+  async mayConnect(host: string): Promise<boolean> {
+    if (this.run.network === false) return false;
     if (this.run.mayRequest === undefined) return true;
     try {
-      await waitForSentEvents();
+      await this.waitForSentEvents(ANSWER_TIMEOUT_MS);
     } catch {
       return false;
     }
