@@ -1,9 +1,10 @@
 /** Puts busy renderers into a Linux control group (cgroup) with low CPU weight, if the kernel and the account allow it. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-const GROUP_NAME_PREFIX = "svc-idle-";
+/** All services in one control group share this group, which also stays when they end. */
+const GROUP_NAME = "svc-idle";
 /** CPU weight of all busy renderers together: a twentieth of the default, so that they still get CPU time on a busy machine. */
 const IDLE_WEIGHT = "5";
 /** Name of the CPU weight in version 1 of control groups, with the default 1,024. */
@@ -46,21 +47,6 @@ function hasCpuWeight(group: string): boolean {
   return readFileSync(join(group, "cgroup.controllers"), "utf8").split(/\s/).includes("cpu");
 }
 
-function removeOldGroups(parent: string): void {
-  for (const name of readdirSync(parent)) {
-    if (name.startsWith(GROUP_NAME_PREFIX) && !existsSync(`/proc/${name.slice(GROUP_NAME_PREFIX.length)}`))
-      removeGroup(join(parent, name));
-  }
-}
-
-function removeGroup(group: string): void {
-  try {
-    rmdirSync(group);
-  } catch {
-    // The group still has processes. The next start of the service removes it.
-  }
-}
-
 interface ControlGroups {
   idle: string;
   service: string;
@@ -70,14 +56,12 @@ function createGroups(options: IdleGroupOptions): ControlGroups | null {
   try {
     const service = findServiceGroup(options);
     if (service === null) return null;
-    removeOldGroups(service);
     const control = join(service, "cgroup.subtree_control");
     if (existsSync(control)) writeFileSync(control, "+cpu");
-    const idle = join(service, `${GROUP_NAME_PREFIX}${process.pid}`);
+    const idle = join(service, GROUP_NAME);
     mkdirSync(idle, { recursive: true });
     if (existsSync(join(idle, "cpu.weight"))) writeFileSync(join(idle, "cpu.weight"), IDLE_WEIGHT);
     else writeFileSync(join(idle, "cpu.shares"), IDLE_SHARES);
-    process.once("exit", () => removeGroup(idle));
     return { idle, service };
   } catch {
     return null;
