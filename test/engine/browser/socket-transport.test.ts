@@ -29,7 +29,7 @@ describe("the socket to a browser", () => {
       closes += 1;
     };
     far.terminate();
-    await transport.closed;
+    await transport.ended;
     expect(closes).to.equal(1);
   });
 
@@ -46,7 +46,7 @@ describe("the socket to a browser", () => {
     const { transport, far } = await open();
     far.pause();
     transport.close();
-    await transport.closed;
+    await transport.ended;
     expect(far.readyState).to.equal(far.OPEN);
   });
 });

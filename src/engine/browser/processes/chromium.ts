@@ -35,16 +35,6 @@ export interface ChromiumOptions {
   sandbox: boolean;
 }
 
-function createArguments(options: ChromiumOptions, folder: string): string[] {
-  return [
-    "--headless",
-    "--remote-debugging-pipe",
-    `--user-data-dir=${folder}`,
-    ...createBrowserFlags(PROXY_HOST),
-    ...(options.sandbox ? [] : ["--no-sandbox"]),
-  ];
-}
-
 /** Chromium does not run its sandbox as root. Returns null if the service is not root; the browser then has the service's account. */
 function chooseUnusedAccount(): { uid: number; gid: number } | null {
   if (process.getuid?.() !== 0) return null;
@@ -151,7 +141,13 @@ function createPipeTransport(child: ChildProcess, onClose: () => void): Connecti
 export async function startChromium(options: ChromiumOptions, stopped: AbortSignal): Promise<Chromium> {
   const owner = chooseUnusedAccount();
   const folder = createProfileFolder(owner);
-  const child = spawn(options.chromePath, createArguments(options, folder), {
+  const flags = [
+    "--headless",
+    "--remote-debugging-pipe",
+    `--user-data-dir=${folder}`,
+    ...createBrowserFlags(PROXY_HOST),
+  ];
+  const child = spawn(options.chromePath, options.sandbox ? flags : [...flags, "--no-sandbox"], {
     ...owner,
     cwd: folder,
     env: { HOME: folder, TMPDIR: folder, PATH: "/usr/bin:/bin", LANG: "C.UTF-8" },

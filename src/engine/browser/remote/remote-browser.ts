@@ -4,7 +4,7 @@ import { networkInterfaces } from "node:os";
 import type { Logger } from "pino";
 import type { Connection } from "puppeteer";
 import { StartError } from "../../../errors.js";
-import { type BrowserSource, type Chromium, openBrowserConnection } from "../browser-source.js";
+import { type BrowserSource, openBrowserConnection } from "../browser-source.js";
 import { findUnsafeBrowserFlags } from "../chromium-flags.js";
 import { getEndpointName, getMaskedErrorMessage, openRemoteBrowserTransport } from "./remote-endpoint.js";
 import type { SocketTransport } from "./socket-transport.js";
@@ -62,15 +62,6 @@ async function checkRemoteBrowser(
   if (!sandbox) log.warn({ browser: name }, "CHROME_SANDBOX=off: the browser's sandbox is not checked");
 }
 
-function toChromium(connection: Connection, transport: SocketTransport): Chromium {
-  const { closed: ended, isOpen } = transport;
-  const stop = () => {
-    transport.close();
-    return ended;
-  };
-  return { connection, pid: null, ended, isAlive: isOpen, getHeapFullTime: () => 0, stop };
-}
-
 export function createRemoteBrowserSource(options: RemoteBrowserOptions): RemoteBrowser {
   const { egressHost } = options;
   const endpoint = new URL(options.endpoint);
@@ -96,7 +87,7 @@ export function createRemoteBrowserSource(options: RemoteBrowserOptions): Remote
         await checkRemoteBrowser(connection, transport.peer, options, name);
         // Sets `peer` before the first context is created, because the proxy port of a context calls `isAt`.
         peer = transport.peer;
-        return toChromium(connection, transport);
+        return { ...transport, connection, pid: null, getHeapFullTime: () => 0 };
       } catch (error) {
         transport?.close();
         const reason = getMaskedErrorMessage(error, endpoint);

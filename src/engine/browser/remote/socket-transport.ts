@@ -2,16 +2,14 @@
 import { once } from "node:events";
 import type { ConnectionTransport } from "puppeteer";
 import WebSocket from "ws";
+import type { Chromium } from "../browser-source.js";
 
 const HANDSHAKE_TIMEOUT_MS = 3_000;
 const CLOSE_TIMEOUT_MS = 500;
 const MESSAGE_MAX_BYTES = 256 * 1024 * 1024;
 
-export interface SocketTransport extends ConnectionTransport {
+export interface SocketTransport extends ConnectionTransport, Pick<Chromium, "ended" | "isAlive" | "stop"> {
   readonly peer: string;
-  /** Resolves when the connection has closed, after `onclose` was called. */
-  readonly closed: Promise<void>;
-  isOpen(): boolean;
 }
 
 export async function openSocketTransport(url: string, stopped: AbortSignal): Promise<SocketTransport> {
@@ -37,17 +35,21 @@ export async function openSocketTransport(url: string, stopped: AbortSignal): Pr
 }
 
 function createTransport(socket: WebSocket, peer: string): SocketTransport {
-  const { promise: closed, resolve } = Promise.withResolvers<void>();
+  const { promise: ended, resolve } = Promise.withResolvers<void>();
   const transport: SocketTransport = {
     peer,
-    closed,
-    isOpen: () => socket.readyState === WebSocket.OPEN,
+    ended,
+    isAlive: () => socket.readyState === WebSocket.OPEN,
     send(message) {
-      if (transport.isOpen()) socket.send(message);
+      if (transport.isAlive()) socket.send(message);
     },
     close() {
       socket.close();
       setTimeout(() => socket.terminate(), CLOSE_TIMEOUT_MS).unref();
+    },
+    stop() {
+      transport.close();
+      return ended;
     },
   };
   socket.on("message", (data: Buffer) => transport.onmessage?.(data.toString("utf8")));
