@@ -150,7 +150,7 @@ export const SCHEDULE_JITTER_MAX_SECONDS = 300;
 
 /** Maximum number of runs after the first one in a chain, in which each run starts the next one by a call or a log event. */
 export const RUN_CHAIN_DEPTH_MAX = 8;
-/** Maximum number of runs that one chain can start in a minute. In a chain, each run emits the log event that starts the next run. */
+/** Maximum number of runs that the log events of one chain of runs can start in a minute. */
 export const RUNS_PER_CHAIN_AND_MINUTE = 100;
 
 /** Number of the newest stored events on which an author can test the filter of a trigger. */

@@ -41,11 +41,11 @@ export interface Service {
   baseUrl: string;
   /** Path of the file with the first credentials if this start created it; otherwise null. */
   firstCredentialsFile: string | null;
-  /** Link that creates the first administrator; null if there is an administrator, or if the database is that of DATABASE_URL. */
+  /** Link that creates the first administrator; null if there is one, if DATABASE_URL is set, or if this process has no API. */
   setupLink: string | null;
   /** URL of the database, including the password of an embedded database. */
   databaseUrl: string;
-  /** Resolves with the reason if the service can no longer work. The caller must then call `stop`. */
+  /** Resolves with an error if the service can no longer work. The caller must then call `stop`. */
   failed: Promise<Error>;
   /**
    * Accepts no more work, gives running actions the grace period to finish, and ends all child processes. A second call returns the same

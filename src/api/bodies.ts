@@ -99,7 +99,12 @@ function readBodyUpTo(body: Readable, limit: number): Promise<Buffer> {
     };
     const fail = () => {
       stop();
-      reject(new ActionError("REQUEST_INVALID", "the connection ended before the whole body had arrived"));
+      reject(
+        new ActionError(
+          "REQUEST_INVALID",
+          "the connection ended before the whole body had arrived; send the request again",
+        ),
+      );
     };
     body.on("data", add).on("end", finish).on("error", fail);
   });

@@ -57,7 +57,7 @@ export const readTokenCookie = ({ cookie }: IncomingHttpHeaders): string | null 
 const isPageNavigation = ({ method, headers }: CrossSiteCheckInput): boolean =>
   SAFE_METHODS.includes(method) && headers["sec-fetch-mode"] === "navigate";
 
-/** @param publicUrl the setting PUBLIC_URL. If null, the service's own origin is the host in the request's `Host` header */
+/** @param publicUrl the setting PUBLIC_URL. If null, the host of the service's own origin is the request's `Host` header */
 export function createCallerReader(publicUrl: string | null): CallerReader {
   const publicOrigin = publicUrl === null ? null : new URL(publicUrl).origin;
 

@@ -88,7 +88,8 @@ function limitUpload(bytes: Readable, max: number, { raw }: FastifyRequest): Rea
     },
   });
   const abortWrite = () => {
-    if (!raw.complete) destroyStream(new ActionError("REQUEST_INVALID", "the upload ended unexpectedly"));
+    if (!raw.complete)
+      destroyStream(new ActionError("REQUEST_INVALID", "the upload ended unexpectedly; send the file again"));
   };
   raw.once("close", abortWrite);
   bytes.once("error", (error) => countingStream.destroy(error));

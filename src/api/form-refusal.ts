@@ -18,6 +18,7 @@ export function convertInvalidFormError(error: unknown): unknown {
   if (error instanceof ActionError) return error;
   const { code = "", message = "" } = error as NodeJS.ErrnoException;
   if (!code.startsWith("FST_") && !FORM_ERROR_PATTERN.test(message)) return error;
-  if (code === "FST_FILES_LIMIT") return new ActionError("REQUEST_INVALID", "the form contains too many files");
+  if (code === "FST_FILES_LIMIT")
+    return new ActionError("REQUEST_INVALID", "the form contains too many files; send fewer files in one request");
   return new ActionError("REQUEST_INVALID", "the body must be a complete multipart/form-data form");
 }

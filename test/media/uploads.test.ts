@@ -145,7 +145,9 @@ describe("media: failing uploads", () => {
       'the form of an import must contain only its file (got the field "append"); send options as query parameters';
     expect(await send(`${path}/import`, [["append", "true"], file])).to.deep.equal(refusal(option));
     expect(await send(`${path}/import`, [file, ["append", "true"]])).to.deep.equal(refusal(option));
-    expect(await send(`${path}/import`, [file, file])).to.deep.equal(refusal("the form contains too many files"));
+    expect(await send(`${path}/import`, [file, file])).to.deep.equal(
+      refusal("the form contains too many files; send fewer files in one request"),
+    );
     expect((await service.rest("POST", `${path}/query`, { body: { type: "select" } })).body.entries).to.deep.equal([]);
     await until(async () => (await storedTotals()).blobs === 0 && stored().length === 0);
   });

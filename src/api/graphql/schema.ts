@@ -110,7 +110,7 @@ export function listRootFields(schema: GraphQLSchema): GraphQLField<unknown, unk
   return roots.flatMap((root) => Object.values(root?.getFields() ?? {}));
 }
 
-/** Puts arguments into the order of the source code. TypeGraphQL reverses it, because decorators of parameters run from last to first. */
+/** Puts arguments into the order of the source code. TypeGraphQL reverses them, because decorators of parameters run from last to first. */
 function sortLikeSourceCode(schema: GraphQLSchema): GraphQLSchema {
   for (const { args } of listRootFields(schema)) (args as GraphQLArgument[]).reverse();
   return schema;

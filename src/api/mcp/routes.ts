@@ -45,7 +45,10 @@ function checkTokenAndOrigin({ headers, context }: FastifyRequest, publicUrl: st
   if (headers["auth-token"] !== undefined || !/^Bearer +\S+$/i.test(headers.authorization ?? "")) return false;
   if (!context.caller) return false;
   if (context.caller.grantor === null)
-    throw new ActionError("FORBIDDEN", "the person who authorized this program has no role on the app any more");
+    throw new ActionError(
+      "FORBIDDEN",
+      "the person who authorized this program has no role on the app any more; authorize it with another account",
+    );
   if (context.caller.kind === "api" && context.caller.appId !== null) return true;
   const deniedMessage = `permission denied (got a token of the kind ${context.caller.kind}); use an API token or an OAuth token`;
   throw new ActionError("FORBIDDEN", deniedMessage);

@@ -88,7 +88,7 @@ const createResourceMetadata = (base: string, resource: string) => ({
 function registerMetadata(app: FastifyInstance, findServiceAddress: OauthOptions["findServiceAddress"]): void {
   const sendServerMetadata = (request: FastifyRequest, reply: FastifyReply) =>
     reply.header("cache-control", "no-store").send(createServerMetadata(findServiceAddress(request)));
-  // This document has no variant for /mcp, because its path must be that of the issuer (RFC 8414, section 3.3).
+  // This document has no variant for /mcp, because the path of a variant would name another issuer (RFC 8414, section 3.3).
   app.get("/.well-known/oauth-authorization-server", sendServerMetadata);
   for (const path of ["", "/mcp"]) {
     app.get(`/.well-known/oauth-protected-resource${path}`, (request, reply) => {

@@ -27,7 +27,9 @@ async function requireTested(
   const names = chosenActions.map(({ name }) => name);
   const untestedNames = names.filter((name) => !testedNames.includes(name));
   if (untestedNames.length > 0)
-    throw new CliError(`the actions ${untestedNames.join(", ")} have no test, so nothing was published`);
+    throw new CliError(
+      `the actions ${untestedNames.join(", ")} have no test, so nothing was published; write tests, or omit --tested`,
+    );
   const local = await new Project(session.target.root).readManifest();
   const { body: server } = await session.client.sendRequest("GET", MANIFEST_ROUTE);
   const request = { body: omitEqualCode(local, server), query: { plan: true } };
