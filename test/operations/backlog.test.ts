@@ -139,7 +139,7 @@ describe("a backlog", () => {
     const payload = JSON.stringify("x".repeat(9_000));
     const run = { appId: 1, payload } as NewRun;
     for (let call = 0; call < 2; call += 1) {
-      const error = await enqueuer.enqueueByActionId(run).catch(({ message }: Error) => message);
+      const error = await enqueuer.queueByActionId(run).catch(({ message }: Error) => message);
       expect(error).to.equal("not written");
     }
   });

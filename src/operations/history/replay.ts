@@ -96,7 +96,7 @@ export class RunReplayer {
     const { actionId, payload, copy, waitsFor } = await this.find(appId, runId, chosenVersion, versionId);
     refuseUnknownFields(options, OPTIONS_SHAPE);
     const { personId, credentialId } = caller;
-    const { id } = await this.enqueuer.enqueueByActionId({
+    const { id } = await this.enqueuer.queueByActionId({
       appId,
       actionId,
       copy: chosenVersion ?? copy,

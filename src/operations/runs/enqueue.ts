@@ -53,8 +53,6 @@ interface EnqueuerOptions {
   processId: string;
 }
 
-const isOverloaded = (error: unknown): boolean => error instanceof ActionError && error.status === "OVERLOADED";
-
 const createSkippedError = (runId: number, reason: string) =>
   new ActionError("RUN_SKIPPED", `the run did not start: ${reason}`, { runId });
 
@@ -64,8 +62,8 @@ export class Enqueuer {
   constructor(private readonly options: EnqueuerOptions) {}
 
   /** @param awaitedBy ID of the run that waits for the new run @throws OVERLOADED, RUN_SKIPPED, the errors of `insertOnDemandRun` */
-  enqueueOnDemand(requested: NewOnDemandRun, awaitedBy: number | null = null): Promise<EnqueuedRun> {
-    const { db, tracing } = this.options;
+  async enqueueOnDemand(requested: NewOnDemandRun, awaitedBy: number | null = null): Promise<EnqueuedRun> {
+    const { db, dispatcher, tracing } = this.options;
     const newRun = { ...requested, traceparent: tracing.currentTraceparent() };
     const insert: InsertRun = async (holder) => {
       const { id, isRepeated, skipReason, action } = await insertOnDemandRun(db, newRun, holder);
@@ -84,33 +82,26 @@ export class Enqueuer {
         waitsFor,
       };
     };
-    return this.enqueue(newRun, insert, awaitedBy).catch(async (error: unknown) => {
-      // If the action cannot run, `checkOnDemandRun` throws a more exact error than OVERLOADED.
-      if (isOverloaded(error)) await checkOnDemandRun(db, newRun);
-      throw error;
-    });
-  }
-
-  enqueueByActionId(requested: NewRun): Promise<EnqueuedRun> {
-    const { db, tracing } = this.options;
-    const run = { ...requested, traceparent: tracing.currentTraceparent() };
-    const { waitsFor = null } = run;
-    const insert: InsertRun = async (holder) => {
-      if (holder !== null && waitsFor !== null) return null;
-      const { id, isRepeated } = await insertRunByActionId(db, run, holder);
-      return { id, isRepeated, run: isRepeated ? null : { ...run, id, startedAt: new Date() }, waitsFor };
-    };
-    return this.enqueue(run, insert, null);
-  }
-
-  private async enqueue(
-    run: Pick<NewRun, "appId" | "payload">,
-    insert: InsertRun,
-    awaitedBy: number | null,
-  ): Promise<EnqueuedRun> {
-    const slot = this.options.dispatcher.tryAcquireSlot(run.appId, awaitedBy);
+    const slot = dispatcher.tryAcquireSlot(newRun.appId, awaitedBy);
     const started = slot && (await this.startInSlot(slot, insert));
-    return started ?? this.queueRun(run, insert, awaitedBy);
+    if (started) return started;
+    try {
+      return await this.queueRun(newRun, insert, awaitedBy);
+    } catch (error) {
+      // If the action cannot run, `checkOnDemandRun` throws a more exact error than OVERLOADED.
+      if (error instanceof ActionError && error.status === "OVERLOADED") await checkOnDemandRun(db, newRun);
+      throw error;
+    }
+  }
+
+  /** Queues a run whose action was found before. */
+  queueByActionId(run: NewRun): Promise<EnqueuedRun> {
+    const { db, tracing } = this.options;
+    const insert: InsertRun = async () => {
+      const inserted = await insertRunByActionId(db, { ...run, traceparent: tracing.currentTraceparent() }, null);
+      return { ...inserted, run: null, waitsFor: run.waitsFor ?? null };
+    };
+    return this.queueRun(run, insert, null);
   }
 
   /** Inserts and executes the run. Returns the first run for a repeated key, and null if the run must be queued instead. */

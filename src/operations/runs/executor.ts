@@ -1,7 +1,7 @@
 /** Executes a claimed run: evaluates the code, searches the outcome for secrets, and writes it to the database. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
-import { type Db, isInvalidDataError, queryPreparedRows, rows } from "../../data/database.js";
+import { type Db, isInvalidDataError, rows } from "../../data/database.js";
 import { retryInOutage } from "../../data/outage-retry.js";
 import {
   type EvaluationMode,
@@ -34,9 +34,8 @@ import type { PageScriptLoader, PreparedScripts } from "./page-scripts.js";
 import type { RunRepository } from "./run-repository.js";
 import { type RunSecrets, SECRETS_CHANGED_TOO_OFTEN_MESSAGE, type SecretStore } from "./run-secrets.js";
 import { RunTrace } from "./run-traces.js";
-import { type RunCode, type RunRecord, selectRunCodeSql } from "./run-types.js";
+import type { RunCode, RunRecord } from "./run-types.js";
 
-const SELECT_ACTION = selectRunCodeSql("$1");
 /** Selects the whole JSON, because PostgreSQL's operator ->> rejects JSON that contains \u0000. */
 const SELECT_VERSION = "SELECT data FROM action_version WHERE id = $1";
 const STORE_REQUESTS = "UPDATE run SET requests = $2 WHERE id = $1";
@@ -154,11 +153,10 @@ export class RunExecution {
   }
 
   private async loadCode(): Promise<RunCode | undefined> {
-    const { actionId, versionId, code } = this.run;
-    if (code) return code;
-    const { db } = this.options;
-    if (!versionId) return (await queryPreparedRows<RunCode>(db, "load-action", SELECT_ACTION, [actionId]))[0];
-    const [version] = await rows<{ data: RunCode & Pick<ActionInput, "source"> }>(db, SELECT_VERSION, [versionId]);
+    const { versionId, code } = this.run;
+    if (!versionId) return code ?? undefined;
+    type Version = { data: RunCode & Pick<ActionInput, "source"> };
+    const [version] = await rows<Version>(this.options.db, SELECT_VERSION, [versionId]);
     return version && { ...version.data, map: version.data.source?.map ?? null };
   }
 

@@ -40,7 +40,7 @@ interface RunBase {
   replayOf?: number | null;
   /** ID of the older version whose code runs instead of the draft or live version. */
   versionId?: number | null;
-  /** Absent if the statement that started the run has not read the code; null if it has not found the action. */
+  /** Code of the action, which the statement that starts the run reads. Null if the action was deleted, or if `versionId` is set. */
   code?: RunCode | null;
   /** Version of the app's secrets when the code was read; null if the app was deleted. */
   secretsVersion?: number | null;
