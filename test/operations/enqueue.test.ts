@@ -6,7 +6,7 @@ import type { NewOnDemandRun } from "../../src/operations/runs/run-inserts.js";
 
 const INACTIVE_ACTION = {
   ...{ name: "inactive", active: false, environment: "server", actionVersion: "v3" },
-  ...{ triggers: [{ trigger: "manual" }], access: null, isPaused: false },
+  ...{ triggers: [{ trigger: "manual" }], access: null, isPaused: false, areRoutesCurrent: true },
 };
 
 describe("a call while no slot is free", () => {

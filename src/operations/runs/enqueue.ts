@@ -10,13 +10,7 @@ import type { RequestTracing } from "../watch/tracing.js";
 import type { ConcurrencyLimiter } from "./concurrency-limiter.js";
 import type { Dispatcher } from "./dispatcher.js";
 import { DEADLOCK_OUTCOME } from "./outcomes.js";
-import {
-  checkOnDemandRun,
-  insertDebouncedRun,
-  insertOnDemandRun,
-  insertRunByActionId,
-  type NewOnDemandRun,
-} from "./run-inserts.js";
+import { insertDebouncedRun, insertOnDemandRun, insertRunByActionId, type NewOnDemandRun } from "./run-inserts.js";
 import type { RunRepository } from "./run-repository.js";
 import { AWAITED_RUN_CHANNEL, type NewRun, type RunRecord } from "./run-types.js";
 import type { Slot } from "./slots.js";
@@ -88,8 +82,9 @@ export class Enqueuer {
     try {
       return await this.queueRun(newRun, insert, awaitedBy);
     } catch (error) {
-      // If the action cannot run, `checkOnDemandRun` throws a more exact error than OVERLOADED.
-      if (error instanceof ActionError && error.status === "OVERLOADED") await checkOnDemandRun(db, newRun);
+      // If the action cannot run, the check throws a more exact error than OVERLOADED.
+      if (error instanceof ActionError && error.status === "OVERLOADED")
+        await insertOnDemandRun(db, newRun, null, false);
       throw error;
     }
   }

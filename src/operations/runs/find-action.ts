@@ -20,11 +20,6 @@ export interface CalledAction extends RunCode {
   isPaused: boolean;
 }
 
-export type RunnableFacts = Pick<
-  CalledAction,
-  "name" | "active" | "environment" | "actionVersion" | "triggers" | "access" | "isPaused"
->;
-
 /** $1 is the app's ID, $2 `master` (draft) or `production` (live). The ID of a draft also finds its live version. */
 export const createFindActionSql = (name: string, id: string, needsPublishedApp: string) => `
   SELECT id, name, active, code, dependencies, assets, environment, action_version AS "actionVersion", triggers,
@@ -46,7 +41,7 @@ export const createRunnableConditionSql = (granted: string, trigger: string) => 
 
 /** Returns true if it added a rule to `metRules`: then repeat the SQL statement. @throws ActionError ACTION_ACCESS_DENIED */
 export async function checkActionAccess(
-  action: RunnableFacts | undefined,
+  action: CalledAction | undefined,
   access: CallerActionAccess,
 ): Promise<boolean> {
   if (!action || action.isPaused || action.actionVersion !== "v3") return false;
@@ -58,7 +53,7 @@ export async function checkActionAccess(
 }
 
 /** Returns the action if it can run, otherwise throws an ActionError. Does not check the access rule: first call `checkActionAccess`. */
-export function checkRunnable<Named extends RunnableFacts>(action: Named | undefined, trigger: OnDemandTrigger): Named {
+export function checkRunnable<Named extends CalledAction>(action: Named | undefined, trigger: OnDemandTrigger): Named {
   if (!action) throw new ActionError("ACTION_NOT_FOUND");
   if (action.isPaused) throw new ActionError("APP_NOT_PUBLISHED");
   if (action.actionVersion !== "v3") throw new ActionError("ACTION_NOT_V3");

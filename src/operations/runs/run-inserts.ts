@@ -11,7 +11,6 @@ import {
   createFindActionSql,
   createRunnableConditionSql,
   type OnDemandTrigger,
-  type RunnableFacts,
 } from "./find-action.js";
 import { createUnchangedRoutesConditionSql, type RouteMatchSnapshot, RoutesChangedError } from "./matching-routes.js";
 import { type CallerActionAccess, createStoredIdempotencyKey } from "./run-access.js";
@@ -60,7 +59,7 @@ const UNIQUE_KEY_KINDS = {
   http_event: {
     table: "http_event",
     columns: "action_id, key",
-    values: "$19::bytea",
+    values: "$20::bytea",
     matches: "action_id = $1 AND key = $2",
     isRunGone: "NOT EXISTS (SELECT FROM run WHERE run.id = http_event.run_id)",
   },
@@ -93,20 +92,20 @@ const createInsertByActionIdSql = (kind: UniqueKeyKind | null) => `
   WITH ${createInsertRunSql(kind, "(SELECT) AS row", "$10::bigint", "$11, $12::bigint, $13::bigint, $14::text")}
   SELECT id, ${createNotifyQueuedSql("true")} FROM inserted`;
 
-/** $10 to $15 are the `actionParameters` of `insertOnDemandRun`, $16 to $18 its `matchParameters`. Inserts no debounced run. */
+/** $10 to $16 are the `actionParameters` of `insertOnDemandRun`, $17 to $19 its `matchParameters`. Inserts no debounced run. */
 const createInsertOnDemandSql = (kind: UniqueKeyKind | null, areRoutesCurrent: string | null) => `
   WITH target AS (
     SELECT *, ${areRoutesCurrent ?? "true"} AS "areRoutesCurrent" FROM (${createFindActionSql("$10", "$11", "$12")}) AS named),
   ${createInsertRunSql(
     kind,
-    `(SELECT id AS target_id FROM target WHERE "areRoutesCurrent" AND ${createRunnableConditionSql("$13", "$14")}
+    `(SELECT id AS target_id FROM target WHERE $16::boolean AND "areRoutesCurrent" AND ${createRunnableConditionSql("$13", "$14")}
              AND ("waitsFor" IS NULL OR "waitsFor" = 'concurrency' AND $7::uuid IS NULL)) AS runnable`,
     "runnable.target_id",
     `$14::text, NULL::bigint, NULL::bigint, (SELECT "waitsFor" FROM target)`,
   )}
   SELECT target.*, inserted.id AS "runId", app.secrets_version AS "secretsVersion", ${createNotifyQueuedSql("$15::boolean")}
     FROM target JOIN app ON app.id = $1 LEFT JOIN inserted ON true`;
-const ARE_MATCHED_ROUTES_CURRENT = createUnchangedRoutesConditionSql("$16", "$17", "$18");
+const ARE_MATCHED_ROUTES_CURRENT = createUnchangedRoutesConditionSql("$17", "$18", "$19");
 
 const INSERT_BY_ACTION_ID = {
   none: createInsertByActionIdSql(null),
@@ -205,26 +204,17 @@ export async function insertDebouncedRun(manager: SqlClient, run: NewRun): Promi
   return { id: queued!.id, isRepeated: false };
 }
 
-const SELECT_RUNNABLE_FACTS = `
-  SELECT name, active, environment, "actionVersion", triggers, access, "isPaused"
-    FROM (${createFindActionSql("$3", "$4", "$5")}) AS named`;
-
-/** @throws the errors of `insertOnDemandRun` that do not depend on the routes of an HTTP trigger */
-export async function checkOnDemandRun(executor: SqlClient, newRun: NewOnDemandRun): Promise<void> {
-  const { appId, copy, ref, needsPublishedApp, access, trigger } = newRun;
-  const values = [appId, copy, ...getReferenceSqlParameters(ref), needsPublishedApp];
-  const [action] = await queryPreparedRows<RunnableFacts>(executor, "check-named-run", SELECT_RUNNABLE_FACTS, values);
-  await checkActionAccess(action, access);
-  checkRunnable(action, trigger);
-}
-
 type OnDemandRow = InsertedOnDemandRun["action"] & { runId: number | null; areRoutesCurrent: boolean };
 
-/** @throws RoutesChangedError, ACTION_ACCESS_DENIED, and the errors of `checkRunnable` */
+/**
+ * @param mayInsert false to check only whether the action can be run
+ * @throws RoutesChangedError, ACTION_ACCESS_DENIED, and the errors of `checkRunnable`
+ */
 export async function insertOnDemandRun(
   executor: SqlClient,
   newRun: NewOnDemandRun,
   holder: string | null,
+  mayInsert = true,
 ): Promise<InsertedOnDemandRun> {
   const { access, ref, needsPublishedApp, trigger, eventKey = null, routeMatch = null, isAnnounced = true } = newRun;
   const kind = chooseUniqueKeyKind(newRun);
@@ -237,6 +227,7 @@ export async function insertOnDemandRun(
       access.metRules && [...access.metRules],
       trigger,
       isAnnounced,
+      mayInsert,
     ];
     const values = [
       ...listCommonParameters(run, holder),
@@ -254,7 +245,7 @@ export async function insertOnDemandRun(
     if (await checkActionAccess(row, access)) continue;
     const action = checkRunnable(row, trigger);
     if (action.runId !== null) return { id: action.runId, isRepeated: false, action };
-    const mustWait = action.waitsFor === "debounce" || (action.waitsFor !== null && holder !== null);
+    const mustWait = !mayInsert || action.waitsFor === "debounce" || (action.waitsFor !== null && holder !== null);
     if (mustWait) return { id: null, isRepeated: false, action };
     if (kind === "none" || kind === "http")
       throw new Error("internal error: the database did not insert the run, although the action can be run");
