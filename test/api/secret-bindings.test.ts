@@ -54,14 +54,15 @@ describe("secret bindings", () => {
   it("are read again by the next request if they change during a read", async () => {
     await bound.bind([{ key: "_late", origin: "https://a.example", in: "header" }]);
     const sql = "SELECT secrets_version AS version FROM app WHERE id = $1";
-    const version = async (appId: number) => (await rows<{ version: number }>(service.db, sql, [appId]))[0]!.version;
+    const readVersion = async (appId: number) =>
+      (await rows<{ version: number }>(service.db, sql, [appId]))[0]!.version;
     let reads = 0;
     const read = async (appId: number) => {
       reads += 1;
       if (reads === 1) await bound.bind([{ key: "_late", origin: "https://b.example", in: "header" }]);
-      return { version: await version(appId), forgotten: 0, underscore: [["_late", SECRET]], entries: [] };
+      return { version: await readVersion(appId), forgotten: 0, underscore: [["_late", SECRET]], entries: [] };
     };
-    const parts = { db: service.db, settings: { secretValues: { version, read } }, allowPrivateNetwork: true };
+    const parts = { db: service.db, settings: { secretValues: { readVersion, read } }, allowPrivateNetwork: true };
     const stored = new SecretBindingStore(parts as unknown as ConstructorParameters<typeof SecretBindingStore>[0]);
     await stored.ofRuns.getCredential(service.appId, "_late", "https://a.example");
     await stored.ofRuns.getCredential(service.appId, "_late", "https://b.example");

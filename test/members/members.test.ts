@@ -263,7 +263,7 @@ describe("members and invitations", () => {
       as(administrator.token, "PUT", `${appMembers(appId)}/${userId}`, { role: "operator" });
     for (const refused of [await addEditor(other.id), await setRole(other.id)]) {
       expect(outcomeOf(refused)).to.deep.equal([400, "REQUEST_INVALID"]);
-      expect(refused.body.error).to.equal("an organization or app can have at most 1000 members");
+      expect(refused.body.error).to.equal("an organization or app can have at most 1000 members; remove one first");
     }
     for (const accepted of [await addEditor(member.id), await setRole(member.id)]) expect(accepted.http).to.equal(200);
   });

@@ -46,8 +46,8 @@ function createApp(onEnd: (ending: RunEndRecord) => void = () => {}) {
   };
   const entries = () => (app.version === 1 ? [] : [["_late", SECRET] as [string, unknown]]);
   const secretValues = {
-    version: async () => app.version,
-    sealedKeys: async () => [],
+    readVersion: async () => app.version,
+    readSealedKeys: async () => [],
     async read() {
       await app.read();
       return { version: app.version, forgotten: 0, underscore: [], entries: entries() };
