@@ -2,7 +2,7 @@
 import { EventEmitter } from "node:events";
 import { setImmediate as turn } from "node:timers/promises";
 import { expect } from "chai";
-import { NetworkIsolate } from "../../../src/engine/browser/pages/network-isolate.js";
+import { Isolate } from "../../../src/engine/browser/pages/isolate.js";
 
 describe("a page with a network isolate", () => {
   it("reports that its browser ended while a worker started, and leaves no rejection unhandled", async () => {
@@ -13,7 +13,10 @@ describe("a page with a network isolate", () => {
     const unhandled: unknown[] = [];
     const recordRejection = (reason: unknown) => unhandled.push(reason);
     process.on("unhandledRejection", recordRejection);
-    const sandbox = new NetworkIsolate({ session, origin: "https://app-1.actions.internal", proxyPort: null } as never);
+    const sandbox = new Isolate(
+      { session, origin: "https://app-1.actions.internal", proxyPort: null } as never,
+      "network-isolate",
+    );
     const start = sandbox["replaceThread"]();
     session.emit("Target.attachedToTarget", { sessionId: "1" });
     expect(await start.catch((error: Error) => error.message)).to.equal("Target closed");

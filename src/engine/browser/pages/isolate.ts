@@ -1,6 +1,10 @@
-/** Mode `isolate`: each run gets a ShadowRealm on the worker thread of a page, without origin and network. */
+/** Isolate modes: each run gets a ShadowRealm on the worker thread of a page. The page has an origin and a network, or neither. */
 import type { CDPSession, Protocol } from "puppeteer";
-import type { PageRunOutcome, PageRunRequest } from "../run.js";
+import { runInBackground } from "../../../background.js";
+import { PageNetwork } from "../network/page-network.js";
+import { ServiceCalls } from "../network/service-calls.js";
+import { type EvaluationMode, NO_SERVICE_BASE_URL, type PageRunOutcome, type PageRunRequest } from "../run.js";
+import { NEEDS_OTHER_MODE_ANSWER } from "./answer.js";
 import {
   CONSOLE_BINDING_NAME,
   callHarnessMethod,
@@ -10,13 +14,18 @@ import {
   readUsedBytes,
   serveEmptyDocument,
 } from "./fresh-document.js";
-import { CODE_ACTIVE_AFTER_RUN_MAX_MS, ISOLATE_HARNESS_SCRIPTS, PAUSE_BEFORE_NEXT_REALM_MS } from "./harness.js";
+import {
+  CODE_ACTIVE_AFTER_RUN_MAX_MS,
+  ISOLATE_HARNESS_SCRIPTS,
+  NETWORK_ISOLATE_HARNESS_SCRIPTS,
+  PAUSE_BEFORE_NEXT_REALM_MS,
+} from "./harness.js";
 import type { ThreadUseAfterRun } from "./in-page/messages.js";
 import { splitFirstWord } from "./long-text.js";
 import type { Sandbox, SandboxOptions } from "./sandbox.js";
 import { ThreadTextCache } from "./thread-text-cache.js";
 
-export interface IsolateKind {
+interface IsolateKind {
   harnessScripts: { page: string; worker: string };
   /** Directives of the page's Content-Security-Policy in addition to `default-src 'none'`. */
   policy: string;
@@ -24,12 +33,25 @@ export interface IsolateKind {
   workerMaxBytes: number;
 }
 
-const NO_NETWORK_KIND: IsolateKind = {
-  harnessScripts: ISOLATE_HARNESS_SCRIPTS,
-  policy: "worker-src data:",
-  // With a lower limit, a few runs with a large package would replace the thread, and each new thread compiles the package.
-  workerMaxBytes: 48 * 1024 * 1024,
+const KIND_BY_MODE: Readonly<Record<Exclude<EvaluationMode, "document">, IsolateKind>> = {
+  isolate: {
+    harnessScripts: ISOLATE_HARNESS_SCRIPTS,
+    policy: "worker-src data:",
+    // With a lower limit, a few runs with a large package would replace the thread, and each new thread compiles the package.
+    workerMaxBytes: 48 * 1024 * 1024,
+  },
+  "network-isolate": {
+    harnessScripts: NETWORK_ISOLATE_HARNESS_SCRIPTS,
+    // WebSockets are not allowed, because they would bypass the check of URLs.
+    policy: "worker-src blob:; connect-src http: https: data: blob:",
+    // Low, because a large heap makes garbage collections likely, which can crash a page while code runs (chromium-flags.ts).
+    workerMaxBytes: 16 * 1024 * 1024,
+  },
 };
+
+/** NO_SERVICE_BASE_URL if the run can send requests only to other services, "" if it can send no requests. */
+const getServiceBase = ({ service, outgoing }: PageRunRequest): string =>
+  service?.base ?? (outgoing ? NO_SERVICE_BASE_URL : "");
 
 const NO_REALM_RESULT = "late";
 const CATCH_UP_TIMEOUT_MS = 200;
@@ -55,11 +77,21 @@ export class Isolate implements Sandbox {
   private endedAt = 0;
   private onAnswer: (answer: string | number) => void = () => {};
   private stuckTimer: NodeJS.Timeout | null = null;
+  private readonly kind: IsolateKind;
+  private readonly network: PageNetwork | null;
+  private readonly serviceCalls: ServiceCalls | null;
+  /** Number of `fetch` calls of the last run; null if it is unknown. */
+  private fetchCount: number | null = 0;
 
   constructor(
-    protected readonly options: SandboxOptions,
-    private readonly kind = NO_NETWORK_KIND,
+    private readonly options: SandboxOptions,
+    mode: keyof typeof KIND_BY_MODE,
   ) {
+    this.kind = KIND_BY_MODE[mode];
+    // There are no events of WebSockets to wait for, because the Content-Security-Policy forbids WebSockets.
+    this.network = mode === "isolate" ? null : new PageNetwork({ ...options, waitForSentEvents: async () => {} });
+    this.serviceCalls =
+      this.network && new ServiceCalls(this.network.admitRequest, (...part) => this.callWorker("answer", ...part));
     options.session.on("Target.attachedToTarget", ({ sessionId }) => {
       const session = options.session.connection()?.session(sessionId);
       if (session) this.onWorkerAttached(session);
@@ -67,23 +99,39 @@ export class Isolate implements Sandbox {
   }
 
   async prepare(): Promise<void> {
+    const { session } = this.options;
     await this.openPage();
+    session.on("Fetch.requestPaused", (event) => this.network?.continueOrBlock(session, event));
     await this.replaceThread();
   }
 
   async reset(): Promise<boolean> {
-    const { nextThreadStep, kind, options } = this;
-    const mustReplace =
-      nextThreadStep === "replace" ||
-      (nextThreadStep === "measure" && (await readUsedBytes(this.worker!.session)) > kind.workerMaxBytes);
-    if (mustReplace) await this.replaceThread();
-    this.pageRuns += 1;
-    if (this.pageRuns % RUNS_PER_GARBAGE_COLLECTION === 0) await options.session.send("HeapProfiler.collectGarbage");
-    return true;
+    const { network } = this;
+    if (this.fetchCount === null) return false;
+    if (network && !network.requests.haveAllEnded(this.fetchCount)) {
+      await this.waitForSentEvents();
+      await network.requests.waitUntilAllEnded();
+    }
+    await Promise.all([this.resetThread(), network?.clearCachesAndCookies()]);
+    return network?.hasLateRequest() !== true;
   }
 
-  execute(request: PageRunRequest): Promise<unknown> {
-    return this.evaluate(request, "");
+  async execute(request: PageRunRequest): Promise<unknown> {
+    const { network, serviceCalls } = this;
+    if (network === null) return this.evaluate(request, "");
+    this.fetchCount = null;
+    // If this call has enabled the check of URLs, the thread is replaced: requests of earlier threads may not be checked.
+    if (await network.beginRun(request)) await this.replaceThread();
+    serviceCalls?.beginRun(request);
+    const answer = await this.evaluate(request, getServiceBase(request));
+    if (answer === undefined) return answer;
+    if (answer === NEEDS_OTHER_MODE_ANSWER) {
+      this.fetchCount = 0;
+      return answer;
+    }
+    const [fetches, rest] = splitFirstWord(answer);
+    this.fetchCount = Number(fetches);
+    return rest;
   }
 
   getMaxMsUntilReady(): number {
@@ -91,26 +139,35 @@ export class Isolate implements Sandbox {
   }
 
   endRun(): void {
+    this.serviceCalls?.endRun();
     this.endedAt = performance.now();
     this.scheduleStuckCheck(STUCK_AFTER_MS);
   }
 
   async explainFailure(outcome: PageRunOutcome): Promise<PageRunOutcome> {
-    return outcome;
+    if (this.network === null) return outcome;
+    const { requests } = this.network;
+    // Events about requests come from other threads of the browser, so they may arrive after the run's answer.
+    if (requests.isPending(outcome)) await this.waitForSentEvents().catch(() => {});
+    return requests.explainFailure(outcome);
   }
 
   stop(): void {
+    this.serviceCalls?.endRun();
     clearTimeout(this.stuckTimer ?? undefined);
   }
 
-  /** Subclasses listen here to events of a new worker before its first run. */
-  protected async watchWorker(_worker: CDPSession): Promise<unknown> {
-    return undefined;
+  private async resetThread(): Promise<void> {
+    const { nextThreadStep, kind, options } = this;
+    const mustReplace =
+      nextThreadStep === "replace" ||
+      (nextThreadStep === "measure" && (await readUsedBytes(this.worker!.session)) > kind.workerMaxBytes);
+    if (mustReplace) await this.replaceThread();
+    this.pageRuns += 1;
+    if (this.pageRuns % RUNS_PER_GARBAGE_COLLECTION === 0) await options.session.send("HeapProfiler.collectGarbage");
   }
 
-  protected onServiceCall(_payload: string): void {}
-
-  protected async openPage(): Promise<void> {
+  private async openPage(): Promise<void> {
     const { session, origin } = this.options;
     const value = `default-src 'none'; script-src 'unsafe-eval'; ${this.kind.policy}`;
     const header = { name: "Content-Security-Policy", value };
@@ -126,24 +183,24 @@ export class Isolate implements Sandbox {
     session.off("Fetch.requestPaused", answer);
   }
 
-  protected replaceThread(): Promise<void> {
+  private replaceThread(): Promise<void> {
     this.startPromise = this.startThread();
     return this.startPromise;
   }
 
   /** Resolves when all events that the worker has sent so far have arrived. Rejects if the worker is busy for too long. */
-  protected async waitForSentEvents(): Promise<void> {
+  private async waitForSentEvents(): Promise<void> {
     await this.worker?.session.send("Runtime.getIsolateId", undefined, { timeout: CATCH_UP_TIMEOUT_MS });
   }
 
-  protected async callWorker(method: string, ...values: readonly unknown[]): Promise<unknown> {
+  private async callWorker(method: string, ...values: readonly unknown[]): Promise<unknown> {
     if (this.worker === null)
       throw new Error("the isolate's web worker is not running: it did not start, or it has ended");
     return callHarnessMethod(this.worker.session, this.worker.harnessId, method, values);
   }
 
   /** `base` is the URL of the service, or "" if the run cannot send requests to it. */
-  protected async evaluate(request: PageRunRequest, base: string): Promise<string | Buffer | undefined> {
+  private async evaluate(request: PageRunRequest, base: string): Promise<string | Buffer | undefined> {
     const worker = this.worker!;
     const answer = await new Promise<string | number>((resolve) => {
       this.onAnswer = resolve;
@@ -180,7 +237,7 @@ export class Isolate implements Sandbox {
       if (name === CONSOLE_BINDING_NAME && worker === this.worker) this.receiveMessage(payload);
     });
     const harness = installHarness(session, this.kind.harnessScripts.worker);
-    [worker.harnessId] = await Promise.all([harness, this.watchWorker(session)]);
+    [worker.harnessId] = await Promise.all([harness, this.network?.watch(session)]);
     await this.callWorker("begin", CONSOLE_BINDING_NAME);
   }
 
@@ -188,8 +245,10 @@ export class Isolate implements Sandbox {
     const nameEnd = payload.indexOf(" ");
     const [tag, content] = [payload.slice(0, nameEnd), payload.slice(nameEnd + 1)];
     if (tag === "console") this.options.print(content);
-    else if (tag === "service") this.onServiceCall(content);
-    else this.onAnswer(tag === "long-answer" ? Number(content) : content);
+    else if (tag === "service" && this.serviceCalls) {
+      this.options.onServiceRequest();
+      runInBackground(this.serviceCalls.receiveMessage(content));
+    } else this.onAnswer(tag === "long-answer" ? Number(content) : content);
   }
 
   private scheduleStuckCheck(ms: number): void {

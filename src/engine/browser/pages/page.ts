@@ -18,8 +18,7 @@ import { DocumentSandbox } from "./document.js";
 import { CONSOLE_BINDING_NAME, SERVICE_CALL_PREFIX } from "./fresh-document.js";
 import { Isolate } from "./isolate.js";
 import { createPageLossOutcome, createTimeoutOutcome, type PageLossReason } from "./loss.js";
-import { NetworkIsolate } from "./network-isolate.js";
-import { type Sandbox, type SandboxOptions, UNSUPPORTED_ISOLATE_SANDBOX } from "./sandbox.js";
+import { type Sandbox, UNSUPPORTED_ISOLATE_SANDBOX } from "./sandbox.js";
 
 const RESET_TIMEOUT_MS = 1_000;
 /** Without a limit, opening a page would never end if its renderer dies, because the browser then does not answer commands. */
@@ -31,11 +30,6 @@ const LOSS_REPORT_TIMEOUT_MS = 100;
 const CRASH_CAUSE_POLL_MS = 25;
 const FOLLOW_UP_MAX_PAUSE_MS = 20;
 
-const SANDBOX_BY_MODE: Readonly<Record<EvaluationMode, new (options: SandboxOptions) => Sandbox>> = {
-  isolate: Isolate,
-  "network-isolate": NetworkIsolate,
-  document: DocumentSandbox,
-};
 const HAS_ISOLATES_EXPRESSION = "typeof ShadowRealm === 'function' && typeof Uint8Array.fromBase64 === 'function'";
 
 /** `pending`: needs a reset. `crashed`: the renderer is gone, and the page will be lost when the reason is known. `lost` is final. */
@@ -244,8 +238,8 @@ export class Page {
     const options = { connection, session, contextId, targetId, origin, proxyPort, markLost, onServiceRequest, print };
     this.mode = mode;
     const create = async () => {
-      const isMissing = mode !== "document" && !(await this.hasIsolates());
-      this.sandbox = isMissing ? UNSUPPORTED_ISOLATE_SANDBOX : new SANDBOX_BY_MODE[mode](options);
+      if (mode === "document") this.sandbox = new DocumentSandbox(options);
+      else this.sandbox = (await this.hasIsolates()) ? new Isolate(options, mode) : UNSUPPORTED_ISOLATE_SANDBOX;
       await this.sandbox.prepare();
       return true;
     };
