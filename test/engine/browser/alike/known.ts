@@ -11,8 +11,8 @@ export const KNOWN_DIFFERENCES: readonly { of: RegExp; why: string }[] = [
   },
   { of: matchTitles(["an attribute cannot be set"]), why: "V8 names the class of its own objects otherwise" },
   {
-    of: /^(fetch|queueMicrotask) on (\{\}|1|new URL\('http:\/\/a\/'\))$|^(queueMicrotask|atob|btoa) without values$/,
-    why: "the name of the worker's scope in a message, and functions that do not mind on what they are called",
+    of: /^fetch on (\{\}|1|new URL\('http:\/\/a\/'\))$|^(atob|btoa) without values$/,
+    why: "the name of the worker's scope in a message, and a function that does not mind on what it is called",
   },
   {
     of: matchTitles(

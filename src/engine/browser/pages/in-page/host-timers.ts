@@ -1,4 +1,4 @@
-/** Timers of a run, which are cleared when the run ends. Runs in the worker of a network isolate, outside of the realm. */
+/** Timers and microtasks of a run. The timers are cleared when the run ends. Runs in the worker of a network isolate, outside of the realm. */
 import type { Any } from "./any.js";
 
 declare const self: Any;
@@ -9,6 +9,14 @@ export type WorkerTimers = ReturnType<typeof createWorkerTimers>;
 export function createWorkerTimers() {
   const { clearTimeout } = self;
   const { apply } = Reflect;
+
+  const createErrorIgnoringCallback = (work: Any, target: unknown, parameters: readonly Any[]) => (): void => {
+    try {
+      apply(work, target, parameters);
+    } catch {
+      // Ignores errors of the callback, as a worker does.
+    }
+  };
 
   return () => {
     const timers = new Set<number>();
@@ -22,14 +30,11 @@ export function createWorkerTimers() {
         if (values.length === 0) return self[kind]();
         const [work, ms, ...parameters] = values;
         // A text instead of a function is only converted, which may throw. The worker would evaluate it outside of the realm.
-        const callback = typeof work === "function" ? work : void `${work}`;
+        const callback =
+          typeof work === "function" ? createErrorIgnoringCallback(work, self, parameters) : void `${work}`;
         const handleTimer = () => {
           if (kind === "setTimeout") timers.delete(id);
-          try {
-            if (callback !== undefined) apply(callback, self, parameters);
-          } catch {
-            // Ignores errors of the callback, as a worker does.
-          }
+          callback?.();
         };
         const id: number = self[kind](handleTimer, ms);
         timers.add(id);
@@ -40,6 +45,12 @@ export function createWorkerTimers() {
         // Converts the timer ID to a 32-bit integer, as browsers do. Timeouts and intervals share one sequence of IDs.
         const id = lastIdBeforeRun + (+(number as number) | 0);
         if (timers.delete(id)) clearTimeout(id);
+      },
+
+      queueMicrotask(values: readonly Any[]): void {
+        const [work] = values;
+        const isFunction = typeof work === "function";
+        self.queueMicrotask(...(isFunction ? [createErrorIgnoringCallback(work, undefined, [])] : values));
       },
 
       end(): void {

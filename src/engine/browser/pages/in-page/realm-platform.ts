@@ -27,8 +27,6 @@ export function createRealmPlatformInstaller(createRows: CreateRowCodec, errors:
   const OwnDate = Date;
   const OwnTypeError = TypeError;
   const OwnWeakMap = WeakMap;
-  const { resolve: resolvedWith } = OwnPromise;
-  const { then } = OwnPromise.prototype;
   const { get: getOf, set: setOf } = OwnWeakMap.prototype;
   const { URLSearchParams } = scope;
   const { toString: searchText } = URLSearchParams.prototype;
@@ -207,7 +205,7 @@ export function createRealmPlatformInstaller(createRows: CreateRowCodec, errors:
       else {
         const description =
           kind === "constant" ? { value: detail } : createAttribute(operation, key, kind === "accessor");
-        const configurable = kind !== "constant" && prefix !== "";
+        const configurable = kind !== "constant";
         defineProperty(holder, key, { __proto__: null, ...description, configurable, enumerable: true } as Any);
       }
     }
@@ -275,27 +273,6 @@ export function createRealmPlatformInstaller(createRows: CreateRowCodec, errors:
     return create(prototype);
   }
 
-  /** Replaces the realm's own `queueMicrotask`, which would crash the page if `work` throws. */
-  const { queueMicrotask } = {
-    queueMicrotask(work: Any): void {
-      if (typeof work !== "function") {
-        throw new OwnTypeError(
-          "Failed to execute 'queueMicrotask' on 'WorkerGlobalScope': parameter 1 is not of type 'Function'.",
-        );
-      }
-      const soon = apply(resolvedWith, OwnPromise, []);
-      defineProperty(soon, "constructor", { __proto__: null, value: undefined } as Any);
-      const callback = () => {
-        try {
-          apply(work, undefined, []);
-        } catch {
-          // Ignores errors of the callback, as a worker does.
-        }
-      };
-      void apply(then, soon, [callback]);
-    },
-  };
-
   function defineFunction(name: string, length: number): void {
     const call = createFunction(name, length, (caller, target, values) => {
       if (name !== "fetch" && target !== undefined && target !== null && target !== scope)
@@ -312,9 +289,8 @@ export function createRealmPlatformInstaller(createRows: CreateRowCodec, errors:
       classes[name] = hostClass;
       if (isNamed) defineLazily(name, false, () => getPrototype(name) && constructors[name]);
     }
-    for (const name of ["fetch", "setTimeout", "setInterval"]) defineFunction(name, 1);
+    for (const name of ["fetch", "queueMicrotask", "setTimeout", "setInterval"]) defineFunction(name, 1);
     for (const name of ["clearTimeout", "clearInterval"]) defineFunction(name, 0);
-    define(scope, "queueMicrotask", queueMicrotask, true);
     defineLazily("crypto", true, () => callPlatform("crypto"));
     defineLazily("performance", true, createClock);
   };
