@@ -6,6 +6,7 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { expect } from "chai";
 import { ALL_MCP_TOOLS, TOOL_RESULT_MAX_CHARACTERS } from "../../src/api/mcp/server.js";
+import { LIST_PAGE_MAX_BYTES } from "../../src/limits.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { useSharedService } from "../harness/shared-service.js";
@@ -174,6 +175,20 @@ describe("agents", () => {
     expect(allowed).to.deep.equal(["insert"]);
     const tested = await result("test_trigger", { where: { type: "dataSource.entry.create" } });
     expect(tested.events[0]).to.include({ type: "dataSource.entry.create" });
+  });
+
+  it("find an action by its name if the actions with similar names do not fit on one page", async () => {
+    const create = async (name: string, code: string) => {
+      const { body } = await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: { name, code } });
+      expect(body.status, JSON.stringify(body)).to.equal("ACTION_CREATED");
+      return body.action.id;
+    };
+    const id = await create("similar", "async function execute() { return 1; }");
+    const largeCode = `async function execute() { return 2; } // ${"x".repeat(450_000)}`;
+    const pageSize = Math.ceil(LIST_PAGE_MAX_BYTES / largeCode.length);
+    for (let number = 1; number <= pageSize; number += 1) await create(`similar-${number}`, largeCode);
+    const author = await connect(await tokenWith(["read", "manage"]));
+    expect(dataOf(await call(author, "read_action", { action: "similar" })).id).to.equal(id);
   });
 
   it("change nothing in read-only mode", async () => {

@@ -24,8 +24,14 @@ async function findByName(
   { callRest, appId }: Pick<McpToolContext, "callRest" | "appId">,
   name: string,
 ): Promise<Action | undefined> {
-  const { actions } = await callRest("GET", ACTIONS_ROUTE, { params: { appId }, query: { search: name, limit: 1000 } });
-  return (actions as Action[]).find((action) => action.name === name);
+  // The service returns smaller pages than requested if the actions are large.
+  for (let offset = 0; ; ) {
+    const query = { search: name, limit: 1000, offset };
+    const { actions, pagination } = await callRest("GET", ACTIONS_ROUTE, { params: { appId }, query });
+    const action = (actions as Action[]).find((listed) => listed.name === name);
+    if (action || !pagination.hasMore || actions.length === 0) return action;
+    offset += actions.length;
+  }
 }
 
 const removeCode = ({ code: _code, source: _source, assets: _assets, ...rest }: Action) => rest;
