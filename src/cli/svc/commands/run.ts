@@ -53,7 +53,7 @@ async function printConsole({ client, output }: CliSession, runId: number): Prom
   return body.lines;
 }
 
-/** Replaces positions in a stack trace by those in the project's file, if the file has the same code as the draft on the server. */
+/** Replaces positions in a stack trace by those in the project's file, if the file has the code of this draft or live version. */
 async function mapStackToProject(session: CliSession, name: string, actionId: number, stack: string): Promise<string> {
   try {
     const { body } = await session.client.sendRequest("GET", `/v3/apps/:app/actions/${actionId}`);
