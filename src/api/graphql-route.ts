@@ -21,7 +21,7 @@ import type { GraphqlDocumentChecker } from "./graphql/documents.js";
 import { findSharedIdempotencyKeyError } from "./graphql/idempotency.js";
 import { createIntrospectionResponder, INTROSPECTION_QUERY_MAX_CHARACTERS } from "./graphql/introspection.js";
 import { findNotPersistedError, findQueryText } from "./graphql/persisted.js";
-import { createGraphqlErrorSender, sendJsonText } from "./graphql/refusals.js";
+import { acceptsGraphqlResponse, createGraphqlErrorSender, sendJsonText } from "./graphql/refusals.js";
 import type { ResolverContext, Resolvers } from "./graphql/schema.js";
 import { getRequestSenderKey } from "./request-sender.js";
 import { runInRequestSpan } from "./traces.js";
@@ -160,7 +160,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
     context: async ({ context }): Promise<GraphqlContext> => Object.assign(context, { resolvers }),
   });
 
-  const { sendRefusal, sendFailure } = createGraphqlErrorSender(format);
+  const { sendRefusal, sendNotAcceptable, sendFailure } = createGraphqlErrorSender(format);
 
   const isAnonymous = (request: FastifyRequest) => request.context.caller === null;
 
@@ -206,6 +206,8 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
       request.context.isRejected = true;
       return sendRefusal(request, reply, [new ActionError("UNAUTHORIZED")]);
     }
+    // Apollo checks this header only after it has executed the document.
+    if (!acceptsGraphqlResponse(request)) return sendNotAcceptable(request, reply);
     rejectRepeatedParameters(request);
     // Apollo reads the document of a GET from the URL, where this route cannot insert the text of a persisted document.
     const query = findQueryText(request.method === "GET" ? { query: requested["query"] } : requested);

@@ -121,10 +121,31 @@ describe("GraphQL over HTTP", () => {
       expect(await service.db.query("SELECT count(*)::int AS n FROM run")).to.deep.equal(before);
     });
 
+    it(`sends errors as ${accept} if the client also requires the charset`, async () => {
+      const call = { body: { query: "{" }, headers: { accept: `${accept}; charset=utf-8` } };
+      expectError(
+        await service.rest("POST", "/graphql", call),
+        accept === RESPONSE ? 400 : 200,
+        "REQUEST_INVALID",
+        accept,
+      );
+    });
+
     it(`answers a caller without a credential as ${accept}`, async () => {
       const call = { as: null, body: { query: "{ apps { id } }" }, headers: { accept } };
       const code = accept === RESPONSE ? 401 : 200;
       expectError(await service.rest("POST", "/graphql", call), code, "UNAUTHORIZED", accept);
+    });
+  }
+
+  for (const accept of ["text/html", "image/*", "application/json;q=0"]) {
+    it(`rejects a mutation whose response the client does not accept, and runs nothing: ${accept}`, async () => {
+      const query = `mutation { runAction(appId: 1, nameOrId: "echo") { runId } }`;
+      const before = await service.db.query("SELECT count(*)::int AS n FROM run");
+      const answer = await service.rest("POST", "/graphql", { body: { query }, headers: { accept } });
+      expectError(answer, 406, "REQUEST_INVALID", "application/json");
+      expect(answer.body.errors[0].message).to.contain(`got "${accept}"`);
+      expect(await service.db.query("SELECT count(*)::int AS n FROM run")).to.deep.equal(before);
     });
   }
 

@@ -2,23 +2,25 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { GraphQLFormattedError } from "graphql";
 import Negotiator from "negotiator";
-import { STATUS, type Status } from "../../errors.js";
+import { ActionError, STATUS, type Status } from "../../errors.js";
+import { describeValue } from "../../rules/describe-value.js";
 import { createQuotaHeaders } from "../context.js";
 import type { FormatError } from "../error-reply.js";
 
-const JSON_TYPE = "application/json";
-const RESPONSE_TYPE = "application/graphql-response+json";
+// With the charset, because clients can require it in `Accept`.
+const JSON_TYPE = "application/json; charset=utf-8";
+const RESPONSE_TYPE = "application/graphql-response+json; charset=utf-8";
 
-/** Returns the preferred of the two media types of GraphQL over HTTP; JSON_TYPE if the client accepts neither. */
-function choosePreferredMediaType({ headers: { accept = "*/*" } }: FastifyRequest): string {
-  return new Negotiator({ headers: { accept } }).mediaType([JSON_TYPE, RESPONSE_TYPE]) ?? JSON_TYPE;
-}
+/** Returns the preferred of the two media types of GraphQL over HTTP; undefined if the client accepts neither. */
+const negotiateMediaType = ({ headers: { accept } }: FastifyRequest): string | undefined =>
+  new Negotiator({ headers: { accept: accept || "*/*" } }).mediaType([JSON_TYPE, RESPONSE_TYPE]);
+
+const choosePreferredMediaType = (request: FastifyRequest): string => negotiateMediaType(request) ?? JSON_TYPE;
+
+export const acceptsGraphqlResponse = (request: FastifyRequest): boolean => negotiateMediaType(request) !== undefined;
 
 export function sendJsonText(request: FastifyRequest, reply: FastifyReply, text: string): FastifyReply {
-  return reply
-    .header("Cache-Control", "no-store")
-    .type(`${choosePreferredMediaType(request)}; charset=utf-8`)
-    .send(text);
+  return reply.header("Cache-Control", "no-store").type(choosePreferredMediaType(request)).send(text);
 }
 
 export interface GraphqlErrorSender {
@@ -27,6 +29,8 @@ export interface GraphqlErrorSender {
    * error's own status for `application/graphql-response+json`.
    */
   sendRefusal(request: FastifyRequest, reply: FastifyReply, errors: readonly unknown[]): FastifyReply;
+  /** Sends an error for a request whose header `Accept` excludes both media types. */
+  sendNotAcceptable(request: FastifyRequest, reply: FastifyReply): FastifyReply;
   /** Sends an error for a request that the service cannot read. The HTTP status is the error's own in both media types. */
   sendFailure(request: FastifyRequest, reply: FastifyReply, error: unknown): FastifyReply;
 }
@@ -43,6 +47,14 @@ export function createGraphqlErrorSender(format: FormatError): GraphqlErrorSende
         reply.code(isJson ? 200 : getHttpStatus(formatted[0]!)),
         JSON.stringify({ errors: formatted }),
       );
+    },
+    sendNotAcceptable(request, reply) {
+      const received = describeValue(request.headers.accept);
+      const error = new ActionError(
+        "REQUEST_INVALID",
+        `the header Accept must allow application/json or application/graphql-response+json (got ${received})`,
+      );
+      return sendJsonText(request, reply.code(406), JSON.stringify({ errors: [format(error)] }));
     },
     sendFailure(request, reply, error) {
       const formattedError = format(error);
