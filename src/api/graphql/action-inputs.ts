@@ -222,12 +222,13 @@ export class ActionImportDocumentInput {
 export class RunReplayInput {
   @Field(() => DraftOrLiveEnum, {
     nullable: true,
-    description: "Run the current draft or live version; by default the version that the original run used.",
+    description:
+      "Runs the current draft (`master`) or the current live version (`production`); by default the same of these as the original run.",
   })
   copy?: unknown;
   @Field(() => Int, {
     nullable: true,
-    description: "ID of the version whose code runs, in the way that the draft runs.",
+    description: "ID of an older version to run instead. It runs like a draft and is not published.",
   })
   versionId?: unknown;
   @Field(() => GraphQLJSON, { nullable: true, description: "Payload of the new run; the original payload by default." })

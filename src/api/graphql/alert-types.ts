@@ -138,7 +138,7 @@ export class AlertRuleInput {
   @Field(() => String, {
     nullable: true,
     description:
-      "Key of a protected setting, for example __alerts, with {url, secret}, or for `slack` with the URL; required for the channels `webhook` and `slack`.",
+      "Key of a protected setting, for example __alerts. Its value is {url, secret} for the channel `webhook`, and the URL for `slack`. Required for these channels.",
   })
   setting?: unknown;
   @Field(() => Boolean, { nullable: true, description: "True if the alert can fire; true by default." })

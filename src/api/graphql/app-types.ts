@@ -32,7 +32,7 @@ export class AppType {
   @Field(() => String, { nullable: true, description: "Icon of the app; null if none is set." }) icon: string | null;
   @Field(() => Boolean, { description: "True if the app is a template of the system." }) isSystemTemplate: boolean;
   @Field(() => Boolean, { description: "True if the app is hidden." }) isHidden: boolean;
-  @Field(() => Boolean, { description: "True if actions are published only after their tests." })
+  @Field(() => Boolean, { description: "True if a publication must state that the tests have passed." })
   requiresTests: boolean;
   @Field(() => DateTime, { description: "Time of creation." }) createdAt: string;
   @Field(() => DateTime, { description: "Time of the last change." }) updatedAt: string;
@@ -65,7 +65,7 @@ export class CreateAppInput {
   @Field(() => Int, {
     nullable: true,
     description:
-      "ID of the organization that owns the app. By default, the one with the lowest ID of those that the caller administers.",
+      "ID of the organization that owns the app. By default, the organization with the lowest ID that the caller administers.",
   })
   organizationId?: unknown;
 }
@@ -89,17 +89,17 @@ export class UpdateAppInput {
   @Field(() => String, { nullable: true, description: "Icon of the app; null for none." }) icon?: unknown;
   @Field(() => Boolean, {
     nullable: true,
-    description: "True if actions may be published only after their tests, as `svc publish --tested` does.",
+    description: "True if a publication must state that the tests have passed, as `svc publish --tested` does.",
   })
   requiresTests?: unknown;
   @Field(() => Boolean, {
     nullable: true,
-    description: "True if the app is a template of the system; only admins can change it.",
+    description: "True if the app is a template of the system; only administrators of the service can change it.",
   })
   isSystemTemplate?: unknown;
   @Field(() => Boolean, {
     nullable: true,
-    description: "True if the app is hidden; only admins can change it.",
+    description: "True if the app is hidden; only administrators of the service can change it.",
   })
   isHidden?: unknown;
 }

@@ -12,7 +12,8 @@ import { SettingReaderActionType } from "./setting-reader-action.js";
 const BINDING_PLACE_DESCRIPTION = "Way in which requests contain the value: header, query, basic, aws-sigv4 or oauth2.";
 const BINDING_NAME_DESCRIPTION =
   "Name of the header or parameter; the user for `basic`, service and region such as s3/eu-west-1 for `aws-sigv4`.";
-const BINDING_FORMAT_DESCRIPTION = "Text around the value, with {value} once; for `header` and `query`.";
+const BINDING_FORMAT_DESCRIPTION =
+  "Template of the text to send, with {value} exactly once, such as `Bearer {value}`; for `header` and `query`.";
 
 @ObjectType("SecretBinding", {
   description: "Rule that sends a setting to one origin as a credential, without its value.",
@@ -111,7 +112,8 @@ export class SecretBindingInput {
   grant?: unknown;
   @Field(() => GraphQLJSON, {
     nullable: true,
-    description: "New value of the setting; required to unseal a sealed key or to add a destination to it.",
+    description:
+      "New value of the setting; required to unseal a sealed setting, or to send it in another way or to another origin.",
   })
   value?: unknown;
 }

@@ -144,7 +144,7 @@ export class EntryQueryInput {
   aggregate?: unknown;
   @Field(() => String, {
     nullable: true,
-    description: "Cursor of a page: first for the first page, then `cursor.next` of the previous answer.",
+    description: "Cursor of a page: `first` for the first page, then `cursor.next` of the previous response.",
   })
   cursor?: string;
 }

@@ -33,7 +33,10 @@ class GitConnectionType implements GitConnection {
   @Field(() => String, { description: "URL of the repository." }) url: string;
   @Field(() => String, { description: "Branch whose commits become drafts." }) branch: string;
   @Field(() => String, { description: "Folder of the project in the repository; empty for the root." }) folder: string;
-  @Field(() => String, { nullable: true, description: "Tags that publish, with * for any characters; null for none." })
+  @Field(() => String, {
+    nullable: true,
+    description: "Pattern of the tags that publish actions, with * for any characters; null if no tag does.",
+  })
   tagPattern: string | null;
   @Field(() => Boolean, { description: "True if a pull removes parts of the app that the repository does not have." })
   prune: boolean;
@@ -79,7 +82,8 @@ class GitInputType {
   folder?: string;
   @Field(() => String, {
     nullable: true,
-    description: "Tags that publish, with * for any characters, such as v*; null for none, the default.",
+    description:
+      "Pattern of the tags that publish actions, such as v*, with * for any characters. By default null: no tag does.",
   })
   tagPattern?: string | null;
   @Field(() => Boolean, {
@@ -91,7 +95,8 @@ class GitInputType {
   username?: string;
   @Field(() => String, {
     nullable: true,
-    description: "Access token that may read the repository; null removes it, and without the field it stays.",
+    description:
+      "Access token that can read the repository. Null removes the stored token; if omitted, the stored token is kept.",
   })
   token?: string | null;
   @Field(() => Boolean, { nullable: true, description: "True to replace the secret of the webhook; false by default." })

@@ -4,24 +4,28 @@ import type { HttpAuth, HttpMethod, HttpWhere } from "../../data/action-types.js
 import type { TriggerEndpoint } from "../../operations/http/endpoints.js";
 import { createGraphqlEnum } from "./leaf-types.js";
 
-export const HttpMethodEnum = createGraphqlEnum<HttpMethod>("HttpMethod", "HTTP method that a trigger answers.", {
-  GET: "GET, and HEAD unless another trigger answers it.",
-  HEAD: "HEAD.",
-  POST: "POST.",
-  PUT: "PUT.",
-  PATCH: "PATCH.",
-  DELETE: "DELETE.",
-});
+export const HttpMethodEnum = createGraphqlEnum<HttpMethod>(
+  "HttpMethod",
+  "HTTP method of the requests that a trigger accepts.",
+  {
+    GET: "GET. Also accepts HEAD, unless another trigger of the same path accepts it.",
+    HEAD: "HEAD.",
+    POST: "POST.",
+    PUT: "PUT.",
+    PATCH: "PATCH.",
+    DELETE: "DELETE.",
+  },
+);
 
 export const HttpAuthTypeEnum = createGraphqlEnum<HttpAuth["type"]>(
   "HttpAuthType",
-  "Proof that a request to an HTTP trigger must bring.",
+  "Kind of authentication of the requests to an HTTP trigger.",
   {
-    none: "No proof.",
-    secret: "A random last segment of the address.",
-    basic: "User name and password, as the setting has them.",
+    none: "No authentication.",
+    secret: "A random secret as the last segment of the URL.",
+    basic: "User name and password, as stored in a setting.",
     bearer: "An API token of the app that may run actions.",
-    signature: "A signature of the body, made with the setting's secret.",
+    signature: "A signature of the body. The secret for it is stored in a setting.",
   },
 );
 
@@ -38,7 +42,7 @@ const HTTP_FIELD_DESCRIPTIONS = {
   type: "Kind of authentication.",
   setting: "Key of the private or protected setting that holds the secret; for `basic` and `signature`.",
   scheme:
-    "Scheme of a signature: standard-webhooks, stripe, github, slack, shopify, twilio, sendgrid or hmac; null for other kinds of proof.",
+    "Scheme of a signature: standard-webhooks, stripe, github, slack, shopify, twilio, sendgrid or hmac; null for other kinds of authentication.",
   tolerance: "Maximum difference in seconds between the signed time and now; 300 by default.",
   header: "Header with the signature; for `hmac`.",
   algorithm: "Digest of `hmac`: sha1, sha256 or sha512; sha256 by default.",
@@ -48,7 +52,7 @@ const HTTP_FIELD_DESCRIPTIONS = {
     "Header with the time that the `hmac` signature covers before the body; null if the signature covers no time.",
 } as const;
 
-@ObjectType("HttpAuth", { description: "Proof that requests to an HTTP trigger must bring." })
+@ObjectType("HttpAuth", { description: "Authentication of the requests to an HTTP trigger." })
 export class HttpAuthType {
   @Field(() => HttpAuthTypeEnum, { description: HTTP_FIELD_DESCRIPTIONS.type }) type: HttpAuth["type"];
   @Field(() => String, { nullable: true, description: HTTP_FIELD_DESCRIPTIONS.setting }) setting?: string;
@@ -62,7 +66,7 @@ export class HttpAuthType {
   timestampHeader?: string;
 }
 
-@ObjectType("HttpCors", { description: "Pages of other origins that may read an answer." })
+@ObjectType("HttpCors", { description: "Origins whose pages may read the response of an HTTP trigger." })
 export class HttpCorsType {
   @Field(() => [String], { description: HTTP_FIELD_DESCRIPTIONS.origins }) origins: string[];
 }
@@ -98,7 +102,7 @@ export class EndpointType implements TriggerEndpoint {
   @Field(() => String, { description: "URL of the draft, for editors." }) draftUrl: string;
 }
 
-@InputType("HttpAuthInput", { description: "Proof that requests to an HTTP trigger must bring." })
+@InputType("HttpAuthInput", { description: "Authentication of the requests to an HTTP trigger." })
 class HttpAuthInput {
   @Field(() => HttpAuthTypeEnum, { nullable: true, description: `${HTTP_FIELD_DESCRIPTIONS.type} Required.` })
   type?: unknown;
@@ -113,7 +117,7 @@ class HttpAuthInput {
   timestampHeader?: unknown;
 }
 
-@InputType("HttpCorsInput", { description: "Pages of other origins that may read an answer." })
+@InputType("HttpCorsInput", { description: "Origins whose pages may read the response of an HTTP trigger." })
 class HttpCorsInput {
   @Field(() => [String], { nullable: "itemsAndList", description: `${HTTP_FIELD_DESCRIPTIONS.origins} Required.` })
   origins?: unknown;

@@ -38,10 +38,11 @@ export function createGraphqlEnum<T extends string>(
 }
 
 export const RoleEnum = createGraphqlEnum<Role>("Role", "Role of a person in an organization or on an app.", {
-  owner: "Full access, and may name other owners.",
-  admin: "Full access, and manages people whose role is not above.",
+  owner: "Full access; can give and remove every role.",
+  admin: "Full access; can give and remove every role except owner.",
   editor: "Writes actions, data and settings.",
-  operator: "Runs, cancels, replays and pauses actions; reads runs and logs, and neither code nor settings.",
+  operator:
+    "Runs actions, cancels and replays runs, and pauses schedules. Reads runs and logs, but neither code nor settings.",
   reader: "Reads code, runs, logs, data, schedules and public settings; changes nothing.",
 });
 
@@ -95,10 +96,14 @@ export const RunStateEnum = createGraphqlEnum<RunState>("RunState", "State of a 
   cancelled: "The run was cancelled before it ended.",
 });
 
-export const RunOnEnum = createGraphqlEnum<Exclude<Environment, "any">>("RunOn", "Side on which a run was executed.", {
-  server: "The server executed the run.",
-  client: "The browser of a user executed the run.",
-});
+export const RunOnEnum = createGraphqlEnum<Exclude<Environment, "any">>(
+  "RunOn",
+  "Environment in which a run was executed.",
+  {
+    server: "The server executed the run.",
+    client: "The browser of a user executed the run.",
+  },
+);
 
 export const TokenKindEnum = createGraphqlEnum<(typeof APP_TOKEN_KINDS)[number]>(
   "TokenKind",
@@ -151,7 +156,7 @@ export const NotificationStatusEnum = createGraphqlEnum<NotificationStatus>(
 
 export const RunWaitEnum = createGraphqlEnum<RunWaitReason>(
   "RunWait",
-  "Limit that delays a run, apart from a free slot.",
+  "Limit for which a queued run waits. A run that waits only for a free slot has none.",
   {
     concurrency: "The run waits because the action's concurrency limit is reached.",
     debounce: "The run waits until no further start follows within the debounce delay.",

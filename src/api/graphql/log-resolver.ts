@@ -90,7 +90,7 @@ export class LogResolver {
     return readLogEntryField(entry, "mode");
   }
 
-  @FieldResolver(() => RunOnEnum, { description: "Side on which the code ran." })
+  @FieldResolver(() => RunOnEnum, { description: "Environment in which the code ran." })
   runOn(@Root() entry: LogEntry): unknown {
     return readLogEntryField(entry, "runOn");
   }

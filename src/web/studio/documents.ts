@@ -549,7 +549,7 @@ export type AlertRuleInput = {
   name?: string | null | undefined;
   /** Number of last runs that a `failed` alert checks, from `failures` to 100; `failures` by default. */
   of?: number | null | undefined;
-  /** Key of a protected setting, for example __alerts, with {url, secret}, or for `slack` with the URL; required for the channels `webhook` and `slack`. */
+  /** Key of a protected setting, for example __alerts. Its value is {url, secret} for the channel `webhook`, and the URL for `slack`. Required for these channels. */
   setting?: string | null | undefined;
   /** E-mail addresses to notify, 1 to 10; required for the channel `email`. */
   to?: Array<string> | null | undefined;
@@ -633,7 +633,7 @@ export type CreateActionInput = {
 export type CreateAppInput = {
   /** Name of the app; required. */
   name?: string | null | undefined;
-  /** ID of the organization that owns the app. By default, the one with the lowest ID of those that the caller administers. */
+  /** ID of the organization that owns the app. By default, the organization with the lowest ID that the caller administers. */
   organizationId?: number | null | undefined;
 };
 
@@ -687,7 +687,7 @@ export type DataSourceQueryInput = {
   aggregate?: unknown;
   /** Names of the columns to return; all columns by default. */
   attributes?: Array<string> | null | undefined;
-  /** Cursor of a page: first for the first page, then `cursor.next` of the previous answer. */
+  /** Cursor of a page: `first` for the first page, then `cursor.next` of the previous response. */
   cursor?: string | null | undefined;
   /** True to return `pagination`. */
   includePagination?: boolean | null | undefined;
@@ -767,9 +767,9 @@ export type GitInput = {
   provider?: string | null | undefined;
   /** True to remove parts of the app that the repository does not have; false by default. */
   prune?: boolean | null | undefined;
-  /** Tags that publish, with * for any characters, such as v*; null for none, the default. */
+  /** Pattern of the tags that publish actions, such as v*, with * for any characters. By default null: no tag does. */
   tagPattern?: string | null | undefined;
-  /** Access token that may read the repository; null removes it, and without the field it stays. */
+  /** Access token that can read the repository. Null removes the stored token; if omitted, the stored token is kept. */
   token?: string | null | undefined;
   /** The https URL of the repository; required. */
   url?: string | null | undefined;
@@ -777,7 +777,7 @@ export type GitInput = {
   username?: string | null | undefined;
 };
 
-/** Proof that requests to an HTTP trigger must bring. */
+/** Authentication of the requests to an HTTP trigger. */
 export type HttpAuthInput = {
   /** Digest of `hmac`: sha1, sha256 or sha512; sha256 by default. */
   algorithm?: string | null | undefined;
@@ -787,7 +787,7 @@ export type HttpAuthInput = {
   header?: string | null | undefined;
   /** Text before the signature of `hmac`; null for none. */
   prefix?: string | null | undefined;
-  /** Scheme of a signature: standard-webhooks, stripe, github, slack, shopify, twilio, sendgrid or hmac; null for other kinds of proof. */
+  /** Scheme of a signature: standard-webhooks, stripe, github, slack, shopify, twilio, sendgrid or hmac; null for other kinds of authentication. */
   scheme?: string | null | undefined;
   /** Key of the private or protected setting that holds the secret; for `basic` and `signature`. */
   setting?: string | null | undefined;
@@ -799,30 +799,30 @@ export type HttpAuthInput = {
   type?: HttpAuthType | null | undefined;
 };
 
-/** Proof that a request to an HTTP trigger must bring. */
+/** Kind of authentication of the requests to an HTTP trigger. */
 export type HttpAuthType =
-  /** User name and password, as the setting has them. */
+  /** User name and password, as stored in a setting. */
   | 'basic'
   /** An API token of the app that may run actions. */
   | 'bearer'
-  /** No proof. */
+  /** No authentication. */
   | 'none'
-  /** A random last segment of the address. */
+  /** A random secret as the last segment of the URL. */
   | 'secret'
-  /** A signature of the body, made with the setting's secret. */
+  /** A signature of the body. The secret for it is stored in a setting. */
   | 'signature';
 
-/** Pages of other origins that may read an answer. */
+/** Origins whose pages may read the response of an HTTP trigger. */
 export type HttpCorsInput = {
   /** Origins such as https://shop.example. Required. */
   origins?: Array<string | null | undefined> | null | undefined;
 };
 
-/** HTTP method that a trigger answers. */
+/** HTTP method of the requests that a trigger accepts. */
 export type HttpMethod =
   /** DELETE. */
   | 'DELETE'
-  /** GET, and HEAD unless another trigger answers it. */
+  /** GET. Also accepts HEAD, unless another trigger of the same path accepts it. */
   | 'GET'
   /** HEAD. */
   | 'HEAD'
@@ -923,28 +923,28 @@ export type PushWishInput = {
 
 /** Code and payload with which a past run is repeated. */
 export type ReplayInput = {
-  /** Run the current draft or live version; by default the version that the original run used. */
+  /** Runs the current draft (`master`) or the current live version (`production`); by default the same of these as the original run. */
   copy?: Copy | null | undefined;
   /** Payload of the new run; the original payload by default. */
   payload?: unknown;
-  /** ID of the version whose code runs, in the way that the draft runs. */
+  /** ID of an older version to run instead. It runs like a draft and is not published. */
   versionId?: number | null | undefined;
 };
 
 /** Role of a person in an organization or on an app. */
 export type Role =
-  /** Full access, and manages people whose role is not above. */
+  /** Full access; can give and remove every role except owner. */
   | 'admin'
   /** Writes actions, data and settings. */
   | 'editor'
-  /** Runs, cancels, replays and pauses actions; reads runs and logs, and neither code nor settings. */
+  /** Runs actions, cancels and replays runs, and pauses schedules. Reads runs and logs, but neither code nor settings. */
   | 'operator'
-  /** Full access, and may name other owners. */
+  /** Full access; can give and remove every role. */
   | 'owner'
   /** Reads code, runs, logs, data, schedules and public settings; changes nothing. */
   | 'reader';
 
-/** Side on which a run was executed. */
+/** Environment in which a run was executed. */
 export type RunOn =
   /** The browser of a user executed the run. */
   | 'client'
@@ -966,7 +966,7 @@ export type RunState =
   /** The run was not executed; its `reason` says why. */
   | 'skipped';
 
-/** Limit that delays a run, apart from a free slot. */
+/** Limit for which a queued run waits. A run that waits only for a free slot has none. */
 export type RunWait =
   /** The run waits because the action's concurrency limit is reached. */
   | 'concurrency'
@@ -977,7 +977,7 @@ export type RunWait =
 export type SecretBindingInput = {
   /** ID of the client; for oauth2 only. */
   clientId?: string | null | undefined;
-  /** Text around the value, with {value} once; for `header` and `query`. */
+  /** Template of the text to send, with {value} exactly once, such as `Bearer {value}`; for `header` and `query`. */
   format?: string | null | undefined;
   /** Grant of the token: client_credentials or refresh_token; for oauth2 only. */
   grant?: string | null | undefined;
@@ -995,7 +995,7 @@ export type SecretBindingInput = {
   sealed?: boolean | null | undefined;
   /** URL of the token endpoint; for oauth2 only. */
   tokenUrl?: string | null | undefined;
-  /** New value of the setting; required to unseal a sealed key or to add a destination to it. */
+  /** New value of the setting; required to unseal a sealed setting, or to send it in another way or to another origin. */
   value?: unknown;
 };
 
@@ -1149,15 +1149,15 @@ export type UpdateAppInput = {
   hooks?: unknown;
   /** Icon of the app; null for none. */
   icon?: string | null | undefined;
-  /** True if the app is hidden; only admins can change it. */
+  /** True if the app is hidden; only administrators of the service can change it. */
   isHidden?: boolean | null | undefined;
-  /** True if the app is a template of the system; only admins can change it. */
+  /** True if the app is a template of the system; only administrators of the service can change it. */
   isSystemTemplate?: boolean | null | undefined;
   /** True if the app is a template. */
   isTemplate?: boolean | null | undefined;
   /** Name of the app. */
   name?: string | null | undefined;
-  /** True if actions may be published only after their tests, as `svc publish --tested` does. */
+  /** True if a publication must state that the tests have passed, as `svc publish --tested` does. */
   requiresTests?: boolean | null | undefined;
   /** ID of the page that opens first; null for none. */
   startingPageId?: number | null | undefined;

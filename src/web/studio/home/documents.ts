@@ -18,13 +18,13 @@ export type Copy =
 
 /** Role of a person in an organization or on an app. */
 export type Role =
-  /** Full access, and manages people whose role is not above. */
+  /** Full access; can give and remove every role except owner. */
   | 'admin'
   /** Writes actions, data and settings. */
   | 'editor'
-  /** Runs, cancels, replays and pauses actions; reads runs and logs, and neither code nor settings. */
+  /** Runs actions, cancels and replays runs, and pauses schedules. Reads runs and logs, but neither code nor settings. */
   | 'operator'
-  /** Full access, and may name other owners. */
+  /** Full access; can give and remove every role. */
   | 'owner'
   /** Reads code, runs, logs, data, schedules and public settings; changes nothing. */
   | 'reader';
@@ -44,7 +44,7 @@ export type RunState =
   /** The run was not executed; its `reason` says why. */
   | 'skipped';
 
-/** Limit that delays a run, apart from a free slot. */
+/** Limit for which a queued run waits. A run that waits only for a free slot has none. */
 export type RunWait =
   /** The run waits because the action's concurrency limit is reached. */
   | 'concurrency'
