@@ -51,7 +51,7 @@ describe("errors that Studio shows", () => {
     expect(asApiError(refusal)).to.include({ status: "OFFLINE", message: "the service does not answer" });
     expect(asApiError(new TypeError("entries is not iterable"))).to.include({
       status: "STUDIO_ERROR",
-      message: "an error in Studio: TypeError: entries is not iterable",
+      message: "an error occurred in Studio (TypeError: entries is not iterable); reload the page",
     });
   });
 });

@@ -66,7 +66,7 @@ describe("failed requests in Studio", () => {
     await studio.replace(".docs-panel input", "curl an action");
     await page.keyboard.press("Enter");
     expect(await studio.textOf(".docs-body [role=alert]")).to.equal(
-      "The search failed: an error in Studio: TypeError: it is broken",
+      "The search failed: an error occurred in Studio (TypeError: it is broken); reload the page",
     );
     await page.evaluate("DOMParser.prototype.parseFromString = DOMParser.prototype.parse; 0");
     await page.keyboard.press("Escape");

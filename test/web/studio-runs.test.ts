@@ -268,7 +268,7 @@ describe("runs in Studio", () => {
       const running = await startRun("busy");
       const waiting = await startRun("busy");
       await open(`runs/${waiting}`);
-      await page.waitForSelector("::-p-text(for others of its action to end)");
+      await page.waitForSelector("::-p-text(for other runs of the action to end)");
       await open("runs");
       await page.waitForSelector('[aria-label="Backlog"] ::-p-text(1 run queued)');
       await page.waitForSelector(".run-row.queued");

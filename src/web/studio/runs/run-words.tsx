@@ -45,8 +45,8 @@ export function formatRunDuration({ startedAt, finishedAt }: Pick<RunRow, "start
 
 /** Texts for the reason why a queued run waits. A run that waits only for a free execution slot has no such reason. */
 export const WAIT_REASON_WORDS: Record<NonNullable<RunRow["waitsFor"]>, string> = {
-  concurrency: "for others of its action to end, by the action's concurrency",
-  debounce: "for its debounce delay: a later start replaces it",
+  concurrency: "for other runs of the action to end, because the concurrency limit is reached",
+  debounce: "for the end of its debounce delay; a later start replaces this run",
 };
 
 /** Returns the text of a run in a list: its result, its error message, or the reason why it was skipped or waits. */

@@ -28,5 +28,5 @@ export function throwOffline(): never {
 export function asApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   if (error instanceof LoadError) return new ApiError("OFFLINE", error.message);
-  return new ApiError("STUDIO_ERROR", `an error in Studio: ${String(error)}`);
+  return new ApiError("STUDIO_ERROR", `an error occurred in Studio (${String(error)}); reload the page`);
 }

@@ -61,7 +61,7 @@ export const isChangedByOthersError = (error: unknown): boolean => asApiError(er
 export async function handleRejectedChange(error: unknown, load: () => Promise<unknown>): Promise<string> {
   if (!isChangedByOthersError(error)) return asApiError(error).message;
   await load();
-  return "Not saved: someone else changed this. The page now shows the current state.";
+  return "Not saved: someone else changed this data. The page now shows the current state.";
 }
 
 export interface SubscriptionObserver<Data> {
@@ -205,7 +205,7 @@ export function createApiClient(): ApiClient {
     if (status === "FORBIDDEN") for (const listener of forbiddenListeners) listener();
   };
   let isLost = false;
-  // Stores if the connection is lost, for pages that open during the loss and so did not receive the event "closed".
+  // Stores whether the connection is lost, because a page that opens later has not received the event "closed".
   client.on("closed", (event) => {
     isForbidden = (event as CloseEvent).code === FORBIDDEN_CLOSE_CODE;
     isLost ||= (event as CloseEvent).code !== NORMAL_CLOSE_CODE;

@@ -11,6 +11,6 @@ export async function importOrThrowLoadError<Part>(part: Promise<Part>): Promise
   try {
     return await part;
   } catch (cause) {
-    throw new LoadError("a file of Studio could not be loaded", { cause });
+    throw new LoadError("a file of Studio could not be loaded; check the connection and reload the page", { cause });
   }
 }
