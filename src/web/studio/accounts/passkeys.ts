@@ -17,8 +17,11 @@ async function loadWebAuthn() {
   return importOrThrowLoadError(import("@simplewebauthn/browser"));
 }
 
-/** Throws an ApiError with the status CANCELLED. Browsers report a cancelled dialog and a missing passkey by the same error. */
-function throwCancelled(error: unknown): never {
+/**
+ * Throws an ApiError unchanged. Throws any other error as CANCELLED, because browsers report a cancelled dialog and a missing passkey by
+ * the same error.
+ */
+function throwPasskeyError(error: unknown): never {
   if (error instanceof ApiError) throw error;
   throw new ApiError(
     "CANCELLED",
@@ -29,8 +32,8 @@ function throwCancelled(error: unknown): never {
 }
 
 /**
- * Registers a new passkey of the signed-in person. @param name name that the account page shows @throws ApiError if the person cancels or
- * the service rejects it
+ * Registers a new passkey of the signed-in person. @param name name that the account page shows
+ * @throws ApiError if the person cancels or the service rejects the passkey
  */
 export async function registerPasskey(name: string): Promise<Passkey> {
   const optionsJSON = await requestAuthRoute<PublicKeyCredentialCreationOptionsJSON>(
@@ -38,7 +41,7 @@ export async function registerPasskey(name: string): Promise<Passkey> {
     "passkeys/registration-options",
   );
   const { startRegistration } = await loadWebAuthn();
-  const credential = await startRegistration({ optionsJSON }).catch(throwCancelled);
+  const credential = await startRegistration({ optionsJSON }).catch(throwPasskeyError);
   return (await requestAuthRoute<{ passkey: Passkey }>("POST", "passkeys", { ...credential, name })).passkey;
 }
 
@@ -49,6 +52,6 @@ export async function signInByPasskey(): Promise<SignInResult> {
     "passkeys/authentication-options",
   );
   const { startAuthentication } = await loadWebAuthn();
-  const assertion = await startAuthentication({ optionsJSON }).catch(throwCancelled);
+  const assertion = await startAuthentication({ optionsJSON }).catch(throwPasskeyError);
   return requestAuthRoute<SignInResult>("POST", "passkeys/sign-in", assertion);
 }

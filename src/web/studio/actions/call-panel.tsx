@@ -150,7 +150,7 @@ function RejectedRequests({ refused }: { refused: HttpEndpointsResult["refused"]
 
 const CALL_MAX_CHARACTERS = 200;
 
-/** Returns the request of an HTTP trigger, or the payload of a call with a token. Returns null for runs of schedule and log triggers. */
+/** Describes a logged run by its HTTP request or its payload. Returns null for a run that a schedule or a log event started. */
 function describeCall({ mode, payload }: LogEntry): string | null {
   if (mode !== "on-demand") return null;
   const { trigger, request } = (payload ?? {}) as { trigger?: string; request?: { method: string; path: string } };

@@ -10,7 +10,7 @@ export interface CallExample {
 
 const quoteForShell = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** Authorization headers of the examples, by the kind of credential. The person replaces the placeholder in the value. */
+/** Headers with the credential, by the authentication type of the HTTP trigger. The person replaces the placeholder in the value. */
 const CREDENTIAL_HEADERS: Record<string, [name: string, value: string]> = {
   bearer: ["Authorization", "Bearer $TOKEN"],
   basic: ["Authorization", "Basic $LOGIN"],

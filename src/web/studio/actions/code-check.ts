@@ -7,7 +7,7 @@ import * as monaco from "./editor-features.js";
 const { javascriptDefaults, getJavaScriptWorker } = monaco.languages.typescript;
 
 javascriptDefaults.setCompilerOptions(COMPILER_OPTIONS);
-// Other features stay off: `findTypeErrors` reads the type errors, and Prettier formats the code.
+// Monaco's own error check and formatter stay off: `findTypeErrors` reads the type errors, and Prettier formats the code.
 javascriptDefaults.setModeConfiguration({
   completionItems: true,
   hovers: true,

@@ -18,7 +18,7 @@ interface CodeEditorProps {
   /** Errors in the code for which the service would reject a save. The page asks the service for them when the person pauses typing. */
   codeProblems: readonly CodeProblem[];
   codeTypes: EditorTypeDeclarations;
-  /** Position to which the editor moves the cursor once; null to leave it. Each new object moves the cursor, even to the same position. */
+  /** Position to which the editor moves the cursor. Each new object moves the cursor, even to the same position; null does not move it. */
   targetPosition: CodePosition | null;
   /** State of the plain text area that this editor replaces; null if there was none. */
   plainCodeState: RefObject<PlainCodeState | null>;

@@ -32,7 +32,7 @@ interface TypeSources {
   environment: string;
   /** Payloads of past runs, from which the type of `context.payload` is derived. */
   pastPayloads: readonly unknown[];
-  /** Type declaration files of each npm package, by the integrity hash of its script. A file imports another by its index in the list. */
+  /** Type declaration files of each npm package, by the integrity hash of its script. Files import each other by their index in the list. */
   declarations?: ReadonlyMap<string, readonly string[]>;
 }
 
@@ -184,7 +184,7 @@ export function createActionTypeDeclarations(typeSources: TypeSources): ActionTy
  */
 export const replaceUnknownByAny = (declarations: string): string => declarations.replace(/\bunknown\b/g, "any");
 
-/** TypeScript compiler options, as numbers of the compiler's enums. */
+/** TypeScript compiler options. The numbers are values of the compiler's enums. */
 export const COMPILER_OPTIONS = {
   target: 99,
   module: 99,

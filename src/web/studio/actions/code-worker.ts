@@ -1,4 +1,4 @@
-/** Web worker of the code editor: Monaco's TypeScript worker, which additionally knows the type of the action's `context`. */
+/** Web worker of the code editor. Extends Monaco's TypeScript worker by the type of the action's `context`. */
 import { initialize, TypeScriptWorker } from "monaco-editor/esm/vs/language/typescript/ts.worker.js";
 import { addWorkerContextTypes, type Compiler } from "./typed-code.js";
 

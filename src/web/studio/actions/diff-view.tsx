@@ -37,8 +37,8 @@ export function PatchLines({ patch }: { patch: string }) {
 type ScriptChange = ActionDiff["scripts"][number];
 
 /**
- * Describes how the script of a dependency changed. Even with the same version, the script differs if the package registry or the service's
- * bundler has changed.
+ * Describes how the script of a dependency changed. The script can differ even if the version is the same, because the service's bundler or
+ * the package in the registry has changed.
  */
 function describeScriptChange({ before, after }: ScriptChange): string {
   if (before === null) return `added${after?.version ? `, version ${after.version}` : ""}`;

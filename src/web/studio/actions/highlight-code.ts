@@ -63,8 +63,8 @@ function getWordKind(word: string): CodePartKind {
 }
 
 /**
- * Returns the colored part that begins at the position `at`, or null if the character there has no color.
- * @param before last character before `at` that is not a space; "" at the beginning of the code
+ * Returns the colored part that begins at `position`, or null if the character there has no color.
+ * @param before last character before `position` that is not a space; "" at the beginning of the code
  */
 function readPartAt(code: string, position: number, before: string): CodePart | null {
   const character = code[position]!;

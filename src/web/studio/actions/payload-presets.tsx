@@ -58,11 +58,11 @@ function SavePresetForm({ save, close }: { save: (name: string) => Promise<boole
 }
 
 export function PayloadPresets({ api, appId, actionId, payload, setPayload }: PayloadPresetsProps) {
-  const { presets: stored, fault, setFault, replaceBy } = usePayloadPresets(appId, actionId);
+  const { presets: stored, fault, setFault, replacePresets } = usePayloadPresets(appId, actionId);
   const presets = stored ?? [];
-  const [past, setPast] = useState<RunRow[]>([]);
+  const [pastRuns, setPastRuns] = useState<RunRow[]>([]);
   const [chosen, setChosen] = useState("");
-  /** Preset that last filled the payload, with its time of change then. Another person may change the preset later. */
+  /** Preset that last filled the payload, as it was then. Another person may have changed the preset since. */
   const [loaded, setLoaded] = useState<Pick<PayloadPreset, "name" | "updatedAt"> | null>(null);
   const [isNaming, setNaming] = useState(false);
   const shownPayload = useRef(payload);
@@ -76,7 +76,7 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
   const readPastRuns = () =>
     api.request(FindRuns, { appId, actionId, limit: PAST_RUNS_SHOWN }).then(
       ({ found: page }) =>
-        setPast(page.runs.filter(({ finishedAt, state }) => finishedAt !== null && state !== "skipped")),
+        setPastRuns(page.runs.filter(({ finishedAt, state }) => finishedAt !== null && state !== "skipped")),
       // If the past runs cannot be read, the person can still choose a preset.
       () => undefined,
     );
@@ -101,10 +101,10 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
     }
   };
   /**
-   * Returns the time of change of the preset as the person last saw the preset; null if the person saw no preset with
-   * this name.
+   * Returns the time of change of the preset that the person saw. The service rejects a save if the preset has changed
+   * since. Returns null if the person saw no preset with this name.
    */
-  const shownVersion = (name: string): string | null =>
+  const getSeenUpdatedAt = (name: string): string | null =>
     (loaded?.name === name ? loaded : presets.find((preset) => preset.name === name))?.updatedAt ?? null;
   const save = async (name: string) => {
     const parsed = parsePayload(payload);
@@ -112,8 +112,8 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
       setFault(parsed.fault);
       return false;
     }
-    const ifUpdatedAt = shownVersion(name.trim());
-    const saved = await replaceBy(
+    const ifUpdatedAt = getSeenUpdatedAt(name.trim());
+    const saved = await replacePresets(
       api.request(SavePayloadPreset, { appId, actionId, name, payload: parsed.payload, ifUpdatedAt }),
     );
     if (!saved) return false;
@@ -124,8 +124,8 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
   const preset = presets.find(({ name }) => chosen === `preset ${name}`);
   const remove = async () => {
     if (!preset) return;
-    const ifUpdatedAt = shownVersion(preset.name) ?? preset.updatedAt;
-    if (await replaceBy(api.request(DeletePayloadPreset, { appId, actionId, name: preset.name, ifUpdatedAt })))
+    const ifUpdatedAt = getSeenUpdatedAt(preset.name) ?? preset.updatedAt;
+    if (await replacePresets(api.request(DeletePayloadPreset, { appId, actionId, name: preset.name, ifUpdatedAt })))
       setChosen("");
   };
   return (
@@ -150,9 +150,9 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
                 ))}
               </optgroup>
             )}
-            {past.length > 0 && (
+            {pastRuns.length > 0 && (
               <optgroup label="Past runs">
-                {past.map(({ id, state, queuedAt }) => (
+                {pastRuns.map(({ id, state, queuedAt }) => (
                   <option key={id} value={`run ${id}`}>
                     run {id}, {state}, {formatTime(queuedAt)}
                   </option>

@@ -20,19 +20,23 @@ interface PlanInputProps {
 
 interface NumberChoiceProps extends PlanInputProps {
   label: string;
-  /** Field of the schedule plan that this number input changes. */
-  of: "intervalMinutes" | "minute" | "dayOfMonth";
+  /** Field of the schedule plan that this select changes. */
+  planField: "intervalMinutes" | "minute" | "dayOfMonth";
   options: readonly number[];
   textBefore?: string;
   textAfter?: string;
 }
 
 function NumberSelect(props: NumberChoiceProps) {
-  const { label, of, options, textBefore, textAfter, plan, changePlan } = props;
+  const { label, planField, options, textBefore, textAfter, plan, changePlan } = props;
   return (
     <span className="row">
       {textBefore}
-      <select aria-label={label} value={plan[of]} onChange={({ target }) => changePlan({ [of]: Number(target.value) })}>
+      <select
+        aria-label={label}
+        value={plan[planField]}
+        onChange={({ target }) => changePlan({ [planField]: Number(target.value) })}
+      >
         {options.map((option) => (
           <option key={option} value={option}>
             {option}
@@ -78,20 +82,32 @@ function ScheduleDetails(plan: PlanInputProps) {
         {...plan}
         textBefore="every"
         label="Minutes"
-        of="intervalMinutes"
+        planField="intervalMinutes"
         options={SCHEDULE_MINUTE_STEPS}
         textAfter="min"
       />
     );
   if (repeat === "hourly")
     return (
-      <NumberSelect {...plan} textBefore="at minute" label="Minute of the hour" of="minute" options={MINUTE_OPTIONS} />
+      <NumberSelect
+        {...plan}
+        textBefore="at minute"
+        label="Minute of the hour"
+        planField="minute"
+        options={MINUTE_OPTIONS}
+      />
     );
   return (
     <>
       {repeat === "weekly" && <WeekdayInput {...plan} />}
       {repeat === "monthly" && (
-        <NumberSelect {...plan} textBefore="on day" label="Day of the month" of="dayOfMonth" options={DAY_OPTIONS} />
+        <NumberSelect
+          {...plan}
+          textBefore="on day"
+          label="Day of the month"
+          planField="dayOfMonth"
+          options={DAY_OPTIONS}
+        />
       )}
       <TimeOfDayFields hour={plan.plan.hour} minute={plan.plan.minute} change={plan.changePlan} />
     </>

@@ -94,7 +94,7 @@ function AnalyticsFilter({ triggerDraft, changeTrigger }: TriggerFilterProps) {
  * Hook that scrolls to the row of a trigger that the person has added. For a schedule it scrolls to the schedule
  * builder, which is outside the row.
  */
-function useScrollToAdded(triggers: readonly TriggerDraft[]) {
+function useScrollToAddedTrigger(triggers: readonly TriggerDraft[]) {
   const rows = useRef<HTMLDivElement>(null);
   const count = useRef(triggers.length);
   const kind = triggers.at(-1)?.trigger;
@@ -119,7 +119,7 @@ export function TriggerFields({
   fault,
   changeDraft,
 }: ActionFieldsProps) {
-  const box = useScrollToAdded(triggers);
+  const box = useScrollToAddedTrigger(triggers);
   const setTriggers = (rows: TriggerDraft[]) => changeDraft({ triggers: rows });
   const addTrigger = (trigger: TriggerType) => {
     const isNewSchedule = trigger === "schedule" && frequency === "" && timezone === "";

@@ -53,7 +53,7 @@ function readDeclarations(api: ApiClient, appId: number, integrity: string): Pro
   return newRead;
 }
 
-/** Reads the type declarations of the installed npm packages. The map's keys are the integrity hashes of the packages' scripts. */
+/** Hook that returns the type declarations of the installed npm packages, by the integrity hash of each package's script. */
 function useDeclarations(api: ApiClient, appId: number, installed: readonly InstalledDependency[]): Declarations {
   const [declarations, setDeclarations] = useState<Declarations>(new Map());
   const wantedIntegrities = JSON.stringify(

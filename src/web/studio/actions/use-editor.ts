@@ -23,8 +23,8 @@ export interface ActionEditor {
   saveDraft(): Promise<Action | null>;
   /**
    * Reads the action from the service again.
-   * @param shown draft when the read starts. If the person types during the read, the page has another draft, which
-   * stays as an unsaved change
+   * @param shown draft on the page when the read starts. If the person types during the read, the typed text stays as an
+   * unsaved change
    */
   reloadAction(shown: ActionDraft | null): Promise<void>;
   otherPeopleChanges: OtherPeopleChanges;

@@ -87,7 +87,7 @@ export function usePayloadTests(api: ApiClient, appId: number): PayloadTests {
       let test: PayloadTest = { ...RUNNING_TEST, testedInput: createTestedInputKey(code, preset) };
       storeTest(name, test);
       // Ignores outcomes of this test after a newer test of the same preset has started.
-      const write = (next: PayloadTest) => {
+      const updateTest = (next: PayloadTest) => {
         if (latestTests.current.get(name) !== test) return;
         test = next;
         storeTest(name, test);
@@ -95,7 +95,7 @@ export function usePayloadTests(api: ApiClient, appId: number): PayloadTests {
       const endTest = (outcome: TestOutcome) => {
         const isChanged =
           before !== undefined && hasEnded(before) && hasEnded(outcome) && before.outcomeText !== outcome.outcomeText;
-        write({ ...test, ...outcome, isChanged });
+        updateTest({ ...test, ...outcome, isChanged });
       };
       try {
         const send = async () =>
@@ -104,7 +104,7 @@ export function usePayloadTests(api: ApiClient, appId: number): PayloadTests {
         const acceptedRun = await retryAfterRateLimit(send, { toRequestFailure: asApiError, waitSeconds: wait });
         if (acceptedRun === null) return endTest({ state: "cancelled", outcomeText: "", durationMs: null });
         const { runId } = acceptedRun.run;
-        write({ ...test, runId });
+        updateTest({ ...test, runId });
         const cancel = () =>
           void cancelRun(api, appId, runId).catch((error: unknown) => setFault(asApiError(error).message));
         if (signal.aborted) cancel();

@@ -12,8 +12,8 @@ export function usePayloadPresets(appId: number, actionId: number) {
   const query = createQueryOptions(ListPayloadPresets, { appId, actionId });
   const { value, fault: readFault } = useResource(query);
   const [fault, setFault] = useState<string | null>(null);
-  /** Waits for the response to a change, and shows the presets in it. Returns these presets; null if the service rejected the change. */
-  const replaceBy = async (answer: Promise<{ presets: PayloadPreset[] }>): Promise<PayloadPreset[] | null> => {
+  /** Shows and returns the presets that the response to a change contains. Returns null if the service rejected the change. */
+  const replacePresets = async (answer: Promise<{ presets: PayloadPreset[] }>): Promise<PayloadPreset[] | null> => {
     try {
       const stored = await answer;
       // Cancels a read that started before the change, because its older response would overwrite the changed presets.
@@ -26,5 +26,5 @@ export function usePayloadPresets(appId: number, actionId: number) {
       return null;
     }
   };
-  return { presets: value?.presets ?? null, fault: fault ?? readFault, setFault, replaceBy };
+  return { presets: value?.presets ?? null, fault: fault ?? readFault, setFault, replacePresets };
 }

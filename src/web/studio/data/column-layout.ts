@@ -31,7 +31,7 @@ function measureColumn(column: string, values: readonly unknown[]): ColumnLayout
 /** Hook that computes the layout of each column once, when the column's values are loaded, so that columns do not move later. */
 export function useColumnLayouts(
   columns: readonly string[],
-  { at: getEntryAt }: Pick<EntriesState, "at">,
+  { getEntryAt }: Pick<EntriesState, "getEntryAt">,
 ): ColumnLayout[] {
   const measured = useRef(new Map<string, ColumnLayout>());
   return columns.map((column) => {

@@ -129,7 +129,7 @@ export function EntryGrid({ columns, entries, sortOrder, setOrder, insertedCount
   const widthPixels = trackPixels.reduce((sum, pixels) => sum + pixels, 0);
   const gridColumns = trackPixels.map((pixels) => `${pixels}px`).join(" ");
   const renderRow = (index: number, topPixels: number) => {
-    const entry = edit && editedIndex === index && !edit.isSaving ? edit.entry : entries.at(index);
+    const entry = edit && editedIndex === index && !edit.isSaving ? edit.entry : entries.getEntryAt(index);
     return (
       <EntryRow
         key={index}

@@ -29,7 +29,7 @@ export interface EntriesState {
   /** Number of entries that match the search; null until the service has counted them for the first time. */
   totalCount: number | null;
   /** Returns the entry at this position in the grid, or undefined if its page is not loaded. */
-  at(index: number): Entry | undefined;
+  getEntryAt(index: number): Entry | undefined;
   /** Returns the entry with this ID as it was last loaded, or undefined if its page is not loaded. */
   findEntry(id: number): LoadedEntry | undefined;
   isDeleted(id: number): Promise<boolean>;
@@ -121,15 +121,16 @@ function createPageCache(
   }
 
   return {
-    at: (index: number): Entry | undefined => loadedPages.get(Math.floor(index / PAGE_SIZE))?.[index % PAGE_SIZE],
-    find(id: number): LoadedEntry | undefined {
+    getEntryAt: (index: number): Entry | undefined =>
+      loadedPages.get(Math.floor(index / PAGE_SIZE))?.[index % PAGE_SIZE],
+    findEntry(id: number): LoadedEntry | undefined {
       for (const [page, entries] of loadedPages) {
         const indexInPage = entries.findIndex((entry) => entry.id === id);
         if (indexInPage >= 0) return { rowIndex: page * PAGE_SIZE + indexInPage, entry: entries[indexInPage]! };
       }
       return undefined;
     },
-    show(from: number, to: number): void {
+    setVisibleRange(from: number, to: number): void {
       visibleRange = { from, to };
       for (const page of failedPages) requestedPages.delete(page);
       failedPages.clear();
@@ -231,9 +232,9 @@ export function useEntries({ api, appId, id, where, order }: EntriesOptions): En
     totalCount: total,
     fault,
     isDeleted,
-    at: pages.at,
-    findEntry: pages.find,
-    setVisibleRange: pages.show,
+    getEntryAt: pages.getEntryAt,
+    findEntry: pages.findEntry,
+    setVisibleRange: pages.setVisibleRange,
     ...changeFunctions,
   };
 }

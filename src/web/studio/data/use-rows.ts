@@ -15,7 +15,7 @@ interface RowsOptions<Row> {
   getRowKey: ((row: Row) => string) | null;
   /** Returns an error message if the rows cannot be stored, otherwise null. */
   findRowsFault?: (rows: Row[]) => string | null;
-  /** Returns the rows as the service returns them after a save. If later values differ, another part of the page has changed them. */
+  /** Returns the rows as the form receives them after a save. If it receives other rows, the form shows these instead of the typed rows. */
   normalizeRows: (rows: Row[]) => Row[];
   writeRows: (rows: Row[]) => void;
 }

@@ -137,8 +137,12 @@ export function useMedia(api: ApiClient, appId: number, folderId: number | null,
     [uploadFile],
   );
 
-  /** Identifies a file or folder, with its last received time of change: the service rejects a change of an outdated item. */
-  const variablesOf = ({ kind, id }: MediaItem) => ({ appId, id, ifUpdatedAt: seenTimes.get(`${kind} ${id}`)! });
+  /** Returns the variables that identify the item in a change. The service rejects the change if the item has changed since `ifUpdatedAt`. */
+  const createChangeVariables = ({ kind, id }: MediaItem) => ({
+    appId,
+    id,
+    ifUpdatedAt: seenTimes.get(`${kind} ${id}`)!,
+  });
   return {
     listing,
     fault,
@@ -148,20 +152,20 @@ export function useMedia(api: ApiClient, appId: number, folderId: number | null,
     renameItem: (item, name) =>
       write(
         item.kind === "file"
-          ? api.request(RenameMediaFile, { ...variablesOf(item), name })
-          : api.request(RenameMediaFolder, { ...variablesOf(item), name }),
+          ? api.request(RenameMediaFile, { ...createChangeVariables(item), name })
+          : api.request(RenameMediaFolder, { ...createChangeVariables(item), name }),
       ),
     moveItem: (item, to) =>
       write(
         item.kind === "file"
-          ? api.request(MoveMediaFile, { ...variablesOf(item), folderId: to })
-          : api.request(MoveMediaFolder, { ...variablesOf(item), parentId: to }),
+          ? api.request(MoveMediaFile, { ...createChangeVariables(item), folderId: to })
+          : api.request(MoveMediaFolder, { ...createChangeVariables(item), parentId: to }),
       ),
     removeItem: (item) =>
       write(
         item.kind === "file"
-          ? api.request(DeleteMediaFile, variablesOf(item))
-          : api.request(DeleteMediaFolder, variablesOf(item)),
+          ? api.request(DeleteMediaFile, createChangeVariables(item))
+          : api.request(DeleteMediaFolder, createChangeVariables(item)),
       ),
     isDeleted: ({ kind, id }) =>
       kind === "file"

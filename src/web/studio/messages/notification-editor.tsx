@@ -61,7 +61,7 @@ const PUBLICATION_OPTIONS: [PublicationChoice, string][] = [
   ["scheduled", "Publish at"],
 ];
 
-/** Fields for a date and a time of day. `moment` has the form "2026-01-31T09:00"; without a date "T09:00", which is not valid. */
+/** Fields for a date and a time of day. `moment` has the form "2026-01-31T09:00", or only "T09:00" until a date is chosen. */
 function MomentFields({ moment, change }: { moment: string; change: (moment: string) => void }) {
   const [date = "", time = DEFAULT_TIME] = moment.split("T");
   const [hour = 0, minute = 0] = time.split(":").map(Number);

@@ -39,8 +39,8 @@ function createChartColumns({
   const step = by === "hour" ? HOUR_SECONDS : 24 * HOUR_SECONDS;
   const firstTime = [...periodsByTime.keys()][0] ?? Math.floor(Date.parse(from) / 1000 / step) * step;
   const times = new Set<number>(periodsByTime.keys());
-  // The service returns only the hours or days with runs, and each day with a clock change. The loops add the other
-  // hours or days of the time range.
+  // The service returns only the hours or days with runs. The loops add the others in equal steps. After a clock change,
+  // an added time may be an hour away from a returned time, so `isNearPeriod` excludes the added time.
   for (let time = firstTime; time >= Date.parse(from) / 1000 - step; time -= step) times.add(time);
   for (let time = firstTime; time <= Date.parse(to) / 1000; time += step) times.add(time);
   const isNearPeriod = (time: number) =>

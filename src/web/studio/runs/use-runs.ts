@@ -13,7 +13,7 @@ const PAGE_SIZE = 100;
 const RELOAD_DELAY_MS = 400;
 /** Interval between reads while a listed run is queued or running. */
 const UNFINISHED_REFRESH_INTERVAL_MS = 3_000;
-/** Interval between reads while all listed runs have ended, because the service sends no event for a new run. Not for text searches. */
+/** Interval between reads while all listed runs have ended, because the service sends no event for a new run. The hook does not repeat text searches. */
 const REFRESH_INTERVAL_MS = 5_000;
 /** Number of consecutive pages without a matching run after which a search pauses until the person continues it. */
 const MAX_EMPTY_PAGES = 10;
@@ -66,8 +66,8 @@ export function useRuns({
   const [fault, setFault] = useState<ApiError | null>(null);
   const key = JSON.stringify(filter);
   /** Number of filter changes so far. The hook ignores responses to requests with an earlier filter. */
-  const turn = useRef(0);
-  const loading = useRef(false);
+  const filterChangeCount = useRef(0);
+  const isLoadPending = useRef(false);
   /** True after the first page for the current filter was loaded. */
   const isLoaded = useRef(false);
 
@@ -81,15 +81,15 @@ export function useRuns({
 
   /** Reads pages of runs older than `before` (null: the newest) until a page contains a matching run, at most MAX_EMPTY_PAGES pages. */
   const load = useCallback(
-    async (before: number | null, startedTurn: number) => {
-      if (loading.current) return;
-      loading.current = true;
+    async (before: number | null, countAtStart: number) => {
+      if (isLoadPending.current) return;
+      isLoadPending.current = true;
       setLoading(true);
       try {
         let from = before;
         for (let left = MAX_EMPTY_PAGES; left > 0; left -= 1) {
           const runsPage = await page(from);
-          if (turn.current !== startedTurn) return;
+          if (filterChangeCount.current !== countAtStart) return;
           if (from === null) setTotal({ count: runsPage.pagination.total, isExact: runsPage.pagination.totalIsExact });
           isLoaded.current = true;
           setRuns((old) => (old ?? []).concat(runsPage.runs));
@@ -100,10 +100,10 @@ export function useRuns({
           if (runsPage.runs.length > 0 || from === null) break;
         }
       } catch (error) {
-        if (turn.current === startedTurn) setFault(asApiError(error));
+        if (filterChangeCount.current === countAtStart) setFault(asApiError(error));
       } finally {
-        if (turn.current === startedTurn) {
-          loading.current = false;
+        if (filterChangeCount.current === countAtStart) {
+          isLoadPending.current = false;
           setLoading(false);
         }
       }
@@ -112,28 +112,28 @@ export function useRuns({
   );
 
   useEffect(() => {
-    turn.current += 1;
-    loading.current = false;
+    filterChangeCount.current += 1;
+    isLoadPending.current = false;
     isLoaded.current = false;
     setRuns(null);
     setTotal(null);
     setNext(null);
     setPaused(false);
-    void load(null, turn.current);
+    void load(null, filterChangeCount.current);
   }, [load]);
 
   const refresh = useCallback(async () => {
-    const startedTurn = turn.current;
-    if (loading.current) return;
-    if (!isLoaded.current) return load(null, startedTurn);
+    const countAtStart = filterChangeCount.current;
+    if (isLoadPending.current) return;
+    if (!isLoaded.current) return load(null, countAtStart);
     try {
       const runsPage = await page(null);
-      if (turn.current !== startedTurn) return;
+      if (filterChangeCount.current !== countAtStart) return;
       setRuns((old) => old && mergeRuns(runsPage.runs, old));
       setTotal({ count: runsPage.pagination.total, isExact: runsPage.pagination.totalIsExact });
       setFault(null);
     } catch (error) {
-      if (turn.current === startedTurn) setFault(asApiError(error));
+      if (filterChangeCount.current === countAtStart) setFault(asApiError(error));
     }
   }, [page, load]);
 
@@ -153,7 +153,7 @@ export function useRuns({
   useReloadAfterEvents(logSubscription.onEntry, reload, RELOAD_DELAY_MS);
 
   const loadMore = useCallback(() => {
-    if (next !== null) void load(next, turn.current);
+    if (next !== null) void load(next, filterChangeCount.current);
   }, [load, next]);
   const cancel = useCallback(
     async (runId: number) => {

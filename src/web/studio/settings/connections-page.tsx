@@ -21,8 +21,8 @@ interface ActionWithOrigins {
   integrationOrigins: string[];
 }
 
-/** Reads the actions that have allowed origins, page by page: those among the first MAX_PAGES pages of the app's actions. */
-async function readListedActions(api: ApiClient, appId: number): Promise<ActionWithOrigins[]> {
+/** Returns the actions with allowed origins. Reads at most MAX_PAGES pages of the app's actions. */
+async function readActionsWithOrigins(api: ApiClient, appId: number): Promise<ActionWithOrigins[]> {
   const listedActions: ActionWithOrigins[] = [];
   for (let page = 0; page < MAX_PAGES; page += 1) {
     const { listed } = await api.request(ListAllowedOrigins, { appId, offset: page * PAGE_SIZE });
@@ -100,7 +100,7 @@ export function ConnectionsPage({ api, appId, confirm }: PageProps) {
     async queryFn() {
       const [{ connections, uses }, listed] = await Promise.all([
         api.request(ReadSecretBindings, { appId }),
-        readListedActions(api, appId),
+        readActionsWithOrigins(api, appId),
       ]);
       return { connections, uses, listed };
     },

@@ -22,7 +22,7 @@ const CHECK_INTERVAL_MS = 3_000;
 export interface SettingsState {
   /** Values of public and private settings by key; null until they are loaded for the first time. */
   valuesByKey: Record<string, unknown> | null;
-  /** Time of the last change of a setting, and the person who made it, by key. Contains only the first MAX_KEYS_WITH_DETAILS public settings. */
+  /** Time of the last change of a setting, and the person who made it, by key. Of the public settings, contains only the first MAX_KEYS_WITH_DETAILS. */
   detailsByKey: Record<string, SettingDetails>;
   /** Time of the last change of any setting; "" until the first read has ended. */
   updatedAt: string;

@@ -3,7 +3,7 @@ import { focusManager, type InfiniteData, QueryClient, type QueryKey } from "@ta
 import type { Document } from "../../document.js";
 import type { ApiClient } from "./api.js";
 
-/** Reads the queries again when the window gets the focus. A window can be visible while another window has the focus. */
+/** Reads the queries again when the window gets the focus or becomes visible. By default, the query library ignores the focus. */
 focusManager.setEventListener((onFocus) => {
   const listener = () => onFocus();
   addEventListener("focus", listener);

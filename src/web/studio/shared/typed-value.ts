@@ -30,7 +30,7 @@ export function parseTypedValue({ typedText, kind }: TypedValue): ScalarValue {
   return kind === "boolean" ? typedText === "true" : typedText;
 }
 
-/** True if the text is a number that JavaScript can store without loss. Above 2^53, the text must be JavaScript's own notation of it. */
+/** True if JavaScript can store the number in the text without loss. Accepts a number above 2^53 only in JavaScript's own notation. */
 function isNumber(text: string): boolean {
   const value = Number(text);
   if (text.trim() === "" || !Number.isFinite(value)) return false;

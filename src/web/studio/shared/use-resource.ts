@@ -30,7 +30,7 @@ export const createQueryOptions = <Value, Variables>(
 export interface Resource<Value> {
   /** The resource as it was last read; null until the first read has ended. */
   value: Value | null;
-  /** Error message of the last change if the service rejected it, otherwise of the last read if the read failed; null if both succeeded. */
+  /** Error message of the last change, or of the last read if the change succeeded; null if both succeeded. */
   fault: string | null;
   isBusy: boolean;
   /** Reads the data again and ignores the responses to earlier requests. Resolves when the last requested read has ended. */
@@ -49,7 +49,7 @@ function useLastError({ error, isPending }: UseQueryResult<unknown>): Error | nu
 
 /**
  * Hook that returns the data of a query as it was last read; undefined if there is none.
- * @param isKept true to return the data of the previous query if the first read of this query fails. The query library returns no data then.
+ * @param isKept true to return the data of the previous query if the first read of this query fails
  */
 function useLastData<Value>({ data, isError }: UseQueryResult<Value>, isKept: boolean): Value | undefined {
   const [last, setLast] = useState(data);

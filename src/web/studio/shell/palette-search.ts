@@ -59,10 +59,10 @@ const NO_DOCS_COMMANDS: DocsCommands = { commands: [], fault: null };
 
 /** Hook that returns commands which open the documentation sections that contain the typed words. */
 export function useDocsCommands(typed: string, { openDocs }: PaletteContext): DocsCommands {
-  const [found, setFound] = useState(NO_DOCS_COMMANDS);
+  const [docsCommands, setDocsCommands] = useState(NO_DOCS_COMMANDS);
   const query = typed.trim();
   useEffect(() => {
-    setFound(NO_DOCS_COMMANDS);
+    setDocsCommands(NO_DOCS_COMMANDS);
     if (query.length < DOCS_MIN_CHARACTERS) return;
     let isOver = false;
     const timer = setTimeout(async () => {
@@ -75,17 +75,17 @@ export function useDocsCommands(typed: string, { openDocs }: PaletteContext): Do
         (hits) => ({ commands: hits.slice(0, MAX_DOCS_SHOWN).map(toCommand), fault: null }),
         (error: unknown) => ({ commands: [], fault: asApiError(error).message }),
       );
-      if (!isOver) setFound(outcome);
+      if (!isOver) setDocsCommands(outcome);
     }, TYPING_PAUSE_MS);
     return () => {
       isOver = true;
       clearTimeout(timer);
     };
   }, [query, openDocs]);
-  return found;
+  return docsCommands;
 }
 
-/** Returns a command that opens the run with the typed ID; no command if the text is not a number. */
+/** Returns a command that opens the run with the typed ID, such as "12", "#12" or "run 12". Returns no command for other texts. */
 export function createOpenRunCommands(typed: string, { go }: PaletteContext): PaletteCommand[] {
   const number = /^(?:run\s+)?#?([1-9]\d{0,14})$/i.exec(typed.trim())?.[1];
   if (number === undefined) return [];
