@@ -28,7 +28,8 @@ export class NotificationType {
   data: unknown;
   @Field(() => GraphQLJSON, {
     nullable: true,
-    description: "Filter, or list of filters, that selects users of the app; null for all users.",
+    description:
+      "Filter, or list of filters, that selects users of the app; null for all users and anonymous visitors.",
   })
   scope: unknown;
   @Field(() => DateTime, {
@@ -113,7 +114,8 @@ export class NotificationInput {
   extendData?: unknown;
   @Field(() => GraphQLJSON, {
     nullable: true,
-    description: "Filter, or list of filters, that selects users of the app; null for all users.",
+    description:
+      "Filter, or list of filters, that selects users of the app; null for all users and anonymous visitors.",
   })
   scope?: unknown;
   @Field(() => DateTime, { nullable: true, description: "Time when a scheduled notification is published." })

@@ -891,7 +891,7 @@ export type NotificationInput = {
   publishAt?: string | null | undefined;
   /** Web Push message; null for none. */
   pushNotification?: PushWishInput | null | undefined;
-  /** Filter, or list of filters, that selects users of the app; null for all users. */
+  /** Filter, or list of filters, that selects users of the app; null for all users and anonymous visitors. */
   scope?: unknown;
   /** Status of the notification; `draft` by default. */
   status?: NotificationStatus | null | undefined;

@@ -46,7 +46,7 @@ function createChecklistSteps(app: App, list: ActionList, { anyRun, editorData }
     },
     {
       label: "Get an alert when it fails",
-      explanation: "By e-mail, SMS or webhook.",
+      explanation: "By e-mail, Slack or webhook.",
       isDone: (editorData?.alerts.length ?? 0) > 0,
       to: { view: "alerts" },
     },

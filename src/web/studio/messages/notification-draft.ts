@@ -7,7 +7,7 @@ export interface NotificationDraft {
   title: string;
   message: string;
   navigate: string;
-  /** Recipients as JSON text; "" for all users of the app. */
+  /** Recipients as JSON text; "" for all users of the app and anonymous visitors. */
   scope: string;
   publicationTime: PublicationChoice;
   /** Time of publication in the person's time zone, such as "2026-01-31T09:00". Until the person has chosen a date: "", or only "T09:00". */

@@ -34,7 +34,7 @@ const EMPTY_RECIPIENTS: Readonly<Record<Recipients["kind"], Recipients>> = {
 };
 
 interface RecipientsFieldProps {
-  /** Recipients as JSON text; "" for all users of the app. */
+  /** Recipients as JSON text; "" for all users of the app and anonymous visitors. */
   scope: string;
   onChange: (scope: string) => void;
   /** Called with true when the field shows an error, and with false when the error is gone. Must be the same function in each render. */

@@ -48,7 +48,7 @@ function parseConditions([column, tests]: [string, unknown]): RecipientCondition
 
 /**
  * Converts the stored recipients to the values of the form.
- * @param scope recipients as JSON text; "" for all users
+ * @param scope recipients as JSON text; "" for all users and anonymous visitors
  * @returns null if the form cannot show the recipients without losing parts of them
  */
 export function parseNotificationRecipients(scope: string): Recipients | null {
@@ -82,7 +82,7 @@ function conditionsToScope(conditions: readonly RecipientCondition[]): Record<st
   return Object.fromEntries(where);
 }
 
-/** Returns the recipients as JSON text, or "" for all users. */
+/** Returns the recipients as JSON text, or "" for all users and anonymous visitors. */
 export function recipientsToScope(recipients: Recipients): string {
   if (recipients.kind === "everyone") return "";
   return JSON.stringify(
