@@ -7,7 +7,7 @@ import { throwOffline } from "../shared/api-error.js";
 type ExpiryListener = (isExpired: boolean) => void;
 
 let pendingRenewal: PromiseWithResolvers<void> | null = null;
-/** Number of times that the person has signed in again since the page was loaded. */
+/** Number of times that paused requests were sent again since the page was loaded: after a sign-in or a sign-out. */
 let renewalTotal = 0;
 /** True while a person is signed in to Studio, so that a 401 means an expired session. On the sign-in page, a 401 is an error to show. */
 let isPausingEnabled = false;
@@ -17,7 +17,7 @@ const notifyListeners = (isExpired: boolean) => {
   for (const listener of expiryListeners) listener(isExpired);
 };
 
-/** Turns the pausing of requests on if a person is signed in, and off for the sign-in page. */
+/** Turns the pausing of requests on if a person is signed in, and off for the sign-in page. Turning it off sends the paused requests again. */
 export function setRequestPausing(isSignedIn: boolean): void {
   isPausingEnabled = isSignedIn;
   if (!isSignedIn) resumePausedRequests();
@@ -45,7 +45,7 @@ export function waitForSessionRenewal(earlierCount: number): Promise<void> {
   return pendingRenewal.promise;
 }
 
-/** Sends all waiting requests again. Call this after the person has signed in again. */
+/** Sends all paused requests again. Call this after the person has signed in again. */
 export function resumePausedRequests(): void {
   const before = pendingRenewal;
   if (before) renewalTotal += 1;

@@ -61,7 +61,7 @@ const isRecord = (value: unknown): value is Record<string, unknown> =>
 
 const toDocComment = (text: string) => `/** ${text.replaceAll("*/", "* /")} */`;
 
-/** Returns the text of an object type with all keys that the objects have. @param levels levels of nested objects to describe */
+/** Returns the text of an object type with the first MAX_KEYS_PER_TYPE keys of the objects. @param levels levels of nested objects to describe */
 function createObjectType(values: readonly Record<string, unknown>[], levels: number): string {
   const byKey = new Map<string, unknown[]>();
   for (const [key, memberValue] of values.flatMap(Object.entries)) {
@@ -75,7 +75,7 @@ function createObjectType(values: readonly Record<string, unknown>[], levels: nu
   return `{ ${[...members, ANY_KEY_SIGNATURE].join("; ")} }`;
 }
 
-/** Returns the text of the type that all values have; `any` if their types differ. @param levels levels of nested objects to describe */
+/** Returns the text of the type of the values other than null; `any` if their types differ. @param levels levels of nested objects to describe */
 function createCommonType(values: readonly unknown[], levels: number): string {
   const seenValues = values.filter((value) => value !== null && value !== undefined);
   const [first] = seenValues;

@@ -36,7 +36,7 @@ interface TypeScriptWorker {
   _getModel(file: string): { version: number; getValue(): string } | null;
 }
 
-/** Returns the offset of the first parameter of `execute`; null if there is no parameter, or if the author has declared its type. */
+/** Returns the offset of the first parameter of `execute`; null if it is missing, has no parentheses, or has a type of the author. */
 function findParameter(ts: Compiler, code: string): number | null {
   const { statements } = ts.createSourceFile("code.js", code, ts.ScriptTarget.ESNext, true, ts.ScriptKind.JS);
   const functions = statements.flatMap((statement) => [

@@ -11,7 +11,7 @@ import type { ActionChangeSubscription } from "./use-actions.js";
 import { type OtherPeopleChanges, useOtherPeopleChanges } from "./use-other-people-changes.js";
 
 export interface ActionEditor {
-  /** Draft with the person's changes; null while the action is loaded. */
+  /** Draft with the person's changes; null until the action is loaded. */
   draft: ActionDraft | null;
   /** Action as the service has stored it; null for a new action. */
   savedAction: Action | null;
@@ -19,7 +19,7 @@ export interface ActionEditor {
   isBusy: boolean;
   fault: FieldError | null;
   changeDraft(change: Partial<ActionDraft>): void;
-  /** Saves the draft. @returns the saved action, or null if the service has rejected it */
+  /** Saves the draft. @returns the saved action; null if the save fails, or if a save or a conflict is pending */
   saveDraft(): Promise<Action | null>;
   /**
    * Reads the action from the service again.

@@ -8,7 +8,7 @@ import type { Entry } from "../shared/model.js";
 import type { EntriesState } from "./use-entries.js";
 
 export interface CellEdit {
-  /** Entry as it was when the person began to edit. The service rejects the save if the entry has changed since. */
+  /** Entry as it was when the person began to edit. The service rejects the save if another person has changed the edited cell since. */
   entry: Entry;
   rowIndex: number;
   column: string;

@@ -10,9 +10,9 @@ import { useResource } from "../shared/use-resource.js";
 const PAGE_SIZE = 200;
 /** Maximum number of concurrent page requests. It prevents requests for pages that the person only scrolls past. */
 const MAX_CONCURRENT_PAGES = 2;
-/** Maximum number of pages in the cache. If there are more, the cache removes the page that it loaded first. */
+/** Maximum number of pages in the cache. If there are more, the cache removes the page whose last load was earliest. */
 const MAX_LOADED_PAGES = 50;
-/** Delay from a change by another person to the next read, so that several changes cause only one read. */
+/** Delay from a change of an entry to the next read, so that several changes cause only one read. */
 const COLLECT_CHANGES_MS = 500;
 
 export interface EntryOrder {

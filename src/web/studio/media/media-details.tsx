@@ -88,7 +88,7 @@ function FileActions({
       await copyText(await createLink(file.id));
       showMessage("Copied. Anyone with the link can read the file for a day.");
     } catch (error) {
-      // Each other error is from the clipboard, which the browser can block.
+      // Any other error is from the clipboard, which the browser can block.
       showMessage(error instanceof ApiError ? error.message : "The browser does not allow copying");
     }
   };

@@ -26,21 +26,21 @@ const dayFormat = new Intl.DateTimeFormat(undefined, {
 const createDateFormat = (timeZone: string) => new Intl.DateTimeFormat("en-CA", { timeZone });
 
 const DAY_LABELS: Readonly<Record<number, string>> = { [-1]: "Yesterday", 0: "Today", 1: "Tomorrow" };
-/** Last day that the week view shows, counted in days from today (0) in the viewer's time zone. */
+/** Last day that the week view shows, counted in days from today (0) in the person's time zone. */
 const LAST_SHOWN_DAY = 7;
 /** First day for which run times are grouped, counted in days from today (0). Time zones differ by up to 26 hours. */
 const FIRST_COMPUTED_DAY = -2;
 const LAST_COMPUTED_DAY = LAST_SHOWN_DAY + 2;
 
 /**
- * Returns the days from today (in the viewer's time zone) to LAST_SHOWN_DAY, and the other days on which an action runs. Sorts the actions
+ * Returns the days from today (in the person's time zone) to LAST_SHOWN_DAY, and the other days on which an action runs. Sorts the actions
  * of a day by their first run.
  */
 export function groupRunTimesByDay<Action extends ScheduledTimes>(
   { from, scheduled }: { from: string; scheduled: readonly Action[] },
-  viewerTimeZone: string,
+  personTimeZone: string,
 ): WeekDay<Action>[] {
-  const today = createDateFormat(viewerTimeZone).format(new Date(from));
+  const today = createDateFormat(personTimeZone).format(new Date(from));
   const timesByDay = scheduled.map((action) => {
     const format = createDateFormat(action.timezone);
     return { action, times: Map.groupBy(action.ticks, (tick) => format.format(new Date(tick))) };

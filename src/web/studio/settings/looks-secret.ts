@@ -34,7 +34,7 @@ const containsSecret = (text: string): boolean =>
 
 const RANDOM_MIN_CHARACTERS = 24;
 
-/** True if the text mixes letters and digits without spaces, so that it was probably generated at random. */
+/** True if the text is long, has no spaces, and mixes letters of both cases and digits, so that it was probably generated at random. */
 const looksRandom = (text: string) =>
   text.length >= RANDOM_MIN_CHARACTERS &&
   /^[\w+/=-]+$/.test(text) &&

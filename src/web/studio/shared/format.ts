@@ -88,7 +88,7 @@ export function formatDuration(ms: number): string {
   return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
 }
 
-/** Returns a value as indented JSON text. Returns a short text for `undefined`, which JSON cannot represent. */
+/** Returns a value as indented JSON text. Returns "undefined" for undefined, which JSON cannot represent. */
 export function formatJson(value: unknown): string {
   return value === undefined ? "undefined" : JSON.stringify(value, null, 2);
 }

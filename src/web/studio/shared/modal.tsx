@@ -1,7 +1,7 @@
 /** Modal dialog of the browser. When it closes, the focus returns to the element that had it before. */
 import { type ComponentProps, useEffect, useRef } from "react";
 
-/** Moves the focus back to the element that had it before. Does nothing if that element was removed, such as the button of a deleted row. */
+/** Moves the focus to an element. If it was removed, such as the button of a deleted row, moves the focus to the content of the page. */
 function returnFocus(to: Element | null): void {
   const isFocusable = to instanceof HTMLElement && to.isConnected && to !== document.body;
   (isFocusable ? to : document.getElementById("content"))?.focus();

@@ -42,7 +42,7 @@ export function createHref({
   return `#/${parts.join("/")}${search && `?${search}`}`;
 }
 
-/** Returns a copy of the query parameters with those of `change`. Removes parameters whose value is "". */
+/** Returns a copy of the query parameters with those of `change`. Removes parameters whose value is "" or undefined. */
 export function mergeQuery<Query extends object>(query: Query, change: Query): Record<string, string> {
   const all = Object.entries({ ...query, ...change }) as [string, string | undefined][];
   return Object.fromEntries(

@@ -20,7 +20,7 @@ import { APP_SUBPAGE_LABELS, isAppSubpage, VIEW_DETAILS } from "./views.js";
 
 const Drawer = lazy(async () => ({ default: (await importOrThrowLoadError(import("./menus.js"))).NavigationDrawer }));
 
-/** Returns the name of the open item, such as an action. Returns null if the page shows no item, or while the name is loaded. */
+/** Returns the name of the open action or run, or of a form for a new item. Returns null for other pages, and until actions are loaded. */
 function getItemName({ view, item }: Pick<StudioRoute, "view" | "item">, actions: ActionsState): string | null {
   if (view === "actions" && item === "new") return "New action";
   if (view === "data" && item === "new") return "New data source";
