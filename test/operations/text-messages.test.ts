@@ -190,7 +190,8 @@ describe("text messages and reports", () => {
       expect([forged.http, forged.body.status]).to.deep.equal([401, "UNAUTHORIZED"]);
     }
     expect((await message(body.id)).status).to.equal("sent");
-    expect((await report(news)).body).to.deep.equal({ taken: 1 });
+    const withNumber = news.map((event) => ({ ...event, recipient: "+15550101" }));
+    expect((await report(withNumber)).body).to.deep.equal({ taken: 1 });
     expect((await message(body.id)).status).to.equal("delivered");
     expect((await report(news)).body).to.deep.equal({ taken: 0 });
   });
@@ -235,6 +236,33 @@ describe("text messages and reports", () => {
       "email.delivered",
       "email.bounced",
       "email.complaint",
+    ]);
+  });
+
+  it("of e-mail get the reports of each recipient, also in lower case", async () => {
+    await set({ __smtp: { secret: SECRET } });
+    const to = ["Ann@Example.com", "bob@example.com", "cem@example.com"].map((email) => ({ email }));
+    const { body } = await service.rest("POST", path("email"), { body: { to, subject: "x", text: "y" } });
+    await service.db.query("UPDATE message SET status = 'sent' WHERE id = $1", [body.id]);
+    const events: [type: string, recipient?: string][] = [
+      ["bounced", "ann@example.com"],
+      ["bounced", "bob@example.com"],
+      ["delivered", "bob@example.com"],
+      ["bounced", "bob@example.com"],
+      ["delivered"],
+    ];
+    const reports = events.map(([type, recipient]) => ({ id: body.id, type, recipient }));
+    expect((await report(reports)).body).to.deep.equal({ taken: 3 });
+    const stored = await message(body.id);
+    expect(stored.status).to.equal("bounced");
+    const statuses = stored.to.map(({ status }: { status: string }) => status);
+    expect(statuses).to.deep.equal(["bounced", "bounced", "delivered"]);
+    const sql = "SELECT type, data->'to' AS list FROM log_event WHERE data->>'messageId' = $1 ORDER BY id OFFSET 1";
+    const stories = await rows<{ type: string; list: string[] }>(service.db, sql, [String(body.id)]);
+    expect(stories.map(({ type, list }) => [type, ...list])).to.deep.equal([
+      ["email.bounced", "Ann@Example.com"],
+      ["email.bounced", "bob@example.com"],
+      ["email.delivered", "cem@example.com"],
     ]);
   });
 

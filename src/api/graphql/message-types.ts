@@ -24,7 +24,8 @@ class MessageRecipientType {
   type: string | null;
   @Field(() => String, {
     nullable: true,
-    description: "Outcome for this recipient: sent or rejected; null until the message was tried.",
+    description:
+      "Outcome for this recipient: sent, delivered, rejected, bounced or complained; null until the message was tried.",
   })
   status: string | null;
   @Field(() => String, { nullable: true, description: "Reply of the server; null if there is none." }) detail:

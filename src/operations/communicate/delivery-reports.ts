@@ -11,7 +11,7 @@ import { DELIVERY_REPORTS_PER_ADDRESS_AND_MINUTE, RATE_WINDOW_MS } from "../../l
 import { getAddressBlock } from "../../rules/address-block.js";
 import { isObject } from "../../rules/describe-value.js";
 import { refuseField } from "../../rules/fields.js";
-import { isEmailAddress } from "../../rules/message-fields.js";
+import { isEmailAddress, isPhoneNumber } from "../../rules/message-fields.js";
 import type { LogEventStore } from "../records/log-events.js";
 import type { MessageDestinations } from "./destinations.js";
 import type { MessageKind, MessageStatus, Recipient } from "./outbox.js";
@@ -98,8 +98,9 @@ function parseReport(value: unknown, index: number): DeliveryReport {
   if (id === null ? typeof providerId !== "string" : !Number.isSafeInteger(id) || (id as number) < 1) {
     refuseField(`${eventPath}.id`, "the ID of a message, unless providerId is set", id);
   }
-  if (recipient !== null && (typeof recipient !== "string" || !isEmailAddress(recipient))) {
-    refuseField(`${eventPath}.recipient`, "an e-mail address", recipient);
+  const isAddress = typeof recipient === "string" && (isEmailAddress(recipient) || isPhoneNumber(recipient));
+  if (recipient !== null && !isAddress) {
+    refuseField(`${eventPath}.recipient`, "an e-mail address or a phone number", recipient);
   }
   if (detail !== null && typeof detail !== "string") refuseField(`${eventPath}.detail`, "a text", detail);
   return { id, providerId, type, recipient, detail } as DeliveryReport;
@@ -119,12 +120,19 @@ function parseReports(body: string): DeliveryReport[] {
   return list.map(parseReport);
 }
 
+/** True if a report with the status `rank` is newer than this status. A recipient without a status has the rank of a sent message. */
+const isAdvance = (rank: number, status: MessageStatus = "sent"): boolean => rank > STATUS_RANKS[status]!;
+
+/** True if the report is about this recipient. Providers write e-mail addresses in lower case. */
+const isReportedRecipient = ({ recipient }: DeliveryReport, { address }: Recipient): boolean =>
+  recipient === null || recipient.toLowerCase() === address.toLowerCase();
+
 /* Selects a message by its ID at this service ($3) or at the provider ($4). */
 const SELECT_MESSAGE = `
   SELECT id, kind, status, recipients, run_id AS "runId", person_id AS "personId" FROM message
    WHERE app_id = $1 AND kind = ANY ($2::text[]) AND (id = $3 OR provider_id = $4) FOR UPDATE`;
 const UPDATE_MESSAGE_STATUS =
-  "UPDATE message SET status = $2, detail = coalesce($3, detail), updated_at = now() WHERE id = $1";
+  "UPDATE message SET status = $2, detail = coalesce($3, detail), recipients = $4, updated_at = now() WHERE id = $1";
 const MARK_DELAYED = "UPDATE message SET delayed_at = now() WHERE id = $1 AND delayed_at IS NULL RETURNING id";
 
 interface DeliveryReportsOptions {
@@ -201,20 +209,31 @@ export class DeliveryReports {
     ]);
     if (!message) return false;
     const { id, kind, status, recipients } = message;
-    const { type: reported, detail } = report;
-    const newStatus = REPORTED_STATUSES[reported];
+    const { detail } = report;
+    const newStatus = REPORTED_STATUSES[report.type];
+    if (!(status in STATUS_RANKS)) return false;
+    let reported = recipients.filter((recipient) => isReportedRecipient(report, recipient));
     if (newStatus === "delayed") {
-      if (!(status in STATUS_RANKS) || (await rows(executor, MARK_DELAYED, [id])).length === 0) return false;
+      if ((await rows(executor, MARK_DELAYED, [id])).length === 0) return false;
     } else {
-      if (!(status in STATUS_RANKS) || STATUS_RANKS[newStatus]! <= STATUS_RANKS[status]!) return false;
-      await rows(executor, UPDATE_MESSAGE_STATUS, [id, newStatus, detail]);
+      const rank = STATUS_RANKS[newStatus]!;
+      const changed = reported.filter((recipient) => isAdvance(rank, recipient.status));
+      const changesMessage = isAdvance(rank, status);
+      if (!changesMessage && changed.length === 0) return false;
+      const current = recipients.map((recipient) =>
+        changed.includes(recipient) ? { ...recipient, status: newStatus } : recipient,
+      );
+      await rows(executor, UPDATE_MESSAGE_STATUS, [
+        id,
+        changesMessage ? newStatus : status,
+        changesMessage ? detail : null,
+        JSON.stringify(current),
+      ]);
+      if (changed.length > 0) reported = changed;
     }
     const type = EVENT_TYPE_BY_MESSAGE_STATUS[newStatus];
     if (kind !== "email" || !type) return true;
-    const reportedRecipients = recipients.filter(
-      ({ address }) => report.recipient === null || address === report.recipient,
-    );
-    const data = createMessageEventData(id, reportedRecipients, detail);
+    const data = createMessageEventData(id, reported, detail);
     await this.options.logEvents.emit(executor, toMessageEventCause(message), appId, { type, data });
     return true;
   }

@@ -22,14 +22,17 @@ export const MESSAGE_STATUSES = [
 export type MessageStatus = (typeof MESSAGE_STATUSES)[number];
 export type MessageKind = "email" | "sms";
 
-/** `status` is missing until the server has accepted or permanently rejected the message for this recipient. */
+/**
+ * `status` is missing until the server has accepted or permanently rejected the message for this recipient. Delivery reports about this
+ * recipient replace it.
+ */
 export interface Recipient {
   /** An e-mail address or a phone number. */
   address: string;
   name: string | null;
   /** Type of an e-mail recipient: to, cc or bcc. Null for text messages. */
   type: string | null;
-  status?: "sent" | "rejected";
+  status?: "sent" | "delivered" | "rejected" | "bounced" | "complained";
   detail?: string;
 }
 
