@@ -154,6 +154,23 @@ describe("the body of an entry", () => {
     });
   }
 
+  it("is unwrapped if it is an entry as a query with joins returned it", async () => {
+    const { source, id } = await make();
+    const join = { Twins: { dataSourceId: source, on: { kept: "kept" } } };
+    const [read] = (await service.rest("POST", `${base}/${source}/query`, { body: { join } })).body.entries;
+    expect(read.joins.Twins).to.have.length(1);
+    for (const title of ["REST: update", "GraphQL: updateEntry", "REST: import"]) {
+      expect(await ENTRY_ROUTES[title]!(source, read, id), title).to.include({ failed: false });
+      expect(await contents(source), title).to.deep.equal([{ kept: 1 }]);
+    }
+    const [imported] = (await service.rest("POST", `${base}/${source}/query`, { body: { join } })).body.entries;
+    const commit = await service.rest("POST", `${base}/${source}/commit`, { body: { entries: [imported] } });
+    expect(commit.body).to.include({ updated: 1 });
+    const columns = { data: { a: 1 }, joins: { b: 2 } };
+    expect(await ENTRY_ROUTES["REST: update"]!(source, columns, imported.id)).to.include({ failed: false });
+    expect(await contents(source)).to.deep.equal([{ kept: 1, ...columns }]);
+  });
+
   it("is its columns if it has others beside data", async () => {
     const { source } = await make();
     const body = { data: { a: 1 }, Title: "x" };

@@ -84,6 +84,14 @@ function rejectUnstorableText(data: EntryData, fieldPath: string): void {
 /** Fields of an entry in a response, besides `data`. Only the service sets them. */
 const ENTRY_FIELDS = ["id", "dataSourceId", "createdAt", "updatedAt", "order"];
 
+/** True if an object has the form of an entry in a response. The results of a query's joins stand only in a complete entry. */
+function looksLikeReadEntry(body: Record<string, unknown>): body is { data: EntryData } {
+  if (!isObject(body["data"])) return false;
+  const isComplete = ENTRY_FIELDS.every((field) => Object.hasOwn(body, field));
+  const fields = ["data", ...ENTRY_FIELDS, ...(isComplete ? ["joins"] : [])];
+  return Object.keys(body).every((key) => fields.includes(key));
+}
+
 /**
  * Returns the columns of an entry in a request: the body itself, or its field `data` if the body looks like an entry of a response.
  * @throws ActionError REQUEST_INVALID that names `fieldPath`
@@ -92,10 +100,9 @@ export function parseEntryData(body: unknown, fieldPath: string): EntryData {
   if (!isObject(body)) {
     refuseField(fieldPath, "an object of column names and values", body);
   }
+  if (looksLikeReadEntry(body)) return body.data;
   const { data } = body;
-  const otherFields = Object.keys(body).filter((key) => key !== "data");
-  if (isObject(data) && otherFields.every((key) => ENTRY_FIELDS.includes(key))) return data;
-  if (data === undefined || otherFields.length > 0) return body;
+  if (data === undefined || Object.keys(body).length > 1) return body;
   const remedy = 'to write a column that is named "data", send {"data": {"data": …}}';
   throw new ActionError(
     "REQUEST_INVALID",
@@ -111,10 +118,7 @@ export function toReadableEntryText(dataText: string): string {
   if (!dataText.includes('"data"')) return dataText;
   const data = JSON.parse(dataText) as EntryData;
   if (!Object.hasOwn(data, "data")) return dataText;
-  const otherColumns = Object.keys(data).filter((column) => column !== "data");
-  const isAmbiguous = isObject(data["data"])
-    ? otherColumns.every((column) => ENTRY_FIELDS.includes(column))
-    : otherColumns.length === 0;
+  const isAmbiguous = isObject(data["data"]) ? looksLikeReadEntry(data) : Object.keys(data).length === 1;
   return isAmbiguous ? `{"data":${dataText}}` : dataText;
 }
 
@@ -140,7 +144,7 @@ export interface ParsedEntryCommit {
   runHooks: readonly HookVerb[];
 }
 
-const COMMIT_ENTRY_SHAPE = createFlatShape(["id", "data", "ifUpdatedAt"], ENTRY_FIELDS);
+const COMMIT_ENTRY_SHAPE = createFlatShape(["id", "data", "ifUpdatedAt"], [...ENTRY_FIELDS, "joins"]);
 
 const COMMIT_SHAPE: Shape = {
   fields: {
