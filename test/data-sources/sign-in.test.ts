@@ -312,6 +312,8 @@ describe("users of an app", () => {
     expect(await found({ Email, Password: user.password })).to.deep.equal([user.id]);
     expect(await found({ "data.Email": Email, "data.Password": { $eq: user.password } })).to.deep.equal([user.id]);
     expect(await found({ Email, Password: "wrong" })).to.deep.equal([]);
+    expect(await found({ $and: [{ Email }, { Password: user.password }] })).to.deep.equal([user.id]);
+    expect(await found({ Email, $and: [{ Password: "wrong" }] })).to.deep.equal([]);
     expect(await found({ Email, $or: [{ Password: { $regex: "argon2" } }] })).to.deep.equal([]);
     const refused = await service.rest("POST", `${base}/Users/query`, {
       body: { where: { Email, Password: { $regex: "^\\$" } } },

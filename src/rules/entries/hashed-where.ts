@@ -16,29 +16,35 @@ function readComparedText(condition: unknown): string | undefined {
   return typeof value === "number" ? String(value) : undefined;
 }
 
+/** Returns the text to which the condition compares a hashed column. @throws REQUEST_INVALID if it is no such comparison */
+function parseComparedText(column: string, condition: unknown): string {
+  const text = readComparedText(condition);
+  if (text !== undefined) return text;
+  throw new ActionError(
+    "REQUEST_INVALID",
+    `where.${column.slice(0, 60).toWellFormed()} must be a number or a text that is not empty, because the column is hashed (got ${describeValue(condition)})`,
+  );
+}
+
 /**
- * Splits a `where` into comparisons with hashed columns and all other conditions. Returns null if its top level has no hashed column. In
- * nested conditions, hashed columns count as missing.
+ * Splits a `where` into comparisons with hashed columns and all other conditions. Returns null if it has no hashed column at its top level
+ * or in `$and`. In other nested conditions, hashed columns count as missing.
  * @throws REQUEST_INVALID if a condition on a hashed column is no comparison with a text or number
  */
 export function separateHashedConditions(where: unknown, hashed: readonly string[]): SeparatedWhere | null {
   if (!isObject(where) || hashed.length === 0) return null;
-  const compared: [string, string][] = [];
+  const compared: (readonly [string, string])[] = [];
   const otherConditions: [string, unknown][] = [];
   for (const [key, condition] of Object.entries(where)) {
-    const column = key.startsWith("$") ? null : getColumnNamedByWhereKey(key);
-    if (column === null || !hashed.includes(column)) {
-      otherConditions.push([key, condition]);
+    if (key === "$and" && Array.isArray(condition)) {
+      const branches = condition.map((branch) => ({ branch, separated: separateHashedConditions(branch, hashed) }));
+      compared.push(...branches.flatMap(({ separated }) => separated?.hashedComparisons ?? []));
+      otherConditions.push([key, branches.map(({ branch, separated }) => separated?.whereWithoutHashed ?? branch)]);
       continue;
     }
-    const text = readComparedText(condition);
-    if (text === undefined) {
-      throw new ActionError(
-        "REQUEST_INVALID",
-        `where.${column.slice(0, 60).toWellFormed()} must be a number or a text that is not empty, because the column is hashed (got ${describeValue(condition)})`,
-      );
-    }
-    compared.push([column, text]);
+    const column = key.startsWith("$") ? null : getColumnNamedByWhereKey(key);
+    if (column === null || !hashed.includes(column)) otherConditions.push([key, condition]);
+    else compared.push([column, parseComparedText(column, condition)]);
   }
   return compared.length === 0
     ? null

@@ -167,6 +167,12 @@ describe("access rules, generated", () => {
       hashedComparisons: [["Password", "b"]],
     });
     expect(separateHashedConditions({ Email: "a" }, ["Password"])).to.equal(null);
+    expect(
+      separateHashedConditions({ $and: [{ Email: "a" }, { $and: [{ Password: "b" }] }] }, ["Password"]),
+    ).to.deep.equal({
+      whereWithoutHashed: { $and: [{ Email: "a" }, { $and: [{}] }] },
+      hashedComparisons: [["Password", "b"]],
+    });
     for (const condition of [
       { $regex: "a" },
       { $ne: "a" },
