@@ -27,6 +27,14 @@ export function prefixField<T>(where: string, parse: () => T): T {
   }
 }
 
+/** Checks an array of one or more allowed texts. @throws REQUEST_INVALID that names the first element which is not allowed */
+export function requireListOf(allowed: readonly string[], value: unknown, field: string): void {
+  const texts = allowed.join(", ");
+  if (!Array.isArray(value) || value.length === 0) refuseField(field, `an array with one or more of ${texts}`, value);
+  const invalidIndex = value.findIndex((element) => !allowed.includes(element));
+  if (invalidIndex >= 0) refuseField(`${field}[${invalidIndex}]`, `one of ${texts}`, value[invalidIndex]);
+}
+
 /** Returns the trimmed text. It must have 1 to 255 characters that PostgreSQL can store. @throws REQUEST_INVALID */
 export function requireText(value: unknown, field: string): string {
   const text = typeof value === "string" ? value.trim() : "";

@@ -3,7 +3,7 @@
 import { ActionError } from "../errors.js";
 import { type AppUserData, type CallerRule, checkCallerRule, isUserAllowedByRule } from "./caller-rules.js";
 import { isObject } from "./describe-value.js";
-import { refuseField } from "./fields.js";
+import { refuseField, requireListOf } from "./fields.js";
 import { createFlatShape, refuseUnknownFields } from "./unknown-fields.js";
 
 export const MEDIA_RIGHTS = ["read", "create", "update", "delete"] as const;
@@ -23,11 +23,7 @@ const RULE_SHAPE = createFlatShape(["type", "allow", "enabled"]);
 function checkRule(rule: unknown, field: string): void {
   if (!isObject(rule)) refuseField(field, "an object", rule);
   const { type, allow, enabled } = rule;
-  const rights: readonly unknown[] = MEDIA_RIGHTS;
-  const isList = Array.isArray(type) && type.length > 0 && type.length <= MEDIA_RIGHTS.length;
-  if (!isList || type.some((right) => !rights.includes(right))) {
-    refuseField(`${field}.type`, `an array with one or more of ${MEDIA_RIGHTS.join(", ")}`, type);
-  }
+  requireListOf(MEDIA_RIGHTS, type, `${field}.type`);
   checkCallerRule(allow, `${field}.allow`);
   if (enabled !== undefined && typeof enabled !== "boolean") refuseField(`${field}.enabled`, "true or false", enabled);
 }

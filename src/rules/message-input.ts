@@ -114,7 +114,7 @@ export function parseSms(input: unknown, path = ""): Sms {
   const dataPath = data === messageFields ? "" : "data.";
   const body = parseOptionalText(data["body"], `${dataPath}body`);
   if (body === null || body === "" || body.length > SMS_MAX_CHARACTERS) {
-    const received = body === null ? "nothing" : body.length;
+    const received = body === null ? "nothing" : `a text of ${body.length} characters`;
     const message = `${dataPath}body must be a text of 1 to ${SMS_MAX_CHARACTERS} characters (got ${received})`;
     throw new ActionError("REQUEST_INVALID", message);
   }

@@ -127,12 +127,19 @@ const MARK_SHAPE = createFlatShape(["ids"]);
 /** Parses the IDs of notifications to mark as read or unread, or "all". @throws REQUEST_INVALID */
 export function parseReadStatusNotificationIds(value: unknown): typeof ALL_NOTIFICATIONS | number[] {
   const ids = isObject(value) ? value["ids"] : value;
-  const isList = Array.isArray(ids) && ids.length <= NOTIFICATIONS_PER_BATCH_MAX;
-  if (ids !== ALL_NOTIFICATIONS && !(isList && ids.every((id) => Number.isSafeInteger(id) && id > 0))) {
-    return refuseField("ids", `"all" or an array of at most ${NOTIFICATIONS_PER_BATCH_MAX} notification IDs`, ids);
+  if (ids !== ALL_NOTIFICATIONS) {
+    if (!Array.isArray(ids) || ids.length > NOTIFICATIONS_PER_BATCH_MAX)
+      return refuseField("ids", `"all" or an array of at most ${NOTIFICATIONS_PER_BATCH_MAX} notification IDs`, ids);
+    const invalidIndex = ids.findIndex((id) => !(Number.isSafeInteger(id) && id > 0));
+    if (invalidIndex >= 0)
+      return refuseField(
+        `ids[${invalidIndex}]`,
+        "the ID of a notification, a positive whole number",
+        ids[invalidIndex],
+      );
   }
   refuseUnknownFields(value, MARK_SHAPE);
-  return ids as typeof ALL_NOTIFICATIONS | number[];
+  return ids;
 }
 
 /** Web Push subscription of a browser: the URL to which push messages are sent, and the keys for their encryption. */

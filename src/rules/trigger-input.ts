@@ -118,7 +118,7 @@ function findWhereFault(element: Record<string, unknown>): string | null {
   if (type === "http") return findHttpWhereFault(getFieldOrUndefined(element, "where"));
   if (type !== "log" && type !== "analytics") return null;
   const where = getFieldOrUndefined(element, "where");
-  if (!isObject(where)) return `where must be an object for a ${type} trigger (got ${describeValue(where)})`;
+  if (!isObject(where)) return `where must be an object for the trigger "${type}" (got ${describeValue(where)})`;
   return type === "log" ? findLogWhereFault(where) : findAnalyticsWhereFault(where);
 }
 

@@ -168,7 +168,14 @@ describe("hooks of data sources that send", () => {
     await service.rest("POST", `${base}/Many/import?append=true`, { body: [{ Email: "c@example.com" }] });
     expect(await received(id)).to.have.length(2);
     const refused = await service.rest("POST", `${base}/Many/commit`, { body: { entries, runHooks: ["send"] } });
-    expect([refused.http, refused.body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
+    expect([refused.http, refused.body.error]).to.deep.equal([
+      400,
+      'runHooks[0] must be one of insert, update (got "send")',
+    ]);
+    const hooks = [{ ...HASH, fields: { Password: ["hash", "bcrypt"] } }];
+    expect((await service.rest("PUT", `${base}/Many`, { body: { hooks } })).body.error).to.equal(
+      'hooks[0].fields.Password[1] must be one of trim, lower, upper, hash (got "bcrypt")',
+    );
   });
 
   it("send nothing if the write is rejected, and lose no write if a message cannot be created", async () => {

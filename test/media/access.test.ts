@@ -290,7 +290,7 @@ describe("media: access", () => {
     const { folderId } = await folderWith([]);
     const faults: [unknown, RegExp][] = [
       [[{ type: ["read"], allow: "everyone" }], /^accessRules\[0\]\.allow must be/],
-      [[{ type: ["select"], allow: "all" }], /^accessRules\[0\]\.type must be/],
+      [[{ type: ["select"], allow: "all" }], /^accessRules\[0\]\.type\[0\] must be/],
       [[{ type: [], allow: "all" }], /^accessRules\[0\]\.type must be/],
       [[{ type: ["read"], allow: "all", exclude: [] }], /^accessRules\[0\]\.exclude is not a known field/],
       [[{ type: ["read"], allow: { user: { a: { $ne: 1 } } } }], /^accessRules\[0\]\.allow\.user\.a\.\$ne is not/],

@@ -55,6 +55,9 @@ describe("stored notifications", () => {
     expect([await countUnread("viewer"), await countUnread(visitor)]).to.deep.equal([2, 3]);
     expect(await call("POST", "/read", { ids: "all" }, "viewer")).to.deep.equal({ count: 2 });
     expect([await countUnread("viewer"), await countUnread(visitor)]).to.deep.equal([0, 3]);
+    expect((await call("POST", "/read", { ids: [first.id, { id: first.id }] }, "viewer")).error).to.equal(
+      "ids[1] must be the ID of a notification, a positive whole number (got an object)",
+    );
     await published("d");
     expect(await countUnread("viewer")).to.equal(1);
     const { entries } = await call("GET", "", undefined, "viewer");

@@ -96,7 +96,7 @@ describe("text messages and reports", () => {
 
   it("are rejected with the path of the invalid field, in either form of the call", async () => {
     const FAULTS: [body: object, error: string][] = [
-      [{ to: "+15550100", body: "" }, "body must be a text of 1 to 1600 characters (got 0)"],
+      [{ to: "+15550100", body: "" }, "body must be a text of 1 to 1600 characters (got a text of 0 characters)"],
       [{ to: "+15550100", text: "x" }, "body must be a text of 1 to 1600 characters (got nothing)"],
       [{ to: "+15550100", body: "x", data: {} }, "data.body must be a text of 1 to 1600 characters (got nothing)"],
       [{ data: { to: 1, body: "x" } }, "data.to must be a phone number such as +15550100 (got 1)"],

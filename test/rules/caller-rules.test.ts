@@ -182,7 +182,10 @@ describe("the form of access rules", () => {
         { ...RULE, type: [] },
         "accessRules[0].type must be an array with one or more of select, insert, update, delete",
       ],
-      [{ ...RULE, type: ["select", "read"] }, "accessRules[0].type"],
+      [
+        { ...RULE, type: ["select", "read"] },
+        'accessRules[0].type[1] must be one of select, insert, update, delete (got "read")',
+      ],
       [{ ...RULE, type: "select" }, "accessRules[0].type"],
       [{ ...RULE, allow: "any" }, "accessRules[0].allow"],
       [{ ...RULE, enabled: 1 }, "accessRules[0].enabled must be true or false"],

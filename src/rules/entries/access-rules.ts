@@ -8,7 +8,7 @@ import {
   checkIsColumnName,
 } from "../caller-rules.js";
 import { isObject } from "../describe-value.js";
-import { refuseField } from "../fields.js";
+import { refuseField, requireListOf } from "../fields.js";
 import { createFlatShape } from "../unknown-fields.js";
 
 export const ENTRY_VERBS = ["select", "insert", "update", "delete"] as const;
@@ -57,10 +57,7 @@ function checkRequiredColumns(value: unknown, field: string): void {
 function checkRule(rule: unknown, field: string): void {
   if (!isObject(rule)) refuseField(field, "an object", rule);
   const { type, allow, enabled, include, exclude, require } = rule;
-  const verbs: readonly unknown[] = ENTRY_VERBS;
-  if (!Array.isArray(type) || type.length === 0 || type.some((verb) => !verbs.includes(verb))) {
-    refuseField(`${field}.type`, `an array with one or more of ${ENTRY_VERBS.join(", ")}`, type);
-  }
+  requireListOf(ENTRY_VERBS, type, `${field}.type`);
   checkCallerRule(allow, `${field}.allow`);
   if (enabled !== undefined && typeof enabled !== "boolean") refuseField(`${field}.enabled`, "true or false", enabled);
   checkColumns(include, `${field}.include`);

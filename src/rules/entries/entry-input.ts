@@ -9,7 +9,7 @@ import {
   isObject,
   nestsDeeperThan,
 } from "../describe-value.js";
-import { refuseField, UNSTORABLE_TEXT_FAULT } from "../fields.js";
+import { refuseField, requireListOf, UNSTORABLE_TEXT_FAULT } from "../fields.js";
 import type { ExpectedETags } from "../precondition.js";
 import { createFlatShape, refuseUnknownFields, type Shape } from "../unknown-fields.js";
 import { checkColumnName } from "./columns.js";
@@ -176,9 +176,9 @@ function readFlag(body: Record<string, unknown>, name: string, otherwise: boolea
 /** Parses `runHooks`: the operations for which hooks may send messages, by default all. @throws ActionError REQUEST_INVALID */
 function parseHookVerbs(value: unknown): readonly HookVerb[] {
   if (value === undefined || value === null) return HOOK_VERBS;
-  const verbs: readonly unknown[] = HOOK_VERBS;
-  if (Array.isArray(value) && value.every((verb) => verbs.includes(verb))) return [...new Set(value as HookVerb[])];
-  refuseField("runHooks", `an array that contains only ${HOOK_VERBS.join(" or ")}`, value);
+  if (!Array.isArray(value)) refuseField("runHooks", `an array that contains only ${HOOK_VERBS.join(" or ")}`, value);
+  if (value.length > 0) requireListOf(HOOK_VERBS, value, "runHooks");
+  return [...new Set<HookVerb>(value)];
 }
 
 function readEntryData(entry: Record<string, unknown>, field: string): EntryData {

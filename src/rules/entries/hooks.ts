@@ -5,7 +5,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { isObject } from "../describe-value.js";
-import { refuseField } from "../fields.js";
+import { refuseField, requireListOf } from "../fields.js";
 import { createFlatShape, type Shape } from "../unknown-fields.js";
 import { checkColumnName } from "./columns.js";
 import {
@@ -40,24 +40,14 @@ export const getAllowedHookFields = (hook: Record<string, unknown>): Shape =>
 const HOOKS_MAX = 50;
 const FIELDS_MAX = 200;
 
-function isListOf(value: unknown, allowed: readonly string[]): boolean {
-  return Array.isArray(value) && value.length > 0 && value.every((element) => allowed.includes(element as string));
-}
-
 function checkOperations(hook: Record<string, unknown>, field: string): void {
   const { runOn, fields } = hook;
-  if (!isListOf(runOn, HOOK_VERBS))
-    refuseField(`${field}.runOn`, `an array with one or more of ${HOOK_VERBS.join(", ")}`, runOn);
+  requireListOf(HOOK_VERBS, runOn, `${field}.runOn`);
   if (!isObject(fields) || Object.keys(fields).length > FIELDS_MAX)
     refuseField(`${field}.fields`, `an object with operations for at most ${FIELDS_MAX} columns`, fields);
   for (const [column, operations] of Object.entries(fields)) {
     checkColumnName(column, `${field}.fields`);
-    if (!isListOf(operations, HOOK_OPERATIONS))
-      refuseField(
-        `${field}.fields.${column}`,
-        `an array with one or more of ${HOOK_OPERATIONS.join(", ")}`,
-        operations,
-      );
+    requireListOf(HOOK_OPERATIONS, operations, `${field}.fields.${column}`);
   }
 }
 

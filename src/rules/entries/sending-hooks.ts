@@ -4,7 +4,7 @@ import { ActionError } from "../../errors.js";
 import { describeValue, isObject } from "../describe-value.js";
 import { SqlStatement } from "../entry-query/statement.js";
 import { compileWhere } from "../entry-query/where.js";
-import { refuseField } from "../fields.js";
+import { refuseField, requireListOf } from "../fields.js";
 import { isEmailAddress, isPhoneNumber } from "../message-fields.js";
 import { type Email, parseEmail, parseSms, type Sms } from "../message-input.js";
 import { fillMessageTemplate, listPlaceholderNames } from "../message-template.js";
@@ -195,15 +195,10 @@ const fillWithSamples =
   (text) =>
     text.replace(PLACEHOLDER_SHAPE, (placeholder) => (placeholder === text.trim() ? replacement : "1"));
 
-function isListOf(value: unknown, allowed: readonly string[]): boolean {
-  return Array.isArray(value) && value.length > 0 && value.every((element) => allowed.includes(element as string));
-}
-
 /** Validates a hook that sends messages. @throws REQUEST_INVALID whose message starts with `field` */
 export function checkSendingHook(hook: Record<string, unknown>, field: string): void {
   const type = hook["type"] as SendingHook["type"];
-  if (!isListOf(hook["runOn"], HOOK_VERBS))
-    refuseField(`${field}.runOn`, `an array with one or more of ${HOOK_VERBS.join(", ")}`, hook["runOn"]);
+  requireListOf(HOOK_VERBS, hook["runOn"], `${field}.runOn`);
   const hookLength = JSON.stringify(hook).length;
   if (hookLength > HOOK_MAX_CHARACTERS)
     refuseField(field, `at most ${HOOK_MAX_CHARACTERS} characters of JSON`, hookLength);
