@@ -136,8 +136,8 @@ function NewAccountPage({ title, introText, route, hasEmailField }: NewAccountPa
   const finishWithPasskey = () =>
     void attempt(async () => {
       await createAccount(null);
-      // The one-time link is used up now. So this page shows FinishAccountPage if the person closes the browser's passkey
-      // dialog.
+      // The one-time link is used up now. So this page shows FinishAccountPage if no passkey was registered, for example
+      // because the person closed the browser's dialog.
       await registerPasskey("First passkey").then(openStudio, () => setAccountCreated(true));
     });
   if (isAccountCreated) return <FinishAccountPage />;

@@ -67,7 +67,7 @@ export function SignInField({
 }
 
 /**
- * Hook for attempts to sign in: runs one attempt at a time, and provides the error of the last attempt.
+ * Hook for attempts to sign in: provides `busy`, which is true during an attempt, and the error of the last attempt.
  * @param getErrorText converts an error to the message for the person
  * @param initialFault error message to show before the first attempt
  */

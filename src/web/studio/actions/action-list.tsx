@@ -104,7 +104,7 @@ interface ActionListProps {
 }
 
 interface ActionSearch {
-  /** Actions that the service found; null if the page has loaded all actions, so that it can search them itself. */
+  /** Actions that the service found; null if there is no result, for example because the page itself searches all actions. */
   actions: ActionSummary[] | null;
   /** Error message if the search in the service failed. The page then searches only the part of the list that it has loaded. */
   fault: string | null;
@@ -114,11 +114,11 @@ const NOT_SEARCHED: ActionSearch = { actions: null, fault: null };
 
 /** Searches the actions in the service. */
 function useActionSearch({ searchActions }: ActionsState, search: string): ActionSearch {
-  const [lastSearch, setLastSearch] = useState({ of: "", ...NOT_SEARCHED });
+  const [lastSearch, setLastSearch] = useState({ searchText: "", ...NOT_SEARCHED });
   useEffect(() => {
     let isOver = false;
     const timer = setTimeout(() => {
-      const show = (outcome: ActionSearch) => isOver || setLastSearch({ of: search, ...outcome });
+      const show = (outcome: ActionSearch) => isOver || setLastSearch({ searchText: search, ...outcome });
       const matching = searchActions(search.trim()) ?? Promise.resolve(null);
       void matching.then(
         (actions) => show({ actions, fault: null }),
@@ -131,7 +131,7 @@ function useActionSearch({ searchActions }: ActionsState, search: string): Actio
     };
   }, [searchActions, search]);
   // Ignores a result that belongs to an earlier search text.
-  return lastSearch.of === search ? lastSearch : NOT_SEARCHED;
+  return lastSearch.searchText === search ? lastSearch : NOT_SEARCHED;
 }
 
 export function ActionList({ actions, selectedId, go }: ActionListProps) {

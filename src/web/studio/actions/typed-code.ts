@@ -62,15 +62,15 @@ function mapPositions(answer: unknown, file: string, move: MapPosition): unknown
     start,
     length,
     fileName,
-    file: of,
+    file: sourceFile,
   } = answer as {
     start?: unknown;
     length?: unknown;
     fileName?: string;
     file?: { fileName?: string };
   };
-  const where = fileName ?? of?.fileName;
-  if (where !== undefined && where !== file) return answer;
+  const resultFile = fileName ?? sourceFile?.fileName;
+  if (resultFile !== undefined && resultFile !== file) return answer;
   const mappedFields = Object.fromEntries(
     Object.entries(answer).map(([name, value]) => [name, mapPositions(value, file, move)]),
   );

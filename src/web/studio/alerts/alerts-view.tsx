@@ -62,8 +62,8 @@ function AlertLine({ alert, selected, open }: { alert: Alert; selected: boolean;
 export function AlertsView({ api, appId, confirm, route, go, setDirty, actions: { actionList } }: PageProps) {
   const actions = actionList?.actions ?? [];
   const { alerts, fault, save, remove, test } = useAlerts(api, appId);
-  const open = route.item === "new" ? "new" : parseId(route.item);
-  const show = (item: number | "new" | null) => go({ item: item === null ? null : String(item) });
+  const openId = route.item === "new" ? "new" : parseId(route.item);
+  const showItem = (item: number | "new" | null) => go({ item: item === null ? null : String(item) });
   /**
    * Opens an alert after a save, or the list after a deletion, without a question about unsaved changes. Does nothing
    * if the person has opened another page since the request.
@@ -72,15 +72,15 @@ export function AlertsView({ api, appId, confirm, route, go, setDirty, actions: 
     go({ item: item === null ? null : String(item) }, { skipsQuestion: true, startRoute: route });
   // The alert that was last open. If another person deletes this alert, the editor still shows it with the unsaved changes.
   const [lastShown, setLastShown] = useState<Alert | null>(null);
-  const listedAlert = alerts?.find(({ id }) => id === open);
-  const openAlert = listedAlert ?? (lastShown?.id === open ? lastShown : null);
+  const listedAlert = alerts?.find(({ id }) => id === openId);
+  const openAlert = listedAlert ?? (lastShown?.id === openId ? lastShown : null);
   if (listedAlert && listedAlert !== lastShown) setLastShown(listedAlert);
   return (
-    <div className={open ? "mailbox opened" : "mailbox"}>
+    <div className={openId ? "mailbox opened" : "mailbox"}>
       <section className="mailbox-list" aria-label="Alerts">
         <div className="row list-head">
           <h2 className="grow">Alerts</h2>
-          <button type="button" className="primary" onClick={() => show("new")}>
+          <button type="button" className="primary" onClick={() => showItem("new")}>
             New
           </button>
         </div>
@@ -89,14 +89,14 @@ export function AlertsView({ api, appId, confirm, route, go, setDirty, actions: 
         </p>
         <ul>
           {alerts?.map((alert) => (
-            <AlertLine key={alert.id} alert={alert} selected={alert.id === open} open={() => show(alert.id)} />
+            <AlertLine key={alert.id} alert={alert} selected={alert.id === openId} open={() => showItem(alert.id)} />
           ))}
         </ul>
         {alerts?.length === 0 && <p className="hint empty">No alerts yet. Failures send no messages.</p>}
       </section>
-      {open === "new" || openAlert ? (
+      {openId === "new" || openAlert ? (
         <AlertEditor
-          key={open}
+          key={openId}
           appId={appId}
           alert={openAlert}
           isDeleted={openAlert !== null && !listedAlert}
@@ -108,14 +108,14 @@ export function AlertsView({ api, appId, confirm, route, go, setDirty, actions: 
             if (openAlert) await remove(openAlert);
             openItem(null);
           }}
-          goBack={() => show(null)}
+          goBack={() => showItem(null)}
           setDirty={setDirty}
         />
       ) : (
         <div className="welcome">
           <h2>{alerts?.length === 0 ? "No alerts yet" : "Choose an alert"}</h2>
           <p>An alert sends a message when its condition is met, and another when the problem is over.</p>
-          <button type="button" onClick={() => show("new")}>
+          <button type="button" onClick={() => showItem("new")}>
             New alert
           </button>
         </div>

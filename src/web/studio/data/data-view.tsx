@@ -149,8 +149,8 @@ function DataSourceTabs(props: SourceProps) {
 function NewDataSourceForm({
   api,
   appId,
-  onMade,
-}: Pick<PageProps, "api" | "appId"> & { onMade: (source: DataSource) => Promise<void> }) {
+  onCreated,
+}: Pick<PageProps, "api" | "appId"> & { onCreated: (source: DataSource) => Promise<void> }) {
   const [name, setName] = useState("");
   const [fault, setFault] = useState<string | null>(null);
   const [isBusy, setBusy] = useState(false);
@@ -159,7 +159,7 @@ function NewDataSourceForm({
   const createEmpty = async () => {
     setBusy(true);
     try {
-      await onMade(await createDataSource());
+      await onCreated(await createDataSource());
     } catch (error) {
       setFault(asApiError(error).message);
     }
@@ -176,7 +176,7 @@ function NewDataSourceForm({
         .catch(() => undefined);
       throw error;
     }
-    await onMade(created);
+    await onCreated(created);
     return "";
   };
   const createFromFile = (chosen: FileToImport) => {
@@ -302,7 +302,7 @@ export function DataSourcesPage({ api, appId, confirm, go, route, setDirty }: Pa
         />
       ) : isNew ? (
         <ForEditors otherwise={CHOOSE_DATA_SOURCE_TEXT}>
-          <NewDataSourceForm {...{ api, appId }} onMade={(source) => openChanged(source.id)} />
+          <NewDataSourceForm {...{ api, appId }} onCreated={(source) => openChanged(source.id)} />
         </ForEditors>
       ) : sourceId === null ? (
         sources && CHOOSE_DATA_SOURCE_TEXT

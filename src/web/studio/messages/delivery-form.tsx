@@ -95,24 +95,17 @@ function useDeliveryDraft({ api, appId, setDirty }: DeliveryProps, channel: Deli
     if (refused === null) clearSaved(draft);
   };
   const stored = settings.detailsByKey[DELIVERY_SETTING_KEYS[channel]];
-  return { kind, setKind, draft, put: changeField, faults, refusal, isDirty, save, stored };
+  return { kind, setKind, draft, changeField, faults, refusal, isDirty, save, stored };
 }
 
 type DeliveryProps = Pick<PageProps, "api" | "appId" | "setDirty"> & { email: string; back: () => void };
 
 export function DeliveryForm({ channel, ...props }: DeliveryProps & { channel: DeliveryChannel }) {
   const { api, appId, email, back } = props;
-  const {
-    kind,
-    setKind,
-    draft,
-    put: changeField,
-    faults,
-    refusal,
-    isDirty,
-    save,
-    stored,
-  } = useDeliveryDraft(props, channel);
+  const { kind, setKind, draft, changeField, faults, refusal, isDirty, save, stored } = useDeliveryDraft(
+    props,
+    channel,
+  );
   const kinds = Object.entries(MESSAGE_DELIVERY_KINDS[channel]);
   const submit = (event: FormEvent) => {
     event.preventDefault();

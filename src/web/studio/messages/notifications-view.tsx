@@ -77,8 +77,8 @@ function NotificationLine({
 
 export function NotificationsView({ api, appId, confirm, route, go, setDirty }: PageProps) {
   const { entries, fault, more, loadMore, save, remove } = useNotifications(api, appId);
-  const open = route.item === "new" ? "new" : parseId(route.item);
-  const show = (item: number | "new" | null) => go({ item: item === null ? null : String(item) });
+  const openId = route.item === "new" ? "new" : parseId(route.item);
+  const showItem = (item: number | "new" | null) => go({ item: item === null ? null : String(item) });
   /**
    * Opens a notification after a save, or the list after a deletion, without a question about unsaved changes. Does
    * nothing if the person has opened another page since the request.
@@ -87,17 +87,17 @@ export function NotificationsView({ api, appId, confirm, route, go, setDirty }: 
     go({ item: item === null ? null : String(item) }, { skipsQuestion: true, startRoute: route });
   // The notification that was last open. If another person deletes it, the editor still shows it with the unsaved changes.
   const [lastShown, setLastShown] = useState<Notification | null>(null);
-  const openedRow = lastShown?.id === open ? lastShown : null;
-  const listedNotification = entries?.find(({ id }) => id === open);
+  const openedRow = lastShown?.id === openId ? lastShown : null;
+  const listedNotification = entries?.find(({ id }) => id === openId);
   const notification = listedNotification ?? openedRow;
   if (listedNotification && listedNotification !== lastShown) setLastShown(listedNotification);
-  const isThere = open === "new" || notification !== null;
+  const isThere = openId === "new" || notification !== null;
   return (
-    <div className={open ? "mailbox opened" : "mailbox"}>
+    <div className={openId ? "mailbox opened" : "mailbox"}>
       <section className="mailbox-list" aria-label="Notifications">
         <div className="row list-head">
           <h2 className="grow">Notifications</h2>
-          <button type="button" className="primary" onClick={() => show("new")}>
+          <button type="button" className="primary" onClick={() => showItem("new")}>
             New
           </button>
         </div>
@@ -110,7 +110,7 @@ export function NotificationsView({ api, appId, confirm, route, go, setDirty }: 
               key={entry.id}
               notification={entry}
               isSelected={entry.id === notification?.id}
-              openNotification={() => show(entry.id)}
+              openNotification={() => showItem(entry.id)}
             />
           ))}
         </ul>
@@ -132,7 +132,7 @@ export function NotificationsView({ api, appId, confirm, route, go, setDirty }: 
             if (notification) await remove(notification);
             openItem(null);
           }}
-          goBack={() => show(null)}
+          goBack={() => showItem(null)}
           setDirty={setDirty}
         />
       ) : (
@@ -141,7 +141,7 @@ export function NotificationsView({ api, appId, confirm, route, go, setDirty }: 
           <p>
             Users receive a notification in open pages at once, and by Web Push on subscribed devices if you choose so.
           </p>
-          <button type="button" onClick={() => show("new")}>
+          <button type="button" onClick={() => showItem("new")}>
             New notification
           </button>
         </div>

@@ -72,12 +72,13 @@ export function OutboxView({ api, appId, confirm, route, go, setDirty, email }: 
   const query = createQueryOptions(ReadMessage, { appId, id: openId ?? 0 });
   const { value, fault: readFault, reload } = useResource({ ...query, enabled: openId !== null });
   const open = openId === null ? null : (value?.message ?? null);
-  const changed = messages?.find(({ id }) => id === openId)?.updatedAt;
-  const shownVersion = open?.updatedAt;
+  const listedUpdatedAt = messages?.find(({ id }) => id === openId)?.updatedAt;
+  const shownUpdatedAt = open?.updatedAt;
   // Reads the open message again when the list shows a change of it, such as another status.
   useEffect(() => {
-    if (shownVersion !== undefined && changed !== undefined && changed !== shownVersion) void reload();
-  }, [shownVersion, changed, reload]);
+    if (shownUpdatedAt !== undefined && listedUpdatedAt !== undefined && listedUpdatedAt !== shownUpdatedAt)
+      void reload();
+  }, [shownUpdatedAt, listedUpdatedAt, reload]);
 
   const channel = isChannel(route.item) ? route.item : null;
   const back = () => go({ item: null, query: route.query });

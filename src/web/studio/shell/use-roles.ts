@@ -1,5 +1,5 @@
 /**
- * Hook for the roles of the signed-in person. It reads them every 30 seconds, when the window becomes visible, and after the service has
+ * Hook for the roles of the signed-in person. It reads them every 30 seconds, when the window gets the focus, and after the service has
  * denied a permission.
  */
 import { useEffect } from "react";
