@@ -86,7 +86,7 @@ export class AppResolver {
 
   @Mutation(() => AppType, {
     description:
-      "Updates the fields of an app, and writes its public and private settings, in one transaction. The caller must be an admin.",
+      "Updates the fields of an app, and writes its public and private settings, in one transaction. The caller must be an owner or admin of the app.",
   })
   async administrateApp(
     @Ctx() context: RequestContext,

@@ -94,18 +94,19 @@ export class UpdateAppInput {
   requiresTests?: unknown;
   @Field(() => Boolean, {
     nullable: true,
-    description: "True if the app is a template of the system; only administrators of the service can change it.",
+    description: "True if the app is a template of the system; only owners and admins of the app can change it.",
   })
   isSystemTemplate?: unknown;
   @Field(() => Boolean, {
     nullable: true,
-    description: "True if the app is hidden; only administrators of the service can change it.",
+    description: "True if the app is hidden; only owners and admins of the app can change it.",
   })
   isHidden?: unknown;
 }
 
 @InputType("AdministrateAppInput", {
-  description: "Changes to an app and its settings by an admin; omitted properties keep their values.",
+  description:
+    "Changes to an app and its settings by an owner or admin of the app; omitted properties keep their values.",
 })
 export class AdministrateAppInput extends UpdateAppInput {
   @Field(() => GraphQLJSON, {

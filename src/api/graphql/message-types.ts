@@ -115,7 +115,10 @@ class AttachmentInput {
   encoding?: unknown;
 }
 
-@InputType("EmailInput", { description: "E-mail to send. Values of `data` replace `{{name}}` placeholders." })
+@InputType("EmailInput", {
+  description:
+    "E-mail to send. Values of the object `data`, which is sent beside it, replace placeholders such as `{{name}}`.",
+})
 export class EmailInput {
   @Field(() => [EmailRecipientInput], { nullable: true, description: "Recipients, 1 to 1000; required." }) to?: unknown;
   @Field(() => String, { nullable: true, description: "Subject of the e-mail." }) subject?: unknown;

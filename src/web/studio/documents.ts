@@ -713,7 +713,7 @@ export type DebounceInput = {
   maxWaitMs?: number | null | undefined;
 };
 
-/** E-mail to send. Values of `data` replace `{{name}}` placeholders. */
+/** E-mail to send. Values of the object `data`, which is sent beside it, replace placeholders such as `{{name}}`. */
 export type EmailInput = {
   /** Files to attach. */
   attachments?: Array<AttachmentInput> | null | undefined;
@@ -1149,9 +1149,9 @@ export type UpdateAppInput = {
   hooks?: unknown;
   /** Icon of the app; null for none. */
   icon?: string | null | undefined;
-  /** True if the app is hidden; only administrators of the service can change it. */
+  /** True if the app is hidden; only owners and admins of the app can change it. */
   isHidden?: boolean | null | undefined;
-  /** True if the app is a template of the system; only administrators of the service can change it. */
+  /** True if the app is a template of the system; only owners and admins of the app can change it. */
   isSystemTemplate?: boolean | null | undefined;
   /** True if the app is a template. */
   isTemplate?: boolean | null | undefined;
