@@ -3,7 +3,7 @@ import { relative } from "node:path";
 import Mocha from "mocha";
 
 /** Describes a failed test for scripts/test.mjs, which runs several checks and repeats the failures at the end. */
-function failureOf(test: Mocha.Test): { title: string; file: string; message: string } {
+function describeFailure(test: Mocha.Test): { title: string; file: string; message: string } {
   // A failed hook has no `file`, but the suite of the hook has one.
   const file = test.file ?? test.parent?.file ?? "";
   return {
@@ -18,7 +18,7 @@ class SummaryReporter extends Mocha.reporters.Spec {
     super.epilogue();
     const { passes, failures } = this.stats;
     // scripts/test.mjs receives the totals by IPC, and prints one line for all its checks.
-    if (process.send) process.send({ passes, failures, failed: this.failures.map(failureOf) });
+    if (process.send) process.send({ passes, failures, failed: this.failures.map(describeFailure) });
     else process.stdout.write(`${passes} passed, ${failures} failed\n`);
   }
 }

@@ -17,9 +17,9 @@ export async function prepareReset(service: TestService, personId: number): Prom
 }
 
 /**
- * Resets the passphrase of a person during `request`, and returns the result of `request`. @param table table that `request`, but not the
- * reset, reads after the authorization. A lock on it stops `request` until the reset has ended. Without `table`, both wait for a lock on
- * the person's row, the reset first.
+ * Resets the passphrase of a person while `request` runs. Returns the result of `request`.
+ * @param table table that `request` reads after its authorization, and that the reset does not use. A lock on this table blocks `request`
+ * until the reset has ended. Without `table`, a lock on the person's row blocks first the reset, and then `request`.
  */
 export async function resetDuring<T>(
   service: TestService,

@@ -1,7 +1,7 @@
-/** Stores completed runs that a search by a word finds. Does not execute them. */
+/** Inserts completed runs into the database, without executing them, for tests that search runs by a word. */
 import type { TestService } from "./service.js";
 
-/** Stores runs of an action, queued one second apart until now. Returns the times at which they were queued, oldest first. */
+/** Inserts `count` runs that `word` finds, with queue times one second apart, the last one now. Returns these times, oldest first. */
 export async function insertSearchedRuns(
   { db, appId }: TestService,
   { actionId, word, count }: { actionId: number; word: string; count: number },

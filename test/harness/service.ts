@@ -17,7 +17,7 @@ import { sharedBrowserEndpoint } from "./shared-chromium.js";
 
 export type TokenKind = keyof FirstCredentials["tokens"];
 
-/** `body` is the parsed JSON, or the text if the response is not JSON. */
+/** HTTP response of the service. `http` is the status. `body` is the parsed JSON, or the text if the response is not JSON. */
 export interface Answer {
   http: number;
   headers: Headers;
@@ -26,7 +26,7 @@ export interface Answer {
 }
 
 export interface Call {
-  /** Key of `tokens`, another token, or null for a request without a token. By default `editor`. */
+  /** Key in the `tokens` of the service, or any other token; null sends no token. By default `editor`. */
   as?: TokenKind | (string & {}) | null;
   body?: unknown;
   headers?: Record<string, string>;
@@ -83,8 +83,8 @@ async function createFirstAppTemplate(dataDir: string): Promise<FirstAppTemplate
   return { name, first: first! };
 }
 
-/** Creates a database with the first app, and credentials.json in `dataDir`. All such databases of a server have the same tokens. */
-async function databaseWithFirstApp(dataDir: string) {
+/** Creates a database with the first app, and credentials.json in `dataDir`. The databases of one PostgreSQL server have the same tokens. */
+async function createDatabaseWithFirstApp(dataDir: string) {
   const server = await startTestServer();
   const template = firstAppTemplates.get(server) ?? createFirstAppTemplate(dataDir);
   firstAppTemplates.set(server, template);
@@ -145,7 +145,7 @@ export async function startTestService(
   options: ServiceStartOptions = {},
 ): Promise<OwnService> {
   const dataDir = mkdtempSync(join(tmpdir(), "svc-service-"));
-  const { database, first } = await databaseWithFirstApp(dataDir);
+  const { database, first } = await createDatabaseWithFirstApp(dataDir);
   const config = readConfig({
     PORT: "0",
     DATABASE_URL: await toDatabaseUrl(database.url),

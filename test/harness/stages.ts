@@ -1,10 +1,10 @@
-/** Creates the operations of stages, for tests that expire and delete stages without a scheduler. */
+/** Creates a `Stages` object, for tests that expire and delete stages without a scheduler. */
 import type { Db } from "../../src/data/database.js";
 import { Stages } from "../../src/operations/stages/stages.js";
 
 type StagesOptions = ConstructorParameters<typeof Stages>[0];
 
-/** Creates the operations of stages with `db`. The other dependencies do nothing, unless `options` replaces them. */
+/** Creates a `Stages` object that uses `db`. Its other dependencies do nothing, unless `options` replaces them. */
 export function createStages(db: Db, options: Partial<StagesOptions> = {}): Stages {
   const credentials = { clearCallerCaches: async () => undefined };
   const definitions = { dropIndexes: () => undefined };

@@ -11,9 +11,9 @@ export const WAIT_LIMIT_MS = 10_000;
 const READY_PROBE_LIMIT_MS = 5_000;
 
 export interface FleetObservations {
-  /** Longest time in milliseconds that a run was queued. For a run from before an outage, the time starts when the database is back. */
+  /** Longest time in milliseconds that a run was queued. If the database had an outage meanwhile, counts from the end of the outage. */
   longestQueuedMs: number;
-  /** Number of times that an instance reported READY without a database. */
+  /** Number of times that an instance reported READY during an outage of the database. */
   readyWhileAway: number;
   /** Number of times that an instance reported READY while a run had waited for longer than WAIT_LIMIT_MS. */
   readyWhileWaiting: number;
@@ -41,8 +41,8 @@ export interface Pace {
 
 export const FREQUENT_FAULTS: Pace = { kill: [1_000, 1_000], loss: [500, 1_500] };
 
-/** Loses the database in each of the ways `losses`. Counts instances that report READY in an outage. Calls `back` after each outage. */
-async function loseDatabase(
+/** Causes one outage for each item of `losses`. Counts instances that report READY meanwhile. Calls `back` after each outage. */
+async function causeOutages(
   options: { postgres: RestartablePostgres; fleet: ServiceFleet; losses: readonly DatabaseLoss[]; pace: Pace },
   seen: FleetObservations,
   back: (at: Date) => void,
@@ -81,7 +81,7 @@ async function watchQueue(
 }
 
 /**
- * Kills instances or browsers, `kills` times in total. At the same time, makes the database unavailable in each of the ways `losses`. The
+ * Kills instances or browsers, `kills` times in total. At the same time, causes one outage of the database for each item of `losses`. The
  * function `work` sends requests until its parameter `over` returns true.
  */
 export async function injectFaults(options: {
@@ -113,7 +113,7 @@ export async function injectFaults(options: {
   );
   const working = work(() => over);
   try {
-    await Promise.all([killInstances, loseDatabase(options, seen, (at) => (since = at))]);
+    await Promise.all([killInstances, causeOutages(options, seen, (at) => (since = at))]);
   } finally {
     over = true;
     await Promise.all([queueWatch, working]);

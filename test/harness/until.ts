@@ -1,4 +1,4 @@
-/** Waits for a condition that no event signals, up to a limit. */
+/** Functions that check a condition repeatedly until it is met or a time limit has passed, for conditions that no event signals. */
 import { setTimeout as delay } from "node:timers/promises";
 import { inspect, isDeepStrictEqual } from "node:util";
 

@@ -1,4 +1,4 @@
-/** Tests repeated events of HTTP triggers, and the rate limits of requests to these triggers. */
+/** Tests which repeated events of HTTP triggers start another run, and the rate limits of requests to these triggers. */
 import { expect } from "chai";
 import { HTTP_TRIGGER_ADDRESS_RATE_LIMIT_FACTOR, RATE_WINDOW_MS } from "../../src/limits.js";
 import { startTestService, type TestService } from "../harness/service.js";

@@ -29,7 +29,7 @@ describe("requests to HTTP triggers", () => {
     return Number(/^svc_refusals_total\{status="SIGNATURE_INVALID"\} (\d+)$/m.exec(metrics)![1]);
   };
   /** Creates an API token with one scope. */
-  const scopedToken = async (scope: string): Promise<string> => {
+  const createScopedToken = async (scope: string): Promise<string> => {
     const made = await service.rest("POST", `/v1/apps/${service.appId}/tokens`, { body: { kind: "api" } });
     await service.db.query("UPDATE credential SET scopes = $1 WHERE id = $2", [[scope], made.body.id]);
     return made.body.token;
@@ -127,8 +127,8 @@ describe("requests to HTTP triggers", () => {
       const status = async (token: string) =>
         (await live("bearer", { headers: { authorization: `Bearer ${token}` } })).http;
       expect(await status(service.tokens.api)).to.equal(200);
-      expect(await status(await scopedToken("run"))).to.equal(200);
-      expect(await status(await scopedToken("read"))).to.equal(401);
+      expect(await status(await createScopedToken("run"))).to.equal(200);
+      expect(await status(await createScopedToken("read"))).to.equal(401);
       for (const kind of ["editor", "admin", "viewer", "live"] as const) {
         expect(await status(service.tokens[kind]), kind).to.equal(401);
       }
@@ -193,7 +193,7 @@ describe("requests to HTTP triggers", () => {
 
     it("shows an action's URLs only to callers who may edit the action", async () => {
       const { id } = await makeAction(service, { path: "shown", auth: { type: "secret" } });
-      const reader = await scopedToken("read");
+      const reader = await createScopedToken("read");
       const read = await service.rest("GET", `${actions}/${id}`, { as: reader });
       expect(read.http).to.equal(200);
       expect(read.body.action).to.not.have.property("endpoints");

@@ -1,6 +1,6 @@
 /**
- * Tests the verification of webhook signatures without a service: the senders' own libraries and values, changed requests, clocks, and
- * rotated keys.
+ * Tests the verification of webhook signatures without a service: signatures from the senders' libraries, changed requests, clocks that
+ * differ, and rotated keys.
  */
 
 import { Webhooks } from "@octokit/webhooks";
@@ -161,7 +161,7 @@ describe("signatures of webhooks", () => {
       expect(library.verifySignature(key, body, signature, time)).to.equal(true);
     });
 
-    // Constants from the packages, because a load of the packages takes 2 s. test/long/webhook-clients.test.ts loads the packages.
+    // The signatures are constants, because loading these packages takes 2 s. test/long/webhook-clients.test.ts loads the packages.
     it("values that stripe 23.1.0 and twilio 6.2.0 have made, and one that @slack/bolt 5.1.0 accepts", () => {
       const stripe = "t=1764115200,v1=8ec35724f83fc1494969fc976f41d9d95bec9ac97b1e589ad8e8b42190925a5b";
       const body = '{"id":"evt_1","text":"grüße\\r\\n"}\r\n';
