@@ -1,4 +1,4 @@
-/** Lets a scripted agent complete twelve tasks that only uses /mcp and the command line. `npm run agent-bench` counts the calls. */
+/** Tests that a scripted agent completes twelve tasks with /mcp and the command line only. `npm run agent-bench` counts its calls. */
 import { expect } from "chai";
 import { AGENT_SCOPES, runTasks } from "../../bench/agent/bench.js";
 import { startTestService, type TestService } from "../harness/service.js";

@@ -1,4 +1,4 @@
-/** Tests that the service replaces lost browsers. The losses are rarer than those of test/engine/browser/lost-zygote.test.ts. */
+/** Tests that the service replaces browsers after rare losses. test/engine/browser/lost-zygote.test.ts tests more frequent losses. */
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
 import { findZygotePids, readProcessSandboxStates } from "../../src/engine/browser/processes/sandbox-proof.js";

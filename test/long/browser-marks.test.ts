@@ -1,6 +1,6 @@
 /**
- * Runs the checks of test/attacks/browser-marks.test.ts with marks on one object of a page at a time. If the mark ends the page, the test
- * marks the members of the object.
+ * Checks that no text (mark) that a run writes to an object of a page is visible to the next run. Marks one object at a time. If the mark
+ * ends the page, marks the members of the object instead. test/attacks/browser-marks.test.ts marks many objects at once.
  */
 import { expect } from "chai";
 import { EVALUATION_MODES } from "../../src/engine/browser/run.js";
@@ -15,7 +15,7 @@ for (const mode of EVALUATION_MODES) {
     });
     after(() => page.stop());
 
-    /** Adds the marks that the next run sees to `left`. If marks end the page, tests halves of them. Returns the marks that did not. */
+    /** Adds the marks that the next run sees to `left`. If marks end the page, tests halves of them. Returns the marks that end no page. */
     async function findSeenMarks(marks: string[], left: string[]): Promise<string[]> {
       const found = await page.findMarksLeftBy(marks);
       if (found !== null) {

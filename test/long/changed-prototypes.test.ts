@@ -39,7 +39,8 @@ const REPLACEMENTS: Record<string, string> = {
 };
 
 /**
- * Code of the objects to change. On each, the test replaces the properties in NAMES and, except on Object.prototype, all own properties.
+ * Expressions for the objects to change. On each object, the test replaces the properties in NAMES. It also replaces all own properties,
+ * except on Object.prototype.
  */
 const CHANGED_OBJECTS: Record<string, string> = {
   "properties of Object.prototype": "[Object.prototype]",

@@ -95,7 +95,7 @@ describe("the templates for CI", function () {
     return { cwd, home };
   }
 
-  /** Returns the steps that GitHub runs for this event, except steps that use actions of other repositories. */
+  /** Returns the steps that GitHub runs for the event `github`, except steps that use actions of other repositories. */
   const stepsFor = (github: Environment): GithubStep[] =>
     template<GithubWorkflow>("github-workflow.yml").jobs["svc"]!.steps.filter(
       (step) => step.run !== undefined && (step.if === undefined || runInNewContext(step.if, { github }) === true),

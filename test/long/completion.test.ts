@@ -25,7 +25,7 @@ const COMPLETIONS: readonly [string, string][] = [
 const SHELLS = ["bash", "zsh", "fish"] as const;
 type Shell = (typeof SHELLS)[number];
 
-/** Command of each shell that loads no configuration of the machine. */
+/** Command that starts each shell without the machine's configuration. */
 const COMMANDS: Record<Shell, string> = { bash: "bash --norc --noprofile -i", zsh: "zsh -f -i", fish: "fish -N -i" };
 
 /** Lines that load the completion script, and replace `svc` by a function that prints its arguments in brackets. */

@@ -35,7 +35,7 @@ const commandOf = (instruction: string) =>
 /**
  * Creates a folder with the contents of the image's last stage. Its node_modules is this checkout's, and so includes development packages.
  */
-function imageFolder(): string {
+function createImageFolder(): string {
   const folder = freshFolder();
   for (const [, from, to] of IMAGE_STAGE.matchAll(/^COPY --from=build (.+) (\S+)$/gm)) {
     for (const path of from!.split(" ").map((one) => one.replace("/app/", ""))) {
@@ -48,7 +48,7 @@ function imageFolder(): string {
   return folder;
 }
 
-/** Replaces variables in a text as compose does. @throws Error with the text's own message if a required variable is not set */
+/** Replaces variables in a text as compose does. @throws Error if a required variable is not set, with the message in its placeholder */
 const interpolated = (text: string, variables: Variables): string =>
   text.replace(/\$\{([A-Z_]+)(?::([-?])([^}]*))?\}/g, (_, name: string, kind: string, words: string) => {
     if (variables[name]) return variables[name];
@@ -71,7 +71,7 @@ describe("the page on containers", function () {
 
   before(async () => {
     database = await emptyDatabase();
-    operator = reader(imageFolder());
+    operator = reader(createImageFolder());
     port = await freePort();
   });
   after(async () => {
@@ -82,7 +82,7 @@ describe("the page on containers", function () {
   });
 
   /** Returns a container's variables: those of the image, then those of compose.yaml. Each container has its own folder for `/data`. */
-  function environmentOf(service: "api" | "runner", itsPort: number): Variables {
+  function environmentOf(service: "api" | "runner", servicePort: number): Variables {
     // Compose replaces variables only in the values of the parsed file.
     const parsed = JSON.stringify(load(read("compose.yaml"), { schema: YAML11_SCHEMA }));
     const { services } = JSON.parse(interpolated(parsed, exported)) as {
@@ -95,7 +95,7 @@ describe("the page on containers", function () {
     expect(environment["DATABASE_URL"]).to.equal(`postgres://svc:${exported["POSTGRES_PASSWORD"]}@database/svc`);
     const here = {
       DATABASE_URL: database.url,
-      PORT: String(itsPort),
+      PORT: String(servicePort),
       DATA_DIR: join(operator.folder, `data-${service}`),
     };
     // This machine may not have the image's version of Node, so the processes use this machine's version.
@@ -163,7 +163,7 @@ describe("the page on containers", function () {
   it("serves the same data from containers of a new image, with the variables and the volume of the old ones", async () => {
     await runner!.stop();
     await api!.stop();
-    const image = reader(imageFolder());
+    const image = reader(createImageFolder());
     api = await image.start(quoted(commandOf("CMD")), environmentOf("api", port));
     const url = `http://127.0.0.1:${port}`;
     runner = await image.start(quoted(commandOf("CMD")), {

@@ -1,4 +1,7 @@
-/** Compares the query language with sift and mingo in many queries: once with a fixed seed, and once with a new seed, which it prints. */
+/**
+ * Compares the results of random queries of entries with those of sift and mingo (npm packages for MongoDB queries). Uses a fixed seed, and
+ * then a new seed, which the test prints.
+ */
 import { expect } from "chai";
 import type { Client } from "pg";
 import { type ConnectedClient, connectedClient } from "../harness/connected-database.js";

@@ -1,6 +1,6 @@
 /**
- * Checks that the service ends a run that keeps the browser's own process busy, and no other run. Other apps wait only until the flood is
- * paused.
+ * Checks that the service ends only the run that floods the browser's main process with work. Runs of other apps (neighbours) wait only
+ * until the service has paused the flood.
  */
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";

@@ -59,7 +59,7 @@ describe("a pull of a git repository", () => {
     server.tag("v20", server.commit(project(22)));
     await webhook(webhookSecret, pushed("refs/tags/v20"));
     await until(() => isLive(22));
-    // The webhook of this tag arrives late; the tag was never published.
+    // The webhook of the tag v23 arrives after that of v24. The tag v23 was never published, so this pull still publishes it.
     server.tag("v23", server.commit(project(23)));
     server.tag("v24", server.commit(project(24)));
     await webhook(webhookSecret, pushed("refs/tags/v24"));

@@ -14,7 +14,7 @@ import { launchChromium } from "../web/chromium.js";
 /** Maximum time for one file in milliseconds, on a shared machine. The decoder has its own limits. */
 const FILE_LIMIT_MS = 90_000;
 const FILES_PER_LOAD = 20;
-const LOAD_PATIENCE_MS = 2_000;
+const LOAD_WAIT_MS = 2_000;
 /** Globals of a page that the test's code uses. */
 interface PageGlobals {
   document: { title: string; body: { append(element: object): void }; createElement(tag: string): object };
@@ -101,14 +101,14 @@ describe("hundreds of malicious files", () => {
   /** Loads all files into a page of the service's own origin, in each way in which a page can load a file. Returns the outcomes. */
   async function loadAsEachElement(page: Page, urls: readonly string[]) {
     return page.evaluate(
-      async (given, patience) => {
+      async (given, waitMs) => {
         const { document, navigator, setTimeout } = globalThis as unknown as PageGlobals;
         const load = (tag: string, fields: object) =>
           new Promise<void>((done) => {
             const element = Object.assign(document.createElement(tag), fields, { onload: done, onerror: done });
             document.body.append(element);
             // A frame receives no event for a file that the browser downloads, so the code stops waiting after a while.
-            setTimeout(done, patience);
+            setTimeout(done, waitMs);
           });
         const workers = await Promise.all(
           given.map(async (url) => {
@@ -132,7 +132,7 @@ describe("hundreds of malicious files", () => {
         return { pwned, title: document.title, workers: [...new Set(workers)] };
       },
       urls,
-      LOAD_PATIENCE_MS,
+      LOAD_WAIT_MS,
     );
   }
 

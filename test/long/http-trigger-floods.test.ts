@@ -1,6 +1,6 @@
 /**
- * Floods the HTTP triggers of two processes on one database. The limit of an app counts both processes together, and the limit of an
- * address counts each process. Neither the queue nor the disk fills.
+ * Floods the HTTP triggers of two processes on one database. The rate limit of an app applies to both processes together. The limit of an
+ * address applies to each process. Neither the queue nor the disk fills.
  */
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";

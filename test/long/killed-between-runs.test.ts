@@ -11,7 +11,7 @@ import { until } from "../harness/until.js";
 
 /** Milliseconds between the result and the kill. */
 const DELAYS_MS = [0, 1, 2, 3];
-/** Code that reads one response, which the page's renewal must clear, and leaves a request open, for whose end the renewal must wait. */
+/** Code that reads one response and leaves a request open. The page's renewal must clear the response, and wait for the request's end. */
 const CODE = `async function execute({ payload: { url } }) {
   if (typeof fetch === "undefined") return "read";
   fetch(url + "/never").catch(() => {});

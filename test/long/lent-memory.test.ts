@@ -8,7 +8,7 @@ import { type ReachableHost, reachableHost } from "../engine/browser/host.js";
 import { resultOf } from "../engine/browser/support.js";
 
 /** Returns the resident memory in MB of the renderers in a process group. */
-function renderersMegabytes(group: number): number {
+function measureRendererMegabytes(group: number): number {
   const pages = readdirSync("/proc").map((pid) => {
     try {
       const fields = readFileSync(`/proc/${pid}/stat`, "latin1")
@@ -43,8 +43,8 @@ describe("objects that a realm has passed to its thread", function () {
     }`;
     const run = () => resultOf(host.browsers, code, { mode: "network-isolate" });
     for (let count = 0; count < 5; count += 1) expect(await run()).to.equal("16x");
-    const early = renderersMegabytes(host.browsers.getBrowserPid()!);
+    const early = measureRendererMegabytes(host.browsers.getBrowserPid()!);
     for (let count = 0; count < 20; count += 1) expect(await run()).to.equal("16x");
-    expect(renderersMegabytes(host.browsers.getBrowserPid()!) - early).to.be.below(150);
+    expect(measureRendererMegabytes(host.browsers.getBrowserPid()!) - early).to.be.below(150);
   });
 });

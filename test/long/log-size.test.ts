@@ -104,7 +104,7 @@ async function createLog(size: number, url?: string): Promise<LogOfSize> {
   };
 }
 
-/** Starts a service on this database, and callers that run an action repeatedly. Collects the duration and the end of each run. */
+/** Starts a service on the database of a log, and callers that run an action repeatedly. Collects the start and end time of each run. */
 async function startRuns({ url: databaseUrl, dataDir, token }: LogOfSize) {
   const service = await startService(
     readConfig({

@@ -70,7 +70,7 @@ describe("a run that this process holds and does not execute", () => {
   let database: ConnectedDatabase;
   let db: Db;
   let dispatcher: Dispatcher;
-  /** Settles the execution of a run by the dispatcher. */
+  /** Promise that the dispatcher awaits as the execution of a run. The test settles it. */
   let execution: PromiseWithResolvers<RunOutcome>;
   let run: RunRecord;
 

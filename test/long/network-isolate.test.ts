@@ -1,4 +1,4 @@
-/** Compares a network isolate with a worker for all values and bodies. `npm test` runs some of these samples. */
+/** Compares results in a network isolate with those in a worker, for all samples of values and bodies. `npm test` compares some samples. */
 import { BODY_STATES } from "../engine/browser/alike/bodies.js";
 import { networkIsolateComparison } from "../engine/browser/alike/comparison.js";
 import { CRYPTO_BEFORE, CRYPTO_CALLS_OF_VALUE } from "../engine/browser/alike/crypto.js";

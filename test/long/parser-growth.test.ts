@@ -157,7 +157,7 @@ const FRAGMENTS = [
 ];
 
 const LONGEST_TEXT_CHARACTERS = 256 * 1_024;
-/** Number of pieces in the longest text: one piece doubled five times. The test also parses as many pieces one by one, to compare. */
+/** Number of pieces in the longest text, after five doublings. For comparison, the test also parses this number of pieces one by one. */
 const PIECE_COUNT = 32;
 const GROWTH_PER_DOUBLING_MAX = 2.5;
 /** Maximum ratio of the time for the whole text to the time for its pieces. A linear parser takes the same for both. */

@@ -67,8 +67,8 @@ const actionsOf = (url: string): Record<string, string> => ({
   fetching: `const execute = async () => (await fetch("${url}")).text()`,
   document: "async function execute() { localStorage.n = 1; document.title = 'x'; return document.title }",
 });
-/** Errors that the loss of a browser process explains. */
-const EXPLAINED_ERROR =
+/** Messages of errors that the loss of a browser process can cause. */
+const LOSS_ERROR =
   /browser ended|page crashed|Failed to fetch|No browser was available|code of the previous run did not end/;
 
 interface AnswerCounts {
@@ -92,7 +92,7 @@ async function sendCalls(
       seen.answers += 1;
       if (http === 200) continue;
       seen.failures += 1;
-      if (!EXPLAINED_ERROR.test(String(body.error))) seen.unexplained.push(`${http} ${body.status}: ${body.error}`);
+      if (!LOSS_ERROR.test(String(body.error))) seen.unexplained.push(`${http} ${body.status}: ${body.error}`);
     }
   };
   await Promise.all(Array.from({ length: CALLERS }, (_, at) => caller(at)));

@@ -10,7 +10,7 @@ const SETTLED_RUNS = 500;
 const GROWTH_MAX_MB = 100;
 
 /** Returns the resident memory in MB of the renderers in a process group. */
-function renderersMegabytes(group: number): number {
+function measureRendererMegabytes(group: number): number {
   let sum = 0;
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
     try {
@@ -62,9 +62,9 @@ describe("the memory of runs in realms", () => {
   it(`grows by less than ${GROWTH_MAX_MB} MB over ${SOAK_RUNS} runs`, async () => {
     let settled = 0;
     for (let count = 0; count < SOAK_RUNS; count += 1) {
-      if (count === SETTLED_RUNS) settled = renderersMegabytes(browsers.getBrowserPid()!);
+      if (count === SETTLED_RUNS) settled = measureRendererMegabytes(browsers.getBrowserPid()!);
       await resultOf(browsers, "const execute = async () => 1", here);
     }
-    expect(renderersMegabytes(browsers.getBrowserPid()!) - settled).to.be.lessThan(GROWTH_MAX_MB);
+    expect(measureRendererMegabytes(browsers.getBrowserPid()!) - settled).to.be.lessThan(GROWTH_MAX_MB);
   });
 });

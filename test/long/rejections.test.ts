@@ -3,7 +3,7 @@ import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { until } from "../harness/until.js";
 import { editorOf, QUICK } from "../service/support.js";
 
-/** Script that rejects a promise in the service's process at each SIGUSR2, from the second time on with a lost connection's error code. */
+/** Script that rejects a promise in the service's process at each SIGUSR2. From the second signal on, the error has ECONNREFUSED as code. */
 const REJECTING_SCRIPT = `let code;
 process.on('SIGUSR2', () => {
   Promise.reject(Object.assign(new Error('a fault'), { code }));

@@ -8,7 +8,7 @@ import { findLostTexts } from "../web/late-responses.js";
 import { fillApp } from "../web/studio-content.js";
 import { studioPage } from "../web/studio-page.js";
 
-/** Items of pages, as in the URL. Each exists in the sample data. */
+/** Endings of the URLs that open an item, a form or a tab of a page. `ID` stands for the ID of an item in the sample data. */
 const ITEMS = {
   actions: ["new", "ID"],
   data: ["ID", "ID?tab=rules", "ID?tab=import"],

@@ -52,7 +52,7 @@ async function timeOf(read: (text: string) => unknown, text: string): Promise<nu
 }
 
 /** Returns the shortest processor time of several rounds, because other load only adds time. */
-async function least(read: (text: string) => unknown, text: string): Promise<number> {
+async function measureShortestTime(read: (text: string) => unknown, text: string): Promise<number> {
   let best = Number.POSITIVE_INFINITY;
   for (let round = 0; round < ROUNDS; round += 1) best = Math.min(best, await timeOf(read, text));
   return best;
@@ -67,8 +67,8 @@ describe("functions that read text from outside", function () {
         while (characters < CHARACTERS_MAX && (await timeOf(read, textOf(part, characters))) < TIME_MIN_MS)
           characters *= 2;
         if (characters === CHARACTERS_MAX) continue;
-        const once = await least(read, textOf(part, characters));
-        const more = await least(read, textOf(part, LENGTH_RATIO * characters));
+        const once = await measureShortestTime(read, textOf(part, characters));
+        const more = await measureShortestTime(read, textOf(part, LENGTH_RATIO * characters));
         expect(more / Math.max(once, TIME_MIN_MS / 2), `${JSON.stringify(part)} × ${characters}`).to.be.below(
           RATIO_MAX,
         );

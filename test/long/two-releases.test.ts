@@ -76,7 +76,7 @@ describe("this release and the previous one on one database, under load", functi
       LOG_LEVEL: "info",
       NPM_PACKAGES: "off",
     };
-    // The previous release's clock starts at its argument, without CLOCK_BACK_MS. This argument makes the clocks of both releases equal.
+    // Only this release subtracts CLOCK_BACK_MS from its clock. The later start time of the previous release makes both clocks equal.
     const start = root === THIS_RELEASE ? startedAt : startedAt + CLOCK_BACK_MS / (CLOCK_RATE - 1);
     const entry = [join(root, "dist/test/harness/instance-process.js"), String(start), String(CLOCK_RATE)];
     const started = startProcess(environment, entry, root);
