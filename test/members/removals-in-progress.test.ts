@@ -94,7 +94,10 @@ describe("removals while a request grants something", () => {
   });
 
   describe("of the person who sends the request", () => {
-    /** @param prepare creates what the request of the person uses, and returns the request */
+    /**
+     * Expects that a request of a person is refused while this person is being removed.
+     * @param prepare creates the data that the request needs, and returns the request
+     */
     async function expectRefused(
       prepare: (
         person: Person,

@@ -267,7 +267,7 @@ describe("alerts", function () {
   it("keep an update that another request makes while a manifest is applied", async () => {
     const id = await create({});
     const { sent } = await service.db.transaction(async (manager) => {
-      // The update writes its audit entry last.
+      // The lock stops the update at its last write, the audit entry.
       await manager.query("LOCK TABLE audit_entry IN SHARE MODE");
       const update = service.rest("PUT", path(`/${id}`), { body: { failures: 2, of: 3 } });
       await untilLockWait(manager, update);
@@ -290,7 +290,7 @@ describe("alerts", function () {
     const test = () => service.rest("POST", path(`/${id}/test`));
     for (let count = 0; count < 9; count += 1) expect((await test()).http).to.equal(202);
     const { sent } = await service.db.transaction(async (manager) => {
-      // Each test writes its audit entry last.
+      // The lock stops each test of the alert at its last write, the audit entry. So both tests are in progress at once.
       await manager.query("LOCK TABLE audit_entry IN SHARE MODE");
       const sent = [test(), test()];
       await until(async () => (await countLockWaits(manager)) >= sent.length);

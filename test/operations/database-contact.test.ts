@@ -94,7 +94,7 @@ describe("the connection that renews the lease", () => {
       const cut = await withheld;
       mock.timers.tick(3_000);
       await settled();
-      // Without a warning, the client has no time limit. The cut ends its wait, so that the test fails.
+      // Without a warning, the client waits without a time limit. Cutting the connection then ends the wait, so that the test can fail.
       if (warnings.length === 0) cut();
       expect(warnings).to.deep.equal(["Query read timeout"]);
       const renewedAgain = nextRenewal();

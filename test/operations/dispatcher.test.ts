@@ -30,7 +30,7 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
   let lastId = 0;
   let statements = 0;
   let claimsById = 0;
-  /** Return values of the repository's other methods. */
+  /** Return values of the fake repository's methods that do not claim a run. */
   const answers = {
     findLongestWait: 0,
     awaited: [] as { id: number; causeRunId: number }[],
@@ -38,8 +38,8 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
     asked: [] as number[][],
   };
   const signals: AbortSignal[] = [];
-  /** Hooks that a test can set. The fake repository calls a hook after it has read the queue, and before it returns the result. */
-  const moment = { isClaiming: () => {} };
+  /** Hook that a test can set. The fake repository calls `onClaim` after it has read the queue, and before it returns the run. */
+  const hooks = { onClaim: () => {} };
   const rows = queued.map((appId) => runOf(++lastId, appId));
   const executed: number[] = [];
   const ends: ((outcome: RunOutcome) => void)[] = [];
@@ -54,7 +54,7 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
       rows.splice(rows.indexOf(run), 1);
       const after = new Map(slots).set(run.appId, of(run) + 1);
       await Promise.resolve();
-      moment.isClaiming();
+      hooks.onClaim();
       return { ...run, isMoreClaimable: claimable(after, share).length > 0 };
     },
     async claimById(_holder: string, id: number) {
@@ -99,7 +99,7 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
     await settled();
   }
   const counts = { statements: () => statements, claimsById: () => claimsById };
-  return { dispatcher, executed, signals, answers, call, addQueuedRun, endOldestRun, moment, ...counts };
+  return { dispatcher, executed, signals, answers, call, addQueuedRun, endOldestRun, hooks, ...counts };
 }
 
 describe("a dispatcher", () => {
@@ -114,9 +114,9 @@ describe("a dispatcher", () => {
   });
 
   it("claims once for each free slot although further runs of the app are queued during the claim", async () => {
-    const { dispatcher, executed, call, addQueuedRun, endOldestRun, moment, statements } = startDispatcher(2);
+    const { dispatcher, executed, call, addQueuedRun, endOldestRun, hooks, statements } = startDispatcher(2);
     for (let more = 0; more < 3; more += 1) void call(1);
-    moment.isClaiming = () => {
+    hooks.onClaim = () => {
       addQueuedRun(1);
       dispatcher.onRunQueued(1);
     };
@@ -126,10 +126,10 @@ describe("a dispatcher", () => {
   });
 
   it("claims a run of another app that was queued during a claim", async () => {
-    const { dispatcher, executed, call, addQueuedRun, endOldestRun, moment } = startDispatcher(2);
+    const { dispatcher, executed, call, addQueuedRun, endOldestRun, hooks } = startDispatcher(2);
     for (let more = 0; more < 3; more += 1) void call(1);
-    moment.isClaiming = () => {
-      moment.isClaiming = () => {};
+    hooks.onClaim = () => {
+      hooks.onClaim = () => {};
       addQueuedRun(2);
       dispatcher.onRunQueued(2);
     };
@@ -246,8 +246,8 @@ describe("a dispatcher", () => {
     expect(full.executed).to.deep.equal([1, 2, 3, 4, 5]);
 
     const asked = startDispatcher(4, [1]);
-    asked.moment.isClaiming = () => {
-      asked.moment.isClaiming = () => {};
+    asked.hooks.onClaim = () => {
+      asked.hooks.onClaim = () => {};
       asked.addQueuedRun(2);
       void asked.dispatcher.claimQueued();
     };

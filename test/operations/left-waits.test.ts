@@ -42,13 +42,13 @@ describe("a wait for a run whose reader leaves", () => {
   });
 
   /** Returns the last statement of the connection that receives notifications. */
-  const lastAsked = async (): Promise<string> => {
+  const readLastStatement = async (): Promise<string> => {
     const text =
       "SELECT query FROM pg_stat_activity WHERE application_name = 'svc-app-actions notices' AND datname = current_database()";
     return (await database.db.query(text))[0].query;
   };
-  const hasStoppedListening = async () => (await lastAsked()).startsWith("UNLISTEN");
-  const isListening = async () => (await lastAsked()).startsWith("LISTEN");
+  const hasStoppedListening = async () => (await readLastStatement()).startsWith("UNLISTEN");
+  const isListening = async () => (await readLastStatement()).startsWith("LISTEN");
 
   it("ends with the reader of the run's lines, although the run prints nothing", async () => {
     const { query } = pg.Client.prototype;

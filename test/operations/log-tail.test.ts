@@ -180,7 +180,7 @@ describe("followers of execution logs after gaps", () => {
 });
 
 describe("a follower of execution logs", () => {
-  /** Creates a tail that follows two apps. Functions in `over` replace those of its reader. */
+  /** Creates a tail that follows two apps. The methods that `over` returns replace those of the ExecutionLogs that the tail reads. */
   async function createTail(over: (logs: ExecutionLogs) => Partial<ExecutionLogs>, readAttempts?: number) {
     const { db, url, stop } = await connectedDatabase(8);
     const log = pino({ level: "silent" });

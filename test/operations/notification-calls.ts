@@ -11,8 +11,8 @@ export interface NotificationEntry {
   status: string;
 }
 
-/** Returns the calls for the app of the service. `as` is a kind of credential or a token. */
-export function notificationCalls(service: () => TestService) {
+/** Creates functions that call the routes for the app of the service. `as` is a kind of credential or a token. */
+export function createNotificationCalls(service: () => TestService) {
   const call = async (method: string, path: string, body?: unknown, as = "api") =>
     (await service().rest(method, `/v1/apps/${service().appId}/notifications${path}`, { body, as })).body;
   const insert = (body: object): Promise<NotificationEntry> => call("POST", "", body);

@@ -4,7 +4,7 @@ import { searchNewestNotifications } from "../../src/operations/notifications/no
 import { isUserInScope, type NotificationScope } from "../../src/rules/notification-scope.js";
 import { publishNotifications } from "../harness/published-notifications.js";
 import { startTestService, type TestService } from "../harness/service.js";
-import { type NotificationEntry, notificationCalls } from "./notification-calls.js";
+import { createNotificationCalls, type NotificationEntry } from "./notification-calls.js";
 
 describe("notifications for a user", () => {
   let service: TestService;
@@ -14,7 +14,7 @@ describe("notifications for a user", () => {
   after(() => service.stop());
   beforeEach(() => service.db.query("DELETE FROM notification"));
 
-  const { call, published, titles, viewer } = notificationCalls(() => service);
+  const { call, published, titles, viewer } = createNotificationCalls(() => service);
 
   it("include the newest of a user, however many newer ones are for other users", async () => {
     const { email } = await viewer();

@@ -5,7 +5,7 @@ import { rows } from "../../src/data/database.js";
 import { type PushService, startPushService } from "../harness/push-service.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
-import { type NotificationEntry, notificationCalls } from "./notification-calls.js";
+import { createNotificationCalls, type NotificationEntry } from "./notification-calls.js";
 
 describe("notifications", function () {
   this.timeout(180_000);
@@ -38,7 +38,7 @@ describe("notifications", function () {
     for (const client of clients.splice(0)) await client.dispose();
   });
 
-  const { call, insert, published, titles, viewer } = notificationCalls(() => service);
+  const { call, insert, published, titles, viewer } = createNotificationCalls(() => service);
   const wake = () => service.db.query("SELECT pg_notify('svc_notification', '0')");
 
   /** Subscribes as this caller, from the position `after` on. The returned array collects the events. */
@@ -232,8 +232,8 @@ describe("notifications", function () {
     expect(await rows(service.db, "SELECT FROM push_delivery")).to.deep.equal([]);
   });
 
-  /** Opens a page, and signs an app user of this office in to it. */
-  async function signedIn(Office: string) {
+  /** Creates an app user of this office, and signs the user in with a new live token. */
+  async function signInUser(Office: string) {
     const app = `/v1/apps/${service.appId}`;
     const hooks = [{ type: "operations", runOn: ["insert", "update"], fields: { Password: ["hash"] } }];
     await service.rest("POST", `${app}/data-sources`, { body: { name: "Users", hooks, isUsers: true } });
@@ -256,7 +256,7 @@ describe("notifications", function () {
   }
 
   it("are for the current user: in an open page and on a device, after a change of the user and after signing out", async () => {
-    const user = await signedIn("Oslo");
+    const user = await signInUser("Oslo");
     // Subscribes from the current position. Without a position, the subscription could start too late for the next event.
     const [{ last }] = (await rows<{ last: number }>(
       service.db,
@@ -289,7 +289,7 @@ describe("notifications", function () {
       return (await rows(service.db, waiting)).length === 0;
     });
   }
-  const endings: [title: string, end: (user: Awaited<ReturnType<typeof signedIn>>) => Promise<unknown>][] = [
+  const endings: [title: string, end: (user: Awaited<ReturnType<typeof signInUser>>) => Promise<unknown>][] = [
     ["signed out", (user) => user.signOut()],
     ["changed the password", (user) => user.changePassword()],
   ];
@@ -303,7 +303,7 @@ describe("notifications", function () {
   ]);
   for (const [title, end] of endings) {
     it(`with a scope reach no device of a user who ${title}`, async () => {
-      const user = await signedIn("Oslo");
+      const user = await signInUser("Oslo");
       await devices("POST", device("user").subscription, user.as);
       await pushBoth(user.email, 2);
       expect(pushed).to.have.length(2);
@@ -314,7 +314,7 @@ describe("notifications", function () {
   }
 
   it("with a scope are not tried again after the user has signed out", async () => {
-    const user = await signedIn("Oslo");
+    const user = await signInUser("Oslo");
     await devices("POST", device("user").subscription, user.as);
     pushService.answer = 503;
     await published("for the user", { ...PUSH, scope: { Email: user.email } });
@@ -327,7 +327,7 @@ describe("notifications", function () {
   });
 
   it("with a scope do not reach an open page after the user's password was changed", async () => {
-    const user = await signedIn("Oslo");
+    const user = await signInUser("Oslo");
     const [{ last }] = (await rows<{ last: number }>(
       service.db,
       "SELECT coalesce(max(cursor), 0)::int AS last FROM notification",

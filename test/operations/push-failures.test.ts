@@ -18,7 +18,7 @@ const HOUR_MS = 3_600_000;
 describe("push messages that cannot be delivered", () => {
   let database: ConnectedDatabase;
   let network: Network;
-  /** Connections through `network`. */
+  /** Database that is connected through `network`, which the test can cut. */
   let db: Db;
   let pushService: PushService;
   let lines: Record<string, unknown>[];
@@ -210,7 +210,7 @@ describe("push messages that cannot be delivered", () => {
     let checks = 0;
     findCredentialsInScope = async (credentialIds) => {
       checks += 1;
-      // The first check precedes the delivery's row, the second one its request.
+      // The service checks the scope before it stores the delivery, and again before it sends the push request.
       if (checks === 2) network.cut();
       return new Set(await rows(db, "SELECT").then(() => credentialIds));
     };

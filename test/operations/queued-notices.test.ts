@@ -1,4 +1,4 @@
-/** Tests the notifications with which runners learn of queued runs: each statement that queues runs sends one for each app. */
+/** Tests the database notifications of queued runs: each statement that queues runs sends one notification for each app. */
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import pg from "pg";

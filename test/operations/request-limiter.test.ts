@@ -1,4 +1,4 @@
-/** Tests the limit of requests in progress per credential and network address: more requests wait, but those of others do not. */
+/** Tests the limits of a caller's requests in progress, by credential and network address. Requests beyond a limit delay no other caller. */
 import { expect } from "chai";
 import type { ActionError } from "../../src/errors.js";
 import { createRequestLimiter } from "../../src/operations/access/request-limiter.js";

@@ -236,8 +236,8 @@ describe("the check of a long result", () => {
   let time: number;
   let attempts: number;
 
-  /** Calls `work` for each message to a thread. Pauses end at once, and advance the test's clock by their duration. */
-  function replaceThreads(work: (thread: Worker) => void): void {
+  /** Calls `work` before each message to a worker thread. Makes pauses end at once, and advance the test's clock by their duration. */
+  function interceptThreadMessages(work: (thread: Worker) => void): void {
     const { postMessage } = Worker.prototype;
     mock.method(Worker.prototype, "postMessage", function post(this: Worker, message: unknown) {
       attempts += 1;
@@ -268,7 +268,7 @@ describe("the check of a long result", () => {
 
   it("is repeated if its thread fails, so that the run keeps its result", async () => {
     const { app, perform } = createApp();
-    replaceThreads(failOnce);
+    interceptThreadMessages(failOnce);
     expect(await perform(() => {}, RESULT)).to.deep.equal(RESULT);
     expect([attempts, app.endings.map(({ state }) => state)]).to.deep.equal([2, ["completed"]]);
   });
@@ -276,7 +276,7 @@ describe("the check of a long result", () => {
   for (const reason of [LOST_OUTCOME, SERVICE_STOPPED_OUTCOME]) {
     it(`is not repeated if the run is aborted with a ${reason.error.name}`, async () => {
       const { perform } = createApp();
-      replaceThreads(failOnce);
+      interceptThreadMessages(failOnce);
       const outcome = await perform(() => {}, RESULT, AbortSignal.abort(reason));
       expect(outcome)
         .to.have.nested.property("error.message")
@@ -287,7 +287,7 @@ describe("the check of a long result", () => {
 
   it("makes the run fail if it exceeds its time limit for a minute", async () => {
     const { app, perform } = createApp();
-    replaceThreads((thread) => void thread.terminate());
+    interceptThreadMessages((thread) => void thread.terminate());
     mock.method(globalThis, "setTimeout", (call: () => void, ms: number, ...values: unknown[]) => {
       if (ms !== 10_000) return realTimeout(call, ms, ...(values as []));
       time += ms;

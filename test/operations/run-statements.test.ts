@@ -57,8 +57,8 @@ describe("a run whose code is known", () => {
     return asked;
   }
 
-  /** Statements per run while the token is cached. Measures again if the service read the token, as it does every few seconds. */
-  async function statementsWithKnownToken(runs: () => Promise<unknown>): Promise<string[][]> {
+  /** Returns the statements of each run while the caller's token is cached. Repeats the runs if the service has read the token again. */
+  async function collectStatementsWithCachedToken(runs: () => Promise<unknown>): Promise<string[][]> {
     let asked: string[][];
     do asked = await statementsOf(runs);
     while (asked.flat().includes("find-credential"));
@@ -79,7 +79,7 @@ describe("a run whose code is known", () => {
       for (let n = 0; n < count; n += 1) expect((await call("known", n)).body.result).to.equal(n);
     };
     await runs(WARM_UP_REQUESTS);
-    const asked = await statementsWithKnownToken(() => runs(RUNS));
+    const asked = await collectStatementsWithCachedToken(() => runs(RUNS));
     expect(asked).to.deep.equal(Array(RUNS).fill(["insert-named-run-none", "finish-run"]));
   });
 
@@ -97,7 +97,7 @@ describe("a run whose code is known", () => {
       }
     };
     await runs(WARM_UP_REQUESTS);
-    const asked = await statementsWithKnownToken(() => runs(RUNS));
+    const asked = await collectStatementsWithCachedToken(() => runs(RUNS));
     expect(asked).to.deep.equal(Array(RUNS).fill(["insert-named-run-http", "finish-run"]));
   });
 

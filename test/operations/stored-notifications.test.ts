@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import type { TestService } from "../harness/service.js";
 import { useSharedService } from "../harness/shared-service.js";
-import { type NotificationEntry, notificationCalls } from "./notification-calls.js";
+import { createNotificationCalls, type NotificationEntry } from "./notification-calls.js";
 
 describe("stored notifications", () => {
   let service: TestService;
@@ -15,7 +15,7 @@ describe("stored notifications", () => {
   after(() => service.stop());
   beforeEach(() => service.db.query("DELETE FROM notification WHERE app_id = $1", [service.appId]));
 
-  const { call, insert, published, titles } = notificationCalls(() => service);
+  const { call, insert, published, titles } = createNotificationCalls(() => service);
 
   it("have their data merged with extendData: its own fields, or those of data if it is true", async () => {
     const draft = await insert({ data: { title: "a" } });

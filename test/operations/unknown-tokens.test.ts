@@ -59,8 +59,8 @@ describe("an unknown token", () => {
   });
   after(() => database.stop());
 
-  /** Runs queries one after the other, and refills the limit of unknown tokens only by `clock`, so that slow machines change nothing. */
-  function counted() {
+  /** Creates credentials that run and count their queries one after the other. Only `clock` refills the limit of unknown tokens. */
+  function createCountedCredentials() {
     let queries = 0;
     let lastQuery: Promise<unknown> = Promise.resolve();
     const clock = { now: 0 };
@@ -90,7 +90,7 @@ describe("an unknown token", () => {
     );
 
   it("costs no query if its checksum is wrong or it was unknown a moment ago", async () => {
-    const { credentials, queries } = counted();
+    const { credentials, queries } = createCountedCredentials();
     for (const kind of KINDS) {
       const madeUp = `svc_${kind}_${"A".repeat(43)}000000`;
       for (let time = 0; time < 20; time += 1) expect(await credentials.resolve(madeUp, "203.0.113.1")).to.equal(null);
@@ -104,7 +104,7 @@ describe("an unknown token", () => {
   });
 
   it("is accepted as soon as a change of rights makes it valid", async () => {
-    const { credentials } = counted();
+    const { credentials } = createCountedCredentials();
     const token = generateToken("live");
     expect(await credentials.resolve(token)).to.equal(null);
     await db.query("INSERT INTO credential (kind, hash, app_id) VALUES ('live', $1, 1)", [hashToken(token)]);
@@ -131,7 +131,7 @@ describe("an unknown token", () => {
       isHealthy: () => true,
     } as unknown as DatabaseNotifications;
     const credentials = new Credentials({ db: changing as unknown as Db, notifications: silent });
-    const { token } = await counted().credentials.issue({ kind: "live", appId: 1 });
+    const { token } = await createCountedCredentials().credentials.issue({ kind: "live", appId: 1 });
     const asked = [];
     for (let time = 0; time < 3; time += 1) {
       await credentials.resolve(token);
@@ -141,14 +141,14 @@ describe("an unknown token", () => {
   });
 
   it("without a checksum is looked up: a token of an earlier release still works", async () => {
-    const { credentials } = counted();
+    const { credentials } = createCountedCredentials();
     const token = `svc_api_${hash("sha256", "an earlier release", "base64url")}`;
     await db.query("INSERT INTO credential (kind, hash, app_id) VALUES ('api', $1, 1)", [hashToken(token)]);
     expect(await credentials.resolve(token, "203.0.113.1")).to.include({ kind: "api", appId: 1 });
   });
 
   it("counts for its address: too many are rejected without a query; other addresses and known tokens are not affected", async () => {
-    const { credentials, queries, clock } = counted();
+    const { credentials, queries, clock } = createCountedCredentials();
     const flooding = "203.0.113.2";
     const flood = () => statusOf(credentials.resolve(generateToken("live"), flooding));
     const { token: known } = await credentials.issue({ kind: "live", appId: 1 });
@@ -167,7 +167,7 @@ describe("an unknown token", () => {
   });
 
   it("counts separately from known tokens, of which an address may send any number", async () => {
-    const { credentials } = counted();
+    const { credentials } = createCountedCredentials();
     const tokens = Array.from({ length: UNKNOWN_TOKENS_PER_ADDRESS_AND_MINUTE + 50 }, () => generateToken("live"));
     await db.query("INSERT INTO credential (kind, hash, app_id) SELECT 'live', unnest($1::bytea[]), 1", [
       tokens.map(hashToken),
@@ -180,7 +180,7 @@ describe("an unknown token", () => {
   longTest(
     "does not count before the database has responded: known tokens are accepted during any number of lookups",
     async () => {
-      const { credentials } = counted();
+      const { credentials } = createCountedCredentials();
       const elsewhere = new Credentials({ db, notifications });
       const tokens: string[] = [];
       for (let made = 0; made < UNKNOWN_TOKENS_PER_ADDRESS_AND_MINUTE + 50; made += 1) {
@@ -210,7 +210,7 @@ describe("an unknown token", () => {
   });
 
   it("counts if lookups of many unknown ones were in progress together", async () => {
-    const { credentials, queries } = counted();
+    const { credentials, queries } = createCountedCredentials();
     const flood = () => statusOf(credentials.resolve(generateToken("live"), "203.0.113.7"));
     const statuses = await Promise.all(Array.from({ length: UNKNOWN_TOKENS_PER_ADDRESS_AND_MINUTE + 20 }, flood));
     expect(new Set(statuses)).to.deep.equal(new Set(["unknown"]));

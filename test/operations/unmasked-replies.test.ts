@@ -1,4 +1,7 @@
-/** Tests that the outcome of a message stays the same if the settings cannot be read after the server has replied. Needs no service. */
+/**
+ * Tests that a message keeps its outcome if the settings cannot be read after the recipient's server has replied. The reply is then hidden,
+ * because its secrets cannot be masked.
+ */
 import { expect } from "chai";
 import { NotConnectedError } from "../../src/engine/checked-connections.js";
 import type { DeliveryOutcome } from "../../src/engine/smtp.js";

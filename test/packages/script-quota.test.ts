@@ -66,7 +66,7 @@ describe("the size of the scripts of one app's actions", () => {
     const appId = body.app.id as number;
     expect((await save(["fills"], appId)).http).to.equal(201);
     const { sent } = await service.db.transaction(async (manager) => {
-      // Each save writes its audit entry last.
+      // The lock stops each save at its last write, the audit entry. So both saves are in progress at once.
       await manager.query("LOCK TABLE audit_entry IN SHARE MODE");
       const sent = [save(["part-a"], appId), save(["part-b"], appId)];
       await until(async () => (await countLockWaits(manager)) >= sent.length);

@@ -24,7 +24,7 @@ describe("rollbacks of promotions", () => {
     (await service.rest("GET", `/v1/apps/${app}/manifest`)).body.actions.map(({ name }: { name: string }) => name);
 
   /** Creates two stages, and promotes a new action from the first to the second. */
-  async function promotedStages() {
+  async function createPromotedStages() {
     stages += 1;
     const made = ["from", "to"].map((name) =>
       service.rest("POST", `/v1/apps/${service.appId}/stages`, { body: { name: `${name}-${stages}` } }),
@@ -55,7 +55,7 @@ describe("rollbacks of promotions", () => {
   }
 
   it("are refused if another promotion commits first", async () => {
-    const { from, to, promotionId } = await promotedStages();
+    const { from, to, promotionId } = await createPromotedStages();
     await create(from, "two");
     const [promoted, undone] = await queue(to, [() => promote(to, from), () => rollback(to, promotionId)]);
     expect(promoted!.http).to.equal(201);
@@ -64,7 +64,7 @@ describe("rollbacks of promotions", () => {
   });
 
   it("are refused if a promotion without changes commits first", async () => {
-    const { from, to, promotionId } = await promotedStages();
+    const { from, to, promotionId } = await createPromotedStages();
     const [promoted, undone] = await queue(to, [() => promote(to, from), () => rollback(to, promotionId)]);
     expect(promoted!.http).to.equal(201);
     expect([undone!.http, undone!.body.status]).to.deep.equal([409, "MANIFEST_CHANGED"]);
@@ -74,7 +74,7 @@ describe("rollbacks of promotions", () => {
   });
 
   it("are refused if a definition changes first", async () => {
-    const { to, promotionId } = await promotedStages();
+    const { to, promotionId } = await createPromotedStages();
     const change = (manager: EntityManager) =>
       manager.query("UPDATE action SET code = code || ' ' WHERE app_id = $1 AND name = 'one'", [to]);
     const [undone] = await queue(to, [() => rollback(to, promotionId)], change);
@@ -83,7 +83,7 @@ describe("rollbacks of promotions", () => {
   });
 
   it("and manifests keep alerts whose action they rename or remove", async () => {
-    const { to } = await promotedStages();
+    const { to } = await createPromotedStages();
     const [draft] = (await service.rest("GET", `/v3/apps/${to}/actions`)).body.actions;
     const alert = { name: "fails", condition: "failed", channel: "email", to: ["ann@example.com"], actionId: draft.id };
     const { id } = (await service.rest("POST", `/v1/apps/${to}/alerts`, { body: alert })).body.alert;

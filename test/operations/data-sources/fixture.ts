@@ -26,7 +26,7 @@ export interface Fixture {
   indexes: EntryIndexes;
   /** Adds a data source with these entries. A string is an entry's JSON text. */
   fill(name: string, data: readonly (object | string)[], appId?: number): Promise<DataSourceKey>;
-  /** Returns the access for reads of entries, with the same scope for joined data sources. */
+  /** Returns the access for reads. `scope` limits the visible entries, also in joined data sources; by default, all are visible. */
   readAccess(scope?: VisibleEntryScope): EntryReadAccess<DataSourceKey>;
   stop(): Promise<void>;
 }
