@@ -1,4 +1,4 @@
-/** Tests the validation table of the specification row by row, with the pure functions. */
+/** Tests the validation of an action's fields, row by row of the specification's table. Needs no service. */
 import { expect } from "chai";
 import fc from "fast-check";
 import { ActionError, STATUS, type Status } from "../../src/errors.js";

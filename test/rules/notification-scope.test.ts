@@ -136,7 +136,8 @@ describe("the scope of a notification", () => {
     });
     expect(isUserInScope(scope, many)).to.equal(false);
     expect(isUserInScope(scope, { ...ANN, tags: [1, 2] })).to.equal(true);
-    // Each value costs one test, plus one per item of the condition's list. The user's list itself counts as a value; its lookup costs one.
+    // The limit is 20,000 steps. Each value of `tags` takes one step, plus one for each item of the condition's list. The list `tags` itself
+    // counts as another value, and its lookup takes one step.
     const fits = (where: object, length: number) =>
       isUserInScope(parseNotificationScope(where), { ...ANN, tags: Array(length).fill(1) });
     for (const [where, most] of [

@@ -1,4 +1,4 @@
-/** Calls of `Svc.AI` whose provider answers while the service's database is not available. */
+/** Tests calls of `Svc.AI` to which the provider responds during an outage of the service's database. */
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -121,7 +121,7 @@ describe("a subscription whose caller loses the right to it, over two instances"
     return { token: token as string, user: 0, entry: entry.id as number };
   }
 
-  /** Creates the object of a subscription. Returns it with a function that causes an event. */
+  /** Creates the object whose events the subscription sends. Returns the object with a function that causes an event. */
   async function createTarget(name: SubscriptionName, rules: object[]) {
     sequence += 1;
     const source = (await rest("POST", `/v1/apps/${app}/data-sources`, { name: `s${sequence}`, accessRules: rules }))

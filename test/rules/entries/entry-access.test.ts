@@ -298,7 +298,7 @@ describe("the tests of a rule as a where", () => {
     const source = { documentSql: "e.doc", entryAlias: "e", canSeeColumn: () => true };
     expect(() => compileWhere(where, source, new SqlStatement())).to.not.throw();
     expect([...listWhereColumns(where)]).to.deep.equal(columns);
-    // A copy as JSON must not search more than texts.
+    // A copy as JSON loses the class TextsOnlyOperand, which limits the search to texts. So the copy must be rejected.
     const copy = () => compileWhere(JSON.parse(JSON.stringify(where)), source, new SqlStatement());
     refusal("REQUEST_INVALID", copy);
   });

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import type { Client } from "pg";
 import { aggregate, document, flatDocument, type Json, where } from "./generated.js";
-import { aggregatedByMingo, aggregatedBySql, type Disagreement, disagreements } from "./oracle.js";
+import { aggregatedByMingo, aggregatedBySql, type Disagreement, findDisagreements } from "./oracle.js";
 
 const DOCUMENTS_PER_QUERY = 20;
 const QUERIES = 25;
@@ -27,7 +27,11 @@ export async function compareWheres(client: Client, count: number, seed: number)
   for (let at = 0; at < count; at += QUERIES) {
     const asked = queries.slice(at, at + QUERIES);
     const from = (at / QUERIES) * DOCUMENTS_PER_QUERY;
-    const { wrong, likeMingo } = await disagreements(client, documents.slice(from, from + DOCUMENTS_PER_QUERY), asked);
+    const { wrong, likeMingo } = await findDisagreements(
+      client,
+      documents.slice(from, from + DOCUMENTS_PER_QUERY),
+      asked,
+    );
     total.queries += asked.length;
     total.pairs += asked.length * DOCUMENTS_PER_QUERY;
     total.likeMingo.push(...likeMingo);

@@ -73,7 +73,7 @@ function readsLetterInSift(document: Json, query: Query): boolean {
  * Returns the results of the service's SQL that differ from sift's: `likeMingo` if mingo agrees with the SQL on a numbered path, otherwise
  * `wrong`.
  */
-export async function disagreements(client: Client, documents: readonly Json[], queries: readonly Query[]) {
+export async function findDisagreements(client: Client, documents: readonly Json[], queries: readonly Query[]) {
   const ours = await foundBySql(client, documents, queries);
   const wrong: Disagreement[] = [];
   const likeMingo: Disagreement[] = [];
