@@ -41,8 +41,8 @@ async function launchShared(): Promise<Browser> {
   return browser;
 }
 
-/** Returns the shared browser as a browser with a new profile. Its `close` closes only the profiles that it has created. */
-async function profileOf(browser: Browser): Promise<Browser> {
+/** Creates a profile in the shared browser. Returns a `Browser` that uses this profile, and whose `close` keeps all other profiles open. */
+async function openProfile(browser: Browser): Promise<Browser> {
   const first = await browser.createBrowserContext();
   const profiles = [first];
   const own: Partial<Browser> = {
@@ -77,7 +77,7 @@ export async function launchChromium(): Promise<Browser> {
     shared = null;
     throw error;
   });
-  return profileOf(await shared);
+  return openProfile(await shared);
 }
 
 /** Faults of a page. Both lists are empty if the page has no fault. */

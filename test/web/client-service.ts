@@ -25,7 +25,7 @@ export interface ScriptedAnswer {
 /** Strict content security policy of the page, under which the library must work. */
 const pagePolicy = (scripts: string) => `default-src 'none'; img-src data:; connect-src *; script-src ${scripts}`;
 
-/** Handles all other routes: records each request, and returns the response that the test has set, by default 200 with {}. */
+/** Handles the routes that this server does not define: records each request, and returns the test's response, by default 200 with {}. */
 function createRequestRecorder(app: FastifyInstance) {
   const received: ReceivedRequest[] = [];
   const answers = new Map<string, ScriptedAnswer>();

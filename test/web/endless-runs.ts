@@ -1,4 +1,4 @@
-/** Searches in Studio's list of runs as at a service whose old runs never match the search. */
+/** Tests a search in Studio's list of runs that finds nothing on an endless number of older pages. */
 import { expect } from "chai";
 import type { HTTPRequest, Page } from "puppeteer";
 import { until } from "../harness/until.js";
@@ -10,7 +10,7 @@ function parseFindRuns(request: HTTPRequest): { before: number | null } | null {
   return query.includes("query FindRuns(") ? variables : null;
 }
 
-/** The first page has the runs of the service. All further pages are empty, and another page follows each of them. */
+/** Answers a read of runs. The first page has the service's runs. All further pages are empty, and another page follows each page. */
 async function answerWithEndlessPages(page: Page, request: HTTPRequest, before: number | null): Promise<void> {
   // An intercepted request does not list its cookies.
   const cookies = await page.browserContext().cookies();

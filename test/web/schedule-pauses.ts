@@ -87,7 +87,7 @@ async function pauseOneSchedule(
   );
   expect(await isLive()).to.deep.equal([false, true]);
   await reads.waitForCount(2);
-  // The page still shows the list from before the change. The button is disabled, because the service would reject a change of that state.
+  // The page still shows the list from before the change. The button is disabled, because the service would reject a change of the old draft.
   expect(await page.$('button[aria-label="Pause: nightly"]:disabled')).to.not.equal(null);
   await reads.endAll();
   await clickPause();

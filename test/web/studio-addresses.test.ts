@@ -12,7 +12,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
-/** Options of each wait for a page. A page that does not appear must not exceed the time limit of the test, which lists all faults. */
+/** Options of each wait for a page. The short time limit lets the test go on after a missing page, and list all faults at its end. */
 const PAGE_WAIT = { timeout: 60_000 };
 const CODE = "async function execute() {\n  return 1;\n}\n";
 
@@ -43,7 +43,7 @@ interface Shown {
   becomes?: string;
 }
 
-/** Rest of the address, selector and heading of addresses with an item or with search parameters, by page. */
+/** For each page, its addresses with an item or search parameters: the end of the address, a selector, and the heading. */
 const ADDRESSES_OF_ITEMS: Record<
   View,
   (items: Items) => readonly (readonly [rest: string, part: string, head?: string])[]

@@ -390,7 +390,7 @@ describe("TypeScript of an action's code", () => {
       const templates = Object.entries(ACTION_TEMPLATES).map(([name, { draft }]) => [name, draft.code ?? ""] as const);
       expect([documents.length > 7, examples.length, templates.length > 3]).to.deep.equal([true, 5, true]);
       for (const [where, text] of [...documents, ...examples, ...templates]) {
-        // The types of npm packages are known only after a save. This test has none, and the dependency "npm" stands for such a package.
+        // The editor gets the types of npm packages at a save, and this test saves nothing. "npm" stands for a package without types.
         expect(await faults(text, { dependencies: [...PACKAGE_NAMES, "npm"] }), `${where}\n${text}`).to.deep.equal([]);
       }
     },

@@ -144,7 +144,7 @@ export async function crawl(
     await look(steps);
     for (const href of [await readPlace(page), ...(await linksOn(page))]) places.add(href);
   };
-  /** @param fresh controls that appeared after the last step */
+  /** Uses the controls `fresh`, which appeared after the last of `steps`, and then the controls that appear after each of them. */
   const explore = async (steps: string[], fresh: string[]): Promise<void> => {
     const here = await keysOn(page);
     let isHere = true;

@@ -230,8 +230,8 @@ describe("values of Studio's forms", () => {
     const limited: Refusal = { status: "RATE_LIMIT_EXCEEDED", message: "too many", details: { retryAfter: 7 } };
     const denied: Refusal = { status: "FORBIDDEN", message: "not allowed", details: {} };
 
-    /** @param refusals by run ID, the errors that the requests for this run get, in order */
-    async function cancelled(refusals: Record<number, Refusal[]>) {
+    /** Cancels the runs 1, 2 and 3. @param refusals errors, by run ID, of the first requests for each run; later requests succeed */
+    async function cancelRuns(refusals: Record<number, Refusal[]>) {
       const asked: number[] = [];
       const waits: number[] = [];
       const summary = await sendRequestForEachRun([1, 2, 3], {
@@ -249,20 +249,20 @@ describe("values of Studio's forms", () => {
     }
 
     it("count runs that have ended in the meantime and continue", async () => {
-      const { summary, asked } = await cancelled({ 1: [ended], 2: [ended] });
+      const { summary, asked } = await cancelRuns({ 1: [ended], 2: [ended] });
       expect(summary).to.equal("1 run cancelled, 2 runs ended already.");
       expect(asked).to.deep.equal([1, 2, 3]);
     });
 
     it("wait as long as the rate limit requires, and give up after three requests", async () => {
-      const { summary, asked, waits } = await cancelled({ 1: [limited], 2: [limited, limited, limited] });
+      const { summary, asked, waits } = await cancelRuns({ 1: [limited], 2: [limited, limited, limited] });
       expect(summary).to.equal("1 run cancelled, then: too many");
       expect(asked).to.deep.equal([1, 1, 2, 2, 2]);
       expect(waits).to.deep.equal([7, 7, 7]);
     });
 
     it("stop at any other error", async () => {
-      const { summary, asked } = await cancelled({ 2: [denied] });
+      const { summary, asked } = await cancelRuns({ 2: [denied] });
       expect(summary).to.equal("1 run cancelled, then: not allowed");
       expect(asked).to.deep.equal([1, 2]);
     });

@@ -49,7 +49,7 @@ describe("Studio's pages while other people change the app", () => {
     page.waitForFunction(`document.querySelector(${JSON.stringify(selector)})?.value === ${JSON.stringify(value)}`);
   const cell = (text: string) => `::-p-xpath(//button[contains(@class, "cell") and normalize-space(.)="${text}"])`;
   /** Waits until this page of the app shows its list: rows, or a text that says that the list is empty. */
-  const showsList = (name: string) =>
+  const waitForList = (name: string) =>
     page.waitForFunction(`(() => {
       const part = document.querySelector(".app-page");
       if (part?.querySelector("h2").textContent.toLowerCase() !== "${name}") return false;
@@ -68,7 +68,7 @@ describe("Studio's pages while other people change the app", () => {
   for (const name of ["versions", "tokens", "people"])
     longTest(`the page of ${name} is read again when the connection is back, and its error disappears`, async () => {
       await studio.open(`${service.appId}/app/${name}`);
-      await showsList(name);
+      await waitForList(name);
       await studio.open(`${service.appId}/settings`);
       await page.waitForSelector(".settings");
       await cut();
@@ -81,7 +81,7 @@ describe("Studio's pages while other people change the app", () => {
 
   longTest("a change that failed without a connection shows no error when the connection is back", async () => {
     await studio.open(`${service.appId}/app/versions`);
-    await showsList("versions");
+    await waitForList("versions");
     await cut();
     await studio.button("Take a version now");
     await shows("the service does not answer");
@@ -97,7 +97,7 @@ describe("Studio's pages while other people change the app", () => {
     // The form stays, so that the person loses no typed text.
     expect(await page.$(".data-source.new")).not.to.equal(null);
     await studio.follow("Tokens");
-    await showsList("tokens");
+    await waitForList("tokens");
     await studio.follow("Data");
     await page.waitForSelector(studio.withText("h2", "Choose a data source"));
     expect(await page.$(".data-source.new")).to.equal(null);

@@ -45,7 +45,7 @@ describe("Studio's pages of people", () => {
       `[...document.querySelectorAll('nav[aria-label="Views"] a')].map((tab) => tab.textContent)`,
     ) as Promise<string[]>;
   /** Waits until the navigation has these names. Each check sends a `focus` event, because Studio then reads the roles again. */
-  async function hasTabs(page: Page, names: readonly string[]): Promise<void> {
+  async function waitForTabs(page: Page, names: readonly string[]): Promise<void> {
     await page.waitForFunction(
       `(() => {
         dispatchEvent(new Event("focus"));
@@ -110,7 +110,7 @@ describe("Studio's pages of people", () => {
 
   it("a changed role appears while the other person works: an operator runs what it may not read", async () => {
     await choose(admin.page, "Role of Grace Hopper", "operator");
-    await hasTabs(guest.page, ["Home", "Actions", "Runs", "Schedules"]);
+    await waitForTabs(guest.page, ["Home", "Actions", "Runs", "Schedules"]);
     await guest.page.waitForSelector(".operated");
     await checkWidths(guest.page, "operator");
     expect(await guest.page.$(".code-editor")).to.equal(null);
@@ -151,7 +151,7 @@ describe("Studio's pages of people", () => {
     // Until the list has been read again, the button is disabled: the service would reject a removal that is based on the earlier role.
     expect(await admin.page.$('[aria-label="Remove Grace Hopper"]:enabled')).to.equal(null);
     await reads.endAll();
-    await hasTabs(guest.page, [
+    await waitForTabs(guest.page, [
       "Home",
       "Actions",
       "Data",

@@ -1,4 +1,4 @@
-/** Tests when the client library continues the session that `Svc.init` has started, and when it leaves the session to the page. */
+/** Tests that the client library replaces an ended session of `Svc.init`, unless the page has configured a token or another app. */
 import { expect } from "chai";
 import { useClientPage } from "./client-page.js";
 
@@ -17,7 +17,7 @@ describe("the session of Svc.init", () => {
     client.service.answers.set("GET /v3/apps/1/actions", rejection);
     client.service.answers.set("GET /v3/apps/2/actions", rejection);
   };
-  /** Returns how often the page has requested a session, after a request that the service rejects because the token has ended. */
+  /** Sends a request that the service rejects, because the token has ended. Returns how often the page has requested a session so far. */
   const countSessions = async () => {
     expect(await client.run("Svc.App.V3.Actions.get().catch(({ status }) => status)")).to.equal("UNAUTHORIZED");
     return client.service.received.filter(({ path }) => path === VISITORS_PATH).length;

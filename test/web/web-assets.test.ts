@@ -6,7 +6,8 @@ import { type GraphqlService, startGraphqlService } from "./graphql-service.js";
 const WEB_FOLDER = fileURLToPath(new URL("../../web", import.meta.url));
 const FIRST_LOAD_MAX_BYTES = 250 * 1024;
 /**
- * Maximum size in bytes of the editor's files in a build with fast compression. test/long/service-build.test.ts checks the image's files.
+ * Maximum size in bytes of the editor's files in a build with fast compression. test/long/service-build.test.ts checks a build with
+ * `--smallest`, as in the container image.
  */
 const EDITOR_MAX_BYTES = 650 * 1000;
 
