@@ -100,16 +100,16 @@ function mechanismOf(file: string): string {
 }
 
 /** Returns the folder of src/operations to which a file belongs; null for other files. */
-function roomOf(file: string): string | null {
-  const [, part, room = "", inside] = file.split("/");
-  return part === "operations" && inside !== undefined ? room : null;
+function operationsFolderOf(file: string): string | null {
+  const [, part, folder = "", inside] = file.split("/");
+  return part === "operations" && inside !== undefined ? folder : null;
 }
 
 const allowed = allowedByTable();
 
 const arrow = ({ from, to }: Import) => `${from} -> ${to}`;
 
-/** Returns a cycle of the graph that starts at one of the nodes, or null. */
+/** Returns a cycle that can be reached from the nodes, or null if there is none. */
 function findCycle(nodes: readonly string[], next: (node: string) => readonly string[]): string[] | null {
   const done = new Set<string>();
   const path: string[] = [];
@@ -196,12 +196,12 @@ describe("the source code", () => {
   it("has imports between folders of operations in one direction; records imports none of them", () => {
     const below = new Map<string, Set<string>>();
     for (const { from, to } of imports) {
-      const [source, target] = [roomOf(from), roomOf(to)];
+      const [source, target] = [operationsFolderOf(from), operationsFolderOf(to)];
       if (!source || !target || source === target) continue;
       below.set(source, (below.get(source) ?? new Set()).add(target));
     }
     expect([...(below.get("records") ?? [])]).to.deep.equal([]);
-    expect(findCycle([...below.keys()], (room) => [...(below.get(room) ?? [])])).to.equal(null);
+    expect(findCycle([...below.keys()], (folder) => [...(below.get(folder) ?? [])])).to.equal(null);
   });
 
   it("has no import cycles, also not of types", () => {
@@ -236,18 +236,18 @@ describe("the source code", () => {
   it("reads settings in one folder, and all of them by one function that no response calls", () => {
     const of = (pattern: RegExp) => files.filter((file) => pattern.test(read(file)));
     const tables = /\b(?:FROM|INTO|UPDATE|JOIN)\s+(?:setting|app_version_setting)\b|\bSettingRow\b/;
-    const rooms = [
+    const filesWithSettings = [
       "src/operations/settings/settings.ts",
       "src/operations/settings/secret-values.ts",
       "src/operations/settings/setting-definitions.ts",
       "src/operations/apps/app-versions.ts",
     ];
     const rows = ["src/data/app.ts", "src/data/database.ts"];
-    expect(of(tables).filter((file) => !rooms.includes(file) && !rows.includes(file))).to.deep.equal([]);
+    expect(of(tables).filter((file) => !filesWithSettings.includes(file) && !rows.includes(file))).to.deep.equal([]);
     // HTTP triggers also decrypt secrets. These belong to the triggers and are not settings.
     const openers = of(/\bdecryptText\(/).filter((file) => /engine\/cipher\.js/.test(read(file)));
-    expect(openers).to.have.members([rooms[0], "src/operations/http/endpoints.ts"]);
-    expect(of(/READ_TIERS|"all"\)/)).to.deep.equal([rooms[0]]);
+    expect(openers).to.have.members([filesWithSettings[0], "src/operations/http/endpoints.ts"]);
+    expect(of(/READ_TIERS|"all"\)/)).to.deep.equal([filesWithSettings[0]]);
     const callers = of(/\bsettings\.backend\b|\.backend\(/);
     expect(callers.filter((file) => !/^src\/operations\//.test(file))).to.deep.equal([]);
   });

@@ -46,7 +46,7 @@ async function programOf(file: string): Promise<Program> {
   return parse(code, { ecmaVersion: "latest", sourceType: "module" });
 }
 
-/** Returns the text of a string or template, with SAMPLE_VALUE in place of each inserted value; null for other arguments. */
+/** Returns the text of a string or template, with SAMPLE_VALUE in place of each inserted value. A missing argument is "", any other is null. */
 function textOf(node: AnyNode | undefined): string | null {
   if (node === undefined) return "";
   if (node.type === "Literal" && typeof node.value === "string") return node.value;
@@ -56,6 +56,7 @@ function textOf(node: AnyNode | undefined): string | null {
 /** String methods that make a regular expression of a string argument. */
 const EXPRESSION_METHODS = new Set(["match", "matchAll", "search"]);
 
+/** Returns the regular expressions of a file, and a description of each one whose text the test cannot read. */
 async function expressionsOf(file: string): Promise<{ found: Expression[]; unreadable: string[] }> {
   const found: Expression[] = [];
   const unreadable: string[] = [];

@@ -34,7 +34,7 @@ const KINDS = TRIGGER_TYPES.map((kind) => new RegExp(`(?<![\\w-])${kind}(?![\\w-
 const namesAllKinds = (text: string): boolean => KINDS.every((kind) => kind.test(text));
 
 /** Returns the number of lists, and the first lines of those that do not name the specification. */
-function silentLists(text: string, most = SCHEMA_LINES): { lists: number; silent: number[] } {
+function findListsWithoutSpecification(text: string, most = SCHEMA_LINES): { lists: number; silent: number[] } {
   if (!namesAllKinds(text)) return { lists: 0, silent: [] };
   // Removes empty lines, but keeps the line numbers of the whole text.
   const lines = text.split("\n").flatMap((line, at) => (line.trim() === "" ? [] : [{ line, number: at + 1 }]));
@@ -58,7 +58,7 @@ describe("lists of the kinds of triggers", () => {
   it("say which kinds are those of the specification, in code, documents and schemas", () => {
     const found = ROOTS.flatMap(filesIn)
       .filter((file) => TEXT_FILES.test(file) && !GENERATED.test(file))
-      .map((file) => ({ file, ...silentLists(readFileSync(file, "utf8"), linesOf(file)) }))
+      .map((file) => ({ file, ...findListsWithoutSpecification(readFileSync(file, "utf8"), linesOf(file)) }))
       .filter(({ lists }) => lists > 0);
     expect(found.map(({ file }) => file)).to.include.members([
       "src/errors.ts",
@@ -75,7 +75,7 @@ describe("lists of the kinds of triggers", () => {
       await createOpenapiDocument(await loadSchema(), ROUTES, ""),
     ];
     for (const document of documents) {
-      const { lists, silent } = silentLists(JSON.stringify(document, null, 2));
+      const { lists, silent } = findListsWithoutSpecification(JSON.stringify(document, null, 2));
       expect(lists).to.be.at.least(1);
       expect(silent).to.deep.equal([]);
     }

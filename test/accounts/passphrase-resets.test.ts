@@ -41,9 +41,12 @@ describe("a reset of a passphrase", () => {
   });
 
   it("ends the access of programs that the person's sessions allowed, and of no other program", async () => {
-    const { signedIn, may, refresh } = oauthCalls(() => service);
+    const { authorizeClient, may, refresh } = oauthCalls(() => service);
     const [account, other] = [await createSignedInPerson(service), await createSignedInPerson(service)];
-    const [ended, kept] = [await signedIn(["read"], account.token), await signedIn(["read"], other.token)];
+    const [ended, kept] = [
+      await authorizeClient(["read"], account.token),
+      await authorizeClient(["read"], other.token),
+    ];
     expect([await may(ended.tokens.access_token), await may(kept.tokens.access_token)]).to.deep.equal([200, 200]);
     await reset(account.user.id);
     await until(async () => (await may(ended.tokens.access_token)) === 401);

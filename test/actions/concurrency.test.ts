@@ -41,7 +41,8 @@ describe("concurrent changes of actions", () => {
     // With this long timeout, the service's transaction detects the deadlock first, after its own shorter deadlock_timeout.
     await rivalRunner.query("SET LOCAL deadlock_timeout = '1min'");
     const refused = apiClient.update(one.id, { name: other.name });
-    // Locks the other row when the service waits for this transaction: in one statement, so that the deadlock precedes the service's check.
+    // Locks the other row as soon as the service waits for this transaction. One statement does both, so that the deadlock exists before the
+    // service checks for deadlocks.
     await rivalRunner.query(`DO $$ BEGIN
       WHILE NOT EXISTS (SELECT FROM pg_stat_activity WHERE ${pid} = ANY (pg_blocking_pids(pid))) LOOP
         PERFORM pg_sleep(0.01), pg_stat_clear_snapshot();

@@ -139,7 +139,7 @@ describe("a change of an action with If-Match or ifUpdatedAt", () => {
       .body;
     const { id, updatedAt } = await make(createRestApiClient(service));
     const known = { reset: false, id, removed: false };
-    // Changes that were made before the subscription may still arrive, so `next` skips other IDs. Changes of the other app must not arrive.
+    // Changes from before the subscription may still arrive, so `next` skips those of other actions. Changes of the other app must not arrive.
     const next = async (): Promise<Record<string, unknown>> => {
       const change = (await events.next()).value!.data!.actionChanged;
       expect(change["id"]).to.be.a("number").and.not.equal(theirs.action.id);

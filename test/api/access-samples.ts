@@ -10,8 +10,8 @@ export interface OperationCaller {
   runId: number;
 }
 
-/** Sends a sample call as `asker`. Returns the status of the error if the service refuses the call, otherwise null. */
-type Sample = (service: TestService, asker: OperationCaller) => Promise<string | null>;
+/** Sends a sample call as `caller`. Returns the status of the error if the service refuses the call, otherwise null. */
+type Sample = (service: TestService, caller: OperationCaller) => Promise<string | null>;
 
 const UNKNOWN_SCRIPT_HASH = `sha256-${"A".repeat(43)}=`;
 

@@ -58,10 +58,10 @@ interface Owner {
 interface TestCaller {
   name: string;
   /** Role in the access table; null for a person without a role. */
-  standing: CallerRole | null;
+  role: CallerRole | null;
   scopes: readonly TokenScope[] | null;
-  /** Apps on which the caller has the rights of its role. */
-  reaches: readonly CallerScope[];
+  /** Scopes of the apps on which the caller has the rights of its role. */
+  reachableScopes: readonly CallerScope[];
   token: string;
   /** True for a session of a signed-in person. Only such a caller can manage an account. */
   isSession?: true;
@@ -98,7 +98,7 @@ describe("the access matrix", () => {
     return { personId, token: await credential("editor", { personId }) };
   }
 
-  /** Inserts a queued run that was started with this token. Some callers can cancel only such runs. */
+  /** Inserts a queued run that was started with this token. Some callers can cancel only their own runs. */
   async function queuedRun(token: string): Promise<number> {
     return insert(
       `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, credential_id)
@@ -119,17 +119,21 @@ describe("the access matrix", () => {
     return status !== null && REFUSALS.includes(status) ? status : "passed";
   }
 
-  function expected(operation: Operation, { standing, scopes, reaches, name }: TestCaller, place: CallerScope): string {
+  function expected(
+    operation: Operation,
+    { role, scopes, reachableScopes, name }: TestCaller,
+    place: CallerScope,
+  ): string {
     if (OPERATIONS_WITHOUT_APP.includes(operation)) {
-      return isOperationAllowedForRole(operation, standing ?? "reader", scopes) ? "passed" : "FORBIDDEN";
+      return isOperationAllowedForRole(operation, role ?? "reader", scopes) ? "passed" : "FORBIDDEN";
     }
-    if (standing === null || !isOperationAllowedForRole(operation, standing, scopes)) return "FORBIDDEN";
+    if (role === null || !isOperationAllowedForRole(operation, role, scopes)) return "FORBIDDEN";
     if (ORGANIZATION_OPERATIONS.includes(operation)) {
       if (name === "administrator") return "passed";
-      return reaches.includes("another") && reaches.includes(place) ? "passed" : "FORBIDDEN";
+      return reachableScopes.includes("another") && reachableScopes.includes(place) ? "passed" : "FORBIDDEN";
     }
     if (name === "administrator") return place === "missing" ? "APP_NOT_FOUND" : "passed";
-    return reaches.includes(place) ? "passed" : "FORBIDDEN";
+    return reachableScopes.includes(place) ? "passed" : "FORBIDDEN";
   }
 
   before(async () => {
@@ -141,8 +145,8 @@ describe("the access matrix", () => {
     apps.own = appId;
     apps.another = await insert(newApp, [organizationId]);
     apps.foreign = await insert(newApp, [elsewhere]);
-    const add = (name: string, standing: CallerRole | null, token: string, more: Partial<TestCaller> = {}) =>
-      callers.push({ name, standing, token, scopes: null, reaches: ["own"], ...more });
+    const add = (name: string, role: CallerRole | null, token: string, more: Partial<TestCaller> = {}) =>
+      callers.push({ name, role, token, scopes: null, reachableScopes: ["own"], ...more });
     add("administrator", "administrator", tokens.admin);
     add("the first editor", "editor", tokens.editor);
     for (const kind of ["api", "viewer", "live"] as const) add(kind, kind, tokens[kind]);
@@ -163,7 +167,7 @@ describe("the access matrix", () => {
       const ofAll = await person(`${role}.organization`);
       const member = "INSERT INTO organization_member (organization_id, person_id, role) VALUES ($1, $2, $3)";
       await service.db.query(member, [organizationId, ofAll.personId, role]);
-      add(`${role} of the organization`, role, ofAll.token, { reaches: ["own", "another"] });
+      add(`${role} of the organization`, role, ofAll.token, { reachableScopes: ["own", "another"] });
     }
     const signedIn = await person("signed-in");
     await service.db.query(
@@ -228,9 +232,9 @@ describe("the access matrix", () => {
     const [operation, on] = PEOPLE_ROUTES[route]!;
     if (on === "session") return caller.isSession ? "passed" : "FORBIDDEN";
     if (on !== "organization") return expected(operation, caller, place);
-    const { name, standing, scopes, reaches } = caller;
-    if (standing === null || !isOperationAllowedForRole(operation, standing, scopes)) return "FORBIDDEN";
-    return name === "administrator" || (reaches.includes("another") && reaches.includes(place))
+    const { name, role, scopes, reachableScopes } = caller;
+    if (role === null || !isOperationAllowedForRole(operation, role, scopes)) return "FORBIDDEN";
+    return name === "administrator" || (reachableScopes.includes("another") && reachableScopes.includes(place))
       ? "passed"
       : "FORBIDDEN";
   }

@@ -1,4 +1,4 @@
-/** `Svc.AI` over GraphQL: a case of ai.test.ts, with its service and its provider. */
+/** Tests `Svc.AI` over GraphQL. ai.test.ts runs this test with its service and its provider. */
 import { expect } from "chai";
 import { issueTaskToken } from "../harness/task-token.js";
 import { OPENAI_ANSWER, OPENAI_CALLS } from "./ai-answers.js";

@@ -126,7 +126,8 @@ export function testAiStreams(provider: TestProvider): void {
   });
 
   /**
-   * `leave` leaves the stream early. If this did not end the stream's request, the provider would not answer, and the run would time out.
+   * `leave` stops reading the stream early. The provider answers the run's second request only when the request of the stream has ended.
+   * Otherwise the run times out.
    */
   for (const [what, leave] of [
     ["breaks out of the loop", `for await (const part of ${ask({ ...HELLO, stream: true })}) break;`],

@@ -1,4 +1,4 @@
-/** Tests snapshots of an app: what a snapshot contains, what no response returns, and what a restore does not change. */
+/** Tests snapshots of an app: the content of a snapshot, the values that no response contains, and the values that a restore does not change. */
 import { expect } from "chai";
 import { VERSIONS_PER_APP_MAX } from "../../src/limits.js";
 import { startTestService, type TestService } from "../harness/service.js";

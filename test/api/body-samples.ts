@@ -260,7 +260,7 @@ export const UNKNOWN = "unknwn";
 const FAULTY_VALUE = -1;
 
 /**
- * Returns one body for each field of the sample with a schema. This field has an invalid value, and an unknown field precedes all others.
+ * Returns one body for each field that a schema describes. The field has an invalid value, and an unknown field precedes all others.
  */
 export function bodiesWithFaults({ body, free = [] }: BodySample): { field: string; body: unknown }[] {
   const isList = Array.isArray(body);

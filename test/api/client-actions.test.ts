@@ -22,7 +22,7 @@ describe("Client actions", () => {
 
   const { actions, create, update, publish } = clientActions(() => service);
 
-  /** Subscribes to the client actions of an app. `next` waits for a change; `known` has the actions by ID after all changes. */
+  /** Subscribes to the client actions of an app. `next` waits for a change. `known` has the actions by ID, after the changes so far. */
   function follow(as: TokenKind | (string & {}), appId = service.appId) {
     const client = service.socket(as);
     clients.push(client);

@@ -7,9 +7,9 @@ export const code = (value: string) => `async function execute() { return ${JSON
 
 let names = 0;
 
-/** @param running returns the service; called only after the service has started */
-export function clientActions(running: () => TestService) {
-  const actions = () => `/v3/apps/${running().appId}/actions`;
+/** @param getService called only after the service has started */
+export function clientActions(getService: () => TestService) {
+  const actions = () => `/v3/apps/${getService().appId}/actions`;
 
   return {
     actions,
@@ -23,16 +23,16 @@ export function clientActions(running: () => TestService) {
         triggers: ON_PAGE_VIEW,
         ...more,
       };
-      const created = await running().rest("POST", actions(), { body });
+      const created = await getService().rest("POST", actions(), { body });
       expect(created.http).to.equal(201);
       return created.body.action.id;
     },
 
-    update: (id: number, body: object) => running().rest("PUT", `${actions()}/${id}`, { body }),
+    update: (id: number, body: object) => getService().rest("PUT", `${actions()}/${id}`, { body }),
 
     /** Copies the draft's row to a live version in the database, so that the test needs no publish request. */
     async publish(id: number): Promise<number> {
-      const [row] = await running().db.query(
+      const [row] = await getService().db.query(
         `INSERT INTO action (app_id, master_id, name, code, active, environment, triggers, assets)
          SELECT app_id, id, name, code, active, environment, triggers, assets FROM action WHERE id = $1 RETURNING id`,
         [id],

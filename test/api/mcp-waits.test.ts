@@ -10,17 +10,17 @@ import { type OwnService, startTestService, type TestService } from "../harness/
 import { until } from "../harness/until.js";
 import { call, dataOf, LONGEST_WAIT } from "./mcp-calls.js";
 
-const CODE = 'async function execute({ payload }) { await fetch(payload.hold); return "slow"; }';
+const CODE = 'async function execute({ payload }) { await fetch(payload.url); return "slow"; }';
 
 describe("an agent that waits for a run", () => {
   const readRun = RunHistoryResolver.prototype.run;
   let service: TestService;
   let agent: Client;
   let reads = 0;
-  /** Requests that running runs have sent to `holder`. A run ends when the test answers its request. */
-  const held: ServerResponse[] = [];
-  const holder = createServer((_request, response) => held.push(response));
-  let hold: string;
+  /** Responses to the requests of running runs. A run ends when the test sends its response. */
+  const openResponses: ServerResponse[] = [];
+  const runServer = createServer((_request, response) => openResponses.push(response));
+  let runServerUrl: string;
 
   async function connect({ url, tokens }: TestService): Promise<Client> {
     const client = new Client({ name: "test", version: "1" });
@@ -32,9 +32,9 @@ describe("an agent that waits for a run", () => {
   }
 
   before(async () => {
-    holder.listen(0, "127.0.0.1");
-    await once(holder, "listening");
-    hold = `http://127.0.0.1:${(holder.address() as AddressInfo).port}/`;
+    runServer.listen(0, "127.0.0.1");
+    await once(runServer, "listening");
+    runServerUrl = `http://127.0.0.1:${(runServer.address() as AddressInfo).port}/`;
     service = await startTestService({ ROLES: "api,runner", ALLOW_PRIVATE_NETWORK: "1" });
     await service.rest("POST", `/v1/apps/${service.appId}/publish`);
     const body = { name: "slow", active: true, triggers: [{ trigger: "manual" }], code: CODE };
@@ -51,7 +51,7 @@ describe("an agent that waits for a run", () => {
     RunHistoryResolver.prototype.run = readRun;
     await agent?.close();
     await service?.stop();
-    holder.close().closeAllConnections();
+    runServer.close().closeAllConnections();
   });
   beforeEach(() => {
     reads = 0;
@@ -61,14 +61,14 @@ describe("an agent that waits for a run", () => {
     dataOf(await call(client, "wait_for_run", { runId, seconds }));
 
   async function endRun(): Promise<void> {
-    const response = await until(() => held.shift());
+    const response = await until(() => openResponses.shift());
     response.writeHead(200, { "access-control-allow-origin": "*" }).end();
   }
 
   it("reads it twice with wait_for_run, and once with run_live, however long it takes", async () => {
-    const start = { action: "slow", payload: { hold } };
+    const start = { action: "slow", payload: { url: runServerUrl } };
     const { runId } = dataOf(await call(agent, "run_live", { ...start, wait: 0 }));
-    await until(() => held.length > 0);
+    await until(() => openResponses.length > 0);
     reads = 0;
     const waiting = waitForRun(agent, runId, LONGEST_WAIT);
     await until(() => reads > 0);

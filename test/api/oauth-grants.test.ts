@@ -20,11 +20,11 @@ describe("access of programs that people allowed", () => {
   });
   after(() => service?.stop());
 
-  const { form, newClient, newRequest, decide, signedIn, may, refresh } = oauthCalls(() => service);
+  const { form, newClient, newRequest, decide, authorizeClient, may, refresh } = oauthCalls(() => service);
   const { as, organization, join, members, appMembers } = createMemberCalls(() => ({ service, administrator }));
 
   it("has no more rights than its scopes and its person, and ends with the person's role", async () => {
-    const { tokens } = await signedIn(["read"]);
+    const { tokens } = await authorizeClient(["read"]);
     const create = (as: string) =>
       service.rest("POST", `/v3/apps/${service.appId}/actions`, {
         as,
@@ -43,7 +43,7 @@ describe("access of programs that people allowed", () => {
     const path = `/v1/apps/${service.appId}/members/${body.user.id}`;
     const setRole = await service.rest("PUT", path, { as: "admin", body: { role: "editor" } });
     expect(setRole.http, JSON.stringify(setRole.body)).to.equal(200);
-    const theirs = await signedIn(["read", "manage"], body.token);
+    const theirs = await authorizeClient(["read", "manage"], body.token);
     expect((await create(theirs.tokens.access_token)).http).to.equal(201);
     await service.rest("PUT", path, { as: "admin", body: { role: "reader" } });
     expect([await may(theirs.tokens.access_token), (await create(theirs.tokens.access_token)).http]).to.deep.equal([
@@ -56,7 +56,7 @@ describe("access of programs that people allowed", () => {
   });
 
   /** Lists the tools and the apps, and refreshes the tokens, as this program. Returns two HTTP statuses and the error of the refresh. */
-  async function requestsOf({ clientId, tokens }: Awaited<ReturnType<typeof signedIn>>) {
+  async function requestsOf({ clientId, tokens }: Awaited<ReturnType<typeof authorizeClient>>) {
     const response = await fetch(`${service.url}/mcp`, {
       method: "POST",
       headers: {
@@ -93,8 +93,8 @@ describe("access of programs that people allowed", () => {
     ] as const) {
       const person = await join(id, "reader", secondApp);
       expect((await give(person.id)).http, name).to.equal(200);
-      const program = await signedIn(["read"], person.token, appId);
-      const other = await signedIn(["read"], person.token, appId);
+      const program = await authorizeClient(["read"], person.token, appId);
+      const other = await authorizeClient(["read"], person.token, appId);
       expect(await requestsOf(other), name).to.deep.equal([200, 200, undefined]);
       expect((await end(person.id)).http, name).to.equal(200);
       expect((await give(person.id)).http, name).to.equal(200);
@@ -106,13 +106,13 @@ describe("access of programs that people allowed", () => {
     const { token } = administrator;
     const { id, appId } = await organization();
     const person = await join(id, "reader", appId);
-    const program = await signedIn(["read"], person.token, appId);
+    const program = await authorizeClient(["read"], person.token, appId);
     expect((await as(token, "DELETE", `${appMembers(appId)}/${person.id}`)).http).to.equal(200);
     expect(await requestsOf(program)).to.deep.equal([401, 401, "invalid_grant"]);
 
     // The SQL statement removes the role without ending the grant, as in data of an older release. This grant gives no access either.
     const second = await join(id, "reader", appId);
-    const late = await signedIn(["read"], second.token, appId);
+    const late = await authorizeClient(["read"], second.token, appId);
     await service.db.query("DELETE FROM app_member WHERE person_id = $1", [second.id]);
     await service.db.query(`SELECT pg_notify('${CREDENTIAL_CHANNEL}', '')`);
     await until(async () => (await requestsOf(late))[0] !== 200);
@@ -124,7 +124,7 @@ describe("access of programs that people allowed", () => {
     const { id, appId } = await organization();
     const person = await join(id, "reader", appId);
     expect((await as(token, "PUT", `/v1/admin/administrators/${person.id}`)).http).to.equal(200);
-    const program = await signedIn(["read"], person.token, appId);
+    const program = await authorizeClient(["read"], person.token, appId);
     expect((await as(token, "DELETE", `${appMembers(appId)}/${person.id}`)).http).to.equal(200);
     const [, , error] = await requestsOf(program);
     expect(error).to.equal(undefined);
@@ -166,7 +166,7 @@ describe("access of programs that people allowed", () => {
     };
 
     const revoked = await made("revoked@example.com");
-    const first = await signedIn(["read"], revoked);
+    const first = await authorizeClient(["read"], revoked);
     expect(await may(first.tokens.access_token)).to.equal(200);
     await set(revoked, "revoked_at = now()");
     await ended(first.tokens.access_token);
@@ -174,20 +174,20 @@ describe("access of programs that people allowed", () => {
 
     const expiring = await made("expiring@example.com");
     await set(expiring, "expires_at = now() + interval '10 minutes'");
-    const second = await signedIn(["read"], expiring);
+    const second = await authorizeClient(["read"], expiring);
     expect(second.tokens.expires_in).to.be.within(1, 600);
     await set(expiring, "expires_at = now() - interval '1 second'");
     await ended(second.tokens.access_token);
     expect((await refresh(second.clientId, second.tokens.refresh_token)).body.error).to.equal("invalid_grant");
 
     const person = await createSignedInPerson(service);
-    const third = await signedIn(["read"], person.token);
+    const third = await authorizeClient(["read"], person.token);
     await set(person.token, "revoked_at = now()");
     expect((await refresh(third.clientId, third.tokens.refresh_token)).http).to.equal(200);
   });
 
   it("can be listed and ended by its person, and by the program", async () => {
-    const { clientId, tokens } = await signedIn();
+    const { clientId, tokens } = await authorizeClient();
     const { body } = await service.rest("GET", "/oauth/grants");
     expect(body.grants[0]).to.deep.include({
       client: "Test program",
@@ -199,7 +199,7 @@ describe("access of programs that people allowed", () => {
     expect(await may(tokens.access_token)).to.equal(401);
     expect((await refresh(clientId, tokens.refresh_token)).body.error).to.equal("invalid_grant");
 
-    const second = await signedIn();
+    const second = await authorizeClient();
     expect((await form("/oauth/revoke", { client_id: clientId, token: second.tokens.refresh_token })).http).to.equal(
       200,
     );
@@ -280,7 +280,7 @@ describe("access of programs that people allowed", () => {
     const device = await newClient({ redirect_uris: [], grant_types: [DEVICE_GRANT_TYPE] });
     const started = (await form("/oauth/device_authorization", { client_id: device, scope: "read" })).body;
     await service.rest("POST", `/oauth/devices/${started.user_code}`, { body: allow });
-    const refreshed = await signedIn();
+    const refreshed = await authorizeClient();
     const requests: Record<string, string>[] = [
       { grant_type: "authorization_code", client_id: clientId, ...exchange },
       { grant_type: "refresh_token", client_id: refreshed.clientId, refresh_token: refreshed.tokens.refresh_token },
@@ -371,7 +371,7 @@ describe("access of programs that people allowed", () => {
       ["GET", "/oauth/grants"],
       ["DELETE", "/oauth/grants/999999"],
     ];
-    const { tokens } = await signedIn();
+    const { tokens } = await authorizeClient();
     const callers = [null, "api", "viewer", "live", tokens.access_token, "svc_editor_unknown"];
     const before = (await service.rest("GET", "/oauth/grants")).body.grants.length;
     for (const [method, path] of routes) {

@@ -10,15 +10,15 @@ export const DEVICE_GRANT_TYPE = "urn:ietf:params:oauth:grant-type:device_code";
 // biome-ignore lint/suspicious/noExplicitAny: each route returns another type
 export type Json = any;
 
-/** @param started returns the service; called only after the service has started */
-export function oauthCalls(started: () => TestService) {
+/** @param getService called only after the service has started */
+export function oauthCalls(getService: () => TestService) {
   async function form(path: string, fields: Record<string, string>): Promise<{ http: number; body: Json }> {
-    const response = await fetch(started().url + path, { method: "POST", body: new URLSearchParams(fields) });
+    const response = await fetch(getService().url + path, { method: "POST", body: new URLSearchParams(fields) });
     return { http: response.status, body: await response.json() };
   }
 
   const register = async (more: object = {}) =>
-    started().rest("POST", "/oauth/register", {
+    getService().rest("POST", "/oauth/register", {
       as: null,
       body: { client_name: "Test program", redirect_uris: [REDIRECT_URI], ...more },
     });
@@ -41,13 +41,13 @@ export function oauthCalls(started: () => TestService) {
   }
 
   const decide = (query: string, more: object = {}, as: string | null = "editor") =>
-    started().rest("POST", `/oauth/consent?${query}`, {
+    getService().rest("POST", `/oauth/consent?${query}`, {
       as,
-      body: { allow: true, appId: started().appId, scopes: ["read", "run", "manage"], ...more },
+      body: { allow: true, appId: getService().appId, scopes: ["read", "run", "manage"], ...more },
     });
 
   /** Authorizes a new OAuth client for an app. Returns its ID and tokens, and the parameters with which it exchanged the code. */
-  async function signedIn(scopes = ["read", "run", "manage"], as = "editor", appId = started().appId) {
+  async function authorizeClient(scopes = ["read", "run", "manage"], as = "editor", appId = getService().appId) {
     const clientId = await newClient();
     const { verifier, query } = newRequest(clientId, { scope: scopes.join(" ") });
     const { body } = await decide(query, { appId, scopes }, as);
@@ -65,10 +65,10 @@ export function oauthCalls(started: () => TestService) {
   }
 
   const may = async (token: string) =>
-    (await started().rest("GET", `/v3/apps/${started().appId}/actions`, { as: token })).http;
+    (await getService().rest("GET", `/v3/apps/${getService().appId}/actions`, { as: token })).http;
 
   const refresh = (clientId: string, token: string) =>
     form("/oauth/token", { grant_type: "refresh_token", client_id: clientId, refresh_token: token });
 
-  return { form, register, newClient, newRequest, decide, signedIn, may, refresh };
+  return { form, register, newClient, newRequest, decide, authorizeClient, may, refresh };
 }

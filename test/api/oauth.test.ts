@@ -17,7 +17,7 @@ describe("programs that people allow", () => {
   });
   after(() => service?.stop());
 
-  const { form, register, newClient, newRequest, decide, signedIn, may, refresh } = oauthCalls(() => service);
+  const { form, register, newClient, newRequest, decide, authorizeClient, may, refresh } = oauthCalls(() => service);
 
   it("sign in with the official MCP client, which needs only the address, and work on drafts", async () => {
     const stored: { client?: OAuthClientInformationMixed; tokens?: OAuthTokens; verifier?: string; url?: URL } = {};
@@ -220,7 +220,7 @@ describe("programs that people allow", () => {
   });
 
   it("can use a code once, with its verifier, address and program; a second use ends the access", async () => {
-    const { exchange, tokens, clientId } = await signedIn();
+    const { exchange, tokens, clientId } = await authorizeClient();
     expect(tokens.access_token).to.match(/^svc_api_/);
     expect(await may(tokens.access_token)).to.equal(200);
     expect((await form("/oauth/token", exchange)).body.error).to.equal("invalid_grant");
@@ -246,7 +246,7 @@ describe("programs that people allow", () => {
   });
 
   it("rotate refresh tokens; if one is used twice, the access of both ends", async () => {
-    const { clientId, tokens } = await signedIn();
+    const { clientId, tokens } = await authorizeClient();
     const next = await refresh(clientId, tokens.refresh_token);
     expect(next.http).to.equal(200);
     expect(await may(next.body.access_token)).to.equal(200);

@@ -14,7 +14,7 @@ const PATH_WITH_ID_OR_NAME = /:(?:ds|nameOrId)\b/;
 describe("IDs and names", () => {
   let service: TestService;
   let base: string;
-  /** IDs of the first data source and the first action. The name of the second one consists of the digits of this ID. */
+  /** IDs of the first data source and the first action. A second data source and a second action have the digits of these IDs as names. */
   let sourceId: number;
   let actionId: number;
 

@@ -21,7 +21,7 @@ const SCHEMA = fileURLToPath(new URL("../../../schema/schema.graphql", import.me
 type Operation = { requestBody?: object; parameters?: { name: string; in: string }[] };
 
 /** Routes that are not in the REST table, with the query parameters that they read. */
-const OTHERS: Record<string, string[]> = {
+const ROUTES_OUTSIDE_TABLE: Record<string, string[]> = {
   "POST /v1/apps/{appId}/data-sources/{ds}/import": ["append", "delimiter", "types", "by"],
   "GET /v1/apps/{appId}/data-sources/{ds}/export": ["format", "spreadsheet", "by"],
   "POST /v1/apps/{appId}/media/files": ["folderId", "name"],
@@ -31,10 +31,10 @@ const OTHERS: Record<string, string[]> = {
 
 const PERMISSION_REFUSAL = / (UNAUTHORIZED|FORBIDDEN|DATA_SOURCE_ACCESS_DENIED)$/;
 
-/** Returns faulty bodies: values that are no object, and copies of the body in which one field has another value. */
-function faulty(body: unknown): unknown[] {
+/** Returns faulty bodies: values of other types, an empty object, and copies of the body in which one field has another value. */
+function faultyBodies(body: unknown): unknown[] {
   const replaced = [5, "a", [], null];
-  if (Array.isArray(body)) return [{}, [5], [], ...faulty(body[0]).map((one) => [one])];
+  if (Array.isArray(body)) return [{}, [5], [], ...faultyBodies(body[0]).map((one) => [one])];
   if (typeof body !== "object" || body === null) return replaced;
   const fields = Object.keys(body).flatMap((name, at) =>
     sampleOf(replaced, at, replaced.length).map((value) => ({ ...body, [name]: value })),
@@ -101,7 +101,7 @@ describe("permission is checked before any other error", function () {
         const expected = await permissionRefusal(route, tokenOf(), sample.body);
         if (expected === null) continue;
         refused += 1;
-        const bodies = [...faulty(sample.body), ...bodiesWithUnknownField(sample).map((one) => one.body)];
+        const bodies = [...faultyBodies(sample.body), ...bodiesWithUnknownField(sample).map((one) => one.body)];
         for (const body of sampleOf(bodies, refused, 6)) {
           expect(await refusal(route, tokenOf(), "", body), `${route} ${JSON.stringify(body)}`).to.equal(expected);
         }
@@ -117,7 +117,7 @@ describe("permission is checked before any other error", function () {
           parameters.filter((one) => one.in === "query").map((one) => one.name),
         ]),
       );
-      for (const [route, parameters] of Object.entries({ ...queries, ...OTHERS })) {
+      for (const [route, parameters] of Object.entries({ ...queries, ...ROUTES_OUTSIDE_TABLE })) {
         const body = BODY_SAMPLES[route]?.body;
         const expected = await permissionRefusal(route, tokenOf(), body);
         if (expected === null) continue;
@@ -187,7 +187,7 @@ describe("permission is checked before any other error", function () {
       route,
       parameters.filter((one) => one.in === "query").map((one) => one.name),
     ]);
-    for (const [route, parameters] of [...queries, ...Object.entries(OTHERS)]) {
+    for (const [route, parameters] of [...queries, ...Object.entries(ROUTES_OUTSIDE_TABLE)]) {
       for (const parameter of parameters) {
         const query = `?${parameter}=1&${parameter}=1`;
         const body = BODY_SAMPLES[route]?.body;

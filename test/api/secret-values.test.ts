@@ -1,4 +1,4 @@
-/** Tests secret bindings: responses that contain the value, and sealed keys. */
+/** Tests secret bindings: responses that contain the secret, and sealed keys. */
 import { gzipSync } from "node:zlib";
 import { expect } from "chai";
 import { sampleOf } from "../harness/samples.js";

@@ -41,7 +41,7 @@ function withoutTimes(value: Json): Json {
   return Object.fromEntries(fields.map(([name, inner]) => [name, withoutTimes(inner)]));
 }
 
-/** Returns the path of the GET route that reads the resource: the same path, or the nearest parent path with a GET route. */
+/** Returns the path that reads the resource of a PUT route: from READ_PATHS, the same path, or the nearest parent path with a GET route. */
 function readPathOf(route: string): string {
   let path = READ_PATHS[route] ?? route.slice("PUT ".length);
   while (path !== "" && !ROUTES.some((read) => read.method === "GET" && read.path === path)) {

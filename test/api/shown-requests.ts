@@ -15,7 +15,7 @@ const MEDIA = "/v1/apps/{appId}/media/files/{id}";
 const AUTH = "/v1/auth";
 const SESSION = "/v1/apps/{appId}/session";
 
-/** Routes of the page that this test does not request, grouped by what a request to them needs. */
+/** Routes of rest-routes.md that the test does not request. Each key names a thing that the test lacks for these requests. */
 const UNSENT_ROUTES: Readonly<Record<string, readonly string[]>> = {
   "a process that runs actions, as in test/docs": [
     "POST /v3/apps/{appId}/actions/{nameOrId}/runWithResult",

@@ -76,7 +76,7 @@ export function createAttackScript({
         script.onload = () => {
           const included = window.ENV;
           window.ENV = before;
-          // Everyone may read the public settings of a published app. The attack succeeds if the script has a session or a token.
+          // Everyone may read the public settings of a published app. The attack succeeds if env.js contains a session or a token.
           if (included === before || !("session" in included || "token" in included)) reject();
           else resolve("included");
         };

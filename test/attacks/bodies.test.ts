@@ -197,7 +197,7 @@ describe("uploads that stall", () => {
     const answers: string[] = [];
     for (const [at, path] of paths.entries())
       void announce(path, `198.51.100.${at + 10}`).then((answer) => answers.push(answer));
-    // Requests for unknown apps may reserve half of the 4 MB together. So the service accepts two of these bodies of 1 MB each.
+    // Requests for unknown apps may together reserve half of the 4 MB for bodies. So the service accepts two of these bodies of 1 MB each.
     await until(() => answers.length === paths.length - 2);
     const existing = announce("/apps/1", "198.51.100.9");
     expect(await Promise.race([existing, delay(500, "held")])).to.equal("held");

@@ -31,7 +31,7 @@ const MOMENTS_AFTER_END: Record<string, (send: string) => string> = {
      document.body.append(document.createElement("x-late"));`,
 };
 
-/** Code that sends a request with one API each, without waiting for the response. `at` is a URL of the host. */
+/** Code that sends a request to the URL `at` without waiting for the response, by the API that it uses. */
 const REQUEST_APIS: Record<string, (at: string) => string> = {
   "a fetch that outlives the page": (at) => `fetch("${at}", { keepalive: true, mode: "no-cors" }).catch(() => {})`,
   "a fetch with a preflight request": (at) =>
@@ -90,7 +90,7 @@ describe("after the end of a run", () => {
   }
 
   /** Returns the host's requests before and after a run's end (during two further runs), and whether this run reported a host. */
-  async function late(
+  async function splitRequestsAtEnd(
     code: string,
     mode: EvaluationMode = "document",
   ): Promise<{ after: string[]; hadHost: boolean; before: string[] }> {
@@ -114,7 +114,7 @@ describe("after the end of a run", () => {
   for (const [index, [when, at]] of Object.entries(MOMENTS_AFTER_END).entries()) {
     it(`nothing is sent ${when}`, async () => {
       for (const [what, send] of sampleOf(Object.entries(REQUEST_APIS), index, 12)) {
-        const { after, before, hadHost } = await late(at(send(`${url}/late`)));
+        const { after, before, hadHost } = await splitRequestsAtEnd(at(send(`${url}/late`)));
         expect(after, what).to.deep.equal([]);
         // If a request arrives before the end of the run, the run must have reported the host.
         if (before.length > 0) expect(hadHost, what).to.equal(true);
@@ -126,7 +126,10 @@ describe("after the end of a run", () => {
   for (const when of tasks) {
     it(`nothing is sent ${when} from a network isolate`, async () => {
       for (const [what, send] of Object.entries(REQUEST_APIS).filter(([, way]) => /^fetch/.test(way("")))) {
-        const { after, before, hadHost } = await late(MOMENTS_AFTER_END[when]!(send(`${url}/late`)), "network-isolate");
+        const { after, before, hadHost } = await splitRequestsAtEnd(
+          MOMENTS_AFTER_END[when]!(send(`${url}/late`)),
+          "network-isolate",
+        );
         expect(after, what).to.deep.equal([]);
         if (before.length > 0) expect(hadHost, what).to.equal(true);
       }
@@ -160,7 +163,7 @@ describe("after the end of a run", () => {
 
   it("a response that was still pending is not visible to the next run", async () => {
     const code = `addEventListener("pagehide", () => fetch("${url}/answer", { keepalive: true }));`;
-    await late(code);
+    await splitRequestsAtEnd(code);
     const read = `const execute = async () => {
       try { return await (await fetch("${url}/answer", { cache: "only-if-cached", mode: "same-origin" })).text() } catch {}
       try { return await (await fetch("${url}/answer", { cache: "force-cache" })).text() } catch { return null }

@@ -1,5 +1,5 @@
 /**
- * Marks each writable part of a global scope, and reads the whole scope again. The tests send these functions to the browser as source
+ * Functions that mark each writable part of a global scope, and read the whole scope again. The tests send them to the browser as source
  * text.
  */
 

@@ -22,7 +22,10 @@ describe("events and the disk", () => {
   let logs: string;
   let analytics: string;
 
-  /** INTAKE_QUOTA_MB limits what an app stores in a minute: all its visitors together get half of it, and one network address an eighth. */
+  /**
+   * Starts a service with a published app. In `environment`, INTAKE_QUOTA_MB limits the data that an app stores in a minute. All visitors of
+   * the app together get half of this quota, and one network address gets an eighth.
+   */
   async function start(environment: Record<string, string>): Promise<void> {
     service = await startTestService(environment);
     logs = `/v1/apps/${service.appId}/logs`;

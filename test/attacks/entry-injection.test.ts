@@ -1,5 +1,5 @@
 /**
- * Checks that no part of a query becomes SQL. The test sends 2,000 generated texts, and `npm test` sends 500. Each text is in one of the
+ * Checks that no part of a query becomes SQL. Sends 2,000 generated texts, or 500 of them in `npm test`. Each text is in one of the
  * positions where callers can put text.
  */
 import { expect } from "chai";

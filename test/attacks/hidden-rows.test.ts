@@ -105,7 +105,8 @@ describe("hidden rows", () => {
   }
 
   /**
-   * Sends plain requests as each caller. If an endpoint accepts one, also sends filtered ones; with `sampled`, `npm test` sends a quarter.
+   * Sends the plain requests of each endpoint as each caller. If one succeeds, also sends the filtered requests. With `sampled`, `npm test`
+   * sends only a quarter of the filtered requests.
    */
   async function repliesTo(
     endpoints: readonly ListEndpoint[],

@@ -113,7 +113,7 @@ describe("hosts that respond with anything to the service", () => {
 
     const sendTestAlert = (path: string) => service.rest("POST", `${path}/test`, { as: "admin" });
 
-    /** Returns the path of the new alert rule. */
+    /** Creates an alert rule, and sends its test alert. Returns the path of the rule. */
     async function sendAlert(appId: number, url: string): Promise<string> {
       const path = await createAlertRule(appId, url);
       await sendTestAlert(path);
@@ -142,7 +142,7 @@ describe("hosts that respond with anything to the service", () => {
       await until(() => silent.sockets.size >= REQUESTS_PER_APP.alerts);
       await sendTestAlert(otherRule);
       await until(() => hook.receivedAlerts.length > received);
-      // None of these requests has ended, because the app's next request would have opened another connection.
+      // The requests to the silent host have not ended: otherwise the app's next request would have opened another connection.
       expect(silent.sockets.size).to.equal(REQUESTS_PER_APP.alerts);
     });
 

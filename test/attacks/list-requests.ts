@@ -1,6 +1,6 @@
 /**
- * Generates requests for every REST route with GET and every GraphQL query, with filters and pages. The OpenAPI document and the schema
- * list them, so that new ones are included. A parameter that has no test values causes an error.
+ * Generates requests for every REST route with GET and every GraphQL query, with filters and pages. Reads the routes and queries from the
+ * OpenAPI document and the GraphQL schema, so that new ones are included. A parameter that has no test values causes an error.
  */
 import {
   type GraphQLArgument,
@@ -40,7 +40,7 @@ export interface Reply {
 export const VISIBLE_TEXT = "kept-by-its-own";
 export const HIDDEN_TEXT = "never-to-be-shown";
 
-/** Placeholder in a request for the ID. */
+/** Placeholder for the ID in a request. */
 const ID = Symbol("ID");
 const WHERE = { Owner: "all" };
 const ENTRY_QUERIES = [
@@ -119,7 +119,7 @@ interface Parameter {
   values: readonly unknown[];
 }
 
-/** Plain requests have only the required parameters. Filtered requests have one more parameter, or another page. */
+/** Returns requests with only the required parameters, and requests that also have a filter, a page or both. */
 function requestsOf(
   endpoint: string,
   parameters: readonly Parameter[],

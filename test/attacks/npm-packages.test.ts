@@ -136,7 +136,7 @@ describe("a malicious package", () => {
   for (const [what, words, published] of [...REFUSED.slice(0, 3), ...sampleOf(REFUSED.slice(3), 0, 4)]) {
     it(`${what} is rejected, and nothing is written`, async () => {
       registry.publish(published());
-      await saves.refused(words);
+      await saves.expectRefusal(words);
     });
   }
 
@@ -145,7 +145,7 @@ describe("a malicious package", () => {
     const manifest = { license: "MIT", dependencies: { copied: "^2" } };
     const files = { "index.js": "module.exports = require('copied')" };
     registry.publish({ name: "evil", version: "1.0.0", manifest, files });
-    await saves.refused(/copied@2\.0\.0 has the licence WTFPL.*allows MIT, ISC/);
+    await saves.expectRefusal(/copied@2\.0\.0 has the licence WTFPL.*allows MIT, ISC/);
   });
 
   it("has none of its scripts run", async () => {
@@ -155,7 +155,7 @@ describe("a malicious package", () => {
     );
     const files = { "index.js": `require("child_process"); module.exports = 1`, "binding.gyp": "{}", "gypfile.js": "" };
     registry.publish({ name: "evil", version: "1.0.0", files, manifest: { scripts } });
-    await saves.refused(/needs the Node modules child_process/);
+    await saves.expectRefusal(/needs the Node modules child_process/);
     registry.publish({
       name: "evil",
       version: "1.0.1",
@@ -168,7 +168,7 @@ describe("a malicious package", () => {
 
   it("leaves no process behind", async () => {
     registry.publish(evilPackageWithCode("this is no JavaScript"));
-    await saves.refused(/cannot be bundled/);
+    await saves.expectRefusal(/cannot be bundled/);
     expect(bundlerProcesses()).to.deep.equal([]);
   });
 
@@ -177,7 +177,7 @@ describe("a malicious package", () => {
       ...evilPackage(INDEX),
       manifest: { dependencies: JSON.parse('{"__proto__": "1", "constructor": "1", "toString": "*"}') },
     });
-    await saves.refused(/does not exist in the registry|is not a valid name of a package/);
+    await saves.expectRefusal(/does not exist in the registry|is not a valid name of a package/);
   });
 
   it("with dependencies whose names are paths is rejected before any of them is requested", async () => {
@@ -185,7 +185,7 @@ describe("a malicious package", () => {
     for (const name of ["../../-/whoami", "a/../../-/whoami", "a?b", "@a/b/c", "%2e%2e/x", "a b", "x*/alert(1)/*"]) {
       registry.publish({ ...evilPackage(INDEX), manifest: { license: "MIT", dependencies: { [name]: "*" } } });
       requestedPaths.length = 0;
-      await saves.refused(/which is not a valid name of a package/);
+      await saves.expectRefusal(/which is not a valid name of a package/);
       expect(requestedPaths).to.deep.equal(["/evil"]);
     }
   });
@@ -196,7 +196,7 @@ describe("a malicious package", () => {
       for (const host of [inside.url, "http://169.254.169.254", "https://127.0.0.1", "https://[::1]"]) {
         registry.replacementHandler = (request, response) =>
           void response.writeHead(302, { location: `${host}${request.url}` }).end();
-        await saves.refused(/a host that is not allowed/);
+        await saves.expectRefusal(/a host that is not allowed/);
       }
       registry.replacementHandler = null;
       const archive = createArchive([MANIFEST, INDEX]);
@@ -206,7 +206,7 @@ describe("a malicious package", () => {
         const versions = { "1.0.0": { name: "evil", version: "1.0.0", dist } };
         response.end(JSON.stringify({ name: "evil", "dist-tags": { latest: "1.0.0" }, versions }));
       };
-      await saves.refused(/does not use https/);
+      await saves.expectRefusal(/does not use https/);
       expect(inside.requestedPaths).to.deep.equal([]);
     } finally {
       await inside.close();
@@ -230,7 +230,7 @@ describe("a malicious package", () => {
   for (const [what, body] of INVALID_BODIES) {
     it(`of a registry that answers ${what} is rejected`, async () => {
       registry.replacementHandler = (_request, response) => void response.end(body);
-      await saves.refused(/not JSON|no version|an invalid version number|no archive|does not use https/);
+      await saves.expectRefusal(/not JSON|no version|an invalid version number|no archive|does not use https/);
     });
   }
 });

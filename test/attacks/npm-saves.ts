@@ -39,7 +39,7 @@ export interface Saves {
   service: TestService;
   save(dependency?: string): Promise<{ http: number; status: string; error: string }>;
   /** Saves an action with the package `evil`. Expects an error that matches `words`, and that nothing was stored. */
-  refused(words: RegExp, http?: number): Promise<void>;
+  expectRefusal(words: RegExp, http?: number): Promise<void>;
   /** Deletes all saved actions and packages. */
   clear(): Promise<void>;
   stop(): Promise<void>;
@@ -60,7 +60,7 @@ export async function startSaves(): Promise<Saves> {
     registry,
     service,
     save,
-    async refused(words, http = 400) {
+    async expectRefusal(words, http = 400) {
       const answer = await save();
       const { status, error } = answer;
       expect({ http: answer.http, status }, error).to.deep.equal({ http, status: "DEPENDENCY_UNRESOLVED" });

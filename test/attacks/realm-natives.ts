@@ -44,8 +44,8 @@ export async function tryNatives(url: string, from: number | null, count: number
   ];
   const hooks = (hook: Any, names: readonly PropertyKey[] = [...HOOKS, Symbol.iterator, Symbol.asyncIterator]): Any =>
     Object.fromEntries(names.map((name) => [name, hook]));
-  /** Returns methods of a stream's source or sink that throw, without `start`, so that the stream can start. */
-  const broken = (): Any => hooks(throwError, HOOKS.slice(1, 9));
+  /** Returns a stream's source or sink whose methods throw. It has no `start`, so that the stream can start. */
+  const createBrokenSource = (): Any => hooks(throwError, HOOKS.slice(1, 9));
 
   /** Returns objects of the platform's classes. */
   function createPlatformObjects(): Any[] {
@@ -117,8 +117,8 @@ export async function tryNatives(url: string, from: number | null, count: number
     () => ["abort", bomb],
     () => ["abort", throwError, { once: true, signal: AbortSignal.abort() }],
     () => ["abort", throwError, bomb],
-    () => [broken(), { size: throwError, highWaterMark: 1 }],
-    () => [{ type: "bytes", ...broken() }],
+    () => [createBrokenSource(), { size: throwError, highWaterMark: 1 }],
+    () => [{ type: "bytes", ...createBrokenSource() }],
     () => ["throw 1", 0],
     () => [throwError, 1, throwError],
     () => [new Uint8Array(4)],
@@ -126,8 +126,8 @@ export async function tryNatives(url: string, from: number | null, count: number
     () => [(new ArrayBuffer(4) as Any).transfer(0)],
     () => [new Uint8Array(new (ArrayBuffer as Any)(4, { maxByteLength: 8 }))],
     () => [new Response("a").body],
-    () => [{ readable: new Response("a").body, writable: broken() }],
-    () => [broken(), { signal: AbortSignal.abort(bomb) }],
+    () => [{ readable: new Response("a").body, writable: createBrokenSource() }],
+    () => [createBrokenSource(), { signal: AbortSignal.abort(bomb) }],
     () => [{ mode: "byob" }],
     () => [{ [Symbol.asyncIterator]: () => ({ next: throwError, return: throwError }) }],
     () => [[bomb]],
@@ -169,7 +169,7 @@ export async function tryNatives(url: string, from: number | null, count: number
       const values = has(object, work) ? VALUES : VALUES.filter((_, place) => place % 16 === at % 16);
       for (const make of values) callQuietly(() => apply(work, object, make()));
     }
-    // The calls may have registered listeners and timers. Before the next function, these run too: events are sent, and timers get 1 ms.
+    // Runs the listeners and timers that the calls may have registered: sends events, and waits 1 ms.
     const { constructor: OwnEvent } = objects.find((one) => "isTrusted" in one);
     for (const one of objects) {
       if (one instanceof AbortController) callQuietly(() => one.abort());

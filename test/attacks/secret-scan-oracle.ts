@@ -4,9 +4,7 @@
 import { createSecretPatterns } from "../../src/engine/secret-scan/patterns.js";
 
 const SEPARATOR = 0xff;
-/**
- * Separator bytes between decoded groups of digits: more than `endsInPattern` skips at a text's end, so that it reads only the last group.
- */
+/** Separator bytes between decoded groups of digits. `endsInPattern` skips fewer bytes, so it compares only the last group. */
 const GROUP_SEPARATORS = Array<number>(6).fill(SEPARATOR);
 const ESCAPE_DEPTH_MAX = 8;
 const PATTERN_MIN_BYTES = 8;

@@ -1,4 +1,4 @@
-/** Checks that the scan finds and masks each kind of value in each encoding. */
+/** Checks that the secret scan finds and masks each kind of secret in each encoding. */
 import { expect } from "chai";
 import { SecretScan } from "../../src/engine/secret-scan/scan.js";
 import { findSecretsInSettingValue } from "../../src/rules/secrets.js";
@@ -84,7 +84,10 @@ const SURROUNDINGS: [string, string][] = [
 /** Parts of a URL before the secret. */
 const URL_BEGINNINGS = ["http://h.example/x?", "http://h.example/x?n=", "http://h.example/x#", "http://h.example/"];
 
-/** Returns fewer texts for a short value: after a backslash, its first letter may become part of an escape, and too few remain. */
+/**
+ * Returns the surroundings to test with a value. Short values get none that could be part of an escape: an escape would include the first
+ * letters of the value, and the rest is too short to find. Long values get only one pair.
+ */
 const surroundingsFor = ({ length }: string) =>
   SURROUNDINGS.slice(0, length > 10_000 ? 1 : length < 12 ? 2 : SURROUNDINGS.length);
 

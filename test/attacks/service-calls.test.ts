@@ -1,4 +1,4 @@
-/** Checks that code that sends the messages of the run's library itself can request no more than `fetch` in a page can. */
+/** Tests code that forges messages of the run's library: it can request no more from the service than `fetch` in a page can. */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";

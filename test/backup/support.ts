@@ -1,4 +1,4 @@
-/** Helpers for tests of backups: a service with data of every kind, a backup, a restore, and all of its responses. */
+/** Helpers for tests of backups: they fill a service with data of every kind, back it up, restore it, and read all its responses. */
 import { mkdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";

@@ -38,7 +38,7 @@ function valueCheckOf({ table, says }: { table: string; says: string }): ValueCh
   return { frame: `${table} ${says.replace(/ARRAY\[.*\]/, "ARRAY[]").replace(/ NOT VALID$/, "")}`, values };
 }
 
-/** True if an earlier check of the same column allowed no other values. Each row that passed the earlier check then passes this check. */
+/** True if this check allows all values that an earlier check of the column allowed, so that no earlier statement fails. */
 function allowsMoreValues(demand: { table: string; says: string }, before: Catalogue): boolean {
   if (!demand.says.includes("ARRAY[")) return false;
   const is = valueCheckOf(demand);
