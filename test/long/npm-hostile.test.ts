@@ -45,7 +45,7 @@ describe("a malicious package that takes long", () => {
   for (const [what, words, published] of REJECTED_PACKAGES) {
     it(`${what} is rejected`, async () => {
       saves.registry.publish(published());
-      await saves.refused(words);
+      await saves.expectRefusal(words);
     });
   }
 
@@ -77,7 +77,7 @@ describe("a malicious package that takes long", () => {
       const versions = { "1.0.0": { name, version: "1.0.0", dist, dependencies } };
       response.end(JSON.stringify({ name, "dist-tags": { latest: "1.0.0" }, versions }));
     };
-    await saves.refused(/needs more than the maximum of 200 packages/);
+    await saves.expectRefusal(/needs more than the maximum of 200 packages/);
   });
 
   it("of a registry that never responds, or byte by byte, is rejected with 503, and others are served meanwhile", async () => {
@@ -88,7 +88,7 @@ describe("a malicious package that takes long", () => {
         if (answer === "bytes") timers.push(setInterval(() => response.write(" "), 200));
       };
       const startedAt = performance.now();
-      const refused = saves.refused(/does not answer/, 503);
+      const refused = saves.expectRefusal(/does not answer/, 503);
       const other = await service.rest("GET", `/v3/apps/${service.appId}/actions`);
       expect(other.http).to.equal(200);
       await refused;
