@@ -56,7 +56,7 @@ describe("access of programs that people allowed", () => {
   });
 
   /** Lists the tools and the apps, and refreshes the tokens, as this program. Returns two HTTP statuses and the error of the refresh. */
-  async function requestsOf({ clientId, tokens }: Awaited<ReturnType<typeof authorizeClient>>) {
+  async function sendRequestsAs({ clientId, tokens }: Awaited<ReturnType<typeof authorizeClient>>) {
     const response = await fetch(`${service.url}/mcp`, {
       method: "POST",
       headers: {
@@ -95,10 +95,10 @@ describe("access of programs that people allowed", () => {
       expect((await give(person.id)).http, name).to.equal(200);
       const program = await authorizeClient(["read"], person.token, appId);
       const other = await authorizeClient(["read"], person.token, appId);
-      expect(await requestsOf(other), name).to.deep.equal([200, 200, undefined]);
+      expect(await sendRequestsAs(other), name).to.deep.equal([200, 200, undefined]);
       expect((await end(person.id)).http, name).to.equal(200);
       expect((await give(person.id)).http, name).to.equal(200);
-      expect(await requestsOf(program), name).to.deep.equal([401, 401, "invalid_grant"]);
+      expect(await sendRequestsAs(program), name).to.deep.equal([401, 401, "invalid_grant"]);
     }
   });
 
@@ -108,15 +108,15 @@ describe("access of programs that people allowed", () => {
     const person = await join(id, "reader", appId);
     const program = await authorizeClient(["read"], person.token, appId);
     expect((await as(token, "DELETE", `${appMembers(appId)}/${person.id}`)).http).to.equal(200);
-    expect(await requestsOf(program)).to.deep.equal([401, 401, "invalid_grant"]);
+    expect(await sendRequestsAs(program)).to.deep.equal([401, 401, "invalid_grant"]);
 
     // The SQL statement removes the role without ending the grant, as in data of an older release. This grant gives no access either.
     const second = await join(id, "reader", appId);
     const late = await authorizeClient(["read"], second.token, appId);
     await service.db.query("DELETE FROM app_member WHERE person_id = $1", [second.id]);
     await service.db.query(`SELECT pg_notify('${CREDENTIAL_CHANNEL}', '')`);
-    await until(async () => (await requestsOf(late))[0] !== 200);
-    expect((await requestsOf(late)).slice(0, 2)).to.deep.equal([403, 403]);
+    await until(async () => (await sendRequestsAs(late))[0] !== 200);
+    expect((await sendRequestsAs(late)).slice(0, 2)).to.deep.equal([403, 403]);
   });
 
   it("does not end if its person loses the role but is an administrator", async () => {
@@ -126,7 +126,7 @@ describe("access of programs that people allowed", () => {
     expect((await as(token, "PUT", `/v1/admin/administrators/${person.id}`)).http).to.equal(200);
     const program = await authorizeClient(["read"], person.token, appId);
     expect((await as(token, "DELETE", `${appMembers(appId)}/${person.id}`)).http).to.equal(200);
-    const [, , error] = await requestsOf(program);
+    const [, , error] = await sendRequestsAs(program);
     expect(error).to.equal(undefined);
   });
 

@@ -47,7 +47,7 @@ describe("the disk space of an app", () => {
   afterEach(() => database.stop());
 
   /** Adds finished runs, each with log entries of `bytes` random bytes. If `visitor` is true, the runs belong to a visitor, not the app. */
-  async function finish(appId: number, runs: number, bytes: number, visitor = false): Promise<void> {
+  async function addFinishedRuns(appId: number, runs: number, bytes: number, visitor = false): Promise<void> {
     for (let made = 0; made < runs; made += 1) {
       await db.query(
         `WITH made AS (
@@ -74,8 +74,8 @@ describe("the disk space of an app", () => {
   it("is limited to its newest runs with their log entries and console lines; other apps keep theirs", async () => {
     const trimming = createLogTrimming({ db, log: quietLog, maxBytes: 100_000 });
     await trimming.trim();
-    await finish(1, 30, 9_000);
-    await finish(2, 5, 9_000);
+    await addFinishedRuns(1, 30, 9_000);
+    await addFinishedRuns(2, 5, 9_000);
     await trimming.trim();
     const kept = await db.query("SELECT id FROM run WHERE app_id = 1 ORDER BY id");
     expect(kept).to.have.length.within(9, 11);
@@ -87,7 +87,7 @@ describe("the disk space of an app", () => {
   });
 
   it("is limited also for rows from before the start of the process, and after the limit was lowered", async () => {
-    await finish(1, 30, 9_000);
+    await addFinishedRuns(1, 30, 9_000);
     await addEvents(1, 30, 9_000, "t");
     await createLogTrimming({ db, log: quietLog, maxBytes: 200_000 }).trim();
     expect(await count("run WHERE app_id = 1")).to.be.within(19, 22);
@@ -100,9 +100,9 @@ describe("the disk space of an app", () => {
   longTest("is measured again after an hour, also if the app has written little", async () => {
     let now = 0;
     const trimming = createLogTrimming({ db, log: quietLog, maxBytes: 100_000, now: () => now });
-    await finish(1, 10, 9_000);
+    await addFinishedRuns(1, 10, 9_000);
     await trimming.trim();
-    await finish(1, 1, 9_000);
+    await addFinishedRuns(1, 1, 9_000);
     await trimming.trim();
     const before = await count("run");
     now += 3_600_000;
@@ -127,8 +127,8 @@ describe("the disk space of an app", () => {
   longTest("cannot be used up by visitors: their rows are removed first, the app's own stay", async () => {
     const trimming = createLogTrimming({ db, log: quietLog, maxBytes: 100_000 });
     await trimming.trim();
-    await finish(1, 8, 9_000);
-    await finish(1, 30, 9_000, true);
+    await addFinishedRuns(1, 8, 9_000);
+    await addFinishedRuns(1, 30, 9_000, true);
     await addEvents(1, 8, 9_000, "email.bounced");
     await addEvents(1, 30, 9_000, "app.analytics.event");
     await trimming.trim();
@@ -139,8 +139,8 @@ describe("the disk space of an app", () => {
   });
 
   it("is limited although the rows of another app cannot be deleted; the failure is logged once", async () => {
-    await finish(1, 10, 9_000);
-    await finish(2, 10, 9_000);
+    await addFinishedRuns(1, 10, 9_000);
+    await addFinishedRuns(2, 10, 9_000);
     await db.query(`
       CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'slow' USING ERRCODE = '57014'; END $$;
       CREATE TRIGGER fail BEFORE DELETE ON run FOR EACH ROW WHEN (OLD.app_id = 1) EXECUTE FUNCTION fail();
@@ -159,7 +159,7 @@ describe("the disk space of an app", () => {
   it("is limited in the next pass if a deletion failed, and in smaller batches if it took too long", async () => {
     const trimming = createLogTrimming({ db, log: quietLog, maxBytes: 20_000, now: () => 0 });
     await trimming.trim();
-    await finish(1, 20, 9_000);
+    await addFinishedRuns(1, 20, 9_000);
     const failIf = (condition: string) => `
       CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN IF ${condition} THEN RAISE EXCEPTION 'slow' USING ERRCODE = '57014'; END IF; RETURN NULL; END $$;`;
@@ -184,7 +184,7 @@ describe("the disk space of an app", () => {
       `INSERT INTO run (app_id, action_id, copy, trigger, state, event_id) VALUES (1, 1, 'production', 'log', 'queued', 1)`,
     );
     await addEvents(1, 10, 9_000, "t");
-    await finish(1, 10, 9_000);
+    await addFinishedRuns(1, 10, 9_000);
     await trimming.trim();
     expect(await count("log_event WHERE id = 1")).to.equal(1);
     expect(await count("run WHERE state = 'queued'")).to.equal(1);

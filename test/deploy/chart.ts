@@ -52,7 +52,7 @@ function printed(action: string, scope: Scope): string {
 }
 
 /** Renders the tokens of a block up to its `end`. Returns the text, and the position behind the block. */
-function block(tokens: readonly Token[], from: number, scope: Scope | null): { text: string; next: number } {
+function renderBlock(tokens: readonly Token[], from: number, scope: Scope | null): { text: string; next: number } {
   let text = "";
   for (let at = from; at < tokens.length; ) {
     const token = tokens[at]!;
@@ -66,13 +66,14 @@ function block(tokens: readonly Token[], from: number, scope: Scope | null): { t
     const [, key, value, list] = /^range (\$\w+), (\$\w+) := (\S+)$/.exec(token.action) ?? [];
     if (condition) {
       const holds = scope !== null && Boolean(valueAt(condition, scope)) !== Boolean(not);
-      const inner = block(tokens, at, holds ? scope : null);
+      const inner = renderBlock(tokens, at, holds ? scope : null);
       if (holds) text += inner.text;
       at = inner.next;
     } else if (list) {
       const entries = scope === null ? [] : Object.entries(valueAt(list, scope) as Scope).sort();
-      for (const [name, one] of entries) text += block(tokens, at, { ...scope, [key!]: name, [value!]: one }).text;
-      at = block(tokens, at, null).next;
+      for (const [name, one] of entries)
+        text += renderBlock(tokens, at, { ...scope, [key!]: name, [value!]: one }).text;
+      at = renderBlock(tokens, at, null).next;
     } else if (scope !== null) text += printed(token.action, scope);
   }
   return { text, next: tokens.length };
@@ -87,7 +88,7 @@ export function renderChart(folder: string, change: (values: Values) => void = (
   const scope = { Values: values, Release: { Name: "actions" } };
   const templates = readdirSync(join(folder, "templates")).sort();
   return templates.flatMap((name) => {
-    const { text } = block(tokensOf(readFileSync(join(folder, "templates", name), "utf8")), 0, scope);
+    const { text } = renderBlock(tokensOf(readFileSync(join(folder, "templates", name), "utf8")), 0, scope);
     return (loadAll(text) as (Manifest | null | undefined)[]).filter((one) => one !== null && one !== undefined);
   });
 }

@@ -13,10 +13,10 @@ import { STATUS } from "../../src/errors.js";
 import { longTest, sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
+import { type ExampleHosts, startExampleHosts } from "./example-hosts.js";
 import { type Block, beginningOf, blocksOf, isAction, PAGES, ROOT, readPage } from "./pages.js";
 import { pastedShell } from "./pasted-shell.js";
 import { differences, lastJson, missingLines } from "./response.js";
-import { type StandIns, startStandIns } from "./stand-ins.js";
 
 const RUN_LANGUAGES = ["sh", "graphql"];
 /** True if the block is a response whose `status` is that of an error. */
@@ -68,18 +68,18 @@ const DEPENDENCIES = SVC_NAMESPACES.flatMap(({ path, package: name }) =>
 
 describe("the documentation", () => {
   let service: TestService;
-  let standIns: StandIns;
+  let exampleHosts: ExampleHosts;
   const folders: string[] = [];
 
   before(async () => {
-    standIns = await startStandIns();
+    exampleHosts = await startExampleHosts();
     service = await startTestService({ ALLOW_PRIVATE_NETWORK: "1" });
-    await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { __ai: standIns.ai } });
+    await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { __ai: exampleHosts.ai } });
   });
   after(async () => {
     await stopEsbuild();
     await service?.stop();
-    await standIns?.stop();
+    await exampleHosts?.stop();
     for (const folder of folders) rmSync(folder, { recursive: true, force: true });
   });
 
@@ -209,8 +209,8 @@ describe("the documentation", () => {
         expect((await service.rest("POST", "/v3/apps/1/actions", { body })).body.error).to.equal(undefined);
       };
       if (example!.calls) await save(example!.calls);
-      const code = standIns.localized(wrapInAction(example!.code));
-      const integrationOrigins = code.includes(standIns.apiOrigin) ? [standIns.apiOrigin] : [];
+      const code = exampleHosts.replaceApiOrigin(wrapInAction(example!.code));
+      const integrationOrigins = code.includes(exampleHosts.apiOrigin) ? [exampleHosts.apiOrigin] : [];
       await save({ name: action, dependencies, integrationOrigins, code });
       const run = await service.rest("POST", `/v3/apps/1/actions/${action}/runWithResult`, { body: {} });
       expect(run.body.error).to.equal(undefined);

@@ -26,7 +26,7 @@ export interface Block {
   notRun: string | null;
   /** Name of the file that a reader creates from the block. */
   file: string | null;
-  /** True if the block is the output of the commands before it, marked by `<!-- response -->`. */
+  /** True if the block is the JSON that the last command before it prints, marked by `<!-- response -->`. */
   isResponse: boolean;
   /** True if the block is text that the commands before it print, marked by `<!-- output -->`. */
   isOutput: boolean;

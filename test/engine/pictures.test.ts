@@ -60,7 +60,7 @@ describe("the process that decodes a picture", () => {
         `let isFirst = true; try { mkdirSync(${mark}) } catch { isFirst = false } if (isFirst) ${failure}`,
       );
       const source = Readable.from([GIF]);
-      // Only as root, the service uses another account, which it tests first. So only then, the first conversion fails.
+      // As root, the service first starts a process that tests another account. Here, this process ends, so the first conversion fails.
       if (process.getuid?.() === 0) {
         expect(await errorOf(convert(processor, source))).to.be.instanceOf(PictureProcessBusyError);
         expect(source.destroyed).to.equal(true);

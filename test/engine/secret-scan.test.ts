@@ -43,7 +43,7 @@ describe("the secret scan", () => {
   }
 
   /** Sends the text in parts of `size` characters to a stream that masks secrets. Returns the parts that the stream passes on. */
-  async function passedOn(text: string, size: number, by = scan): Promise<string[]> {
+  async function maskInParts(text: string, size: number, by = scan): Promise<string[]> {
     const passed: string[] = [];
     const stream = { push: (event: unknown) => event as string, characterCount: () => 0, finish: () => null as never };
     const parts = new StreamedCompletionReader(
@@ -64,7 +64,7 @@ describe("the secret scan", () => {
     it(`masks a secret in the form ${form} in a text that arrives in parts of any size`, async () => {
       for (const around of [text, `before ${text} after`, `${"much before ".repeat(60)}${text}`]) {
         for (const size of [1, 2, 3, 5, 11, 64, 1_000]) {
-          const masked = (await passedOn(around, size)).join("");
+          const masked = (await maskInParts(around, size)).join("");
           expect(masked, `${size}`).to.include("«_key»");
           expect(scan.find([{ text: masked }]), `${size}`).to.equal(null);
           expect(masked, `${size}`).to.equal(scan.mask({ text: around }));
@@ -105,9 +105,9 @@ describe("the secret scan", () => {
       const around = `before ${text} after`;
       const whole = by.mask({ text: around });
       expect(by.find([{ text: around }])).to.equal("_key");
-      expect((await passedOn(around, 1, by)).join("")).to.equal(whole);
+      expect((await maskInParts(around, 1, by)).join("")).to.equal(whole);
       for (let cut = 1; cut < around.length; cut += Math.ceil(around.length / 500)) {
-        expect((await passedOn(around, cut, by)).join(""), `${cut}`).to.equal(whole);
+        expect((await maskInParts(around, cut, by)).join(""), `${cut}`).to.equal(whole);
       }
     });
   }
@@ -120,7 +120,7 @@ describe("the secret scan", () => {
     ]);
     const text = 'x \\\\nab\\"cdefghij y';
     for (let size = 1; size <= text.length; size += 1) {
-      const masked = (await passedOn(text, size, two)).join("");
+      const masked = (await maskInParts(text, size, two)).join("");
       expect(masked, `${size}`).to.equal(two.mask({ text }));
     }
   });
@@ -147,7 +147,7 @@ describe("the secret scan", () => {
   it("passes on text without secrets at once and completely", async () => {
     const text = "Honest text with k3y and k3y/+ü but no more of it. ".repeat(20);
     for (const size of [1, 3, 64]) {
-      const passed = await passedOn(text, size);
+      const passed = await maskInParts(text, size);
       expect(passed.join("")).to.equal(text);
       const held = text.split(/(?<=[.])/).length;
       // The stream must pass on the text in many parts, at least ten for each sentence or, if fewer, one for every four received parts.
@@ -168,7 +168,7 @@ describe("the secret scan", () => {
         ['["1234"', '["«__pin»"'],
         ["a 1234", "a 1234"],
       ]) {
-        expect((await passedOn(text!, size, short)).join(""), `${size}`).to.equal(expected);
+        expect((await maskInParts(text!, size, short)).join(""), `${size}`).to.equal(expected);
         expect(short.mask({ text: text! })).to.equal(expected);
       }
     }

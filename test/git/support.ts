@@ -20,24 +20,29 @@ export const project = (value: number, more: Record<string, string> = {}): Recor
   ...more,
 });
 
-/** @param started returns the service and the git server; called only after both have started */
-export function gitCalls(started: () => { service: TestService; server: GitServer }) {
-  const path = (rest: string, app = started().service.appId) => `/v1/apps/${app}${rest}`;
-  const fields = () => ({ provider: "github", url: started().server.url, tagPattern: "v*" });
-  const connect = (body: object = fields()) => started().service.rest("PUT", path("/git"), { body });
-  const pull = (query = "", body?: object) => started().service.rest("POST", path(`/git/pull${query}`), { body });
-  const lastPull = async () => (await started().service.rest("GET", path("/git"))).body.git.lastPull;
-  const actions = async () => (await started().service.rest("GET", path("/actions").replace("v1", "v3"))).body.actions;
+/** @param getServers called only after the service and the git server have started */
+export function gitCalls(getServers: () => { service: TestService; server: GitServer }) {
+  const path = (rest: string, app = getServers().service.appId) => `/v1/apps/${app}${rest}`;
+  const fields = () => ({ provider: "github", url: getServers().server.url, tagPattern: "v*" });
+  const connect = (body: object = fields()) => getServers().service.rest("PUT", path("/git"), { body });
+  const pull = (query = "", body?: object) => getServers().service.rest("POST", path(`/git/pull${query}`), { body });
+  const lastPull = async () => (await getServers().service.rest("GET", path("/git"))).body.git.lastPull;
+  const actions = async () =>
+    (await getServers().service.rest("GET", path("/actions").replace("v1", "v3"))).body.actions;
   const idOf = async (name: string): Promise<number> =>
     (await actions()).find((one: { name: string }) => one.name === name).id;
   const versions = async (name: string) =>
-    (await started().service.rest("GET", `/v3/apps/${started().service.appId}/actions/${await idOf(name)}/versions`))
-      .body.versions;
+    (
+      await getServers().service.rest(
+        "GET",
+        `/v3/apps/${getServers().service.appId}/actions/${await idOf(name)}/versions`,
+      )
+    ).body.versions;
   /** Sends a webhook with the headers and signature that GitHub uses. */
   const webhook = (secret: string, body: object, headers: Record<string, string> = {}) => {
     const text = JSON.stringify(body);
     const signature = `sha256=${createHmac("sha256", secret).update(text).digest("hex")}`;
-    return started().service.rest("POST", path("/git/webhook"), {
+    return getServers().service.rest("POST", path("/git/webhook"), {
       as: null,
       body: text,
       headers: { "x-hub-signature-256": signature, ...headers },

@@ -50,7 +50,7 @@ export function expectRunsAccountedFor(outcome: ChaosOutcome): void {
   expect(Object.keys(answers).filter((answer) => !ALLOWED_ANSWERS.test(answer))).to.deep.equal([]);
 }
 
-/** For a test without kills: no run waits longer than WAIT_LIMIT_MS, and no instance reports READY while a run has waited longer. */
+/** Checks a test without kills: no run waits longer than WAIT_LIMIT_MS, and no instance is READY while a run has waited longer. */
 export function expectRunsClaimed({ longestQueuedMs, readyWhileWaiting }: ChaosOutcome): void {
   expect(longestQueuedMs).to.be.below(WAIT_LIMIT_MS);
   expect(readyWhileWaiting).to.equal(0);

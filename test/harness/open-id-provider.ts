@@ -73,7 +73,7 @@ async function grantAccess(
   );
 }
 
-/** Starts the provider. @param redirectUris allowed redirect URIs; a test can add some until the first request */
+/** Starts the provider. @param redirectUris allowed redirect URIs; a test can add more before its first request */
 export async function startOpenIdProvider(redirectUris: string[] = []): Promise<OpenIdProviderServer> {
   let handle: (request: Parameters<Parameters<typeof createServer>[1] & object>[0], response: never) => void = () =>
     undefined;

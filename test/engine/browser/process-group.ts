@@ -21,7 +21,7 @@ export function groupMembers(group: number): number[] {
     .map(Number);
 }
 
-/** Reads the file `what` in the folder of this process in /proc. Returns "" if the process has ended. */
+/** Reads the file `what` of the process `pid` in /proc. Returns "" if the process has ended. */
 export function procFile(pid: number, what: "cmdline" | "statm"): string {
   try {
     return readFileSync(`/proc/${pid}/${what}`, "utf8");

@@ -16,7 +16,7 @@ interface RealmThread {
   part(from: number, to: number): string;
 }
 
-/** Creates the thread's code in a fake worker, with a clock that the test moves. */
+/** Runs the thread's script in a simulated worker. The test moves the clock. */
 function createRealmThread() {
   const timers = new Map<object, { then: () => void; ms: number }>();
   const printed: string[] = [];
@@ -24,7 +24,7 @@ function createRealmThread() {
   const heard: ((text: string) => void)[] = [];
   let now = 0;
   let realms = 0;
-  let told = 0;
+  let postedMessages = 0;
   const context = createContext({
     ShadowRealm: class {
       evaluate() {
@@ -45,7 +45,7 @@ function createRealmThread() {
       else printed.push(line);
     },
     postMessage() {
-      told += 1;
+      postedMessages += 1;
     },
     setTimeout(then: () => void, ms: number) {
       const timer = {};
@@ -62,14 +62,14 @@ function createRealmThread() {
     printed,
     heard,
     realms: () => realms,
-    told: () => told,
+    postedMessages: () => postedMessages,
     begin: () =>
       new Promise<string | number>((resolve) => {
         answers.push(resolve);
         const refusal = thread.run("{}", "{}", [["action.js", "", ""]], null, "");
         if (refusal !== "") resolve(refusal);
       }),
-    async answered(answer: string) {
+    async completeRun(answer: string) {
       const run = this.begin();
       now += 1;
       heard.at(-1)?.(`answer ${answer}`);
@@ -85,18 +85,18 @@ function createRealmThread() {
 describe("the realm for the next run on a thread", () => {
   it("is created a moment after the result was sent, and reported to the page", async () => {
     const one = createRealmThread();
-    expect(one.told()).to.equal(1);
-    expect(await one.answered("data 1")).to.equal("reuse data 1");
+    expect(one.postedMessages()).to.equal(1);
+    expect(await one.completeRun("data 1")).to.equal("reuse data 1");
     expect(one.realms()).to.equal(1);
     one.pass(BOUNDS.pauseMs);
-    expect([one.realms(), one.told()]).to.deep.equal([2, 2]);
-    expect(await one.answered("data 2")).to.equal("reuse data 2");
+    expect([one.realms(), one.postedMessages()]).to.deep.equal([2, 2]);
+    expect(await one.completeRun("data 2")).to.equal("reuse data 2");
   });
 
   it("is created at once if the next run comes earlier, and only once", async () => {
     const one = createRealmThread();
-    await one.answered("data 1");
-    expect(await one.answered("data 2")).to.equal("reuse data 2");
+    await one.completeRun("data 1");
+    expect(await one.completeRun("data 2")).to.equal("reuse data 2");
     expect(one.realms()).to.equal(2);
     one.pass(BOUNDS.pauseMs);
     one.pass(BOUNDS.pauseMs);
@@ -105,51 +105,51 @@ describe("the realm for the next run on a thread", () => {
 
   it("is created at once while runs follow each other closely", async () => {
     const one = createRealmThread();
-    await one.answered("data 1");
+    await one.completeRun("data 1");
     one.pass(BOUNDS.pauseMs - 1);
-    await one.answered("data 2");
+    await one.completeRun("data 2");
     expect(one.realms()).to.equal(2);
     one.pass(0);
-    expect([one.realms(), one.told()]).to.deep.equal([3, 3]);
+    expect([one.realms(), one.postedMessages()]).to.deep.equal([3, 3]);
     one.pass(BOUNDS.pauseMs);
-    await one.answered("data 3");
+    await one.completeRun("data 3");
     one.pass(BOUNDS.pauseMs - 1);
     expect(one.realms()).to.equal(3);
     one.pass(BOUNDS.pauseMs);
-    expect([one.realms(), one.told()]).to.deep.equal([4, 4]);
+    expect([one.realms(), one.postedMessages()]).to.deep.equal([4, 4]);
   });
 
   it("is created at once if the thread is to be measured", async () => {
     const one = createRealmThread();
     for (let count = 1; count < BOUNDS.measureAfter / 2; count += 1)
-      expect(await one.answered("data 1")).to.equal("reuse data 1");
-    expect(await one.answered("data 1")).to.equal("measure data 1");
+      expect(await one.completeRun("data 1")).to.equal("reuse data 1");
+    expect(await one.completeRun("data 1")).to.equal("measure data 1");
     one.pass(0);
     expect(one.realms()).to.equal(1 + BOUNDS.measureAfter / 2);
   });
 
   it("is not created after the thread's last run", async () => {
     const one = createRealmThread();
-    for (let count = 1; count < BOUNDS.threadRuns; count += 1) await one.answered("data 1");
-    expect(await one.answered("data 1")).to.equal("replace data 1");
+    for (let count = 1; count < BOUNDS.threadRuns; count += 1) await one.completeRun("data 1");
+    expect(await one.completeRun("data 1")).to.equal("replace data 1");
     one.pass(BOUNDS.pauseMs);
-    expect([one.realms(), one.told()]).to.deep.equal([BOUNDS.threadRuns, BOUNDS.threadRuns]);
+    expect([one.realms(), one.postedMessages()]).to.deep.equal([BOUNDS.threadRuns, BOUNDS.threadRuns]);
   });
 
   it("is not created if that is too late, and the next run never starts", async () => {
     const one = createRealmThread();
-    await one.answered("data 1");
+    await one.completeRun("data 1");
     one.pass(BOUNDS.pauseMs + BOUNDS.readyWithinMs + 1);
     expect(await one.begin()).to.equal("late");
-    expect([one.realms(), one.told(), one.heard.length]).to.deep.equal([1, 1, 1]);
+    expect([one.realms(), one.postedMessages(), one.heard.length]).to.deep.equal([1, 1, 1]);
   });
 
   it("may be created as late as that, and may wait for long", async () => {
     const one = createRealmThread();
-    await one.answered("data 1");
+    await one.completeRun("data 1");
     one.pass(BOUNDS.pauseMs + BOUNDS.readyWithinMs);
     one.pass(60_000);
-    expect(await one.answered("data 2")).to.equal("reuse data 2");
+    expect(await one.completeRun("data 2")).to.equal("reuse data 2");
   });
 
   it("is created after a run that sends nothing more", async () => {
@@ -173,7 +173,7 @@ describe("the realm for the next run on a thread", () => {
     const one = createRealmThread();
     const long = `data "${"x".repeat(BOUNDS.messageCharacters)}"`;
     const answer = `reuse ${long}`;
-    expect(await one.answered(long)).to.equal(answer.length);
+    expect(await one.completeRun(long)).to.equal(answer.length);
     expect(one.thread.part(0, 10) + one.thread.part(10, answer.length)).to.equal(answer);
   });
 });

@@ -159,7 +159,7 @@ for (const [index, mode] of EVALUATION_MODES.filter(modeHasNetwork).entries())
       while (await fetch("${address}/ready").then(() => false, () => true));
       await fetch("${address}");
     }`;
-      // Only this path allows other origins. The proxy's own response to a refused connection would end a loop of "no-cors" requests.
+      // Only /ready allows other origins. So the loop ends at a response of the host, not at the proxy's response to a refused connection.
       const late = createServer((request, response) => {
         if (request.url === "/ready") response.setHeader("access-control-allow-origin", "*");
         response.end();

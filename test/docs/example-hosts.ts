@@ -5,9 +5,9 @@ import { text } from "node:stream/consumers";
 import { openAiAnswerWith } from "../api/ai-answers.js";
 import { tlsServer, trustLocalhost } from "../harness/localhost-tls.js";
 
-export interface StandIns {
+export interface ExampleHosts {
   /** Returns the code with the address of the local API instead of `https://api.example.com`. */
-  localized(code: string): string;
+  replaceApiOrigin(code: string): string;
   /** Origin of the local API. */
   apiOrigin: string;
   /** Value of the setting `__ai`. */
@@ -42,13 +42,13 @@ async function portOf(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-export async function startStandIns(): Promise<StandIns> {
+export async function startExampleHosts(): Promise<ExampleHosts> {
   const undoTrust = trustLocalhost();
   const [api, models] = [tlsServer(createReceived), createServer(answerAsModel)];
   const apiOrigin = `https://localhost:${await portOf(api)}`;
   const baseUrl = `http://127.0.0.1:${await portOf(models)}/v1`;
   return {
-    localized: (code) => code.replaceAll(API_ORIGIN, apiOrigin),
+    replaceApiOrigin: (code) => code.replaceAll(API_ORIGIN, apiOrigin),
     apiOrigin,
     ai: { provider: "openai", baseUrl, key: "sk-0123456789abcdefghijklmnop", models: null },
     async stop() {
