@@ -220,7 +220,7 @@ describe("accounts of people", () => {
 
   it("a session ends after 12 hours without use, and is renewed by use up to 30 days", async () => {
     /** Creates a session with these ages and the time `left` (SQL intervals). No request has used it, so the service has not cached it. */
-    async function aged(created: string, used: string, left: string): Promise<string> {
+    async function createAgedSession(created: string, used: string, left: string): Promise<string> {
       const token = cookieOf(await setup());
       const [row] = await rows<{ id: number }>(service.db, "SELECT max(credential_id) AS id FROM person_session");
       await service.db.query(
@@ -233,9 +233,12 @@ describe("accounts of people", () => {
     const left = async (token: string) =>
       Date.parse((await as(token, "sessions")).body.sessions[0].expiresAt) - Date.now();
     const hour = 3_600_000;
-    expect(await left(await aged("2 hours", "2 minutes", "1 hour"))).to.be.within(11.9 * hour, 12 * hour);
-    expect(await left(await aged("29 days 23 hours", "2 minutes", "10 minutes"))).to.be.within(0.9 * hour, hour);
-    expect((await as(await aged("13 hours", "12 hours", "-1 second"), "session")).http).to.equal(401);
+    expect(await left(await createAgedSession("2 hours", "2 minutes", "1 hour"))).to.be.within(11.9 * hour, 12 * hour);
+    expect(await left(await createAgedSession("29 days 23 hours", "2 minutes", "10 minutes"))).to.be.within(
+      0.9 * hour,
+      hour,
+    );
+    expect((await as(await createAgedSession("13 hours", "12 hours", "-1 second"), "session")).http).to.equal(401);
   });
 
   it("a reset link sets a new passphrase once and ends all sessions; a request never says whether the account exists", async () => {

@@ -77,7 +77,7 @@ export interface RestCall {
   body?: unknown;
 }
 
-/** Builds a request for the operation with this path and method. Numeric IDs in the path are 1; `odd` creates all other values. */
+/** Builds a request for this path and method. IDs in the path are 1. `odd` creates all other texts, numbers and JSON values. */
 export function restCall(document: Schema, path: string, method: string, odd: ValueGenerator): RestCall {
   const { parameters = [], requestBody } = document["paths"][path][method] as {
     parameters: Schema[];
@@ -126,7 +126,7 @@ function selectionOf(field: GraphQLField<unknown, unknown>): string {
   return isObjectType(getNamedType(field.type)) ? " { __typename }" : "";
 }
 
-/** Builds a document that calls the field of this name, and its variables, whose values `odd` creates. */
+/** Builds a document that calls the field, and its variables. `appId` is 1; `odd` creates all other texts, numbers and JSON values. */
 export function graphqlCall(schema: GraphQLSchema, kind: "query" | "mutation", name: string, odd: ValueGenerator) {
   const root = kind === "query" ? schema.getQueryType() : schema.getMutationType();
   const field = root!.getFields()[name]!;

@@ -15,10 +15,10 @@ import {
   call,
   dataOf,
   hostileValues,
-  LONGEST_WAIT,
   type OtherItems,
   runToEnd,
   VALID_ARGUMENTS,
+  WAIT_MAX_SECONDS,
   waitForEnd,
 } from "./mcp-calls.js";
 
@@ -204,7 +204,7 @@ describe("agents", () => {
 
   it("get a long result cut, with the reason", async () => {
     await save("long", { code: `async function execute() { return "x".repeat(${2 * TOOL_RESULT_MAX_CHARACTERS}); }` });
-    const { text } = await call(agent, "run_live", { action: "long", wait: LONGEST_WAIT });
+    const { text } = await call(agent, "run_live", { action: "long", wait: WAIT_MAX_SECONDS });
     expect(text.length).to.be.below(TOOL_RESULT_MAX_CHARACTERS + 1_000);
     expect(text).to.contain(`The result was cut at ${TOOL_RESULT_MAX_CHARACTERS} of `);
   });
@@ -303,12 +303,16 @@ describe("agents", () => {
         return ${JSON.stringify(injection)};
       }`;
       await save("thief", { code });
-      const run = await call(agent, "run_live", { action: "thief", wait: LONGEST_WAIT });
+      const run = await call(agent, "run_live", { action: "thief", wait: WAIT_MAX_SECONDS });
       expect(JSON.stringify(dataOf(run))).to.contain("SYSTEM");
       const id = /<untrusted-data id="(\w{16})">/.exec(run.text)?.[1] ?? "none";
       expect(run.text.endsWith(`</untrusted-data id="${id}">`)).to.equal(true);
       expect(run.text.split(id)).to.have.length(3);
-      const stolen = await call(agent, "run_live", { action: "thief", payload: { steal: true }, wait: LONGEST_WAIT });
+      const stolen = await call(agent, "run_live", {
+        action: "thief",
+        payload: { steal: true },
+        wait: WAIT_MAX_SECONDS,
+      });
       expect(stolen.text).to.contain("failed");
       for (const secret of [...PROTECTED_CANARIES, ...PROTECTED_CANARIES.map(btoa)])
         expect(stolen.text).not.to.contain(secret);

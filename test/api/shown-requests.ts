@@ -83,7 +83,7 @@ const rankOf = ({ method, path }: ShownRequest): number => {
 
 const depthOf = ({ path }: ShownRequest): number => path.split("/").length;
 
-/** Reads the requests of the page. `body` is undefined if the page shows `{…}` instead of fields. */
+/** Reads the requests of rest-routes.md. `body` is undefined if a request has none, or shows `{…}` instead of fields. */
 function readRequests(): ShownRequest[] {
   const sections = readPage("docs/reference/rest-routes.md").split("\n### ").slice(1);
   return sections.map((section) => {
@@ -124,7 +124,10 @@ export const addressOf = ({ path, query }: ShownRequest, ids: KnownIds): string 
     String(NAMED_PARAMETERS[name] ?? ids.get(name) ?? ids.get(path.slice(0, at - 1)) ?? 0),
   ) + query;
 
-/** Stores the first ID in a response, for later requests whose paths begin with this path. */
+/**
+ * Stores the first ID in a response, for later requests whose paths begin with this path. Stores the IDs of runs and users also by the name
+ * of the parameter.
+ */
 export function storeId(ids: KnownIds, { path }: ShownRequest, body: Record<string, unknown> | null): void {
   const runId = body?.["runId"];
   if (typeof runId === "number") ids.set("runId", runId);

@@ -1,6 +1,6 @@
 /**
- * Functions that mark each writable part of a global scope, and read the whole scope again. The tests send them to the browser as source
- * text.
+ * Marks each writable part of a global scope, and reads the whole scope again. The tests send the function `createStateMarker` to the
+ * browser as source text.
  */
 
 // biome-ignore lint/suspicious/noExplicitAny: browser globals have no types here

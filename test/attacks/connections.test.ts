@@ -173,7 +173,7 @@ describe("the address of a visitor", () => {
     expect(ignored).to.deep.equal(["10.1.2.3", "fd00::1", "::1"]);
   });
 
-  /** Sends three large events for each X-Forwarded-For header, as much as one address may send. Returns "sent" or an error's status. */
+  /** Sends three large events for each X-Forwarded-For header; one address cannot send six. Returns "sent" or the error's status for each. */
   async function sendOverSockets(proxy: Proxy, headers: string[]): Promise<string[]> {
     const service = services[proxy];
     const events = Array.from({ length: 3 }, () => ({

@@ -46,7 +46,7 @@ describe("the disk space of an app", () => {
   });
   afterEach(() => database.stop());
 
-  /** Adds finished runs, each with log entries of `bytes` random bytes. If `visitor` is true, the runs belong to a visitor, not the app. */
+  /** Adds finished runs, each with a log entry of `bytes` random bytes. If `visitor` is true, a visitor started the runs. */
   async function addFinishedRuns(appId: number, runs: number, bytes: number, visitor = false): Promise<void> {
     for (let made = 0; made < runs; made += 1) {
       await db.query(

@@ -53,7 +53,7 @@ async function fillPartitions({ db }: TestService): Promise<void> {
       SELECT max(id), 999, 'master', 'manual', '{}', 'running', '00000000-0000-4000-8000-000000000001', now() FROM app`);
 }
 
-/** Adds rows to most tables through the API. */
+/** Adds rows to most tables, most of them through the API. */
 export async function fillService(service: TestService): Promise<void> {
   const { appId, rest } = service;
   const app = `/v1/apps/${appId}`;

@@ -48,10 +48,10 @@ function allowsMoreValues(demand: { table: string; says: string }, before: Catal
 }
 
 /**
- * Returns each difference that would break a statement written for `before` in `after`, ordered by tables, columns, constraints, indexes
- * and functions.
+ * Returns each difference that would break a statement written for `before` in `after`: of columns, constraints, unique indexes, functions
+ * and sequences.
  */
-export function removedParts(before: Catalogue, after: Catalogue): string[] {
+export function findBreakingDifferences(before: Catalogue, after: Catalogue): string[] {
   const tables = new Set(before.columns.map(({ table }) => table));
   const nowOf = new Map(after.columns.map((one) => [`${one.table}.${one.column}`, one]));
   const columns = before.columns.flatMap((was) => {

@@ -6,7 +6,7 @@ import { BROWSER_HOLDER_ID } from "../../src/data/run.js";
 import { getSchemaVersion, PREVIOUS_RELEASE_LAST_MIGRATION } from "../../src/data/schema-guard.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 import { until } from "../harness/until.js";
-import { type Catalogue, catalogueOf, removedParts } from "./schema-growth.js";
+import { type Catalogue, catalogueOf, findBreakingDifferences } from "./schema-growth.js";
 
 /** SQL statements of the previous release. At each release, replace them with the statements of the new release. */
 const STATEMENTS = [
@@ -46,7 +46,7 @@ describe("the schema with the previous release", () => {
   it("has everything that its statements name, and requires nothing that they do not write", async () => {
     expect(released.at(-1)!.name).to.equal(PREVIOUS_RELEASE_LAST_MIGRATION);
     await migrateDatabase(database.url);
-    expect(removedParts(before, await catalogueOf(db))).to.deep.equal([]);
+    expect(findBreakingDifferences(before, await catalogueOf(db))).to.deep.equal([]);
   });
 
   it("keeps its processes from ending runs that pages reported to newer processes", async () => {
@@ -91,7 +91,7 @@ describe("the schema with the previous release", () => {
       const after = await catalogueOf(runner as unknown as Db);
       await runner.rollbackTransaction();
       await runner.release();
-      expect(removedParts(before, after)[0], sql).to.match(refusal);
+      expect(findBreakingDifferences(before, after)[0], sql).to.match(refusal);
     }
     const harmless = `
       CREATE TABLE more (id bigint PRIMARY KEY); ALTER TABLE app ADD COLUMN more text, ADD COLUMN most int NOT NULL DEFAULT 1;
@@ -99,7 +99,7 @@ describe("the schema with the previous release", () => {
       CREATE INDEX ON app (name); ALTER TABLE run DROP CONSTRAINT run_trigger_check;
       ALTER TABLE run ADD CHECK (trigger IN ('manual', 'schedule', 'log', 'analytics', 'more')) NOT VALID`;
     await db.query(harmless);
-    expect(removedParts(before, await catalogueOf(db))).to.deep.equal([]);
+    expect(findBreakingDifferences(before, await catalogueOf(db))).to.deep.equal([]);
   });
 
   it("can be migrated while the previous release writes: none of its statements fails", async () => {

@@ -54,7 +54,7 @@ describe("smtp", () => {
     }
   });
 
-  /** Starts a server whose answers `onConnect` scripts. */
+  /** Starts a server that sends only the responses that `onConnect` writes. */
   async function startScriptedServer(onConnect: (socket: Socket) => void): Promise<number> {
     const sockets = new Set<Socket>();
     const one = createServer((socket) => {

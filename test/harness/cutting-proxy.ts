@@ -22,7 +22,7 @@ export interface CuttingProxy {
   withhold(to: string): Promise<() => void>;
   /** Until `heal`, forwards no data in either direction. All connections stay open. */
   silence(): void;
-  /** Forwards all data again. Connections that the proxy has cut stay closed. */
+  /** Ends `cut` and `silence`. Connections that the proxy has cut stay closed. */
   heal(): void;
   stop(): Promise<void>;
 }

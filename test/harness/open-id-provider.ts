@@ -50,7 +50,7 @@ function createProvider(issuer: string, state: Omit<OpenIdProviderServer, "stop"
   });
 }
 
-/** Completes an interaction of the provider: signs in the current account, or grants the requested scopes. */
+/** Completes an interaction of the provider: signs in the current account, or grants the scopes openid, email and profile. */
 async function grantAccess(
   provider: Provider,
   state: OpenIdProviderServer,

@@ -8,7 +8,7 @@ import { REQUEST_SAMPLES, TIMES } from "./alike/requests.js";
 import { SHAPES, SHAPES_BEFORE } from "./alike/shapes.js";
 import { matrixOf, VALUE_SAMPLES } from "./alike/values.js";
 
-/** This file runs every 30th sample. test/long/network-isolate.test.ts runs all samples. */
+/** `partOf` selects every 30th sample of a large group. test/long/network-isolate.test.ts runs all samples. */
 const SAMPLE_STEP = 30;
 const partOf = <T>(samples: readonly T[]): T[] => samples.filter((_, at) => at % SAMPLE_STEP === 0);
 

@@ -134,7 +134,7 @@ describe("URLs that a run may not request", () => {
     await new Promise((r) => setTimeout(r, 100));
     return fetch("http://127.0.0.1:${port}/harmless").then((answer) => answer.text(), String);
   }`;
-  /** Like `codeFor`, but the run waits for the API without a limit. */
+  /** Returns code like that of `codeFor`, which sends the text `plain` and waits for the API without a limit. */
   const patientCodeFor = (way: string) => codeFor(way, "['plain']", "new Promise(() => {})");
 
   before(async () => {

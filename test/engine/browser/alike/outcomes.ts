@@ -79,7 +79,7 @@ function outcomes() {
     }
   }
 
-  /** Executes a sample. Returns how it ended, a description of its result, and the notes that the sample made. */
+  /** Executes a sample. Returns how it ended, and a description of its result or error. */
   async function outcome(work: () => unknown, depth = 0): Promise<Any> {
     const later = (value: unknown) => value instanceof Promise;
     try {
