@@ -3,7 +3,7 @@ import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { expect } from "chai";
 
 /** Maximum number of seconds for which a call waits for the end of a run. */
-export const WAIT_MAX_SECONDS = 50;
+export const WAIT_MAX_S = 50;
 
 const UNFINISHED_STATES = ["queued", "running"];
 
@@ -29,14 +29,14 @@ export function dataOf({ isError, text }: CalledTool): any {
 // biome-ignore lint/suspicious/noExplicitAny: the fields of a run depend on its kind
 export async function waitForEnd(client: Client, runId: number): Promise<any> {
   for (;;) {
-    const run = dataOf(await call(client, "wait_for_run", { runId, seconds: WAIT_MAX_SECONDS }));
+    const run = dataOf(await call(client, "wait_for_run", { runId, seconds: WAIT_MAX_S }));
     if (!UNFINISHED_STATES.includes(run.state)) return run;
   }
 }
 
 /** Calls a tool that runs an action, and waits for the end of the run. Returns the run and its console. */
 export async function runToEnd(client: Client, tool: string, args: Record<string, unknown>) {
-  const { runId } = dataOf(await call(client, tool, { ...args, wait: WAIT_MAX_SECONDS }));
+  const { runId } = dataOf(await call(client, tool, { ...args, wait: WAIT_MAX_S }));
   const run = await waitForEnd(client, runId);
   return { runId, run, console: dataOf(await call(client, "read_console", { runId })) };
 }

@@ -8,7 +8,7 @@ import { expect } from "chai";
 import { RunHistoryResolver } from "../../src/api/graphql/history-resolver.js";
 import { type OwnService, startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
-import { call, dataOf, WAIT_MAX_SECONDS } from "./mcp-calls.js";
+import { call, dataOf, WAIT_MAX_S } from "./mcp-calls.js";
 
 const CODE = 'async function execute({ payload }) { await fetch(payload.url); return "slow"; }';
 
@@ -70,13 +70,13 @@ describe("an agent that waits for a run", () => {
     const { runId } = dataOf(await call(agent, "run_live", { ...start, wait: 0 }));
     await until(() => openResponses.length > 0);
     reads = 0;
-    const waiting = waitForRun(agent, runId, WAIT_MAX_SECONDS);
+    const waiting = waitForRun(agent, runId, WAIT_MAX_S);
     await until(() => reads > 0);
     await endRun();
     expect((await waiting).state).to.equal("completed");
     expect(reads).to.equal(2);
     reads = 0;
-    const running = call(agent, "run_live", { ...start, wait: WAIT_MAX_SECONDS });
+    const running = call(agent, "run_live", { ...start, wait: WAIT_MAX_S });
     await endRun();
     const { run, console: lines } = dataOf(await running);
     expect([run.state, lines]).to.deep.equal(["completed", []]);
@@ -110,18 +110,18 @@ describe("an agent that waits for a run", () => {
     });
 
     it("gets a skipped run at its end, although it has no log entry", async () => {
-      const waiting = waitForRun(idleAgent, runId, WAIT_MAX_SECONDS);
+      const waiting = waitForRun(idleAgent, runId, WAIT_MAX_S);
       await until(() => reads > 0);
       const startedAt = performance.now();
       const skip = "UPDATE run SET state = 'skipped', reason = 'late', finished_at = now() WHERE id = $1";
       await idle.db.query(skip, [runId]);
       expect((await waiting).state).to.equal("skipped");
-      expect(performance.now() - startedAt).to.be.below((WAIT_MAX_SECONDS * 1_000) / 2);
+      expect(performance.now() - startedAt).to.be.below((WAIT_MAX_S * 1_000) / 2);
     });
 
     it("causes no read after it has disconnected", async () => {
       const leaving = await connect(idle);
-      const left = waitForRun(leaving, runId, WAIT_MAX_SECONDS).catch(() => "left");
+      const left = waitForRun(leaving, runId, WAIT_MAX_S).catch(() => "left");
       await until(() => reads > 0);
       await leaving.close();
       expect(await left).to.equal("left");
@@ -131,7 +131,7 @@ describe("an agent that waits for a run", () => {
     });
 
     it("gets an error at once if the service stops", async () => {
-      const waiting = call(idleAgent, "wait_for_run", { runId, seconds: WAIT_MAX_SECONDS });
+      const waiting = call(idleAgent, "wait_for_run", { runId, seconds: WAIT_MAX_S });
       await until(() => reads > 0);
       const startedAt = performance.now();
       const stopped = idle.stopService();
@@ -139,7 +139,7 @@ describe("an agent that waits for a run", () => {
       expect(text).to.contain("OVERLOADED: the service is stopping");
       expect(isError).to.equal(true);
       await stopped;
-      expect(performance.now() - startedAt).to.be.below((WAIT_MAX_SECONDS * 1_000) / 2);
+      expect(performance.now() - startedAt).to.be.below((WAIT_MAX_S * 1_000) / 2);
     });
   });
 });

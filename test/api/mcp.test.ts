@@ -18,7 +18,7 @@ import {
   type OtherItems,
   runToEnd,
   VALID_ARGUMENTS,
-  WAIT_MAX_SECONDS,
+  WAIT_MAX_S,
   waitForEnd,
 } from "./mcp-calls.js";
 
@@ -204,7 +204,7 @@ describe("agents", () => {
 
   it("get a long result cut, with the reason", async () => {
     await save("long", { code: `async function execute() { return "x".repeat(${2 * TOOL_RESULT_MAX_CHARACTERS}); }` });
-    const { text } = await call(agent, "run_live", { action: "long", wait: WAIT_MAX_SECONDS });
+    const { text } = await call(agent, "run_live", { action: "long", wait: WAIT_MAX_S });
     expect(text.length).to.be.below(TOOL_RESULT_MAX_CHARACTERS + 1_000);
     expect(text).to.contain(`The result was cut at ${TOOL_RESULT_MAX_CHARACTERS} of `);
   });
@@ -303,16 +303,12 @@ describe("agents", () => {
         return ${JSON.stringify(injection)};
       }`;
       await save("thief", { code });
-      const run = await call(agent, "run_live", { action: "thief", wait: WAIT_MAX_SECONDS });
+      const run = await call(agent, "run_live", { action: "thief", wait: WAIT_MAX_S });
       expect(JSON.stringify(dataOf(run))).to.contain("SYSTEM");
       const id = /<untrusted-data id="(\w{16})">/.exec(run.text)?.[1] ?? "none";
       expect(run.text.endsWith(`</untrusted-data id="${id}">`)).to.equal(true);
       expect(run.text.split(id)).to.have.length(3);
-      const stolen = await call(agent, "run_live", {
-        action: "thief",
-        payload: { steal: true },
-        wait: WAIT_MAX_SECONDS,
-      });
+      const stolen = await call(agent, "run_live", { action: "thief", payload: { steal: true }, wait: WAIT_MAX_S });
       expect(stolen.text).to.contain("failed");
       for (const secret of [...PROTECTED_CANARIES, ...PROTECTED_CANARIES.map(btoa)])
         expect(stolen.text).not.to.contain(secret);
