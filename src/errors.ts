@@ -1,5 +1,7 @@
 /** Catalogue of the error statuses with their HTTP codes and default messages, and the error classes of the service. */
 
+import { OVERLOADED_RETRY_SECONDS } from "./limits.js";
+
 interface StatusRow {
   http: number;
   message: string;
@@ -160,6 +162,14 @@ export class ActionError extends Error {
     readonly path?: string,
   ) {
     super(message);
+  }
+}
+
+/** Temporary failure of the media store. `cause` is the error of the store, which only the log of the service contains. */
+export class MediaStoreUnavailableError extends ActionError {
+  constructor(override readonly cause: unknown) {
+    const message = "the media store of the service is not available; try again shortly";
+    super("OVERLOADED", message, { retryAfter: OVERLOADED_RETRY_SECONDS });
   }
 }
 

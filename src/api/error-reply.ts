@@ -10,7 +10,7 @@ import {
   isReadOnlyError,
   isUnstorableTextError,
 } from "../data/database.js";
-import { ActionError, type ErrorDetails, getHttpStatus, type Status } from "../errors.js";
+import { ActionError, type ErrorDetails, getHttpStatus, MediaStoreUnavailableError, type Status } from "../errors.js";
 import type { ServiceMetrics } from "../operations/watch/measures.js";
 import { isDiskFull } from "../postgres.js";
 
@@ -97,6 +97,8 @@ function describeUnavailability(error: unknown): string {
 
 /** Converts any thrown value to an error that callers may see. Logs unexpected errors and hides them behind INTERNAL_ERROR. */
 function toVisibleError(error: unknown, log: Logger): ActionError {
+  if (error instanceof MediaStoreUnavailableError)
+    log.warn({ err: error }, "a request failed because the media store is not available");
   if (error instanceof ActionError) return error;
   const refusal = convertFastifyError(error as FastifyError) ?? convertMissingReference(error, log);
   if (refusal) return refusal;

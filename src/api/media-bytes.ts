@@ -149,6 +149,7 @@ async function handleContentsRequest(
   } catch (error) {
     // An error response must not have the headers that describe the file's contents.
     for (const name of ["content-disposition", "etag", "content-length", "content-type"]) reply.removeHeader(name);
+    if ((error as ActionError).status !== "RANGE_NOT_SATISFIABLE") reply.removeHeader("content-range");
     reply.header("cache-control", "no-store");
     throw error;
   }

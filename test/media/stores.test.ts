@@ -2,7 +2,10 @@
  * Tests that the media store has equal results in a folder and in a bucket of an S3 server (@20minutes/s3rver). Tests the sweep, which
  * removes files without a row in the database.
  */
+import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { createServer, request } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
@@ -52,6 +55,45 @@ describe("media: the store", () => {
     store.stop();
     rmSync(folder, { recursive: true });
     expect(fault).to.equal("ENOTDIR");
+  });
+
+  it("in a bucket repeats failed uploads, and otherwise answers 503 with the reason", async () => {
+    let failures: (number | "cut")[] = [];
+    const server = createServer((incoming, response) => {
+      const isContent = incoming.method === "PUT" || incoming.method === "GET";
+      const failure = isContent && !incoming.url!.includes("list-type") ? failures.shift() : undefined;
+      if (failure === "cut") return void incoming.socket.destroy();
+      if (failure !== undefined) {
+        const body = "<Error><Code>SlowDown</Code><Message>slower</Message></Error>";
+        return void incoming.resume().on("end", () => response.writeHead(failure).end(body));
+      }
+      const { method, url, headers } = incoming;
+      const forwarded = request(`${s3.url}${url}`, { method: method!, headers }, (answer) => {
+        response.writeHead(answer.statusCode!, answer.headers);
+        answer.pipe(response);
+      });
+      incoming.pipe(forwarded);
+    }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const MEDIA_URL = `s3://media/failing?endpoint=${endpoint}&region=eu-west-1`;
+    const service = await startTestService({ ROLES: "api", MEDIA_URL });
+    const media = mediaOf(service);
+    failures = [503, "cut"];
+    const { id } = await media.upload("a.txt", "hello");
+    expect((await media.bytes(id)).toString()).to.equal("hello");
+    const store = "the media store of the service is not available; try again shortly";
+    for (const failure of ["cut", 503] as const) {
+      failures = Array(9).fill(failure);
+      const read = await media.contents(id, "", { range: "bytes=0-1" });
+      expect([read.status, read.headers.get("retry-after")]).to.deep.equal([503, "5"]);
+      expect(read.headers.get("content-range")).to.equal(null);
+      expect(await read.json()).to.include({ status: "OVERLOADED", error: store });
+    }
+    failures = [];
+    expect((await media.contents(id)).status).to.equal(200);
+    await service.stop();
+    server.close();
   });
 
   for (const kind of ["folder", "bucket"] as const) {

@@ -15,9 +15,12 @@ export interface ByteRange {
 }
 
 export interface BlobStore {
-  /** Moves the file at `path` into the store. Resolves when the blob is on disk, or the S3 server has confirmed it. */
+  /**
+   * Moves the file at `path` into the store. Resolves when the blob is on disk, or the S3 server has confirmed it.
+   * @throws MediaStoreUnavailableError
+   */
   put(key: string, path: string): Promise<void>;
-  /** Opens a stream of the blob, or of a range of its bytes. @throws BlobMissingError */
+  /** Opens a stream of the blob, or of a range of its bytes. @throws BlobMissingError, MediaStoreUnavailableError */
   read(key: string, range?: ByteRange): Promise<Readable>;
   remove(key: string): Promise<void>;
   list(): AsyncIterable<BlobEntry>;

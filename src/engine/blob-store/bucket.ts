@@ -2,6 +2,7 @@
 import { createReadStream } from "node:fs";
 import { rm, stat } from "node:fs/promises";
 import type { Readable } from "node:stream";
+import { setTimeout as delay } from "node:timers/promises";
 import {
   DeleteObjectCommand,
   GetObjectCommand,
@@ -11,6 +12,7 @@ import {
   S3Client,
   S3ServiceException,
 } from "@aws-sdk/client-s3";
+import { MediaStoreUnavailableError } from "../../errors.js";
 import {
   type BlobEntry,
   BlobMissingError,
@@ -24,10 +26,31 @@ import {
 
 const CONNECT_TIMEOUT_MS = 5_000;
 const IDLE_TIMEOUT_MS = 30_000;
+/** The client repeats other requests itself. It cannot repeat an upload, whose body is a stream. */
+const PUT_ATTEMPTS_MAX = 3;
+const PUT_RETRY_MS = 200;
+const TOO_MANY_REQUESTS = 429;
+/** Matches the codes of errors of a connection, or of the lookup of the server's name. */
+const CONNECTION_ERROR_CODE = /^E(?:CONN|PIPE|HOST|NET|TIMEDOUT|SOCKETTIMEDOUT|AI_AGAIN|NOTFOUND)/;
 
 function isNotFound(error: unknown): boolean {
   return error instanceof S3ServiceException && (error.name === "NoSuchKey" || error.$metadata.httpStatusCode === 404);
 }
+
+/** True if the server was not reachable, did not answer in time, or could not process the request at the moment. */
+function isTemporary(error: unknown): boolean {
+  const status = error instanceof S3ServiceException ? error.$metadata.httpStatusCode : undefined;
+  if (status !== undefined) return status >= 500 || status === TOO_MANY_REQUESTS;
+  const { name, code = "" } = error as NodeJS.ErrnoException;
+  return name === "TimeoutError" || CONNECTION_ERROR_CODE.test(code);
+}
+
+const convertStoreError = (error: unknown): unknown =>
+  isTemporary(error) ? new MediaStoreUnavailableError(error) : error;
+
+const ignoreLine = () => undefined;
+/** Without a logger, the client writes warnings to the console, so that the log of the service has lines that are not JSON. */
+const SILENT_LOGGER = { trace: ignoreLine, debug: ignoreLine, info: ignoreLine, warn: ignoreLine, error: ignoreLine };
 
 function createClient({ endpoint, region }: Bucket): S3Client {
   return new S3Client({
@@ -36,6 +59,7 @@ function createClient({ endpoint, region }: Bucket): S3Client {
     // By default, the client sends checksums in trailers, which most servers other than Amazon's reject.
     requestChecksumCalculation: "WHEN_REQUIRED",
     responseChecksumValidation: "WHEN_REQUIRED",
+    logger: SILENT_LOGGER,
     requestHandler: { connectionTimeout: CONNECT_TIMEOUT_MS, socketTimeout: IDLE_TIMEOUT_MS },
   });
 }
@@ -49,11 +73,17 @@ export function createBucketBlobStore(bucket: Bucket, space: string): BlobStore 
   return {
     async put(key, path) {
       const { size } = await stat(path);
-      const Body = createReadStream(path);
-      try {
-        await client.send(new PutObjectCommand({ ...createObjectName(key), Body, ContentLength: size }));
-      } finally {
-        Body.destroy();
+      for (let attempt = 1; ; attempt += 1) {
+        const Body = createReadStream(path);
+        try {
+          await client.send(new PutObjectCommand({ ...createObjectName(key), Body, ContentLength: size }));
+          break;
+        } catch (error) {
+          if (attempt === PUT_ATTEMPTS_MAX || !isTemporary(error)) throw convertStoreError(error);
+        } finally {
+          Body.destroy();
+        }
+        await delay(PUT_RETRY_MS * attempt);
       }
       await rm(path, { force: true });
     },
@@ -65,7 +95,7 @@ export function createBucketBlobStore(bucket: Bucket, space: string): BlobStore 
         .catch((error: unknown) => {
           throw isNotFound(error)
             ? new BlobMissingError("the bucket of the media store has no object with this key")
-            : error;
+            : convertStoreError(error);
         });
       return answer.Body as Readable;
     },
