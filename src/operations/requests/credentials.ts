@@ -93,17 +93,35 @@ function parseAwsKeys(binding: SecretBinding, value: unknown): AwsKeys {
   );
 }
 
+/**
+ * Returns the path that the signature for S3 covers: S3 decodes the requested path, and encodes all characters except unreserved ones and
+ * slashes. A URL may contain further characters as they are, such as `=` or `(`.
+ */
+function encodeS3Path(path: string): string {
+  const encode = (character: string) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`;
+  try {
+    return encodeURIComponent(decodeURIComponent(path))
+      .replaceAll("%2F", "/")
+      .replaceAll(/[!'()*]/g, encode);
+  } catch {
+    // Signs a path that is not UTF-8 as it is.
+    return path;
+  }
+}
+
 async function signAwsRequest(hop: OutgoingHop, binding: SecretBinding, value: unknown): Promise<OutgoingHop> {
   const credentials = parseAwsKeys(binding, value);
   const { url, method, headers, body } = hop;
   const [service, region] = binding.name?.split("/") ?? AWS_HOST.exec(url.hostname)?.slice(1) ?? [];
   if (!service || !region)
     throw createBindingError(binding, 'needs service and region in the binding\'s "name", such as "s3/eu-west-1"');
-  const signer = new SignatureV4({ service, region, credentials, sha256: Sha256, uriEscapePath: service !== "s3" });
+  const isS3 = service === "s3";
+  const signer = new SignatureV4({ service, region, credentials, sha256: Sha256, uriEscapePath: !isS3 });
   const query: Record<string, string[]> = {};
   for (const [name, text] of url.searchParams) query[name] = [...(query[name] ?? []), text];
   const request = {
-    ...{ method, query, protocol: url.protocol, hostname: url.hostname, path: url.pathname },
+    ...{ method, query, protocol: url.protocol, hostname: url.hostname },
+    path: isS3 ? encodeS3Path(url.pathname) : url.pathname,
     headers: { ...headers, host: url.host },
     ...(body && { body }),
   };
