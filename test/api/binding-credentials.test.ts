@@ -44,4 +44,21 @@ describe("credentials of secret bindings", () => {
       expect(request.headers.authorization, path).to.match(new RegExp(`Signature=${signForS3(request, signed)}$`));
     }
   });
+
+  it("keep the refresh token of OAuth 2 until the provider replaces it", async () => {
+    const sentTokens: (string | null)[] = [];
+    bound.answer = (request, response) => {
+      if (request.url !== "/token") return response.end("fine");
+      sentTokens.push(new URLSearchParams((request as IncomingMessage & { text: string }).text).get("refresh_token"));
+      const refresh_token = ["", undefined, "second-refresh-token", ""][sentTokens.length - 1];
+      const access_token = `access-${sentTokens.length}-${"a".repeat(20)}`;
+      response.end(JSON.stringify({ access_token, refresh_token, expires_in: 1 }));
+    };
+    await bound.set({ __refresh: "first-refresh-token" });
+    const oauth = { tokenUrl: `${origin}/token`, clientId: "client", grant: "refresh_token" };
+    await bound.bind([{ key: "__refresh", origin, in: "oauth2", ...oauth }]);
+    for (let n = 0; n < 4; n += 1) await bound.run(REQUEST_CODE, { options: { auth: "__refresh" } });
+    const first = Array(3).fill("first-refresh-token");
+    expect(sentTokens).to.deep.equal([...first, "second-refresh-token"]);
+  });
 });

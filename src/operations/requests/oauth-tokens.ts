@@ -96,7 +96,8 @@ function parseTokenResponse(body: Buffer, now: number): AccessToken | null {
     const seconds = Number(expires_in);
     const lifetime =
       Number.isFinite(seconds) && seconds > 0 ? Math.min(seconds * 1_000, LIFETIME_MAX_MS) : DEFAULT_LIFETIME_MS;
-    const refreshToken = typeof refresh_token === "string" ? refresh_token : null;
+    // Without a new refresh token, the client keeps the previous one. Some providers then send an empty text.
+    const refreshToken = typeof refresh_token === "string" && refresh_token !== "" ? refresh_token : null;
     return { accessToken: access_token, refreshToken, expiresAt: now + lifetime };
   } catch {
     return null;
