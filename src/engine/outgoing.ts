@@ -2,6 +2,7 @@
  * Sends HTTP requests to other services for an app, with checked addresses, limits and redirect rules. Resolves for every HTTP status, and
  * otherwise rejects with an `OutgoingError`. A hop is one HTTP request: the first one, a redirect or a retry.
  */
+import { isUtf8 } from "node:buffer";
 import type { Readable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { OUTGOING_REQUEST_REDIRECTS_MAX, OUTGOING_RESPONSE_BODY_MAX_BYTES } from "../limits.js";
@@ -98,6 +99,12 @@ function selectResponseHeaders(received: Record<string, string | string[] | unde
     ([name, value]) => value !== undefined && !DROPPED_HEADERS.includes(name),
   );
   return Object.fromEntries(passedOn.map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : value!]));
+}
+
+/** Returns the text of a header in UTF-8, such as a redirect to `/café`. Headers arrive as Latin-1, one character for each byte. */
+function decodeUtf8Header(text: string): string {
+  const bytes = Buffer.from(text, "latin1");
+  return isUtf8(bytes) ? bytes.toString("utf8") : text;
 }
 
 /** Returns the server's Retry-After if it is in seconds, otherwise twice the previous delay; in both cases at most RETRY_MAX_MS. */
@@ -234,7 +241,7 @@ export class OutgoingRequestSender {
     if (!REDIRECTED_METHODS.includes(method)) throw refuse("only GET and HEAD requests follow redirects");
     if (redirects >= OUTGOING_REQUEST_REDIRECTS_MAX)
       throw refuse(`a request follows at most ${OUTGOING_REQUEST_REDIRECTS_MAX} redirects`);
-    const next = URL.parse(location, from.href);
+    const next = URL.parse(decodeUtf8Header(location), from.href);
     const origin = next && scope.originOf(next);
     if (!next || !origin || next.username !== "" || next.password !== "")
       throw refuse("the redirect must lead to an https URL without credentials");

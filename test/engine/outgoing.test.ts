@@ -250,6 +250,18 @@ describe("outgoing requests", () => {
       }
     });
 
+    it("go to a path with characters in UTF-8 or Latin-1", async () => {
+      for (const [encoding, path] of [
+        ["utf8", "/caf%C3%A9?q=%C3%BC"],
+        ["latin1", "/caf%C3%A9?q=%C3%BC"],
+      ] as const) {
+        const location = Buffer.from("/café?q=ü", encoding).toString("latin1");
+        answer = (request, response) =>
+          request.url === "/" ? to(location)(request, response) : response.end(request.url);
+        expect((await send("/")).body.toString(), encoding).to.equal(path);
+      }
+    });
+
     it("end with POLICY for origins that are not listed, in any notation", async () => {
       const { port } = new URL(origin);
       for (const location of [
