@@ -267,6 +267,7 @@ describe("Svc.AI", () => {
       ["maxTokens", `Svc.AI.completions({ maxTokens: 0, messages: [{ role: "user", content: "a" }] })`],
       ["input", "Svc.AI.embeddings({})"],
       ["prompt", "Svc.AI.image({})"],
+      ["file must be an object (got nothing)", "Svc.AI.transcribe()"],
       ["file.data", `Svc.AI.transcribe({ file: { name: "a", contentType: "audio/mpeg", data: "" } })`],
     ] as const) {
       it(`POLICY, naming the option: ${call}`, async () => {
@@ -286,10 +287,8 @@ describe("Svc.AI", () => {
       }
       await service.rest("DELETE", `/v1/apps/${service.appId}/settings`, { body: { keys: ["__ai"] } });
       const { code, message } = await failing(ask(HELLO));
-      expect([code, message]).to.deep.equal([
-        "POLICY",
-        "the app has no setting __ai; set it to an object {provider, key} in Studio",
-      ]);
+      const expected = "the app has no setting __ai; set it to an object {provider, key} in Studio";
+      expect([code, message]).to.deep.equal(["POLICY", expected]);
       expect(asked).to.deep.equal([]);
       await setAi();
     });

@@ -144,10 +144,12 @@ describe("Svc.Media", function () {
     const faults = await page.evaluate(`(async () => {
       const of = (call) => Promise.resolve().then(call).then(() => "sent", (error) => error.message);
       const { Folders, Files } = Svc.Media;
-      return [await of(() => Files.upload({ file: "text" })), await of(() => Files.get("../../apps")), await of(() => Folders.delete(0))];
+      return [await of(() => Files.upload({ file: "text" })), await of(() => Files.upload()), await of(() => Files.get("../../apps")), await of(() => Folders.delete(0))];
     })()`);
+    const noFile = `Svc.Media.Files.upload: "file" must be a Blob, or "data" must be a FormData`;
     expect(faults).to.deep.equal([
-      `Svc.Media.Files.upload: "file" must be a Blob, or "data" must be a FormData`,
+      noFile,
+      noFile,
       `a file's id must be a positive whole number (got "../../apps")`,
       "a folder's id must be a positive whole number (got 0)",
     ]);

@@ -63,9 +63,9 @@ async function* streamCompletion(options: unknown): AsyncGenerator<AiPart, void,
 
 const CHUNK_BYTES = 0x8000;
 
-/** Returns the file with its bytes in base64. A file that is not a Blob already has this form. */
-async function encodeFile(file: AiFile): Promise<{ name: string; contentType: string; data: string }> {
-  if (!("arrayBuffer" in file)) return file;
+/** Returns the file with its bytes in base64. A value that is not a Blob already has this form, or the service rejects it. */
+async function encodeFile(file: AiFile): Promise<unknown> {
+  if (typeof file !== "object" || file === null || !("arrayBuffer" in file)) return file;
   const bytes = new Uint8Array(await file.arrayBuffer());
   let text = "";
   for (let offset = 0; offset < bytes.length; offset += CHUNK_BYTES) {
@@ -84,7 +84,7 @@ const aiFunctions = {
     options?.stream === true ? streamCompletion(options) : (requestAi("completions", options) as Promise<AiCompletion>),
   embeddings: (options) => requestAi("embeddings", options),
   image: (options) => requestAi("image", options),
-  transcribe: async (options) => requestAi("transcribe", { ...options, file: await encodeFile(options.file) }),
+  transcribe: async (options) => requestAi("transcribe", { ...options, file: await encodeFile(options?.file) }),
 } as AI;
 
 defineSvcNamespace("AI", aiFunctions);

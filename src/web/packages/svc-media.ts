@@ -47,7 +47,7 @@ const mediaFolders: MediaFolders = {
 type UploadOptions = Parameters<MediaFiles["upload"]>[0];
 
 /** Returns the form with the file or files to upload. The folder and the name are in the URL, because the service needs them before the file. */
-function createUploadForm({ file: input, data, name }: UploadOptions): FormData {
+function createUploadForm({ file: input, data, name }: Partial<UploadOptions>): FormData {
   if (data instanceof FormData) return data;
   if (!(input instanceof Blob))
     throw new TypeError(`Svc.Media.Files.upload: "file" must be a Blob, or "data" must be a FormData`);
@@ -58,9 +58,9 @@ function createUploadForm({ file: input, data, name }: UploadOptions): FormData 
 
 const mediaFiles: MediaFiles = {
   async upload(options) {
-    const { folderId, name } = options;
+    const { folderId, name, ...content }: Partial<UploadOptions> = options ?? {};
     const path = `${getMediaPath()}/files${toQueryString({ folderId, name })}`;
-    const answer = await getConnection().exchange("POST", path, createUploadForm(options));
+    const answer = await getConnection().exchange("POST", path, createUploadForm({ ...content, name }));
     return ((await answer.json()) as { files: MediaFile[] }).files;
   },
   async get(id) {
