@@ -99,6 +99,8 @@ describe("the APIs of language models", () => {
     const overloaded =
       messageStart + event({ type: "error", error: { type: "overloaded_error", message: "Overloaded" } });
     isFailure(() => read(ANTHROPIC_API, Buffer.from(overloaded)));
+    const failed = [chunk({ content: "Hel" }), { error: { type: "server_error", message: "Overloaded" } }];
+    expect(() => read(OPENAI_API, streamOf(failed))).to.throw("the AI provider reported an error");
   });
 
   it("do not put the thoughts of a model into its message", () => {

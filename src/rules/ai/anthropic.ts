@@ -1,10 +1,11 @@
 /** Adapter for Anthropic's Messages API: builds requests, and parses responses and streams. Does not send the requests. */
 import { type AiCompletion, type AiProviderApi, buildJsonRequest, type CompletionEventReader } from "./answer.js";
-import { AiError, createAiPolicyError } from "./failure.js";
+import { createAiPolicyError } from "./failure.js";
 import type { AiOptions, CompletionMessage, CompletionOptions } from "./options.js";
 import {
   createIncompleteStreamError,
   createMalformedResponseError,
+  createReportedFailureError,
   getValueAtPath,
   parseAnswerPartIndex,
   parseJsonObject,
@@ -108,8 +109,7 @@ function createEventReader(model: string): CompletionEventReader {
         finishReason = toTextOrEmpty(getValueAtPath(event, "delta", "stop_reason")) || finishReason;
         usage.outputTokens = toCountOrZero(getValueAtPath(event, "usage", "output_tokens")) || usage.outputTokens;
       } else if (type === "message_stop") isComplete = true;
-      else if (type === "error")
-        throw new AiError("TRANSPORT", "the AI provider reported an error while it sent the response");
+      else if (type === "error") throw createReportedFailureError();
       const addedText =
         type === "content_block_delta" ? toTextOrEmpty(getValueAtPath(event, "delta", "partial_json")) : "";
       if (blocks[index]) blocks[index].text += addedText;

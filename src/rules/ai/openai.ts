@@ -13,6 +13,7 @@ import type { AiOptions, AiToolCall, CompletionMessage, CompletionOptions, Trans
 import {
   createIncompleteStreamError,
   createMalformedResponseError,
+  createReportedFailureError,
   getValueAtPath,
   parseAnswerPartIndex,
   parseJsonObject,
@@ -120,6 +121,7 @@ function createEventReader(model: string): CompletionEventReader {
 
   return {
     push(event) {
+      if (getValueAtPath(event, "error")) throw createReportedFailureError();
       answeringModel = toTextOrEmpty(getValueAtPath(event, "model")) || answeringModel;
       if (getValueAtPath(event, "usage")) usage = readTokenUsage(getValueAtPath(event, "usage"));
       finishReason = toTextOrEmpty(getValueAtPath(event, "choices", 0, "finish_reason")) || finishReason;

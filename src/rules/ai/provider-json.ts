@@ -8,6 +8,9 @@ export const createMalformedResponseError = (missing: string): AiError =>
 export const createIncompleteStreamError = (missing: string): AiError =>
   new AiError("TRANSPORT", `the stream of the AI provider ended before the response was complete (no ${missing})`);
 
+export const createReportedFailureError = (): AiError =>
+  new AiError("TRANSPORT", "the AI provider reported an error while it sent the response");
+
 export function parseJsonObject(body: Buffer): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(body.toString("utf8"));
