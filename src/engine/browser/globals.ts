@@ -98,7 +98,7 @@ const DOCUMENT_STAND_IN_KINDS: ReadonlyMap<string, GlobalStandIn[1]> = new Map<s
   ["navigator", "navigator"],
 ]);
 
-/** Only `names` and some common globals get stand-ins, because a document has too many globals. */
+/** Lists the stand-ins of a trial: for some common globals, and for the globals `names` that occur in the run's code. */
 export const listDocumentStandIns = (names: readonly string[]): GlobalStandIn[] =>
   [...new Set([...ALWAYS_REPLACED_GLOBALS, "navigator", ...names])]
     .filter((name) => !ISOLATE_GLOBALS.includes(name))

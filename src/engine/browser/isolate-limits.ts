@@ -30,7 +30,7 @@ function mayRunRepeatedly(path: readonly AnyNode[]): boolean {
   );
 }
 
-/** `path` ends with a class name. True if this use of the class creates no object, or only one in the run. */
+/** True if a run creates at most one object through this use of a class. `path`: syntax nodes around the class name, then its node. */
 function createsAtMostOne(path: readonly AnyNode[]): boolean {
   const [parent, node] = path.slice(-2) as [AnyNode, AnyNode];
   if (parent.type === "BinaryExpression") return parent.operator === "instanceof" && parent.right === node;

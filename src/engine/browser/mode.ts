@@ -76,8 +76,8 @@ export function findDocumentGlobalNames(source: string, content?: string): reado
 }
 
 /**
- * Returns the needs of code that uses these globals. Ignores names that no browser has. `eval` needs a document, because `eval` in an
- * isolate does not see local variables.
+ * Returns the mode and the network access that code with the globals `names` needs. Ignores names that no browser has. `eval` needs a
+ * document: in an isolate, the text that `eval` evaluates cannot use local variables.
  */
 export function computeCodeNeedsFromGlobals(names: readonly string[]): CodeNeeds {
   const needed = names.filter((name) => !DYNAMIC_CODE_NAMES.includes(name) && isDocumentGlobal(name));

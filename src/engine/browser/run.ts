@@ -92,7 +92,7 @@ export interface PageRunRequest {
   payload: string;
   /** JSON text of `context.settings`. */
   settings: string;
-  /** Time limit in milliseconds, without the wait for a page. If the run is repeated in a document, the first wait counts. */
+  /** Time limit in milliseconds, without a trial and the wait for a page. A repetition after a network isolate gets only the rest. */
   timeoutMs: number;
   signal?: AbortSignal;
   /** Called with the mode before code is evaluated, and again if the run is repeated; for a trial, only after its success. */
@@ -136,7 +136,7 @@ export type PageRunOutcome =
   | { ok: true; data: string | Buffer | undefined }
   | { ok: false; error: RunError; cause: RunFailureCause };
 
-/** An isolate has only half the stack of a document, so a run with this outcome may succeed in a document. */
+/** True if the code used too much stack. It may succeed in a document, because an isolate has only half the stack of a document. */
 export const hasOverflowedStack = (outcome: PageRunOutcome): boolean =>
   !outcome.ok && outcome.error.message.includes("Maximum call stack size exceeded");
 

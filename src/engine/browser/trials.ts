@@ -1,4 +1,4 @@
-/** Trial: first attempt of a run in an isolate, the fastest mode, for code whose libraries name other globals but rarely use them. */
+/** Trial: first attempt of a run in an isolate, the fastest mode. Libraries name globals that an isolate lacks, but rarely use them. */
 import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import {
@@ -18,7 +18,7 @@ const REPEAT_CAUSES: readonly string[] = ["retry", "memory", "timeout"];
 /** Maximum time of a trial, which may also use at most TRIAL_MAX_SHARE_OF_TIMEOUT of the run's time limit. */
 const TRIAL_MAX_MS = 1_000;
 const TRIAL_MAX_SHARE_OF_TIMEOUT = 1 / 4;
-/** Console lines that a trial holds back. A run that prints more is repeated without a trial, so that people see its lines live. */
+/** Maximum number of console lines in a trial, which prints them at its end. A run with more is repeated, to print each line at once. */
 const TRIAL_LINES_MAX = 500;
 
 function createCodeKey({ packages, source }: PageRunRequest): string {
@@ -37,7 +37,7 @@ function areSearchable(packages: readonly PageScript[]): boolean {
   return lengths.reduce((sum, length) => sum + length, 0) <= SEARCHED_MAX_CHARACTERS;
 }
 
-/** True if the run may succeed in a document: code that builds a global's name at run time finds no stand-in for the global. */
+/** True if the code failed, but may succeed in a document: a global whose name the code builds at run time has no stand-in in a trial. */
 const isDocumentTrialFailure = (ended: PageRunOutcome, trialForMode: EvaluationMode): boolean =>
   trialForMode === "document" && !ended.ok && ended.cause === "script";
 
@@ -62,7 +62,7 @@ export class TrialRunner {
   private readonly codeWithFailedTrial = new RecentTrialFailures();
 
   /**
-   * Returns the mode whose globals are replaced in a trial, which is `mode`; null if the run gets no trial.
+   * Returns `mode` if the run gets a trial, which replaces the globals of this mode; otherwise null.
    * @param mode mode that the code and its packages need
    * @param modeOfSource mode that the code needs without its packages
    */

@@ -24,21 +24,21 @@ interface PageNetworkOptions {
 export class PageNetwork {
   /** Requests of the active or last run. */
   requests: RunRequests;
-  private guardPromise: Promise<unknown> | null = null;
+  private urlCheckPromise: Promise<unknown> | null = null;
 
   constructor(private readonly options: PageNetworkOptions) {
     this.requests = new RunRequests({}, options.origin, options.waitForSentEvents);
   }
 
-  /** The first run with `mayRequest` enables the URL check. Returns true for this run: requests of earlier runs were not checked. */
+  /** Returns true if this call has enabled the URL check, for the first run with `mayRequest`. Requests before were not checked. */
   async beginRun(run: PageRunRequest): Promise<boolean> {
     const { session, origin, proxyPort, waitForSentEvents } = this.options;
     this.requests = new RunRequests(run, origin, waitForSentEvents);
     proxyPort?.startRun(this.requests);
     if (run.mayRequest === undefined) return false;
-    const isFirst = this.guardPromise === null;
-    this.guardPromise ??= this.guard(session);
-    await this.guardPromise;
+    const isFirst = this.urlCheckPromise === null;
+    this.urlCheckPromise ??= this.enableUrlCheck(session);
+    await this.urlCheckPromise;
     return isFirst;
   }
 
@@ -48,11 +48,11 @@ export class PageNetwork {
     return session.send("Network.enable", NO_BUFFERING_OPTIONS);
   }
 
-  async guardChild(child: CDPSession): Promise<void> {
-    if (this.guardPromise === null) return;
+  async enableUrlCheckInChild(child: CDPSession): Promise<void> {
+    if (this.urlCheckPromise === null) return;
     child.on("Fetch.requestPaused", (event) => this.continueOrBlock(child, event));
     this.watchEnds(child);
-    await this.guard(child);
+    await this.enableUrlCheck(child);
   }
 
   continueOrBlock(session: CDPSession, event: Protocol.Fetch.RequestPausedEvent): void {
@@ -109,8 +109,8 @@ export class PageNetwork {
     session.on("Network.loadingFailed", (event) => this.requests.onFailed(event));
   }
 
-  /** Ignores failures: a worker's session has no Fetch domain, because its page's session pauses the worker's requests. */
-  private guard(session: CDPSession): Promise<unknown> {
+  /** Pauses requests for the URL check. Ignores errors of a worker, which has no Fetch domain: its page's session pauses its requests. */
+  private enableUrlCheck(session: CDPSession): Promise<unknown> {
     session.on("Network.webSocketCreated", (event) => this.requests.onWebSocket(event));
     return Promise.allSettled([
       session.send("Fetch.enable", { patterns: [{ urlPattern: "*" }] }),

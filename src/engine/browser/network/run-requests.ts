@@ -76,7 +76,7 @@ export class RunRequests implements ProxyCallbacks {
     if (this.rejectionByHost.size < FAULTS_MAX) this.rejectionByHost.set(host, reason);
   }
 
-  /** After the proxy has connected to a host, failures of requests to this host have another reason than a rejection. */
+  /** Called when the proxy has connected to a host: if a request to the host fails later, the cause is not a rejection by the proxy. */
   onReached(host: string): void {
     this.rejectionByHost.delete(host);
   }
@@ -105,7 +105,7 @@ export class RunRequests implements ProxyCallbacks {
     }
     await this.pendingWebSocketChecks;
     if (this.acceptedHosts.has(host)) return !this.rejectedHosts.has(host);
-    // A preconnect has no URL, and is always rejected. The check gets the host as a URL, because it logs hosts that contain a secret.
+    // A connection without a request (preconnect) is always rejected. `mayRequest` is called only because it logs a secret in the host.
     await Promise.resolve(this.run.mayRequest(`https://${host}/`)).catch(() => false);
     return false;
   }

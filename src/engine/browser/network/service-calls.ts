@@ -14,7 +14,7 @@ const OUTGOING_PREFIX = "outgoing ";
 const CANCEL_MESSAGE = "cancel";
 const PART_CHARACTERS = 256 * 1024;
 
-/** The first part has a `head`: status and headers as JSON. `text` is null if the request failed, or the rest is missing. */
+/** The first part has a `head`: status and headers as JSON. `text` is null if the request or the rest of the response failed. */
 export type SendResponsePart = (
   id: number,
   head: string | null,
@@ -136,7 +136,7 @@ export class ServiceCalls {
       status = response.status;
       head = JSON.stringify([status, response.headers]);
       let part = "";
-      // Waits until the page has received the part. Only then is the next part read (backpressure).
+      // Waits until the page has received the part, so that the next part is read only afterwards (backpressure).
       const sendPart = async () => {
         if (part === "") return;
         await this.sendResponsePart(id, head, part, false);

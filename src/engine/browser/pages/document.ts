@@ -50,7 +50,7 @@ export class DocumentSandbox implements Sandbox {
     this.leftoverDetector = new LeftoverDetector(options);
     this.children = new PageChildTargets(session, (child, type) =>
       Promise.all([
-        this.network.guardChild(child),
+        this.network.enableUrlCheckInChild(child),
         type === "worker" ? this.prepareWorker(child) : limitDocuments(child),
       ]),
     );

@@ -110,7 +110,7 @@ export async function callHarnessMethod(
 export const DEVTOOLS_MESSAGE_MAX_CHARACTERS = 256 * 1024;
 const TEXT_MAX_CHARACTERS = RESULT_MAX_BYTES + 1_024;
 
-/** If `answer` is a number, it is the length of a long answer: reads its parts, and returns UTF-8 bytes, or undefined if it is invalid. */
+/** Returns a short `answer`. If `answer` is the length of a long one, reads its parts, and returns UTF-8 bytes; undefined if invalid. */
 export async function readAnswer<T>(
   answer: T | number,
   readPart: (from: number, to: number) => Promise<unknown>,

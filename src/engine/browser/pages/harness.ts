@@ -40,7 +40,7 @@ export const CONSOLE_FULL_MESSAGE = "The console is full: further lines are not 
 
 const CHANNELS_MAX = 8;
 const CHANNEL_MESSAGES_MAX = 1_000;
-/** Locks that a document may request. Workers have no limit (bounds.ts). */
+/** Maximum number of locks that a document may request. Workers have no limit (bounds.ts). */
 const LOCKS_MAX = 1_000;
 
 /** Time for which code of a run may remain active after the run. If it is active for longer, the service discards the page. */
@@ -73,7 +73,7 @@ function createCallCode(run: (...args: any[]) => unknown, ...args: string[]): st
   return `(${run.toString()})(${args.join(", ")})`;
 }
 
-/** Strict mode hides functions from `Error.prepareStackTrace`. V8 does not cache a script that starts with "use strict". */
+/** Strict mode hides the functions from `Error.prepareStackTrace`. It is set in a function, so that V8 can cache the script. */
 const createStrictScript = (source: string): string =>
   `(() => { "use strict"; return ${source} })()\n//# sourceURL=${HARNESS_SOURCE_NAME}`;
 const FORMATTER_CODE = createCallCode(createValueFormatter, String(ERROR_OR_CONSOLE_TEXT_MAX_CHARACTERS));

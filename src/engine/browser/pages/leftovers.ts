@@ -7,7 +7,7 @@ const OTHER_TARGETS_MAX = 16;
 /** Flags disable these targets, but some builds of Chromium do not support the flags. */
 const FORBIDDEN_TARGET_TYPES = ["page", "shared_worker", "service_worker"];
 
-/** The browser sends a URL's user name and password with all later requests to the host, and cannot remove them. */
+/** True if a URL has a user name or password. The browser then sends them with all later requests to the host, and cannot forget them. */
 function hasCredentials(address: string): boolean {
   // A URL that starts with `//` gets the scheme of the page, so this function tries both schemes.
   return ["http://x/", "https://x/"].some((base) => {

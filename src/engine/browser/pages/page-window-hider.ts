@@ -43,7 +43,7 @@ export class PageWindowHider {
         windowId: this.windowId!,
         bounds: { windowState: "minimized" },
       }),
-      // A hidden window has no focus, and a document without focus gets no focus events. This command returns the focus.
+      // A hidden window has no focus, and a document without focus gets no focus events. This command restores the focus.
       session.send("Page.bringToFront"),
     ]);
   }

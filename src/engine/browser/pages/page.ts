@@ -284,7 +284,7 @@ export class Page {
     return this.sandbox.explainFailure(outcome);
   }
 
-  /** The browser reports the end of a renderer a moment later. If it reports nothing, the action has navigated the page. */
+  /** Waits for a report that the renderer has ended, which may follow a failed command. Without it, the action has navigated the page. */
   private async waitUntilLossIsKnown(): Promise<void> {
     if (this.isUsable) await delay(LOSS_REPORT_TIMEOUT_MS);
     while (this.state.kind === "crashed") await delay(CRASH_CAUSE_POLL_MS);

@@ -36,7 +36,7 @@ interface PagePoolOptions {
   openProxyPort: (() => Promise<ProxyPort>) | null;
   openingQueue: PageOpeningQueue;
   spareContexts: number;
-  /** Above this number of idle pages, the least recently used page of the origin with the most pages is discarded. */
+  /** Maximum number of idle pages. Above it, the origin with the most idle pages loses the page that has been idle for the longest time. */
   idlePagesMax: number;
 }
 
@@ -52,7 +52,7 @@ interface KeyPages {
   idle: Page[];
   resettingCount: number;
   endPauseFunctions: (() => void)[];
-  /** Called with a page that has just been reset, or with null if that failed. Returns true if the caller takes it. */
+  /** Called with a page after its reset, or with null if neither a reset nor a new page succeeded. Returns true if the caller takes it. */
   waitingCallers: ((page: Page | null) => boolean)[];
 }
 
@@ -185,7 +185,7 @@ export class PagePool {
     return this.fillPromise;
   }
 
-  /** Ignores errors: the next run opens its context itself. */
+  /** Opens spare pages until there are enough. Ignores errors, because a run without a spare page opens a page itself. */
   fillInBackground(): void {
     this.fill().catch(() => {});
   }
@@ -233,7 +233,7 @@ export class PagePool {
     return pages;
   }
 
-  /** Returns the last used page that is probably reset; otherwise the oldest. So surplus pages stay unused until they are discarded. */
+  /** Prefers the page that was used last, so that surplus pages stay unused. Avoids pages whose reset has probably not ended. */
   private findIdle(pages: KeyPages): Page | null {
     const resetBefore = Date.now() - USUAL_RESET_MS;
     while (pages.idle.length > 0) {

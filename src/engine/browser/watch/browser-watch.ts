@@ -20,7 +20,7 @@ const FAILURES_WITHIN_MS = 5_000;
 export const LAUNCH_CHECK_INTERVAL_MS = 250;
 /** After this many checks in a row with pages but without renderers, the zygote (the process that starts renderers) counts as dead. */
 const CHECKS_WITHOUT_RENDERER_MAX = 6;
-/** A remote browser is ended if one answer takes longer than this many checks. Counted, because this process may be late to read it. */
+/** A remote browser is ended after this many checks without an answer. A time limit would also count delays of this process. */
 const CHECKS_WITHOUT_ANSWER_MAX = 60;
 const ANSWER_INTERVAL_MS = 100;
 const MEASURE_INTERVAL_MS = 100;
@@ -30,7 +30,7 @@ const MEASURE_AFTER_RUN_MS = 10;
 /** The cause of a crash is `memory` if the crash follows a kill or a full V8 heap within this time. */
 const KILL_EFFECT_MS = 5_000;
 
-/** Calls `check` every `ms` milliseconds, except while it is active. Ignores its errors, because the browser may have ended. */
+/** Calls `check` every `ms` milliseconds, or `onStillActive` if the last check is active. Ignores errors: the browser may have ended. */
 function repeatCheck(ms: number, check: () => Promise<void>, onStillActive = () => {}): NodeJS.Timeout {
   let isChecking = false;
   return setInterval(() => {
@@ -144,7 +144,7 @@ export class BrowserWatch {
     this.networkServicePid = pid ?? null;
   }
 
-  /** Without a zygote, a browser can start no renderers, and does not report when a renderer ends. */
+  /** Ends a browser without a zygote, which can start no renderers and does not report their end. Also checks the network service. */
   private async checkLaunches(): Promise<void> {
     const { chromium, hasPages } = this.options;
     if (this.zygotePids.some((pid) => hasProcessEnded(pid))) return this.endBrowser();

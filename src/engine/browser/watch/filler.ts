@@ -44,7 +44,7 @@ async function growsWhileRunning(pid: number, group: BrowserGroup): Promise<bool
   return (await waitForStableBytes(group)) - bytesBefore > SUSPICIOUS_GROWTH_BYTES;
 }
 
-/** @param suspects process IDs of renderers, the busiest first @returns null if the memory grows with none of them */
+/** Returns a process ID, or null if no suspect makes the memory grow. @param suspects process IDs of renderers, the busiest first */
 export async function findMemoryFillingRenderer(
   suspects: readonly number[],
   group: BrowserGroup,

@@ -47,7 +47,7 @@ export function chooseRendererPriority(cores: number): number {
   return PRIORITY_BY_BUSY_CORES.find(([minCores]) => cores >= minCores)?.[1] ?? BROWSER_NICE_VALUE;
 }
 
-/** Call it just after the start of the browser: its later threads and child processes inherit the priority. */
+/** Call this function just after the start of the browser, whose later threads and child processes inherit the priority. */
 export function lowerBrowserPriority(pid: number): void {
   try {
     setPriority(pid, BROWSER_NICE_VALUE);

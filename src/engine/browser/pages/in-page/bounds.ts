@@ -24,7 +24,7 @@ export function limitGlobalScope(
     }) as T;
   }
 
-  /** Replaces a method by one of an object literal, which has the same name, gets `this`, and is no constructor. */
+  /** Limits the calls of a method. The new method comes from an object literal, so it has the same name and is no constructor. */
   function limitMethod(prototype: Any, name: string, max: number, message: string): void {
     const method = prototype[name];
     const call = limitCalls(max, message, (self: Any, values: Any) => apply(method, self, values));

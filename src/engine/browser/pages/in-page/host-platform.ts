@@ -160,11 +160,11 @@ export function createWorkerPlatform(
         if (value instanceof Blob) heldCharacters += (value as Any).size;
         if (value instanceof Error || value instanceof DOMException) return describeError(value);
         const name = nameByPrototype.get(getPrototypeOf(value));
-        if (name === undefined) throw new TypeError("the value cannot be passed to an isolate (got an object)");
+        if (name === undefined) throw new TypeError("an isolate does not support objects of the class of this value");
         return name;
       },
       perform: () => {},
-      // Search parameters are described by their text, other objects by the information whether they are callable.
+      // The description is the text of search parameters. For other objects, it is true if they are callable.
       wrap: (description, handle) =>
         typeof description === "string" ? new URLSearchParams(description) : createProxy(description, handle),
     });
@@ -226,7 +226,7 @@ export function createWorkerPlatform(
       return new Proxy({}, { get });
     }
 
-    /** Reads a body as text, which the realm parses as JSON. If the body cannot be read, calls the method, whose promise then rejects. */
+    /** Reads a body as text, which the realm parses as JSON. If the body cannot be read, calls the browser's method, which rejects. */
     const readJson = (target: Any, method: string): unknown =>
       (target instanceof Response || target instanceof Request) && !target.bodyUsed && target.body?.locked === false
         ? target.text()
@@ -238,7 +238,7 @@ export function createWorkerPlatform(
       return (buffer as Any).detached ? new Uint8Array() : new Uint8Array(buffer, byteOffset, byteLength);
     }
 
-    /** Operations that differ from those of the platform, or that are functions of its scope. */
+    /** Operations that replace methods of the worker's classes for this run, and operations for global functions and objects. */
     const runOperations: Readonly<Record<string, Operation>> = {
       fetch(...values) {
         fetchCount += 1;

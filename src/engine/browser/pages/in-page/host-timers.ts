@@ -29,7 +29,7 @@ export function createWorkerTimers() {
       start(kind: string, values: readonly Any[]): number {
         if (values.length === 0) return self[kind]();
         const [work, ms, ...parameters] = values;
-        // A text instead of a function is only converted, which may throw. The worker would evaluate it outside of the realm.
+        // A `work` that is no function is only converted to text, which may throw. Its code would run outside of the realm.
         const callback =
           typeof work === "function" ? createErrorIgnoringCallback(work, self, parameters) : void `${work}`;
         const handleTimer = () => {

@@ -37,13 +37,13 @@ export function createRealmPlatformInstaller(createRows: CreateRowCodec, errors:
   };
   const constructors: Any = { __proto__: null };
   const classes: Any = { __proto__: null };
-  /** Objects that were read from attributes. They must exist as long as the objects with the attributes, for added properties. */
+  /** Keeps each object that an attribute has returned, so that properties which the action adds to it are not lost. */
   const attributes = new OwnWeakMap<object, Any>();
   let usePlatform: UsePlatform = () => {};
   const PLAIN_CALL = { __proto__: null, caller: callPlatform } as Call;
-  /** Keys of an object, which are copied to the worker. */
+  /** Last result of the operation `keys`. This list is copied to the worker; other lists are passed as objects. */
   let listedKeys: unknown = null;
-  /** Operations of the worker on objects of the realm. The first parameter of `call` is its `this`. */
+  /** Operations that the worker performs on objects of the realm. For `call`, the row starts with the value of `this`. */
   const objectOperations: Any = {
     __proto__: null,
     get: (value: Any, row: Row) => value[row[0]],

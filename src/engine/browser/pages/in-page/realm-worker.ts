@@ -8,7 +8,7 @@ declare const self: Any;
 
 /** The memory of ended realms is freed only when their thread ends, so the thread is replaced after these limits. */
 export interface ThreadLimits {
-  /** Delay in milliseconds between an answer and the creation of the next realm. There is no delay if runs follow faster. */
+  /** Delay in milliseconds before the next realm is created. There is none if runs follow faster, or if the memory is measured. */
   pauseMs: number;
   /** Time limit in milliseconds, counted from the end of the delay, for remaining code of the last run to end. */
   readyWithinMs: number;
@@ -51,7 +51,7 @@ export function createRealmWorker(
       return [name, text ?? sources.get(content)!];
     });
 
-  /** Ends the last run, and creates the next realm. If it is later than `readyWithinMs`, does nothing: the service discards the page. */
+  /** Ends the last run, and creates the next realm. Does nothing after `readyWithinMs`, because the service then discards the page. */
   function prepareNextRealm(): void {
     clearTimeout(pauseTimer);
     pauseTimer = undefined;
@@ -65,7 +65,7 @@ export function createRealmWorker(
     self.postMessage(null);
   }
 
-  /** Counts a run that took `ms` milliseconds. */
+  /** Counts a run that took `ms` milliseconds. Returns what to do with the thread afterwards. */
   function countRun(ms: number): ThreadUseAfterRun {
     runs += 1;
     // A long run may have left much memory in use.
@@ -86,7 +86,7 @@ export function createRealmWorker(
     return answer.length <= limits.messageCharacters ? `answer ${threadUse} ${text}` : `long-answer ${answer.length}`;
   }
 
-  /** Returns a function that receives the run's messages and answer. A promise of the answer would settle only after remaining code. */
+  /** Returns a function that the run calls with its messages and answer. A promise would settle only after remaining code of the run. */
   function createReceiver(): (text: string) => void {
     currentRunNumber += 1;
     const runNumber = currentRunNumber;

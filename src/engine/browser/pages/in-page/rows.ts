@@ -11,12 +11,12 @@ export type ObjectHandle = (operation: string, receive?: Receive, ...row: Any[])
 /** Parts that differ between the realm and the worker. */
 export interface RowSide {
   isBuffer(value: object): boolean;
-  /** Appends a value that is copied to the other side. Returns false if the value is to be passed as an object. */
+  /** Appends a copy of the value to the row. Returns false if the value has no copy, and must be passed as an object. */
   appendCopy(row: Any[], value: Any): boolean;
   readCopy(kind: string, next: () => Any, read: () => Any): unknown;
   /** Describes an object for the function `wrap` of the other side. */
   describe(value: object): unknown;
-  /** Performs an operation of the other side on an object. */
+  /** Performs an operation that the other side requests on an object of this side. */
   perform(value: object, operation: string, receive: Receive, row: Row): void;
   /** Creates the object that represents an object of the other side. `context` belongs to the call whose result contains the object. */
   wrap(description: Any, handle: ObjectHandle, context: Any): object;
@@ -105,10 +105,10 @@ export function createRowCodecFactory() {
   }
 
   return (side: RowSide) => {
-    /** Numbers of this side's objects, by which the other side recognizes them. */
+    /** Number of each object of this side. It shows the other side that it has received the same object before. */
     const numbers = new OwnWeakMap<object, number>();
     let lastNumber = 0;
-    /** Objects that represent objects of the other side, by the numbers of these, and the handles of these. */
+    /** Objects that represent objects of the other side (wrappers), by number. `handles` has the handle of each wrapper. */
     const wrappers: Any = { __proto__: null };
     const handles = new OwnWeakMap<object, ObjectHandle>();
     let identified: unknown = null;
@@ -152,7 +152,7 @@ export function createRowCodecFactory() {
       return wrapper;
     }
 
-    /** Returns this side's object, which the other side passes back. */
+    /** Returns the object of this side whose handle the other side has passed back. */
     function identify(handle: ObjectHandle): unknown {
       identified = null;
       handle("self");
@@ -188,7 +188,7 @@ export function createRowCodecFactory() {
       define,
       append,
       appendValue,
-      /** Appends an object whose copy on the other side is used only once. */
+      /** Appends an object with a new number, so that the other side creates a new wrapper from `description`. */
       appendSnapshot: (row: Any[], value: object, description: unknown) =>
         appendHandle(row, value, createNumber(), description),
       decode,
@@ -209,7 +209,7 @@ export function createRowCodecFactory() {
           return failure;
         }
       },
-      /** Copies bytes into a buffer or view, and returns it. */
+      /** Copies `bytes` into the buffer or view `value`. Returns `value`. */
       writeBytes(value: Any, bytes: unknown): unknown {
         const target = readBytes(value).bytes;
         if (target !== null) apply(setBytes, target, [bytes]);

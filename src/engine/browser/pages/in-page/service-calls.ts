@@ -4,7 +4,7 @@ import type { Any } from "./any.js";
 export type HostServiceCalls = ReturnType<typeof createHostServiceCalls>;
 export type OpenService = ReturnType<typeof createServiceOpener>;
 
-/** The first part has a `head`: status and headers as JSON. `text` is null if the request failed or the rest is missing. */
+/** The first part has a `head`: status and headers as JSON. `text` is null if the request or the rest of the response failed. */
 type ReceivePart = (head: string | null, text: string | null, last: boolean) => void;
 
 interface CallQueue {
