@@ -10,7 +10,7 @@ import type { ServiceMetrics } from "../watch/measures.js";
 import type { RunRepository } from "./run-repository.js";
 import { AWAITED_RUN_CHANNEL, createCancelRunNotice } from "./run-types.js";
 
-/** PostgreSQL channel. A message means that `concurrency_due` or `debounced_run` has a new row, whose due time may be the next one. */
+/** PostgreSQL channel. A message means that `concurrency_due` or `debounced_run` has a new row, which may be due before all others. */
 export const CONCURRENCY_LIMITS_CHANNEL = "svc_limits";
 
 const KEYS_PER_ROUND_MAX = 100;
@@ -49,7 +49,7 @@ const SELECT_KEY_OF_RUN = `SELECT action_id AS "actionId", encode(key, 'hex') AS
 /** A separate statement for the lock: the next statement then sees all changes of the transaction that held this lock before. */
 const LOCK_KEY = "SELECT pg_advisory_xact_lock(hashtextextended('svc_concurrency:' || $1::bigint || ':' || $2, 0))";
 
-/** `BETWEEN` makes PostgreSQL use the index run_concurrency_key. Each change after this snapshot requests another check of the key. */
+/** `BETWEEN` makes PostgreSQL use the index run_concurrency_key. A change after this statement requests another check. */
 const SELECT_CONCURRENCY_STATE = `
   WITH seen AS (DELETE FROM concurrency_due WHERE action_id = $1 AND key = decode($2, 'hex') RETURNING 1),
   admitted AS (
@@ -86,7 +86,7 @@ const SKIP_RUN = `
 const ADD_CHECK_REQUEST = `
   INSERT INTO concurrency_due (action_id, key, at) VALUES ($1, decode($2, 'hex'), now() + $3 * ${RECHECK_AFTER})`;
 
-/** A run is blocked if the concurrency limit makes it wait until the run $2 has ended. */
+/** Selects why the run $1 was skipped, and true (`isBlocked`) if the concurrency limit makes it wait until the run $2 has ended. */
 const SELECT_CHECKED_RUN = `
   SELECT reason AS "skipReason", EXISTS (
            SELECT FROM run_concurrency AS blocked JOIN run_concurrency AS admitted USING (action_id, key)

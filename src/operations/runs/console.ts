@@ -61,7 +61,7 @@ export class ConsoleWriter {
   };
 
   private storeInBackground(): void {
-    // The next call of `finish` writes the lines that the database could not store.
+    // If the database is unavailable, the next call of `flush` stores the lines.
     this.flush().catch(() => undefined);
   }
 

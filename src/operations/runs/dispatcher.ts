@@ -42,7 +42,7 @@ export class Dispatcher {
   private readonly activeRuns = new Map<number, ActiveRun>();
   /** Statements in progress that may claim a run for this process. */
   private readonly claims = new Set<object>();
-  /** For each held but not active run that the previous check found: the claims that were in progress when it was first found. */
+  /** Runs that this process holds but does not execute. The value: claims in progress when `settleHeldRuns` first found the run. */
   private claimsByUnknownRun = new Map<number, readonly object[]>();
   /** IDs of queued runs that active runs wait for. Each of these queued runs gets an additional (nested) slot. */
   private readonly awaitedRuns = new Set<number>();
@@ -81,8 +81,8 @@ export class Dispatcher {
 
   /** Calls `listener` when this process starts the run, or at once if the run is active. The returned function removes the listener. */
   addStartListener(runId: number, listener: (done: Promise<RunOutcome>) => void): () => void {
-    const activeRuns = this.activeRuns.get(runId);
-    if (activeRuns) listener(activeRuns.done);
+    const activeRun = this.activeRuns.get(runId);
+    if (activeRun) listener(activeRun.done);
     const listeners = this.startListeners.get(runId) ?? new Set();
     this.startListeners.set(runId, listeners.add(listener));
     return () => {
@@ -196,7 +196,7 @@ export class Dispatcher {
     this.activeRuns.get(id)?.controller.abort(createCancelledRunOutcome(displacedBy));
   }
 
-  /** Starts queued runs. Returns the longest wait in milliseconds of a queued run for which a slot is free. Some seconds are a fault. */
+  /** Starts queued runs. Returns the longest wait, in milliseconds, of a run that is still queued although a slot is free. */
   async claimQueued(): Promise<number> {
     if (this.stopping) return 0;
     await this.claimAll();
@@ -208,7 +208,7 @@ export class Dispatcher {
     return { total: this.slots.totalSlots, free: this.slots.countFreeSlots(), waiting: this.startListeners.size };
   }
 
-  /** Starts queued runs that active runs have called, in nested slots: a notification that one of them is awaited can be lost. */
+  /** Starts queued runs that active runs have called, in nested slots, because the notification `parent:child` can be lost. */
   async startQueuedChildRuns(): Promise<void> {
     if (this.stopping?.aborted || this.activeRuns.size === 0) return;
     for (const { id, causeRunId } of await this.options.repository.findQueuedByCause([...this.activeRuns.keys()])) {
@@ -217,9 +217,9 @@ export class Dispatcher {
   }
 
   /**
-   * Call this method at intervals. Aborts active runs that this process no longer holds: another process has ended them, because the lease
-   * of this process had expired. Queues again the runs that this process holds but does not execute, because the response to their claim
-   * was lost. It does so if two calls in succession find the run, and no claim in progress can return it. Returns the number of these runs.
+   * Call this method at intervals. Aborts active runs that another process has ended, because the lease of this process had expired.
+   * Queues runs again that this process holds but does not execute, because the response to their claim was lost: two calls must find
+   * the run, and no claim in progress can return it. Returns the number of runs that were queued again.
    */
   async settleHeldRuns(): Promise<number> {
     const { repository, processId } = this.options;

@@ -82,7 +82,7 @@ export class Enqueuer {
     try {
       return await this.queueRun(newRun, insert, awaitedBy);
     } catch (error) {
-      // If the action cannot run, the check throws a more exact error than OVERLOADED.
+      // Only checks the action (`mayInsert` is false). If the action cannot run, this throws a more exact error than OVERLOADED.
       if (error instanceof ActionError && error.status === "OVERLOADED")
         await insertOnDemandRun(db, newRun, null, false);
       throw error;
@@ -124,7 +124,7 @@ export class Enqueuer {
     const { id, isRepeated, waitsFor } = await this.insertQueued(appId, Buffer.byteLength(payload), insert).finally(
       releaseInsertSlot,
     );
-    if (waitsFor === "concurrency") await this.checkConcurrency(id, awaitedBy);
+    if (waitsFor === "concurrency") await this.applyConcurrencyLimit(id, awaitedBy);
     if (!isRepeated && waitsFor !== "debounce") dispatcher.onRunQueued(appId);
     if (awaitedBy !== null && !dispatcher.onRunAwaited(awaitedBy, id))
       await db.query(`SELECT pg_notify('${AWAITED_RUN_CHANNEL}', $1)`, [`${awaitedBy}:${id}`]);
@@ -151,8 +151,8 @@ export class Enqueuer {
     }
   }
 
-  /** Ends the run if its concurrency limit makes it wait for the run `awaitedBy`, which waits for its result. @throws RUN_SKIPPED */
-  private async checkConcurrency(id: number, awaitedBy: number | null): Promise<void> {
+  /** Applies the concurrency limit to a queued run. Ends the run if it and the run `awaitedBy` wait for each other. @throws RUN_SKIPPED */
+  private async applyConcurrencyLimit(id: number, awaitedBy: number | null): Promise<void> {
     const { limiter, repository } = this.options;
     const checked = await limiter.checkRun(id, awaitedBy);
     if (checked?.skipReason) throw createSkippedError(id, checked.skipReason);

@@ -263,7 +263,7 @@ export class RunExecution {
     return this.requests.length === 0 ? null : JSON.stringify(this.requests);
   }
 
-  /** Stores the run's outgoing requests if this process has not written its outcome, or may fail to write it. */
+  /** Stores the run's outgoing requests. Needed only if this process may never write the outcome, which contains them too. */
   private async storeRequests(): Promise<void> {
     const requests = this.getRequestsJson();
     if (requests === null) return;

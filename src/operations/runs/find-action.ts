@@ -34,7 +34,7 @@ export const createFindActionSql = (name: string, id: string, needsPublishedApp:
      (SELECT id FROM action
        WHERE app_id = $1::bigint AND name = ${name}::text AND (master_id IS NULL) = ($2::text = 'master')))`;
 
-/** SQL condition: the caller meets the action's access rule (one of the texts `granted`), and `checkRunnable` accepts the action. */
+/** SQL condition: `granted` (SQL parameter with the texts `metRules`) contains the action's rule, and `checkRunnable` accepts the action. */
 export const createRunnableConditionSql = (granted: string, trigger: string) => `
   (access IS NULL OR ${granted}::text[] IS NULL OR access = ANY (${granted}::text[])) AND active AND NOT "isPaused" AND environment <> 'client' AND "actionVersion" = 'v3'
   AND EXISTS (SELECT FROM json_array_elements(triggers) AS entry WHERE entry->>'trigger' = ${trigger}::text)`;

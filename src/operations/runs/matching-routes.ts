@@ -34,7 +34,7 @@ const createMatchingRoutesSql = (isDraft: string, shapes: string, shapesBeforeSe
 export const SELECT_MATCHING_ROUTES_SQL = `
   SELECT found.*, found::text AS "rowText" FROM (${createMatchingRoutesSql("$2::boolean", "$3", "$4")}) AS found`;
 
-/** $1 is the app's ID. The arguments are SQL parameters. */
+/** Returns an SQL condition for live routes. $1 is the app's ID. The arguments are SQL parameters for a `RouteMatchSnapshot`. */
 export const createUnchangedRoutesConditionSql = (shapes: string, shapesBeforeSecret: string, rowTexts: string) => `
   ARRAY(SELECT found::text FROM (${createMatchingRoutesSql("false", shapes, shapesBeforeSecret)}) AS found
          ORDER BY found::text COLLATE "C") = ${rowTexts}::text[]`;

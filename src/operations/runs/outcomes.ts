@@ -59,7 +59,7 @@ async function checkInThread(data: string | Buffer): Promise<ResultFault> {
   );
 }
 
-/** Repeats a check that fails, for example on a busy machine, because the action's code must not run again. */
+/** Checks the result. Repeats a failed check (for example, on a busy machine), because the action's code must not run again. */
 async function findResultFault(data: string | Buffer, signal: AbortSignal): Promise<ResultFault> {
   if (typeof data === "string" && data.length <= MAIN_THREAD_MAX_CHARACTERS) return findRunResultFault(data);
   const startedAt = performance.now();
@@ -74,7 +74,7 @@ async function findResultFault(data: string | Buffer, signal: AbortSignal): Prom
   }
 }
 
-/** The service does not trust the page to return valid JSON. @throws ResultCheckError if the result cannot be checked */
+/** Checks the result first, because the page may return invalid JSON. @throws ResultCheckError if the result cannot be checked */
 export async function toCompletedOutcome(data: string | Buffer | undefined, signal: AbortSignal): Promise<RunOutcome> {
   const fault = data === undefined ? null : await findResultFault(data, signal);
   if (fault === null) return { ok: true, data };

@@ -99,7 +99,7 @@ export class PageScriptLoader {
     };
   }
 
-  /** Actions that an older release saved can have a URL from which the page loads the package. */
+  /** Returns the script of a dependency. In actions of older releases, it may be a URL from which the page loads the script. */
   private async loadPackageScript(
     dependency: string,
     { code, assets, dependencies }: CodeWithPackages,

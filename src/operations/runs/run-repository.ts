@@ -227,7 +227,7 @@ export class RunRepository {
     await this.finishEach(SELECT_OVERDUE_IN_BROWSERS, values, createFailedOutcome("TimeoutError", message));
   }
 
-  /** If several processes select the same run, only one of them ends it. */
+  /** Ends the selected runs. Returns the number of runs that this process ended: another process may have ended some of them first. */
   private async finishEach(select: string, values: unknown[], outcome: RunOutcome): Promise<number> {
     let count = 0;
     for (const run of await rows<RunRecord & { holder: string }>(this.db, select, values))

@@ -4,7 +4,7 @@ import { RUN_CHAIN_DEPTH_MAX } from "../../limits.js";
 
 /** The number of slots is RUNNER_CONCURRENCY times this factor. */
 const TOTAL_SLOTS_FACTOR = 4;
-/** Maximum number of slots of one app while at least RUNNER_CONCURRENCY slots are in use. For the last slots, it is one. */
+/** Maximum number of slots of one app while at least RUNNER_CONCURRENCY slots are in use. One if only this many or fewer are free. */
 const BUSY_SLOTS_PER_APP_MAX = 2;
 
 export interface Slot {
@@ -78,7 +78,7 @@ export class Slots {
     return this.createSlot(0, this.semaphore.takeSlot(appId));
   }
 
-  /** True if the app could get a slot after `reservedCount` slots were assigned to it. */
+  /** True if a slot is free for the app. `reservedCount`: number of slots to count as used by the app in addition. */
   canAcquire(appId: number, reservedCount = 0): boolean {
     const usedCount = this.semaphore.takenCount + reservedCount;
     const usedByApp = (this.getSlotCountByApp().get(appId) ?? 0) + reservedCount;
