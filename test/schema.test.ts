@@ -235,7 +235,7 @@ describe("the committed contracts, which npm run schema writes", () => {
       isObjectType(type) && type.getInterfaces().some(({ name }) => name === "Page");
 
     /** Returns faults of the schema: lists with paging arguments that return no `Page`, and pages with other fields than `Page`. */
-    function faults(schema: GraphQLSchema): string[] {
+    function findPagingFaults(schema: GraphQLSchema): string[] {
       const queries = Object.values(schema.getQueryType()!.getFields());
       const pages = (args: readonly { name: string; type: GraphQLType }[]): boolean =>
         args.some(({ name, type }) => {
@@ -280,12 +280,12 @@ describe("the committed contracts, which npm run schema writes", () => {
     it("have one form", async () => {
       const schema = buildSchema(made["schema.graphql"]!);
       expect(outputs(schema).filter(isPage).length).to.be.above(10);
-      expect(faults(schema)).to.deep.equal([]);
+      expect(findPagingFaults(schema)).to.deep.equal([]);
     });
 
     it("would fail this test with another form", () => {
       const text = made["schema.graphql"]!;
-      const broken = (from: string, to: string) => faults(buildSchema(text.replace(from, to)));
+      const broken = (from: string, to: string) => findPagingFaults(buildSchema(text.replace(from, to)));
       expect(broken("type RunList implements Page", "type RunList")).to.include("Query.runs is no Page");
       expect(broken("  items: [Run!]!", "  items: [Run]!")).to.include("RunList.items may have null");
       expect(broken("  items: [Run!]!", "  rows: [Run!]!")).to.include("RunList has no items");

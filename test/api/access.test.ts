@@ -80,7 +80,7 @@ describe("the access matrix", () => {
   }
 
   /** Inserts a credential and returns its token. */
-  async function credential(
+  async function insertCredential(
     kind: "editor" | "task" | "api",
     { personId = null, scopes = null }: Owner,
   ): Promise<string> {
@@ -95,11 +95,11 @@ describe("the access matrix", () => {
     const sql =
       "INSERT INTO person (organization_id, first_name, last_name, email) VALUES ($1, $2, 'Test', $2 || '@example.com')";
     const personId = await insert(sql, [service.organizationId, name]);
-    return { personId, token: await credential("editor", { personId }) };
+    return { personId, token: await insertCredential("editor", { personId }) };
   }
 
   /** Inserts a queued run that was started with this token. Some callers can cancel only their own runs. */
-  async function queuedRun(token: string): Promise<number> {
+  async function insertQueuedRun(token: string): Promise<number> {
     return insert(
       `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, credential_id)
        SELECT $1, 1, 'master', 'manual', '{}', 'queued', id FROM credential WHERE hash = $2`,
@@ -108,8 +108,8 @@ describe("the access matrix", () => {
   }
 
   /** Sends the sample call of the operation. Returns "passed" if the service permits the call, otherwise the status of the refusal. */
-  async function outcome(operation: Operation, token: string | null, appId: number): Promise<string> {
-    const runId = token && operation === "cancelRun" ? await queuedRun(token) : 1;
+  async function sendSampleCall(operation: Operation, token: string | null, appId: number): Promise<string> {
+    const runId = token && operation === "cancelRun" ? await insertQueuedRun(token) : 1;
     const organizationId = organizations[scopeOfApp(appId)];
     const status = await SAMPLES[operation](service, { token, organizationId, appId, runId });
     expect(status, "no fault of the service").to.not.equal("INTERNAL_ERROR");
@@ -150,10 +150,10 @@ describe("the access matrix", () => {
     add("administrator", "administrator", tokens.admin);
     add("the first editor", "editor", tokens.editor);
     for (const kind of ["api", "viewer", "live"] as const) add(kind, kind, tokens[kind]);
-    add("task", "task", await credential("task", {}));
+    add("task", "task", await insertCredential("task", {}));
     for (const scope of TOKEN_SCOPES)
-      add(`api with ${scope}`, "api", await credential("api", { scopes: [scope] }), { scopes: [scope] });
-    add("api with no scope at all", "api", await credential("api", { scopes: [] }), { scopes: [] });
+      add(`api with ${scope}`, "api", await insertCredential("api", { scopes: [scope] }), { scopes: [scope] });
+    add("api with no scope at all", "api", await insertCredential("api", { scopes: [] }), { scopes: [] });
     add("a person without a role", null, (await person("nobody")).token);
     for (const role of ROLES) {
       const ofApp = await person(`${role}.app`);
@@ -204,14 +204,17 @@ describe("the access matrix", () => {
 
   for (const [index, operation] of OPERATIONS.entries()) {
     it(`${operation} is rejected without a credential`, async () => {
-      expect(await outcome(operation, null, apps.own)).to.equal("UNAUTHORIZED");
+      expect(await sendSampleCall(operation, null, apps.own)).to.equal("UNAUTHORIZED");
     });
 
     for (const place of PLACES) {
       if (OPERATIONS_WITHOUT_APP.includes(operation) && place !== "own") continue;
       it(`${operation} of ${SCOPE_TITLES[place]} is only for the callers of its row`, async () => {
         const sample = sampleOfCallers(index, place);
-        const outcomes = sample.map(async ({ name, token }) => [name, await outcome(operation, token, apps[place])]);
+        const outcomes = sample.map(async ({ name, token }) => [
+          name,
+          await sendSampleCall(operation, token, apps[place]),
+        ]);
         const found = Object.fromEntries(await Promise.all(outcomes));
         const wanted = sample.map((caller) => [caller.name, expected(operation, caller, place)]);
         expect(found).to.deep.equal(Object.fromEntries(wanted));

@@ -18,7 +18,7 @@ describe("app versions", () => {
   const newest = async () => (await service.rest("GET", `${app}/versions`)).body.versions[0];
 
   /** Returns the row of the protected setting `__secret`, with its encrypted value, which no HTTP response may contain. */
-  async function protectedRow(): Promise<{ sealed: string; updated: Date }> {
+  async function readProtectedRow(): Promise<{ sealed: string; updated: Date }> {
     const [row] = await service.db.query(
       "SELECT encode(sealed, 'hex') AS sealed, updated_at AS updated FROM setting WHERE key = '__secret'",
     );
@@ -44,11 +44,11 @@ describe("app versions", () => {
     const { id } = await newest();
     await service.rest("PUT", app, { body: { name: "Two", hooks: null } });
     await write({ a: 2, c: "later", _d: "later", __secret: "newer", __more: 1 });
-    const before = await protectedRow();
+    const before = await readProtectedRow();
     const { http, body } = await service.rest("POST", `${app}/versions/${id}/restore`);
     expect([http, body.app.name, body.app.hooks]).to.deep.equal([200, "One", { a: 1 }]);
     expect(await settings()).to.deep.equal({ a: 1, _b: "private" });
-    expect(await protectedRow()).to.deep.equal(before);
+    expect(await readProtectedRow()).to.deep.equal(before);
     const status = await service.rest("GET", `${app}/settings/status?keys=["__secret","__more"]`);
     expect(status.body.configured).to.deep.equal({ __secret: true, __more: true });
     const { entries } = (await service.rest("GET", `${app}/audit?limit=1`)).body;
@@ -104,9 +104,9 @@ describe("app versions", () => {
       "{ appVersions(appId: 1) { versions { id createdAt userId user action name } pagination { total hasMore } } }",
     );
     expect(JSON.stringify([version, list])).not.to.include("CANARY");
-    const before = await protectedRow();
+    const before = await readProtectedRow();
     expect((await service.rest("POST", `${app}/versions/${id}/restore`)).body.app).to.include({ isHidden: false });
-    expect(await protectedRow()).to.deep.equal(before);
+    expect(await readProtectedRow()).to.deep.equal(before);
     const status = await service.rest("GET", `${app}/settings/status?keys=["__gone"]`);
     expect(status.body.configured).to.deep.equal({ __gone: false });
   });

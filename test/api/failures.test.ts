@@ -60,7 +60,7 @@ describe("errors that callers get", () => {
   };
 
   /** Sends this text over TCP, because an HTTP client would not send invalid requests. Returns the response. */
-  const raw = (text: string): Promise<string> =>
+  const sendRawText = (text: string): Promise<string> =>
     new Promise((resolve, reject) => {
       const { hostname, port } = new URL(service.url);
       let answer = "";
@@ -268,7 +268,7 @@ describe("errors that callers get", () => {
   ];
   for (const [what, text] of unreadable) {
     it(`400: ${what}, with the same form of body as any other error`, async () => {
-      const [head = "", body = ""] = (await raw(text)).split("\r\n\r\n");
+      const [head = "", body = ""] = (await sendRawText(text)).split("\r\n\r\n");
       expect(head).to.match(/^HTTP\/1\.1 400 /);
       expectFailure({ http: 400, headers: new Headers(), body: JSON.parse(body) }, "REQUEST_INVALID");
     });
@@ -277,7 +277,7 @@ describe("errors that callers get", () => {
   it("the service survives an upgrade request with an invalid address", async () => {
     const lines = ["Host: x", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13"];
     const key = "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==";
-    const answer = await raw(["GET // HTTP/1.1", ...lines, key, "", ""].join("\r\n"));
+    const answer = await sendRawText(["GET // HTTP/1.1", ...lines, key, "", ""].join("\r\n"));
     expect(answer).to.match(/^HTTP\/1\.1 404 /);
     expect((await fetch(`${service.url}/health/live`)).status).to.equal(200);
   });

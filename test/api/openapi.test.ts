@@ -17,10 +17,11 @@ import { addressOf, type KnownIds, requestsInOrder, storeId } from "./shown-requ
 type Schema = Record<string, any>;
 
 /** Returns the differences between a value and its schema, such as fields that the schema lacks. */
-function faults(value: unknown, schema: Schema, components: Record<string, Schema>, at = "$"): string[] {
-  if (schema["$ref"]) return faults(value, components[schema["$ref"].split("/").at(-1)]!, components, at);
+function findSchemaDifferences(value: unknown, schema: Schema, components: Record<string, Schema>, at = "$"): string[] {
+  if (schema["$ref"])
+    return findSchemaDifferences(value, components[schema["$ref"].split("/").at(-1)]!, components, at);
   if (schema["anyOf"]) {
-    const each = schema["anyOf"].map((one: Schema) => faults(value, one, components, at));
+    const each = schema["anyOf"].map((one: Schema) => findSchemaDifferences(value, one, components, at));
     return each.some((found: string[]) => found.length === 0) ? [] : each[0];
   }
   const kind =
@@ -31,7 +32,9 @@ function faults(value: unknown, schema: Schema, components: Record<string, Schem
   if ("const" in schema && schema["const"] !== value) return [`${at} is not ${schema["const"]}`];
   if (schema["enum"] && !schema["enum"].includes(value)) return [`${at} is none of ${schema["enum"]}`];
   if (kind === "array")
-    return (value as unknown[]).flatMap((one, n) => faults(one, schema["items"] ?? {}, components, `${at}[${n}]`));
+    return (value as unknown[]).flatMap((one, n) =>
+      findSchemaDifferences(one, schema["items"] ?? {}, components, `${at}[${n}]`),
+    );
   if (kind !== "object") return [];
   const fields = value as Record<string, unknown>;
   const missing = (schema["required"] ?? [])
@@ -44,7 +47,7 @@ function faults(value: unknown, schema: Schema, components: Record<string, Schem
     ...missing,
     ...unlisted.map((name) => `${at}.${name} is not described`),
     ...properties.flatMap(([name, one]) =>
-      name in fields ? faults(fields[name], one, components, `${at}.${name}`) : [],
+      name in fields ? findSchemaDifferences(fields[name], one, components, `${at}.${name}`) : [],
     ),
   ];
 }
@@ -177,7 +180,7 @@ describe("the OpenAPI document", function () {
       const { responses } = document["paths"][template][method];
       const described = responses[http] ?? schemas.Failure;
       const schema = described.content?.["application/json"].schema ?? described;
-      expect(faults(body, schema, schemas), `${method} ${template} ${http}`).to.deep.equal([]);
+      expect(findSchemaDifferences(body, schema, schemas), `${method} ${template} ${http}`).to.deep.equal([]);
     };
     const item = "/v3/apps/{appId}/actions/{id}";
     const code = "async function execute() { throw new Error('x'); }";
@@ -253,7 +256,7 @@ describe("the OpenAPI document", function () {
       const [, response] = Object.entries<Schema>(responses).findLast(([code]) => /^2/.test(code)) ?? [];
       const schema = response?.["content"]?.["application/json"].schema;
       if (!schema) return [`${route}: the document has no schema of the response`];
-      return faults(withoutMarks(sample), schema, document["components"].schemas)
+      return findSchemaDifferences(withoutMarks(sample), schema, document["components"].schemas)
         .filter((fault) => !fault.endsWith(" is missing"))
         .map((fault) => `${route}: ${fault}`);
     });
@@ -277,7 +280,9 @@ describe("the OpenAPI document", function () {
       });
       const documented = paths[path][method.toLowerCase()].responses[String(answer.http)];
       const schema = documented?.content?.["application/json"]?.schema;
-      const found = documented ? faults(answer.body, schema ?? {}, components.schemas) : [JSON.stringify(answer.body)];
+      const found = documented
+        ? findSchemaDifferences(answer.body, schema ?? {}, components.schemas)
+        : [JSON.stringify(answer.body)];
       wrong.push(...found.map((fault) => `${route} ${answer.http}: ${fault}`));
       responses[route] = { address, http: answer.http, body: shortenResponse(answer.body) };
       storeId(ids, request, answer.body);
@@ -294,6 +299,6 @@ describe("the OpenAPI document", function () {
     expect(changed.join("\n")).to.equal("");
     const { schemas } = components;
     const refused = await service.rest("GET", `/v3/apps/${service.appId}/actions/999999`);
-    expect(faults(refused.body, { $ref: "#/components/schemas/Failure" }, schemas)).to.deep.equal([]);
+    expect(findSchemaDifferences(refused.body, { $ref: "#/components/schemas/Failure" }, schemas)).to.deep.equal([]);
   });
 });

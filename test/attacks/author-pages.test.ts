@@ -73,7 +73,7 @@ function testAttackedPages(runtimeHost: string | null): void {
     createAttackScript({ origins: [...new Set([network.url, runtimeUrl])], appId: service.appId, actionId });
 
   /** Returns data that an attack could change, as text. Leaves out data that the pages change themselves. */
-  const state = async () => {
+  const readAttackableState = async () => {
     const [found] = await service.db.query(
       `SELECT (SELECT json_agg(p ORDER BY id) FROM person p) AS people, (SELECT json_agg(a ORDER BY id) FROM app a) AS apps,
               (SELECT count(*) FROM app_editor) AS editors, (SELECT count(*) FROM setting) AS settings,
@@ -158,7 +158,7 @@ function testAttackedPages(runtimeHost: string | null): void {
 
   for (const [index, address] of PAGES_WITH_AUTHORS_CODE.entries()) {
     test(`is not used by an author's code in ${address}, nor by scripts that it loads`, async () => {
-      const before = await state();
+      const before = await readAttackableState();
       await page.goto(network.url + fill(address));
       expect(await page.evaluate(`[new URL(document.URL).origin, origin]`)).to.deep.equal([runtimeUrl, "null"]);
       // The dependency and the action make the same attempts, so the test waits for both.
@@ -168,21 +168,21 @@ function testAttackedPages(runtimeHost: string | null): void {
       for (const report of reports) {
         for (const [attempt, outcome] of Object.entries(report)) expect(outcome, attempt).to.equal(REFUSED);
       }
-      expect(await state()).to.equal(before);
+      expect(await readAttackableState()).to.equal(before);
     });
 
     const studioTest = index === 0 ? test : longTest;
     studioTest(`is not taken to Studio together with code of ${address}`, async () => {
       await page.goto(network.url + fill(address));
       await until(() => reports.length > 0);
-      const before = await state();
+      const before = await readAttackableState();
       await Promise.all([page.waitForNavigation(), page.evaluate(`void (location.href = "${network.url}/studio")`)]);
       expect(await page.evaluate(`[typeof Svc, window.opener === null, window.length]`)).to.deep.equal([
         "undefined",
         true,
         0,
       ]);
-      expect(await state()).to.equal(before);
+      expect(await readAttackableState()).to.equal(before);
     });
   }
 

@@ -79,7 +79,7 @@ describe("after the end of a run", () => {
   after(() => host.stop());
 
   /** Returns the requests that the host has received, after a request of this function, which the host receives last. */
-  async function receivedSoFar(): Promise<string[]> {
+  async function listReceivedRequests(): Promise<string[]> {
     const { port } = server.address() as AddressInfo;
     const own = request({ port, path: "/own", agent: false }).end();
     const [answer] = (await once(own, "response")) as [IncomingMessage];
@@ -104,7 +104,7 @@ describe("after the end of a run", () => {
       }),
     );
     if (!outcome.ok) throw new Error(outcome.error.message);
-    const before = await receivedSoFar();
+    const before = await listReceivedRequests();
     seen = [];
     await resultOf(browsers, "const execute = async () => 1", { mode });
     await resultOf(browsers, "const execute = async () => 2", { mode });

@@ -12,7 +12,7 @@ const noise = (bytes: number) => randomBytes(bytes / 2).toString("hex");
 const pageView = (data: object) => ({ createdAt: 1, type: "analytics.pageView", data });
 
 /** Returns the event with a new `text` that makes its JSON exactly `bytes` bytes long. Almost all characters of the text have two bytes. */
-function sized<T extends { data: object }>(event: T, bytes: number): T {
+function resizeEvent<T extends { data: object }>(event: T, bytes: number): T {
   const left = bytes - Buffer.byteLength(JSON.stringify({ ...event, data: { text: "" } }));
   return { ...event, data: { text: "é".repeat(Math.floor(left / 2)) + "e".repeat(left % 2) } };
 }
@@ -26,7 +26,7 @@ describe("events and the disk", () => {
    * Starts a service with a published app. In `environment`, INTAKE_QUOTA_MB limits the data that an app stores in a minute. All visitors of
    * the app together get half of this quota, and one network address gets an eighth.
    */
-  async function start(environment: Record<string, string>): Promise<void> {
+  async function startPublishedApp(environment: Record<string, string>): Promise<void> {
     service = await startTestService(environment);
     logs = `/v1/apps/${service.appId}/logs`;
     analytics = `/v1/apps/${service.appId}/analytics`;
@@ -40,17 +40,19 @@ describe("events and the disk", () => {
     service.rest("POST", analytics, { as, body: { events } });
 
   it("an event can have 32 KB and no byte more, as a log event and among analytics events, of which none is then stored", async () => {
-    await start({});
+    await startPublishedApp({});
     const event = { type: "email.bounced", data: {} };
-    expect((await service.rest("POST", logs, { as: "api", body: sized(event, EVENT_MAX_BYTES) })).http).to.equal(201);
-    expect((await send([sized(pageView({}), EVENT_MAX_BYTES)])).http).to.equal(201);
+    expect((await service.rest("POST", logs, { as: "api", body: resizeEvent(event, EVENT_MAX_BYTES) })).http).to.equal(
+      201,
+    );
+    expect((await send([resizeEvent(pageView({}), EVENT_MAX_BYTES)])).http).to.equal(201);
     const before = await count("log_event");
-    const refused = await service.rest("POST", logs, { as: "api", body: sized(event, EVENT_MAX_BYTES + 1) });
+    const refused = await service.rest("POST", logs, { as: "api", body: resizeEvent(event, EVENT_MAX_BYTES + 1) });
     expect([refused.http, refused.body]).to.deep.equal([
       413,
       { status: "PAYLOAD_TOO_LARGE", error: "the event must be at most 32768 bytes (32 KB) of JSON (got 32769)" },
     ]);
-    const among = await send([pageView({}), sized(pageView({}), EVENT_MAX_BYTES + 1), pageView({})]);
+    const among = await send([pageView({}), resizeEvent(pageView({}), EVENT_MAX_BYTES + 1), pageView({})]);
     expect([among.http, among.body.status]).to.deep.equal([413, "PAYLOAD_TOO_LARGE"]);
     expect(among.body.error).to.match(/^events\[1\] must be at most 32768 bytes/);
     const data = { text: noise(EVENT_MAX_BYTES) };
@@ -64,7 +66,7 @@ describe("events and the disk", () => {
   longTest(
     "one address can store its share, however fast it sends; events of the app and of others are still stored",
     async () => {
-      await start({ INTAKE_QUOTA_MB: "8" });
+      await startPublishedApp({ INTAKE_QUOTA_MB: "8" });
       const before = await stored();
       const batch = Array.from({ length: 30 }, () => pageView({ text: noise(31_000) }));
       const answers = await Promise.all(Array.from({ length: 20 }, () => send(batch)));
@@ -86,7 +88,7 @@ describe("events and the disk", () => {
   longTest(
     "the runs that an event starts count too, so that small events cannot exceed the share of their sender",
     async () => {
-      await start({ INTAKE_QUOTA_MB: "1" });
+      await startPublishedApp({ INTAKE_QUOTA_MB: "1" });
       const wanted = Array.from({ length: 100 }, (_, at) => ({
         name: `action-${at}`,
         triggers: [{ trigger: "log" as const, where: { type: "app.analytics.event" } }],
@@ -101,7 +103,7 @@ describe("events and the disk", () => {
   );
 
   longTest("reports of client runs and settings count in the same way", async () => {
-    await start({ INTAKE_QUOTA_MB: "8" });
+    await startPublishedApp({ INTAKE_QUOTA_MB: "8" });
     const fields = { name: "c", active: true, environment: "client", code: "async function execute() {}" };
     const triggers = [{ trigger: "analytics", where: { type: "analytics.event" } }];
     const path = `/v3/apps/${service.appId}/actions`;
@@ -123,7 +125,7 @@ describe("events and the disk", () => {
   });
 
   longTest("payloads of visitors' runs count, those of the app's own runs do not", async () => {
-    await start({ INTAKE_QUOTA_MB: "8" });
+    await startPublishedApp({ INTAKE_QUOTA_MB: "8" });
     const code = "async function execute() { return 1; }";
     const fields = { name: "one", code, active: true, triggers: [{ trigger: "manual" }] };
     const actions = `/v3/apps/${service.appId}/actions`;
@@ -139,7 +141,7 @@ describe("events and the disk", () => {
   });
 
   it("events are rejected with OVERLOADED before the database is full; runs and reads continue", async () => {
-    await start({ DATABASE_MAX_MB: "1000", DISK_FREE_MIN_MB: "1000" });
+    await startPublishedApp({ DATABASE_MAX_MB: "1000", DISK_FREE_MIN_MB: "1000" });
     for (const answer of [
       await send([pageView({})]),
       await service.rest("POST", logs, { as: "api", body: { type: "x" } }),
@@ -164,7 +166,7 @@ describe("events and the disk", () => {
   });
 
   longTest("new runs are also rejected when half of that reserve is used", async () => {
-    await start({ DATABASE_MAX_MB: "1", DISK_FREE_MIN_MB: "1" });
+    await startPublishedApp({ DATABASE_MAX_MB: "1", DISK_FREE_MIN_MB: "1" });
     await insertPublishedActions(service.db, service.appId, [{ name: "one", triggers: [{ trigger: "manual" }] }]);
     const path = `/v3/apps/${service.appId}/actions/one/runWithResult`;
     const { http, body } = await service.rest("POST", path, { as: "api", body: {} });

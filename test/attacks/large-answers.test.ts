@@ -29,7 +29,7 @@ describe("responses that would be too large", () => {
   after(() => service.stop());
 
   /** Returns the response as text, because it is too long to parse it for each request. */
-  async function page(offset: number, limit: number): Promise<string> {
+  async function fetchPage(offset: number, limit: number): Promise<string> {
     const response = await fetch(`${service.url}/v3/apps/1/actions/logs`, {
       method: "POST",
       headers: { "auth-token": service.tokens.api, "content-type": "application/json" },
@@ -42,7 +42,7 @@ describe("responses that would be too large", () => {
   it("have pages of 8 MB, and the next page begins where the last one ended", async () => {
     const ids: string[] = [];
     while (ids.length < ENTRIES) {
-      const text = await page(ids.length, 1_000);
+      const text = await fetchPage(ids.length, 1_000);
       const found = text.matchAll(/"id":(\d+),"type":"app.task.completed"/g);
       const before = ids.length;
       for (const [, id] of found) ids.push(id!);
@@ -54,7 +54,7 @@ describe("responses that would be too large", () => {
   });
 
   it("contain the data of each entry unchanged, to the last character", async () => {
-    const text = await page(0, 1);
+    const text = await fetchPage(0, 1);
     expect(text).to.contain(`"data":{"taskId":1,"odd":1.50,"result":{"data":${LARGE_RESULT_JSON},"success":true}}`);
   });
 

@@ -104,7 +104,7 @@ function endsInPattern(layer: Buffer, pattern: Uint8Array): boolean {
  * Returns the names of the secrets that the text contains.
  * @param cut true if the text may have been cut off
  */
-export function secretsInText(
+export function findSecretsInText(
   secrets: readonly { name: string; value: string }[],
   text: string,
   cut: boolean,

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { SecretScan } from "../../src/engine/secret-scan/scan.js";
 import { findSecretsInSettingValue, type SettingSecret } from "../../src/rules/secrets.js";
-import { secretsInText } from "./secret-scan-oracle.js";
+import { findSecretsInText } from "./secret-scan-oracle.js";
 
 export interface ScanCase {
   secrets: SettingSecret[];
@@ -101,7 +101,7 @@ export const cases: fc.Arbitrary<ScanCase> = fc
 export function expectSameVerdicts(count: number): void {
   const property = fc.property(cases, ({ secrets, text, cut }) => {
     const scan = new SecretScan(secrets);
-    const held = secretsInText(secrets, text, cut);
+    const held = findSecretsInText(secrets, text, cut);
     const name = scan.find([{ text, cut }]);
     if (held.size === 0) expect(name).to.equal(null);
     else expect(held).to.include(name);

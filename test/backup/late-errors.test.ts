@@ -44,7 +44,7 @@ describe("a restore that fails at its end", function () {
     return (await client.query<{ space: string }>(`SELECT space FROM ${schema}.media_store`)).rows[0]!.space;
   }
   /** Returns the key of the file in the restored rows, and the paths of the files that the restore has written. */
-  async function restoredContent(): Promise<{ key: string; paths: string[] }> {
+  async function readRestoredContent(): Promise<{ key: string; paths: string[] }> {
     const { rows } = await client.query<{ key: string }>("SELECT blob_key AS key FROM public.media_file");
     return { key: rows[0]!.key, paths: filesUnder(join(dataDir, "media", await prefixIn("public"))) };
   }
@@ -54,7 +54,7 @@ describe("a restore that fails at its end", function () {
     const previousPrefix = await prefixIn("public");
     const removeMediaFiles = () => Promise.reject(new Error("EBUSY: resource busy or locked"));
     await restoreTo({ url: target.url, dataDir, replace: true, warnings, removeMediaFiles }, file);
-    const { key, paths } = await restoredContent();
+    const { key, paths } = await readRestoredContent();
     expect(paths.some((path) => path.endsWith(key))).to.equal(true);
     expect(warnings).to.deep.equal([
       `the restore is complete, but the old files in DATA_DIR/media/${previousPrefix} could not be deleted; delete this folder: EBUSY: resource busy or locked`,
@@ -80,7 +80,7 @@ describe("a restore that fails at its end", function () {
     } finally {
       await blocker.end();
     }
-    const { key, paths } = await restoredContent();
+    const { key, paths } = await readRestoredContent();
     expect(paths.some((path) => path.endsWith(key))).to.equal(true);
     const previousPaths = filesUnder(join(dataDir, "media", await prefixIn("svc_before_restore")));
     expect(previousPaths.some((path) => path.endsWith(key))).to.equal(true);

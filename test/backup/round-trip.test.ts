@@ -28,7 +28,7 @@ interface Shape {
 }
 
 /** Returns the partitions, sequences, triggers and indexes. Leaves out indexes of partitions, because PostgreSQL chooses their names. */
-async function shapeOf(db: Db): Promise<Shape> {
+async function readShape(db: Db): Promise<Shape> {
   const [shape] = await db.query(`
     SELECT (SELECT json_agg(format('%s %s', relname, pg_get_expr(relpartbound, oid)) ORDER BY relname)
               FROM pg_class WHERE relispartition AND relkind = 'r') AS partitions,
@@ -63,7 +63,7 @@ describe("a backup that is restored elsewhere", function () {
     const dataDir = join(folder, "data");
     await restoreTo({ url: place.url, dataDir }, file);
     db = await openDatabase(place.url, 2);
-    there = await shapeOf(db);
+    there = await readShape(db);
     const config = { PORT: "0", DATABASE_URL: place.url, DATA_DIR: dataDir, LOG_LEVEL: "silent", NPM_PACKAGES: "off" };
     restored = await startService(readConfig({ ...config, ROLES: "api" }));
   });
@@ -96,7 +96,7 @@ describe("a backup that is restored elsewhere", function () {
   });
 
   it("gives new rows the following IDs, in the same partitions", async () => {
-    expect(there).to.deep.equal(await shapeOf(source.db));
+    expect(there).to.deep.equal(await readShape(source.db));
     expect(there.partitions.length).to.be.greaterThan(12);
     const made = await fetch(`${restored.url}/v1/apps/${source.appId}/data-sources/Seats/entries`, {
       method: "POST",

@@ -29,12 +29,12 @@ function environmentWith(environment: Record<string, string>): Record<string, st
 }
 
 /** Runs the checks in this process and returns their output. A separate process would take two seconds, mostly to load modules. */
-async function check(environment: Record<string, string>): Promise<string> {
+async function runChecks(environment: Record<string, string>): Promise<string> {
   return (await collectDiagnostics(environmentWith(environment))).map((one) => `${formatDiagnostic(one)}\n`).join("");
 }
 
 /** Runs the doctor as a process. @param prefix program and arguments that start the doctor with fewer permissions */
-function doctor(
+function runDoctor(
   environment: Record<string, string>,
   prefix: readonly string[] = [],
 ): Promise<{ code: number; stdout: string }> {
@@ -63,7 +63,7 @@ describe("npm run doctor", function () {
   });
 
   it("reports nothing if all is well, and proves the browser's sandbox", async () => {
-    const { code, stdout } = await doctor({ ...environment, ROLES: "api,scheduler,runner" });
+    const { code, stdout } = await runDoctor({ ...environment, ROLES: "api,scheduler,runner" });
     expect([code, stdout.includes("WRONG")], stdout).to.deep.equal([0, false]);
     for (const what of [
       "settings",
@@ -89,7 +89,7 @@ describe("npm run doctor", function () {
   it("reports each fault with its remedy, and ends with code 1", async () => {
     writeFileSync(join(folder, "settings-key"), `${KEY}\n`);
     chmodSync(join(folder, "settings-key"), 0o644);
-    const { code, stdout } = await doctor({ ...environment, DISK_FREE_MIN_MB: "1000000" });
+    const { code, stdout } = await runDoctor({ ...environment, DISK_FREE_MIN_MB: "1000000" });
     rmSync(join(folder, "settings-key"));
     expect(code).to.equal(1);
     expect(stdout).to.match(/^WRONG {2}disk: \d+ MB free under .*\n {7}-> free space: /m);
@@ -102,21 +102,21 @@ describe("npm run doctor", function () {
     const prefix = ["unshare", "--user", "--map-root-user", "sh", "-c", none];
     const words =
       /^WRONG {2}packages of npm: this machine does not allow user namespaces.*\n {7}-> allow user namespaces/m;
-    const strict = await doctor(environment, prefix);
+    const strict = await runDoctor(environment, prefix);
     expect([strict.code, words.test(strict.stdout)], strict.stdout).to.deep.equal([1, true]);
-    const open = await doctor({ ...environment, NPM_SANDBOX: "off" }, prefix);
+    const open = await runDoctor({ ...environment, NPM_SANDBOX: "off" }, prefix);
     expect(open.stdout).to.match(
       /^WRONG {2}packages of npm: are bundled in a process with network access \(NPM_SANDBOX=off\)$/m,
     );
   });
 
   it("names an invalid variable and checks the rest", async () => {
-    const stdout = await check({ ...environment, PORT: "many" });
+    const stdout = await runChecks({ ...environment, PORT: "many" });
     expect(stdout).to.contain("PORT must be a whole number from 0 to 65535").and.to.contain("ok     isolate");
   });
 
   it("does not print the password of a database that does not respond", async () => {
-    const stdout = await check({
+    const stdout = await runChecks({
       ...environment,
       DATABASE_URL: "postgres://someone:a-password@127.0.0.1:1/none",
     });
@@ -130,7 +130,7 @@ describe("npm run doctor", function () {
     await client.connect();
     try {
       await client.query(`ALTER DATABASE ${client.database} CONNECTION LIMIT 20`);
-      const stdout = await check({ ...environment, ROLES: "api" });
+      const stdout = await runChecks({ ...environment, ROLES: "api" });
       expect(stdout).to.match(
         /^WRONG {2}connections: a process with these ROLES needs up to 24 connections, and PostgreSQL allows 20\n {7}-> raise max_connections/m,
       );
@@ -171,7 +171,7 @@ describe("npm run doctor", function () {
 
   longTest("reports a difference between this machine's clock and the database's", async () => {
     const clockAheadCode = "const real = Date.now; Date.now = () => real() + 90_000";
-    const { code, stdout } = await doctor({
+    const { code, stdout } = await runDoctor({
       ...environment,
       NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(clockAheadCode)}`,
     });
@@ -186,20 +186,20 @@ describe("npm run doctor", function () {
     await client.connect();
     try {
       await client.query("UPDATE media_store SET identity = 'another'");
-      const stdout = await check(environment);
+      const stdout = await runChecks(environment);
       expect(stdout).to.match(/^WRONG {2}media store: .* does not contain the files of this database$/m);
       await client.query("UPDATE media_store SET identity = NULL");
-      expect(await check(environment)).to.match(/^ok {5}media store: /m);
+      expect(await runChecks(environment)).to.match(/^ok {5}media store: /m);
     } finally {
       await client.end();
     }
   });
 
   longTest("reports that EGRESS_ADDRESS is no address of this machine", async () => {
-    expect(await check({ ...environment, EGRESS_ADDRESS: "192.0.2.7" })).to.match(
+    expect(await runChecks({ ...environment, EGRESS_ADDRESS: "192.0.2.7" })).to.match(
       /^WRONG {2}egress: EGRESS_ADDRESS 192\.0\.2\.7 is not an address of this machine\n {7}-> set EGRESS_ADDRESS to an address of this machine/m,
     );
-    const right = await check({ ...environment, EGRESS_ADDRESS: "127.0.0.1" });
+    const right = await runChecks({ ...environment, EGRESS_ADDRESS: "127.0.0.1" });
     expect(right)
       .to.match(/^ok {5}egress: 127\.0\.0\.1 is an address of this machine$/m)
       .and.not.contain("WRONG");
@@ -212,9 +212,9 @@ describe("npm run doctor", function () {
       const living =
         "INSERT INTO instance (id, roles, lease_until, ignored_proxy) VALUES (gen_random_uuid(), '{api}', ";
       await client.query(`${living} now() - interval '1 minute', '10.0.0.8')`);
-      expect(await check(environment)).to.match(/^ok {5}proxy: /m);
+      expect(await runChecks(environment)).to.match(/^ok {5}proxy: /m);
       await client.query(`${living} now() + interval '5 minutes', '10.0.0.7')`);
-      const stdout = await check(environment);
+      const stdout = await runChecks(environment);
       expect(stdout).to.match(/^WRONG {2}proxy: requests from 10\.0\.0\.7 have .*\n {7}-> set TRUST_PROXY /m);
     } finally {
       await client.query("DELETE FROM instance");
@@ -226,7 +226,9 @@ describe("npm run doctor", function () {
     const client = new Client({ connectionString: database.url });
     await client.connect();
     try {
-      expect(await check(environment)).to.match(/^ok {5}app users: no data source contains app users \(isUsers\)$/m);
+      expect(await runChecks(environment)).to.match(
+        /^ok {5}app users: no data source contains app users \(isUsers\)$/m,
+      );
       await client.query("INSERT INTO organization (id, name) OVERRIDING SYSTEM VALUE VALUES (900, 'of users')");
       await client.query("INSERT INTO app (id, organization_id, name) OVERRIDING SYSTEM VALUE VALUES (900, 900, 'a')");
       await client.query(
@@ -235,7 +237,7 @@ describe("npm run doctor", function () {
                 (VALUES ('members', '["Password"]', true), ('quiet', '["Password"]', false), ('feedback', '[]', false))
                 AS given (name, hashed, users)`,
       );
-      const stdout = await check(environment);
+      const stdout = await runChecks(environment);
       expect(stdout).to.not.contain("WRONG");
       expect(stdout).to.match(
         /^ok {5}app users: in "members" of app \d+; "quiet" of app \d+ has a hashed column but is not isUsers: these entries cannot sign in on pages until an editor sets isUsers$/m,
@@ -265,7 +267,7 @@ describe("npm run doctor", function () {
       await client.query(
         "INSERT INTO instance (id, roles, lease_until) VALUES (gen_random_uuid(), '{api}', now() + interval '1 minute')",
       );
-      const stdout = await check({ ...environment, SETTINGS_KEY: KEY });
+      const stdout = await runChecks({ ...environment, SETTINGS_KEY: KEY });
       expect(stdout)
         .to.contain("WRONG  keys: cannot decrypt the settings")
         .and.to.contain(

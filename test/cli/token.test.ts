@@ -40,7 +40,7 @@ describe("npm run token", () => {
 
   /** Runs the token program in this process with these arguments, because starting a process costs a second. */
   // biome-ignore lint/suspicious/noExplicitAny: each command returns another type
-  const token = async (...words: string[]): Promise<any> =>
+  const runTokenTask = async (...words: string[]): Promise<any> =>
     withMigratedDatabase(readConfig(environment), parseTokenTask(words));
 
   before(async () => {
@@ -59,7 +59,7 @@ describe("npm run token", () => {
   ];
   for (const [kind, words, http] of kinds) {
     it(`makes a credential of kind ${kind} that a running service accepts, with the rights of this kind`, async () => {
-      const answer = await token(kind, ...words, "--name", "made by hand");
+      const answer = await runTokenTask(kind, ...words, "--name", "made by hand");
       expect(answer).to.have.all.keys("id", "token");
       expect(answer.token).to.match(new RegExp(`^svc_${kind}_`));
       expect((await service.rest("GET", "/v3/apps/1/actions", { as: answer.token })).http).to.equal(http);
@@ -67,9 +67,9 @@ describe("npm run token", () => {
   }
 
   it("gives a task token an hour, and any other the requested expiry or none", async () => {
-    const task = await token("task", "--app", "1");
-    const api = await token("api", "--app", "1", "--expires", "30m");
-    const lasting = await token("api", "--app", "1");
+    const task = await runTokenTask("task", "--app", "1");
+    const api = await runTokenTask("api", "--app", "1", "--expires", "30m");
+    const lasting = await runTokenTask("api", "--app", "1");
     const ids = [task, api, lasting].map(({ id }) => id);
     const found: { minutes: number | null }[] = await service.db.query(
       `SELECT round(extract(epoch FROM expires_at - created_at) / 60)::int AS minutes FROM credential
@@ -97,22 +97,22 @@ describe("npm run token", () => {
   });
 
   it("makes a session of the app's first editor if only the app is named", async () => {
-    const { token: made } = await token("editor", "--app", "1");
+    const { token: made } = await runTokenTask("editor", "--app", "1");
     const { body } = await service.rest("GET", "/v1/apps", { as: made });
     expect(body.apps.map(({ id }: { id: number }) => id)).to.deep.equal([1]);
   });
 
   it("lists also the sessions of the app's editors and of administrators", async () => {
-    const { tokens } = await token("list", "--app", "1");
+    const { tokens } = await runTokenTask("list", "--app", "1");
     const kinds = new Set(tokens.map(({ kind }: { kind: string }) => kind));
     expect([...kinds].sort()).to.deep.equal(["admin", "api", "editor", "live", "viewer"]);
-    const { tokens: ofOther } = await token("list", "--app", "999");
+    const { tokens: ofOther } = await runTokenTask("list", "--app", "999");
     expect(new Set(ofOther.map(({ kind }: { kind: string }) => kind))).to.deep.equal(new Set(["admin"]));
   });
 
   it("lists the app's credentials without their tokens", async () => {
-    const { id: listed } = await token("api", "--app", "1", "--name", "listed");
-    const { tokens } = await token("list", "--app", "1");
+    const { id: listed } = await runTokenTask("api", "--app", "1", "--name", "listed");
+    const { tokens } = await runTokenTask("list", "--app", "1");
     expect(tokens.find(({ id }: { id: number }) => id === listed)).to.deep.include({ kind: "api", name: "listed" });
     expect(JSON.stringify(tokens)).to.not.contain("svc_api_");
   });
@@ -138,7 +138,7 @@ describe("npm run token", () => {
   ];
   for (const [words, expected] of mistakes) {
     it(`reports the error of: ${words.join(" ") || "nothing"}`, async () => {
-      const said = await token(...words).catch(formatFatalError);
+      const said = await runTokenTask(...words).catch(formatFatalError);
       expect(said).to.match(expected);
     });
   }

@@ -38,7 +38,7 @@ describe("the quota of an app's entries", () => {
   };
 
   /** Fills the app up to the quota, except for `free` bytes. */
-  async function fill(free: number): Promise<void> {
+  async function fillQuota(free: number): Promise<void> {
     const half = (QUOTA_BYTES - free) / 2;
     expect((await make("Filler", [entryOf(half), entryOf(half)])).http).to.equal(201);
     expect(await storedBytes()).to.equal(QUOTA_BYTES - free);
@@ -49,7 +49,7 @@ describe("the quota of an app's entries", () => {
     ["small changes near the quota", 800, 1_000],
   ] as const) {
     it(`holds for two concurrent ${what} of two data sources`, async () => {
-      if (free < QUOTA_BYTES) await fill(free);
+      if (free < QUOTA_BYTES) await fillQuota(free);
       await make("First");
       const { id } = (await make("Second")).body.dataSource;
       const sent = await service.db.transaction(async (manager) => {
@@ -65,7 +65,7 @@ describe("the quota of an app's entries", () => {
   }
 
   it("lets changes near the quota wait for each other, so that only those that fit succeed", async () => {
-    await fill(2_000);
+    await fillQuota(2_000);
     for (const name of ["First", "Second", "Third"]) await make(name);
     const sent = await service.db.transaction(async (manager) => {
       await manager.query("SELECT pg_advisory_xact_lock(hashtextextended('svc_entry_quota:' || $1::bigint, 0))", [
@@ -94,7 +94,7 @@ describe("the quota of an app's entries", () => {
   });
 
   it("accepts changes that make the entries smaller, also above the quota", async () => {
-    await fill(2_000);
+    await fillQuota(2_000);
     await service.db.query("UPDATE data_source_tally SET bytes = bytes + 3000 WHERE app_id = $1", [appId]);
     expectTooLarge(await insert("Filler", 100));
     const { entries } = (await request("POST", "/Filler/query", {})).body;

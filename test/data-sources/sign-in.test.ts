@@ -28,7 +28,7 @@ describe("users of an app", () => {
   after(() => service.stop());
 
   /** Creates a page token that no other test uses. */
-  const newPage = async (kind: "live" | "viewer" = "live"): Promise<string> =>
+  const createPageToken = async (kind: "live" | "viewer" = "live"): Promise<string> =>
     (await service.rest("POST", `/v1/apps/${service.appId}/tokens`, { body: { kind } })).body.token;
   const newUser = async (more: object = {}) => {
     made += 1;
@@ -77,12 +77,12 @@ describe("users of an app", () => {
     const user = await newUser();
     const commit = { entries: [{ id: user.id, data: { Email: user.data.Email, Name: "new" } }] };
     await service.rest("POST", `${base}/Users/commit`, { body: commit });
-    expect((await signIn(await newPage(), user.data.Email, user.password)).http).to.equal(200);
+    expect((await signIn(await createPageToken(), user.data.Email, user.password)).http).to.equal(200);
   });
 
   it("sign in to their page, and to no other", async () => {
     const user = await newUser({ Office: "London" });
-    const [page, other] = [await newPage(), await newPage()];
+    const [page, other] = [await createPageToken(), await createPageToken()];
     const answer = await signIn(page, ` ${user.data.Email.toUpperCase()}`, user.password);
     expect(answer.http).to.equal(200);
     const data = { Email: user.data.Email, Office: "London" };
@@ -95,7 +95,7 @@ describe("users of an app", () => {
 
   it("also sign in over GraphQL", async () => {
     const user = await newUser();
-    const page = await newPage();
+    const page = await createPageToken();
     const text = `mutation ($app: Int!, $id: ID!, $where: JSON!) {
       authorizeAppUser(appId: $app, dataSourceId: $id, where: $where) { entries { dataSource { id } } }
     }`;
@@ -112,7 +112,7 @@ describe("users of an app", () => {
 
   it("get the same error if they are unknown and if the password is wrong", async () => {
     const user = await newUser();
-    const page = await newPage();
+    const page = await createPageToken();
     const wrong = await signIn(page, user.data.Email, "wrong");
     const unknown = await signIn(page, "nobody@example.org", "wrong");
     expect(refusal(wrong)).to.equal("401 UNAUTHORIZED");
@@ -129,7 +129,7 @@ describe("users of an app", () => {
   ] as const) {
     it(`cannot sign in by ${what}`, async () => {
       const body = { dataSourceId: sourceId, where };
-      const answer = await service.rest("POST", session, { as: await newPage(), body });
+      const answer = await service.rest("POST", session, { as: await createPageToken(), body });
       expect(answer.http).to.be.oneOf([400, 401]);
     });
   }
@@ -138,7 +138,7 @@ describe("users of an app", () => {
     const create = (name: string, more: object) => service.rest("POST", base, { body: { name, ...more } });
     await create("Feedback", { accessRules: [{ type: ["insert"], allow: "all" }] });
     await create("Hashed", { hooks: HOOKS, accessRules: [{ type: ["insert"], allow: "all" }] });
-    const page = await newPage();
+    const page = await createPageToken();
     const forged = { Email: "a@example.org", Role: "staff", Password: "chosen" };
     for (const name of ["Feedback", "Hashed"]) {
       const { http } = await service.rest("POST", `${base}/${name}/entries`, { as: page, body: forged });
@@ -197,7 +197,7 @@ describe("users of an app", () => {
       body: { name: "Secrets", accessRules: [{ type: ["select"], allow: "loggedIn" }] },
     });
     await service.rest("POST", `${base}/Members/entries`, { body: { Email: "m@example.org", Password: "m" } });
-    const page = await newPage();
+    const page = await createPageToken();
     const where = { Email: "m@example.org", Password: "m" };
     expect((await service.rest("POST", session, { as: page, body: { dataSourceId: "Members", where } })).http).to.equal(
       200,
@@ -282,7 +282,7 @@ describe("users of an app", () => {
 
   it("lose their session with a changed password or with their entry", async () => {
     const [one, two] = [await newUser(), await newUser()];
-    const [first, second] = [await newPage(), await newPage()];
+    const [first, second] = [await createPageToken(), await createPageToken()];
     await signIn(first, one.data.Email, one.password);
     await signIn(second, two.data.Email, two.password);
     await service.rest("PUT", `${base}/Users/entries/${one.id}`, { body: { Name: "kept" } });
@@ -323,7 +323,7 @@ describe("users of an app", () => {
 
   it("set their language, stored as the log event session.locale.updated", async () => {
     const user = await newUser();
-    const page = await newPage();
+    const page = await createPageToken();
     await signIn(page, user.data.Email, user.password);
     expect((await service.rest("PUT", session, { as: page, body: { locale: "pt-br" } })).http).to.equal(200);
     expect(refusal(await service.rest("PUT", session, { as: page, body: { locale: "no language" } }))).to.equal(
@@ -343,7 +343,7 @@ describe("users of an app", () => {
   it("have ten failures in ten minutes for one entry: then 429 without a comparison", async () => {
     await service.db.query("DELETE FROM app_user_failure");
     const user = await newUser();
-    const page = await newPage();
+    const page = await createPageToken();
     const answers = await Promise.all(Array.from({ length: 14 }, () => signIn(page, user.data.Email, "wrong")));
     expect(answers.map(({ http }) => http).sort()).to.deep.equal([...Array(10).fill(401), ...Array(4).fill(429)]);
     const refused = await signIn(page, user.data.Email, user.password);

@@ -45,7 +45,7 @@ describe("verification by code", () => {
   const refusal = ({ http, body }: { http: number; body: { status: string } }) => `${http} ${body.status}`;
 
   /** Returns the six-digit code in the newest message to the address; null if there is none. */
-  async function codeFor(address: string): Promise<string | null> {
+  async function readCodeFor(address: string): Promise<string | null> {
     const [found] = await rows<{ text: string }>(
       service.db,
       `SELECT coalesce(content->>'text', content->>'body') AS text FROM message
@@ -68,7 +68,7 @@ describe("verification by code", () => {
       const asked = await verify(page, { [by]: address });
       expect([asked.http, asked.body.status], JSON.stringify(asked.body)).to.deep.equal([200, "CODE_SENT"]);
       expect(Date.parse(asked.body.expiresAt)).to.be.within(Date.now() + 500_000, Date.now() + 610_000);
-      const code = (await codeFor(address))!;
+      const code = (await readCodeFor(address))!;
       // Only the page that requested a code can use the code.
       expect(refusal(await verify(other, { [by]: address, code }))).to.equal("401 UNAUTHORIZED");
       const { http, body } = await verify(page, { [by]: address, code });
@@ -99,7 +99,7 @@ describe("verification by code", () => {
     const next = async () => (await news.next()).value;
     expect((await next())?.errors).to.equal(undefined);
     await verify(page, { email: user.Email });
-    await verify(page, { email: user.Email, code: await codeFor(user.Email) });
+    await verify(page, { email: user.Email, code: await readCodeFor(user.Email) });
     expect((await next())?.data?.dataSourceChanged.reset).to.equal(true);
     await client.dispose();
   });
@@ -113,7 +113,7 @@ describe("verification by code", () => {
     ];
     const shape = ({ http, body }: typeof known) => [http, body.status, Object.keys(body)];
     expect(shape(unknown)).to.deep.equal(shape(known));
-    expect(await codeFor("none@example.org")).to.equal(null);
+    expect(await readCodeFor("none@example.org")).to.equal(null);
     expect(refusal(await verify(page, { email: "none@example.org", code: "123456" }))).to.equal("401 UNAUTHORIZED");
   });
 
@@ -121,7 +121,7 @@ describe("verification by code", () => {
     const page = await newPage();
     const first = await newUser();
     await verify(page, { email: first.Email });
-    const code = (await codeFor(first.Email))!;
+    const code = (await readCodeFor(first.Email))!;
     for (let turn = 0; turn < 5; turn += 1) {
       expect(refusal(await verify(page, { email: first.Email, code: wrongCodeFor(code) }))).to.equal(
         "401 UNAUTHORIZED",
@@ -132,7 +132,7 @@ describe("verification by code", () => {
     const second = await newUser();
     await verify(page, { email: second.Email });
     await service.db.query("UPDATE verification_code SET expires_at = now()");
-    expect(refusal(await verify(page, { email: second.Email, code: (await codeFor(second.Email))! }))).to.equal(
+    expect(refusal(await verify(page, { email: second.Email, code: (await readCodeFor(second.Email))! }))).to.equal(
       "401 UNAUTHORIZED",
     );
 
@@ -141,7 +141,7 @@ describe("verification by code", () => {
     await service.rest("PUT", `${app}/data-sources/Users/entries/${third.id}`, {
       body: { Email: "moved@example.org" },
     });
-    expect(refusal(await verify(page, { email: third.Email, code: (await codeFor(third.Email))! }))).to.equal(
+    expect(refusal(await verify(page, { email: third.Email, code: (await readCodeFor(third.Email))! }))).to.equal(
       "401 UNAUTHORIZED",
     );
   });
@@ -159,7 +159,7 @@ describe("verification by code", () => {
     expect(wrong).to.deep.equal([...Array(10).fill("401 UNAUTHORIZED"), "429 RATE_LIMIT_EXCEEDED"]);
     const page = await newPage();
     expect(refusal(await verify(page, { email: user.Email }))).to.equal("200 CODE_SENT");
-    const signedIn = await verify(page, { email: user.Email, code: await codeFor(user.Email) });
+    const signedIn = await verify(page, { email: user.Email, code: await readCodeFor(user.Email) });
     expect(signedIn.http, JSON.stringify(signedIn.body)).to.equal(200);
   });
 
@@ -178,7 +178,7 @@ describe("verification by code", () => {
     ]);
     const page = await newPage();
     await verify(page, { email: user.Email });
-    expect((await verify(page, { email: user.Email, code: await codeFor(user.Email) })).http).to.equal(200);
+    expect((await verify(page, { email: user.Email, code: await readCodeFor(user.Email) })).http).to.equal(200);
   });
 
   it("sends five codes in ten minutes to one recipient from one address, whether or not a user has it", async () => {
@@ -230,7 +230,7 @@ describe("verification by code", () => {
     expect([body.session.awaits, body.session.entries]).to.deep.equal(["secondFactor", undefined]);
     expect(await read()).to.equal(403);
     expect((await verify(page, { secondFactor: "sms" })).body.status).to.equal("CODE_SENT");
-    const code = (await codeFor(user.Phone))!;
+    const code = (await readCodeFor(user.Phone))!;
     expect(refusal(await verify(page, { secondFactor: "sms", code: wrongCodeFor(code) }))).to.equal("401 UNAUTHORIZED");
     expect(await read()).to.equal(403);
     const proven = await verify(page, { secondFactor: "sms", code });
@@ -250,13 +250,13 @@ describe("verification by code", () => {
     const page = await newPage();
     await signIn(page, user);
     await verify(page, { secondFactor: "sms" });
-    const code = (await codeFor(user.Phone))!;
+    const code = (await readCodeFor(user.Phone))!;
     await service.rest("PUT", `${app}/data-sources/Users/entries/${user.id}`, {
       body: { Phone: "+15550199" },
     });
     expect(refusal(await verify(page, { secondFactor: "sms", code }))).to.equal("401 UNAUTHORIZED");
     await verify(page, { secondFactor: "sms" });
-    const proven = await verify(page, { secondFactor: "sms", code: await codeFor("+15550199") });
+    const proven = await verify(page, { secondFactor: "sms", code: await readCodeFor("+15550199") });
     expect(proven.body.session.entries.dataSource.data.Phone).to.equal("+15550199");
     await use({ dataSource: "Users", email: "Email", sms: "Phone" });
   });

@@ -47,7 +47,7 @@ const LONG_PAGES = [
 const ALWAYS_RUN_PAGES = ["README.md", "docs/reference/data-source-queries.md"];
 
 /** Returns the blocks of a page, preceded by those that the page requires. */
-function steps(page: string): Block[] {
+function readSteps(page: string): Block[] {
   const text = readPage(page);
   const before = beginningOf(text);
   const required = before ? blocksOf(readPage(before.page)).filter(({ section }) => section === before.section) : [];
@@ -98,7 +98,7 @@ describe("the documentation", () => {
   }
 
   /** Creates a reader's folder with credentials, and with pictures that a page uploads. */
-  function newFolder(credentials: object): string {
+  function createReaderFolder(credentials: object): string {
     const folder = mkdtempSync(join(tmpdir(), "svc-docs-"));
     folders.push(folder);
     mkdirSync(join(folder, ".data"));
@@ -144,13 +144,13 @@ describe("the documentation", () => {
     await client.dispose();
   }
 
-  const pages = PAGES.filter((one) => ![...ALWAYS_RUN_PAGES, ...LONG_PAGES].includes(one) && steps(one).length > 0);
+  const pages = PAGES.filter((one) => ![...ALWAYS_RUN_PAGES, ...LONG_PAGES].includes(one) && readSteps(one).length > 0);
   for (const page of [...ALWAYS_RUN_PAGES, ...sampleOf(pages, 1, 32), ...LONG_PAGES]) {
     const test = LONG_PAGES.includes(page) ? longTest : it;
     test(`has commands that work unchanged in ${page}`, async () => {
       const credentials = await newApp(page);
       const { appId } = credentials;
-      const folder = newFolder(credentials);
+      const folder = createReaderFolder(credentials);
       const shell = pastedShell(folder);
       const local = (text: string) =>
         text
@@ -162,7 +162,7 @@ describe("the documentation", () => {
           .replaceAll(/\bappId: 1\b/g, `appId: ${appId}`);
       try {
         let printed = "";
-        const blocks = steps(page);
+        const blocks = readSteps(page);
         for (const [index, block] of blocks.entries()) {
           const { text, language, file, line, isResponse, isOutput } = block;
           const done = async () => {

@@ -39,7 +39,7 @@ const errorOf = (bundling: Promise<unknown>): Promise<Error> =>
   );
 
 /** Starts a bundler that executes PROBE (sandbox-probe.ts) with this task. Returns the error. */
-async function refusalOf(task: ProbeTask, options: Options = {}): Promise<Error> {
+async function runProbe(task: ProbeTask, options: Options = {}): Promise<Error> {
   const { bundler } = bundlerWith({ script: PROBE, ...options });
   const archive = Buffer.from(JSON.stringify(task));
   return errorOf(bundler.bundle([placed(archive)]));
@@ -64,7 +64,7 @@ describe("the process in which packages are bundled", () => {
   });
 
   const probeReport = async (options: Options = {}): Promise<Report> =>
-    JSON.parse((await refusalOf({ port, folder }, options)).message);
+    JSON.parse((await runProbe({ port, folder }, options)).message);
 
   it("has no network, and none of the service's environment", async () => {
     const { network, environment, outcomes } = await probeReport();
@@ -92,7 +92,7 @@ describe("the process in which packages are bundled", () => {
   });
 
   it("is ended above its memory limit, and the error says so", async () => {
-    const fault = await refusalOf({ port, folder, stays: true }, { bounds: { ms: 30_000, bytes: 2 ** 20 } });
+    const fault = await runProbe({ port, folder, stays: true }, { bounds: { ms: 30_000, bytes: 2 ** 20 } });
     expect(fault).to.be.instanceOf(PackageError);
     expect(fault.message).to.equal("the bundler exceeded its limit of 1 MB");
   });
@@ -101,11 +101,11 @@ describe("the process in which packages are bundled", () => {
     "counts as too busy if something else ends it, and as over its limit if the kernel ends it for its CPU time or memory",
     async () => {
       for (const signal of ["SIGXCPU", "SIGABRT"] as const) {
-        const fault = await refusalOf({ port, folder, signal });
+        const fault = await runProbe({ port, folder, signal });
         expect(fault, signal).to.be.instanceOf(PackageError);
         expect(fault.message).to.equal("the bundler exceeded its limit of 30 s or 512 MB");
       }
-      expect(await refusalOf({ port, folder, signal: "SIGKILL" })).to.be.instanceOf(BundlerBusyError);
+      expect(await runProbe({ port, folder, signal: "SIGKILL" })).to.be.instanceOf(BundlerBusyError);
     },
   );
 

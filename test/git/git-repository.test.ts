@@ -73,7 +73,7 @@ const commitOf = (root: Item): Item => ({
 });
 
 /** Builds a pack with one commit. By default, its root folder contains only `settings.json`. */
-function repository(text: string | Buffer, entries?: [string, string, string][]) {
+function buildRepository(text: string | Buffer, entries?: [string, string, string][]) {
   const file = blob(text);
   const root = tree(entries ?? [["100644", "settings.json", hash(file)]]);
   const commit = commitOf(root);
@@ -94,7 +94,7 @@ async function faultOf(work: Promise<unknown>): Promise<string> {
 
 describe("the git client of the service", () => {
   it("reads objects that a pack has whole, and as differences to others", async () => {
-    const { file, root, commit, items } = repository('[{"key":"a","value":1}]');
+    const { file, root, commit, items } = buildRepository('[{"key":"a","value":1}]');
     const whole = JSON.parse(await read(hash(commit), packOf(items)));
     expect(whole.settings).to.deep.equal([{ key: "a", value: 1 }]);
     // The delta builds a file from 12 bytes of another file (the base) and an insert. In the pack, the base comes after the delta.
@@ -113,7 +113,7 @@ describe("the git client of the service", () => {
   });
 
   longTest("rejects broken and oversized packs with an explanation", async () => {
-    const { commit, items, file, root } = repository("[]");
+    const { commit, items, file, root } = buildRepository("[]");
     const id = hash(commit);
     const changed = packOf(items);
     changed[20]! ^= 1;
@@ -148,7 +148,7 @@ describe("the git client of the service", () => {
 
   it("rejects names and kinds of files that lead out of a project", async () => {
     const of = async (entries: [string, string, string][]) => {
-      const { commit, items } = repository("[]", entries);
+      const { commit, items } = buildRepository("[]", entries);
       return faultOf(read(hash(commit), packOf(items)));
     };
     const id = hash(blob("[]"));
@@ -159,7 +159,7 @@ describe("the git client of the service", () => {
     );
     expect(await of([["160000", "actions", id]])).to.equal("actions is a submodule, which a project cannot have");
     expect(await of([["100644", "settings.json", "0".repeat(40)]])).to.match(/settings\.json is missing/);
-    const { commit, items } = repository(Buffer.from([0xff, 0xfe]));
+    const { commit, items } = buildRepository(Buffer.from([0xff, 0xfe]));
     expect(await faultOf(read(hash(commit), packOf(items)))).to.equal("settings.json is not UTF-8 text");
     let [folder, all] = [tree([["100644", "x.ts", id]]), [blob("[]")]];
     for (let depth = 0; depth < 20; depth += 1) {
