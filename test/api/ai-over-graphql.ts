@@ -45,8 +45,8 @@ export function testAiOverGraphql(provider: TestProvider): void {
       answer: null,
       failure: { code: "POLICY", message: "messages must be an array of at least one message (got an array of 0)" },
     });
-    expect(provider.asked).to.have.length(1);
-    expect(provider.asked[0]!.body).to.deep.include({ max_tokens: 50, messages: variables.messages });
+    expect(provider.calls).to.have.length(1);
+    expect(provider.calls[0]!.body).to.deep.include({ max_tokens: 50, messages: variables.messages });
     provider.answer = { text: JSON.stringify(OPENAI_CALLS) };
     const called = await service.graphql(AI_MUTATION, variables, { as });
     expect(called.data.completed.answer.toolCalls).to.deep.equal([

@@ -17,7 +17,7 @@ export interface ProviderAnswer {
 export interface TestProvider {
   readonly service: TestService;
   /** Requests that the provider has received since the start of the current test. */
-  readonly asked: readonly ProviderCall[];
+  readonly calls: readonly ProviderCall[];
   answer: ProviderAnswer;
   /** Runs the body of a server action. @param fields of the action */
   // biome-ignore lint/suspicious/noExplicitAny: each action returns another type
@@ -45,7 +45,7 @@ export function testAiStreams(provider: TestProvider): void {
         finishReason: "tool_calls",
       },
     });
-    expect(provider.asked[0]!.body).to.deep.include({ stream: true, stream_options: { include_usage: true } });
+    expect(provider.calls[0]!.body).to.deep.include({ stream: true, stream_options: { include_usage: true } });
   });
 
   it("writes a streamed text into an entry, as the guide describes", async () => {
@@ -69,7 +69,7 @@ export function testAiStreams(provider: TestProvider): void {
     provider.answer = {
       text: "",
       live: (response) => {
-        if (provider.asked.at(-1)!.path.endsWith("/embeddings")) {
+        if (provider.calls.at(-1)!.path.endsWith("/embeddings")) {
           response.end(JSON.stringify({ data: [{ embedding: [1] }], usage: { prompt_tokens: 1 } }));
           waiting.shift()!();
           return;
@@ -91,7 +91,7 @@ export function testAiStreams(provider: TestProvider): void {
       }
       return heard`);
     expect(received).to.deep.equal([...texts, texts.join("")]);
-    expect(provider.asked.slice(1).map(({ body }) => body.input)).to.deep.equal(texts.map((text) => [text]));
+    expect(provider.calls.slice(1).map(({ body }) => body.input)).to.deep.equal(texts.map((text) => [text]));
   });
 
   it("gives code the error of a stream after the parts before it, and counts the tokens", async () => {
@@ -100,7 +100,7 @@ export function testAiStreams(provider: TestProvider): void {
     provider.answer = {
       text: "",
       live: (response) => {
-        if (provider.asked.at(-1)!.path.endsWith("/embeddings")) {
+        if (provider.calls.at(-1)!.path.endsWith("/embeddings")) {
           response.end(JSON.stringify({ data: [{ embedding: [1] }], usage: { prompt_tokens: 1 } }));
           streaming.destroy();
         } else {
@@ -145,7 +145,7 @@ export function testAiStreams(provider: TestProvider): void {
       provider.answer = {
         text: "",
         live: (response) => {
-          if (provider.asked.at(-1)!.path.endsWith("/embeddings")) {
+          if (provider.calls.at(-1)!.path.endsWith("/embeddings")) {
             const answer = JSON.stringify({ data: [{ embedding: [1] }], usage: { prompt_tokens: 1 } });
             runInBackground(ended.promise.then(() => response.end(answer)));
             return;

@@ -25,7 +25,7 @@ describe("Svc.AI", () => {
   let service: TestService;
   let provider: Server;
   let url: string;
-  let asked: ProviderCall[] = [];
+  let calls: ProviderCall[] = [];
   let answer: ProviderAnswer = { text: "{}" };
   let names = 0;
 
@@ -37,7 +37,7 @@ describe("Svc.AI", () => {
       });
       request.on("end", () => {
         const isJson = request.headers["content-type"] === "application/json";
-        asked.push({ path: request.url!, headers: request.headers, text, body: isJson ? JSON.parse(text) : null });
+        calls.push({ path: request.url!, headers: request.headers, text, body: isJson ? JSON.parse(text) : null });
         const type = answer.text.startsWith("{") ? "application/json" : "text/event-stream";
         response.writeHead(answer.status ?? 200, { "content-type": type });
         if (answer.live) answer.live(response);
@@ -49,7 +49,7 @@ describe("Svc.AI", () => {
     service = await startTestService({ ROLES: "api,runner", ALLOW_PRIVATE_NETWORK: "1" });
   });
   beforeEach(() => {
-    asked = [];
+    calls = [];
   });
   after(async () => {
     await service?.stop();
@@ -95,7 +95,7 @@ describe("Svc.AI", () => {
         },
         keys: [],
       });
-      const [{ path, headers, body }] = asked as [ProviderCall];
+      const [{ path, headers, body }] = calls as [ProviderCall];
       expect([path, headers.authorization]).to.deep.equal(["/v1/chat/completions", `Bearer ${KEY}`]);
       expect(body).to.deep.equal({
         model: "gpt-4o-mini",
@@ -117,7 +117,7 @@ describe("Svc.AI", () => {
         [{ id: "call_1", name: "weather", arguments: { place: "Bern" } }],
         "tool_calls",
       ]);
-      expect(asked[0]!.body.tools).to.deep.equal([{ type: "function", function: WEATHER }]);
+      expect(calls[0]!.body.tools).to.deep.equal([{ type: "function", function: WEATHER }]);
       answer = { text: JSON.stringify(OPENAI_ANSWER) };
       const messages = [
         ...HELLO.messages,
@@ -125,7 +125,7 @@ describe("Svc.AI", () => {
         { role: "tool", toolCallId: "call_1", content: "sunny" },
       ];
       await run(`return ${ask({ messages })}`);
-      expect(asked[1]!.body.messages.slice(1)).to.deep.equal([
+      expect(calls[1]!.body.messages.slice(1)).to.deep.equal([
         {
           role: "assistant",
           content: "",
@@ -142,8 +142,8 @@ describe("Svc.AI", () => {
       get service() {
         return service;
       },
-      get asked() {
-        return asked;
+      get calls() {
+        return calls;
       },
       get answer() {
         return answer;
@@ -177,14 +177,14 @@ describe("Svc.AI", () => {
       const image = await run(`return Svc.AI.image({ model: "dall-e-3", prompt: "a cat", size: "1024x1024" })`);
       expect(image).to.deep.equal({ images: [{ contentType: "image/png", data: "iVBORw0KGgo=" }] });
       const drawn = { model: "dall-e-3", prompt: "a cat", size: "1024x1024", response_format: "b64_json" };
-      expect(asked[1]!.body).to.deep.equal(drawn);
+      expect(calls[1]!.body).to.deep.equal(drawn);
       answer = { text: JSON.stringify({ text: "spoken words" }) };
       const file = `new Blob([new Uint8Array([1, 2, 255])], { type: "audio/mpeg" })`;
       expect(await run(`return Svc.AI.transcribe({ model: "whisper-1", file: ${file} })`)).to.deep.equal({
         text: "spoken words",
       });
-      expect(asked[2]!.headers["content-type"]).to.match(/^multipart\/form-data; boundary=/);
-      expect(asked[2]!.text)
+      expect(calls[2]!.headers["content-type"]).to.match(/^multipart\/form-data; boundary=/);
+      expect(calls[2]!.text)
         .to.include('name="model"\r\n\r\nwhisper-1\r\n')
         .and.to.include("audio/mpeg\r\n\r\n\x01\x02\xff\r\n");
       for (const type of ["ai.image", "ai.audio"]) expect((await eventsOf(type)).durationMs).to.be.a("number");
@@ -223,7 +223,7 @@ describe("Svc.AI", () => {
         model: "claude-sonnet-4-5",
         finishReason: "tool_use",
       });
-      const [{ path, headers, body }] = asked as [ProviderCall];
+      const [{ path, headers, body }] = calls as [ProviderCall];
       expect([path, headers["x-api-key"], headers["anthropic-version"]]).to.deep.equal([
         "/v1/messages",
         KEY,
@@ -249,7 +249,7 @@ describe("Svc.AI", () => {
       for (const call of [`Svc.AI.embeddings({ input: "a" })`, `Svc.AI.image({ prompt: "a" })`]) {
         expect((await failing(call)).code).to.equal("POLICY");
       }
-      expect(asked).to.deep.equal([]);
+      expect(calls).to.deep.equal([]);
     });
   });
 
@@ -274,7 +274,7 @@ describe("Svc.AI", () => {
         const { code, message } = await failing(call);
         expect(code).to.equal("POLICY");
         expect(message.startsWith(name), message).to.equal(true);
-        expect(asked).to.deep.equal([]);
+        expect(calls).to.deep.equal([]);
       });
     }
 
@@ -289,7 +289,7 @@ describe("Svc.AI", () => {
       const { code, message } = await failing(ask(HELLO));
       const expected = "the app has no setting __ai; set it to an object {provider, key} in Studio";
       expect([code, message]).to.deep.equal(["POLICY", expected]);
-      expect(asked).to.deep.equal([]);
+      expect(calls).to.deep.equal([]);
       await setAi();
     });
 
@@ -367,10 +367,10 @@ describe("Svc.AI", () => {
     await service.db.query("DELETE FROM ai_usage");
     await setAi({ dailyRequests: 3 });
     answer = { text: JSON.stringify(OPENAI_ANSWER) };
-    const calls = `Promise.all(Array.from({ length: 6 }, () => ${ask(HELLO)}.then(() => "done", (error) => error.code)))`;
-    const outcomes: string[] = await run(`return ${calls}`);
+    const code = `Promise.all(Array.from({ length: 6 }, () => ${ask(HELLO)}.then(() => "done", (error) => error.code)))`;
+    const outcomes: string[] = await run(`return ${code}`);
     expect(outcomes.sort()).to.deep.equal(["LIMIT", "LIMIT", "LIMIT", "done", "done", "done"]);
-    expect(asked).to.have.length(3);
+    expect(calls).to.have.length(3);
     await service.db.query("DELETE FROM ai_usage");
     await setAi({ dailyTokens: 20 });
     const one = async () => failing(ask({ ...HELLO, maxTokens: 1 }));

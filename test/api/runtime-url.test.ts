@@ -28,7 +28,7 @@ describe("RUNTIME_URL", () => {
   });
   after(() => service.stop());
 
-  /** Sends a request with another Host header, which fetch does not allow. */
+  /** Sends a request with these headers. Unlike fetch, it can send another Host header. */
   function ask(path: string, headers: Record<string, string>): Promise<Reply> {
     return new Promise((resolve, reject) => {
       get(service.url + path, { headers: { accept: "text/html", ...headers } }, async (answer) => {

@@ -34,7 +34,7 @@ describe("conflicts of the command line", () => {
     await json(taker.folder, ["pull", "--force"]);
     expect(readFileSync(join(taker.folder, file), "utf8")).to.contain("Greets a person.");
     await json(giver.folder, ["push", "--force"]);
-    // The folder of the other person has no changes of its own, so a pull without a flag works.
+    // The first folder has no unpushed changes, so a pull without a flag works.
     const behind = await svc(first.folder, ["push", "--yes"]);
     expect([behind.code, behind.err]).to.match(/^1,.*run svc pull, and then repeat svc push/s);
     await json(first.folder, ["pull"]);

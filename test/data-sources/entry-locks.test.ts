@@ -1,4 +1,4 @@
-/** Tests removals of a data source while other transactions hold locks on its entries. */
+/** Tests changes and removals of data sources while other transactions hold locks on their rows. */
 import { expect } from "chai";
 import { openDatabase, rows } from "../../src/data/database.js";
 import { EntryChangeCleanup } from "../../src/operations/data-sources/change-upkeep.js";
@@ -40,7 +40,7 @@ describe("data sources under locks", () => {
     const tagOf = async (path: string) => (await service.rest("GET", path)).headers.get("etag")!;
     const remove = (path: string, tag = "*") => service.rest("DELETE", path, { headers: { "if-match": tag } });
 
-    /** Locks the `locked` oldest entries. Sends each request when all earlier ones wait or have ended. Then executes `last`. */
+    /** Locks the `locked` oldest entries. Sends each request when all earlier ones wait or have ended. Then executes the statement `last`. */
     async function whileLocked(
       name: string,
       requests: (() => Promise<Answer>)[],
