@@ -1,4 +1,4 @@
-/** An S3 server for tests (@20minutes/s3rver), with one bucket. */
+/** Starts an S3 server for tests (@20minutes/s3rver), with one bucket. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import type { AddressInfo } from "node:net";

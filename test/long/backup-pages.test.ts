@@ -1,6 +1,6 @@
 /**
- * Runs the commands of the documentation pages on backup, on backup by cron and on watching. Starts one service as a reader would, with an
- * embedded database.
+ * Runs the commands of the documentation pages on backup, on backup by cron, and on metrics and traces. Starts one service as a reader
+ * would, with an embedded database.
  */
 import { existsSync, mkdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

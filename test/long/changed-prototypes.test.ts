@@ -27,7 +27,7 @@ const NAMES = [
   ...new Set([...DESCRIPTOR_FIELDS, ...OTHER_NAMES, ...HARNESS_SOURCES.join("\n").match(/[a-z_$][\w$]*/gi)!]),
 ];
 
-/** Property descriptors that replace each name. */
+/** Code of property descriptors, by title. In each test case, one of them replaces all properties. */
 const REPLACEMENTS: Record<string, string> = {
   "getters that throw":
     "{ __proto__: null, configurable: true, get() { throw new Error('read') }, set() { throw new Error('written') } }",

@@ -25,13 +25,13 @@ const times = (count: number, write: (at: number) => string): string =>
 const nested = (depth: number, inner: string): string =>
   "{ __schema { types { fields ".repeat(depth) + inner + "} } }".repeat(depth);
 /** Returns a selection set and its fragments. Each fragment uses the next one twice. */
-const bomb = (count: number): string =>
+const buildFragmentBomb = (count: number): string =>
   `{ __schema { types { ...f0 } } } ${times(count, (at) => `fragment f${at} on __Type { name ${at + 1 < count ? `a: ofType { ...f${at + 1} } b: ofType { ...f${at + 1} }` : ""} }`)}`;
 
-const circle = (count: number): string =>
+const buildFragmentCycles = (count: number): string =>
   times(count, (at) => `fragment f${at} on Query { __typename ...f${(at + 1) % count} ...f${(at + 7) % count} }`);
 /** Builds a document that gives many fields the same response name, so that GraphQL compares their selections in pairs. */
-const clashes = (n: number, count: number): string =>
+const buildClashingFields = (n: number, count: number): string =>
   times(
     count,
     (at) =>
@@ -55,15 +55,15 @@ const DOCUMENT_BUILDERS: ((n: number) => { query: string; variables?: object })[
   (n) => ({ query: `{ a${n} ${"{ a ".repeat(1_100)}${"}".repeat(1_100)} }` }),
   (n) => ({ query: `{ n${n}: __typename ${"... { ".repeat(1_200)} __typename ${"}".repeat(1_200)} }` }),
   (n) => ({ query: nested(4, `{ n${n}: name }`) }),
-  (n) => ({ query: `query n${n} ${bomb(20 + (n % 12))}` }),
-  (n) => ({ query: `query n${n} ${bomb(49)}` }),
+  (n) => ({ query: `query n${n} ${buildFragmentBomb(20 + (n % 12))}` }),
+  (n) => ({ query: `query n${n} ${buildFragmentBomb(49)}` }),
   (n) => ({ query: `{ n${n}: __typename ...a } fragment a on Query { ...b } fragment b on Query { ...a }` }),
-  (n) => ({ query: `{ n${n}: __typename ...f0 } ${circle(49)}` }),
+  (n) => ({ query: `{ n${n}: __typename ...f0 } ${buildFragmentCycles(49)}` }),
   (n) => ({ query: `{ ${times(900, (at) => `x${n}y${at}`)} }` }),
   (n) => ({ query: `{ a${n}: action(appId: 1, id: 1, ${times(1_600, (at) => `b${at}: 1`)}) { id } }` }),
   (n) => ({ query: `{ ${times(90, (at) => `a${n}x${at}: action(appId: $v${at}, id: $w${at}) { id }`)} }` }),
   (n) => ({ query: `{ __schema { types { ${times(400, (at) => `... on T${n}x${at} { name }`)} } } }` }),
-  (n) => ({ query: `{ __schema { types { ${clashes(n, 30)} } } }` }),
+  (n) => ({ query: `{ __schema { types { ${buildClashingFields(n, 30)} } } }` }),
   (n) => ({
     query: `{ n${n}: actionLogs(appId: 1, options: { limit: 1000 }) { logs { ${times(30, (at) => `a${at}: id`)} } } }`,
   }),
@@ -103,7 +103,7 @@ function memoryOf({ pid }: ServiceProcess): number {
 }
 
 /** Waits until the memory has not decreased by a megabyte for SETTLED_MS. Returns the memory in bytes. */
-async function settledMemoryOf(service: ServiceProcess): Promise<number> {
+async function waitForSettledMemory(service: ServiceProcess): Promise<number> {
   let least = memoryOf(service);
   let since = performance.now();
   while (performance.now() - since < SETTLED_MS) {
@@ -185,7 +185,7 @@ describe("five hundred hostile documents", function () {
 
   it(`of one sender each get a response within ${ANSWER_MAX_MS} ms, and so do others; memory grows by less than ${GROWTH_MAX_BYTES / 2 ** 20} MB while they arrive, and stays there`, async () => {
     for (const way of [overHttp, sendOverSocket]) for (const make of DOCUMENT_BUILDERS) await way(make(10_000));
-    const before = await settledMemoryOf(service);
+    const before = await waitForSettledMemory(service);
     const grown: number[] = [];
     const slow: string[] = [];
     let longestBeside = 0;
@@ -202,7 +202,7 @@ describe("five hundred hostile documents", function () {
         `      p50 ${sent.times[DOCUMENTS_PER_ROUND / 2]!.toFixed(0)} ms, longest ${sent.times.at(-1)!.toFixed(0)} ms, beside them ${longestBeside.toFixed(0)} ms; ${megabytes(grown.at(-1)!)} MB more than before\n`,
       );
     }
-    const left = (await settledMemoryOf(service)) - before;
+    const left = (await waitForSettledMemory(service)) - before;
     process.stdout.write(`      ${megabytes(left)} MB more once it rests\n`);
     expect(slow).to.deep.equal([]);
     expect(longestBeside).to.be.below(ANSWER_MAX_MS);

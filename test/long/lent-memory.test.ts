@@ -1,6 +1,6 @@
 /**
- * Checks the memory of platform objects that runs in ShadowRealms allocate. V8 does not count this memory. It belongs to the thread of the
- * runs, and is freed with the thread.
+ * Checks that the memory of platform objects, such as a Blob, is freed with the thread of the runs that created them. V8 does not count
+ * this memory.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { expect } from "chai";

@@ -1,6 +1,6 @@
 /**
- * Measures the cost of lists of log entries when the log is a thousand times as long. The measurements alternate between both lengths in
- * one run, so that only the ratio counts.
+ * Compares the times of lists of log entries in a long log and in a log with a thousandth of its entries. The measurements alternate between
+ * both logs, so that only the ratio counts.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -38,7 +38,7 @@ interface LogOfSize extends ConnectedDatabase {
   words: RunSearch;
 }
 
-/** Inserts runs of the last 30 days with their entries and words. One in fifty failed, one in 10,000 contains `rare`. */
+/** Inserts runs of the last 30 days with their log entries and search words. One in fifty failed; one in 10,000 has the word `rare`. */
 async function fill(url: string, size: number): Promise<void> {
   const chunk = Math.ceil(size / DAYS);
   // This client has no statement timeout.

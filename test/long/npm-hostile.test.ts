@@ -1,6 +1,6 @@
 /**
- * Tests malicious packages that take long: large and deep ones, and registries that never respond. The service must serve other requests at
- * the same time.
+ * Tests malicious packages that take long to load: large or deeply nested ones, and packages of registries that never respond. The service
+ * must serve other requests at the same time.
  */
 import { randomBytes } from "node:crypto";
 import { performance } from "node:perf_hooks";

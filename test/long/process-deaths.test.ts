@@ -28,7 +28,7 @@ interface BrowserProcess {
 }
 
 /** Returns the browsers' processes. The kind `browser` includes the process that the service starts and the browser's main process. */
-function browserProcesses(service: ServiceProcess): BrowserProcess[] {
+function listBrowserProcesses(service: ServiceProcess): BrowserProcess[] {
   const found = readdirSync("/proc").flatMap((name) => {
     try {
       const command = readFileSync(`/proc/${name}/cmdline`, "latin1");
@@ -51,7 +51,7 @@ const anyKind = (): ProcessKind => KINDS[Math.floor(Math.random() * KINDS.length
 
 async function killBrowserProcess(service: ServiceProcess, kind: ProcessKind): Promise<void> {
   await until(() => {
-    const those = browserProcesses(service).filter((one) => one.kind === kind);
+    const those = listBrowserProcesses(service).filter((one) => one.kind === kind);
     const one = those[Math.floor(Math.random() * those.length)];
     if (!one) return false;
     try {

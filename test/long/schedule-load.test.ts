@@ -96,7 +96,7 @@ describe("many schedules", () => {
     await prepare(db, 100_000);
     const claims = { without: [] as number[], within: [] as number[] };
     const heaps: number[] = [];
-    // The test alternates between the two claims and compares their medians, because the machine's speed varies.
+    // The test alternates between claims in both databases and compares their medians, because the machine's speed varies.
     for (let count = 0; count < CLAIM_COUNT; count += 1) {
       claims.without.push(await claim(otherDb));
       claims.within.push(await claim(db));

@@ -1,4 +1,4 @@
-/** Checks that the work of the scan is linear in text and secrets for any content. Counts steps, not time. */
+/** Checks that a scan for secrets takes time linear in the sizes of the text and the secrets, for any content. Counts steps, not time. */
 import { expect } from "chai";
 import { SecretScan } from "../../src/engine/secret-scan/scan.js";
 import { findSecretsInSettingValue } from "../../src/rules/secrets.js";
