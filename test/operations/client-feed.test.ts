@@ -69,7 +69,7 @@ describe("the list of client actions", () => {
   const { create, update } = clientActions(() => service);
 
   /** Creates a database that adds the total size of the code in each of its results to `statements`. */
-  function countingDatabase(statements: number[]): Db {
+  function createCountingDatabase(statements: number[]): Db {
     const query = async (sql: string, parameters: unknown[]) => {
       const found: { code?: string }[] = await service.db.query(sql, parameters);
       statements.push(found.reduce((sum, { code }) => sum + (code?.length ?? 0), 0));
@@ -85,7 +85,7 @@ describe("the list of client actions", () => {
     await create({ code: long(9), triggers: [{ trigger: "manual" }] });
     const statements: number[] = [];
     const read = new ClientActions({
-      db: countingDatabase(statements),
+      db: createCountingDatabase(statements),
       addAssetUrls: () => [],
       userOf: async () => null,
     });

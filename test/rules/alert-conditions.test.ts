@@ -20,7 +20,7 @@ const run = (state: EndedRun["state"], more: Partial<EndedRun> = {}): EndedRun =
 };
 
 /** Applies an alert rule to runs (c: completed, f: failed). Returns ! for each run after which the alert fires, otherwise a dot. */
-function firings(rule: Parameters<typeof computeAlertStateAfterRun>[0], outcomes: string): string {
+function findFirings(rule: Parameters<typeof computeAlertStateAfterRun>[0], outcomes: string): string {
   let standing: AlertRuleState = NEW_ALERT_STATE;
   return [...outcomes]
     .map((one) => {
@@ -32,12 +32,12 @@ function firings(rule: Parameters<typeof computeAlertStateAfterRun>[0], outcomes
 
 describe("an alert on failed runs", () => {
   it("fires with the first failure and recovers with the next success", () => {
-    expect(firings(RULE, "ccffcf")).to.equal("..!!.!");
+    expect(findFirings(RULE, "ccffcf")).to.equal("..!!.!");
   });
 
   it("fires if enough of the last runs failed", () => {
-    expect(firings({ ...RULE, failures: 2, of: 3 }, "fccffcc")).to.equal("....!!.");
-    expect(firings({ ...RULE, failures: 3, of: 3 }, "ffcfff")).to.equal(".....!");
+    expect(findFirings({ ...RULE, failures: 2, of: 3 }, "fccffcc")).to.equal("....!!.");
+    expect(findFirings({ ...RULE, failures: 3, of: 3 }, "ffcfff")).to.equal(".....!");
   });
 
   it("names the run that made it fire, and how many failed", () => {

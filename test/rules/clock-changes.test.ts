@@ -182,7 +182,7 @@ describe("schedule: clock changes", () => {
   });
 
   it("fires at the same minutes as a simulation of the zone's clock, around every clock change of 2026", () => {
-    const changes = sampleOf(Intl.supportedValuesOf("timeZone"), 0, 5).flatMap((zone) => clockChanges(zone));
+    const changes = sampleOf(Intl.supportedValuesOf("timeZone"), 0, 5).flatMap((zone) => findClockChanges(zone));
     expect(changes.length).to.be.above(20);
     const number = (size: number) => fc.nat(size - 1).map(String);
     const minutes = fc.oneof(number(60), fc.constantFrom("*/20", "0,30", "59"));
@@ -191,7 +191,7 @@ describe("schedule: clock changes", () => {
     const property = fc.property(cases, ([change, minute, hour, weekday, before]) => {
       const frequency = `${minute} ${hour} * * ${weekday}`;
       const from = change.at - before * 60_000;
-      const expected = ticksByWalking(frequency, change.zone, from);
+      const expected = findTicksByWalking(frequency, change.zone, from);
       const ticks = computeNextTicks(frequency, change.zone, new Date(from), expected.length + 1).map((tick) =>
         tick.getTime(),
       );
@@ -212,7 +212,7 @@ const clocks = new Map<string, Intl.DateTimeFormat>();
 const offsets = new Map<string, number>();
 
 /** Returns the ms by which the zone's clock is ahead of UTC. Cached for each quarter of an hour, within which no clock changes. */
-function offsetAt(zone: string, at: number): number {
+function computeOffset(zone: string, at: number): number {
   const quarter = Math.floor(at / QUARTER_MS) * QUARTER_MS;
   const key = `${zone} ${quarter}`;
   const found = offsets.get(key);
@@ -226,19 +226,19 @@ function offsetAt(zone: string, at: number): number {
 }
 
 /** Returns the time on a wall clock in the zone, as text that sorts by time: "2026-03-28 23:30". */
-function wallClock(zone: string, at: number): string {
-  return new Date(at + offsetAt(zone, at)).toISOString().slice(0, 16).replace("T", " ");
+function formatWallClock(zone: string, at: number): string {
+  return new Date(at + computeOffset(zone, at)).toISOString().slice(0, 16).replace("T", " ");
 }
 
 /** Returns the first moment after each clock change of 2026. No zone has two changes in one week. */
-function clockChanges(zone: string): { zone: string; at: number }[] {
+function findClockChanges(zone: string): { zone: string; at: number }[] {
   const changes: { zone: string; at: number }[] = [];
   for (let at = Date.UTC(2026, 0, 1); at < Date.UTC(2027, 0, 1); at += WEEK_MS) {
     let [before, after] = [at, at + WEEK_MS];
-    if (offsetAt(zone, before) === offsetAt(zone, after)) continue;
+    if (computeOffset(zone, before) === computeOffset(zone, after)) continue;
     while (after - before > QUARTER_MS) {
       const middle = before + Math.floor((after - before) / 2 / QUARTER_MS) * QUARTER_MS;
-      if (offsetAt(zone, middle) === offsetAt(zone, before)) before = middle;
+      if (computeOffset(zone, middle) === computeOffset(zone, before)) before = middle;
       else after = middle;
     }
     changes.push({ zone, at: after });
@@ -247,7 +247,7 @@ function clockChanges(zone: string): { zone: string; at: number }[] {
 }
 
 /** Finds the ticks minute by minute, by the rule at the top of schedule.ts. */
-function ticksByWalking(frequency: string, zone: string, from: number): number[] {
+function findTicksByWalking(frequency: string, zone: string, from: number): number[] {
   const fields = parseCron(frequency);
   if ("fault" in fields) throw new Error(fields.fault);
   const isDaily = fields.minutes.size === 1 && fields.hours.size === 1;
@@ -258,7 +258,7 @@ function ticksByWalking(frequency: string, zone: string, from: number): number[]
   const dates = new Set<string>();
   for (let minute = -24 * 60; minute <= WALK_MINUTES; minute += 1) {
     const at = from + minute * 60_000;
-    const [date, clock] = wallClock(zone, at).split(" ") as [string, string];
+    const [date, clock] = formatWallClock(zone, at).split(" ") as [string, string];
     let fires = false;
     if (isDaily) {
       dates.add(date);

@@ -14,7 +14,7 @@ function rowsOf(parts: readonly string[], delimiter: string): string[][] {
 }
 
 /** Parses a text with Papa Parse. The caller passes the delimiter and the line break, because the test does not compare their detection. */
-function oracle(text: string, delimiter: string, newline: "\r\n" | "\n" | "\r"): string[][] {
+function parseWithPapa(text: string, delimiter: string, newline: "\r\n" | "\n" | "\r"): string[][] {
   return Papa.parse<string[]>(text, { delimiter, newline, skipEmptyLines: true }).data;
 }
 
@@ -36,7 +36,7 @@ describe("CSV that arrives in parts", () => {
     fc.assert(
       fc.property(texts, ({ rows, delimiter, newline, quotes, ending }) => {
         const text = Papa.unparse(rows, { delimiter, newline, quotes }) + (ending ? newline : "");
-        const expected = oracle(text, delimiter, newline);
+        const expected = parseWithPapa(text, delimiter, newline);
         expect(rowsOf([text], delimiter)).to.deep.equal(expected);
         expect(
           rowsOf(

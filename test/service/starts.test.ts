@@ -1,7 +1,6 @@
 /**
- * Tests faults of the environment, of the machine and of the schema, and starts that succeed in spite of a fault. Starts the service inside
- * the test's process, which takes a tenth of the time of a separate process. lifecycle.test.ts tests that a process prints such a fault and
- * exits with 1.
+ * Tests starts of the service with a fault of the environment, of the machine or of the schema. Starts the service inside the test's
+ * process, which takes a tenth of the time of a separate process. lifecycle.test.ts tests that a process prints a fault and exits with 1.
  */
 import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -37,7 +36,7 @@ describe("the start of a service", () => {
   }
 
   /** Starts a service that must fail. Returns the last line of its error, after everything that it started has ended. */
-  async function faultOf(environment: Record<string, string>, database?: string | null): Promise<string> {
+  async function startAndReadFault(environment: Record<string, string>, database?: string | null): Promise<string> {
     const before = childProcesses().sort();
     const outcome = await start(environment, database).catch((error: unknown) => formatFatalError(error));
     if (typeof outcome !== "string") {
@@ -86,7 +85,7 @@ describe("the start of a service", () => {
   ];
   for (const [environment, line] of faults) {
     it(`fails in one line that names ${Object.entries(environment)[0]!.join("=").replace(tmpdir(), "…")}`, async () => {
-      expect(await faultOf(environment)).to.match(line);
+      expect(await startAndReadFault(environment)).to.match(line);
     });
   }
 
@@ -94,7 +93,7 @@ describe("the start of a service", () => {
     const holder = createServer((_request, response) => response.end());
     await new Promise<void>((resolve) => holder.listen(0, "127.0.0.1", resolve));
     const { port } = holder.address() as AddressInfo;
-    expect(await faultOf({ PORT: String(port) }))
+    expect(await startAndReadFault({ PORT: String(port) }))
       .to.contain("EADDRINUSE")
       .and.to.contain(String(port));
     expect((await fetch(`http://127.0.0.1:${port}`)).status).to.equal(200);
@@ -103,7 +102,7 @@ describe("the start of a service", () => {
   });
 
   longTest("fails in one line without Chromium, and leaves no database process", async () => {
-    expect(await faultOf({ CHROME_PATH: "/nowhere/chromium", DATA_DIR: folder() }, null))
+    expect(await startAndReadFault({ CHROME_PATH: "/nowhere/chromium", DATA_DIR: folder() }, null))
       .to.match(/Chromium/)
       .and.to.match(/CHROME_PATH|\/nowhere\/chromium/);
   });
@@ -111,7 +110,7 @@ describe("the start of a service", () => {
   it("fails in one line if its database cannot be opened", async () => {
     const url = new URL(await startTestServer());
     url.pathname = "/none-of-this-name";
-    expect(await faultOf({}, url.href))
+    expect(await startAndReadFault({}, url.href))
       .to.contain("DATABASE_URL")
       .and.to.not.contain(url.password || "password");
   });
@@ -125,7 +124,7 @@ describe("the start of a service", () => {
     const inner = `${limit} && exec unshare --user --map-user=1000 "$0" "$@"`;
     writeFileSync(wrapper, `#!/bin/sh\nexec unshare --user --map-root-user sh -c '${inner}' ${path} "$@"\n`);
     chmodSync(wrapper, 0o755);
-    expect(await faultOf({ CHROME_PATH: wrapper }))
+    expect(await startAndReadFault({ CHROME_PATH: wrapper }))
       .to.contain("sandbox")
       .and.to.contain("CHROME_SANDBOX=off");
     const service = await start({ CHROME_PATH: wrapper, CHROME_SANDBOX: "off" });
@@ -180,7 +179,7 @@ describe("the start of a service", () => {
       await queryDatabase("INSERT INTO settings_key (fingerprint) VALUES ('0123456789abcdef')");
       const dataDir = folder();
       const path = join(dataDir, "settings-key");
-      expect(await faultOf({ ...ROLES, DATA_DIR: dataDir }, database.url))
+      expect(await startAndReadFault({ ...ROLES, DATA_DIR: dataDir }, database.url))
         .to.contain(`${path} of DATA_DIR is missing`)
         .and.to.contain("or set SETTINGS_KEY");
       expect(existsSync(path), String(readdirSync(dataDir))).to.equal(false);
@@ -188,7 +187,7 @@ describe("the start of a service", () => {
 
     it("fails in one line that names the migration and the versions, if no release declares compatibility", async () => {
       await queryDatabase("INSERT INTO migration (timestamp, name) VALUES (1999999999999, 'OfTomorrow1999999999999')");
-      expect(await faultOf(ROLES, database.url)).to.match(
+      expect(await startAndReadFault(ROLES, database.url)).to.match(
         /^the database's schema is of a newer release \(it has the migration OfTomorrow1999999999999\); this release runs with schemas up to version \d{13}.*$/,
       );
     });
@@ -204,7 +203,7 @@ describe("the start of a service", () => {
       await queryDatabase(`
         INSERT INTO migration (timestamp, name) VALUES (1999999999999, 'OfTomorrow1999999999999');
         COMMENT ON TABLE migration IS '{"newest": 1999999999999, "oldest": 1999999999998}'`);
-      expect(await faultOf(ROLES, database.url)).to.contain("newer release");
+      expect(await startAndReadFault(ROLES, database.url)).to.contain("newer release");
     });
   });
 });

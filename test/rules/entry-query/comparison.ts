@@ -8,7 +8,7 @@ const DOCUMENTS_PER_QUERY = 20;
 const QUERIES = 25;
 
 /** Generates values as a parsed request has them: plain objects, and no -0. */
-function sample<T>(arbitrary: fc.Arbitrary<T>, seed: number, numRuns: number): T[] {
+function generateSamples<T>(arbitrary: fc.Arbitrary<T>, seed: number, numRuns: number): T[] {
   return JSON.parse(JSON.stringify(fc.sample(arbitrary, { seed, numRuns })));
 }
 
@@ -21,8 +21,8 @@ export interface Comparison {
 
 /** Compares the results of generated conditions. @param count number of conditions, each tested on twenty documents */
 export async function compareWheres(client: Client, count: number, seed: number): Promise<Comparison> {
-  const documents = sample(document, seed, Math.ceil(count / QUERIES) * DOCUMENTS_PER_QUERY);
-  const queries = sample(where, seed + 1, count);
+  const documents = generateSamples(document, seed, Math.ceil(count / QUERIES) * DOCUMENTS_PER_QUERY);
+  const queries = generateSamples(where, seed + 1, count);
   const total: Comparison = { queries: 0, pairs: 0, likeMingo: [], wrong: [] };
   for (let at = 0; at < count; at += QUERIES) {
     const asked = queries.slice(at, at + QUERIES);
@@ -41,22 +41,22 @@ export async function compareWheres(client: Client, count: number, seed: number)
 }
 
 /** Rounds numbers to twelve digits, because sums are exact in one implementation and rounded in the other. */
-function rounded(value: unknown): unknown {
+function roundNumbers(value: unknown): unknown {
   if (typeof value === "number") return Number(value.toPrecision(12));
-  if (Array.isArray(value)) return value.map(rounded);
+  if (Array.isArray(value)) return value.map(roundNumbers);
   if (typeof value !== "object" || value === null) return value ?? null;
   const members = Object.entries(value).filter(([, one]) => one !== undefined);
   return Object.fromEntries(
-    members.sort(([one], [two]) => (one < two ? -1 : 1)).map(([key, one]) => [key, rounded(one)]),
+    members.sort(([one], [two]) => (one < two ? -1 : 1)).map(([key, one]) => [key, roundNumbers(one)]),
   );
 }
 
-const text = (documents: readonly Json[]): string => JSON.stringify(documents.map(rounded));
+const text = (documents: readonly Json[]): string => JSON.stringify(documents.map(roundNumbers));
 
 /** Returns the pipelines for which the service's SQL and mingo differ, with both results. */
 export async function compareAggregates(client: Client, count: number, seed: number) {
-  const documents = sample(flatDocument, seed, count * 10);
-  const pipelines = sample(aggregate, seed + 1, count);
+  const documents = generateSamples(flatDocument, seed, count * 10);
+  const pipelines = generateSamples(aggregate, seed + 1, count);
   const wrong: unknown[] = [];
   for (const [at, stages] of pipelines.entries()) {
     const asked = documents.slice(at * 10, at * 10 + 10);

@@ -159,7 +159,7 @@ const pattern = fc
   .array(fc.tuple(fc.constantFrom(...REGEX_ATOMS), fc.constantFrom(...REGEX_JOINS)), { minLength: 1, maxLength: 4 })
   .map((parts) => parts.flat().join(""));
 
-/** Matches a half of a surrogate pair. JavaScript matches the two halves of a character separately: see the table of differences. */
+/** Matches a half of a surrogate pair. JavaScript matches both halves separately: see the differences in docs/reference/data-sources.md. */
 const ASTRAL_CHARACTER = /[\ud800-\udfff]/;
 
 describe("regular expressions", () => {
