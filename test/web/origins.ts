@@ -1,7 +1,7 @@
 export const SHOP_ORIGIN = "https://shop.example";
 
 /** Origins in different notations, some of them twice. */
-export const GIVEN_ORIGINS = [
+export const UNNORMALIZED_ORIGINS = [
   "https://Shop.Example/",
   SHOP_ORIGIN,
   "https://shop.example:443",

@@ -11,7 +11,7 @@ import { sampleOf } from "../harness/samples.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { launchChromium } from "./chromium.js";
-import { GIVEN_ORIGINS, INVALID_ORIGINS, SHOP_ORIGIN } from "./origins.js";
+import { INVALID_ORIGINS, SHOP_ORIGIN, UNNORMALIZED_ORIGINS } from "./origins.js";
 import { buildReactPage, listenAsLocalhost, readPageToken, readSentCode, signIn, waitForText } from "./own-sites.js";
 
 const HASH_PASSWORD_HOOKS = [{ type: "operations", runOn: ["insert", "update"], fields: { Password: ["hash"] } }];
@@ -62,7 +62,7 @@ describe("pages on other origins", () => {
     it("is normalized, each once, over REST and GraphQL, and is in the audit log", async () => {
       expect((await service.rest("GET", `${app}/origins`)).body).to.deep.equal({ origins: [] });
       const normalizedOrigins = [SHOP_ORIGIN, "http://localhost:5173", "https://xn--bcher-kva.example"];
-      expect((await setOrigins(GIVEN_ORIGINS)).body).to.deep.equal({ origins: normalizedOrigins });
+      expect((await setOrigins(UNNORMALIZED_ORIGINS)).body).to.deep.equal({ origins: normalizedOrigins });
       expect((await service.rest("GET", `${app}/origins`)).body).to.deep.equal({ origins: normalizedOrigins });
       const [entry] = (await service.rest("GET", `${app}/audit`)).body.entries;
       expect(entry).to.deep.include({ type: "app.origins", data: { origins: normalizedOrigins } });
@@ -351,7 +351,7 @@ describe("pages on other origins", () => {
       }
     });
 
-    /** Opens the example page. Its dialogs get the code of the newest e-mail; `navigations` gets the URLs that its scripts open. */
+    /** Opens the example page. The test answers its dialogs with the newest code by e-mail. `navigations` lists the URLs that it opens. */
     async function openExamplePage() {
       const page = await (await browser.createBrowserContext()).newPage();
       await page.browserContext().overridePermissions(url, ["notifications", "clipboard-read", "clipboard-write"]);

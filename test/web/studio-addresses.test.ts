@@ -262,8 +262,8 @@ describe("the addresses of Studio", () => {
     });
   }
 
-  /** Opens another page, so that the next test does not find the page of this test. */
-  async function leave({ head }: Shown): Promise<void> {
+  /** Opens a page other than the expected one, so that an address that changes nothing is detected. */
+  async function openOtherPage({ head }: Shown): Promise<void> {
     const view = head === VIEW_DETAILS.account.label ? "settings" : "account";
     await show({ address: `/${items.app}/${view}`, head: VIEW_DETAILS[view].label });
   }
@@ -271,7 +271,7 @@ describe("the addresses of Studio", () => {
   /** Opens an address from another page. Adds a message to `faults` if the result is not the expected page. */
   async function open(shown: Shown, faults: string[]): Promise<void> {
     try {
-      await leave(shown);
+      await openOtherPage(shown);
       await show(shown);
       const wrong = [...(await findUnnamedControls(page)), ...(await findTwelveHourTimes(page))];
       if (wrong.length > 0) throw new Error(`#${shown.address} shows ${wrong.join(", ")}`);

@@ -65,7 +65,7 @@ describe("entries of audit logs", () => {
 
 describe("the keys of the plain text for code", () => {
   /** Applies an edit to a text in which one "|" is the cursor, or two mark the selection. */
-  function edited(marked: string, edit: (code: string, start: number, end: number) => TextEdit): string {
+  function applyMarkedEdit(marked: string, edit: (code: string, start: number, end: number) => TextEdit): string {
     const [before = "", selected = "", after = ""] = marked.split("|");
     const hasSelection = marked.split("|").length === 3;
     const code = before + selected + (hasSelection ? after : "");
@@ -79,19 +79,19 @@ describe("the keys of the plain text for code", () => {
   }
 
   it("indent at the cursor or the selected lines, and remove indentation from them", () => {
-    expect(edited("a|b", indentLines)).to.equal("a  |b");
-    expect(edited("a\nb|c\n\nd\n|e", indentLines)).to.equal("a\n|  bc\n\n  d|\ne");
-    expect(edited("    a|b", removeIndentation)).to.equal("  a|b");
-    expect(edited(" |a", removeIndentation)).to.equal("|a");
-    expect(edited("\ta\n|   b\nc|", removeIndentation)).to.equal("\ta\n| b\nc|");
+    expect(applyMarkedEdit("a|b", indentLines)).to.equal("a  |b");
+    expect(applyMarkedEdit("a\nb|c\n\nd\n|e", indentLines)).to.equal("a\n|  bc\n\n  d|\ne");
+    expect(applyMarkedEdit("    a|b", removeIndentation)).to.equal("  a|b");
+    expect(applyMarkedEdit(" |a", removeIndentation)).to.equal("|a");
+    expect(applyMarkedEdit("\ta\n|   b\nc|", removeIndentation)).to.equal("\ta\n| b\nc|");
   });
 
   it("start a line with the indentation of the current one, one step more after an opening bracket", () => {
-    expect(edited("  a|b", insertLineBreak)).to.equal("  a\n  |b");
-    expect(edited("  f(|x", insertLineBreak)).to.equal("  f(\n    |x");
-    expect(edited("  {|}", insertLineBreak)).to.equal("  {\n    |\n  }");
-    expect(edited("a|bc|d", insertLineBreak)).to.equal("a\n|d");
-    expect(edited("|", insertLineBreak)).to.equal("\n|");
+    expect(applyMarkedEdit("  a|b", insertLineBreak)).to.equal("  a\n  |b");
+    expect(applyMarkedEdit("  f(|x", insertLineBreak)).to.equal("  f(\n    |x");
+    expect(applyMarkedEdit("  {|}", insertLineBreak)).to.equal("  {\n    |\n  }");
+    expect(applyMarkedEdit("a|bc|d", insertLineBreak)).to.equal("a\n|d");
+    expect(applyMarkedEdit("|", insertLineBreak)).to.equal("\n|");
   });
 });
 

@@ -56,7 +56,7 @@ describe("Studio's editor", () => {
   });
 
   /** Writes this text into the body of an action, and types its last character. Returns the suggested completions. */
-  async function suggestedAfter(text: string): Promise<string[]> {
+  async function readSuggestionsAfter(text: string): Promise<string[]> {
     await studio.write(`async function execute(context) {\n  const one = 1;\n  ${text.slice(0, -1)}`);
     await page.keyboard.down("Control");
     await page.keyboard.press("End");
@@ -73,19 +73,19 @@ describe("Studio's editor", () => {
 
   longTest("loads the compiler from the service when code is shown, and not before", async () => {
     expect(beforeEditor).to.deep.equal([]);
-    await suggestedAfter("context.");
+    await readSuggestionsAfter("context.");
     const compiler = page.workers().map((worker) => worker.url());
     expect(compiler.some((url) => url.startsWith(service.url) && COMPILER_FILE.test(url))).to.equal(true);
     expect(watch.foreign).to.deep.equal([]);
   });
 
   longTest("suggests keys of settings that a run sees, keys of past payloads, and the listed packages", async () => {
-    expect(await suggestedAfter("context.")).to.deep.equal(["payload", "settings"]);
-    expect(await suggestedAfter("context.settings.")).to.deep.equal(["__apiKey", "_note"]);
-    expect(await suggestedAfter("context.payload.")).to.deep.equal(["guests", "seat"]);
-    expect(await suggestedAfter("context.payload.seat.")).to.deep.equal(["place", "row"]);
-    expect(await suggestedAfter("Svc.CSV.")).to.deep.equal(["parse", "stringify"]);
-    expect(await suggestedAfter("Svc."))
+    expect(await readSuggestionsAfter("context.")).to.deep.equal(["payload", "settings"]);
+    expect(await readSuggestionsAfter("context.settings.")).to.deep.equal(["__apiKey", "_note"]);
+    expect(await readSuggestionsAfter("context.payload.")).to.deep.equal(["guests", "seat"]);
+    expect(await readSuggestionsAfter("context.payload.seat.")).to.deep.equal(["place", "row"]);
+    expect(await readSuggestionsAfter("Svc.CSV.")).to.deep.equal(["parse", "stringify"]);
+    expect(await readSuggestionsAfter("Svc."))
       .to.include("CSV")
       .and.not.include("Media");
   });
