@@ -149,7 +149,7 @@ describe("the lease of a process", () => {
   }
 
   beforeEach(() => {
-    // The clock starts later than one lease after zero, as in a process that has run for long. The first renewal must not count as late.
+    // The clock does not start at zero, as in a process that has run for a while.
     now = 20_000;
     statements = [];
     events = [];
