@@ -16,10 +16,10 @@ const CALM_MS = 3_000;
 const PAUSE_MAX_MS = 100;
 /** Maximum duration of a neighbour's call in milliseconds. */
 const WAIT_MAX_MS = 2_000;
-/** Maximum ratio of the neighbour's p95 during an attack to its p95 without one. */
+/** Maximum ratio of the p95 (95th percentile) of the neighbour's call durations during an attack to their p95 without one. */
 const SLOWDOWN_MAX = 3;
 /**
- * Minimum in milliseconds for the p95 without an attack. A lower measured p95 counts as this value, because smaller differences are noise.
+ * Minimum of the p95 without an attack, in milliseconds. A lower measured p95 counts as this value, because smaller differences are noise.
  */
 const QUIET_FLOOR_MS = 15;
 

@@ -61,7 +61,7 @@ describe("svc dev on each save", function () {
     const pushes = () => dev.printed().split("Pushed\n").length - 1;
     await until(() => pushes() === 1, START_LIMIT_MS);
     const times: number[] = [];
-    // The service runs in this process.
+    // The service runs in this process, so its processor time is that of `process.pid`.
     const [before, serviceBefore] = [processorTime(dev.child.pid!), processorTime(process.pid)];
     for (let save = 1; save <= SAVES; save += 1) {
       // A separate process checks the types after each push. The pause of a second gives this check time to end.

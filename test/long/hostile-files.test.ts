@@ -11,7 +11,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { filesUnder, type Media, mediaOf } from "../media/support.js";
 import { launchChromium } from "../web/chromium.js";
 
-/** Maximum time for one file in milliseconds, on a shared machine. The decoder has its own limits. */
+/** Maximum time of the upload of one file in milliseconds: more than the 60 s that the decoder of pictures may take. */
 const FILE_LIMIT_MS = 90_000;
 const FILES_PER_LOAD = 20;
 const LOAD_WAIT_MS = 2_000;

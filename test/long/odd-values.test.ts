@@ -1,6 +1,6 @@
 /**
  * Checks that no input causes a 5xx or pauses the service's event loop: sends unusual values in each position of each route and field.
- * ODD_REQUESTS sets their number (20,000 by default).
+ * ODD_REQUESTS sets the number of requests (20,000 by default).
  */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";

@@ -11,7 +11,7 @@ const { withLock } = await importSetUpModule<{
   withLock<T>(root: string, action: () => Promise<T>, limitMs?: number): Promise<T>;
 }>("lock");
 
-/** Takes the lock of the folder in the first argument, prints a line, and never releases the lock. */
+/** Script that takes the lock of the folder in its first argument, prints a line, and never releases the lock. */
 const HOLDER = `
   const { withLock } = await import("${urlOfSetUpModule("lock")}");
   setInterval(() => {}, 1000);

@@ -15,12 +15,12 @@ mkdir node_modules
 echo new > node_modules/content.txt
 `;
 
-/** Installs into the folder of the first argument, and prints the error. */
+/** Script that installs packages into the folder in its first argument, and prints the message of an error. */
 const INSTALL = `
   const { ensurePackages } = await import("${urlOfSetUpModule("packages")}");
   await ensurePackages(process.argv[1]).catch((error) => console.log(error.message));
 `;
-/** Mounts the `node_modules` of the folder in $0 on itself, and runs the other arguments. */
+/** Shell script that mounts the `node_modules` of the folder in $0 on itself, and runs its other arguments as a command. */
 const WITH_MOUNT = 'mount --bind "$0/node_modules" "$0/node_modules" && exec "$@"';
 
 describe("the installation of packages by the set-up", () => {

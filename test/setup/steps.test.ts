@@ -8,7 +8,7 @@ import { expect } from "chai";
 import { until } from "../harness/until.js";
 import { urlOfSetUpModule } from "./modules.js";
 
-/** Runs two programs in the folder of the first argument. The first one writes its process ID and does not end by itself. */
+/** Script that runs two programs in the folder in its first argument. The first one writes its process ID, and does not end by itself. */
 const SET_UP = `
   const { run } = await import("${urlOfSetUpModule("steps")}");
   const runInFolder = (script) => run("sh", ["-c", script], { cwd: process.argv[1] });
