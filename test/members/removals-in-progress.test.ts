@@ -48,7 +48,7 @@ describe("removals while a request grants something", () => {
 
   describe("of a member", () => {
     /** Creates an organization with an app whose editor is a person of another organization. */
-    async function appWithGuest() {
+    async function createAppWithGuest() {
       const { id, appId } = await organization();
       const person = await join((await organization("Home")).id, "reader");
       const { body } = await invite(administrator.token, id, { email: person.email, role: "editor", appId });
@@ -64,7 +64,7 @@ describe("removals while a request grants something", () => {
     }
 
     it("a stage that is created meanwhile has no role of the person", async () => {
-      const { appId, remove, rolesLeft } = await appWithGuest();
+      const { appId, remove, rolesLeft } = await createAppWithGuest();
       const create = () => as(administrator.token, "POST", `/v1/apps/${appId}/stages`, { name: "test" });
       const [removed, created] = await during(remove, create);
       expect([removed.http, created.http], JSON.stringify(created.body)).to.deep.equal([200, 201]);
@@ -72,7 +72,7 @@ describe("removals while a request grants something", () => {
     });
 
     it("a token for the person is refused", async () => {
-      const { appId, userId, remove } = await appWithGuest();
+      const { appId, userId, remove } = await createAppWithGuest();
       const body = { kind: "viewer", userId };
       const [removed, issued] = await during(remove, () =>
         as(administrator.token, "POST", `/v1/apps/${appId}/tokens`, body),
@@ -83,7 +83,7 @@ describe("removals while a request grants something", () => {
     });
 
     it("the person does not become an editor", async () => {
-      const { appId, userId, remove, rolesLeft } = await appWithGuest();
+      const { appId, userId, remove, rolesLeft } = await createAppWithGuest();
       const [removed, added] = await during(remove, () =>
         as(administrator.token, "POST", `/v1/apps/${appId}/editors`, { userId }),
       );

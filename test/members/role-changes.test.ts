@@ -234,7 +234,11 @@ describe("members whose roles change", () => {
       tokenIn((await as(by, "POST", `${members(id)}/${userId}/reset-link`)).body.link);
 
     /** Sends two requests that both wait for the row that `lock` locks. Sends the second one when the first one waits. */
-    async function queue(lock: [sql: string, id: number], first: () => Promise<Answer>, second: () => Promise<Answer>) {
+    async function sendInOrder(
+      lock: [sql: string, id: number],
+      first: () => Promise<Answer>,
+      second: () => Promise<Answer>,
+    ) {
       const sent = await service.db.transaction(async (manager) => {
         await manager.query(lock[0], [lock[1]]);
         const requests = [first()];
@@ -255,7 +259,7 @@ describe("members whose roles change", () => {
       const person = await join(id, "reader");
       const token = await resetLink(administrator.token, id, person.id);
       const remove = () => as(administrator.token, "DELETE", `${members(id)}/${person.id}`);
-      expect(await queue([LOCK_PERSON, person.id], remove, () => confirm(token))).to.deep.equal(FIRST_ONLY);
+      expect(await sendInOrder([LOCK_PERSON, person.id], remove, () => confirm(token))).to.deep.equal(FIRST_ONLY);
     });
 
     it("a new administrator's reset link that is used next is revoked, without a deadlock", async () => {
@@ -263,7 +267,7 @@ describe("members whose roles change", () => {
       const person = await join(id, "reader");
       const token = await resetLink(administrator.token, id, person.id);
       const promote = () => as(administrator.token, "PUT", `/v1/admin/administrators/${person.id}`);
-      expect(await queue([LOCK_PERSON, person.id], promote, () => confirm(token))).to.deep.equal(FIRST_ONLY);
+      expect(await sendInOrder([LOCK_PERSON, person.id], promote, () => confirm(token))).to.deep.equal(FIRST_ONLY);
     });
 
     it("a removal of the links' creator revokes all of them before one is used, without a deadlock", async () => {
@@ -274,7 +278,7 @@ describe("members whose roles change", () => {
       const lockOldest =
         "SELECT FROM one_time_link WHERE id = (SELECT min(id) FROM one_time_link WHERE created_by = $1) FOR UPDATE";
       const remove = () => as(administrator.token, "DELETE", `${members(id)}/${owner.id}`);
-      expect(await queue([lockOldest, owner.id], remove, () => confirm(newest))).to.deep.equal(FIRST_ONLY);
+      expect(await sendInOrder([lockOldest, owner.id], remove, () => confirm(newest))).to.deep.equal(FIRST_ONLY);
     });
 
     it("a revocation of an invitation that is accepted first is 404", async () => {
@@ -284,7 +288,7 @@ describe("members whose roles change", () => {
         "SELECT FROM one_time_link WHERE id = (SELECT link_id FROM invitation WHERE id = $1) FOR NO KEY UPDATE";
       const path = `/v1/organizations/${id}/invitations/${invitation.id}`;
       const revoke = () => as(administrator.token, "DELETE", path);
-      const answers = await queue([lockLink, invitation.id], () => accept(link), revoke);
+      const answers = await sendInOrder([lockLink, invitation.id], () => accept(link), revoke);
       expect(answers).to.deep.equal([
         [200, null],
         [404, "NOT_FOUND"],
@@ -296,7 +300,9 @@ describe("members whose roles change", () => {
       const { user, email, token } = await createSignedInPerson(service);
       const { link } = (await invite(token, id, { email, role: "reader" })).body;
       const remove = () => as(administrator.token, "DELETE", `/v1/admin/administrators/${user.id}`);
-      expect(await queue([LOCK_PERSON, user.id], remove, () => accept(link, {}, token))).to.deep.equal(FIRST_ONLY);
+      expect(await sendInOrder([LOCK_PERSON, user.id], remove, () => accept(link, {}, token))).to.deep.equal(
+        FIRST_ONLY,
+      );
     });
   });
 

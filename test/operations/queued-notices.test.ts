@@ -36,7 +36,7 @@ describe("a queued run", () => {
   });
 
   /** Returns the notifications that `work` sends. Waits for a last notification, which arrives after all others. */
-  async function noticesOf(work: () => Promise<unknown>): Promise<string[]> {
+  async function collectNotices(work: () => Promise<unknown>): Promise<string[]> {
     received = [];
     await work();
     const last = new Promise<void>((resolve) => (ended = resolve));
@@ -56,8 +56,8 @@ describe("a queued run", () => {
 
   it("is announced with its app, and not before it can start", async () => {
     const stored = { ...run, actionId: 1, trigger: "manual" } as const;
-    expect(await noticesOf(() => insertRunByActionId(db, stored, null))).to.deep.equal(["1"]);
-    expect(await noticesOf(() => insertRunByActionId(db, stored, randomUUID()))).to.deep.equal([]);
+    expect(await collectNotices(() => insertRunByActionId(db, stored, null))).to.deep.equal(["1"]);
+    expect(await collectNotices(() => insertRunByActionId(db, stored, randomUUID()))).to.deep.equal([]);
     const concurrency = { limit: 1, policy: "queue", key: null } as const;
     await insertPublishedActions(db, 2, [
       { name: "n", triggers: [{ trigger: "manual" }] },
@@ -68,15 +68,15 @@ describe("a queued run", () => {
       const asked = { ...run, appId: 2, ref: { name }, trigger: "manual", needsPublishedApp: true, access } as const;
       return insertOnDemandRun(db, { ...asked, ...(isAnnounced !== undefined && { isAnnounced }) }, holder);
     };
-    expect(await noticesOf(() => accept("n", null))).to.deep.equal(["2"]);
-    expect(await noticesOf(() => accept("n", randomUUID()))).to.deep.equal([]);
-    expect(await noticesOf(() => accept("limited", null))).to.deep.equal([]);
-    expect(await noticesOf(() => accept("n", null, false))).to.deep.equal([]);
+    expect(await collectNotices(() => accept("n", null))).to.deep.equal(["2"]);
+    expect(await collectNotices(() => accept("n", randomUUID()))).to.deep.equal([]);
+    expect(await collectNotices(() => accept("limited", null))).to.deep.equal([]);
+    expect(await collectNotices(() => accept("n", null, false))).to.deep.equal([]);
   });
 
   it("that waited for its own process is announced together with the others of its app", async () => {
     const room = new QueueLimits(db, { maxRuns: 100, maxRunsPerApp: 100, maxPayloadBytes: 100 });
-    const announced = await noticesOf(() => Promise.all([1, 1, 2, 1].map((appId) => room.announce(appId))));
+    const announced = await collectNotices(() => Promise.all([1, 1, 2, 1].map((appId) => room.announce(appId))));
     expect(announced.sort()).to.deep.equal(["1", "2"]);
   });
 
@@ -84,7 +84,7 @@ describe("a queued run", () => {
     await insertPublishedActions(db, 1, [{ name: "s", triggers: [{ trigger: "schedule" }], frequency: "*/2 * * * *" }]);
     await db.query("UPDATE schedule SET next_tick = now() - interval '1 second'");
     const schedule = new Scheduler({ db, now: Date.now, defaultTimezone: "UTC", measures: new ServiceMetrics() });
-    expect(await noticesOf(() => schedule.claimDue())).to.deep.equal(["1"]);
+    expect(await collectNotices(() => schedule.claimDue())).to.deep.equal(["1"]);
   });
 
   it("of a log event is announced, once for each app for any number of runs", async () => {
@@ -95,12 +95,12 @@ describe("a queued run", () => {
       ...{ dataSourceEntryId: null, appNotificationId: null, sessionId: null, requestId: randomUUID(), runId: null },
     });
     const values = createStoreEventsParameters([1, 2, 1, 2].map(event), { share: 100, queuedOf: () => 0 });
-    expect((await noticesOf(() => rows(db, STORE_EVENTS_SQL, values))).sort()).to.deep.equal(["1", "2"]);
+    expect((await collectNotices(() => rows(db, STORE_EVENTS_SQL, values))).sort()).to.deep.equal(["1", "2"]);
   });
 
   it("of a process of the previous release is announced for any app", async () => {
-    expect(await noticesOf(() => db.query("SELECT svc_wake(1)"))).to.deep.equal([""]);
-    expect(await noticesOf(() => db.query("SELECT svc_wake_all('{1,2}')"))).to.deep.equal([""]);
-    expect(await noticesOf(() => db.query("SELECT svc_wake_all('{}')"))).to.deep.equal([]);
+    expect(await collectNotices(() => db.query("SELECT svc_wake(1)"))).to.deep.equal([""]);
+    expect(await collectNotices(() => db.query("SELECT svc_wake_all('{1,2}')"))).to.deep.equal([""]);
+    expect(await collectNotices(() => db.query("SELECT svc_wake_all('{}')"))).to.deep.equal([]);
   });
 });

@@ -54,8 +54,8 @@ describe("text messages and reports", () => {
   const useTwilio = () => set({ __sms: { provider: "twilio", sid: "AC1", token: TOKEN, from: "+15550100", url } });
   const sms = (body: object) => service.rest("POST", path("sms"), { body });
   const message = async (id: number) => (await service.rest("GET", path(`messages/${id}`))).body.message;
-  /** Waits for the end of a message, which must not need a second attempt. */
-  const ended = async (id: number) => {
+  /** Waits until a message has its final status, which must not need a second attempt. Returns the message. */
+  const waitForFinalStatus = async (id: number) => {
     const answer = await until(async () => {
       const found = await message(id);
       return found.status === "queued" ? null : found;
@@ -80,7 +80,7 @@ describe("text messages and reports", () => {
   it("are sent to the webhook with a signature, once, with a key that identifies a repeat", async () => {
     await useWebhook();
     const { body } = await sms({ data: { to: "+1 (555) 010-99", body: "Shipped" }, provider: "webhook" });
-    expect(await ended(body.id)).to.include({ status: "sent", text: "Shipped", kind: "sms" });
+    expect(await waitForFinalStatus(body.id)).to.include({ status: "sent", text: "Shipped", kind: "sms" });
     const [request] = asked as [ProviderCall];
     expect(asked).to.have.length(1);
     expect(JSON.parse(request.body)).to.include({
@@ -108,9 +108,9 @@ describe("text messages and reports", () => {
     await useWebhook();
     answer = { status: 200, body: '{"id": "the-same-for-all"}' };
     const first = (await sms({ to: "+15550101", body: "one" })).body;
-    expect((await ended(first.id)).status).to.equal("sent");
+    expect((await waitForFinalStatus(first.id)).status).to.equal("sent");
     const second = (await sms({ to: "+15550102", body: "two" })).body;
-    expect((await ended(second.id)).status).to.equal("sent");
+    expect((await waitForFinalStatus(second.id)).status).to.equal("sent");
     await report([{ providerId: "the-same-for-all", type: "delivered" }]);
     expect([(await message(first.id)).status, (await message(second.id)).status]).to.deep.equal(["delivered", "sent"]);
   });
@@ -119,14 +119,14 @@ describe("text messages and reports", () => {
     await useWebhook();
     answer = { status: 200, body: "accepted\0" };
     const { body } = await sms({ to: "+15550101", body: "x" });
-    expect(await ended(body.id)).to.include({ status: "sent", detail: "200 accepted" });
+    expect(await waitForFinalStatus(body.id)).to.include({ status: "sent", detail: "200 accepted" });
   });
 
   it("are sent to Twilio's REST API, in either form of the call", async () => {
     await useTwilio();
     answer = { status: 201, body: '{"sid": "SM1"}' };
     const { body } = await sms({ to: "+15550101", body: "Shipped" });
-    expect((await ended(body.id)).status).to.equal("sent");
+    expect((await waitForFinalStatus(body.id)).status).to.equal("sent");
     const [request] = asked as [ProviderCall];
     expect(request.url).to.equal("/2010-04-01/Accounts/AC1/Messages.json");
     expect(Object.fromEntries(new URLSearchParams(request.body))).to.include({
@@ -141,7 +141,7 @@ describe("text messages and reports", () => {
     for (const odd of [`${url} `, `${url}?x=1`, `${url}#x`, `${url}/%zz/`, ` ${url}\\a`]) {
       await set({ __sms: { provider: "twilio", sid: "AC1", token: TOKEN, from: "+15550100", url: odd } });
       const { body } = await sms({ to: "+15550101", body: "x" });
-      expect((await ended(body.id)).status, odd).to.equal("sent");
+      expect((await waitForFinalStatus(body.id)).status, odd).to.equal("sent");
     }
     expect(asked.every(({ url: path }) => path.includes("/2010-04-01/Accounts/AC1/Messages.json"))).to.equal(true);
   });
@@ -171,7 +171,7 @@ describe("text messages and reports", () => {
     await useTwilio();
     answer = { status: 401, body: `bad token ${TOKEN}, ${Buffer.from(`AC1:${TOKEN}`).toString("base64")}` };
     const { body } = await sms({ to: "+15550101", body: "x" });
-    const found = await ended(body.id);
+    const found = await waitForFinalStatus(body.id);
     expect(found.detail).to.contain("bad token").and.not.contain(TOKEN);
     expect(found.detail).to.not.contain(Buffer.from(`AC1:${TOKEN}`).toString("base64").slice(6, 30));
   });
@@ -179,7 +179,7 @@ describe("text messages and reports", () => {
   it("get reports only from callers who know the secret, in time, for messages of that app", async () => {
     await useWebhook();
     const { body } = await sms({ to: "+15550101", body: "x" });
-    await ended(body.id);
+    await waitForFinalStatus(body.id);
     const news = [{ id: body.id, type: "delivered" }];
     for (const forged of [
       await report(news, { secret: "another" }),
@@ -200,7 +200,7 @@ describe("text messages and reports", () => {
     await useTwilio();
     answer = { status: 201, body: '{"sid": "SM2"}' };
     const { body } = await sms({ to: "+15550101", body: "x" });
-    await ended(body.id);
+    await waitForFinalStatus(body.id);
     const form = { MessageSid: "SM2", MessageStatus: "undelivered", ErrorCode: "30003" };
     const signed = service.url + path("events") + Object.entries(form).sort().flat().join("");
     const call = (key: string) =>

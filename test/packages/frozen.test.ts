@@ -25,17 +25,17 @@ describe("a package that an action has", () => {
   let registry: TestRegistry;
   let service: TestService;
   /** Second process of the service, without the caches of the first one. */
-  let later: Service;
+  let secondProcess: Service;
 
   const release = (name: string, version: string, says: string) =>
     registry.publish({ name, version, files: { "index.js": `module.exports = '${says}'` } });
 
   async function startLater(npm: Record<string, string>): Promise<void> {
-    await later?.stop();
+    await secondProcess?.stop();
     const { databaseUrl: DATABASE_URL, dataDir: DATA_DIR } = service;
     const environment = { PORT: "0", LOG_LEVEL: "silent", DATABASE_URL, DATA_DIR, SETTINGS_KEY };
     const limits = { RATE_LIMIT_MANAGE: "0", RATE_LIMIT_RUN: "0", RATE_LIMIT_PUBLISH: "0" };
-    later = await startService(readConfig({ ...environment, ...limits, ...npm }));
+    secondProcess = await startService(readConfig({ ...environment, ...limits, ...npm }));
   }
 
   before(async () => {
@@ -46,7 +46,7 @@ describe("a package that an action has", () => {
     await service.rest("POST", `/v1/apps/${service.appId}/publish`);
   });
   after(async () => {
-    await later?.stop();
+    await secondProcess?.stop();
     await service?.stop();
     await registry?.close();
   });
@@ -62,7 +62,11 @@ describe("a package that an action has", () => {
 
   async function answerTo(method: string, path: string, body?: object) {
     const headers = { "auth-token": service.tokens.editor, "content-type": "application/json" };
-    const answer = await fetch(later.url + path, { method, headers, ...(body && { body: JSON.stringify(body) }) });
+    const answer = await fetch(secondProcess.url + path, {
+      method,
+      headers,
+      ...(body && { body: JSON.stringify(body) }),
+    });
     // biome-ignore lint/suspicious/noExplicitAny: each route returns another type
     return { http: answer.status, body: (await answer.json()) as any };
   }
@@ -102,8 +106,8 @@ describe("a package that an action has", () => {
     },
   );
 
-  /** Returns the script with a URL of the service `later`. */
-  const moved = (asset: { path: string }) => ({ ...asset, url: later.url + asset.path });
+  /** Returns the script with its URL at the second process. */
+  const moved = (asset: { path: string }) => ({ ...asset, url: secondProcess.url + asset.path });
 
   longTest("has an entry in the audit log whenever it changes: by a save, a restore or an import", async () => {
     release("is-told", "1.0.0", "old");

@@ -328,7 +328,7 @@ describe("schedule: accepted values", () => {
   });
 
   it("runs with croner at exactly the minutes of the checked fields", () => {
-    fc.assert(fc.property(expressions, fc.integer({ min: 0, max: 40_000_000 }), sameMinutes), {
+    fc.assert(fc.property(expressions, fc.integer({ min: 0, max: 40_000_000 }), expectSameMinutes), {
       numRuns: caseCount(400),
     });
   });
@@ -348,7 +348,7 @@ const expressions = fc
   .map((fields) => fields.join(" "));
 
 /** Compares croner's next due times with those of a search minute by minute: up to five, within three days after `minute`. */
-function sameMinutes(frequency: string, minute: number): void {
+function expectSameMinutes(frequency: string, minute: number): void {
   const fields = parseCron(frequency);
   if ("fault" in fields) throw new Error(`${frequency}: ${fields.fault}`);
   const matches = (at: Date): boolean => {

@@ -72,7 +72,7 @@ describe("the life of a service on its own data", () => {
   let stages: number[] = [];
 
   /** Sends a request as the first app's editor, to a path of this app or of a stage. */
-  async function ofApp(method: string, path: string, body?: object, appId = 1): Promise<Answer["body"]> {
+  async function sendAppRequest(method: string, path: string, body?: object, appId = 1): Promise<Answer["body"]> {
     const headers = { "auth-token": service.credentials().tokens.editor, "content-type": "application/json" };
     const sent = body === undefined ? {} : { body: JSON.stringify(body) };
     return (await fetch(`${editor.url}/v1/apps/${appId}${path}`, { method, headers, ...sent })).json();
@@ -240,8 +240,8 @@ describe("the life of a service on its own data", () => {
       return new Promise(() => {});
     };
     const fields = { provider: "gitlab", url: repository.url, tagPattern: "v*" };
-    await ofApp("POST", "/publish", {});
-    const { webhookSecret } = await ofApp("PUT", "/git", fields);
+    await sendAppRequest("POST", "/publish", {});
+    const { webhookSecret } = await sendAppRequest("PUT", "/git", fields);
     expect(await deliver("refs/heads/main", webhookSecret)).to.equal(202);
     await arrived.promise;
     expect(await deliver("refs/tags/v1", webhookSecret)).to.equal(202);
@@ -250,7 +250,7 @@ describe("the life of a service on its own data", () => {
     lock.on("error", () => undefined);
     await lock.connect();
     await lock.query("BEGIN; LOCK TABLE audit_entry IN EXCLUSIVE MODE");
-    const interrupted = ofApp("PUT", "/manifest", PUSHED).catch(() => null);
+    const interrupted = sendAppRequest("PUT", "/manifest", PUSHED).catch(() => null);
     const isWaiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%audit_entry%'";
     await until(async () => (await queryDatabase(isWaiting)).rowCount === 1);
     service.signal("SIGKILL");
@@ -273,7 +273,7 @@ describe("the life of a service on its own data", () => {
 
   longTest("pulls after kill -9 for the webhooks of a git server that it had accepted, in their order", async () => {
     const pulls = await until(async () => {
-      const { entries } = await ofApp("GET", "/audit");
+      const { entries } = await sendAppRequest("GET", "/audit");
       const found = entries.filter(({ type }: { type: string }) => type === "app.git.pull");
       return found.length === 2 ? found : null;
     });
@@ -282,7 +282,7 @@ describe("the life of a service on its own data", () => {
       { ref: "refs/heads/main", commit, created: 1, changed: 0, removed: 0 },
     ]);
     const { lastPull } = await until(async () => {
-      const { git } = await ofApp("GET", "/git");
+      const { git } = await sendAppRequest("GET", "/git");
       return git.lastPull?.ref === "refs/tags/v1" ? git : null;
     });
     expect(lastPull).to.deep.include({ commit, error: null, published: ["pulled"] });
@@ -290,9 +290,9 @@ describe("the life of a service on its own data", () => {
   });
 
   longTest("has nothing of a push that kill -9 interrupted, and all of it after the same push", async () => {
-    const stored = async () => JSON.stringify(await ofApp("GET", "/manifest"));
+    const stored = async () => JSON.stringify(await sendAppRequest("GET", "/manifest"));
     expect(await stored()).not.to.contain("pushed");
-    await ofApp("PUT", "/manifest", PUSHED);
+    await sendAppRequest("PUT", "/manifest", PUSHED);
     for (const name of ["pushed-first", "pushed-second", "pushed-rows", "pushed title"])
       expect(await stored()).to.contain(name);
   });
@@ -304,8 +304,8 @@ describe("the life of a service on its own data", () => {
       proxies = await Promise.all([0, 120].map((bytes) => startStallingProxy(repository.url, bytes)));
       stages = await Promise.all(
         proxies.map(async ({ url, stalled }, at) => {
-          const { id } = (await ofApp("POST", "/stages", { name: `hanging${at}` })).app;
-          const { webhookSecret } = await ofApp("PUT", "/git", { provider: "gitlab", url }, id);
+          const { id } = (await sendAppRequest("POST", "/stages", { name: `hanging${at}` })).app;
+          const { webhookSecret } = await sendAppRequest("PUT", "/git", { provider: "gitlab", url }, id);
           expect(await deliver("refs/heads/main", webhookSecret, id)).to.equal(202);
           await stalled;
           return id;
@@ -333,11 +333,11 @@ describe("the life of a service on its own data", () => {
         const { rows } = await queryDatabase(stored);
         return isDeepStrictEqual(rows, claimed);
       });
-      for (const id of stages) expect((await ofApp("GET", "/git", undefined, id)).git.lastPull).to.equal(null);
+      for (const id of stages) expect((await sendAppRequest("GET", "/git", undefined, id)).git.lastPull).to.equal(null);
       held.resolve();
       for (const id of stages) {
         const { lastPull } = await until(async () => {
-          const { git } = await ofApp("GET", "/git", undefined, id);
+          const { git } = await sendAppRequest("GET", "/git", undefined, id);
           return git.lastPull && git;
         });
         expect(lastPull).to.deep.include({ ref: "refs/heads/main", commit, error: null });

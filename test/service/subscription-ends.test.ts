@@ -210,7 +210,7 @@ describe("a subscription whose caller loses the right to it, over two instances"
   };
 
   /** Removes the right of the caller. @returns the time at which the right is lost */
-  async function lose(
+  async function removeRight(
     rightLoss: RightLoss,
     { token, user, entry }: Awaited<ReturnType<typeof callerOf>>,
     target: Target,
@@ -283,7 +283,7 @@ describe("a subscription whose caller loses the right to it, over two instances"
         await until(() => received.events.length > first && control.received.events.length > 0);
         await delay(50);
         const before = received.events.length;
-        const from = await lose(rightLoss, caller, target);
+        const from = await removeRight(rightLoss, caller, target);
         if (outcome === "goes on") {
           await target.emit();
           await until(() => received.events.length > before);

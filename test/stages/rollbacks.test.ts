@@ -36,7 +36,7 @@ describe("rollbacks of promotions", () => {
   }
 
   /** Sends requests that wait for the app's lock, each one when the previous one waits. Then calls `last`, and releases the lock. */
-  async function queue(
+  async function sendInOrder(
     app: number,
     requests: readonly (() => Promise<Answer>)[],
     last: (manager: EntityManager) => Promise<unknown> = async () => undefined,
@@ -57,7 +57,7 @@ describe("rollbacks of promotions", () => {
   it("are refused if another promotion commits first", async () => {
     const { from, to, promotionId } = await createPromotedStages();
     await create(from, "two");
-    const [promoted, undone] = await queue(to, [() => promote(to, from), () => rollback(to, promotionId)]);
+    const [promoted, undone] = await sendInOrder(to, [() => promote(to, from), () => rollback(to, promotionId)]);
     expect(promoted!.http).to.equal(201);
     expect([undone!.http, undone!.body.status]).to.deep.equal([409, "MANIFEST_CHANGED"]);
     expect(await actionNames(to)).to.deep.equal(["one", "two"]);
@@ -65,7 +65,7 @@ describe("rollbacks of promotions", () => {
 
   it("are refused if a promotion without changes commits first", async () => {
     const { from, to, promotionId } = await createPromotedStages();
-    const [promoted, undone] = await queue(to, [() => promote(to, from), () => rollback(to, promotionId)]);
+    const [promoted, undone] = await sendInOrder(to, [() => promote(to, from), () => rollback(to, promotionId)]);
     expect(promoted!.http).to.equal(201);
     expect([undone!.http, undone!.body.status]).to.deep.equal([409, "MANIFEST_CHANGED"]);
     expect(await actionNames(to)).to.deep.equal(["one"]);
@@ -77,7 +77,7 @@ describe("rollbacks of promotions", () => {
     const { to, promotionId } = await createPromotedStages();
     const change = (manager: EntityManager) =>
       manager.query("UPDATE action SET code = code || ' ' WHERE app_id = $1 AND name = 'one'", [to]);
-    const [undone] = await queue(to, [() => rollback(to, promotionId)], change);
+    const [undone] = await sendInOrder(to, [() => rollback(to, promotionId)], change);
     expect([undone!.http, undone!.body.status]).to.deep.equal([409, "MANIFEST_CHANGED"]);
     expect(await actionNames(to)).to.deep.equal(["one"]);
   });

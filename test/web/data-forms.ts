@@ -1,4 +1,4 @@
-/** Test steps for data sources in Studio: change and try access rules, change hooks and indexes, and edit an entry while others change. */
+/** Test steps for data sources in Studio: change and try access rules, change hooks and indexes, and edit an entry during other changes. */
 import { expect } from "chai";
 import type { Page } from "puppeteer";
 import type { TestService } from "../harness/service.js";

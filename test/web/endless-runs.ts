@@ -1,4 +1,4 @@
-/** Tests a search in Studio's list of runs that finds nothing on an endless number of older pages. */
+/** Tests a search in Studio's list of runs whose first page has a match, and whose older pages never end and have none. */
 import { expect } from "chai";
 import type { HTTPRequest, Page } from "puppeteer";
 import { until } from "../harness/until.js";

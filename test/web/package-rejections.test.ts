@@ -1,4 +1,4 @@
-/** Tests that the calls of packages reject wrong arguments with `{status, error}`, and that no call throws or hangs. */
+/** Tests that the functions of the service's packages reject wrong arguments with `{status, error}`, and that no call throws or hangs. */
 import { expect } from "chai";
 import { STATUS } from "../../src/errors.js";
 import { longTest } from "../harness/samples.js";

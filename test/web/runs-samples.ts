@@ -11,7 +11,7 @@ export const BOOKING_CODE = `async function execute(context) {
 }`;
 export const ENDLESS_CODE = "async function execute() { console.log('begun'); await new Promise(() => {}) }";
 
-/** ID of no action. */
+/** ID that no action has. */
 const ABSENT_ACTION = 999_999;
 
 export const listedLinks = (page: Page): Promise<string[]> =>
