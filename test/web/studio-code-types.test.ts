@@ -103,7 +103,7 @@ describe("TypeScript of an action's code", () => {
   }
 
   /** Returns the completions that the editor offers at the position of `|` in the text. */
-  async function readCompletions(text: string, known: Partial<Known> = {}): Promise<string[]> {
+  async function complete(text: string, known: Partial<Known> = {}): Promise<string[]> {
     await write(text.replace("|", ""), known);
     const found = await worker.getCompletionsAtPosition(URI, text.indexOf("|"));
     return (found?.entries ?? []).map(({ name }) => name).sort();
@@ -125,16 +125,11 @@ describe("TypeScript of an action's code", () => {
   ];
   for (const [form, around] of FORMS) {
     it(`has the type of the context, in ${form}`, async () => {
-      expect(await readCompletions(around("context.|"))).to.deep.equal(["payload", "settings"]);
-      expect(await readCompletions(around("context.settings.|"))).to.deep.equal(["__apiKey", "_note"]);
+      expect(await complete(around("context.|"))).to.deep.equal(["payload", "settings"]);
+      expect(await complete(around("context.settings.|"))).to.deep.equal(["__apiKey", "_note"]);
       const payloads = [{ seat: { row: 12 } }, { guests: 2 }];
-      expect(await readCompletions(around("context.payload.|"), { pastPayloads: payloads })).to.deep.equal([
-        "guests",
-        "seat",
-      ]);
-      expect(await readCompletions(around("context.payload.seat.|"), { pastPayloads: payloads })).to.deep.equal([
-        "row",
-      ]);
+      expect(await complete(around("context.payload.|"), { pastPayloads: payloads })).to.deep.equal(["guests", "seat"]);
+      expect(await complete(around("context.payload.seat.|"), { pastPayloads: payloads })).to.deep.equal(["row"]);
       expect(await faults(around("return context.paylod;"))).to.deep.equal([
         "paylod: Property 'paylod' does not exist on type 'ActionContext'. Did you mean 'payload'?",
       ]);
@@ -142,18 +137,15 @@ describe("TypeScript of an action's code", () => {
   }
 
   it("has the types of a destructured parameter, and keeps the author's own types", async () => {
-    expect(await readCompletions("async function execute({ settings }) { settings.| }")).to.deep.equal([
-      "__apiKey",
-      "_note",
-    ]);
+    expect(await complete("async function execute({ settings }) { settings.| }")).to.deep.equal(["__apiKey", "_note"]);
     const typed =
       "/** @param {{ payload: { seat: string } }} context */\nasync function execute({ payload }) { payload.| }";
-    expect(await readCompletions(typed)).to.deep.equal(["seat"]);
+    expect(await complete(typed)).to.deep.equal(["seat"]);
   });
 
   it("has no settings if there are none, and says so", async () => {
     const known = { environment: "client" };
-    expect(await readCompletions("async function execute(context) { context.settings.| }", known)).to.deep.equal([]);
+    expect(await complete("async function execute(context) { context.settings.| }", known)).to.deep.equal([]);
     expect(await readHoverText("async function execute(context) { context.settings| }", known)).to.contain(
       "Empty, unless",
     );
@@ -161,9 +153,9 @@ describe("TypeScript of an action's code", () => {
 
   it("has the types of listed packages, with members and descriptions", async () => {
     const known = { dependencies: ["svc-csv", "svc-datasources"] };
-    const offered = await readCompletions("async function execute() { Svc.| }", known);
+    const offered = await complete("async function execute() { Svc.| }", known);
     expect(offered).to.include.members(["CSV", "DataSources", "App"]).and.not.include("Media");
-    const members = await readCompletions("async function execute() { Svc.DataSources.| }", known);
+    const members = await complete("async function execute() { Svc.DataSources.| }", known);
     expect(members).to.include.members(["connect", "connectByName", "get", "getById"]);
     const about = await readHoverText("async function execute(context) { return Svc.CSV.stringify|([]); }", known);
     expect(about).to.match(
@@ -285,7 +277,7 @@ describe("TypeScript of an action's code", () => {
   for (const [what, of, expression, members] of DECLARED_PACKAGES) {
     it(`uses the declarations of an npm package: ${what}`, async () => {
       const known = await typesWithPackage(of);
-      expect(await readCompletions(`async function execute() { ${expression}| }`, known)).to.deep.equal(members);
+      expect(await complete(`async function execute() { ${expression}| }`, known)).to.deep.equal(members);
       const wrong = await faults(`async function execute() { return ${expression}notThere; }`, known);
       expect(wrong).to.have.length(1);
       expect(wrong[0]).to.match(/^notThere: Property 'notThere' does not exist on type/);
@@ -339,7 +331,7 @@ describe("TypeScript of an action's code", () => {
       payloads: [JSON.parse(`{ ${JSON.stringify(hostile)}: 1, "__proto__": { "a": 1 } }`)],
       installed: [{ name: hostile, version: hostile, global: "g" }],
     };
-    expect(await readCompletions("async function execute(context) { context.| }", known)).to.deep.equal([
+    expect(await complete("async function execute(context) { context.| }", known)).to.deep.equal([
       "payload",
       "settings",
     ]);
