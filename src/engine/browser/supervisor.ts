@@ -26,7 +26,7 @@ export interface BrowserSupervisorOptions {
   idlePagesMax?: number;
   /** Number of runs after which a new browser replaces this one; default {@link RUNS_PER_BROWSER}. Active runs complete first. */
   runsPerBrowser?: number;
-  /** Called with the reason when a run has lost its page, and with `browser` when a browser has ended. */
+  /** Called with the reason when a run has lost its page, and with `browser` when the current browser has ended unexpectedly. */
   onLoss?: (kind: PageLossReason) => void;
   pause?: (ms: number, signal: AbortSignal) => Promise<unknown>;
 }
@@ -87,7 +87,7 @@ export class BrowserSupervisor {
       isActive: () => browser.activeRuns > 0,
       hasPages: pool.hasPages,
       onBroken: () =>
-        this.options.log.error({ browser: this.source.name }, "the browser cannot start pages; replacing the browser"),
+        this.options.log.error({ browser: this.source.name }, "the browser starts no pages, or hangs; replacing it"),
       onNetworkLost: () => pool.discardUnused(),
     });
     const browser: SupervisedBrowser = { chromium, pool, watch, runCount: 0, activeRuns: 0 };

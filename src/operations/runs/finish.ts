@@ -25,7 +25,7 @@ export interface RunToFinish extends RunEndRecord {
 const NEXT_ENTRY_ID = "nextval('execution_log_id_seq')";
 const areSecretsCurrentSql = (version: string) =>
   `coalesce(${version} = (SELECT secrets_version FROM app WHERE app.id = run.app_id), true)`;
-/** Skips actions that another transaction has locked. Otherwise, the locks of one app would delay the ends of other apps' runs. */
+/** Stores the time of the actions' last run. Skips locked actions, whose locks would delay the ends of other apps' runs. */
 const updateLastRunSql = (condition: string) => `touched AS (
     UPDATE action SET last_run_at = now()
      WHERE id = ANY (ARRAY(SELECT id FROM action WHERE id IN (SELECT action_id FROM ended WHERE ${condition})

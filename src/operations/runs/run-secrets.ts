@@ -203,7 +203,7 @@ export class SecretStore {
     return secrets;
   }
 
-  /** @param known version of the app's secrets, if it was read before @throws EXECUTION_FAILED if the app has too many secrets */
+  /** @param knownVersion version of the app's secrets, if it was read before @throws EXECUTION_FAILED if the app has too many secrets */
   async beginRun(appId: number, knownVersion?: number | null): Promise<RunSecrets> {
     const version = knownVersion ?? (await this.secretValues.readVersion(appId));
     return new RunSecrets(this, appId, await this.readStartSecrets(appId, version));

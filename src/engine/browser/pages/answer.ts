@@ -44,7 +44,7 @@ function getTextAfterEvaluatingFrame(line: string): string | null {
   return frame !== line && frame.startsWith(EVALUATING_FRAME) ? frame.slice(EVALUATING_FRAME.length) : null;
 }
 
-/** Works line by line, because a regular expression that begins with `\n\s+` takes quadratic time for a text of line breaks. */
+/** Replaces each stack frame by the text `afterFrame`. Works line by line: a regular expression such as `\n\s+` takes quadratic time. */
 function removeFrames(text: string, afterFrame: (line: string) => string | null): string {
   const [first = "", ...lines] = text.split("\n");
   const keptLines = lines.map((line) => afterFrame(line) ?? `\n${line}`);

@@ -49,7 +49,7 @@ const KIND_BY_MODE: Readonly<Record<Exclude<EvaluationMode, "document">, Isolate
   },
 };
 
-/** NO_SERVICE_BASE_URL if the run can send requests only to other services, "" if it can send no requests. */
+/** Returns the `base` of the run's client library: NO_SERVICE_BASE_URL if it calls only other services, "" if the run does not use it. */
 const getServiceBase = ({ service, outgoing }: PageRunRequest): string =>
   service?.base ?? (outgoing ? NO_SERVICE_BASE_URL : "");
 
@@ -73,7 +73,7 @@ export class Isolate implements Sandbox {
   private worker: IsolateWorker | null = null;
   private startPromise: Promise<void> = Promise.resolve();
   private onWorkerAttached: (session: CDPSession) => void = () => {};
-  private nextThreadStep: ThreadUseAfterRun = "reuse";
+  private threadUseAfterRun: ThreadUseAfterRun = "reuse";
   private endedAt = 0;
   private onAnswer: (answer: string | number) => void = () => {};
   private stuckTimer: NodeJS.Timeout | null = null;
@@ -129,9 +129,9 @@ export class Isolate implements Sandbox {
       this.fetchCount = 0;
       return answer;
     }
-    const [fetches, rest] = splitFirstWord(answer);
-    this.fetchCount = Number(fetches);
-    return rest;
+    const [fetchCount, runAnswer] = splitFirstWord(answer);
+    this.fetchCount = Number(fetchCount);
+    return runAnswer;
   }
 
   getMaxMsUntilReady(): number {
@@ -158,10 +158,10 @@ export class Isolate implements Sandbox {
   }
 
   private async resetThread(): Promise<void> {
-    const { nextThreadStep, kind, options } = this;
+    const { threadUseAfterRun, kind, options } = this;
     const mustReplace =
-      nextThreadStep === "replace" ||
-      (nextThreadStep === "measure" && (await readUsedBytes(this.worker!.session)) > kind.workerMaxBytes);
+      threadUseAfterRun === "replace" ||
+      (threadUseAfterRun === "measure" && (await readUsedBytes(this.worker!.session)) > kind.workerMaxBytes);
     if (mustReplace) await this.replaceThread();
     this.pageRuns += 1;
     if (this.pageRuns % RUNS_PER_GARBAGE_COLLECTION === 0) await options.session.send("HeapProfiler.collectGarbage");
@@ -199,7 +199,7 @@ export class Isolate implements Sandbox {
     return callHarnessMethod(this.worker.session, this.worker.harnessId, method, values);
   }
 
-  /** `base` is the URL of the service, or "" if the run cannot send requests to it. */
+  /** Resolves with the answer of the run. `base` is a result of `getServiceBase`. */
   private async evaluate(request: PageRunRequest, base: string): Promise<string | Buffer | undefined> {
     const worker = this.worker!;
     const answer = await new Promise<string | number>((resolve) => {
@@ -215,13 +215,13 @@ export class Isolate implements Sandbox {
       return undefined;
     }
     worker.runs += 1;
-    return this.readThreadStep(await readAnswer(answer, (from, to) => this.callWorker("part", from, to)));
+    return this.readThreadUse(await readAnswer(answer, (from, to) => this.callWorker("part", from, to)));
   }
 
-  /** An answer starts with the thread's next step. Stores this step, and returns the rest of the answer. */
-  private readThreadStep(answer: string | Buffer | undefined): string | Buffer | undefined {
-    const [step, text] = answer === undefined ? ["replace", answer] : splitFirstWord(answer);
-    this.nextThreadStep = step as ThreadUseAfterRun;
+  /** Stores the first word of an answer, a ThreadUseAfterRun, and returns the rest of the answer. */
+  private readThreadUse(answer: string | Buffer | undefined): string | Buffer | undefined {
+    const [threadUse, text] = answer === undefined ? ["replace", answer] : splitFirstWord(answer);
+    this.threadUseAfterRun = threadUse as ThreadUseAfterRun;
     return text;
   }
 
@@ -267,7 +267,7 @@ export class Isolate implements Sandbox {
     const { startPromise } = this;
     await startPromise;
     // A thread that is being replaced creates no more realms.
-    if (this.nextThreadStep === "replace" || startPromise !== this.startPromise) return;
+    if (this.threadUseAfterRun === "replace" || startPromise !== this.startPromise) return;
     const { session } = this.options;
     const hasRealm = await callHarnessMethod(session, this.pageHarnessId, "hasCreatedRealms", [this.worker!.runs + 1]);
     if (hasRealm === false) this.options.markLost("unready");

@@ -11,7 +11,7 @@ export interface Sandbox {
   reset(): Promise<boolean>;
   /** Returns the answer of the service's script in the page (answer.ts). Rejects if the document or renderer is gone. */
   execute(request: PageRunRequest): Promise<unknown>;
-  /** Maximum time in milliseconds until the sandbox is ready for code. It does not count for the run's time limit. */
+  /** Maximum time in milliseconds until the sandbox is ready for code. The run's time limit is extended by this time. */
   getMaxMsUntilReady(): number;
   /** Ends the requests and the output of the run. Called before the outcome of the run is reported. */
   endRun(): void;

@@ -35,7 +35,7 @@ export interface ChromiumOptions {
   sandbox: boolean;
 }
 
-/** Chromium does not run its sandbox as root. Returns null if the service is not root; the browser then has the service's account. */
+/** Returns an account for a browser, because Chromium's sandbox does not run as root. Null: the browser uses the service's account. */
 function chooseUnusedAccount(): { uid: number; gid: number } | null {
   if (process.getuid?.() !== 0) return null;
   const id = randomInt(FIRST_UID, UID_RANGE_END);

@@ -49,7 +49,7 @@ async function discoverWebSocketUrl(endpoint: URL, stopped: AbortSignal): Promis
   }
 }
 
-/** If the URL has only host and port, or the ID of a browser that no longer exists, requests the WebSocket URL from the browser. */
+/** Connects to the URL. If this fails, and the URL has no path or an old browser ID, requests the current URL from the browser. */
 export async function openRemoteBrowserTransport(endpoint: URL, stopped: AbortSignal): Promise<SocketTransport> {
   const { href, pathname, search } = endpoint;
   try {

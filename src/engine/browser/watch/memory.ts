@@ -20,7 +20,7 @@ const GROWTH_MIN_AGE_MS = 2_000;
 const SUSPECT_MIN_CPU_MS = 20;
 
 export class MemoryWatch {
-  /** Unix time of the last kill in milliseconds; 0 if there was none. */
+  /** Unix time in milliseconds at which a killed process last existed; 0 if none was killed. */
   lastKillAt = 0;
   private sharedBytes = 0;
   private searchAtBytes = SHARED_MAX_BYTES;
