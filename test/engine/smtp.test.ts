@@ -83,6 +83,15 @@ describe("smtp", () => {
     });
   };
 
+  it("names the setting if the server uses no TLS on this port", async () => {
+    const outcome = await smtp.deliver(to(server.port, { secure: true }), OUTGOING_MAIL);
+    expect(outcome).to.include({
+      kind: "refused",
+      detail:
+        'the TLS connection failed (wrong version number); for a port that uses STARTTLS, such as 587, set "secure" to false',
+    });
+  });
+
   it("reports that a message was accepted, and uses the connection again", async () => {
     let connections = 0;
     server.behaviour.onConnect = () => {

@@ -30,7 +30,7 @@ export type DeliveryOutcome =
   | { kind: "fenced" };
 
 /** Error of nodemailer, or of connecting, which sets `forbidden`: true if the connection is not allowed, so that a retry is useless. */
-type SmtpError = Error & Partial<SMTPConnection.SMTPError> & { forbidden?: boolean };
+type SmtpError = Error & Partial<SMTPConnection.SMTPError> & { forbidden?: boolean; library?: string; reason?: string };
 
 /** Returns the text as one line of limited length without control characters: PostgreSQL could not store U+0000. */
 export const toDeliveryDetail = (text: string): string =>
@@ -39,6 +39,17 @@ export const toDeliveryDetail = (text: string): string =>
     .trim()
     .slice(0, DETAIL_MAX_CHARACTERS)
     .toWellFormed();
+
+/** Error of OpenSSL if the server answers without TLS. */
+const NO_TLS_REASON = "wrong version number";
+const NO_TLS_ADVICE = '; for a port that uses STARTTLS, such as 587, set "secure" to false';
+
+/** Returns the reply of the server or the error. An error of OpenSSL becomes its reason, because its message has a path of OpenSSL's code. */
+function describeError({ response, message, library, reason }: SmtpError): string {
+  if (response !== undefined || library === undefined || reason === undefined)
+    return toDeliveryDetail(response ?? message);
+  return toDeliveryDetail(`the TLS connection failed (${reason})${reason === NO_TLS_REASON ? NO_TLS_ADVICE : ""}`);
+}
 
 const isPermanent = ({ responseCode = 0 }: SmtpError): boolean => responseCode >= 500 && responseCode !== 503;
 
@@ -66,8 +77,8 @@ const MESSAGE_FAULT_CODES = ["EENVELOPE", "EMESSAGE"];
 
 /** Returns the outcome of a failed attempt. @param started true if the process had started to send the content */
 export function createDeliveryErrorOutcome(error: SmtpError, started: boolean): DeliveryOutcome {
-  const { responseCode = null, code = "", rejectedErrors, response, message, forbidden } = error;
-  const detail = toDeliveryDetail(response ?? message);
+  const { responseCode = null, code = "", rejectedErrors, forbidden } = error;
+  const detail = describeError(error);
   if (responseCode === null && started) return { kind: "unsure", detail };
   const refused = listRefusedRecipients(rejectedErrors);
   if (forbidden !== undefined)
