@@ -83,7 +83,7 @@ describe("a call of a package with wrong arguments", () => {
       const status = (call) => call.then(() => "nothing", (error) => error.status);
       return [await status((await connect(1)).findById(0)), await status((await connect("")).find()), await status(Svc.Media.Files.get(0)),
         await status(Svc.Media.Folders.delete("..")), await status((await connect(1)).remove()),
-        await status((await connect(1)).find(null))];
+        await status((await connect(1)).find(null)), await status(Svc.Communicate.sendPushNotification())];
     }`;
     await service.rest("POST", `/v1/apps/${service.appId}/data-sources`, { body: { name: "One" } });
     await service.rest("POST", `/v3/apps/${service.appId}/actions`, {
@@ -92,7 +92,7 @@ describe("a call of a package with wrong arguments", () => {
         code,
         active: true,
         triggers: [{ trigger: "manual" }],
-        dependencies: ["svc-datasources", "svc-media"],
+        dependencies: ["svc-datasources", "svc-media", "svc-communicate"],
       },
     });
     const run = await service.rest("POST", `/v3/apps/${service.appId}/actions/missing/runWithResult`, { body: {} });
@@ -101,6 +101,7 @@ describe("a call of a package with wrong arguments", () => {
       "DATA_SOURCE_NOT_FOUND",
       "FILE_NOT_FOUND",
       "FOLDER_NOT_FOUND",
+      "REQUEST_INVALID",
       "REQUEST_INVALID",
       "REQUEST_INVALID",
     ];

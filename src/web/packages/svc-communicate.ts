@@ -75,7 +75,8 @@ const communicateFunctions: Omit<Communicate, "init"> = wrapWithSvcErrors({
   batchSendEmail: (messages: readonly BatchedEmail[]) => sendBatch("email/batch", messages),
   sendSMS: async (message: SmsOptions) => (await sendRequest("sms", message)) as MessageReceipt,
   batchSendSMS: (messages: readonly SmsOptions[]) => sendBatch("sms/batch", messages),
-  sendPushNotification: (options) => insertNotification({ status: "published", ...options }),
+  // Without options, the service rejects the call, because it must not publish an empty notification to all users.
+  sendPushNotification: (options) => insertNotification(options && { status: "published", ...options }),
   composeEmail,
   shareURL,
 });
