@@ -128,6 +128,17 @@ describe("consecutive runs on a thread with fetch", () => {
     expect(await resultOf(browsers(), source, { ...here, service })).to.deep.equal([]);
   });
 
+  it("cannot listen to events of the thread, or send them", async () => {
+    const source = execute(
+      `const errors = [];
+       for (const target of [undefined, null]) for (const name of ["addEventListener", "removeEventListener", "dispatchEvent"]) {
+         const values = name === "dispatchEvent" ? [new Event("left")] : ["left", () => {}];
+         try { EventTarget.prototype[name].apply(target, values); errors.push(name) } catch (error) { errors.push(error.message) } }
+       return errors`,
+    );
+    expect(await resultOf(browsers(), source, here)).to.deep.equal(new Array(6).fill("Illegal invocation"));
+  });
+
   it("each have their own check of requests, whatever the previous run was allowed", async () => {
     const asks = (path: string) =>
       execute(`try { return (await fetch(url + "${path}")).status } catch (error) { return error.message }`);

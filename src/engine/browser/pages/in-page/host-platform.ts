@@ -77,9 +77,12 @@ export function createWorkerPlatform(
       if (typeof value === "number" && key !== "length") return [[key, "constant", value]];
       const call = get ?? value;
       if (typeof call !== "function") return [];
+      // If the target were undefined, methods of `EventTarget` would use the worker's scope, which later runs share.
       operations.set(
         `${prefix}${key}`,
-        isStatic ? (...values) => apply(value, holder, values) : (target, ...values) => apply(call, target, values),
+        isStatic
+          ? (...values) => apply(value, holder, values)
+          : (target, ...values) => apply(call, target ?? {}, values),
       );
       if (set) operations.set(`${prefix}${key}=`, (target, item) => apply(set, target, [item]));
       return [[key, get ? (set ? "accessor" : "getter") : "method", value?.length ?? 0]];
