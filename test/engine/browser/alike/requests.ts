@@ -175,6 +175,10 @@ export const TIMES: readonly Sample[] = [
     "{ setTimeout(function (...all) { note([this === globalThis, all].join()) }, 0, 1, 'two', {}); await new Promise((r) => setTimeout(r, 9)); return 1 }",
   ],
   [
+    "buffers for a timer, as the reason of a signal, and thrown",
+    "{ const bytes = new Uint8Array(2); const buffer = new ArrayBuffer(2); await new Promise((r) => setTimeout((a, b) => { a[0] = 7; note([a === bytes, b === buffer]); r() }, 0, bytes, buffer)); try { new Headers({ get a() { throw bytes } }) } catch (thrown) { note(thrown === bytes) } const { reason } = AbortSignal.abort(bytes); return [bytes[0], reason === bytes, await new Blob([reason]).text()] }",
+  ],
+  [
     "a timer cleared by another",
     "{ let id; setTimeout(() => clearInterval(id), 0); id = setTimeout(() => note('no'), 1); await new Promise((r) => setTimeout(r, 9)); return 1 }",
   ],

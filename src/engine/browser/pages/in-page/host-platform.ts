@@ -142,6 +142,7 @@ export function createWorkerPlatform(
 
     const rows = createRows({
       isBuffer: (value) => value instanceof ArrayBuffer,
+      ownsBuffers: false,
       appendCopy(row, value) {
         if (value === self) row.push("scope");
         else if (value instanceof Date) row.push("date", value.getTime());

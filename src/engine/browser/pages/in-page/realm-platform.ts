@@ -72,6 +72,7 @@ export function createRealmPlatformInstaller(createRows: CreateRowCodec, errors:
 
   const rows = createRows({
     isBuffer: (value) => isAcceptedBy(readByteLength, value),
+    ownsBuffers: true,
     appendCopy(row, value) {
       if (value === listedKeys) {
         rows.append(row, "list", value.length);

@@ -11,6 +11,8 @@ export type ObjectHandle = (operation: string, receive?: Receive, ...row: Any[])
 /** Parts that differ between the realm and the worker. */
 export interface RowSide {
   isBuffer(value: object): boolean;
+  /** True if a copied buffer that returns to this side is the original. False if the other side may have changed its copy. */
+  ownsBuffers: boolean;
   /** Appends a copy of the value to the row. Returns false if the value has no copy, and must be passed as an object. */
   appendCopy(row: Any[], value: Any): boolean;
   readCopy(kind: string, next: () => Any, read: () => Any): unknown;
@@ -87,12 +89,7 @@ export function createRowCodecFactory() {
     append(row, "bytes", kind, bytes === null ? "" : apply(toBase64, bytes, []), maxByteLength, bytes === null);
   }
 
-  function createFromBytes(
-    kind: string,
-    base64: string,
-    maxByteLength: number | undefined,
-    detached: boolean,
-  ): unknown {
+  function createFromBytes(kind: string, base64: string, maxByteLength: number | undefined, detached: boolean): object {
     const bytes: Any = apply(fromBase64, OwnUint8Array, [base64]);
     let buffer = apply(typedArrayGetters[0], bytes, []);
     if (maxByteLength !== undefined) {
@@ -108,18 +105,21 @@ export function createRowCodecFactory() {
     /** Number of each object of this side. It shows the other side that it has received the same object before. */
     const numbers = new OwnWeakMap<object, number>();
     let lastNumber = 0;
-    /** Objects that represent objects of the other side (wrappers), by number. `handles` has the handle of each wrapper. */
+    /** Objects that represent objects of the other side (wrappers), by number. `handles` also has copies of buffers. */
     const wrappers: Any = { __proto__: null };
     const handles = new OwnWeakMap<object, ObjectHandle>();
     let identified: unknown = null;
 
-    /** Appends an object that the other side uses through its handle. */
-    function appendHandle(row: Any[], value: object, number: number, description: unknown): void {
-      const handle: ObjectHandle = (operation, receive, ...words) => {
+    const createHandle =
+      (value: object): ObjectHandle =>
+      (operation, receive, ...words) => {
         if (operation === "self") identified = value;
         else side.perform(value, operation, receive!, words);
       };
-      append(row, "object", number, description, handle);
+
+    /** Appends an object that the other side uses through its handle. */
+    function appendHandle(row: Any[], value: object, number: number, description: unknown): void {
+      append(row, "object", number, description, createHandle(value));
     }
 
     function createNumber(): number {
@@ -130,8 +130,10 @@ export function createRowCodecFactory() {
     function appendObject(row: Any[], value: object): void {
       const handle = apply(getOf, handles, [value]);
       if (handle !== undefined) append(row, "returned", handle);
-      else if (isView(value) || side.isBuffer(value)) appendBytes(row, value);
-      else if (!side.appendCopy(row, value)) {
+      else if (isView(value) || side.isBuffer(value)) {
+        appendBytes(row, value);
+        append(row, side.ownsBuffers ? createHandle(value) : undefined);
+      } else if (!side.appendCopy(row, value)) {
         const number = apply(getOf, numbers, [value]) ?? createNumber();
         apply(setOf, numbers, [value, number]);
         appendHandle(row, value, number, side.describe(value));
@@ -143,11 +145,15 @@ export function createRowCodecFactory() {
       else append(row, "primitive", value);
     }
 
+    function setHandle<T extends object>(value: T, handle: ObjectHandle | undefined): T {
+      if (handle !== undefined) apply(setOf, handles, [value, handle]);
+      return value;
+    }
+
     function getWrapper(number: number, description: Any, handle: ObjectHandle, context: Any): object {
       const earlier = wrappers[number] === undefined ? undefined : apply(deref, wrappers[number], []);
       if (earlier !== undefined) return earlier;
-      const wrapper = side.wrap(description, handle, context);
-      apply(setOf, handles, [wrapper, handle]);
+      const wrapper = setHandle(side.wrap(description, handle, context), handle);
       wrappers[number] = new OwnWeakRef(wrapper);
       return wrapper;
     }
@@ -171,7 +177,7 @@ export function createRowCodecFactory() {
         if (kind === "primitive") return next();
         if (kind === "object") return getWrapper(next(), next(), next(), context);
         if (kind === "returned") return identify(next());
-        if (kind === "bytes") return createFromBytes(next(), next(), next(), next());
+        if (kind === "bytes") return setHandle(createFromBytes(next(), next(), next(), next()), next());
         if (kind === "throw") throw read();
         if (kind !== "list") return side.readCopy(kind, next, read);
         const list: Any[] = [];
