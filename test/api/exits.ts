@@ -33,7 +33,7 @@ const OTHER_PATHS = [
 ];
 
 const QUERY_STRINGS: Record<string, string> = {
-  "/v1/apps/:appId/schedule/preview": "?frequency=0%205%20*%20*%20*",
+  "/v3/apps/:appId/schedule/preview": "?frequency=0%205%20*%20*%20*",
 };
 
 export function getPaths(ids: Ids): string[] {

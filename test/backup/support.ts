@@ -129,7 +129,7 @@ export function restoreTo(to: RestoreTo, path: string): Promise<BackupRestoreRep
   });
 }
 
-const NAMES: Record<string, string> = { ":columns": "Seat", ":name": "Seats", ":dataSource": "Seats" };
+const NAMES: Record<string, string> = { ":columns": "Seat", ":name": "Seats" };
 
 /** Returns the responses of every GET route for the first app, by path. Leaves out URLs and values that depend on the time. */
 export async function allAnswers(url: string, token: string): Promise<Record<string, string>> {
