@@ -95,10 +95,10 @@ export class RunConsole {
     limit: number | null,
   ): Promise<{ lines: RunConsoleLine[]; hasEnded: boolean }> {
     type Row = Omit<RunConsoleLine, "at"> & { at: Date | null; hasEnded: boolean };
-    const read = await queryPreparedRows<Row>(this.db, "console-lines", SELECT_LINES, [runId, appId, after, limit]);
-    if (read.length === 0) throw new ActionError("RUN_NOT_FOUND");
-    const lines = read.flatMap(({ at, hasEnded: _, ...line }) => (at ? { ...line, at: at.toISOString() } : []));
-    return { lines, hasEnded: read[0]!.hasEnded };
+    const lineRows = await queryPreparedRows<Row>(this.db, "console-lines", SELECT_LINES, [runId, appId, after, limit]);
+    if (lineRows.length === 0) throw new ActionError("RUN_NOT_FOUND");
+    const lines = lineRows.flatMap(({ at, hasEnded: _, ...line }) => (at ? { ...line, at: at.toISOString() } : []));
+    return { lines, hasEnded: lineRows[0]!.hasEnded };
   }
 
   private async *streamLines(

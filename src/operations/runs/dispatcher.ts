@@ -119,12 +119,12 @@ export class Dispatcher {
     }
     const isAnyAppAtLimit = slots.isAnyAppAtLimit();
     const claimed = repository.claim(processId, slots.getSlotCountByApp(), slots.getSlotLimitOfApp());
-    slots.isOneReserved = true;
+    slots.isSlotReserved = true;
     const run = await this.trackClaim(claimed, (next) => {
       if (next) runInBackground(this.execute(next, slots.acquire(next.appId)));
       return next;
     }).finally(() => {
-      slots.isOneReserved = false;
+      slots.isSlotReserved = false;
     });
     // The claim does not find runs of an app that is at its limit.
     this.mustCheckQueue = run !== null || isAnyAppAtLimit || this.queuedDuringClaim.size > 0;

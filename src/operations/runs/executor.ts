@@ -229,7 +229,7 @@ export class RunExecution {
         serviceRequests !== null && {
           service: {
             base: serviceRequests.base,
-            send: (request, aborted) => serviceRequests.send(request, origin, aborted),
+            send: (request, requestSignal) => serviceRequests.send(request, origin, requestSignal),
           },
         }),
       ...(scripts.sendsRequests && { outgoing: this.beginOutgoingRequests(action, secrets, writer) }),

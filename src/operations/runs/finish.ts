@@ -76,13 +76,13 @@ export async function finishRuns(executor: SqlClient, runs: readonly RunToFinish
   const columns = (rows[0] ?? []).map((_, column) =>
     rows.map((row) => (Array.isArray(row[column]) ? toArrayLiteral(row[column]) : row[column])),
   );
-  const written = await queryPreparedRows<{ runId: number }>(
+  const endedRows = await queryPreparedRows<{ runId: number }>(
     executor,
     isSingle ? "finish-run" : "finish-runs",
     isSingle ? FINISH_ONE : FINISH_MANY,
     isSingle ? rows[0]! : columns,
   );
-  const ended = new Set(written.map(({ runId }) => runId));
+  const ended = new Set(endedRows.map(({ runId }) => runId));
   // If `runs` contains a run twice, only its first entry gets true, because `delete` returns true once per ID.
   return runs.map(({ id }) => ended.delete(id));
 }

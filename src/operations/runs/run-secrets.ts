@@ -84,8 +84,8 @@ export class RunSecrets {
   }
 
   private async readNewSecrets(): Promise<void> {
-    const read = await this.store.readScannerSince(this.appId, this.startSecrets, this.version);
-    if (read) ({ scanner: this.scanner, version: this.version, hasSecrets: this.hasSecrets } = read);
+    const newSecrets = await this.store.readScannerSince(this.appId, this.startSecrets, this.version);
+    if (newSecrets) ({ scanner: this.scanner, version: this.version, hasSecrets: this.hasSecrets } = newSecrets);
   }
 
   /** Reads new secrets, and returns a scanner for all. A read in progress may miss a change, so waits for it and reads again. */

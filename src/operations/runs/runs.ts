@@ -70,8 +70,8 @@ export class Runs {
     const { notifications, dispatcher } = options;
     setMaxListeners(0, this.stopping.signal);
     notifications.listen(CANCEL_RUN_CHANNEL, (notice) => {
-      const [id, by] = notice.split(":").map(Number) as [number, number | undefined];
-      dispatcher.abortCancelledRun(id, by ?? null);
+      const [id, displacedBy] = notice.split(":").map(Number) as [number, number | undefined];
+      dispatcher.abortCancelledRun(id, displacedBy ?? null);
     });
     notifications.listen(AWAITED_RUN_CHANNEL, (notice) => {
       const [parent, child] = notice.split(":").map(Number) as [number, number];

@@ -19,7 +19,7 @@ export class Slots {
   private readonly idleSlotLimitOfApp: number;
   private readonly semaphore: FairSemaphore;
   /** True while the database selects a queued run. One of the free slots is for the app of this run. */
-  isOneReserved = false;
+  isSlotReserved = false;
   /** One semaphore per nesting level. A run waits only for runs of the next level, so the runs of a chain cannot block each other. */
   private readonly nestedSemaphores: readonly FairSemaphore[];
   private readonly emptyListeners: (() => void)[] = [];
@@ -70,7 +70,7 @@ export class Slots {
 
   tryAcquire(appId: number): Slot | null {
     // A reserved slot counts for each app, because it may be for a run of this app.
-    return this.canAcquire(appId, Number(this.isOneReserved)) ? this.acquire(appId) : null;
+    return this.canAcquire(appId, Number(this.isSlotReserved)) ? this.acquire(appId) : null;
   }
 
   /** Acquires a slot without a check of the limits. */

@@ -113,8 +113,8 @@ export class RunRequests implements ProxyCallbacks {
   /** DevTools cannot pause a WebSocket. So if the check rejects its URL, the proxy port rejects all connections to its host. */
   onWebSocket({ url }: Protocol.Network.WebSocketCreatedEvent): void {
     const host = getUrlHostAndPort(url);
-    const decided = this.acceptsUrl(url).then((isAccepted) => !isAccepted && host && this.rejectedHosts.add(host));
-    this.pendingWebSocketChecks = Promise.all([this.pendingWebSocketChecks, decided]);
+    const urlCheck = this.acceptsUrl(url).then((isAccepted) => !isAccepted && host && this.rejectedHosts.add(host));
+    this.pendingWebSocketChecks = Promise.all([this.pendingWebSocketChecks, urlCheck]);
   }
 
   onSent({ requestId, request, type, redirectResponse }: Protocol.Network.RequestWillBeSentEvent): void {

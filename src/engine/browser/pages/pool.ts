@@ -146,10 +146,10 @@ export class PagePool {
   /** Called after a run exceeded the memory limit. Without a delay, the runs of this origin would open new pages all the time. */
   delayNextPage(origin: string): void {
     if (this.nextPageDelays.has(origin)) return;
-    const over = delay(NEW_PAGE_DELAY_MS, undefined, { ref: false }).then(() => {
+    const pause = delay(NEW_PAGE_DELAY_MS, undefined, { ref: false }).then(() => {
       this.nextPageDelays.delete(origin);
     });
-    this.nextPageDelays.set(origin, over);
+    this.nextPageDelays.set(origin, pause);
   }
 
   /** Prepares a page for the next run of its key after a run: resets the page if `isIntact` is true, otherwise replaces it. */
@@ -264,13 +264,13 @@ export class PagePool {
   /** Without a pause, the reset would delay the response of the run that has just ended, on a machine with few cores. */
   private pauseBeforeReset(pages: KeyPages): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    const over = () => {
+    const endPause = () => {
       clearTimeout(timer);
-      pages.endPauseFunctions.splice(pages.endPauseFunctions.indexOf(over), 1);
+      pages.endPauseFunctions.splice(pages.endPauseFunctions.indexOf(endPause), 1);
       resolve();
     };
-    const timer = setTimeout(over, PAUSE_BEFORE_NEXT_REALM_MS);
-    pages.endPauseFunctions.push(over);
+    const timer = setTimeout(endPause, PAUSE_BEFORE_NEXT_REALM_MS);
+    pages.endPauseFunctions.push(endPause);
     return promise;
   }
 

@@ -77,10 +77,10 @@ export class MemoryWatch {
   }
 
   private findSuspects(renderers: readonly MeasuredProcess[]): number[] {
-    const spent = renderers.map(({ pid, cpuMs }) => ({ pid, spent: cpuMs - (this.cpuMsAtLastCheck.get(pid) ?? 0) }));
+    const usages = renderers.map(({ pid, cpuMs }) => ({ pid, usedMs: cpuMs - (this.cpuMsAtLastCheck.get(pid) ?? 0) }));
     this.cpuMsAtLastCheck = new Map(renderers.map((renderer) => [renderer.pid, renderer.cpuMs]));
-    const busyRenderers = spent.filter((renderer) => renderer.spent >= SUSPECT_MIN_CPU_MS);
-    return busyRenderers.sort((a, b) => b.spent - a.spent).map(({ pid }) => pid);
+    const busyRenderers = usages.filter(({ usedMs }) => usedMs >= SUSPECT_MIN_CPU_MS);
+    return busyRenderers.sort((a, b) => b.usedMs - a.usedMs).map(({ pid }) => pid);
   }
 
   private async checkShared(shared: readonly MeasuredProcess[], suspects: number[]): Promise<void> {

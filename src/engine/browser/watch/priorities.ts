@@ -103,7 +103,7 @@ export class RendererPriorities {
 
   private isAnotherBusy(pid: number, now: number): boolean {
     return [...this.measurements].some(
-      ([other, { lastBusyAt }]) => other !== pid && now - lastBusyAt < IDLE_GROUP_MIN_MS,
+      ([otherPid, { lastBusyAt }]) => otherPid !== pid && now - lastBusyAt < IDLE_GROUP_MIN_MS,
     );
   }
 

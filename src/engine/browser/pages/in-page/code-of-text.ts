@@ -49,8 +49,8 @@ export function createCodeFromTextRestriction() {
     }
 
     scope.Function = restrictConstructor(OwnFunction);
-    for (const made of [async () => {}, function* () {}, async function* () {}]) {
-      const constructed = getPrototypeOf(made)!.constructor;
+    for (const sampleFunction of [async () => {}, function* () {}, async function* () {}]) {
+      const constructed = getPrototypeOf(sampleFunction)!.constructor;
       setPrototypeOf(constructed, scope.Function);
       restrictConstructor(constructed);
     }

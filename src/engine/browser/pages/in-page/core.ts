@@ -94,7 +94,7 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
     createErrorAnswer,
     protectPromise,
 
-    /** Deletes all other globals, except the members of Object.prototype and EventTarget.prototype. */
+    /** Deletes all globals that are not in `globals`. Never deletes the members of Object.prototype and EventTarget.prototype. */
     keepOnlyGlobals(globals: readonly string[]): void {
       const keptGlobals = new Set<unknown>(globals);
       const endPrototypes = [Object.prototype, scope.EventTarget?.prototype];

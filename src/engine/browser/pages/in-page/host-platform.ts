@@ -11,7 +11,7 @@ type Operation = (...values: Any[]) => unknown;
 /** Function through which a realm (ShadowRealm of a run) uses the platform. `receive` gets the row of the result. */
 export type UsePlatform = (operation: string, receive: Receive, ...row: Any[]) => void;
 
-/** `detail` is the length of a method, or the value of a constant. */
+/** `detail` is the number of parameters of a method, or the value of a constant. */
 export type PlatformMember = readonly [
   key: string,
   kind: "constructor" | "method" | "getter" | "accessor" | "constant",
@@ -26,10 +26,10 @@ export interface WorkerPlatformClass {
   length: number | null;
   isNamed: boolean;
   members: readonly PlatformMember[];
-  /** Accessors that each object has itself. */
+  /** Accessors that each object has as own properties, instead of in its prototype. */
   ownMembers: readonly PlatformMember[];
   statics: readonly PlatformMember[];
-  /** The method that iterates over an object. */
+  /** Name of the method that iterates over an object; null if there is none. */
   iteration: "entries" | "values" | null;
 }
 
@@ -114,7 +114,7 @@ export function createWorkerPlatform(
     for (const word of row) if (typeof word === "string") heldCharacters += word.length;
   }
 
-  /** Adds the size of the keys that an operation creates. V8 counts all other results of WebCrypto. */
+  /** Adds the size of the keys that an operation of WebCrypto creates to `heldCharacters`. V8 counts its other results. */
   function addSizeWhenDone(work: Promise<unknown>): void {
     activeOperationCount += 1;
     const done = (result?: Any) => {

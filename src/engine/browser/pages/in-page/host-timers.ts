@@ -41,9 +41,9 @@ export function createWorkerTimers() {
         return id - lastIdBeforeRun;
       },
 
-      stop(number: unknown): void {
+      stop(timerId: unknown): void {
         // Converts the timer ID to a 32-bit integer, as browsers do. Timeouts and intervals share one sequence of IDs.
-        const id = lastIdBeforeRun + (+(number as number) | 0);
+        const id = lastIdBeforeRun + (+(timerId as number) | 0);
         if (timers.delete(id)) clearTimeout(id);
       },
 

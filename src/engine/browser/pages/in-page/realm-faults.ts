@@ -23,7 +23,7 @@ export function createRealmErrorFactory() {
   }
 
   return {
-    /** Removes the frame of `caller` and all frames above it. `trace` has the stack of the call if the call has already returned. */
+    /** Creates an error without the frame of `caller` and all frames above it. `trace`: stack of a call that has already returned. */
     createError(description: string, caller: object, trace: Any): object {
       const { 0: kind, 1: message, 2: name, 3: hasStack } = parse(description);
       const isOfDom = kind === "DOMException";

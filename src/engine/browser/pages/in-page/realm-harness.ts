@@ -28,7 +28,7 @@ export function createRealmHarness(
     send(`answer ${await core.protectPromise(core.evaluateAndCall(payload, settings, scripts))}`);
   }
 
-  /** Starts the run, whose messages `receive` gets. Returns a function that removes the run's globals. */
+  /** Starts the run, which sends its messages to `receive`. Returns a function that removes the run's globals. */
   function start(
     receive: (message: unknown) => void,
     base: string,

@@ -133,7 +133,7 @@ export function createValueFormatter(maxCharacters: number) {
     return letter === "c" ? "" : null;
   }
 
-  /** Replaces the format specifiers of the first value. Sets `used.count` to the number of values in this text. */
+  /** Replaces the format specifiers of the first value by the next values. `used.count` becomes the number of used values. */
   function fillSpecifiers(values: Any, used: { count: number }): string {
     const pattern = values[0] as string;
     let text = "";
