@@ -175,6 +175,20 @@ describe("a client action that changes while a page is open", () => {
     await viewUntilResult("mine");
   });
 
+  it("starts again at an event 30 seconds after the rejection, for example when the app is published again", async () => {
+    const consoleWarning = new Promise((resolve) => client.page.on("console", resolve));
+    client.service.feed.state.refusing = true;
+    await openWith(returningAction("'again'"));
+    await consoleWarning;
+    client.service.feed.state.refusing = false;
+    await client.run(`const now = Date.now; Date.now = () => now() + 29_000`);
+    await view();
+    await client.service.requests("/v1/apps/1/analytics");
+    expect(client.service.feed.connectionParams).to.have.length(1);
+    await client.run(`const before = Date.now; Date.now = () => before() + 1_000`);
+    await viewUntilResult("again");
+  });
+
   it("does not start after it was removed", async () => {
     await openWith({ ...returningAction("1"), id: 4 }, returningAction("'first'"));
     await viewUntilResult("first");

@@ -7,6 +7,8 @@ import { type ClientAction, type ClientTriggersUpdate, subscribeToClientTriggers
 
 /** Maximum number of events that wait until the list of client actions is loaded. Further events start no actions. */
 const MAX_EARLY_EVENTS = 100;
+/** Minimum time after a rejection until an event requests the list again. The service rejects it only for a time while an app is unpublished. */
+const RETRY_AFTER_REJECTION_MS = 30_000;
 
 /** Creates the object that starts the client actions whose trigger matches an event. @param startAction runs an action with the event */
 export function createClientActionStarter(
@@ -15,8 +17,11 @@ export function createClientActionStarter(
   startAction: (action: ClientAction, event: AnalyticsEvent) => void,
 ) {
   let stopFollowing: (() => void) | null = null;
-  /** True after the service has rejected the subscription. Events then start nothing, until the token changes or the page calls `start`. */
-  let isRejected = false;
+  /**
+   * Time at which the service rejected the subscription; null if it has not. Events then start nothing, until the token changes, the page
+   * calls `start`, or RETRY_AFTER_REJECTION_MS have passed.
+   */
+  let rejectedAtMs: number | null = null;
   /** Events that wait for the list of client actions; null after the page has received this list. */
   let earlyEvents: AnalyticsEvent[] | null = [];
   const actions = new Map<number, ClientAction>();
@@ -47,11 +52,11 @@ export function createClientActionStarter(
   function onRejected(cause: unknown): void {
     console.warn("svc: the service rejected this page's subscription to client actions", cause);
     stopDelivery();
-    isRejected = true;
+    rejectedAtMs = Date.now();
   }
 
   function startFollowing(): void {
-    isRejected = false;
+    rejectedAtMs = null;
     stopFollowing ??= subscribeToClientTriggers(socket, connection, { onUpdate: applyUpdate, onRejected });
   }
 
@@ -66,7 +71,7 @@ export function createClientActionStarter(
     triggers: { start: startFollowing, stop: stopDelivery } satisfies Triggers,
     /** Loads the list of actions again after a change of the token, because another user may run other actions. Keeps waiting events. */
     restart(): void {
-      if (!stopFollowing && !isRejected) return;
+      if (!stopFollowing && rejectedAtMs === null) return;
       const waitingEvents = earlyEvents;
       stopDelivery();
       earlyEvents = waitingEvents ?? [];
@@ -74,7 +79,7 @@ export function createClientActionStarter(
     },
     /** Starts the actions whose triggers match the event. The first event opens the WebSocket. */
     handleEvent(event: AnalyticsEvent): void {
-      if (isRejected) return;
+      if (rejectedAtMs !== null && Date.now() - rejectedAtMs < RETRY_AFTER_REJECTION_MS) return;
       startFollowing();
       if (earlyEvents === null) startMatchingActions(event);
       else if (earlyEvents.length < MAX_EARLY_EVENTS) earlyEvents.push(event);
