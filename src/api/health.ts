@@ -61,10 +61,14 @@ function sendReadinessResponse(parts: ReadinessChecks, response: ServerResponse)
   replyWithJson(response, 503, { status: "OVERLOADED", error: `not up: ${words.join(", ")}`, failing });
 }
 
-/** HTTP status and message by Node's error code, for requests that Node could not read. */
+/** Code of the error for a request of HTTP/1.1 without the header Host, which HTTP requires. */
+export const NO_HOST_CODE = "NO_HOST";
+
+/** HTTP status and message by Node's error code or NO_HOST_CODE, for requests that are not valid HTTP. */
 const UNREADABLE_REQUEST_RESPONSES: Record<string, readonly [line: string, error: string]> = {
   HPE_HEADER_OVERFLOW: ["400 Bad Request", "the headers are larger than 16 KB"],
   ERR_HTTP_REQUEST_TIMEOUT: ["408 Request Timeout", "the service did not receive the whole request in time"],
+  [NO_HOST_CODE]: ["400 Bad Request", "the request must have the header Host (got nothing)"],
 };
 
 function createUnreadableResponse({ code = "" }: NodeJS.ErrnoException): string {

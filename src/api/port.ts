@@ -1,7 +1,7 @@
 /** The HTTP server at the service's port. Limits how long a request may take to arrive, and how many connections may send nothing. */
 import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
 import type { Socket } from "node:net";
-import type { HttpEntryPoint } from "./health.js";
+import { type HttpEntryPoint, NO_HOST_CODE } from "./health.js";
 import { handleRequestsOneByOne } from "./pipelining.js";
 
 export interface HttpServerLimits {
@@ -60,6 +60,12 @@ const isUploadRequest = ({ headers, url = "" }: IncomingMessage): boolean =>
   (headers["content-type"]?.toLowerCase().startsWith("multipart/form-data") ?? false) ||
   /^\/v1\/apps\/\d+\/data-sources\/[^/?]+\/(?:import|commit)(?:\?|$)/.test(url);
 
+/**
+ * True for requests that open a websocket. Every other `Upgrade` is ignored, as HTTP allows. For example, Java's HttpClient and
+ * `curl --http2` offer `h2c` with their first request.
+ */
+const opensWebsocket = ({ headers }: IncomingMessage): boolean => headers.upgrade?.toLowerCase() === "websocket";
+
 /** Applies the time limit `limitMs` to requests other than uploads. Node has only one limit for all requests, that of uploads. */
 function limitRequestTime(
   { handleRequest, rejectInvalidRequest }: Pick<HttpEntryPoint, "handleRequest" | "rejectInvalidRequest">,
@@ -70,6 +76,13 @@ function limitRequestTime(
   });
   return (request, response) => {
     const { headers } = request;
+    if (headers.host === undefined && request.httpVersion === "1.1") {
+      rejectInvalidRequest(
+        Object.assign(new Error("a request has no Host header"), { code: NO_HOST_CODE }),
+        request.socket,
+      );
+      return;
+    }
     const hasBody = headers["transfer-encoding"] !== undefined || (headers["content-length"] ?? "0") !== "0";
     if (hasBody && !isUploadRequest(request)) {
       const timer = setTimeout(() => {
@@ -88,15 +101,22 @@ export function createHttpServer(
   entryPoint: Pick<HttpEntryPoint, "handleRequest" | "rejectInvalidRequest">,
   limits: HttpServerLimits = DEFAULT_LIMITS,
 ): Server {
-  const server = createServer({
+  const server: Server = createServer({
     headersTimeout: limits.headTimeoutMs,
     requestTimeout: limits.formTimeoutMs,
     connectionsCheckingInterval: limits.checkIntervalMs,
+    // The listener checks this header, because Node's response has no body.
+    requireHostHeader: false,
+    shouldUpgradeCallback: (request) => opensWebsocket(request) && server.listenerCount("upgrade") > 0,
   });
   server.maxConnections = limits.connectionsMax;
   const silentConnections = new SilentConnectionLimiter(limits.silentConnectionsPerAddress);
   handleRequestsOneByOne(server, limitRequestTime(entryPoint, limits.requestTimeoutMs));
-  return server
-    .on("connection", (socket: Socket) => silentConnections.add(socket))
-    .on("clientError", entryPoint.rejectInvalidRequest);
+  return (
+    server
+      .on("connection", (socket: Socket) => silentConnections.add(socket))
+      // Without this listener, Node rejects each value of `Expect` except 100-continue, with a response that has no body.
+      .on("checkExpectation", (request, response) => server.emit("request", request, response))
+      .on("clientError", entryPoint.rejectInvalidRequest)
+  );
 }

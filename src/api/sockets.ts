@@ -318,14 +318,18 @@ export function createSocketServer({
     log,
   );
 
+  function rejectUpgrade(error: unknown, socket: Duplex): void {
+    const { http, body } = createErrorReply(error, log);
+    measures.refused(body.status);
+    socket.end(createRejectionText(http, JSON.stringify(body)));
+  }
+
   async function acceptUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     let upgradeToken: string | null;
     try {
       upgradeToken = await readUpgrade(request.headers);
     } catch (error) {
-      const { http, body } = createErrorReply(error, log);
-      measures.refused(body.status);
-      socket.end(createRejectionText(http, JSON.stringify(body)));
+      rejectUpgrade(error, socket);
       return;
     }
     // The client may have disconnected while the origin was checked.
@@ -348,7 +352,7 @@ export function createSocketServer({
       socket.on("error", () => socket.destroy());
       const [path] = (request.url ?? "").split("?");
       if (path !== SOCKET_PATH || request.headers.host?.toLowerCase() === runtimeHost) {
-        socket.end("HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n");
+        rejectUpgrade(new ActionError("NOT_FOUND"), socket);
         return;
       }
       runInBackground(acceptUpgrade(request, socket, head));

@@ -1,4 +1,7 @@
+import { once } from "node:events";
+import { request } from "node:http";
 import { connect } from "node:net";
+import { text } from "node:stream/consumers";
 import { expect } from "chai";
 import { pino } from "pino";
 import { createErrorReply } from "../../src/api/error-reply.js";
@@ -265,6 +268,7 @@ describe("errors that callers get", () => {
   const unreadable: [string, string][] = [
     ["headers of more than 16 KB", `GET / HTTP/1.1\r\nHost: x\r\nX-Long: ${"x".repeat(20_000)}\r\n\r\n`],
     ["what is no HTTP", "hello there\r\n\r\n"],
+    ["a request without the header Host", "GET / HTTP/1.1\r\n\r\n"],
   ];
   for (const [what, text] of unreadable) {
     it(`400: ${what}, with the same form of body as any other error`, async () => {
@@ -278,9 +282,26 @@ describe("errors that callers get", () => {
     const lines = ["Host: x", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13"];
     const key = "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==";
     const answer = await sendRawText(["GET // HTTP/1.1", ...lines, key, "", ""].join("\r\n"));
-    expect(answer).to.match(/^HTTP\/1\.1 404 /);
+    const [head = "", body = ""] = answer.split("\r\n\r\n");
+    expect(head).to.match(/^HTTP\/1\.1 404 /);
+    expectFailure({ http: 404, headers: new Headers(), body: JSON.parse(body) }, "NOT_FOUND");
     expect((await fetch(`${service.url}/health/live`)).status).to.equal(200);
   });
+
+  const ignored: [string, Record<string, string>][] = [
+    ["an upgrade to HTTP/2, as Java's HttpClient does", { Connection: "Upgrade, HTTP2-Settings", Upgrade: "h2c" }],
+    ["an unknown expectation", { Expect: "other" }],
+  ];
+  for (const [what, asked] of ignored) {
+    it(`none if the client asks for ${what}: the service ignores it`, async () => {
+      const headers = { "Auth-token": service.tokens.editor, "Content-Type": "application/json", ...asked };
+      const outgoing = request(`${service.url}/v1/apps/1/settings`, { method: "POST", headers });
+      const [answer] = await once(outgoing.end(JSON.stringify({ [what]: 1 })), "response");
+      const body = await text(answer);
+      expect(answer.statusCode, body).to.equal(200);
+      expect(JSON.parse(body)).to.include({ [what]: 1 });
+    });
+  }
 
   const CREATE = "mutation ($data: CreateActionInput!) { createAction(appId: 1, data: $data) { id } }";
   const EVENT = "mutation ($event: LogEventInput!) { addLogEvent(appId: 1, event: $event) { id } }";

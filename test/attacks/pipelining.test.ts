@@ -144,10 +144,10 @@ describe("pipelined requests", () => {
       closings.push(() => socket.destroy());
       socket.unshift(head);
       socket.on("data", (data: Buffer) => got.push(String(data)));
-      socket.write("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n");
+      socket.write("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n");
     });
     const { socket } = dial(port);
-    socket.write("GET / HTTP/1.1\r\nHost: x\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\nfirst\r\n\r\nsecond");
+    socket.write("GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\nfirst\r\n\r\nsecond");
     await until(() => got.join("").length === "first\r\n\r\nsecond".length);
     socket.write("third");
     await until(() => got.join("").endsWith("third"));
