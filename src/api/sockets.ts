@@ -103,6 +103,7 @@ const createRejectionText = (http: number, body: string): string =>
   [
     `HTTP/1.1 ${http} ${STATUS_CODES[http]}`,
     "Connection: close",
+    "Sec-WebSocket-Version: 13",
     "Content-Type: application/json; charset=utf-8",
     `Content-Length: ${Buffer.byteLength(body)}`,
     "",
@@ -323,6 +324,11 @@ export function createSocketServer({
     measures.refused(body.status);
     socket.end(createRejectionText(http, JSON.stringify(body)));
   }
+
+  // Without this listener, the server rejects an invalid handshake with HTML.
+  server.on("wsClientError", ({ message }, socket) =>
+    rejectUpgrade(new ActionError("REQUEST_INVALID", `the websocket handshake is not valid: ${message}`), socket),
+  );
 
   async function acceptUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     let upgradeToken: string | null;

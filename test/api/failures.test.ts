@@ -269,6 +269,10 @@ describe("errors that callers get", () => {
     ["headers of more than 16 KB", `GET / HTTP/1.1\r\nHost: x\r\nX-Long: ${"x".repeat(20_000)}\r\n\r\n`],
     ["what is no HTTP", "hello there\r\n\r\n"],
     ["a request without the header Host", "GET / HTTP/1.1\r\n\r\n"],
+    [
+      "a websocket without a key",
+      "GET /graphql HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\r\n",
+    ],
   ];
   for (const [what, text] of unreadable) {
     it(`400: ${what}, with the same form of body as any other error`, async () => {
