@@ -3,11 +3,11 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-/** All services in one control group share this group, which also stays when they end. */
+/** All services in one control group share this child group. It still exists after they have ended. */
 const GROUP_NAME = "svc-idle";
 /** CPU weight of all busy renderers together: a twentieth of the default, so that they still get CPU time on a busy machine. */
 const IDLE_WEIGHT = "5";
-/** Name of the CPU weight in version 1 of control groups, with the default 1,024. */
+/** The same weight for version 1 of control groups, where the weight is called `cpu.shares` and is 1,024 by default. */
 const IDLE_SHARES = "51";
 const CREATION_RETRY_MS = 60_000;
 
