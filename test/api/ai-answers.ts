@@ -135,6 +135,7 @@ export const INVALID_SETTINGS = [
   [{ key: "" }, "__ai.key"],
   [{ provider: "other" }, "__ai.provider"],
   [{ baseUrl: "file:///etc/passwd" }, "__ai.baseUrl"],
+  [{ baseUrl: "https://api.example.com/v1#models" }, "__ai.baseUrl"],
   [{ models: [] }, "__ai.models"],
   [{ dailyTokens: -1 }, "__ai.dailyTokens"],
 ] as const;

@@ -245,11 +245,12 @@ describe("Svc.AI", () => {
       });
     });
 
-    it("rejects calls that this provider does not offer", async () => {
+    it("rejects calls that this provider does not offer, and does not count them", async () => {
+      const count = await service.db.query("SELECT requests FROM ai_usage");
       for (const call of [`Svc.AI.embeddings({ input: "a" })`, `Svc.AI.image({ prompt: "a" })`]) {
         expect((await failing(call)).code).to.equal("POLICY");
       }
-      expect(calls).to.deep.equal([]);
+      expect([calls, await service.db.query("SELECT requests FROM ai_usage")]).to.deep.equal([[], count]);
     });
   });
 

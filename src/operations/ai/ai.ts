@@ -15,7 +15,7 @@ import {
 import type { SecretScanner, SecretScannerCache } from "../../engine/secret-scan.js";
 import { AI_TIMEOUT_MS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import type { AiAnswer, AiTokenUsage } from "../../rules/ai/answer.js";
+import type { AiAnswer, AiProviderRequest, AiTokenUsage } from "../../rules/ai/answer.js";
 import { ANTHROPIC_API } from "../../rules/ai/anthropic.js";
 import { AiError, type AiErrorCode } from "../../rules/ai/failure.js";
 import { OPENAI_API } from "../../rules/ai/openai.js";
@@ -88,6 +88,7 @@ interface ModelRequest {
   runId: number;
   setting: AiSetting;
   model: string;
+  request: AiProviderRequest;
   signal: AbortSignal;
 }
 
@@ -169,11 +170,11 @@ export class Ai {
   }
 
   private async sendRequest(
-    { appId, runId, setting, model, signal }: ModelRequest,
+    { appId, runId, setting, model, request, signal }: ModelRequest,
     requested: AiOptions,
     parts: StreamedCompletionReader | null,
   ): Promise<AiAnswer> {
-    const { path, headers, body } = PROVIDER_APIS[setting.provider].buildRequest(requested, model, setting.key);
+    const { path, headers, body } = request;
     const url = new URL(setting.baseUrl.href.replace(/\/$/, "") + path);
     const origin = normalizeOrigin(url);
     const response = await this.options.requestSender.send(
@@ -237,6 +238,8 @@ export class Ai {
     const requested = parseAiOptions(call, options);
     const setting = parseAiSetting((await settings.readAll(appId)).get(AI_SETTING_KEY), allowHttp);
     const model = selectAiModel(setting, requested.model);
+    // Before the call is counted, because calls that the provider does not support must not use up the daily limits.
+    const request = PROVIDER_APIS[setting.provider].buildRequest(requested, model, setting.key);
     const expected = estimateTotalTokens(requested);
     const settle = await this.usage.reserve(appId, expected, setting);
     const started = performance.now();
@@ -252,7 +255,11 @@ export class Ai {
           passOn,
         );
       }
-      const receivedAnswer = await this.sendRequest({ appId, runId, setting, model, signal }, requested, parts);
+      const receivedAnswer = await this.sendRequest(
+        { appId, runId, setting, model, request, signal },
+        requested,
+        parts,
+      );
       used = countUsedTokens(receivedAnswer, expected);
       // Gets the scanner again, because the app may have got a new secret while the provider answered.
       const answer = await maskAnswer(await this.readScanner(appId), receivedAnswer);

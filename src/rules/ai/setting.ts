@@ -8,7 +8,7 @@ export type AiProvider = "openai" | "anthropic";
 
 export interface AiSetting {
   provider: AiProvider;
-  /** Base URL of the provider's API, without credentials and query. */
+  /** Base URL of the provider's API, without credentials, query and fragment. */
   baseUrl: URL;
   key: string;
   /** Models that the app's code may use, the default first. null allows all models. */
@@ -40,13 +40,13 @@ function readModels({ models = null }: Record<string, unknown>): readonly string
   throw createSettingError("models", "an array with the name of at least one model", models);
 }
 
-/** Creates the error for an invalid base URL. The message contains no credentials and no query of the URL. */
+/** Creates the error for an invalid base URL. The message contains no credentials, query and fragment of the URL. */
 function createBaseUrlError(url: URL | null, input: unknown, allowHttp: boolean): AiError {
   const schemes = allowHttp ? "an https or http URL" : "an https URL";
   const received = url === null ? describeType(input) : `${url.protocol}//${url.host}${url.pathname}`;
   const remedy = "; to allow http and private addresses, the operator sets ALLOW_PRIVATE_NETWORK=1";
   const advice = !allowHttp && url?.protocol === "http:" ? remedy : "";
-  const expected = `${schemes} without credentials and query, such as https://api.mistral.ai/v1`;
+  const expected = `${schemes} without credentials, query and fragment, such as https://api.mistral.ai/v1`;
   return createAiPolicyError(`the setting ${AI_SETTING_KEY}.baseUrl must be ${expected} (got ${received})${advice}`);
 }
 
@@ -78,7 +78,8 @@ export function parseAiSetting(value: unknown, allowHttp: boolean): AiSetting {
     (url.protocol === "https:" || (allowHttp && url.protocol === "http:")) &&
     url.username === "" &&
     url.password === "" &&
-    url.search === "";
+    url.search === "" &&
+    url.hash === "";
   if (!isUsable) throw createBaseUrlError(url, input, allowHttp);
   if (typeof logTexts !== "boolean") throw createSettingError("logTexts", "true or false", logTexts);
   const limits = {
