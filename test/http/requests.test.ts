@@ -232,10 +232,10 @@ describe("requests to HTTP triggers", () => {
 
     it("have the status, headers and body that the action sets", async () => {
       const text = await answerOf(
-        respond('{ status: 418, headers: { "X-A": "b", "Content-Type": "text/html" }, body: "<p>ü" }'),
+        respond('{ status: 418, headers: { "X-A": "b", "Content-Type": "text/html; charset=latin1" }, body: "<p>ü" }'),
       );
       expect([text.http, text.text, text.headers["x-a"]]).to.deep.equal([418, "<p>ü", "b"]);
-      expect(text.headers["content-type"]).to.equal("text/html");
+      expect(text.headers["content-type"]).to.equal("text/html; charset=utf-8");
       const bytes = await answerOf(respond("{ headers: new Map([['X-B', 'c']]), body: new Uint8Array([104, 105]) }"));
       expect(bytes.text).to.equal("hi");
       expect(bytes.headers).to.include({ "content-type": "application/octet-stream", "x-b": "c" });

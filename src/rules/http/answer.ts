@@ -29,6 +29,8 @@ const FORBIDDEN_HEADER_PREFIXES = ["access-control-", "svc-"];
 const isForbiddenHeader = (name: string): boolean =>
   FORBIDDEN_HEADERS.includes(name) || FORBIDDEN_HEADER_PREFIXES.some((prefix) => name.startsWith(prefix));
 
+const CHARSET_PARAMETER = /;\s*charset\s*=\s*(?:"[^"]*"|[^\s;"]+)/i;
+
 const STATUSES_WITHOUT_BODY = [204, 205, 304];
 
 function readHeaders(headers: unknown): Record<string, string> {
@@ -58,8 +60,12 @@ export function createResponseFromOptions(options: unknown): HttpTriggerResponse
   if (STATUSES_WITHOUT_BODY.includes(status)) return { status, headers, body: null };
   const { body, type } = readBody(input);
   if (type !== null) headers["content-type"] ??= type;
-  // Only bytes can be compressed. A response of `request()` that the action passes on has this header and a decoded body.
-  if (!(body instanceof Uint8Array)) delete headers["content-encoding"];
+  // The service sends text in UTF-8. A response of `request()` that the action passes on has decoded text, and headers about the original.
+  if (!(body instanceof Uint8Array)) {
+    delete headers["content-encoding"];
+    const contentType = headers["content-type"]?.replace(CHARSET_PARAMETER, "; charset=utf-8");
+    if (contentType !== undefined) headers["content-type"] = contentType;
+  }
   return { status, headers, body };
 }
 
