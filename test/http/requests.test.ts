@@ -266,6 +266,7 @@ describe("requests to HTTP triggers", () => {
         '{ headers: { "a b": "c" } }',
         '{ headers: { a: "b\\r\\nc: d" } }',
         '{ redirect: "a b" }',
+        '{ body: new Blob(["a"]) }',
         "5",
       ];
       for (const options of FAULTS) {

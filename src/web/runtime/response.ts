@@ -29,6 +29,9 @@ function toBytes(body: unknown): Uint8Array | null {
   return ArrayBuffer.isView(body) ? new Uint8Array(body.buffer, body.byteOffset, body.byteLength) : null;
 }
 
+/** True for a `Blob` or `File`. Server runs without a browser page have no `Blob` to compare with. */
+const isBlob = (body: unknown): boolean => /^\[object (?:Blob|File)\]$/.test(Object.prototype.toString.call(body));
+
 /**
  * Creates the function `response`.
  * @param markProperty property of the result that contains the response, by which the service recognizes it; null outside of a server run,
@@ -40,6 +43,10 @@ export function createResponseFunction(markProperty: string | null) {
     const fault = findResponseFault(options) ?? findResponseFault({ headers });
     if (fault !== null) throw new TypeError(`Svc.App.V3.Actions.response: ${fault}`);
     const { status, body, redirect } = options;
+    if (isBlob(body))
+      throw new TypeError(
+        "Svc.App.V3.Actions.response: body must be text, bytes or JSON (got a Blob); pass the result of its method arrayBuffer()",
+      );
     const bytes = toBytes(body);
     const response = {
       ...(status !== undefined && { status }),
