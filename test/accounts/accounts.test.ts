@@ -3,7 +3,7 @@ import { request } from "node:http";
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import type { AccountModules } from "../../src/operations/accounts/people-accounts.js";
-import { untilLockWait } from "../harness/lock-waits.js";
+import { overlap, untilLockWait } from "../harness/lock-waits.js";
 import { type MailServer, startMailServer } from "../harness/mail-server.js";
 import { createAccounts, createSignedInPerson, PASSPHRASE } from "../harness/people.js";
 import { longTest } from "../harness/samples.js";
@@ -216,6 +216,17 @@ describe("accounts of people", () => {
     expect(headers.get("set-cookie")).to.match(/^auth_token=; .*Max-Age=0/);
     expect((await as(token, "session")).http).to.equal(401);
     expect((await post("sign-out", {})).http).to.equal(200);
+  });
+
+  it("signs out while another tab signs out", async () => {
+    const { user, token } = await createSignedInPerson(service);
+    const signOut = async (method: string, path: string) => {
+      const { http, headers } = await service.rest(method, path, { as: token });
+      return `${http} ${headers.get("set-cookie")?.slice(0, 12)}`;
+    };
+    const [first, second] = [() => signOut("POST", "/v1/auth/sign-out"), () => signOut("DELETE", "/v1/session")];
+    const lock: [string, number] = ["SELECT FROM person WHERE id = $1 FOR UPDATE", user.id];
+    expect(await overlap(service.db, lock, first, second)).to.deep.equal(["200 auth_token=;", "200 auth_token=;"]);
   });
 
   it("a session ends after 12 hours without use, and is renewed by use up to 30 days", async () => {

@@ -269,12 +269,13 @@ export class Accounts {
     return { user, session };
   }
 
-  /** Ends the caller's session. Does nothing if the caller's token does not belong to a session. */
+  /** Ends the caller's session. Does nothing if the session has ended, or if the caller's token does not belong to a session. */
   async signOut({ caller, address }: SignInRequest): Promise<void> {
     const { db, sessions } = this.options;
     if (!caller?.session || caller.personId === null) return;
     const { personId } = caller;
-    await sessions.endSession(personId, caller.credentialId);
+    // Another request, such as a sign-out in another tab, may have ended the session at the same time.
+    if (!(await sessions.endSessionIfValid(personId, caller.credentialId))) return;
     await recordAccessEvent(db, { type: "person.signOut", personId, subjectId: personId, address });
   }
 

@@ -156,11 +156,15 @@ export class PersonSessions {
       const session = sessions.find((session) => session.id === id);
       if (session) requireExpectedItemVersion(session, [sessions], precondition);
     }
-    const endedCount = await this.options.db.transaction(async (manager) => {
+    if (!(await this.endSessionIfValid(personId, id))) throw new ActionError("NOT_FOUND", "no such session");
+  }
+
+  /** Same as `endSession`, but returns false if the session has already ended. */
+  async endSessionIfValid(personId: number, id: number): Promise<boolean> {
+    return this.options.db.transaction(async (manager) => {
       await lockSignInMethods(manager, personId);
-      return this.endSessions(personId, id, null, manager);
+      return (await this.endSessions(personId, id, null, manager)) > 0;
     });
-    if (endedCount === 0) throw new ActionError("NOT_FOUND", "no such session");
   }
 
   /** Ends all sessions of the person. If `except` is set, the session with this ID stays valid. */
