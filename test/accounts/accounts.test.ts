@@ -257,7 +257,11 @@ describe("accounts of people", () => {
     const { email } = account;
     const asked = [await post("reset", { email }), await post("reset", { email: "nobody@example.com" })];
     for (const { http, body } of asked) expect([http, body]).to.deep.equal([202, asked[0]!.body]);
-    const { token } = await made.accounts.createResetLink(account.body.user.id, null, async () => undefined);
+    const { token } = await made.accounts.createResetLink(
+      account.body.user.id,
+      { personId: null },
+      async () => undefined,
+    );
     expect((await post("reset/confirm", { token, passphrase: "weak" })).body.status).to.equal("PASSPHRASE_TOO_WEAK");
     const next = "a different long passphrase";
     expect((await post("reset/confirm", { token, passphrase: next })).http).to.equal(200);
@@ -311,7 +315,7 @@ describe("accounts of people", () => {
     await post("sign-in", { email, passphrase: PASSPHRASE }, from("203.0.113.5"));
     const next = { passphrase: "a different long passphrase", currentPassphrase: PASSPHRASE };
     await as(cookieOf(account), "account", "PUT", next);
-    const { token } = await made.accounts.createResetLink(id, null, async () => undefined);
+    const { token } = await made.accounts.createResetLink(id, { personId: null }, async () => undefined);
     await post("reset/confirm", { token, passphrase: PASSPHRASE });
     const events = await rows<{ type: string; address: string; text: string }>(
       service.db,

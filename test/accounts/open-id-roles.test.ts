@@ -51,6 +51,15 @@ describe("roles by groups of an OpenID provider", () => {
     expect(session).to.deep.include({ user, organizations: [] });
   });
 
+  it("the audit log has the network address from which a sign-in makes an account and changes its role", async () => {
+    await signIn("audited", ["staff"]);
+    await signIn("audited", ["guests"]);
+    const { body } = await service.rest("GET", "/v1/organizations/1/audit?limit=5", { as: "admin" });
+    const facts = body.entries.map(({ type, address }: { type: string; address: string }) => `${type} ${address}`);
+    const types = ["person.signIn", "member.role", "person.signIn", "member.role", "person.create"];
+    expect(facts).to.deep.equal(types.map((type) => `${type} 127.0.0.1`));
+  });
+
   it("a sign-in that removes or lowers the role revokes older invitations to the person", async () => {
     const invite = async (email: string): Promise<string> => {
       const body = { email, role: "admin" };

@@ -57,7 +57,7 @@ export async function prepareSamples(service: TestService): Promise<Ids> {
     session,
     ...{
       setupToken: (await accounts.createSetupLink()).token,
-      resetToken: (await accounts.createResetLink(user.id, null, async () => undefined)).token,
+      resetToken: (await accounts.createResetLink(user.id, { personId: null }, async () => undefined)).token,
     },
     ...{ invitationToken: String(invited.link).split("#token=")[1]!, stage: stage.id },
     ...{ appId: 1, actionId: action.id, nameOrId: action.id, action: action.id, client: client.id, runId },

@@ -9,7 +9,11 @@ export const NEW_PASSPHRASE = "another harbour without lamps";
 
 /** Creates a link that resets a person's passphrase. Returns a function that sets NEW_PASSPHRASE with this link. */
 export async function prepareReset(service: TestService, personId: number): Promise<() => Promise<void>> {
-  const { token } = await createAccounts(service).accounts.createResetLink(personId, null, async () => undefined);
+  const { token } = await createAccounts(service).accounts.createResetLink(
+    personId,
+    { personId: null },
+    async () => undefined,
+  );
   return async () => {
     const body = { token, passphrase: NEW_PASSPHRASE };
     expect((await service.rest("POST", "/v1/auth/reset/confirm", { as: null, body })).http).to.equal(200);

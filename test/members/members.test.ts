@@ -345,6 +345,12 @@ describe("members and invitations", () => {
     const paths = [`${members(id)}/${userId}`, `${appMembers(appId)}/${userId}`];
     for (const path of paths) await as(administrator.token, "PUT", path, { role: "editor" });
     const { body } = await as(administrator.token, "POST", `${members(id)}/${userId}/reset-link`);
+    const audit = await as(administrator.token, "GET", `/v1/organizations/${id}/audit?limit=1`);
+    expect(audit.body.entries[0]).to.deep.include({
+      type: "person.resetLink",
+      subjectId: userId,
+      address: "127.0.0.1",
+    });
     const entries = async () => (await as(administrator.token, "GET", `/v1/apps/${appId}/audit`)).body.pagination.total;
     const before = await entries();
     for (const path of paths) {

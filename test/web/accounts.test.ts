@@ -273,7 +273,7 @@ describe("accounts in Studio", () => {
 
   longTest("a reset link from an administrator changes the passphrase", async () => {
     const { user, email } = await createSignedInPerson(service);
-    const { link } = await accounts.accounts.createResetLink(user.id, null, async () => undefined);
+    const { link } = await accounts.accounts.createResetLink(user.id, { personId: null }, async () => undefined);
     await page.goto(link.replace(service.url, base));
     await waitForForm();
     await fillField("passphrase", "another long passphrase");

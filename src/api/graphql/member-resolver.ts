@@ -186,7 +186,7 @@ export class MemberResolver {
     const { members, people } = this.service;
     const { caller } = await this.requireOrganizationAccess(context, "manageOrganization", organizationId);
     await members.requireMembership(organizationId, userId);
-    const { link, expiresAt } = await people.accounts.createResetLink(userId, caller.personId, (manager) =>
+    const { link, expiresAt } = await people.accounts.createResetLink(userId, caller, (manager) =>
       members.requireHigherRole(manager, caller, userId),
     );
     return { link, expiresAt };

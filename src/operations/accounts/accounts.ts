@@ -297,21 +297,23 @@ export class Accounts {
 
   /**
    * Creates a link for a new passphrase, which an administrator sends to the person.
+   * @param creator the administrator
    * @param check throws if the administrator may not create the link; runs in the same transaction
    */
   async createResetLink(
     personId: number,
-    createdBy: number | null,
+    creator: Pick<Caller, "personId" | "address">,
     check: (manager: EntityManager) => Promise<void>,
   ): Promise<IssuedOneTimeLink> {
     const { db, links } = this.options;
     return db.transaction(async (manager) => {
       await check(manager);
+      const { personId: createdBy, address } = creator;
       const resetLink = await links.issue(
         { kind: "reset", personId, createdBy, lifetimeMs: SIGN_IN_RESET_LINK_LIFETIME_MS },
         manager,
       );
-      await recordAccessEvent(manager, { type: "person.resetLink", personId: createdBy, subjectId: personId });
+      await recordAccessEvent(manager, { type: "person.resetLink", personId: createdBy, subjectId: personId, address });
       return resetLink;
     });
   }

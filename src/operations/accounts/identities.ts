@@ -103,9 +103,15 @@ export class OpenIdIdentityStore {
   /**
    * Sets the person's role in their organization. If `role` is null, removes the role and the access that depended on it. The last owner of
    * an organization keeps the role owner.
+   * @param address network address of the sign-in, for the audit log
    * @throws REQUEST_INVALID if the organization has the maximum number of members
    */
-  async setRole(executor: SqlClient, { id, organizationId }: User, role: Role | null): Promise<void> {
+  async setRole(
+    executor: SqlClient,
+    { id, organizationId }: User,
+    role: Role | null,
+    address: string | undefined,
+  ): Promise<void> {
     await rows(executor, LOCK_ORGANIZATION, [organizationId]);
     type Owners = { count: number; before: Role | null };
     const [owners] = await rows<Owners>(executor, COUNT_OTHER_OWNERS, [organizationId, id]);
@@ -126,6 +132,7 @@ export class OpenIdIdentityStore {
       type: "member.role",
       subjectId: id,
       organizationId,
+      address,
       data: { role, by: "openid" },
     });
     await this.options.credentials.clearCallerCaches(executor);

@@ -196,7 +196,12 @@ export class OpenId {
     });
   }
 
-  private async createUser(manager: EntityManager, provider: OpenIdProvider, identity: ProvenIdentity): Promise<User> {
+  private async createUser(
+    manager: EntityManager,
+    { address }: SignInRequest,
+    provider: OpenIdProvider,
+    identity: ProvenIdentity,
+  ): Promise<User> {
     const { identities } = this.options;
     if (!provider.autoCreate) throw new OpenIdSignInError("no-account");
     if (identity.email === null) throw new OpenIdSignInError("no-account");
@@ -212,6 +217,7 @@ export class OpenId {
       type: "person.create",
       subjectId: user.id,
       organizationId: user.organizationId,
+      address,
       data,
     });
     return user;
@@ -227,10 +233,10 @@ export class OpenId {
       const owner = await identities.lockAndFindOwner(identity, manager);
       const user = owner
         ? await accounts.requireUser(owner.personId, manager)
-        : await this.createUser(manager, provider, identity);
+        : await this.createUser(manager, request, provider, identity);
       const managesRoles = owner ? owner.managesRoles : true;
       if (managesRoles && provider.roles.size > 0)
-        await identities.setRole(manager, user, identity.role).catch(rethrowAsTooManyMembers);
+        await identities.setRole(manager, user, identity.role, request.address).catch(rethrowAsTooManyMembers);
       if (owner && !(await identities.markUsed(identity, user.id, manager))) throw new OpenIdSignInError("no-account");
       return accounts.beginSession(request, user, { by: "openid", provider: provider.id }, manager);
     });
