@@ -102,6 +102,12 @@ describe("Sign-in at an OpenID provider", () => {
     expect(again.user).to.deep.equal(first.user);
   });
 
+  it("removes characters from a name that the service cannot store, and cuts it", async () => {
+    account({ given_name: `A\0d\ud800a\n${"🙂".repeat(200)}`, family_name: "\0" });
+    const { user } = await session((await signIn()).browser);
+    expect([user.firstName, user.lastName]).to.deep.equal([`A d a ${"🙂".repeat(124)}`, user.email]);
+  });
+
   it("gives no role without a mapped group, and follows the groups at each sign-in", async () => {
     const sub = account({ groups: "staff" });
     expect((await session((await signIn()).browser)).organizations[0].role).to.equal("editor");
@@ -182,6 +188,10 @@ describe("Sign-in at an OpenID provider", () => {
       ["domains", { email: "a@second.example" }, 1],
       ["domains", { email: "b@second.example", email_verified: false }, "no-account"],
       ["domains", { email: "c@first.example" }, "no-organization"],
+      ["domains", { email: "e@second.example", email_verified: "true" }, 1],
+      ["oidc", { email: "f@second.example", email_verified: "false" }, "no-account"],
+      ["oidc", { email: "no address" }, "no-account"],
+      ["oidc", { email: `${"long".repeat(64)}@second.example` }, "no-account"],
       ["claims", { organization: "second" }, 1],
       ["claims", { organization: ["other", "second"] }, 1],
       ["claims", { email: "d@second.example" }, "no-organization"],

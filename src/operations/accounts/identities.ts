@@ -19,7 +19,7 @@ import { lockSignInMethods, requireSignInMethod } from "./sign-in-methods.js";
 export interface ProvenIdentity {
   issuer: string;
   subject: string;
-  /** E-mail address; null if the provider sent no address, or marked the address as not verified. */
+  /** E-mail address; null if the provider sent no valid address, or marked the address as not verified. */
   email: string | null;
   firstName: string;
   lastName: string;

@@ -10,6 +10,7 @@ import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, createRateLimitError } from "../../errors.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import { isObject } from "../../rules/describe-value.js";
+import { requireEmail } from "../../rules/fields.js";
 import { getHighestRole, ROLES, type Role } from "../../rules/roles.js";
 import type { User } from "../access/people.js";
 import { recordAccessEvent } from "./access-events.js";
@@ -63,25 +64,45 @@ class OpenIdSignInError extends Error {
   }
 }
 
-const nonEmptyTextOrNull = (value: unknown): string | null =>
-  typeof value === "string" && value.trim() !== "" ? value.trim().slice(0, 255) : null;
+const NAME_MAX_CHARACTERS = 255;
+
+/** Returns a name from a claim, without control characters and cut to the maximum length; null if no text remains. */
+function readNameClaim(value: unknown): string | null {
+  if (typeof value !== "string") return null;
+  const text = value.replaceAll(/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/gu, " ").trim();
+  // The cut can leave one half of a surrogate pair at the end.
+  return text.slice(0, NAME_MAX_CHARACTERS).replace(/[\uD800-\uDBFF]$/, "") || null;
+}
+
+/** Returns the e-mail address of a claim; null if it is not valid, because a cut or changed address could belong to another person. */
+function readEmailClaim(value: unknown): string | null {
+  try {
+    return requireEmail(value, "email");
+  } catch {
+    return null;
+  }
+}
+
+/** True if the claim has this value. Some providers, such as Amazon Cognito, send booleans as text. */
+const isBooleanClaim = (value: unknown, expected: boolean): boolean => value === expected || value === String(expected);
 
 /** Returns the strings in the value of a claim, which is a single string or a list of strings. */
 const readClaimStrings = (value: unknown): string[] =>
   (Array.isArray(value) ? value : [value]).filter((text): text is string => typeof text === "string").slice(0, 1_000);
 
 function toIdentity(provider: OpenIdProvider, claims: Record<string, unknown>, issuer: string): ProvenIdentity {
-  const email = nonEmptyTextOrNull(claims["email"]);
-  const [firstName, lastName] = [nonEmptyTextOrNull(claims["given_name"]), nonEmptyTextOrNull(claims["family_name"])];
-  const name = nonEmptyTextOrNull(claims["name"]) ?? email ?? "OpenID";
+  const email = readEmailClaim(claims["email"]);
+  const [firstName, lastName] = [readNameClaim(claims["given_name"]), readNameClaim(claims["family_name"])];
+  const name = readNameClaim(claims["name"]) ?? email ?? "OpenID";
   const mappedRoles = readClaimStrings(claims[provider.roleClaim]).map((group) => provider.roles.get(group));
-  const domain = claims["email_verified"] === true ? (email?.split("@").at(-1)?.toLowerCase() ?? null) : null;
+  const isVerified = isBooleanClaim(claims["email_verified"], true);
+  const domain = isVerified ? (email?.split("@").at(-1)?.toLowerCase() ?? null) : null;
   const keys = provider.organizationClaim === null ? [domain] : readClaimStrings(claims[provider.organizationClaim]);
   const organizations = keys.map((key) => (key === null ? undefined : provider.organizations.get(key)));
   return {
     issuer,
     subject: String(claims["sub"]),
-    email: claims["email_verified"] === false ? null : email,
+    email: isBooleanClaim(claims["email_verified"], false) ? null : email,
     firstName: firstName ?? name.split(" ")[0]!,
     lastName: lastName ?? (name.split(" ").slice(1).join(" ") || name),
     role: getHighestRole(
