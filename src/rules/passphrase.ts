@@ -41,16 +41,16 @@ export function parseNewPassphrase(value: unknown): string {
 }
 
 /** Returns a passphrase in Unicode form NFC, as the service hashes it. Does not check its strength. @throws REQUEST_INVALID */
-export function normalizePassphrase(value: unknown): string {
+export function normalizePassphrase(value: unknown, field = "passphrase"): string {
   if (typeof value !== "string" || value === "" || !value.isWellFormed()) {
     throw new ActionError(
       "REQUEST_INVALID",
-      `passphrase must be a text of at least one character, without lone surrogates (got ${value === "" ? "an empty text" : describeType(value)})`,
+      `${field} must be a text of at least one character, without lone surrogates (got ${value === "" ? "an empty text" : describeType(value)})`,
     );
   }
   if (value.length <= PASSPHRASE_MAX_CHARACTERS) return value.normalize("NFC");
   throw new ActionError(
     "REQUEST_INVALID",
-    `passphrase must have at most ${PASSPHRASE_MAX_CHARACTERS} characters (got ${value.length})`,
+    `${field} must have at most ${PASSPHRASE_MAX_CHARACTERS} characters (got ${value.length})`,
   );
 }

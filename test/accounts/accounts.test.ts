@@ -352,6 +352,8 @@ describe("accounts of people", () => {
     const next = "a different long passphrase";
     expect((await as(token, "account", "PUT", { passphrase: next })).http).to.equal(400);
     const wrong = await as(token, "account", "PUT", { passphrase: next, currentPassphrase: "wrong" });
+    const missing = await as(token, "account", "PUT", { passphrase: next });
+    expect(missing.body.error).to.match(/^currentPassphrase must be a text .*\(got nothing\)$/);
     expect(wrong.body.status).to.equal("SIGN_IN_FAILED");
     const right = await as(token, "account", "PUT", {
       passphrase: next,

@@ -354,7 +354,7 @@ export class Accounts {
     const names = [name("firstName"), name("lastName")];
     const passphrase = isPresent(body["passphrase"]) ? parseNewPassphrase(body["passphrase"]) : null;
     if (passphrase !== null && passphraseHash !== null) {
-      const currentPassphrase = normalizePassphrase(body["currentPassphrase"]);
+      const currentPassphrase = normalizePassphrase(body["currentPassphrase"], "currentPassphrase");
       const isPassphraseCorrect = await attempts.runCounted(user.email.toLowerCase(), request.address, async () =>
         (await matchesHash(currentPassphrase, passphraseHash, createHashQueueKey(request))) ? true : null,
       );
