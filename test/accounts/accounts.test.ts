@@ -220,13 +220,11 @@ describe("accounts of people", () => {
 
   it("signs out while another tab signs out", async () => {
     const { user, token } = await createSignedInPerson(service);
-    const signOut = async (method: string, path: string) => {
-      const { http, headers } = await service.rest(method, path, { as: token });
-      return `${http} ${headers.get("set-cookie")?.slice(0, 12)}`;
-    };
-    const [first, second] = [() => signOut("POST", "/v1/auth/sign-out"), () => signOut("DELETE", "/v1/session")];
+    const signOut = (method: string, path: string) => () => service.rest(method, path, { as: token });
+    const requests = [signOut("POST", "/v1/auth/sign-out"), signOut("DELETE", "/v1/session")] as const;
     const lock: [string, number] = ["SELECT FROM person WHERE id = $1 FOR UPDATE", user.id];
-    expect(await overlap(service.db, lock, first, second)).to.deep.equal(["200 auth_token=;", "200 auth_token=;"]);
+    for (const { http, headers } of await overlap(service.db, lock, ...requests))
+      expect(`${http} ${headers.get("set-cookie")}`).to.match(/^200 auth_token=;/);
   });
 
   it("a session ends after 12 hours without use, and is renewed by use up to 30 days", async () => {
@@ -350,10 +348,8 @@ describe("accounts of people", () => {
     const other = cookieOf(await post("sign-in", { email, passphrase: PASSPHRASE }));
     const token = cookieOf(account);
     const next = "a different long passphrase";
-    expect((await as(token, "account", "PUT", { passphrase: next })).http).to.equal(400);
     const wrong = await as(token, "account", "PUT", { passphrase: next, currentPassphrase: "wrong" });
-    const missing = await as(token, "account", "PUT", { passphrase: next });
-    expect(missing.body.error).to.match(/^currentPassphrase must be a text .*\(got nothing\)$/);
+    expect((await as(token, "account", "PUT", { passphrase: next })).body.error).to.match(/^currentPassphrase must/);
     expect(wrong.body.status).to.equal("SIGN_IN_FAILED");
     const right = await as(token, "account", "PUT", {
       passphrase: next,
