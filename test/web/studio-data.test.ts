@@ -259,7 +259,7 @@ describe("Studio's page of data sources", () => {
     await studio.replace("#accessRules", '[{"type": ["look"], "allow": "all"}]');
     await studio.button("Save access rules");
     await page.waitForFunction(
-      '/accessRules\\[0\\].type must be/.test(document.querySelector("#accessRules-fault").textContent)',
+      '/accessRules\\[0\\].type\\[0\\] must be/.test(document.querySelector("#accessRules-fault").textContent)',
     );
     await studio.replace("#accessRules", '[{"type": ["select"], "allow": "all"}]');
     await studio.button("Save access rules");
