@@ -319,6 +319,18 @@ describe("users of an app", () => {
       body: { where: { Email, Password: { $regex: "^\\$" } } },
     });
     expect(refusal(refused)).to.equal("400 REQUEST_INVALID");
+    // Each comparison costs much CPU time, and counts as one guess.
+    const repeated = await service.rest("POST", `${base}/Users/query`, {
+      body: { where: { Email, Password: "a", $and: [{ $and: [{ Password: "b" }] }] } },
+    });
+    expect(refusal(repeated)).to.equal("400 REQUEST_INVALID");
+    expect(repeated.body.error).to.match(/^where can compare the hashed column "Password" only once/);
+    const nested = await fetch(`${service.url}${base}/Users/query`, {
+      method: "POST",
+      headers: { "auth-token": service.tokens.editor, "content-type": "application/json" },
+      body: `{"where":${'{"$and":['.repeat(20_000)}{}${"]}".repeat(20_000)}}`,
+    });
+    expect(nested.status).to.equal(400);
   });
 
   it("set their language, stored as the log event session.locale.updated", async () => {

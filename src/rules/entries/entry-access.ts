@@ -11,6 +11,7 @@ import {
   type ValueCondition,
 } from "../caller-rules.js";
 import { isObject } from "../describe-value.js";
+import { WHERE_MAX_DEPTH } from "../entry-query/checks.js";
 import { TextsOnlyOperand } from "../entry-query/operators.js";
 import { UNRESTRICTED_ENTRY_SCOPE as EVERY_COLUMN, type VisibleEntryScope } from "../entry-query/options.js";
 import { parseDocumentPath } from "../entry-query/path.js";
@@ -136,10 +137,12 @@ export function getColumnNamedByWhereKey(key: string): string | null {
 }
 
 /** Yields the conditions that every entry must meet to match the `where`: those at its top level, in `$and` and in `$filters`. */
-function* listRequiredConditions(where: unknown): Generator<[column: string, condition: unknown]> {
-  if (!isObject(where)) return;
+function* listRequiredConditions(where: unknown, depth = 0): Generator<[column: string, condition: unknown]> {
+  // A `where` that nests deeper is rejected when it is compiled to SQL.
+  if (!isObject(where) || depth > WHERE_MAX_DEPTH) return;
   for (const [key, value] of Object.entries(where)) {
-    if (key === "$and" && Array.isArray(value)) for (const branch of value) yield* listRequiredConditions(branch);
+    if (key === "$and" && Array.isArray(value))
+      for (const branch of value) yield* listRequiredConditions(branch, depth + 1);
     else if (key === "$filters" && Array.isArray(value)) yield* listFilterConditions(value);
     else if (!key.startsWith("$")) {
       const column = getColumnNamedByWhereKey(key);

@@ -1,6 +1,7 @@
 /** Separates the conditions on hashed columns from a `where`, because SQL cannot compare a text with a hash. */
 import { ActionError } from "../../errors.js";
 import { describeValue, isObject } from "../describe-value.js";
+import { WHERE_MAX_DEPTH } from "../entry-query/checks.js";
 import { getColumnNamedByWhereKey } from "./entry-access.js";
 
 /** Parts of a `where`: the conditions on columns that are not hashed, and for each hashed column the text to compare with its hash. */
@@ -26,18 +27,33 @@ function parseComparedText(column: string, condition: unknown): string {
   );
 }
 
+/** Each comparison costs much CPU time, so that a request may cause only one per column. @throws REQUEST_INVALID */
+function rejectRepeatedColumns(comparisons: SeparatedWhere["hashedComparisons"]): void {
+  const columns = comparisons.map(([column]) => column);
+  const repeatedColumn = columns.find((column, index) => columns.indexOf(column) < index);
+  if (repeatedColumn === undefined) return;
+  throw new ActionError(
+    "REQUEST_INVALID",
+    `where can compare the hashed column ${JSON.stringify(repeatedColumn)} only once (got several comparisons)`,
+  );
+}
+
 /**
  * Splits a `where` into comparisons with hashed columns and all other conditions. Returns null if it has no hashed column at its top level
  * or in `$and`. In other nested conditions, hashed columns count as missing.
- * @throws REQUEST_INVALID if a condition on a hashed column is no comparison with a text or number
+ * @throws REQUEST_INVALID if a condition on a hashed column is no comparison with a text or number, or compares the column a second time
  */
-export function separateHashedConditions(where: unknown, hashed: readonly string[]): SeparatedWhere | null {
-  if (!isObject(where) || hashed.length === 0) return null;
+export function separateHashedConditions(where: unknown, hashed: readonly string[], depth = 0): SeparatedWhere | null {
+  // A `where` that nests deeper is rejected when it is compiled to SQL.
+  if (!isObject(where) || hashed.length === 0 || depth > WHERE_MAX_DEPTH) return null;
   const compared: (readonly [string, string])[] = [];
   const otherConditions: [string, unknown][] = [];
   for (const [key, condition] of Object.entries(where)) {
     if (key === "$and" && Array.isArray(condition)) {
-      const branches = condition.map((branch) => ({ branch, separated: separateHashedConditions(branch, hashed) }));
+      const branches = condition.map((branch) => ({
+        branch,
+        separated: separateHashedConditions(branch, hashed, depth + 1),
+      }));
       compared.push(...branches.flatMap(({ separated }) => separated?.hashedComparisons ?? []));
       otherConditions.push([key, branches.map(({ branch, separated }) => separated?.whereWithoutHashed ?? branch)]);
       continue;
@@ -46,6 +62,7 @@ export function separateHashedConditions(where: unknown, hashed: readonly string
     if (column === null || !hashed.includes(column)) otherConditions.push([key, condition]);
     else compared.push([column, parseComparedText(column, condition)]);
   }
+  rejectRepeatedColumns(compared);
   return compared.length === 0
     ? null
     : { whereWithoutHashed: Object.fromEntries(otherConditions), hashedComparisons: compared };
