@@ -139,7 +139,8 @@ export class CreateActionInput implements UnknownFields<ActionInput> {
   name?: unknown;
   @Field(() => String, {
     nullable: true,
-    description: "JavaScript that defines `async function execute(context)`; required to create an action.",
+    description:
+      "JavaScript that defines `async function execute(context)`; required to create an action without `source`.",
   })
   code?: unknown;
   @Field(() => String, { nullable: true, description: "Description of at most 1000 characters; null for none." })

@@ -124,7 +124,9 @@ export class ClientActionResolver {
     });
   }
 
-  @Mutation(() => RecordedEventsType, { description: "Records analytics events as log events with the prefix `app.`." })
+  @Mutation(() => RecordedEventsType, {
+    description: "Records analytics events as log events whose type has the prefix `app.`.",
+  })
   async recordAnalytics(
     @Ctx() context: RequestContext,
     @AppIdArgument() appId: number,

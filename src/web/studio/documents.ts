@@ -599,7 +599,7 @@ export type CreateActionInput = {
   access?: unknown;
   /** True if the action can run; false by default. */
   active?: boolean | null | undefined;
-  /** JavaScript that defines `async function execute(context)`; required to create an action. */
+  /** JavaScript that defines `async function execute(context)`; required to create an action without `source`. */
   code?: string | null | undefined;
   /** Limit on concurrent runs; null for no limit. */
   concurrency?: ConcurrencyInput | null | undefined;
@@ -1111,7 +1111,7 @@ export type UpdateActionInput = {
   access?: unknown;
   /** True if the action can run; false by default. */
   active?: boolean | null | undefined;
-  /** JavaScript that defines `async function execute(context)`; required to create an action. */
+  /** JavaScript that defines `async function execute(context)`; required to create an action without `source`. */
   code?: string | null | undefined;
   /** Limit on concurrent runs; null for no limit. */
   concurrency?: ConcurrencyInput | null | undefined;
