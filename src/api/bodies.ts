@@ -73,7 +73,10 @@ function readContentLength(request: FastifyRequest): number {
 }
 
 const createTooLargeError = (limit: number): ActionError =>
-  new ActionError("PAYLOAD_TOO_LARGE", `the request is larger than ${limit / 2 ** 20} MB`);
+  new ActionError(
+    "PAYLOAD_TOO_LARGE",
+    `the request is larger than ${limit < 2 ** 20 ? `${limit / 1024} KB` : `${limit / 2 ** 20} MB`}`,
+  );
 
 /**
  * Reads a whole body of at most `limit` bytes. Fastify checks only `Content-Length`, which a chunked request does not send.

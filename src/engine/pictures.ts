@@ -147,7 +147,8 @@ export class PictureProcessor {
     const stdio = ["pipe", "ignore", "pipe", "pipe"] as const;
     const child = spawn("/bin/sh", args, { cwd: "/", env: {}, stdio: [...stdio], ...this.account });
     child.on("error", () => undefined);
-    if (child.pid === undefined) throw new PictureProcessBusyError("the process that decodes pictures cannot start");
+    if (child.pid === undefined)
+      throw new PictureProcessBusyError("the process that decodes pictures cannot start at the moment");
     this.running.add(child);
     child.once("close", () => this.running.delete(child));
     try {

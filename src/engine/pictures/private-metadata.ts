@@ -56,7 +56,7 @@ function cleanJpeg(file: Buffer): Buffer[] {
     }
     const segmentEnd = at + 2 + file.readUInt16BE(at + 2);
     if (segmentEnd > file.length || segmentEnd < at + 4)
-      throw new DamagedPictureError("a JPEG segment is longer than the file");
+      throw new DamagedPictureError("a JPEG segment has an invalid length");
     const content = file.subarray(at + 4, segmentEnd);
     if (marker === 0xe1 && content.subarray(0, 6).equals(EXIF_MARK))
       orientation = readExifOrientation(content.subarray(6));
@@ -87,7 +87,7 @@ function cleanPng(file: Buffer): Buffer[] {
   for (let at = 8; at + 12 <= file.length; ) {
     const type = file.toString("latin1", at + 4, at + 8);
     const chunkEnd = at + 12 + file.readUInt32BE(at);
-    if (chunkEnd > file.length) throw new DamagedPictureError("a PNG chunk is longer than the file");
+    if (chunkEnd > file.length) throw new DamagedPictureError("a PNG chunk extends beyond the end of the file");
     if (DISPLAY_PNG_CHUNKS.has(type)) retained.push(file.subarray(at, chunkEnd));
     if (type === "eXIf") {
       const orientation = readExifOrientation(file.subarray(at + 8, chunkEnd - 4));
@@ -109,7 +109,7 @@ function readWebpChunks(file: Buffer): { type: string; whole: Buffer; content: B
   for (let at = 12; at + 8 <= file.length; ) {
     const length = file.readUInt32LE(at + 4);
     const chunkEnd = at + 8 + length;
-    if (chunkEnd > file.length) throw new DamagedPictureError("a WebP chunk is longer than the file");
+    if (chunkEnd > file.length) throw new DamagedPictureError("a WebP chunk extends beyond the end of the file");
     const chunk = file.subarray(at, Math.min(file.length, chunkEnd + (length % 2)));
     chunks.push({ type: file.toString("latin1", at, at + 4), whole: chunk, content: file.subarray(at + 8, chunkEnd) });
     at = chunkEnd + (length % 2);
@@ -157,7 +157,7 @@ function cleanGif(file: Buffer): Buffer[] {
     }
     const label = file[at + 1]!;
     const blockEnd = isExtension ? findBlocksEnd(at + 2) : findBlocksEnd(at + 11 + tableBytes(file[at + 9]!));
-    if (blockEnd > file.length) throw new DamagedPictureError("a GIF block is longer than the file");
+    if (blockEnd > file.length) throw new DamagedPictureError("a GIF block extends beyond the end of the file");
     const application = isExtension && label === 0xff ? file.toString("latin1", at + 3, at + 14) : "";
     const isLoop = application === "NETSCAPE2.0" || application === "ANIMEXTS1.0";
     if (!isExtension || label === 0xf9 || isLoop) retained.push(file.subarray(at, blockEnd));

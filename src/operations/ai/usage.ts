@@ -41,9 +41,11 @@ export class AiUsageRecorder {
         dailyTokens !== null && `${dailyTokens} tokens`,
       ];
       const limitText = dailyLimits.filter(Boolean).join(" or ");
+      const hasZeroLimit = dailyRequests === 0 || dailyTokens === 0;
+      const remedy = hasZeroLimit ? "raise the limit that is 0" : "try again after midnight UTC, or raise the limit";
       throw new AiError(
         "LIMIT",
-        `the app has reached its daily limit of ${limitText} (setting ${AI_SETTING_KEY}); try again after midnight UTC`,
+        `the app has reached its daily limit of ${limitText} (setting ${AI_SETTING_KEY}); ${remedy}`,
       );
     }
     return async (executor: SqlClient, used: number): Promise<void> => {

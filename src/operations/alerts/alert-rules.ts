@@ -130,7 +130,7 @@ export class AlertRules {
       if ((await readAlertRules(manager, appId)).length >= ALERT_RULES_PER_APP) {
         throw new ActionError(
           "REQUEST_INVALID",
-          `an app can have at most ${ALERT_RULES_PER_APP} alerts; remove one first`,
+          `an app can have at most ${ALERT_RULES_PER_APP} alert rules; remove one first`,
         );
       }
       return insertAlertRuleRow(manager, appId, input);

@@ -23,7 +23,7 @@ import {
 } from "./tables.js";
 
 const createInconsistencyError = (reason: string): ArchiveError =>
-  new ArchiveError(`the backup is not consistent, so nothing was restored: ${reason}`);
+  new ArchiveError(`the backup is not consistent, so nothing was restored; use another backup: ${reason}`);
 
 export interface BackupLoadOptions {
   client: Client;

@@ -85,7 +85,13 @@ function equalsInConstantTime(a: string, b: string): boolean {
 const createSignatureError = () =>
   new ActionError(
     "UNAUTHORIZED",
-    "the signature of the delivery report is missing, not valid or too old; check the secret in the setting __smtp or __sms",
+    "the signature of the delivery report is missing, not valid or too old; check the clock of the sender, and the field secret in the setting __smtp or __sms",
+  );
+
+const createTwilioSignatureError = () =>
+  new ActionError(
+    "UNAUTHORIZED",
+    "the signature of Twilio's delivery report is not valid; check the field token in the setting __sms, and the operator's PUBLIC_URL",
   );
 
 function parseReport(value: unknown, index: number): DeliveryReport {
@@ -180,7 +186,7 @@ export class DeliveryReports {
       token === null ||
       !equalsInConstantTime(createHmac("sha1", token).update(signedText).digest("base64"), twilioSignature!)
     )
-      throw createSignatureError();
+      throw createTwilioSignatureError();
     const fields = new Map(formFields);
     const type = REPORT_TYPE_BY_TWILIO_STATUS[fields.get("MessageStatus") ?? ""];
     const providerId = fields.get("MessageSid") ?? "";

@@ -130,7 +130,7 @@ export class AppUserVerification {
     if (column === null)
       throw new ActionError(
         "REQUEST_INVALID",
-        `this app cannot verify users by "${by}": the setting ${VERIFICATION_SETTING_KEY} names no column for "${by}"`,
+        `this app cannot verify users by "${by}"; set ${VERIFICATION_SETTING_KEY}.${by} to the column with the users' ${by === "email" ? "e-mail addresses" : "phone numbers"}`,
       );
     if (address !== null && by === "sms" && rules.secondFactor) {
       throw new ActionError(

@@ -99,7 +99,7 @@ export function planAlertChanges(
   const removedAlerts = prune ? currentAlerts.filter(({ rule }) => !namesInManifest.has(rule.name)) : [];
   const count = currentAlerts.length - removedAlerts.length + writes.filter(({ currentAlert }) => !currentAlert).length;
   if (count > ALERT_RULES_PER_APP) {
-    const error = `an app can have at most ${ALERT_RULES_PER_APP} alerts (got ${count} with this manifest)`;
+    const error = `an app can have at most ${ALERT_RULES_PER_APP} alert rules (got ${count} with this manifest)`;
     plan.faults.push({ path: "alerts", status: "REQUEST_INVALID", error });
   }
   plan.changes.push(

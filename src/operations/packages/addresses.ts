@@ -44,7 +44,10 @@ export async function fetchScript(
     if (error instanceof NotConnectedError || error.name === "TimeoutError") return null;
     if (error instanceof ResponseTooLargeError || error instanceof TooManyRedirectsError)
       throw createFetchError(error.message);
-    throw createFetchError("its host ended the response before it was complete", REGISTRY_DOWN_RETRY_SECONDS);
+    throw createFetchError(
+      "its host sent an incomplete or invalid response; try again later",
+      REGISTRY_DOWN_RETRY_SECONDS,
+    );
   });
   if (answer === null) return null;
   const { status, body } = answer;

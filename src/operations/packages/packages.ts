@@ -184,7 +184,7 @@ export class DependencyResolver {
     if (!this.registry)
       throw createDependencyError(
         dependency,
-        "is not in the catalogue of this service, and npm packages are switched off in this service",
+        "is not in the catalogue of this service, and npm packages are switched off in this service; use a package of the catalogue or the https URL of a script",
       );
     const chosenScript = await this.scripts.findChosen(this.registry.registry, createChoiceKey(npm));
     const script = chosenScript?.fresh

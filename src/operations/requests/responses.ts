@@ -118,7 +118,11 @@ function createTooLargeError(origin: string): OutgoingError {
 }
 
 const createUnreadableError = (origin: string, reason: string) =>
-  new OutgoingError("TRANSPORT", `the response of ${origin} could not be decompressed (${reason})`, origin);
+  new OutgoingError(
+    "TRANSPORT",
+    `the response of ${origin} could not be searched for secrets, because its decompression failed (${reason})`,
+    origin,
+  );
 
 /**
  * Decodes bytes that arrive in parts.
@@ -178,7 +182,7 @@ async function decompressFrames(format: CompressedFormat, body: Buffer, origin: 
     bytes += decoded.length;
     if (bytes > OUTGOING_RESPONSE_BODY_MAX_BYTES) throw createTooLargeError(origin);
     if (frames.push(decoded) > ZSTD_FRAMES_MAX)
-      throw createUnreadableError(origin, `more than ${ZSTD_FRAMES_MAX} frames`);
+      throw createUnreadableError(origin, `more than ${ZSTD_FRAMES_MAX} frames of zstd`);
     if (!format.hasFrames || isInvalid || bytesRead === 0) break;
     unread = unread.subarray(bytesRead);
   }

@@ -58,7 +58,10 @@ function encodeOptions(options: unknown): string {
     // `otherOptions` can contain a method `toJSON` that returns undefined.
     return text ?? "null";
   } catch (error) {
-    throw createRequestError("POLICY", `options cannot be converted to JSON: ${(error as Error).message}`);
+    throw createRequestError(
+      "POLICY",
+      `the options of request() cannot be converted to JSON: ${(error as Error).message}`,
+    );
   }
 }
 

@@ -164,7 +164,7 @@ export function createWorkerPlatform(
         if (value instanceof Blob) heldCharacters += (value as Any).size;
         if (value instanceof Error || value instanceof DOMException) return describeError(value);
         const name = nameByPrototype.get(getPrototypeOf(value));
-        if (name === undefined) throw new TypeError("an isolate does not support objects of the class of this value");
+        if (name === undefined) throw new TypeError(`an isolate does not support the class ${value.constructor?.name}`);
         return name;
       },
       perform: () => {},
