@@ -8,7 +8,8 @@ export function findDuplicateKey(keys: readonly string[]): string | null {
   return keys.find((key, index) => keys.indexOf(key) !== index) ?? null;
 }
 
-const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** True if the form for hooks can show the value without losing parts of it. */
 export function canEditHooksInForm(value: unknown): boolean {
