@@ -44,7 +44,7 @@ const writeFault = (error: unknown) => process.stderr.write(`${formatFatalError(
 try {
   const config = readConfig();
   redirectConsoleToLog(createLog(config.logLevel));
-  service = await startService(config, { stopRequested: stopRequest.signal, mayChangeProcess: true });
+  service = await startService(config, { stopRequested: stopRequest.signal, ownsProcess: true });
   // The greeting is for people, so it is written to standard error. Standard output has only JSON lines for programs.
   if (config.roles.has("api") && config.logLevel !== "silent") process.stderr.write(formatStartMessage(service));
   const stopRequested = new Promise<null>((resolve) => {

@@ -58,8 +58,10 @@ export interface ServiceStartOptions {
   clock?: Clock;
   /** Signal that cancels the start. The components that have already started are then stopped. */
   stopRequested?: AbortSignal;
-  /** True if the process runs only the service. Unhandled rejections are then logged and counted, and do not end the process. */
-  mayChangeProcess?: boolean;
+  /**
+   * True if this process runs nothing else. The service then logs and counts the unhandled rejections of the process, which do not end it.
+   */
+  ownsProcess?: boolean;
 }
 
 /**
@@ -194,7 +196,7 @@ export async function startService(config: Config, options: ServiceStartOptions 
   const { promise: failed, resolve: fail } = Promise.withResolvers<Error>();
   const measures = new ServiceMetrics();
   // Uses a log without the filter for database outages, so that faults of the service itself are logged during an outage too.
-  if (options.mayChangeProcess) registerUnhandledRejectionLogging(createLog(config.logLevel), measures);
+  if (options.ownsProcess) registerUnhandledRejectionLogging(createLog(config.logLevel), measures);
   const plan = {
     config,
     clock,

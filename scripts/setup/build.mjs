@@ -68,7 +68,7 @@ function isBuilt(root, isServiceOnly) {
   return existsSync(stamp) && readFileSync(stamp, "utf8") === hashBuildInputs(root, isServiceOnly);
 }
 
-/** True if a build is needed. If only the service is needed (`isServiceOnly`), a complete build is enough too. */
+/** True if a build is needed. A complete build is always enough. With `isServiceOnly`, a build of only the service is enough too. */
 export function isBuildStale(root, isServiceOnly = false) {
   return !isBuilt(root, false) && !(isServiceOnly && isBuilt(root, true));
 }

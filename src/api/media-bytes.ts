@@ -139,8 +139,8 @@ async function handleContentsRequest(
     format: q.queryText("format"),
     quality: q.queryText("quality"),
   };
-  const form = q.check(() => parseMediaFileVariant(input)) ?? { kind: "whole" };
-  const contents = await media.openContents(context, q.pathId("appId"), q.pathId("id"), form, link);
+  const variant = q.check(() => parseMediaFileVariant(input)) ?? { kind: "whole" };
+  const contents = await media.openContents(context, q.pathId("appId"), q.pathId("id"), variant, link);
   // Throws the error of the access check, unless a signed link grants access.
   throwDeferredError(context);
   reply.headers(createContentHeaders(contents, download !== undefined));

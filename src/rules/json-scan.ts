@@ -14,7 +14,7 @@ const FOUR_HEX_DIGITS = /^[0-9a-fA-F]{4}$/;
 const ESCAPE_CHARACTERS = '"\\/bfnrt';
 const JSON_WORDS = ["true", "false", "null"] as const;
 
-/** Result of the skip functions, instead of a position, if the text is not valid JSON. */
+/** Result of the skip functions, instead of a position, if the text is not valid JSON or nests too deeply. */
 const INVALID_JSON = -1;
 
 function skipWhitespace(text: string, from: number): number {

@@ -100,7 +100,7 @@ export type MediaFileVariant =
 
 const QUALITY_DEFAULT = 80;
 
-/** Parses the options of a request that reads a file. @throws REQUEST_INVALID */
+/** Parses which variant of a file a request reads: the whole file, its thumbnail, or the resized picture. @throws REQUEST_INVALID */
 export function parseMediaFileVariant(input: {
   size?: unknown;
   width?: unknown;

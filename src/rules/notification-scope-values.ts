@@ -30,7 +30,10 @@ function getChildValue(value: ScopeValue, name: string): ScopeValue {
   return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 }
 
-/** Returns the values at a path. If a value along the path is an array, follows the path in each element. */
+/**
+ * Returns the values at a path; undefined for each missing value. In an array along the path, an index selects one element; any other name
+ * is followed in each element. If `document` itself is an array, only an index selects a value.
+ */
 export function readScopeValues(
   document: ScopeValue,
   segments: readonly string[],

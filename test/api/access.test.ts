@@ -107,12 +107,15 @@ describe("the access matrix", () => {
     );
   }
 
-  /** Sends the sample call of the operation. Returns "passed" if the service permits the call, otherwise the status of the refusal. */
+  /**
+   * Sends the sample call of the operation. Returns "passed" if the service permits the call, even if the call then fails. Otherwise returns
+   * the status of the error: UNAUTHORIZED, FORBIDDEN, or APP_NOT_FOUND for the missing app.
+   */
   async function sendSampleCall(operation: Operation, token: string | null, appId: number): Promise<string> {
     const runId = token && operation === "cancelRun" ? await insertQueuedRun(token) : 1;
     const organizationId = organizations[scopeOfApp(appId)];
     const status = await SAMPLES[operation](service, { token, organizationId, appId, runId });
-    expect(status, "no fault of the service").to.not.equal("INTERNAL_ERROR");
+    expect(status, "the service must not fail").to.not.equal("INTERNAL_ERROR");
     // If the access table refuses a caller, the access rules of the app decide. Here they grant nothing, so this status is a refusal.
     if (status === "DATA_SOURCE_ACCESS_DENIED") return "FORBIDDEN";
     if (appId === apps.missing && status === "APP_NOT_FOUND") return status;
@@ -248,7 +251,7 @@ describe("the access matrix", () => {
         const ask = async ({ name, token }: TestCaller) => {
           const asker = { token, organizationId: organizations[place], appId: apps[place], runId: 1 };
           const status = await peopleSample(route)(service, asker);
-          expect(status, "no fault of the service").to.not.equal("INTERNAL_ERROR");
+          expect(status, "the service must not fail").to.not.equal("INTERNAL_ERROR");
           return [name, status !== null && REFUSALS.includes(status) ? status : "passed"];
         };
         const sample = sampleOfCallers(index, place);

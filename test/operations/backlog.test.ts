@@ -133,7 +133,7 @@ describe("a backlog", () => {
     const enqueuer = new Enqueuer({
       queueLimits,
       dispatcher: { tryAcquireSlot: () => null },
-      tracing: { currentTraceparent: () => null },
+      tracing: { getCurrentTraceparent: () => null },
       db: { query: () => Promise.reject(new Error("not written")) },
     } as unknown as ConstructorParameters<typeof Enqueuer>[0]);
     const payload = JSON.stringify("x".repeat(9_000));

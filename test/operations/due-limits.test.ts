@@ -1,4 +1,4 @@
-/** Tests the checks of concurrency limits that are due: limits of different apps, and limits whose check fails. */
+/** Tests ConcurrencyLimiter.checkDueKeys: a check that fails, or many due keys of one app, do not delay the runs of another app. */
 import { expect } from "chai";
 import type { Db } from "../../src/data/database.js";
 import { ConcurrencyLimiter } from "../../src/operations/runs/concurrency-limiter.js";

@@ -30,7 +30,7 @@ describe("a call while no slot is free", () => {
         },
         releaseCapacity: () => undefined,
       },
-      tracing: { currentTraceparent: () => null },
+      tracing: { getCurrentTraceparent: () => null },
     };
     const enqueuer = new Enqueuer(parts as unknown as ConstructorParameters<typeof Enqueuer>[0]);
     const call = { appId: 1, payload: "{}", ref: { id: 1 }, trigger: "manual", access: {}, ...run } as NewOnDemandRun;

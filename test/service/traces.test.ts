@@ -152,6 +152,6 @@ describe("traces without a configured collector", () => {
     expect(await createTracing(null, "one", pino({ level: "silent" }))).to.equal(NO_TRACING);
     const span = NO_TRACING.beginSpan("run", "internal", parentOf(CLIENT_TRACE_ID), { a: 1 });
     expect(span.traceparent).to.equal(null);
-    expect(NO_TRACING.runInSpan(span, () => NO_TRACING.currentTraceparent())).to.equal(null);
+    expect(NO_TRACING.runInSpan(span, () => NO_TRACING.getCurrentTraceparent())).to.equal(null);
   });
 });

@@ -282,14 +282,14 @@ export class MediaResolver {
     context: RequestContext,
     appId: number,
     id: number,
-    form: MediaFileVariant,
+    variant: MediaFileVariant,
     link: SignedUrlParameters | null,
   ): Promise<MediaContents> {
     return this.media.contents.openContents(
       await this.accessChecks.admitAppRequest(context, "readMedia", appId),
       appId,
       id,
-      form,
+      variant,
       link,
     );
   }

@@ -32,8 +32,8 @@ export async function listActions(client: CliApiClient): Promise<ActionRecord[]>
 /** Returns the action with this name. @throws CliError if the app has no such action */
 export async function requireActionByName(client: CliApiClient, name: string): Promise<ActionRecord> {
   for await (const page of readActionPages(client, name)) {
-    const serverAction = page.find((action) => action.name === name);
-    if (serverAction) return serverAction;
+    const storedAction = page.find((action) => action.name === name);
+    if (storedAction) return storedAction;
   }
   throw new CliError(`the app has no action named ${JSON.stringify(name)}`);
 }

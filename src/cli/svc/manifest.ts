@@ -101,11 +101,11 @@ const getPlainCode = ({ code, source }: UnvalidatedDefinition): string | null =>
  * file of an action always ends with a line break. The code on the server may have none, and a push must not count this as a change.
  */
 export function omitEqualCode(local: Manifest, server: Manifest): Manifest {
-  const serverActions = new Map((server.actions ?? []).map((action) => [getItemName(action), action]));
+  const storedActions = new Map((server.actions ?? []).map((action) => [getItemName(action), action]));
   const actions = (local.actions ?? []).map((action) => {
-    const serverAction = serverActions.get(getItemName(action));
+    const storedAction = storedActions.get(getItemName(action));
     const plainCode = getPlainCode(action);
-    if (!serverAction || plainCode === null || plainCode !== getPlainCode(serverAction)) return action;
+    if (!storedAction || plainCode === null || plainCode !== getPlainCode(storedAction)) return action;
     const { code: _, source: __, ...fields } = action;
     return fields;
   });

@@ -121,7 +121,7 @@ export function startInSandbox({ commands, account }: BundlerSandbox, script: st
   try {
     if (child.pid !== undefined) setPriority(child.pid, SANDBOX_NICENESS);
   } catch {
-    // The process has ended, or the service has no right to change its priority. The process then runs at the normal priority.
+    // The process has ended, or the service has no right to change its priority. In the second case, the priority stays normal.
   }
   return child;
 }

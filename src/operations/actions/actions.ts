@@ -12,7 +12,7 @@ import {
 } from "../../rules/page.js";
 import { NO_RESOLVED_DEPENDENCIES } from "../packages/packages.js";
 import { recordChange } from "../records/audit.js";
-import { runAppChangeInTurn, transactWithAppLock } from "../settings/app-lock.js";
+import { runAppChangeInSlot, transactWithAppLock } from "../settings/app-lock.js";
 import {
   type Action,
   type ConvertActionRow,
@@ -161,6 +161,6 @@ export class Actions {
       const { name } = draftRow;
       await recordChange(manager, caller, { appId, type: "appAction.v3.remove", actionId: id, data: { name } });
     };
-    await runAppChangeInTurn(db, appId, () => db.transaction(removeDraft));
+    await runAppChangeInSlot(db, appId, () => db.transaction(removeDraft));
   }
 }

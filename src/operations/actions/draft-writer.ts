@@ -91,8 +91,8 @@ export class DraftWriter {
   ) {}
 
   /**
-   * Writes a validated action to its row, and its URL paths to the table of routes. Creates the secret of the HTTP endpoints if it is
-   * missing. The transaction must have locked the app, and must be rolled back after an error.
+   * Writes a validated action to its row, and its URL paths to the table of routes. Creates the secret of the HTTP endpoints if a trigger
+   * needs one and the draft has none. Call this method in a transaction that has locked the app. After an error, roll the transaction back.
    * @throws NAME_ALREADY_EXISTS, TRIGGERS_INVALID; REQUEST_INVALID or DEPENDENCY_UNRESOLVED if the app's actions or scripts are too large
    */
   async store(manager: EntityManager, row: ActionRow, { input, assets }: ValidatedAction): Promise<void> {

@@ -75,9 +75,9 @@ export class PayloadPresets {
 
   /** Lists the payload presets of a draft, sorted by name. @throws ActionError ACTION_NOT_FOUND */
   async list(appId: number, actionId: number): Promise<PayloadPreset[]> {
-    const presetRows = await this.read(appId, actionId);
-    if (presetRows.length > 0 || (await rows(this.options.db, SELECT_ACTION, [appId, actionId])).length > 0)
-      return presetRows;
+    const presets = await this.read(appId, actionId);
+    if (presets.length > 0 || (await rows(this.options.db, SELECT_ACTION, [appId, actionId])).length > 0)
+      return presets;
     throw new ActionError("ACTION_NOT_FOUND");
   }
 

@@ -9,7 +9,7 @@ import { computeNextUpdatedAt } from "../../rules/precondition.js";
 import { findRouteConflictError, writeRoutes } from "../http/routes.js";
 import { NO_RESOLVED_DEPENDENCIES, type ResolvedDependencies } from "../packages/packages.js";
 import { recordChange } from "../records/audit.js";
-import { runAppChangeInTurn, transactWithAppLock } from "../settings/app-lock.js";
+import { runAppChangeInSlot, transactWithAppLock } from "../settings/app-lock.js";
 import type { TriggerIndex } from "../triggers/trigger-index.js";
 import {
   type Action,
@@ -181,6 +181,6 @@ export class ActionPublisher {
   unpublish(caller: Caller, target: DraftChangeTarget): Promise<void> {
     const { db } = this.options;
     const unpublishDraft = (manager: EntityManager) => this.unpublishLocked(manager, caller, target);
-    return runAppChangeInTurn(db, target.appId, () => db.transaction(unpublishDraft));
+    return runAppChangeInSlot(db, target.appId, () => db.transaction(unpublishDraft));
   }
 }

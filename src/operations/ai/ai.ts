@@ -241,7 +241,7 @@ export class Ai {
     // Before the call is counted, because calls that the provider does not support must not use up the daily limits.
     const request = PROVIDER_APIS[setting.provider].buildRequest(requested, model, setting.key);
     const expected = estimateTotalTokens(requested);
-    const settle = await this.usage.reserve(appId, expected, setting);
+    const correctTokenCount = await this.usage.reserve(appId, expected, setting);
     const started = performance.now();
     let used = 0;
     let parts: StreamedCompletionReader | null = null;
@@ -277,7 +277,7 @@ export class Ai {
         receivedCharacters === null
           ? 0
           : estimateInputTokens(requested) + Math.ceil(receivedCharacters / CHARACTERS_PER_TOKEN);
-      await this.record(appId, (executor) => settle(executor, used || spentTokens));
+      await this.record(appId, (executor) => correctTokenCount(executor, used || spentTokens));
     }
   }
 

@@ -19,7 +19,7 @@ import type { IdOrName } from "../../rules/reference.js";
 import { recordChange } from "../records/audit.js";
 import { createHashQueueKey, type HashQueueKey } from "../records/hashes.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
-import { runAppChangeInTurn, transactWithAppLock } from "../settings/app-lock.js";
+import { runAppChangeInSlot, transactWithAppLock } from "../settings/app-lock.js";
 import {
   checkDataSource,
   DATA_SOURCE_COLUMNS_SQL,
@@ -206,7 +206,7 @@ export class DataSources {
     receivedDataLimiter.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)));
     const target = { appId, id, precondition };
     const saveDefinition = () =>
-      runAppChangeInTurn(db, appId, () =>
+      runAppChangeInSlot(db, appId, () =>
         db.transaction((manager) => definitions.change(manager, caller, target, fields)),
       );
     try {
@@ -239,7 +239,7 @@ export class DataSources {
       });
       await sources.notifyChanged(manager, appId);
     };
-    await runAppChangeInTurn(db, appId, () => db.transaction(removeSource));
+    await runAppChangeInSlot(db, appId, () => db.transaction(removeSource));
     sources.clearCache();
     definitions.dropIndexes(source);
   }

@@ -58,12 +58,14 @@ export class AppUserSignInAttempts {
     return this.options.db.transaction(async (manager) => {
       const hashes = subjects.map(({ hash }) => hash);
       await rows(manager, LOCK_SUBJECTS, [hashes]);
-      const counts = await rows<{ subject: string; count: number; wait: number }>(manager, COUNT_FAILURES, [hashes]);
-      const countOf = (hash: Buffer) => counts.find(({ subject }) => subject === hash.toString("hex"));
+      const failureCounts = await rows<{ subject: string; count: number; wait: number }>(manager, COUNT_FAILURES, [
+        hashes,
+      ]);
+      const findFailureCount = (hash: Buffer) => failureCounts.find(({ subject }) => subject === hash.toString("hex"));
       const fullSubjects = subjects.flatMap(({ hash, failuresMax, appliesAfterFailureOf }) => {
-        const failureCount = countOf(hash);
+        const failureCount = findFailureCount(hash);
         const isFull = failureCount !== undefined && failureCount.count >= failuresMax;
-        return isFull && (!appliesAfterFailureOf || countOf(appliesAfterFailureOf)) ? [failureCount] : [];
+        return isFull && (!appliesAfterFailureOf || findFailureCount(appliesAfterFailureOf)) ? [failureCount] : [];
       });
       throwIfLimitReached(fullSubjects);
       return (await rows<{ id: number }>(manager, INSERT_FAILURES, [hashes])).map(({ id }) => id);

@@ -91,9 +91,9 @@ export class MediaContentOpener {
     return { contentType: `image/${chosenFormat}`, bytes: null, tag, open: openContent };
   }
 
-  private selectContents(appId: number, row: FileRow, form: MediaFileVariant) {
-    if (form.kind === "resized") return this.resizePicture(appId, row, form);
-    if (form.kind === "whole") {
+  private selectContents(appId: number, row: FileRow, variant: MediaFileVariant) {
+    if (variant.kind === "resized") return this.resizePicture(appId, row, variant);
+    if (variant.kind === "whole") {
       const { contentType, bytes, checksum, blobKey } = row;
       return { contentType, bytes, tag: `"${checksum}"`, open: (range?: ByteRange) => this.readBlob(blobKey, range) };
     }
@@ -112,14 +112,14 @@ export class MediaContentOpener {
   }
 
   /**
-   * Returns the content of a file in the requested form. With a valid signed URL (`link`), the caller needs no right to read the file.
+   * Returns the content of a file in the requested variant. With a valid signed URL (`link`), the caller needs no right to read the file.
    * @throws UNAUTHORIZED, FORBIDDEN, FILE_NOT_FOUND, REQUEST_INVALID
    */
   async openContents(
     admission: AdmittedRequest,
     appId: number,
     id: number,
-    form: MediaFileVariant,
+    variant: MediaFileVariant,
     link: SignedUrlParameters | null,
   ): Promise<MediaContents> {
     const { mediaRights, files, links } = this.options;
@@ -132,7 +132,7 @@ export class MediaContentOpener {
       name: row.name,
       isPublic,
       isDecodablePicture: row.width !== null,
-      ...this.selectContents(appId, row, form),
+      ...this.selectContents(appId, row, variant),
     };
   }
 }

@@ -43,7 +43,7 @@ interface EnqueuerOptions {
   queueLimits: QueueLimits;
   limiter: ConcurrencyLimiter;
   dispatcher: Dispatcher;
-  tracing: Pick<RequestTracing, "currentTraceparent">;
+  tracing: Pick<RequestTracing, "getCurrentTraceparent">;
   processId: string;
 }
 
@@ -58,7 +58,7 @@ export class Enqueuer {
   /** @param awaitedBy ID of the run that waits for the new run @throws OVERLOADED, RUN_SKIPPED, the errors of `insertOnDemandRun` */
   async enqueueOnDemand(requested: NewOnDemandRun, awaitedBy: number | null = null): Promise<EnqueuedRun> {
     const { db, dispatcher, tracing } = this.options;
-    const newRun = { ...requested, traceparent: tracing.currentTraceparent() };
+    const newRun = { ...requested, traceparent: tracing.getCurrentTraceparent() };
     const insert: InsertRun = async (holder) => {
       const { id, isRepeated, skipReason, action } = await insertOnDemandRun(db, newRun, holder);
       const { id: actionId, waitsFor, secretsVersion, ...code } = action;
@@ -93,7 +93,7 @@ export class Enqueuer {
   queueByActionId(run: NewRun): Promise<EnqueuedRun> {
     const { db, tracing } = this.options;
     const insert: InsertRun = async () => {
-      const inserted = await insertRunByActionId(db, { ...run, traceparent: tracing.currentTraceparent() }, null);
+      const inserted = await insertRunByActionId(db, { ...run, traceparent: tracing.getCurrentTraceparent() }, null);
       return { ...inserted, run: null, waitsFor: run.waitsFor ?? null };
     };
     return this.queueRun(run, insert, null);

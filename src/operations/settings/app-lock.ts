@@ -53,7 +53,7 @@ const createOverloadedError = () =>
  * `work` must not call this function or `transactWithAppLock`.
  * @throws OVERLOADED if too many changes of the app wait, or if this change waits for too long
  */
-export async function runAppChangeInTurn<T>(db: Db, appId: number, work: () => Promise<T>): Promise<T> {
+export async function runAppChangeInSlot<T>(db: Db, appId: number, work: () => Promise<T>): Promise<T> {
   const { ofApps } = getChangeLimits(db);
   if (ofApps.countWaiting(appId) >= WAITING_CHANGES_PER_APP) throw createOverloadedError();
   const releaseSlot = await ofApps
@@ -92,7 +92,7 @@ export const lockFirstAppOfStageGroup = lockApp;
  * Runs `work` in a transaction that has locked the app's row. Such transactions of one app run one after the other. Deadlocks with code
  * that does not take this lock, such as writes of entries, are possible.
  * @param beforeLock takes locks that must be taken before the app's lock, such as `lockOrganizationOfApp`
- * @throws APP_NOT_FOUND if another request has deleted the app or closed the stage; the errors of `runAppChangeInTurn`
+ * @throws APP_NOT_FOUND if another request has deleted the app or closed the stage; the errors of `runAppChangeInSlot`
  */
 export async function transactWithAppLock<T>(
   db: Db,
@@ -105,5 +105,5 @@ export async function transactWithAppLock<T>(
     await lockApp(manager, appId);
     return work(manager);
   };
-  return runAppChangeInTurn(db, appId, () => db.transaction(change));
+  return runAppChangeInSlot(db, appId, () => db.transaction(change));
 }

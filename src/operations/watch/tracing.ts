@@ -24,7 +24,7 @@ export interface RequestTracing {
   /** Runs `work` with `span` as the current span. The span also stays current in asynchronous code that `work` awaits. */
   runInSpan<T>(span: TraceSpan, work: () => T): T;
   /** Returns the W3C trace context of the current span; null if there is no span. */
-  currentTraceparent(): string | null;
+  getCurrentTraceparent(): string | null;
   /** Sends the remaining spans, and waits for this at most STOP_TIMEOUT_MS. */
   stop(): Promise<void>;
 }
@@ -36,7 +36,7 @@ export const NO_TRACING: RequestTracing = {
   isOn: false,
   beginSpan: () => NO_SPAN,
   runInSpan: (_span, work) => work(),
-  currentTraceparent: () => null,
+  getCurrentTraceparent: () => null,
   stop: async () => undefined,
 };
 
@@ -141,7 +141,7 @@ export async function createTracing(endpoint: string | null, instance: string, l
       };
     },
     runInSpan: (span, work) => spans.run(span, work),
-    currentTraceparent: () => spans.getStore()?.traceparent ?? null,
+    getCurrentTraceparent: () => spans.getStore()?.traceparent ?? null,
     async stop() {
       const stopTimeout = new Promise<void>((resolve) => setTimeout(resolve, STOP_TIMEOUT_MS).unref());
       // The last spans are lost if the collector does not respond in time.

@@ -107,7 +107,7 @@ function createEventReader(model: string): CompletionEventReader {
   let [content, finishReason, answeringModel] = ["", "", model];
   let characters = 0;
 
-  function addToCalls(deltas: unknown): void {
+  function addToolCallDeltas(deltas: unknown): void {
     for (const delta of Array.isArray(deltas) ? deltas : []) {
       const index = findToolCallIndex(delta, calls.length);
       calls[index] ??= { id: "", name: "", text: "" };
@@ -125,7 +125,7 @@ function createEventReader(model: string): CompletionEventReader {
       answeringModel = toTextOrEmpty(getValueAtPath(event, "model")) || answeringModel;
       if (getValueAtPath(event, "usage")) usage = readTokenUsage(getValueAtPath(event, "usage"));
       finishReason = toTextOrEmpty(getValueAtPath(event, "choices", 0, "finish_reason")) || finishReason;
-      addToCalls(getValueAtPath(event, "choices", 0, "delta", "tool_calls"));
+      addToolCallDeltas(getValueAtPath(event, "choices", 0, "delta", "tool_calls"));
       const text = toTextOrEmpty(getValueAtPath(event, "choices", 0, "delta", "content"));
       content += text;
       characters += text.length;

@@ -50,7 +50,7 @@ export function getValueAtPath(value: unknown, ...path: (string | number)[]): un
   return innerValue;
 }
 
-/** Parses the arguments of a tool call. Returns the text itself if it is not JSON. */
+/** Parses the arguments of a tool call; an empty text means `{}`. Returns the text itself if it is not JSON. */
 export function parseToolArguments(text: string): unknown {
   try {
     return JSON.parse(text === "" ? "{}" : text);

@@ -114,7 +114,7 @@ function createContextType({ settingKeys, environment, pastPayloads }: TypeSourc
 
 const IDENTIFIER_PATTERN = /^[A-Za-z_$][\w$]*$/;
 
-/** Returns the folder of a package's declaration files. It is part of a URL, so it must not contain "+" or "/". */
+/** Returns the folder of a package's declaration files. Replaces "+" and "/" of the integrity hash, because the folder is part of a URL. */
 const getPackageFolder = (integrity: string): string => `npm/${integrity.replaceAll("+", "-").replaceAll("/", "_")}`;
 
 type Declarations = NonNullable<TypeSources["declarations"]>;

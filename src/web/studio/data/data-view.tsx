@@ -36,7 +36,7 @@ interface SourceProps extends Omit<DataSourcePanelProps, "reload"> {
   setDirty: (isDirty: boolean) => void;
 }
 
-/** Heading of the open data source. When it appears, it receives the focus if the focused button is now hidden, as on a phone. */
+/** Heading of the open data source. It receives the focus if the list, and so the focused button in it, is now hidden, as on a phone. */
 function SourceHeading({ name }: { name: string }) {
   const heading = useRef<HTMLHeadingElement>(null);
   useLayoutEffect(() => {

@@ -9,7 +9,7 @@ export interface PaletteCommand {
   name: string;
   /** Keyboard shortcut of the command, as the palette shows it. */
   shortcut?: string;
-  /** Icon of the kind of item that the command opens. Commands that press a button of the page have no icon. */
+  /** Icon of the command. Without this property, the palette shows an arrow. */
   icon?: IconComponent | undefined;
   run: () => void;
 }

@@ -1,4 +1,4 @@
-/** Harness of a document: evaluates the scripts of a run and calls `execute`. It is created before any code of the action. */
+/** Harness (script that executes a run) of a document (empty page): runs the scripts and `execute`. Starts before the action's code. */
 import type { Any } from "./any.js";
 import type { HarnessCore } from "./core.js";
 import type { DocumentMessage } from "./messages.js";
