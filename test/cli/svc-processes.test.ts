@@ -313,6 +313,7 @@ test("waits", () => new Promise((resolve) => setTimeout(resolve, 60_000)));
     expect(entries.map(({ Name }: { Name: string }) => Name)).to.deep.equal(["Ann", "Bo\nb", "Cy"]);
     const refusals: [args: string[], input: string, code: number, message: RegExp][] = [
       [["data", "push", "guests"], "{", 2, /JSON lines or a JSON array/],
+      [["data", "push", "guests"], '{"Name": "x"}\n{', 2, /JSON array \(line 2: [^()]+\)/],
       [["data", "push", "guests"], '{"Name": "x"}\n7', 1, /object/],
       [["data", "push", "guests", "none.json"], "", 2, /none\.json cannot be read/],
       [["data", "push", "guests", "--replace"], '{"Name": "x"}', 2, /pass --yes/],

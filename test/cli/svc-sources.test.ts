@@ -1,4 +1,4 @@
-/** Tests sources in a project folder: the command line sends their files, the service builds them, and a pull restores them. */
+/** Tests how the command line handles the source files of actions: push, pull, configs, stacks and type checks. The service builds the files. */
 import { readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";

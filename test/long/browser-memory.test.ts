@@ -32,7 +32,8 @@ function browserMegabytes(group: number): number {
 const MEMORY_SINKS: Record<string, string> = {
   blobs:
     "const kept = []; for (let i = 0; i < 300; i += 1) { kept.push(new Blob([new Uint8Array(1e7).fill(i)])); await wait(2) }",
-  // The pauses let the garbage collector run. So the page stays small, while the browser process holds 12,000 blobs of 240 KB.
+  // The pauses let the garbage collector run, so the page stays small. Without a limit, the browser process would hold 12,000 blobs of
+  // 240 KB.
   "small blobs": `const kept = [];
     for (let i = 0; i < 12_000; i += 1) { kept.push(new Blob([new Uint8Array(240_000).fill(i)])); if (i % 4 === 0) await wait(5) }`,
   "blobs of a worker": `new Worker(URL.createObjectURL(new Blob(["const kept = []; setInterval(() => kept.push(new Blob([new Uint8Array(1e7).fill(1)])), 2)"])));

@@ -20,7 +20,7 @@ const delayScript = (seed: number) => `{
     await delay();
     return response;
   };
-  // Waits for the earlier event of the socket, because delayed events must keep their order.
+  // Each listener runs after the listener of the socket's previous event, because delayed events must keep their order.
   const lastEvents = new WeakMap();
   for (const name of ["onmessage", "onclose"]) {
     const property = Object.getOwnPropertyDescriptor(WebSocket.prototype, name);

@@ -119,7 +119,7 @@ export class ActionResolver {
 
   @Mutation(() => ActionType, {
     description:
-      "Replaces the secret in the URLs of an action's HTTP triggers, for its draft and its live version. Returns the draft.",
+      "Replaces the secret in the URLs of an action's HTTP triggers. URLs with the old secret stop working immediately. Returns the draft.",
   })
   async rotateTriggerSecret(
     @Ctx() context: RequestContext,

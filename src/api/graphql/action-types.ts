@@ -19,7 +19,7 @@ import { ActionAccessScalar, ConcurrencyPolicyEnum, DateTime, EnvironmentEnum, T
 import { DEPRECATED_IN_FAVOR_OF_PAGE, ListPageType, PageItemsField } from "./page-types.js";
 import { ActionSourceType } from "./source-types.js";
 
-@ObjectType("Asset", { description: "File that a dependency loads." })
+@ObjectType("Asset", { description: "Script of a dependency." })
 export class AssetType {
   @Field(() => String, { description: "Name of the dependency as the action states it." }) name: string;
   @Field(() => String, { description: "URL from which runs and pages load the file." }) url: string;
@@ -174,7 +174,7 @@ export class ActionType extends ActionConfigurationType {
   @Field(() => Int, { description: "ID of this draft or live version." }) id: number;
   @Field(() => Int, { description: "ID of the app." }) appId: number;
   @Field(() => String, { description: "Version of the action format; always v3." }) actionVersion: string;
-  @Field(() => [AssetType], { description: "Files that the dependencies load, one for each dependency." })
+  @Field(() => [AssetType], { description: "Scripts of the dependencies, one for each dependency." })
   assets: Asset[];
   @Field(() => DateTime, { nullable: true, description: "Time of the last run; null if it has never run." }) lastRunAt:
     | string

@@ -15,7 +15,7 @@ export class AppType {
   organizationId: number | null;
   @Field(() => String, { description: "Name of the app." }) name: string;
   @Field(() => Boolean, { description: "True if the app is published." }) isPublished: boolean;
-  @Field(() => GraphQLSafeInt, { nullable: true, description: "ID of the page that opens first; null if none is set." })
+  @Field(() => GraphQLSafeInt, { nullable: true, description: "ID of the page that opens first, stored unchanged; null if none is set." })
   startingPageId: number | null;
   @Field(() => AppDefinedJsonScalar, {
     nullable: true,
@@ -45,7 +45,7 @@ export class AppSnapshotType {
   @Field(() => String, { nullable: true, description: "Name of the app." }) name: unknown;
   @Field(() => GraphQLSafeInt, {
     nullable: true,
-    description: "ID of the page that opens first; null if none was set.",
+    description: "ID of the page that opens first, stored unchanged; null if none was set.",
   })
   startingPageId: unknown;
   @Field(() => AppDefinedJsonScalar, { nullable: true, description: "Hooks of the app; null if there were none." })
@@ -73,7 +73,7 @@ export class CreateAppInput {
 @InputType("UpdateAppInput", { description: "Changes to an app; omitted properties keep their values." })
 export class UpdateAppInput {
   @Field(() => String, { nullable: true, description: "Name of the app." }) name?: unknown;
-  @Field(() => GraphQLSafeInt, { nullable: true, description: "ID of the page that opens first; null for none." })
+  @Field(() => GraphQLSafeInt, { nullable: true, description: "ID of the page that opens first, stored unchanged; null for none." })
   startingPageId?: unknown;
   @Field(() => AppDefinedJsonScalar, {
     nullable: true,

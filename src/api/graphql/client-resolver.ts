@@ -22,7 +22,7 @@ class ClientActionType {
   })
   integrity: string;
   @Field(() => [TriggerObjectType], { description: "Analytics triggers of the action." }) triggers: Trigger[];
-  @Field(() => [AssetType], { description: "Files that the action's dependencies load." }) assets: AssetType[];
+  @Field(() => [AssetType], { description: "Scripts of the action's dependencies." }) assets: AssetType[];
 }
 
 @ObjectType("ClientTriggers", { description: "Change of the actions that a client can run on analytics events." })
@@ -40,7 +40,7 @@ class CompiledActionType {
   @Field(() => String, { description: "JavaScript of the compiled action." }) script: string;
   @Field(() => String, { description: "Subresource integrity of the script, as sha256- and the hash in base64." })
   integrity: string;
-  @Field(() => [AssetType], { description: "Files that the action's dependencies load." }) assets: AssetType[];
+  @Field(() => [AssetType], { description: "Scripts of the action's dependencies." }) assets: AssetType[];
 }
 
 @ObjectType("RecordedEvents", { description: "Result of recording analytics events." })

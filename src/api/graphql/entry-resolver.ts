@@ -242,13 +242,13 @@ export class EntryResolver {
     return this.service.import(visit, { appId, ref }, { keepsExisting: append ?? false, rows });
   }
 
-  /** Exports all entries that the caller may read. Only REST has this operation. */
+  /** Exports all entries that the caller may read. Not in the GraphQL schema: only the REST route calls this method. */
   async exportEntryFile(context: RequestContext, appId: number, ref: IdOrName, options: EntryExportOptions) {
     const visit = await this.accessChecks.admitAppRequest(context, "readEntries", appId);
     return this.service.export(visit, { appId, ref }, options);
   }
 
-  /** Imports entries from a file. Only REST has this operation. */
+  /** Imports entries from a file. Not in the GraphQL schema: only the REST route calls this method. */
   async importEntryFile(
     context: RequestContext,
     appId: number,

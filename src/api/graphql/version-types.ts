@@ -59,7 +59,7 @@ class ActionSnapshotType extends ActionConfigurationType {
   @Field(() => String, { description: "Operation that stored the version: create, update or pre-restore." })
   action: string;
   @Field(() => [String], { description: "Always empty." }) functions: string[];
-  @Field(() => [AssetType], { description: "Files that the dependencies load." }) assets: Asset[];
+  @Field(() => [AssetType], { description: "Scripts of the dependencies." }) assets: Asset[];
   @Field(() => [Int], { description: "Always empty." }) widgetInstanceIds: number[];
   @Field(() => Int, { nullable: true, description: "ID of the action's draft; null for a draft." }) masterTaskId:
     | number

@@ -77,7 +77,7 @@ export const SVC_NAMESPACES: readonly NamespaceExample[] = [
       "EXECUTION_FAILED",
     ],
     otherErrors:
-      "Errors of `Svc.App.V3.Actions.request` have a `code` instead of a status: `POLICY` (origin not listed), `LIMIT`, `TIMEOUT`, `TRANSPORT`, `UNSUPPORTED`, `INTEGRATION_UNAVAILABLE`.",
+      "An error of `Svc.App.V3.Actions.request` has no `status`, but a `code`: `POLICY` (not allowed, for example an origin that is not in `integrationOrigins`), `LIMIT`, `TIMEOUT`, `TRANSPORT`, `UNSUPPORTED` or `INTEGRATION_UNAVAILABLE`.",
     example: {
       code: RUN_AND_REQUEST_EXAMPLE,
       result: ["Hello Ann", "object", 201, { seats: 2 }],

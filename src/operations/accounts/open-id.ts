@@ -276,7 +276,8 @@ export class OpenId {
   }
 
   /**
-   * Starts to link an identity at the provider to the account of the signed-in caller.
+   * Starts a sign-in at the provider that links the person's identity there to the account of the signed-in caller. Returns the same as
+   * `start`.
    * @throws the same errors as `start`
    */
   async startLink({ caller }: SignedInRequest, id: string, redirectUri: string, next: string) {

@@ -104,7 +104,7 @@ export class Messages {
         const message = await requireMessage(manager, appId, id);
         throw new ActionError(
           "MESSAGE_DECIDED",
-          `the message has the status "${message.status}"; you can decide only about a message with the status "unknown"`,
+          `only a message with the status "unknown" can be marked as sent or sent again (got a message with the status "${message.status}")`,
         );
       }
       await recordChange(manager, caller, { appId, type: "app.message.decide", data: { messageId: id, decision } });

@@ -1,4 +1,7 @@
-/** Imports a file: each row becomes an entry. Rows are stored in one transaction while the service still receives the file. */
+/**
+ * Imports a file: each row becomes an entry. One transaction stores all rows. For a large file, it starts while the service still receives
+ * the file.
+ */
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { PoolClient } from "pg";

@@ -154,9 +154,9 @@ export class PushSender {
     const wantedDeliveries: PushDelivery[] = [];
     for (const ofNotification of Map.groupBy(deliveries, ({ notificationId }) => notificationId).values()) {
       const { appId, scope } = ofNotification[0]!;
-      const idsInScope = new Set(await this.selectInScope(db, appId, ofNotification, scope));
+      const deliveriesInScope = new Set(await this.selectInScope(db, appId, ofNotification, scope));
       for (const delivery of ofNotification) {
-        if (idsInScope.has(delivery)) wantedDeliveries.push(delivery);
+        if (deliveriesInScope.has(delivery)) wantedDeliveries.push(delivery);
         else await rows(db, DELETE_DELIVERY, [delivery.id, processId]);
       }
     }

@@ -14,7 +14,7 @@ export interface NotificationReader {
   /** Key under which the database stores the reader's devices and the notifications that the reader marked as read. */
   key: string;
   user: ScopeUser;
-  /** True for a visitor who is not signed in. `key` then begins with `credential:`. */
+  /** True if no app user or person is signed in: for visitors, and tokens without a person. `key` then begins with `credential:`. */
   isVisitor: boolean;
   /** True for back ends and editors of the app, which can read all notifications. */
   canReadAll: boolean;

@@ -117,11 +117,11 @@ export class OauthClients {
       throw new OauthError("invalid_redirect_uri", `redirect_uris must be ${expected} (got ${refusedUri})`);
     }
     if (knownGrantTypes.includes("authorization_code") && data.redirect_uris.length === 0) {
-      throw new OauthError("invalid_redirect_uri", "redirect_uris must contain at least one URL");
+      throw new OauthError("invalid_redirect_uri", "redirect_uris must contain at least one URL, because grant_types contains authorization_code (got an empty array)");
     }
     const retryAfter = this.#registrations.takeTokens(getAddressBlock(address ?? ""));
     if (retryAfter > 0)
-      throw createRateLimitError("too many registrations of programs from this network address", retryAfter);
+      throw createRateLimitError("too many registrations of OAuth programs from this network address", retryAfter);
     const client: OauthClient = {
       id: `svc_client_${randomBytes(16).toString("base64url")}`,
       name: sanitizeProgramName(data.client_name),

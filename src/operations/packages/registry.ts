@@ -56,7 +56,7 @@ function checkStatus(registryRequest: RegistryRequest, name: string, { status }:
   if (status === 401 || status === 403)
     throw createDependencyError(
       dependency,
-      `cannot be fetched: the registry does not permit access to ${name} (status ${status})`,
+      `cannot be fetched: the registry does not permit access to ${name} (status ${status}); the operator of the service can set NPM_TOKEN to a token with access`,
     );
   if (status === 404 || status === 405 || status === 410) {
     throw createDependencyError(

@@ -135,7 +135,7 @@ export class RunSecrets {
     return this.payloadMasking.payload;
   }
 
-  /** Returns the run's payload for the log entry; null if the entry can refer to the payload of the run's row. */
+  /** Returns the masked payload for the run's log entry; null if the entry can refer to the payload in the run's row instead. */
   maskPayload(payload: string): Promise<string | null> {
     return this.maskPayloadWith(this.scanner, this.hasSecrets, payload);
   }

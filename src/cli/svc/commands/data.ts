@@ -51,14 +51,20 @@ export function addDataCommand(program: Command, run: CommandRunner): void {
 }
 
 function readEntries(content: string): unknown[] {
+  let lineNumber: number | null = null;
   try {
     const trimmed = content.trim();
     if (trimmed.startsWith("[")) return JSON.parse(trimmed) as unknown[];
-    return trimmed
-      .split("\n")
-      .filter((line) => line.trim() !== "")
-      .map((line) => JSON.parse(line) as unknown);
+    const entries: unknown[] = [];
+    for (const [index, line] of content.split("\n").entries()) {
+      lineNumber = index + 1;
+      if (line.trim() !== "") entries.push(JSON.parse(line.trim()));
+    }
+    return entries;
   } catch (error) {
-    throw createUsageError(`the entries must be JSON lines or a JSON array (${(error as Error).message})`);
+    // V8 adds a position in the parsed text, which is only one line here.
+    const fault = (error as Error).message.replace(/ at position \d+ \(line 1 column \d+\)$/, "");
+    const prefix = lineNumber === null ? "" : `line ${lineNumber}: `;
+    throw createUsageError(`the entries must be JSON lines or a JSON array (${prefix}${fault})`);
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Code editor that shows a plain text area until Monaco is loaded. If Monaco cannot be loaded, the plain text area
- * remains.
+ * Code editor that shows a plain text area until Monaco is loaded. If Monaco cannot be loaded or fails later, the plain
+ * text area remains or returns, with an error text.
  */
 import { Component, type ComponentProps, lazy, type ReactNode, Suspense, useRef } from "react";
 import { LoadError } from "../shell/load-error.js";
