@@ -95,8 +95,13 @@ export interface Config {
   logLevel: string;
 }
 
+/** Error with one message about all invalid variables. */
 export class ConfigError extends StartError {
   override readonly name = "ConfigError";
+
+  constructor(faults: readonly string[]) {
+    super(`Cannot start: ${faults.join("; ")}.`);
+  }
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -188,13 +193,19 @@ function createConfig(values: EnvironmentVariables, openIdProviders: OpenIdProvi
 }
 
 /**
- * Reads the configuration from environment variables (contract, section 1).
- * @throws ConfigError with one message about all invalid variables
+ * Reads the configuration from environment variables (contract, section 1), and messages about the invalid ones. In the configuration,
+ * these have their defaults.
  */
-export function readConfig(env: Environment = process.env): Config {
-  const readResult = readEnvironmentVariables(env);
-  const faults = [...("faults" in readResult ? readResult.faults : []), ...findVariableConflicts(env)];
+export function readConfigAndFaults(env: Environment = process.env): { config: Config; faults: string[] } {
+  const { values, faults: invalidValues } = readEnvironmentVariables(env);
+  const faults = [...invalidValues, ...findVariableConflicts(env)];
   const openIdProviders = readOpenIdProviders(env, (name, expected) => faults.push(`${name} must be ${expected}`));
-  if ("faults" in readResult || faults.length > 0) throw new ConfigError(`Cannot start: ${faults.join("; ")}.`);
-  return createConfig(readResult.values, openIdProviders);
+  return { config: createConfig(values, openIdProviders), faults };
+}
+
+/** Reads the configuration from environment variables. @throws ConfigError if one is invalid */
+export function readConfig(env: Environment = process.env): Config {
+  const { config, faults } = readConfigAndFaults(env);
+  if (faults.length > 0) throw new ConfigError(faults);
+  return config;
 }

@@ -33,16 +33,18 @@ for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, handleSi
 
 const { setGarbageCollectionFlags } = await import("./garbage-collection.js");
 setGarbageCollectionFlags();
-const { readConfig } = await import("./config.js");
+const { ConfigError, readConfigAndFaults } = await import("./config.js");
 const { redirectConsoleToLog, createLog } = await import("./engine/log.js");
 const { formatFatalError } = await import("./errors.js");
 const { startService } = await import("./service.js");
 const { formatStartMessage } = await import("./service/greeting.js");
+const { findUnusableValues } = await import("./service/preconditions.js");
 
 const writeFault = (error: unknown) => process.stderr.write(`${formatFatalError(error)}\n`);
 
 try {
-  const config = readConfig();
+  const { config, faults } = readConfigAndFaults();
+  if (faults.length > 0) throw new ConfigError([...faults, ...(await findUnusableValues(config))]);
   redirectConsoleToLog(createLog(config.logLevel));
   service = await startService(config, { stopRequested: stopRequest.signal, ownsProcess: true });
   // The greeting is for people, so it is written to standard error. Standard output has only JSON lines for programs.

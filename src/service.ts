@@ -109,7 +109,6 @@ async function startServiceParts(
   baseUrl: string,
 ): Promise<Pick<Service, "databaseUrl" | "firstCredentialsFile" | "setupLink">> {
   const { config, log, onDatabaseReached, measures, stopRequested } = input;
-  await checkStartPreconditions(config);
   const starting = new ServiceStarter(input);
   const tracing = await starting.startTracing();
   const [openedDatabase] = await Promise.all([starting.openDatabaseConnections(), starting.loadLibraries()]);
@@ -213,6 +212,7 @@ export async function startService(config: Config, options: ServiceStartOptions 
   };
   const stop = createStop(plan, gracePeriodController);
   try {
+    await checkStartPreconditions(config);
     const url = await startListening(server, config);
     releases.add("port", () => new Promise((resolve) => server.close(resolve).closeAllConnections()));
     log.info({ url }, "listening");

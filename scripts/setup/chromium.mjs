@@ -73,8 +73,8 @@ export async function ensureChromium(root, environment, packages) {
   if (environment.BROWSER_WS_ENDPOINTS?.trim()) return;
   const explicit = environment.CHROME_PATH || null;
   const find = () => findChromium(explicit, defaultChromiumPaths(environment.PUPPETEER_CACHE_DIR || null));
-  if (find()) return;
-  if (explicit) throw new SetupError(`CHROME_PATH must be the path of an executable Chromium (got ${explicit})`);
+  // The service checks CHROME_PATH itself, and names all invalid variables in one message.
+  if (explicit || find()) return;
   const installWithPackages = async () => {
     await packages;
     await installByPuppeteer(root, chooseCacheFolder(environment, PUBLIC_BROWSER_CACHE));

@@ -312,19 +312,22 @@ const VARIABLES_WITH_SECRETS: readonly string[] = [
 
 export type EnvironmentVariables = z.output<typeof ENVIRONMENT_SCHEMA>;
 
-type ReadVariables = { values: EnvironmentVariables } | { faults: string[] };
-
-/** Reads all variables. A blank variable counts as unset. */
-export function readEnvironmentVariables(environment: Readonly<Record<string, string | undefined>>): ReadVariables {
-  const texts = Object.keys(VARIABLE_SCHEMAS).map((name) => [name, environment[name]?.trim() || undefined]);
+/** Reads all variables. A blank variable counts as unset. Invalid variables have messages in `faults`, and their defaults in `values`. */
+export function readEnvironmentVariables(environment: Readonly<Record<string, string | undefined>>): {
+  values: EnvironmentVariables;
+  faults: string[];
+} {
+  const texts = Object.keys(VARIABLE_SCHEMAS).map((name) => [name, environment[name]?.trim() || undefined] as const);
   const { data, error } = ENVIRONMENT_SCHEMA.safeParse(Object.fromEntries(texts));
-  if (data) return { values: data };
+  if (data) return { values: data, faults: [] };
+  const invalidNames = error.issues.map(({ path }) => path[0]);
+  const validTexts = texts.filter(([name]) => !invalidNames.includes(name));
   const faults = error.issues.map(({ path, message }) => {
     const name = String(path[0]);
     const isSecret = VARIABLES_WITH_SECRETS.includes(name);
     return `${name} must be ${message} (got ${values.describeRejectedValue(environment[name]?.trim() ?? "", { isSecret })})`;
   });
-  return { faults };
+  return { values: ENVIRONMENT_SCHEMA.parse(Object.fromEntries(validTexts)), faults };
 }
 
 export const listVariableDescriptions = (): [name: string, VariableDescription][] =>

@@ -75,7 +75,10 @@ const readQueueBounds = ({ queueMax, queueMaxPerApp, queueMaxMb }: Config): RunQ
 
 export type Operations = Awaited<ReturnType<typeof createOperations>>;
 
-function readCatalogue({ packagesFile }: Config): ReturnType<typeof createPackageCatalogue> {
+/** Reads the catalogue of packages. @throws StartError if the file of PACKAGES_FILE cannot be used */
+export function readCatalogue({
+  packagesFile,
+}: Pick<Config, "packagesFile">): ReturnType<typeof createPackageCatalogue> {
   if (!packagesFile) return createPackageCatalogue();
   try {
     return createPackageCatalogue(JSON.parse(readFileSync(packagesFile, "utf8")));

@@ -19,13 +19,10 @@ export interface BrowserSources {
 
 function locateChromium({ chromePath, puppeteerCacheDir }: Config): string {
   const path = findChromium(chromePath, defaultChromiumPaths(puppeteerCacheDir));
-  if (!path)
-    throw new StartError(
-      chromePath === null
-        ? "Chromium was not found; set CHROME_PATH to a Chromium, or install the package chromium-headless-shell"
-        : `CHROME_PATH must be the path of an executable Chromium (got ${chromePath})`,
-    );
-  return path;
+  if (path) return path;
+  throw new StartError(
+    "Chromium was not found; set CHROME_PATH to a Chromium, or install the package chromium-headless-shell",
+  );
 }
 
 /** Returns the browsers to use, and the options of their egress proxies. @throws StartError if Chromium is not installed */

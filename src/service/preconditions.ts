@@ -4,8 +4,10 @@ import { existsSync } from "node:fs";
 import { mkdir, open, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Config } from "../config.js";
+import { findChromium } from "../engine/chromium-path.mjs";
 import { isLocalAddress } from "../engine/local-address.js";
 import { StartError } from "../errors.js";
+import { readCatalogue } from "../operations/operations.js";
 
 /** True if the process stores something in DATA_DIR: the embedded database, the key of the settings, or media files. */
 const needsDataDir = ({ databaseUrl, settingsKeys, roles }: Config): boolean =>
@@ -20,6 +22,7 @@ async function createFolder(path: string): Promise<void> {
   });
 }
 
+/** @throws StartError if this process cannot create files in the folder */
 async function checkDataDir({ dataDir }: Config): Promise<void> {
   try {
     await createFolder(dataDir);
@@ -34,14 +37,35 @@ async function checkDataDir({ dataDir }: Config): Promise<void> {
   }
 }
 
-/**
- * Checks the data folder and the network address for runs.
- * @throws StartError that names the variable whose value cannot be used on this machine
- */
+/** @throws StartError if this machine does not have the address */
+async function checkLocalAddress(name: string, address: string | null): Promise<void> {
+  if (address !== null && !(await isLocalAddress(address)))
+    throw new StartError(`${name} must be an address of this machine (got ${address})`);
+}
+
+/** @throws StartError if CHROME_PATH is not a program */
+async function checkChromePath({ chromePath }: Config): Promise<void> {
+  if (chromePath !== null && findChromium(chromePath) === null)
+    throw new StartError(`CHROME_PATH must be the path of an executable Chromium (got ${chromePath})`);
+}
+
+/** Returns messages about variables whose values are valid, but cannot be used on this machine. */
+export async function findUnusableValues(config: Config): Promise<string[]> {
+  const { host, egressAddress, egressProxyHost, browserWsEndpoints, roles } = config;
+  const usesRemoteBrowsers = browserWsEndpoints.length > 0;
+  const checks = await Promise.allSettled([
+    checkLocalAddress("HOST", host),
+    checkLocalAddress("EGRESS_ADDRESS", egressAddress),
+    roles.has("runner") && usesRemoteBrowsers && checkLocalAddress("EGRESS_PROXY_HOST", egressProxyHost),
+    roles.has("runner") && !usesRemoteBrowsers && checkChromePath(config),
+    (async () => readCatalogue(config))(),
+    needsDataDir(config) && checkDataDir(config),
+  ]);
+  return checks.flatMap((check) => (check.status === "rejected" ? [(check.reason as Error).message] : []));
+}
+
+/** @throws StartError with one message about all variables whose values cannot be used on this machine */
 export async function checkStartPreconditions(config: Config): Promise<void> {
-  const { egressAddress } = config;
-  if (egressAddress !== null && !(await isLocalAddress(egressAddress))) {
-    throw new StartError(`EGRESS_ADDRESS must be an address of this machine (got ${egressAddress})`);
-  }
-  if (needsDataDir(config)) await checkDataDir(config);
+  const faults = await findUnusableValues(config);
+  if (faults.length > 0) throw new StartError(faults.join("; "));
 }

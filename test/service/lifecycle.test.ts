@@ -381,11 +381,13 @@ describe("a service process that does not start", () => {
   });
 
   longTest("names every invalid variable in one message, and no value", async () => {
-    const service = start({ PORT: "http", SERVER_TIMEOUT_MS: "-1", SETTINGS_KEY: "not-a-key-7788", ROLES: "cook" });
+    const invalid = { PORT: "http", SERVER_TIMEOUT_MS: "-1", SETTINGS_KEY: "not-a-key-7788", ROLES: "cook" };
+    const unusable = { HOST: "192.0.2.7", CHROME_PATH: "/nowhere/chromium", PACKAGES_FILE: "/nowhere/packages.json" };
+    const service = start({ ...invalid, ...unusable });
     expect(await service.ended).to.deep.equal({ code: 1, signal: null });
     const message = service.stderr();
     expect(message.trim().split("\n")).to.have.length(1);
-    for (const name of ["PORT", "SERVER_TIMEOUT_MS", "SETTINGS_KEY", "ROLES"]) expect(message).to.contain(name);
+    for (const name of Object.keys({ ...invalid, ...unusable })) expect(message).to.contain(name);
     expect(message).to.not.contain("not-a-key-7788");
   });
 });

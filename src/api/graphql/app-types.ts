@@ -15,7 +15,10 @@ export class AppType {
   organizationId: number | null;
   @Field(() => String, { description: "Name of the app." }) name: string;
   @Field(() => Boolean, { description: "True if the app is published." }) isPublished: boolean;
-  @Field(() => GraphQLSafeInt, { nullable: true, description: "ID of the page that opens first, stored unchanged; null if none is set." })
+  @Field(() => GraphQLSafeInt, {
+    nullable: true,
+    description: "ID of the page that opens first, stored unchanged; null if none is set.",
+  })
   startingPageId: number | null;
   @Field(() => AppDefinedJsonScalar, {
     nullable: true,
@@ -73,7 +76,10 @@ export class CreateAppInput {
 @InputType("UpdateAppInput", { description: "Changes to an app; omitted properties keep their values." })
 export class UpdateAppInput {
   @Field(() => String, { nullable: true, description: "Name of the app." }) name?: unknown;
-  @Field(() => GraphQLSafeInt, { nullable: true, description: "ID of the page that opens first, stored unchanged; null for none." })
+  @Field(() => GraphQLSafeInt, {
+    nullable: true,
+    description: "ID of the page that opens first, stored unchanged; null for none.",
+  })
   startingPageId?: unknown;
   @Field(() => AppDefinedJsonScalar, {
     nullable: true,

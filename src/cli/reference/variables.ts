@@ -42,7 +42,7 @@ function readHelmRows(root: string): string[][] {
 
 export function buildVariablesPage(root: string): string {
   const lead =
-    "For operators. If a variable has an invalid value, the service does not start, and the error names the variable. A variable with an empty value counts as unset. When the service starts, it also checks whether the machine can use the values of `HOST`, `PORT`, `EGRESS_ADDRESS` and `DATA_DIR`. A variable that sets a limit applies to every app: you cannot set another limit for a single app.";
+    "For operators. If variables have invalid values, the service does not start, and the error names each of them. A variable with an empty value counts as unset. When the service starts, it also checks whether the machine can use the values of `HOST`, `PORT`, `EGRESS_ADDRESS`, `EGRESS_PROXY_HOST`, `CHROME_PATH`, `PACKAGES_FILE` and `DATA_DIR`. A variable that sets a limit applies to every app: you cannot set another limit for a single app.";
   const service = listVariableDescriptions().map(([name, { meaning, defaultText }]) => [
     formatInlineCode(name),
     defaultText,

@@ -117,7 +117,10 @@ export class OauthClients {
       throw new OauthError("invalid_redirect_uri", `redirect_uris must be ${expected} (got ${refusedUri})`);
     }
     if (knownGrantTypes.includes("authorization_code") && data.redirect_uris.length === 0) {
-      throw new OauthError("invalid_redirect_uri", "redirect_uris must contain at least one URL, because grant_types contains authorization_code (got an empty array)");
+      throw new OauthError(
+        "invalid_redirect_uri",
+        "redirect_uris must contain at least one URL, because grant_types contains authorization_code (got an empty array)",
+      );
     }
     const retryAfter = this.#registrations.takeTokens(getAddressBlock(address ?? ""));
     if (retryAfter > 0)

@@ -30,7 +30,9 @@ function parseCsv(
   { header = true, delimiter = "", dynamicTyping = false }: CsvParseOptions = {},
 ): unknown[] {
   if (typeof text !== "string")
-    throw new TypeError(`Svc.CSV.parse: the first argument must be a string with the CSV text (got ${text === null ? "null" : typeof text})`);
+    throw new TypeError(
+      `Svc.CSV.parse: the first argument must be a string with the CSV text (got ${text === null ? "null" : typeof text})`,
+    );
   const { data, errors } = Papa.parse(text, { header, delimiter, dynamicTyping, skipEmptyLines: true });
   const parseError = errors.find(({ code }) => code !== "UndetectableDelimiter");
   if (parseError) throw new Error(`CSV row ${(parseError.row ?? 0) + 1}: ${parseError.message}`);
@@ -39,7 +41,9 @@ function parseCsv(
 
 function stringifyRows(rows: unknown[], options: CsvStringifyOptions = {}): string {
   if (!Array.isArray(rows))
-    throw new TypeError(`Svc.CSV.stringify: the first argument must be an array of rows (got ${rows === null ? "null" : typeof rows})`);
+    throw new TypeError(
+      `Svc.CSV.stringify: the first argument must be an array of rows (got ${rows === null ? "null" : typeof rows})`,
+    );
   const { delimiter = ",", header = true, escapeFormulae = true, columns } = options;
   return Papa.unparse(rows, {
     delimiter,

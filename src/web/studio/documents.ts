@@ -1159,7 +1159,7 @@ export type UpdateAppInput = {
   name?: string | null | undefined;
   /** True if a publication must state that the tests have passed, as `svc publish --tested` does. */
   requiresTests?: boolean | null | undefined;
-  /** ID of the page that opens first; null for none. */
+  /** ID of the page that opens first, stored unchanged; null for none. */
   startingPageId?: number | null | undefined;
 };
 
