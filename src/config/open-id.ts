@@ -49,6 +49,7 @@ export const OPEN_ID_VARIABLE_DESCRIPTIONS: readonly [names: string, initial: st
 ];
 
 const ISSUER_VARIABLE = /^OIDC_(?:([A-Z0-9]+(?:_[A-Z0-9]+)*)_)?ISSUER$/;
+const CLIENT_VARIABLE = /^(OIDC_(?:([A-Z0-9]+(?:_[A-Z0-9]+)*)_)?)CLIENT_(?:ID|SECRET)$/;
 /** Words that cannot be a provider's NAME. For example, OIDC_CLIENT_ID could also be the variable ID of a provider CLIENT. */
 const RESERVED_NAMES = ["CLIENT", "ROLE", "AUTO", "ORGANIZATION"];
 const ROLE_NAMES = ["owner", "admin", "editor", "operator", "reader"];
@@ -128,8 +129,10 @@ export function readOpenIdProviders(env: Environment, fault: ReportFault): OpenI
       const issuerMatch = ISSUER_VARIABLE.exec(key);
       return issuerMatch ? [issuerMatch[1]] : [];
     });
-  for (const key of ["OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET"]) {
-    if (env[key]?.trim() && !names.includes(undefined)) fault("OIDC_ISSUER", `set, because ${key} is set`);
+  for (const key of Object.keys(env)) {
+    const clientMatch = CLIENT_VARIABLE.exec(key);
+    if (!clientMatch || !env[key]?.trim() || names.includes(clientMatch[2])) continue;
+    fault(`${clientMatch[1]}ISSUER`, `set, because ${key} is set`);
   }
   for (const name of names) {
     if (name !== undefined && (RESERVED_NAMES.includes(name) || name === "OIDC"))

@@ -115,12 +115,14 @@ describe("the environment variables", () => {
   });
 
   it("are all reported at once if several are invalid", () => {
-    const faulty = () => readConfig({ PORT: "x", LOG_LEVEL: "loud", MAIL_FROM: "a@example.com", OIDC_CLIENT_ID: "c" });
+    const openId = { OIDC_CLIENT_ID: "c", OIDC_B_C_CLIENT_SECRET: "s" };
+    const faulty = () => readConfig({ PORT: "x", LOG_LEVEL: "loud", MAIL_FROM: "a@example.com", ...openId });
     for (const part of [
       "PORT must be a whole number from 0 to 65535",
       "LOG_LEVEL must be one of",
       "SMTP_URL must be set, because MAIL_FROM is set",
       "OIDC_ISSUER must be set, because OIDC_CLIENT_ID is set",
+      "OIDC_B_C_ISSUER must be set, because OIDC_B_C_CLIENT_SECRET is set",
     ])
       expect(faulty).to.throw(ConfigError, part);
   });
