@@ -55,7 +55,7 @@ function findFault(
   const expected = states.map((_, at) => (at % 2 === 0 ? "firing" : "recovered"));
   if (states.join() !== expected.join()) return `alerts were received in a wrong order: ${states.join()}`;
   if ((states.at(-1) === "firing") === row.told) return null;
-  return `the last alert has the state ${states.at(-1)}, but the column told is ${row.told}`;
+  return `the last alert has the state ${states.at(-1)}, but the column "told" of the rule has the value ${row.told}`;
 }
 
 const SELECT_ALERT_STATE = `
