@@ -28,7 +28,12 @@ const LANGUAGE_CALLER_COUNTS = [...CALLER_COUNTS, 256];
 const WARM_UP_MS = 1_000;
 const DOCUMENT_BASELINE_NAME = "Chromium alone, a new document each time";
 const DEFAULT_OPTIONS_BASELINE_NAME = "Chromium with the default options of Puppeteer, a new document each time";
-const ISOLATES_BASELINE_NAME = "Fastify with a new isolated-vm context and two rows by pg";
+/** Names of the baselines with isolated-vm, by path of their server (bare-isolates.ts). */
+const ISOLATED_VM_BASELINE_NAMES = {
+  "/context": "Fastify with a new isolated-vm context and two rows by pg",
+  "/isolate": "Fastify with a new isolated-vm isolate and two rows by pg",
+} as const;
+const ISOLATED_VM_PATHS = Object.keys(ISOLATED_VM_BASELINE_NAMES) as (keyof typeof ISOLATED_VM_BASELINE_NAMES)[];
 
 const measureBareFetch = (url: string) => timeCalls(10, async () => (await fetch(url)).text()).then(computeMedian);
 
@@ -59,21 +64,24 @@ async function measureKind(
       result: calledKind.result,
     });
     const [kindCalls, languageCalls] = [callsOf(kind), callsOf(PLAIN_JAVASCRIPT_KIND)];
-    const isolateCalls = { ...languageCalls, service: { ...service, url: isolatesUrl }, paths: ["/run"] };
     const isLanguage = kind === PLAIN_JAVASCRIPT_KIND;
     const counts = isLanguage ? LANGUAGE_CALLER_COUNTS : CALLER_COUNTS;
     await callers.measureRate(kindCalls, FEW_CALLERS, WARM_UP_MS);
     const rates = counts.map((count) => [`callers-${count}`, () => callers.measureRate(kindCalls, count)] as const);
+    const isolatedVm = (isLanguage ? ISOLATED_VM_PATHS : []).flatMap((path) => {
+      const calls = { ...languageCalls, service: { ...service, url: isolatesUrl }, paths: [path] };
+      return [
+        [path, () => callers.measureRate(calls, COMPARED_CALLERS)],
+        [`paced${path}`, () => callers.measurePacedDuration(calls)],
+      ] as const;
+    });
     const medians = await measureAlternating<string>(rounds, {
       document: floor.measureNavigationRate,
       defaults: defaults.measureNavigationRate,
       evaluate: () => floor.measureEvaluationDuration(),
       ...Object.fromEntries(rates),
       paced: () => callers.measurePacedDuration(kindCalls),
-      ...(isLanguage && {
-        isolates: () => callers.measureRate(isolateCalls, COMPARED_CALLERS),
-        "paced-isolates": () => callers.measurePacedDuration(isolateCalls),
-      }),
+      ...Object.fromEntries(isolatedVm),
       ...(kind.requestCount && {
         "bare-fetch": () => measureBareFetch(host.url),
         language: () => callers.measurePacedDuration(languageCalls),
@@ -94,19 +102,22 @@ function createComparedRows({ name }: ActionKind, medians: Readonly<Record<strin
   const rows: FigureRow[] = [
     { name: `${rateName}, compared with default options`, value, unit: "/s", floor: defaults },
   ];
-  const { isolates, "paced-isolates": pacedIsolates, paced } = medians;
-  if (isolates === undefined || pacedIsolates === undefined) return rows;
-  const createFloor = (floor: number) => ({ floor: { name: ISOLATES_BASELINE_NAME, value: floor } });
-  return [
-    ...rows,
-    { name: `${rateName}, compared with isolated-vm`, value, unit: "/s", ...createFloor(isolates) },
-    {
-      name: `${name}, one call every 200 ms, p50, compared with isolated-vm`,
-      value: paced!,
-      unit: "ms",
-      ...createFloor(pacedIsolates),
-    },
-  ];
+  for (const path of ISOLATED_VM_PATHS) {
+    const [rate, duration] = [medians[path], medians[`paced${path}`]];
+    if (rate === undefined || duration === undefined) continue;
+    const baselineName = ISOLATED_VM_BASELINE_NAMES[path];
+    const suffix = `compared with isolated-vm ${path === "/context" ? "contexts" : "isolates"}`;
+    rows.push(
+      { name: `${rateName}, ${suffix}`, value, unit: "/s", floor: { name: baselineName, value: rate } },
+      {
+        name: `${name}, one call every 200 ms, p50, ${suffix}`,
+        value: medians["paced"]!,
+        unit: "ms",
+        floor: { name: baselineName, value: duration },
+      },
+    );
+  }
+  return rows;
 }
 
 function createRows(

@@ -1,6 +1,7 @@
 /**
- * Baseline of the figure `language`, run as a separate process: a bare Fastify server that evaluates code in a new isolated-vm context and
- * inserts two rows by pg, one before the code and one after it. Sends its URL to the parent.
+ * Baseline of the figure `language`, run as a separate process: a bare Fastify server that evaluates code with isolated-vm and inserts two
+ * rows by pg, one before the code and one after it. `/context` evaluates in a new context of one isolate, whose memory all calls share;
+ * `/isolate` in a new isolate. Sends its URL to the parent.
  */
 import { once } from "node:events";
 import Fastify from "fastify";
@@ -18,10 +19,10 @@ const INSERT_LOG = "INSERT INTO bare.log (run_id, data) VALUES ($1, $2)";
 const [{ databaseUrl }] = (await once(process, "message")) as [{ databaseUrl: string }];
 const databasePool = new pg.Pool({ connectionString: databaseUrl, max: 10 });
 await databasePool.query(CREATE_TABLES);
-const isolate = new ivm.Isolate();
+const sharedIsolate = new ivm.Isolate();
 const source = `async ({ payload }) => { ${PLAIN_JAVASCRIPT_KIND.body} }`;
 
-async function evaluate(payload: string): Promise<string> {
+async function evaluate(isolate: ivm.Isolate, payload: string): Promise<string> {
   const context = await isolate.createContext();
   try {
     return await context.eval(`(${source})({ payload: ${payload} }).then(JSON.stringify)`, {
@@ -33,17 +34,29 @@ async function evaluate(payload: string): Promise<string> {
   }
 }
 
-const app = Fastify();
-app.post("/run", async ({ body }) => {
+async function evaluateInNewIsolate(payload: string): Promise<string> {
+  const isolate = new ivm.Isolate();
+  try {
+    return await evaluate(isolate, payload);
+  } finally {
+    isolate.dispose();
+  }
+}
+
+async function recordRun(body: unknown, run: (payload: string) => Promise<string>) {
   const payload = JSON.stringify(body);
   const { rows } = await databasePool.query({ name: "run", text: INSERT_RUN, values: [payload] });
-  const result = JSON.parse(await evaluate(payload));
+  const result = JSON.parse(await run(payload));
   await databasePool.query({
     name: "log",
     text: INSERT_LOG,
     values: [rows[0].id, JSON.stringify({ payload: body, result })],
   });
   return { runId: rows[0].id, result };
-});
+}
+
+const app = Fastify();
+app.post("/context", ({ body }) => recordRun(body, (payload) => evaluate(sharedIsolate, payload)));
+app.post("/isolate", ({ body }) => recordRun(body, evaluateInNewIsolate));
 process.once("disconnect", () => process.exit(0));
 process.send!(await app.listen({ port: 0, host: "127.0.0.1" }));

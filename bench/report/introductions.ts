@@ -25,8 +25,9 @@ isolate. The baseline is Chromium alone, with the same command-line options. For
 For a single call, it evaluates the code in a page that stays open.
 
 Rows with "compared with" have another baseline. Chromium with the default options of Puppeteer is what a program gets that starts the browser
-itself: the options of this service make a navigation faster. The server with \`isolated-vm\` evaluates the code in a new context of V8 without a
-browser, so the code has no \`fetch\` and no document, and all apps would share one process.`,
+itself: the options of this service make a navigation faster. The server with \`isolated-vm\` evaluates the code in V8 without a browser, so the
+code has no \`fetch\` and no document. With a new context, all apps share the memory of one isolate, so one app can fill it. With a new isolate,
+each run has its own memory, but all runs share the server's process.`,
   document: "Like [language](#language), for code that names `document`: each run gets a new document.",
   "svc-csv": "Like [language](#language), for code that uses `svc-csv`, a package that needs no network.",
   "svc-session": "Like [language](#language), for code that reads the session of the caller by `svc-session`.",
