@@ -7,13 +7,11 @@ import { ActionError } from "../errors.js";
 import type { Credentials } from "../operations/access/credentials.js";
 import type {
   HttpTriggerAddress,
-  HttpTriggerRequest,
   HttpTriggers,
   MatchedTriggers,
   TriggerRunResponse,
 } from "../operations/http/http-triggers.js";
 import { createAllowHeader, selectRoute, type TriggerRoute } from "../operations/http/routes.js";
-import { RoutesChangedError } from "../operations/runs/matching-routes.js";
 import { TRIGGER_RESPONSE_SECURITY_HEADERS } from "../rules/http/answer.js";
 import { DRAFT_PATH_SEGMENT, splitPath } from "../rules/http/path.js";
 import { HTTP_METHODS } from "../rules/http/where.js";
@@ -176,22 +174,6 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
       context.caller = token === null ? null : await credentials.resolve(token, context.address);
       triggers.checkAuthor(context.caller, address.appId);
     }
-    // Cached routes may be outdated, which `triggers.run` detects before it starts a run. Requests without a run need current routes.
-    const runsAction = request.method !== OPTIONS_METHOD && !mustRedirectToRuntime(request, address, runtimeUrl);
-    const cached = runsAction ? triggers.findCached(address, request.method) : null;
-    if (cached) foundTriggers.set(request, cached);
-    else await findRoutes(request, reply, address);
-  }
-
-  /**
-   * Finds the triggers for the request's path and method.
-   * @throws ActionError NOT_FOUND, METHOD_NOT_ALLOWED
-   */
-  async function findRoutes(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    address: HttpTriggerAddress,
-  ): Promise<MatchedTriggers> {
     const { method } = request;
     const found = await triggers.find(address);
     const { routes } = found;
@@ -199,18 +181,17 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
     const isDraftPreflight = address.isDraft && isPreflight(request);
     if (routes.length === 0 && !isDraftPreflight) throw new ActionError("NOT_FOUND");
     foundTriggers.set(request, found);
-    if (method === OPTIONS_METHOD) return found;
+    if (method === OPTIONS_METHOD) return;
     const route = selectRoute(routes, method);
-    if (route) {
-      setOriginHeaders(request, reply, route);
-      return found;
+    if (!route) {
+      reply.header("allow", createAllowHeader(routes));
+      throw new ActionError("METHOD_NOT_ALLOWED");
     }
-    reply.header("allow", createAllowHeader(routes));
-    throw new ActionError("METHOD_NOT_ALLOWED");
+    setOriginHeaders(request, reply, route);
   }
 
   async function answerTrigger(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    let found = foundTriggers.get(request)!;
+    const found = foundTriggers.get(request)!;
     const { address } = found;
     if (request.method === OPTIONS_METHOD) return sendOptionsResponse(request, reply, found);
     if (mustRedirectToRuntime(request, address, runtimeUrl)) {
@@ -224,17 +205,9 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
     const triggerSender = { address: context.address, token: readTokenHeader(headers), appId: address.appId };
     const signedParts = { header: createHeaderReader(headers), urls: listPossibleUrls(request, publicUrl) };
     const disconnectSignal = context.closedSignal ?? (() => createResponseEndSignal(raw, reply.raw));
-    const countedLimits: HttpTriggerRequest["countedLimits"] = new Set();
-    const triggerRequest = { ...input, ...triggerSender, ...signedParts, method, disconnectSignal, countedLimits };
+    const triggerRequest = { ...input, ...triggerSender, ...signedParts, method, disconnectSignal };
     try {
-      for (;;) {
-        try {
-          return sendTriggerResponse(request, reply, await triggers.run(found, author, triggerRequest, context));
-        } catch (error) {
-          if (!(error instanceof RoutesChangedError)) throw error;
-          found = await findRoutes(request, reply, address);
-        }
-      }
+      return sendTriggerResponse(request, reply, await triggers.run(found, author, triggerRequest, context));
     } catch (error) {
       if (error instanceof ActionError && error.status === "UNAUTHORIZED") {
         // Lets the service delay this rejection, so that clients cannot guess passwords and tokens quickly.

@@ -83,7 +83,7 @@ describe("a run whose code is known", () => {
     expect(asked).to.deep.equal(Array(RUNS).fill(["insert-named-run-none", "finish-run"]));
   });
 
-  it("needs the same number if a request to an HTTP trigger starts it: the statement of its row checks the trigger", async () => {
+  it("needs one more statement if a request to an HTTP trigger starts it: the search for the trigger", async () => {
     await publishApp(service);
     await makeAction(
       service,
@@ -98,7 +98,7 @@ describe("a run whose code is known", () => {
     };
     await runs(WARM_UP_REQUESTS);
     const asked = await collectStatementsWithCachedToken(() => runs(RUNS));
-    expect(asked).to.deep.equal(Array(RUNS).fill(["insert-named-run-http", "finish-run"]));
+    expect(asked).to.deep.equal(Array(RUNS).fill(["find-http-routes", "insert-named-run-none", "finish-run"]));
   });
 
   it("needs one more statement for each request to another service, which reads whether the app's secrets have changed", async () => {

@@ -1,6 +1,5 @@
 /** Handles requests to HTTP triggers: finds the trigger of the URL, verifies the sender, runs the action, and builds the response. */
 import { createHash } from "node:crypto";
-import { LRUCache } from "lru-cache";
 import type { Db } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, createRateLimitError } from "../../errors.js";
@@ -19,13 +18,12 @@ import { createRouteKey } from "../../rules/http/where.js";
 import type { AccessCheckInput, AccessChecks } from "../access/access-checks.js";
 import type { ExecutionLogs, RunOutcome } from "../records/execution-logs.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
-import { RoutesChangedError } from "../runs/matching-routes.js";
 import { deleteEventKey, type NewOnDemandRun } from "../runs/run-inserts.js";
 import { readRunOutcome } from "../runs/run-texts.js";
 import type { EnqueuedOnDemandRun, Runs } from "../runs/runs.js";
 import type { TriggerEndpoints } from "./endpoints.js";
 import type { RejectedRequestCounter } from "./rejected-request-counter.js";
-import { findMatchingRoutes, type MatchingRoutes, selectRoute, type TriggerRoute } from "./routes.js";
+import { findMatchingRoutes, selectRoute, type TriggerRoute } from "./routes.js";
 import {
   TriggerAuthenticationError,
   type TriggerAuthenticator,
@@ -49,32 +47,11 @@ export interface HttpTriggerRequest extends VerifiableRequest {
   query: string;
   requestId: string;
   disconnectSignal: () => AbortSignal;
-  /** Limits that have counted this request. They do not count it again if the service repeats it because its triggers have changed. */
-  countedLimits: Set<"quota" | "payload">;
 }
 
-export interface MatchedTriggers extends MatchingRoutes {
+export interface MatchedTriggers {
   address: HttpTriggerAddress;
-  /** True if the triggers were cached for an earlier request, so that they may be outdated. */
-  isCached: boolean;
-}
-
-/** Limits of the cache of matched triggers: number of addresses, bytes of all addresses, and bytes of one address. */
-const CACHED_ADDRESSES_MAX = 2_000;
-const CACHED_BYTES_MAX = 8 * 1024 * 1024;
-const CACHED_ENTRY_MAX_BYTES = CACHED_BYTES_MAX / 128;
-/** Estimated memory in bytes that a string needs in addition to its characters. */
-const STRING_BYTES = 32;
-
-const createTriggerCacheKey = ({ appId, rawSegments }: HttpTriggerAddress): string =>
-  `${appId}/${rawSegments.join("/")}`;
-
-/** Estimates the size of a cache entry. A path of eight segments has 384 shapes (patterns in which parameters replace segments). */
-function estimateCachedBytes({ match }: MatchingRoutes, key: string): number {
-  const { shapes = [], shapesBeforeSecret = [], rowTexts = [] } = match ?? {};
-  // `rowTexts` counts twice: the cache stores each row as text, and as an object of about the same size.
-  const texts = [key, ...shapes, ...shapesBeforeSecret, ...rowTexts, ...rowTexts];
-  return texts.reduce((bytes, text) => bytes + STRING_BYTES + 2 * text.length, 0);
+  routes: readonly TriggerRoute[];
 }
 
 /** Response of an HTTP trigger that ran an action. `isReplayed` is true if an earlier request with the same event ID started the run. */
@@ -172,12 +149,6 @@ interface HttpTriggersOptions {
 }
 
 export class HttpTriggers {
-  private readonly cachedRoutes = new LRUCache<string, MatchingRoutes>({
-    max: CACHED_ADDRESSES_MAX,
-    maxSize: CACHED_BYTES_MAX,
-    maxEntrySize: CACHED_ENTRY_MAX_BYTES,
-    sizeCalculation: estimateCachedBytes,
-  });
   private readonly addresses = createTokenBucket({
     limit: Math.max(1, this.options.maxRequestsPerWindow) * HTTP_TRIGGER_ADDRESS_RATE_LIMIT_FACTOR,
     windowMs: RATE_WINDOW_MS,
@@ -239,30 +210,13 @@ export class HttpTriggers {
       throw createRateLimitError("too many requests to the HTTP triggers of this app from this network address", wait);
   }
 
-  /** Finds the HTTP triggers of a URL for all HTTP methods, and caches them. */
+  /** Finds the HTTP triggers of a URL for all HTTP methods. */
   async find(address: HttpTriggerAddress): Promise<MatchedTriggers> {
     const { db, endpoints } = this.options;
-    const matchingRoutes = await findMatchingRoutes(db, address, (route, segment) =>
+    const routes = await findMatchingRoutes(db, address, (route, segment) =>
       endpoints.isSecretSegment(route, address.appId, segment),
     );
-    const { routes, match } = matchingRoutes;
-    // Does not cache triggers with CORS settings, because every response must contain the current CORS headers.
-    const isCacheable = match !== null && routes.length > 0 && routes.every(({ where }) => !where.cors);
-    const key = createTriggerCacheKey(address);
-    if (isCacheable) this.cachedRoutes.set(key, matchingRoutes);
-    else if (match !== null) this.cachedRoutes.delete(key);
-    return { ...matchingRoutes, address, isCached: false };
-  }
-
-  /**
-   * Returns the cached triggers of a URL if one accepts the method; otherwise null. Cached triggers may be outdated. Only
-   * `run` detects this, so a response without a run must not use cached triggers.
-   */
-  findCached(address: HttpTriggerAddress, method: string): MatchedTriggers | null {
-    const cachedRoutes = address.isDraft ? undefined : this.cachedRoutes.get(createTriggerCacheKey(address));
-    return cachedRoutes && selectRoute(cachedRoutes.routes, method)
-      ? { ...cachedRoutes, address, isCached: true }
-      : null;
+    return { address, routes };
   }
 
   /** Returns the caller of a draft's URL. @throws UNAUTHORIZED without a caller, FORBIDDEN if the caller may not edit the app's actions */
@@ -275,11 +229,10 @@ export class HttpTriggers {
   /**
    * Runs the action of the trigger for the request's method.
    * @param author editor who calls a draft; null for a live version, whose trigger verifies the sender
-   * @throws RoutesChangedError if cached triggers have changed and must be found again, TriggerAuthenticationError, RATE_LIMIT_EXCEEDED,
-   * OVERLOADED, RUN_SKIPPED, NOT_FOUND if the action cannot run any more
+   * @throws TriggerAuthenticationError, RATE_LIMIT_EXCEEDED, OVERLOADED, RUN_SKIPPED, NOT_FOUND if the action cannot run any more
    */
   async run(
-    { address, routes, match, isCached }: MatchedTriggers,
+    { address, routes }: MatchedTriggers,
     author: Caller | null,
     request: HttpTriggerRequest,
     visitor: AccessCheckInput,
@@ -291,20 +244,14 @@ export class HttpTriggers {
     const caller =
       author ??
       (await authenticator.check(route, request).catch((error: unknown) => {
-        if (error instanceof TriggerAuthenticationError) {
-          if (isCached) throw new RoutesChangedError();
+        if (error instanceof TriggerAuthenticationError)
           rejectedRequestCounter.count(route.masterId, error, request.address);
-        }
         throw error;
       }));
-    if (!request.countedLimits.has("quota")) {
-      request.countedLimits.add("quota");
-      await accessChecks.countTriggerRequest(visitor, appId);
-    }
+    await accessChecks.countTriggerRequest(visitor, appId);
     const body = await parseBody(request.body, request.header("content-type") ?? null);
     const payload = buildPayload(route, address, request, body);
-    if (where.auth.type === "none" && !isDraft && !request.countedLimits.has("payload")) {
-      request.countedLimits.add("payload");
+    if (where.auth.type === "none" && !isDraft) {
       const sender = { kind: "live" as const, credentialId: 0, ...(request.address && { address: request.address }) };
       receivedDataLimiter.takePayload(sender, appId, Buffer.byteLength(payload));
     }
@@ -322,13 +269,11 @@ export class HttpTriggers {
       idempotencyKey: null,
       // A draft ignores event IDs, so that editors can test repeatedly with the same request.
       eventKey: isDraft ? null : hashEventId(route, request, body),
-      routeMatch: match,
     };
     try {
       return await this.answer(requested, where.respond !== "immediately", request.disconnectSignal);
     } catch (error) {
-      if (!isNotRunnable(error)) throw error;
-      throw isCached ? new RoutesChangedError() : new ActionError("NOT_FOUND");
+      throw isNotRunnable(error) ? new ActionError("NOT_FOUND") : error;
     }
   }
 }

@@ -9,7 +9,6 @@ import { isDeadlock, isUniqueViolation, queryPreparedRows, rows, type SqlClient 
 import { ActionError } from "../../errors.js";
 import { getPathPatternShape, listMatchingPatternShapes } from "../../rules/http/path.js";
 import { createRouteKey, HTTP_METHODS } from "../../rules/http/where.js";
-import { type RouteMatchSnapshot, SELECT_MATCHING_ROUTES_SQL } from "../runs/matching-routes.js";
 
 /** Value of the database column `method` for a trigger that accepts every HTTP method. */
 const ANY_METHOD = "";
@@ -131,11 +130,19 @@ function selectMostSpecificRoutes(routes: readonly TriggerRoute[], pathShapes: r
   return routes.filter((route) => shapeRank(route) === bestRank);
 }
 
-export interface MatchingRoutes {
-  routes: readonly TriggerRoute[];
-  /** The matching rows of the database. The statement that inserts the run checks that these rows have not changed. Null for drafts. */
-  match: RouteMatchSnapshot | null;
-}
+const HAS_URL_SECRET = `settings->'auth'->>'type' = 'secret'`;
+
+/** $1 is the app's ID, $2 true for drafts. $3 are patterns of the path, $4 of the path without its last segment, which may be a secret. */
+const SELECT_MATCHING_ROUTES = `
+  SELECT route.action_id AS "actionId", coalesce(action.master_id, action.id) AS "masterId", route.settings AS "where", secret.sealed,
+         CASE WHEN route.settings->'auth'->>'setting' IS NULL THEN 0 ELSE app.secrets_version END AS "secretsVersion",
+         action.active AND action.environment = 'server' AND action.action_version = 'v3'
+           AND (route.is_draft OR app.published_at IS NOT NULL) AS "isRunnable"
+    FROM http_route AS route JOIN action ON action.id = route.action_id JOIN app ON app.id = route.app_id
+    LEFT JOIN http_secret AS secret ON secret.action_id = coalesce(action.master_id, action.id)
+   WHERE route.app_id = $1 AND route.is_draft = $2
+     AND (route.shape = ANY ($3::text[]) AND ($2 OR (route.${HAS_URL_SECRET}) IS NOT TRUE)
+          OR route.shape = ANY ($4::text[]) AND route.${HAS_URL_SECRET})`;
 
 /**
  * Finds the HTTP triggers whose paths match the URL segments, for all methods.
@@ -146,32 +153,22 @@ export async function findMatchingRoutes(
   db: SqlClient,
   { appId, isDraft, decodedSegments }: { appId: number; isDraft: boolean; decodedSegments: readonly string[] },
   isSecretSegment: (route: TriggerRoute, segment: string) => Promise<boolean>,
-): Promise<MatchingRoutes> {
+): Promise<readonly TriggerRoute[]> {
   const shapes = listMatchingPatternShapes(decodedSegments);
   const shapesBeforeSecret = isDraft ? [] : listMatchingPatternShapes(decodedSegments.slice(0, -1));
-  if (shapes.length + shapesBeforeSecret.length === 0) return { routes: [], match: null };
+  if (shapes.length + shapesBeforeSecret.length === 0) return [];
   const values = [appId, isDraft, shapes, shapesBeforeSecret];
-  const matchingRows = await queryPreparedRows<TriggerRoute & { rowText: string }>(
-    db,
-    "find-http-routes",
-    SELECT_MATCHING_ROUTES_SQL,
-    values,
-  );
-  const match = isDraft
-    ? null
-    : { shapes, shapesBeforeSecret, rowTexts: matchingRows.map(({ rowText }) => rowText).sort() };
+  const matchingRows = await queryPreparedRows<TriggerRoute>(db, "find-http-routes", SELECT_MATCHING_ROUTES, values);
   const runnableRoutes = matchingRows.filter(({ isRunnable }) => isRunnable);
   const hasSecretInUrl = ({ where }: TriggerRoute) => !isDraft && where.auth.type === "secret";
   const routesWithSecret: TriggerRoute[] = [];
   for (const route of runnableRoutes.filter(hasSecretInUrl))
     if (await isSecretSegment(route, decodedSegments.at(-1)!)) routesWithSecret.push(route);
-  if (routesWithSecret.length > 0)
-    return { routes: selectMostSpecificRoutes(routesWithSecret, shapesBeforeSecret), match };
-  const routes = selectMostSpecificRoutes(
+  if (routesWithSecret.length > 0) return selectMostSpecificRoutes(routesWithSecret, shapesBeforeSecret);
+  return selectMostSpecificRoutes(
     runnableRoutes.filter((route) => !hasSecretInUrl(route)),
     shapes,
   );
-  return { routes, match };
 }
 
 /**

@@ -12,7 +12,6 @@ import {
   createRunnableConditionSql,
   type OnDemandTrigger,
 } from "./find-action.js";
-import { createUnchangedRoutesConditionSql, type RouteMatchSnapshot, RoutesChangedError } from "./matching-routes.js";
 import { type CallerActionAccess, createStoredIdempotencyKey } from "./run-access.js";
 import type { NewRun } from "./run-types.js";
 
@@ -21,8 +20,6 @@ export type NewOnDemandRun = Omit<NewRun, "actionId" | "code" | "trigger" | "rep
   trigger: OnDemandTrigger;
   /** Hash of the event ID that an HTTP trigger received. A repeated event inserts no row and returns the first run. */
   eventKey?: Buffer | null;
-  /** Routes of a live HTTP trigger that matched the request. If these routes have changed, no row is inserted. */
-  routeMatch?: RouteMatchSnapshot | null;
   needsPublishedApp: boolean;
   access: CallerActionAccess;
   /** False if this process tries to start the queued run itself before it notifies other processes. */
@@ -59,7 +56,7 @@ const UNIQUE_KEY_KINDS = {
   http_event: {
     table: "http_event",
     columns: "action_id, key",
-    values: "$20::bytea",
+    values: "$17::bytea",
     matches: "action_id = $1 AND key = $2",
     isRunGone: "NOT EXISTS (SELECT FROM run WHERE run.id = http_event.run_id)",
   },
@@ -92,30 +89,27 @@ const createInsertByActionIdSql = (kind: UniqueKeyKind | null) => `
   WITH ${createInsertRunSql(kind, "(SELECT) AS row", "$10::bigint", "$11, $12::bigint, $13::bigint, $14::text")}
   SELECT id, ${createNotifyQueuedSql("true")} FROM inserted`;
 
-/** $10 to $16 are the `actionParameters` of `insertOnDemandRun`, $17 to $19 its `matchParameters`. Inserts no debounced run. */
-const createInsertOnDemandSql = (kind: UniqueKeyKind | null, areRoutesCurrent: string | null) => `
-  WITH target AS (
-    SELECT *, ${areRoutesCurrent ?? "true"} AS "areRoutesCurrent" FROM (${createFindActionSql("$10", "$11", "$12")}) AS named),
+/** $10 to $16 are the `actionParameters` of `insertOnDemandRun`. Inserts no debounced run. */
+const createInsertOnDemandSql = (kind: UniqueKeyKind | null) => `
+  WITH target AS (${createFindActionSql("$10", "$11", "$12")}),
   ${createInsertRunSql(
     kind,
-    `(SELECT id AS target_id FROM target WHERE $16::boolean AND "areRoutesCurrent" AND ${createRunnableConditionSql("$13", "$14")}
+    `(SELECT id AS target_id FROM target WHERE $16::boolean AND ${createRunnableConditionSql("$13", "$14")}
              AND ("waitsFor" IS NULL OR "waitsFor" = 'concurrency' AND $7::uuid IS NULL)) AS runnable`,
     "runnable.target_id",
     `$14::text, NULL::bigint, NULL::bigint, (SELECT "waitsFor" FROM target)`,
   )}
   SELECT target.*, inserted.id AS "runId", app.secrets_version AS "secretsVersion", ${createNotifyQueuedSql("$15::boolean")}
     FROM target JOIN app ON app.id = $1 LEFT JOIN inserted ON true`;
-const ARE_MATCHED_ROUTES_CURRENT = createUnchangedRoutesConditionSql("$17", "$18", "$19");
 
 const INSERT_BY_ACTION_ID = {
   none: createInsertByActionIdSql(null),
   run_key: createInsertByActionIdSql(UNIQUE_KEY_KINDS.run_key),
 };
 const INSERT_ON_DEMAND = {
-  none: createInsertOnDemandSql(null, null),
-  run_key: createInsertOnDemandSql(UNIQUE_KEY_KINDS.run_key, null),
-  http: createInsertOnDemandSql(null, ARE_MATCHED_ROUTES_CURRENT),
-  http_event: createInsertOnDemandSql(UNIQUE_KEY_KINDS.http_event, ARE_MATCHED_ROUTES_CURRENT),
+  none: createInsertOnDemandSql(null),
+  run_key: createInsertOnDemandSql(UNIQUE_KEY_KINDS.run_key),
+  http_event: createInsertOnDemandSql(UNIQUE_KEY_KINDS.http_event),
 };
 
 const createDeleteOldKeysSql = ({ table, matches, isRunGone }: UniqueKeyKind) => `
@@ -127,17 +121,10 @@ const createSelectFirstRunSql = ({ table, matches }: UniqueKeyKind) => `
 const SELECT_DEBOUNCED_RUN =
   "SELECT run_id AS id FROM debounced_run WHERE action_id = $1 AND sender = coalesce('p' || $2::bigint, 'c' || $3::bigint, '')";
 
-type KeyedRun = Pick<NewRun, "credentialId" | "idempotencyKey" | "retryFailed"> &
-  Pick<NewOnDemandRun, "eventKey" | "routeMatch">;
+type KeyedRun = Pick<NewRun, "credentialId" | "idempotencyKey" | "retryFailed"> & Pick<NewOnDemandRun, "eventKey">;
 
-function chooseUniqueKeyKind({
-  eventKey,
-  routeMatch,
-  credentialId,
-  idempotencyKey,
-}: KeyedRun): keyof typeof INSERT_ON_DEMAND {
+function chooseUniqueKeyKind({ eventKey, credentialId, idempotencyKey }: KeyedRun): keyof typeof INSERT_ON_DEMAND {
   if (eventKey) return "http_event";
-  if (routeMatch) return "http";
   return credentialId !== null && idempotencyKey !== null ? "run_key" : "none";
 }
 
@@ -204,11 +191,11 @@ export async function insertDebouncedRun(manager: SqlClient, run: NewRun): Promi
   return { id: queued!.id, isRepeated: false };
 }
 
-type OnDemandRow = InsertedOnDemandRun["action"] & { runId: number | null; areRoutesCurrent: boolean };
+type OnDemandRow = InsertedOnDemandRun["action"] & { runId: number | null };
 
 /**
  * @param mayInsert false to check only whether the action can be run
- * @throws RoutesChangedError, ACTION_ACCESS_DENIED, and the errors of `checkRunnable`
+ * @throws ACTION_ACCESS_DENIED, and the errors of `checkRunnable`
  */
 export async function insertOnDemandRun(
   executor: SqlClient,
@@ -216,9 +203,8 @@ export async function insertOnDemandRun(
   holder: string | null,
   mayInsert = true,
 ): Promise<InsertedOnDemandRun> {
-  const { access, ref, needsPublishedApp, trigger, eventKey = null, routeMatch = null, isAnnounced = true } = newRun;
+  const { access, ref, needsPublishedApp, trigger, eventKey = null, isAnnounced = true } = newRun;
   const kind = chooseUniqueKeyKind(newRun);
-  const matchParameters = routeMatch ? [routeMatch.shapes, routeMatch.shapesBeforeSecret, routeMatch.rowTexts] : [];
   for (;;) {
     const run = { ...newRun, idempotencyKey: createStoredIdempotencyKey(access, newRun.idempotencyKey) };
     const actionParameters = [
@@ -232,7 +218,6 @@ export async function insertOnDemandRun(
     const values = [
       ...listCommonParameters(run, holder),
       ...actionParameters,
-      ...matchParameters,
       ...(eventKey === null ? [] : [eventKey]),
     ];
     const [row] = await queryPreparedRows<OnDemandRow>(
@@ -241,13 +226,12 @@ export async function insertOnDemandRun(
       INSERT_ON_DEMAND[kind],
       values,
     );
-    if (row && !row.areRoutesCurrent) throw new RoutesChangedError();
     if (await checkActionAccess(row, access)) continue;
     const action = checkRunnable(row, trigger);
     if (action.runId !== null) return { id: action.runId, isRepeated: false, action };
     const mustWait = !mayInsert || action.waitsFor === "debounce" || (action.waitsFor !== null && holder !== null);
     if (mustWait) return { id: null, isRepeated: false, action };
-    if (kind === "none" || kind === "http")
+    if (kind === "none")
       throw new Error("internal error: the database did not insert the run, although the action can be run");
     const first = await findFirstRun(executor, action.id, run);
     if (first) return { ...first, action };
