@@ -112,16 +112,8 @@ export interface PageRunRequest {
   outgoing?: SendOutgoingRequest;
 }
 
-/** `retry`: the run can be repeated in another mode. `unready`: no code was evaluated. Callers of `Browsers.run` get neither. */
-export type RunFailureCause =
-  | "script"
-  | "timeout"
-  | "memory"
-  | "result"
-  | "browser"
-  | "cancelled"
-  | "retry"
-  | "unready";
+/** `retry`: the run can be repeated in another mode. Callers of `Browsers.run` never get this cause. */
+export type RunFailureCause = "script" | "timeout" | "memory" | "result" | "browser" | "cancelled" | "retry";
 
 export interface RunError {
   name: string;

@@ -214,10 +214,10 @@ export class BrowserSupervisor {
       this.countRun(browser);
       const outcome = await page.run(request);
       const cause = outcome.ok ? null : outcome.cause;
-      if (page.loss !== null && cause !== "unready") this.options.onLoss?.(page.loss);
+      if (page.loss !== null) this.options.onLoss?.(page.loss);
       if (cause === "memory") pool.delayNextPage(origin);
       pool.release(page, pageKey, cause === null || PAGE_REUSABLE_CAUSES.includes(cause));
-      return cause === "unready" ? null : outcome;
+      return outcome;
     } finally {
       browser.activeRuns -= 1;
       this.stopIfUnused(browser);

@@ -8,7 +8,7 @@ import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { ISOLATE_GLOBALS, NETWORK_ISOLATE_GLOBALS } from "../../../src/engine/browser/globals.js";
 import { computeCodeNeedsFromGlobals } from "../../../src/engine/browser/mode.js";
-import { CODE_ACTIVE_AFTER_RUN_MAX_MS } from "../../../src/engine/browser/pages/harness.js";
+import { CODE_ACTIVE_AFTER_RUN_MAX_MS } from "../../../src/engine/browser/pages/isolate.js";
 import {
   type ConsoleLine,
   type EvaluationMode,

@@ -17,7 +17,7 @@ describe("a page with a network isolate", () => {
       { session, origin: "https://app-1.actions.internal", proxyPort: null } as never,
       "network-isolate",
     );
-    const start = sandbox["replaceThread"]();
+    const start = sandbox["startThread"]();
     session.emit("Target.attachedToTarget", { sessionId: "1" });
     expect(await start.catch((error: Error) => error.message)).to.equal("Target closed");
     await turn();

@@ -120,10 +120,6 @@ export class DocumentSandbox implements Sandbox {
     return answer;
   }
 
-  getMaxMsUntilReady(): number {
-    return 0;
-  }
-
   endRun(): void {
     this.serviceCalls.endRun();
     this.pageWindow.onRunEnd();

@@ -43,15 +43,8 @@ const CHANNEL_MESSAGES_MAX = 1_000;
 /** Maximum number of locks that a document may request. Workers have no limit (bounds.ts). */
 const LOCKS_MAX = 1_000;
 
-/** Time for which code of a run may remain active after the run. If it is active for longer, the service discards the page. */
-export const CODE_ACTIVE_AFTER_RUN_MAX_MS = 500;
-/** Pause between a run and the creation of the next ShadowRealm, in which the service can store the run's result and respond. */
-export const PAUSE_BEFORE_NEXT_REALM_MS = 8;
-
 /** Limits of a worker thread. The memory of its ended ShadowRealms (one per run) is freed only when the thread ends. */
 const THREAD_LIMITS: ThreadLimits = {
-  pauseMs: PAUSE_BEFORE_NEXT_REALM_MS,
-  readyWithinMs: CODE_ACTIVE_AFTER_RUN_MAX_MS,
   threadRuns: 100,
   measureAfter: 10,
   messageCharacters: DEVTOOLS_MESSAGE_MAX_CHARACTERS,

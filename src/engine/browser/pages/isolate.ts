@@ -4,7 +4,6 @@ import { runInBackground } from "../../../background.js";
 import { PageNetwork } from "../network/page-network.js";
 import { ServiceCalls } from "../network/service-calls.js";
 import { type EvaluationMode, NO_SERVICE_BASE_URL, type PageRunOutcome, type PageRunRequest } from "../run.js";
-import { NEEDS_OTHER_MODE_ANSWER } from "./answer.js";
 import {
   CONSOLE_BINDING_NAME,
   callHarnessMethod,
@@ -14,14 +13,8 @@ import {
   readUsedBytes,
   serveEmptyDocument,
 } from "./fresh-document.js";
-import {
-  CODE_ACTIVE_AFTER_RUN_MAX_MS,
-  ISOLATE_HARNESS_SCRIPTS,
-  NETWORK_ISOLATE_HARNESS_SCRIPTS,
-  PAUSE_BEFORE_NEXT_REALM_MS,
-} from "./harness.js";
-import type { ThreadUseAfterRun } from "./in-page/messages.js";
-import { splitFirstWord } from "./long-text.js";
+import { ISOLATE_HARNESS_SCRIPTS, NETWORK_ISOLATE_HARNESS_SCRIPTS } from "./harness.js";
+import type { ThreadPreparation } from "./in-page/messages.js";
 import type { Sandbox, SandboxOptions } from "./sandbox.js";
 import { ThreadTextCache } from "./thread-text-cache.js";
 
@@ -53,10 +46,9 @@ const KIND_BY_MODE: Readonly<Record<Exclude<EvaluationMode, "document">, Isolate
 const getServiceBase = ({ service, outgoing }: PageRunRequest): string =>
   service?.base ?? (outgoing ? NO_SERVICE_BASE_URL : "");
 
-const NO_REALM_RESULT = "late";
 const CATCH_UP_TIMEOUT_MS = 200;
-/** A thread that has created no new realm this long after the end of a run counts as stuck. */
-const STUCK_AFTER_MS = PAUSE_BEFORE_NEXT_REALM_MS + CODE_ACTIVE_AFTER_RUN_MAX_MS + 250;
+/** Time for which code of a run may remain active after the run. If it is active for longer, the service discards the page. */
+export const CODE_ACTIVE_AFTER_RUN_MAX_MS = 500;
 /** Runs between two forced garbage collections of the page, which free ended workers. */
 const RUNS_PER_GARBAGE_COLLECTION = 50;
 
@@ -64,24 +56,17 @@ interface IsolateWorker {
   session: CDPSession;
   harnessId: string;
   texts: ThreadTextCache;
-  runs: number;
 }
 
 export class Isolate implements Sandbox {
   private pageHarnessId = "";
   private pageRuns = 0;
   private worker: IsolateWorker | null = null;
-  private startPromise: Promise<void> = Promise.resolve();
   private onWorkerAttached: (session: CDPSession) => void = () => {};
-  private threadUseAfterRun: ThreadUseAfterRun = "reuse";
-  private endedAt = 0;
   private onAnswer: (answer: string | number) => void = () => {};
-  private stuckTimer: NodeJS.Timeout | null = null;
   private readonly kind: IsolateKind;
   private readonly network: PageNetwork | null;
   private readonly serviceCalls: ServiceCalls | null;
-  /** Number of `fetch` calls of the last run; null if it is unknown. */
-  private fetchCount: number | null = 0;
 
   constructor(
     private readonly options: SandboxOptions,
@@ -102,46 +87,43 @@ export class Isolate implements Sandbox {
     const { session } = this.options;
     await this.openPage();
     session.on("Fetch.requestPaused", (event) => this.network?.continueOrBlock(session, event));
-    await this.replaceThread();
+    await this.startThread();
   }
 
   async reset(): Promise<boolean> {
-    const { network } = this;
-    if (this.fetchCount === null) return false;
-    if (network && !network.requests.haveAllEnded(this.fetchCount)) {
+    const { network, worker } = this;
+    // Fails if code of the last run still blocks the thread.
+    const preparation = callHarnessMethod(
+      worker!.session,
+      worker!.harnessId,
+      "prepareRealm",
+      [],
+      CODE_ACTIVE_AFTER_RUN_MAX_MS,
+    );
+    const [use, fetchCount] = (await preparation) as ThreadPreparation;
+    if (network && !network.requests.haveAllEnded(fetchCount)) {
       await this.waitForSentEvents();
       await network.requests.waitUntilAllEnded();
     }
-    await Promise.all([this.resetThread(), network?.clearCachesAndCookies()]);
+    await Promise.all([this.limitMemory(use), network?.clearCachesAndCookies()]);
     return network?.hasLateRequest() !== true;
   }
 
   async execute(request: PageRunRequest): Promise<unknown> {
-    const { network, serviceCalls } = this;
-    if (network === null) return this.evaluate(request, "");
-    this.fetchCount = null;
     // If this call has enabled the check of URLs, the thread is replaced: requests of earlier threads may not be checked.
-    if (await network.beginRun(request)) await this.replaceThread();
-    serviceCalls?.beginRun(request);
-    const answer = await this.evaluate(request, getServiceBase(request));
-    if (answer === undefined) return answer;
-    if (answer === NEEDS_OTHER_MODE_ANSWER) {
-      this.fetchCount = 0;
-      return answer;
-    }
-    const [fetchCount, runAnswer] = splitFirstWord(answer);
-    this.fetchCount = Number(fetchCount);
-    return runAnswer;
-  }
-
-  getMaxMsUntilReady(): number {
-    return Math.max(0, this.endedAt + STUCK_AFTER_MS - performance.now());
+    if (await this.network?.beginRun(request)) await this.startThread();
+    this.serviceCalls?.beginRun(request);
+    const answer = await new Promise<string | number>((resolve) => {
+      this.onAnswer = resolve;
+      const values = [...this.worker!.texts.createRunArguments(request), getServiceBase(request)];
+      // An error means that the worker has ended, which the browser reports as the loss of the page.
+      this.callWorker("run", ...values).catch(() => {});
+    });
+    return readAnswer(answer, (from, to) => this.callWorker("part", from, to));
   }
 
   endRun(): void {
     this.serviceCalls?.endRun();
-    this.endedAt = performance.now();
-    this.scheduleStuckCheck(STUCK_AFTER_MS);
   }
 
   async explainFailure(outcome: PageRunOutcome): Promise<PageRunOutcome> {
@@ -154,15 +136,13 @@ export class Isolate implements Sandbox {
 
   stop(): void {
     this.serviceCalls?.endRun();
-    clearTimeout(this.stuckTimer ?? undefined);
   }
 
-  private async resetThread(): Promise<void> {
-    const { threadUseAfterRun, kind, options } = this;
+  private async limitMemory(use: ThreadPreparation[0]): Promise<void> {
+    const { kind, options } = this;
     const mustReplace =
-      threadUseAfterRun === "replace" ||
-      (threadUseAfterRun === "measure" && (await readUsedBytes(this.worker!.session)) > kind.workerMaxBytes);
-    if (mustReplace) await this.replaceThread();
+      use === "replace" || (use === "measure" && (await readUsedBytes(this.worker!.session)) > kind.workerMaxBytes);
+    if (mustReplace) await this.startThread();
     this.pageRuns += 1;
     if (this.pageRuns % RUNS_PER_GARBAGE_COLLECTION === 0) await options.session.send("HeapProfiler.collectGarbage");
   }
@@ -183,11 +163,6 @@ export class Isolate implements Sandbox {
     session.off("Fetch.requestPaused", answer);
   }
 
-  private replaceThread(): Promise<void> {
-    this.startPromise = this.startThread();
-    return this.startPromise;
-  }
-
   /** Resolves when all events that the worker has sent so far have arrived. Rejects if the worker is busy for too long. */
   private async waitForSentEvents(): Promise<void> {
     await this.worker?.session.send("Runtime.getIsolateId", undefined, { timeout: CATCH_UP_TIMEOUT_MS });
@@ -199,39 +174,14 @@ export class Isolate implements Sandbox {
     return callHarnessMethod(this.worker.session, this.worker.harnessId, method, values);
   }
 
-  /** Resolves with the answer of the run. `base` is a result of `getServiceBase`. */
-  private async evaluate(request: PageRunRequest, base: string): Promise<string | Buffer | undefined> {
-    const worker = this.worker!;
-    const answer = await new Promise<string | number>((resolve) => {
-      this.onAnswer = resolve;
-      // An error means that the worker has ended, which the browser reports as the loss of the page.
-      this.callWorker("run", ...worker.texts.createRunArguments(request), base).then(
-        (reply) => reply === NO_REALM_RESULT && resolve(reply),
-        () => {},
-      );
-    });
-    if (answer === NO_REALM_RESULT) {
-      this.options.markLost("unready");
-      return undefined;
-    }
-    worker.runs += 1;
-    return this.readThreadUse(await readAnswer(answer, (from, to) => this.callWorker("part", from, to)));
-  }
-
-  /** Stores the first word of an answer, a ThreadUseAfterRun, and returns the rest of the answer. */
-  private readThreadUse(answer: string | Buffer | undefined): string | Buffer | undefined {
-    const [threadUse, text] = answer === undefined ? ["replace", answer] : splitFirstWord(answer);
-    this.threadUseAfterRun = threadUse as ThreadUseAfterRun;
-    return text;
-  }
-
+  /** Starts a thread, which replaces the previous one. */
   private async startThread(): Promise<void> {
     const attached = new Promise<CDPSession>((resolve) => {
       this.onWorkerAttached = resolve;
     });
     await callHarnessMethod(this.options.session, this.pageHarnessId, "replaceThread", []);
     const session = await attached;
-    const worker: IsolateWorker = { session, harnessId: "", texts: new ThreadTextCache(), runs: 0 };
+    const worker: IsolateWorker = { session, harnessId: "", texts: new ThreadTextCache() };
     this.worker = worker;
     session.on("Runtime.bindingCalled", ({ name, payload }) => {
       if (name === CONSOLE_BINDING_NAME && worker === this.worker) this.receiveMessage(payload);
@@ -249,27 +199,5 @@ export class Isolate implements Sandbox {
       this.options.onServiceRequest();
       runInBackground(this.serviceCalls.receiveMessage(content));
     } else this.onAnswer(tag === "long-answer" ? Number(content) : content);
-  }
-
-  private scheduleStuckCheck(ms: number): void {
-    this.stuckTimer ??= setTimeout(() => {
-      // The check fails only if the page has closed or its thread was replaced.
-      this.checkStuck().catch(() => {});
-    }, ms);
-    this.stuckTimer.unref();
-  }
-
-  /** Discards the page if code of the last run blocks the thread, because the next run could never start. */
-  private async checkStuck(): Promise<void> {
-    this.stuckTimer = null;
-    const remainingMs = this.endedAt + STUCK_AFTER_MS - performance.now();
-    if (remainingMs > 0) return this.scheduleStuckCheck(remainingMs);
-    const { startPromise } = this;
-    await startPromise;
-    // A thread that is being replaced creates no more realms.
-    if (this.threadUseAfterRun === "replace" || startPromise !== this.startPromise) return;
-    const { session } = this.options;
-    const hasRealm = await callHarnessMethod(session, this.pageHarnessId, "hasCreatedRealms", [this.worker!.runs + 1]);
-    if (hasRealm === false) this.options.markLost("unready");
   }
 }

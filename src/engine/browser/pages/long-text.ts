@@ -3,7 +3,6 @@ import { RESULT_MAX_BYTES } from "../../../limits.js";
 
 const TEXT_MAX_BYTES = RESULT_MAX_BYTES + 1_024;
 const CHARACTER_MAX_BYTES = 3;
-const WORD_MAX_CHARACTERS = 32;
 
 /** Stores at most TEXT_MAX_BYTES, because a longer text is too large for the result of a run. */
 export class LongTextBuffer {
@@ -44,13 +43,4 @@ export class LongTextBuffer {
     }
     this.byteLength += this.memory.write(text, this.byteLength);
   }
-}
-
-export function splitFirstWord(answer: string | Buffer): [word: string, rest: string | Buffer] {
-  const start = typeof answer === "string" ? answer : answer.toString("latin1", 0, WORD_MAX_CHARACTERS);
-  const wordEnd = start.indexOf(" ");
-  return [
-    start.slice(0, wordEnd),
-    typeof answer === "string" ? answer.slice(wordEnd + 1) : answer.subarray(wordEnd + 1),
-  ];
 }

@@ -9,7 +9,7 @@ const MEMORY_MB = RENDERER_MEMORY_MAX_BYTES / 1024 / 1024;
 const BROWSER_ENDED: PageFailure = ["browser", "Error", "The browser ended during the run"];
 const NAVIGATED: PageFailure = ["script", "Error", "The action navigated its page to another URL"];
 
-/** `unready`: the run has not started. `isolate`: code in an isolate crashed the page, and the run can be repeated in a document. */
+/** `isolate`: code in an isolate crashed the page, and the run can be repeated in a document. */
 const FAILURE_BY_LOSS = {
   isolate: ["retry", "Error", "The run needs more memory than its isolate has"],
   closed: ["script", "Error", "The action closed its own page"],
@@ -28,7 +28,6 @@ const FAILURE_BY_LOSS = {
   ],
   discarded: BROWSER_ENDED,
   browser: BROWSER_ENDED,
-  unready: ["unready", "Error", "The code of the previous run did not end"],
 } as const satisfies Record<string, PageFailure>;
 
 export type PageLossReason = keyof typeof FAILURE_BY_LOSS;

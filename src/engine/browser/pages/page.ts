@@ -255,10 +255,7 @@ export class Page {
     this.print = request.onConsole ? createConsoleLineParser(request.onConsole, request.sourceName) : null;
     const { timeoutMs, signal, sourceName } = request;
     const { promise, resolve } = Promise.withResolvers<PageRunOutcome>();
-    const timer = setTimeout(
-      () => resolve(createTimeoutOutcome(timeoutMs)),
-      timeoutMs + this.sandbox.getMaxMsUntilReady(),
-    );
+    const timer = setTimeout(() => resolve(createTimeoutOutcome(timeoutMs)), timeoutMs);
     const cancel = () => resolve(createFailedPageRunOutcome("cancelled", "AbortError", "The run was cancelled"));
     signal?.addEventListener("abort", cancel, { once: true });
     const reportLoss = () => resolve(createPageLossOutcome(this.loss));

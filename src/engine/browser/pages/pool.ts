@@ -5,7 +5,6 @@ import { runInBackground } from "../../../background.js";
 import type { Chromium } from "../browser-source.js";
 import type { ProxyPort } from "../network/proxy-port.js";
 import type { EvaluationMode } from "../run.js";
-import { PAUSE_BEFORE_NEXT_REALM_MS } from "./harness.js";
 import type { PageLossReason } from "./loss.js";
 import { Page } from "./page.js";
 
@@ -14,8 +13,8 @@ const RUNS_PER_PAGE = 10_000;
 const OPEN_ATTEMPTS_MAX = 3;
 /** An idle page that was unused for this time is discarded if its key has other pages: only overlapping runs need several pages. */
 const SURPLUS_IDLE_MS = 10_000;
-/** Usual duration of a page's reset. It takes longer only on a very busy machine. */
-const USUAL_RESET_MS = 20;
+/** Pause between a run and the reset of its page, in which the service can store the run's result and respond. */
+const PAUSE_BEFORE_RESET_MS = 8;
 /** Maximum time for which a caller that opens a context blocks the queue. */
 const OPEN_TURN_MAX_MS = 500;
 /** Delay before an origin may open its next page, after one of its runs exceeded the memory limit. */
@@ -233,11 +232,10 @@ export class PagePool {
     return pages;
   }
 
-  /** Prefers the page that was used last, so that surplus pages stay unused. Avoids pages whose reset has probably not ended. */
+  /** Prefers the page that was used last, so that surplus pages stay unused. */
   private findIdle(pages: KeyPages): Page | null {
-    const resetBefore = Date.now() - USUAL_RESET_MS;
     while (pages.idle.length > 0) {
-      const page = pages.idle.findLast((idle) => this.idleSince.get(idle)! < resetBefore) ?? pages.idle[0]!;
+      const page = pages.idle.at(-1)!;
       this.removeIdle(page, pages);
       if (page.isReady) return page;
       this.discard(page);
@@ -269,7 +267,7 @@ export class PagePool {
       pages.endPauseFunctions.splice(pages.endPauseFunctions.indexOf(endPause), 1);
       resolve();
     };
-    const timer = setTimeout(endPause, PAUSE_BEFORE_NEXT_REALM_MS);
+    const timer = setTimeout(endPause, PAUSE_BEFORE_RESET_MS);
     pages.endPauseFunctions.push(endPause);
     return promise;
   }
@@ -282,7 +280,7 @@ export class PagePool {
     const resetPage = isReusable && (await page.resetSandbox()) ? page : await this.replace(page, pageKey);
     pages.resettingCount -= 1;
     const isAccepted = pages.waitingCallers.shift()?.(resetPage);
-    if (resetPage !== null && isAccepted !== true) this.storeIdle(resetPage, pages, pageKey);
+    if (resetPage !== null && isAccepted !== true) this.storeIdle(resetPage, pages);
     this.deleteIfEmpty(key, pages);
   }
 
@@ -295,13 +293,8 @@ export class PagePool {
     }
   }
 
-  private storeIdle(page: Page, pages: KeyPages, pageKey: PageKey): void {
-    page.setIdleLossListener(() => {
-      this.removeIdle(page, pages);
-      // "unready": code of the last run is still active, so another page must replace this page for the next run.
-      if (page.loss === "unready") this.release(page, pageKey, false);
-      else this.discard(page);
-    });
+  private storeIdle(page: Page, pages: KeyPages): void {
+    page.setIdleLossListener(() => this.discardIdle(page, pages));
     const [longestIdlePage] = pages.idle;
     if (longestIdlePage && Date.now() - this.idleSince.get(longestIdlePage)! > SURPLUS_IDLE_MS)
       this.discardIdle(longestIdlePage, pages);

@@ -11,8 +11,6 @@ export interface Sandbox {
   reset(): Promise<boolean>;
   /** Returns the answer of the service's script in the page (answer.ts). Rejects if the document or renderer is gone. */
   execute(request: PageRunRequest): Promise<unknown>;
-  /** Maximum time in milliseconds until the sandbox is ready for code. The run's time limit is extended by this time. */
-  getMaxMsUntilReady(): number;
   /** Ends the requests and the output of the run. Called before the outcome of the run is reported. */
   endRun(): void;
   /** Adds reasons that the page does not get, such as a host that the proxy rejected, to the error message of a failed run. */
@@ -39,7 +37,6 @@ export const UNSUPPORTED_ISOLATE_SANDBOX: Sandbox = {
   prepare: async () => {},
   reset: async () => true,
   execute: async () => NEEDS_OTHER_MODE_ANSWER,
-  getMaxMsUntilReady: () => 0,
   endRun: () => {},
   explainFailure: async (outcome) => outcome,
   stop: () => {},

@@ -3,21 +3,17 @@
 /** `data ` is followed by the result as JSON, `error ` by a HarnessFailure as JSON. `undefined`: the run has no result. */
 export type RunAnswerText = "undefined" | `data ${string}` | `error ${string}`;
 
-/** `answer` contains a RunAnswerText. `needs-more`: the code of the run uses a global that the isolate does not have. */
-export type IsolateMessage = `console ${string}` | `answer ${string}` | "needs-more";
+/** `answer` contains a RunAnswerText, or `needs-more` if the code of the run uses a global that the isolate does not have. */
+export type IsolateMessage = `console ${string}` | `answer ${string}`;
 
 /** Script for a thread. `content` is its key in the thread's cache; empty if it must not be cached. `text` is null if the cache has it. */
 export type SentScript = readonly [name: string, text: string | null, content: string];
 
-/** Use of a worker thread after a run: `reuse` for another run, `measure` its memory first, or `replace` the thread. */
-export type ThreadUseAfterRun = "reuse" | "measure" | "replace";
+/** `reuse` the worker thread for another run, `measure` its memory first, or `replace` it. `fetchCount`: calls of `fetch` in the last run. */
+export type ThreadPreparation = readonly [use: "reuse" | "measure" | "replace", fetchCount: number];
 
 /** `long-answer` contains only the length of the answer, which the service then reads in parts. */
-export type ThreadMessage =
-  | `console ${string}`
-  | `service ${string}`
-  | `answer ${ThreadUseAfterRun} ${string}`
-  | `long-answer ${number}`;
+export type ThreadMessage = `console ${string}` | `service ${string}` | `answer ${string}` | `long-answer ${number}`;
 
 /** Sent through the DevTools binding for console lines, which are JSON objects and so never start with `service `. */
 export type DocumentMessage = `service ${string}`;

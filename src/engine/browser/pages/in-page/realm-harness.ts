@@ -18,7 +18,7 @@ export function createRealmHarness(
   globals: readonly string[],
 ): unknown {
   let send: (message: IsolateMessage) => void = () => {};
-  const requestOtherMode = () => send("needs-more");
+  const requestOtherMode = () => send("answer needs-more");
   core.keepOnlyGlobals(globals);
   core.installConsole((line) => send(`console ${line}`));
   // In a network isolate, the run may already have sent a request, so `import()` only throws, and the run is not repeated.

@@ -1,17 +1,13 @@
-/** Runs on the worker thread of an isolate: creates a ShadowRealm for each run, and the next one in advance. */
+/** Runs on the worker thread of an isolate: creates a ShadowRealm for each run, before the run starts. */
 import type { Any } from "./any.js";
 import type { WorkerPlatform } from "./host-platform.js";
-import type { SentScript, ThreadMessage, ThreadUseAfterRun } from "./messages.js";
+import type { SentScript, ThreadMessage, ThreadPreparation } from "./messages.js";
 import type { HostServiceCalls } from "./service-calls.js";
 
 declare const self: Any;
 
 /** The memory of ended realms is freed only when their thread ends, so the thread is replaced after these limits. */
 export interface ThreadLimits {
-  /** Delay in milliseconds before the next realm is created. There is none if runs follow faster, or if the memory is measured. */
-  pauseMs: number;
-  /** Time limit in milliseconds, counted from the end of the delay, for remaining code of the last run to end. */
-  readyWithinMs: number;
   threadRuns: number;
   /** The thread's memory is measured when the number of runs plus their total milliseconds reaches this number. */
   measureAfter: number;
@@ -31,14 +27,10 @@ export function createRealmWorker(
   let send: (message: ThreadMessage) => void = () => {};
   let startRunInRealm: Any = null;
   let hostRun: Any = null;
-  let endLastRun = () => {};
+  let removeRunGlobals = () => {};
   /** Number of the current run. The worker ignores messages of runs with another number. */
   let currentRunNumber = 0;
-  let pauseTimer: ReturnType<typeof setTimeout> | undefined;
-  /** True if the current run started within `pauseMs` after the previous one. The next realm is then created without delay. */
-  let isHurried = false;
   let answer = "";
-  let answeredAt = Number.POSITIVE_INFINITY;
   let runs = 0;
   let unmeasured = 0;
   /** Sources of packages, so that the service sends each of them only once. Actions have no access to this cache. */
@@ -51,46 +43,14 @@ export function createRealmWorker(
       return [name, text ?? sources.get(content)!];
     });
 
-  /** Ends the last run, and creates the next realm. Does nothing after `readyWithinMs`, because the service then discards the page. */
-  function prepareNextRealm(): void {
-    clearTimeout(pauseTimer);
-    pauseTimer = undefined;
-    if (performance.now() - answeredAt > limits.pauseMs + limits.readyWithinMs) return;
-    currentRunNumber += 1;
-    endLastRun();
-    const hostOfRun = host?.createForRun() ?? null;
-    startRunInRealm = new ShadowRealm().evaluate(realmSource)(hostOfRun?.usePlatform ?? null, host?.description ?? "");
-    hostRun = hostOfRun;
-    endLastRun = () => void hostOfRun?.end();
-    self.postMessage(null);
-  }
-
-  /** Counts a run that took `ms` milliseconds. Returns what to do with the thread afterwards. */
-  function countRun(ms: number): ThreadUseAfterRun {
-    runs += 1;
-    // A long run may have left much memory in use.
-    unmeasured += 1 + ms;
-    if (runs >= limits.threadRuns || host?.isFull() === true) return "replace";
-    if (unmeasured < limits.measureAfter) return "reuse";
-    unmeasured = 0;
-    return "measure";
-  }
-
-  /** Stores the answer `text` of the run, and schedules the next realm. Returns the message for the service. */
-  function endRun(ms: number, text: string): ThreadMessage {
-    const threadUse = countRun(ms);
-    answer = `${threadUse} ${text}`;
-    answeredAt = performance.now();
-    if (threadUse !== "replace")
-      pauseTimer = setTimeout(prepareNextRealm, threadUse === "reuse" && !isHurried ? limits.pauseMs : 0);
-    return answer.length <= limits.messageCharacters ? `answer ${threadUse} ${text}` : `long-answer ${answer.length}`;
+  function createRealm(): void {
+    hostRun = host?.createForRun() ?? null;
+    startRunInRealm = new ShadowRealm().evaluate(realmSource)(hostRun?.usePlatform ?? null, host?.description ?? "");
   }
 
   /** Returns a function that the run calls with its messages and answer. A promise would settle only after remaining code of the run. */
   function createReceiver(): (text: string) => void {
-    currentRunNumber += 1;
     const runNumber = currentRunNumber;
-    const hostOfRun = hostRun;
     const startedAt = performance.now();
     return (text) => {
       if (runNumber !== currentRunNumber) return;
@@ -98,10 +58,12 @@ export function createRealmWorker(
       // A new run number makes the worker ignore messages that this run sends after its answer.
       currentRunNumber += 1;
       calls?.reset();
-      if (text === "needs-more") return send(endRun(0, text));
-      const result = text.slice("answer ".length);
-      const ms = performance.now() - startedAt;
-      send(endRun(ms, hostOfRun === null ? result : `${hostOfRun.end()} ${result}`));
+      hostRun?.end();
+      runs += 1;
+      // A long run may have left much memory in use.
+      unmeasured += 1 + performance.now() - startedAt;
+      answer = text.slice("answer ".length);
+      send(answer.length <= limits.messageCharacters ? (text as ThreadMessage) : `long-answer ${answer.length}`);
     };
   }
 
@@ -116,39 +78,40 @@ export function createRealmWorker(
     begin(bindingName: string): void {
       send = self[bindingName];
       calls?.connect((text) => send(`service ${text}`));
-      prepareNextRealm();
+      createRealm();
     },
-    /** Returns `late` if there is no realm for the run. `standInsJson`: globals that a trial replaces. `base`: URL of the service. */
+    /** Removes what the last run has left, and creates the realm for the next run, unless the thread must be replaced. */
+    prepareRealm(): ThreadPreparation {
+      if (startRunInRealm !== null) return ["reuse", 0];
+      removeRunGlobals();
+      const fetchCount = hostRun?.end() ?? 0;
+      if (runs >= limits.threadRuns || host?.isFull() === true) return ["replace", fetchCount];
+      createRealm();
+      if (unmeasured < limits.measureAfter) return ["reuse", fetchCount];
+      unmeasured = 0;
+      return ["measure", fetchCount];
+    },
+    /** `standInsJson`: globals that a trial replaces. `base`: URL of the service. */
     run(
       payload: string,
       settings: string,
       scripts: readonly SentScript[],
       standInsJson: string | null,
       base: string,
-    ): string {
-      isHurried = runs > 0 && performance.now() - answeredAt < limits.pauseMs;
-      if (pauseTimer !== undefined) prepareNextRealm();
-      if (startRunInRealm === null) return "late";
-      answer = "";
-      const texts = readScripts(scripts);
-      const hostOfRun = hostRun;
-      const receive = createReceiver();
-      const removeRunGlobals = startRunInRealm(
-        receive,
+    ): void {
+      currentRunNumber += 1;
+      const startRun = startRunInRealm;
+      startRunInRealm = null;
+      removeRunGlobals = startRun(
+        createReceiver(),
         base,
         createRequestSender(),
         payload,
         settings,
         standInsJson,
         navigatorJson,
-        ...texts,
+        ...readScripts(scripts),
       );
-      startRunInRealm = null;
-      endLastRun = () => {
-        hostOfRun?.end();
-        removeRunGlobals();
-      };
-      return "";
     },
     answer: calls?.answer,
     part: (from: number, to: number): string => answer.slice(from, to),

@@ -1,4 +1,4 @@
-/** Runs in the page of an isolate: starts and replaces its worker, and counts the worker's realms (ShadowRealms). */
+/** Runs in the page of an isolate: starts and replaces its worker. */
 import type { Any } from "./any.js";
 
 declare const self: Any;
@@ -11,7 +11,6 @@ export function createWorkerThreadManager(hasOrigin: boolean): unknown {
   // A worker from a data: URL has an opaque origin.
   const url = hasOrigin ? URL.createObjectURL(new Blob([readyScript])) : `data:text/javascript,${readyScript}`;
   let worker: Any = null;
-  let createdCount = 0;
   return {
     __proto__: null,
     async replaceThread(): Promise<void> {
@@ -20,12 +19,6 @@ export function createWorkerThreadManager(hasOrigin: boolean): unknown {
       await new Promise((resolve) => {
         worker.onmessage = resolve;
       });
-      createdCount = 0;
-      worker.onmessage = () => {
-        createdCount += 1;
-      };
     },
-    /** True if the current worker has created at least this many realms. */
-    hasCreatedRealms: (realmCount: number): boolean => createdCount >= realmCount,
   };
 }
