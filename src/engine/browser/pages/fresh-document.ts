@@ -3,7 +3,6 @@ import type { CDPSession, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import { RESULT_MAX_BYTES } from "../../../limits.js";
 import { PERMISSIONS_POLICY_HEADER } from "./document-policy.js";
-import { LongTextBuffer } from "./long-text.js";
 
 /** DevTools binding for console lines. The service's script in the page removes this global before any line of the action runs. */
 export const CONSOLE_BINDING_NAME = "__svc_console";
@@ -119,12 +118,19 @@ export async function readAnswer<T>(
   if (typeof answer !== "number") return answer;
   const length = answer;
   if (!(length > DEVTOOLS_MESSAGE_MAX_CHARACTERS && length <= TEXT_MAX_CHARACTERS)) return undefined;
-  const text = new LongTextBuffer(length);
-  for (let from = 0; from < length && !text.isFull; from += DEVTOOLS_MESSAGE_MAX_CHARACTERS) {
+  const texts: Buffer[] = [];
+  let bytes = 0;
+  /** First half of a surrogate pair whose second half is in the next part. */
+  let firstHalf = "";
+  // A text with too many bytes is too large for the result of a run, so its rest is not read.
+  for (let from = 0; from < length && bytes < TEXT_MAX_CHARACTERS; from += DEVTOOLS_MESSAGE_MAX_CHARACTERS) {
     const to = Math.min(length, from + DEVTOOLS_MESSAGE_MAX_CHARACTERS);
     const part = await readPart(from, to);
     if (typeof part !== "string" || part.length !== to - from) return undefined;
-    text.add(part);
+    const text = firstHalf + part;
+    firstHalf = to < length ? (/[\ud800-\udbff]$/.exec(text)?.[0] ?? "") : "";
+    texts.push(Buffer.from(text.slice(0, text.length - firstHalf.length)));
+    bytes += texts.at(-1)!.length;
   }
-  return text.toBytes();
+  return Buffer.concat(texts);
 }
