@@ -61,7 +61,7 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
       if (at !== origin) throw new Error("the binding is for the first origin only");
       return createBindingCredential({ ...BINDING, ...NO_OAUTH, origin }, SECRET, async () => SECRET);
     },
-    getScan: async () => ({ scan: known, version: 1 }),
+    getScan: async () => known,
   };
 
   async function send(options: object, origins = [origin], by = sender) {
@@ -70,9 +70,6 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
       environment: "server",
       origins,
       findInUrl: (url) => known.findInUrl(url),
-      findInRequestUrl: (url) => known.findInUrl(url),
-      onSecretsRead: () => undefined,
-      onRequestFailed: () => undefined,
       printLine: ({ text }) => printed.push(text),
       onHostContacted: () => undefined,
       startRequestSpan: () => () => undefined,

@@ -19,7 +19,7 @@ describe("requests that try to leave the origins of an action", () => {
     getCredential: async () => {
       throw new Error("no binding is asked for");
     },
-    getScan: async () => ({ scan: null, version: 1 }),
+    getScan: async () => null,
   };
   /** Each request belongs to a separate run, because one run can send at most 100 requests. */
   const send = (options: object) =>
@@ -29,9 +29,6 @@ describe("requests that try to leave the origins of an action", () => {
         environment: "server",
         origins: ORIGINS,
         findInUrl: async () => null,
-        findInRequestUrl: async () => null,
-        onSecretsRead: () => undefined,
-        onRequestFailed: () => undefined,
         printLine: () => undefined,
         onHostContacted: () => undefined,
         startRequestSpan: () => () => undefined,

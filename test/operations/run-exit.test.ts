@@ -101,7 +101,6 @@ function createApp(onEnd: (ending: RunEndRecord) => void = () => {}) {
         scripts: {
           prepare: async () => ({
             packages: [],
-            readsLater: true,
             sendsRequests: true,
             responseMark: null,
             revokeToken: async () => {},

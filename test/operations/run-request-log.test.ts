@@ -13,13 +13,12 @@ describe("failing requests of a run", () => {
     lines = [];
   });
 
-  function beginRun(findInRequestUrl: () => Promise<string | null>) {
+  function beginRun(findInUrl: () => Promise<string | null>) {
     const sender = new OutgoingRequestSender(() => Promise.reject(new Error("this test sends no request")));
     const bindings = { getCredential: () => Promise.reject(), getScan: () => Promise.reject() };
     const log = pino({}, { write: (line: string) => lines.push(line) });
     const { send } = new RunRequestSender({ sender, bindings, log }).beginRun({
-      ...{ appId: 1, environment: "server" as const, origins: [ORIGIN], findInRequestUrl },
-      ...{ findInUrl: async () => null, onSecretsRead: () => undefined, onRequestFailed: () => undefined },
+      ...{ appId: 1, environment: "server" as const, origins: [ORIGIN], findInUrl },
       ...{ printLine: () => undefined, onHostContacted: () => undefined, startRequestSpan: () => () => undefined },
     });
     return async (text: string) => JSON.parse((await send(text, new AbortController().signal)).head);

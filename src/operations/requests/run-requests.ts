@@ -45,12 +45,6 @@ export interface RequestingRun {
   origins: readonly string[];
   /** Returns the key of a setting whose value the URL contains; null if the URL contains no secret. */
   findInUrl(url: string): Promise<string | null>;
-  /** Like `findInUrl`, but for a URL that the run's own code passes to `Svc.App.V3.Actions.request`. */
-  findInRequestUrl(url: string): Promise<string | null>;
-  /** Called before the code receives a response. `version` is the version of the app's secrets, read after the response arrived. */
-  onSecretsRead(version: number): void;
-  /** Called before the code receives the error of a failed request, which may contain text of the other server. */
-  onRequestFailed(): void;
   printLine(line: ConsoleLine): void;
   onHostContacted(host: string): void;
   /** Starts a trace span for a request. The returned function ends the span. */
@@ -60,14 +54,8 @@ export interface RequestingRun {
 export interface SecretBindings {
   /** Returns the credential of a binding. @throws OutgoingError POLICY if the app has no binding of this setting for the origin */
   getCredential(appId: number, key: string, origin: string): Promise<RequestCredential>;
-  getScan(appId: number): Promise<BindingSecretScan>;
-}
-
-export interface BindingSecretScan {
-  /** Finds and masks the secret values in responses; null if the app has no bindings with values. */
-  scan: SecretScanner | null;
-  /** Version number of the app's secrets that `scan` includes. */
-  version: number;
+  /** Returns the scanner that finds and masks the secret values in responses; null if the app has no bindings. */
+  getScan(appId: number): Promise<SecretScanner | null>;
 }
 
 const FAILED_BEFORE_SENDING_MESSAGE = "the service could not send this request";
@@ -116,8 +104,7 @@ export class RunRequestSender {
     type: RequestDescription["responseType"],
     signal: AbortSignal,
   ): Promise<EncodedOutgoingResponse> {
-    const { scan, version } = await retryInOutage(signal, () => this.options.bindings.getScan(run.appId));
-    run.onSecretsRead(version);
+    const scan = await retryInOutage(signal, () => this.options.bindings.getScan(run.appId));
     const text = type === "bytes" ? null : decodeResponseText(response);
     const maskedResponse = scan && (await maskResponse(scan, response, text));
     for (const key of maskedResponse?.keys ?? []) {
@@ -146,7 +133,7 @@ export class RunRequestSender {
       const message = `${origin} is not allowed for this action: add it to the action's integrationOrigins`;
       throw new OutgoingError("POLICY", message, origin);
     }
-    refuseSecretInUrl(await retryInOutage(signal, () => run.findInRequestUrl(url.href)), origin);
+    refuseSecretInUrl(await retryInOutage(signal, () => run.findInUrl(url.href)), origin);
     const credential =
       auth === null ? null : await retryInOutage(signal, () => bindings.getCredential(run.appId, auth, origin));
     const sendOnce = () =>
@@ -205,7 +192,6 @@ export class RunRequestSender {
         return await this.performRequest(run, { budget, signal, onHop: onRequestHop }, parseRequestOptions(options));
       } catch (error) {
         signal.throwIfAborted();
-        run.onRequestFailed();
         if (error instanceof OutgoingError || error instanceof RequestOptionsError) {
           return encodeFailure(options, error.code, error.message);
         }

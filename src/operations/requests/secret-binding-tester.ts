@@ -114,18 +114,14 @@ export class SecretBindingTester {
         `the app has no secret binding ${describeValue(key)} for ${describeValue(origin)}`,
       );
     }
-    const { scan } = await this.options.bindings.ofRuns.getScan(appId);
-    const findInUrl = async (text: string) => scan?.findInUrl(text) ?? null;
+    const scan = await this.options.bindings.ofRuns.getScan(appId);
     await recordChange(db.manager, caller, { appId, type: "app.secretBindings.test", data: { key, origin, method } });
     let requestSummary: OutgoingHopSummary | null = null;
     const { send } = requests.beginRun({
       appId,
       environment: "server",
       origins: [origin],
-      findInUrl,
-      findInRequestUrl: findInUrl,
-      onSecretsRead: () => undefined,
-      onRequestFailed: () => undefined,
+      findInUrl: async (text) => scan?.findInUrl(text) ?? null,
       printLine: () => undefined,
       onHostContacted: () => undefined,
       startRequestSpan: () => (ended) => {

@@ -63,7 +63,7 @@ export class SecretBindingStore {
     },
     getScan: async (appId) => {
       const state = await this.readCurrentBindings(appId);
-      return { scan: state.bindings.length === 0 ? null : this.scanOf(appId, state), version: state.version };
+      return state.bindings.length === 0 ? null : this.scanOf(appId, state);
     },
   };
 

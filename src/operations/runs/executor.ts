@@ -174,7 +174,6 @@ export class RunExecution {
     const scripts = await retryInOutage(signal, () => options.scripts.prepare(run, action, limitMs));
     const writer = new ConsoleWriter(options.db, run.id, (lines) => secrets.mask(lines));
     const mapPositions = createSourcePositionMapper(`${action.name}.js`, action.map ?? null);
-    if (scripts.readsLater) secrets.onDataReceived();
     const pageRequest: PageRunRequest = {
       ...this.buildPageRun(action, secrets, scripts, writer),
       timeoutMs: limitMs,
@@ -219,10 +218,7 @@ export class RunExecution {
         this.mode = mode;
         if (!modeHasNetwork(mode)) secrets.stopReadingSecrets();
       },
-      onHost: (host) => {
-        secrets.onDataReceived();
-        this.hosts.add(host);
-      },
+      onHost: (host) => this.hosts.add(host),
       // The check of each URL takes time. A run without secrets needs no check if it has no token to read settings.
       ...((secrets.hasSecrets || scripts.revokeToken) && { mayRequest: createUrlCheck(secrets, writer, signal) }),
       ...(scripts.revokeToken &&
@@ -242,9 +238,6 @@ export class RunExecution {
       environment: action.environment,
       origins: action.integrationOrigins ?? [],
       findInUrl: (url) => secrets.findInUrl(url),
-      findInRequestUrl: (url) => secrets.findInRequestUrl(url),
-      onSecretsRead: (version) => secrets.onSecretsRead(version),
-      onRequestFailed: () => secrets.onDataReceived(),
       printLine: writer.print,
       onHostContacted: (host) => this.hosts.add(host),
       startRequestSpan: (origin, method) => {

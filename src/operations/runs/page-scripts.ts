@@ -42,8 +42,6 @@ type CodeWithPackages = Pick<RunCode, "code" | "dependencies" | "assets">;
 export interface PreparedScripts {
   /** In the order in which the page evaluates the scripts. */
   packages: PageScript[];
-  /** True if the scripts contain data that was read after the run's start, or a token that can read data. */
-  readsLater: boolean;
   /** Random property name that marks results of `Svc.App.V3.Actions.response`; null if the code cannot call this function. */
   responseMark: string | null;
   sendsRequests: boolean;
@@ -157,12 +155,11 @@ export class PageScriptLoader {
     const dependencies = [...new Set(action.dependencies)];
     const packages = await Promise.all(dependencies.map((name) => this.loadPackageScript(name, action)));
     if (responseMark !== null) packages.unshift(...(await this.loadResponseScripts(responseMark)));
-    const readsLater = dependencies.includes(SESSION_PACKAGE);
-    if (readsLater) packages.unshift(await this.createSessionScript(run));
+    if (dependencies.includes(SESSION_PACKAGE)) packages.unshift(await this.createSessionScript(run));
     if (!this.usesClientLibrary(action)) {
       const sendsRequests = usesRequestFunctions(code);
       if (sendsRequests) packages.unshift(await this.loadRequestsScript());
-      return { packages, readsLater, sendsRequests, responseMark };
+      return { packages, sendsRequests, responseMark };
     }
     const { credentials, catalogue, apiUrl } = this.options;
     const { appId, id: runId, personId } = run;
@@ -172,6 +169,6 @@ export class PageScriptLoader {
     const mode = findModeForClientLibraryCode(code, dependencies, catalogue);
     const client = await this.readBuiltScript(CLIENT_LIBRARY, "svc.js");
     packages.unshift({ ...client, mode }, { name: "svc-run.js", source: configuration, mode });
-    return { packages, readsLater: true, sendsRequests: true, responseMark, revokeToken: () => credentials.expire(id) };
+    return { packages, sendsRequests: true, responseMark, revokeToken: () => credentials.expire(id) };
   }
 }

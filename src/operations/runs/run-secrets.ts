@@ -57,10 +57,6 @@ export class RunSecrets {
   private updating: Promise<void> | null = null;
   /** False if the run has no network access, so that it cannot read settings after its start. */
   private canRead = true;
-  /** True if the run may have received data other than responses to `Svc.App.V3.Actions.request`. */
-  private hasReceivedData = false;
-  /** Newest version of the app's secrets that a response to `Svc.App.V3.Actions.request` may contain. */
-  private newestReadVersion = 0;
   private payloadMasking: { scanner: SecretScanner; payload: string | null } | null = null;
 
   constructor(
@@ -109,22 +105,6 @@ export class RunSecrets {
   /** Returns the key of the setting whose value the URL contains; null if the URL contains no secret. */
   async findInUrl(url: string): Promise<string | null> {
     return (await this.getCurrentScanner()).findInUrl(url);
-  }
-
-  /** Call this method before the run receives data other than a response to `Svc.App.V3.Actions.request`. */
-  onDataReceived(): void {
-    this.hasReceivedData = true;
-  }
-
-  /** Call this method before the code receives a response. @param version version of the app's secrets, read after the response arrived */
-  onSecretsRead(version: number): void {
-    this.newestReadVersion = Math.max(this.newestReadVersion, version);
-  }
-
-  /** For a URL of `Svc.App.V3.Actions.request`. Reads new secrets only if the run can have received them. */
-  async findInRequestUrl(url: string): Promise<string | null> {
-    const isCurrent = !this.hasReceivedData && this.newestReadVersion <= this.version;
-    return (isCurrent ? this.scanner : await this.getCurrentScanner()).findInUrl(url);
   }
 
   private async maskPayloadWith(scanner: SecretScanner, hasSecrets: boolean, payload: string): Promise<string | null> {
