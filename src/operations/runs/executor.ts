@@ -1,7 +1,7 @@
 /** Executes a claimed run: evaluates the code, searches the outcome for secrets, and writes it to the database. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
-import { type Db, isInvalidDataError, rows } from "../../data/database.js";
+import { type Db, isInvalidDataError } from "../../data/database.js";
 import { retryInOutage } from "../../data/outage-retry.js";
 import {
   type EvaluationMode,
@@ -13,20 +13,19 @@ import {
 import type { ServiceRequestSender } from "../../engine/service-requests.js";
 import { createSourcePositionMapper } from "../../engine/source-positions.js";
 import { ActionError } from "../../errors.js";
-import type { ActionInput } from "../../rules/action-input.js";
 import type { RunOutcome } from "../records/execution-logs.js";
 import type { OutgoingRequestRecord, RunRequestSender } from "../requests/run-requests.js";
 import type { ServiceMetrics } from "../watch/measures.js";
 import type { RequestTracing } from "../watch/tracing.js";
 import { ConsoleWriter } from "./console.js";
 import {
+  checkResult,
   createFailedOutcome,
-  createInternalFailure,
   createRunEndRecord,
   EMPTY_PAYLOAD,
+  INTERNAL_FAILURE,
   isAbortedOutcome,
   SERVICE_STOPPED_OUTCOME,
-  toCompletedOutcome,
   toOutcomeMetricLabel,
   UNSTORABLE_OUTCOME,
 } from "./outcomes.js";
@@ -36,16 +35,11 @@ import { type RunSecrets, SECRETS_CHANGED_TOO_OFTEN_MESSAGE, type SecretStore } 
 import { RunTrace } from "./run-traces.js";
 import type { RunCode, RunRecord } from "./run-types.js";
 
-/** Selects the whole JSON, because PostgreSQL's operator ->> rejects JSON that contains \u0000. */
-const SELECT_VERSION = "SELECT data FROM action_version WHERE id = $1";
-const STORE_REQUESTS = "UPDATE run SET requests = $2 WHERE id = $1";
-
 /** If the secrets change during this many searches of one outcome, the run fails. */
 const SCANS_MAX = 20;
 const RETRY_DELAY_MS = 500;
 /** Maximum number of console lines about blocked requests per run, because a run can send hundreds of requests a second. */
 const BLOCKED_LINES_MAX = 100;
-const SHORT_RESULT_MAX_CHARACTERS = 64 * 1024;
 
 /** If `secrets` is null, the outcome contains no text from the app's code, and needs no search for secrets. */
 interface Evaluation {
@@ -56,9 +50,6 @@ interface Evaluation {
 }
 
 const toUnscannedEvaluation = (outcome: RunOutcome): Evaluation => ({ outcome, isCut: false, secrets: null });
-
-const isLongResult = (outcome: RunOutcome): boolean =>
-  outcome.ok && outcome.data !== undefined && outcome.data.length > SHORT_RESULT_MAX_CHARACTERS;
 
 /** Returns a function that returns false for a URL with a secret. It then prints a console line with the key of the secret's setting. */
 function createUrlCheck(
@@ -79,18 +70,16 @@ function createUrlCheck(
 }
 
 /** @param mark random property name of this run: a value of `Svc.App.V3.Actions.response` has the form `{<mark>: options}` */
-async function toRunOutcome(ended: PageRunOutcome, signal: AbortSignal, mark: string | null): Promise<RunOutcome> {
+function toRunOutcome(ended: PageRunOutcome, signal: AbortSignal, mark: string | null): RunOutcome {
   if (!ended.ok) {
     if (ended.cause === "cancelled") return (signal.reason as RunOutcome | undefined) ?? SERVICE_STOPPED_OUTCOME;
     const { name, message, stack } = ended.error;
     return { ok: false, error: { name, message, stack }, ...(ended.cause === "timeout" && { cause: "timeout" }) };
   }
-  const outcome = await toCompletedOutcome(ended.data, signal);
-  if (mark === null || !outcome.ok || outcome.data === undefined) return outcome;
-  const { data } = outcome;
+  const { data } = ended;
   const responseStart = `{${JSON.stringify(mark)}:`;
-  const isResponse = data.slice(0, responseStart.length).toString() === responseStart;
-  return isResponse ? { ok: true, data: data.slice(responseStart.length, -1), isResponse: true } : outcome;
+  const isResponse = mark !== null && data?.slice(0, responseStart.length).toString() === responseStart;
+  return isResponse ? { ok: true, data: data!.slice(responseStart.length, -1), isResponse: true } : { ok: true, data };
 }
 
 export interface ExecutorOptions {
@@ -137,13 +126,8 @@ export class RunExecution {
     const durationMs = (this.codeEndedAt ?? performance.now()) - startedAt;
     let { outcome } = evaluation;
     try {
-      // Stores the requests before `finish`, because the process may crash while it searches a long result for secrets.
-      if (isLongResult(outcome)) await this.storeRequests();
       outcome = await this.finish(evaluation, durationMs);
       return outcome;
-    } catch (error) {
-      await this.storeRequests();
-      throw error;
     } finally {
       const { appId, trigger } = this.run;
       const ended = { mode: this.mode ?? ("none" as const), outcome: toOutcomeMetricLabel(outcome) };
@@ -152,19 +136,10 @@ export class RunExecution {
     }
   }
 
-  private async loadCode(): Promise<RunCode | undefined> {
-    const { versionId, code } = this.run;
-    if (!versionId) return code ?? undefined;
-    type Version = { data: RunCode & Pick<ActionInput, "source"> };
-    const [version] = await rows<Version>(this.options.db, SELECT_VERSION, [versionId]);
-    return version && { ...version.data, map: version.data.source?.map ?? null };
-  }
-
   private async evaluateCode(): Promise<Evaluation> {
     const { run, options, signal } = this;
-    const [action, secrets] = await retryInOutage(signal, () =>
-      Promise.all([this.loadCode(), options.secrets.beginRun(run.appId, run.secretsVersion)]),
-    );
+    const { code: action } = run;
+    const secrets = await retryInOutage(signal, () => options.secrets.beginRun(run.appId, run.secretsVersion));
     this.payload = await secrets.maskPayload(run.payload);
     if (!action)
       return toUnscannedEvaluation(
@@ -173,7 +148,7 @@ export class RunExecution {
     const limitMs = Math.min(options.timeoutMs, action.timeoutMs ?? options.timeoutMs);
     const scripts = await retryInOutage(signal, () => options.scripts.prepare(run, action, limitMs));
     const writer = new ConsoleWriter(options.db, run.id, (lines) => secrets.mask(lines));
-    const mapPositions = createSourcePositionMapper(`${action.name}.js`, action.map ?? null);
+    const mapPositions = createSourcePositionMapper(`${action.name}.js`, action.map ?? action.source?.map ?? null);
     const pageRequest: PageRunRequest = {
       ...this.buildPageRun(action, secrets, scripts, writer),
       timeoutMs: limitMs,
@@ -190,7 +165,7 @@ export class RunExecution {
       ]);
     }
     if (!ended.ok) ended.error.stack = mapPositions(ended.error.stack);
-    const outcome = await toRunOutcome(ended, signal, scripts.responseMark);
+    const outcome = toRunOutcome(ended, signal, scripts.responseMark);
     // The outcome of an aborted run contains no text from the app's code.
     if (!ended.ok && ended.cause === "cancelled") return toUnscannedEvaluation(outcome);
     return { outcome, isCut: !ended.ok && ended.error.cut === true, secrets };
@@ -256,15 +231,6 @@ export class RunExecution {
     return this.requests.length === 0 ? null : JSON.stringify(this.requests);
   }
 
-  /** Stores the run's outgoing requests. Needed only if this process may never write the outcome, which contains them too. */
-  private async storeRequests(): Promise<void> {
-    const requests = this.getRequestsJson();
-    if (requests === null) return;
-    await this.tryAfterwards("store its requests", () =>
-      this.options.db.query(STORE_REQUESTS, [this.run.id, requests]),
-    );
-  }
-
   private async tryAfterwards(description: string, step: () => Promise<unknown>): Promise<void> {
     try {
       await step();
@@ -277,22 +243,22 @@ export class RunExecution {
   private toFailedEvaluation(error: unknown): Evaluation {
     if (error instanceof ActionError) return toUnscannedEvaluation(createFailedOutcome("Error", error.message));
     this.options.log.error({ err: error, runId: this.run.id }, "a run could not be executed");
-    return toUnscannedEvaluation(createInternalFailure(error));
+    return toUnscannedEvaluation(INTERNAL_FAILURE);
   }
 
   /** Returns null if the app's secrets changed, so that the search of the outcome must be repeated. */
   private async scanAndFinish(evaluation: Evaluation, durationMs: number): Promise<RunOutcome | null> {
     const { run, holder, options } = this;
     const { secrets, isCut } = evaluation;
-    const scan = await secrets?.scanOutcome(evaluation.outcome, isCut, run.payload);
+    const checkedOutcome = await checkResult(evaluation.outcome);
+    const scan = await secrets?.scanOutcome(checkedOutcome, isCut, run.payload);
     if (scan) this.payload = scan.payload;
-    const outcome = scan?.outcome ?? evaluation.outcome;
+    const outcome = scan?.outcome ?? checkedOutcome;
     const endRecord = createRunEndRecord(run, outcome, durationMs, this.payload);
     const facts = { hosts: [...this.hosts], sandbox: this.mode, requests: this.getRequestsJson() };
     const secretsVersion = scan?.version ?? null;
     if (await options.repository.finish(run.id, holder, { ...endRecord, ...facts, secretsVersion })) return outcome;
     if (scan && (await secrets?.isOutdated(scan.version))) return null;
-    await this.storeRequests();
     options.log.warn({ runId: run.id }, "the outcome of a run was discarded, because the run had already ended");
     return outcome;
   }

@@ -39,7 +39,7 @@ const insertEntrySql = (type: string, data: string, payloadAt: string) => `
 /** Ends one run. Returns no row if it cannot. `listStatementParameters` returns the values of $1 to $10. */
 const FINISH_ONE = `
   WITH ended AS (
-    UPDATE run SET state = $3, holder = NULL, finished_at = now(), hosts = $7, sandbox = $9, requests = coalesce($10::json, requests),
+    UPDATE run SET state = $3, holder = NULL, finished_at = now(), hosts = $7, sandbox = $9, requests = $10::json,
                    log_id = ${NEXT_ENTRY_ID}
      WHERE id = $1 AND finished_at IS NULL AND holder IS NOT DISTINCT FROM $2::uuid AND ${areSecretsCurrentSql("$8::bigint")}
     RETURNING id, app_id, action_id, log_id),
@@ -53,7 +53,7 @@ const FINISH_MANY = `
              AS ending (id, holder, state, type, data, payload_at, hosts, secrets_version, sandbox, requests)),
   ended AS (
     UPDATE run SET state = ending.state, holder = NULL, finished_at = now(), hosts = ending.hosts::text[], sandbox = ending.sandbox,
-                   requests = coalesce(ending.requests::json, run.requests), log_id = ${NEXT_ENTRY_ID}
+                   requests = ending.requests::json, log_id = ${NEXT_ENTRY_ID}
       FROM ending
      WHERE run.id = ANY (ARRAY(SELECT id FROM run WHERE id = ANY ($1::bigint[]) ORDER BY id FOR NO KEY UPDATE)) AND run.id = ending.id AND run.finished_at IS NULL
        AND run.holder IS NOT DISTINCT FROM ending.holder AND ${areSecretsCurrentSql("ending.secrets_version")}

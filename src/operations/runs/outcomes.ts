@@ -1,7 +1,7 @@
 /** Builds the final state and the log entry of a run that ended on the server or in a browser, or that never started. */
-import { setTimeout as delay } from "node:timers/promises";
 import type { RunEndState, RunErrorName } from "../../data/run.js";
 import { createThreadPool } from "../../engine/threads.js";
+import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
 import type * as jsonScan from "../../rules/json-scan.js";
 import { findRunResultFault } from "../../rules/json-scan.js";
@@ -22,66 +22,34 @@ export const createFailedOutcome = (
 
 /** Longer results are checked in a worker thread, so that the check does not block the main thread. */
 const MAIN_THREAD_MAX_CHARACTERS = 256 * 1024;
-const RESULT_CHECK_TIMEOUT_MS = 10_000;
-const RESULT_CHECK_RETRY_MAX_MS = 60_000;
-const RETRY_DELAY_MS = 500;
+const RESULT_CHECK_TIMEOUT_MS = 60_000;
 
-type ResultFault = ReturnType<typeof findRunResultFault>;
-
-const resultCheckThreadPool = createThreadPool<string | Buffer, ResultFault>({
+const resultCheckThreadPool = createThreadPool<string | Buffer, ReturnType<typeof findRunResultFault>>({
   module: new URL("../../rules/json-scan.js", import.meta.url),
   name: "findRunResultFault" satisfies keyof typeof jsonScan,
   memoryMb: 64,
   timeoutMs: RESULT_CHECK_TIMEOUT_MS,
 });
 
-class ResultCheckError extends Error {
-  constructor(cause: unknown) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    super(`the code of the action ended, but the service could not check its result: ${reason}`, { cause });
-  }
-}
-
-export function createInternalFailure(error: unknown): RunOutcome {
-  const message =
-    error instanceof ResultCheckError
-      ? error.message
-      : "the service could not run this action; an operator finds the cause in the service's log";
-  return createFailedOutcome("InternalError", message);
-}
-
-async function checkInThread(data: string | Buffer): Promise<ResultFault> {
-  const checkResult = await resultCheckThreadPool.call(data);
-  if (checkResult.ok) return checkResult.value;
-  if (checkResult.limit === "memory") throw new Error("the check of the run's result exceeded its memory limit");
-  throw new Error(
-    `the check of the run's result exceeded its time limit of ${RESULT_CHECK_TIMEOUT_MS / 1_000} seconds`,
-  );
-}
-
-/** Checks the result. Repeats a failed check (for example, on a busy machine), because the action's code must not run again. */
-async function findResultFault(data: string | Buffer, signal: AbortSignal): Promise<ResultFault> {
-  if (typeof data === "string" && data.length <= MAIN_THREAD_MAX_CHARACTERS) return findRunResultFault(data);
-  const startedAt = performance.now();
-  for (;;) {
-    try {
-      return await checkInThread(data);
-    } catch (error) {
-      if (isAbortedOutcome(signal.reason) || performance.now() - startedAt >= RESULT_CHECK_RETRY_MAX_MS)
-        throw new ResultCheckError(error);
-      await delay(RETRY_DELAY_MS);
-    }
-  }
-}
-
-/** Checks the result first, because the page may return invalid JSON. @throws ResultCheckError if the result cannot be checked */
-export async function toCompletedOutcome(data: string | Buffer | undefined, signal: AbortSignal): Promise<RunOutcome> {
-  const fault = data === undefined ? null : await findResultFault(data, signal);
-  if (fault === null) return { ok: true, data };
-  if (fault === "invalid") return createFailedOutcome("ResultError", "the result of execute is not JSON");
+/** Returns a failure if the result is invalid: the page may return any text. @throws ActionError if the check exceeds a limit */
+export async function checkResult(outcome: RunOutcome): Promise<RunOutcome> {
+  const data = outcome.ok ? outcome.data : undefined;
+  if (data === undefined) return outcome;
+  const isShort = typeof data === "string" && data.length <= MAIN_THREAD_MAX_CHARACTERS;
+  const checked = isShort
+    ? { ok: true as const, value: findRunResultFault(data) }
+    : await resultCheckThreadPool.call(data);
+  if (!checked.ok)
+    throw new ActionError("EXECUTION_FAILED", `the check of the run's result exceeded its limit of ${checked.limit}`);
+  if (checked.value === null) return outcome;
+  if (checked.value === "invalid") return createFailedOutcome("ResultError", "the result of execute is not JSON");
   return createFailedOutcome("RangeError", `the result of execute nests deeper than ${JSON_MAX_DEPTH} levels`);
 }
 
+export const INTERNAL_FAILURE = createFailedOutcome(
+  "InternalError",
+  "the service could not run this action; an operator finds the cause in the service's log",
+);
 export const UNSTORABLE_OUTCOME = createFailedOutcome(
   "ResultError",
   "PostgreSQL cannot store the result, the error or a request of the run",

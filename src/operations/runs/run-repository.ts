@@ -12,7 +12,7 @@ import {
   EMPTY_PAYLOAD,
   LOST_OUTCOME,
 } from "./outcomes.js";
-import { type RunRecord, selectRunCodeSql } from "./run-types.js";
+import type { RunRecord } from "./run-types.js";
 
 const RUN_RECORD_COLUMNS = `id, app_id AS "appId", action_id AS "actionId", copy, trigger, svc_run_payload(payload, event_id) AS payload,
   person_id AS "personId", credential_id AS "credentialId", replay_of AS "replayOf", version_id AS "versionId",
@@ -20,7 +20,12 @@ const RUN_RECORD_COLUMNS = `id, app_id AS "appId", action_id AS "actionId", copy
 
 /** Also selects the code and the version of the app's secrets, which saves a statement. Includes runs of deleted apps, which then fail. */
 const SELECT_CLAIMED = `
-  SELECT claimed.*, (SELECT row_to_json(action) FROM (${selectRunCodeSql(`claimed."actionId"`)} AND claimed."versionId" IS NULL) AS action) AS code,
+  SELECT claimed.*,
+         CASE WHEN claimed."versionId" IS NOT NULL THEN (SELECT data FROM action_version WHERE id = claimed."versionId") ELSE (
+           SELECT row_to_json(called)
+             FROM (SELECT name, code, environment, dependencies, assets, timeout_ms AS "timeoutMs",
+                          integration_origins AS "integrationOrigins", source->>'map' AS map FROM action WHERE id = claimed."actionId") AS called)
+         END AS code,
          (SELECT secrets_version FROM app WHERE app.id = claimed."appId") AS "secretsVersion"`;
 
 const LATE_AFTER_INTERVAL = "interval '60 seconds'";

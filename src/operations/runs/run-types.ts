@@ -15,17 +15,13 @@ export const createCancelRunNotice = (runId: number, displacedBy: number | null)
 ];
 
 export type RunCode = Pick<ActionRow, "name" | "code" | "environment" | "dependencies" | "assets"> & {
-  /** JSON text of the code's source map; null if the code was not compiled from source files. */
+  /** JSON text of the code's source map; null if the code was not compiled from source files. Stored versions have `source` instead. */
   map?: string | null;
+  source?: Pick<NonNullable<ActionRow["source"]>, "map"> | null;
   timeoutMs?: number | null;
   /** Origins to which the action may send requests; absent in versions that old releases stored. */
   integrationOrigins?: string[];
 };
-
-/** Selects the `RunCode` of an action. Conditions can follow. @param actionId SQL expression */
-export const selectRunCodeSql = (actionId: string) => `
-  SELECT name, code, environment, dependencies, assets, timeout_ms AS "timeoutMs",
-         integration_origins AS "integrationOrigins", source->>'map' AS map FROM action WHERE id = ${actionId}`;
 
 /** `payload` is JSON text. */
 interface RunBase {
@@ -40,7 +36,7 @@ interface RunBase {
   replayOf?: number | null;
   /** ID of the older version whose code runs instead of the draft or live version. */
   versionId?: number | null;
-  /** Code of the action, which the statement that starts the run reads. Null if the action was deleted, or if `versionId` is set. */
+  /** Code of the action or version, which the statement that starts the run reads. Null if the action or version was deleted. */
   code?: RunCode | null;
   /** Version of the app's secrets when the code was read; null if the app was deleted. */
   secretsVersion?: number | null;
