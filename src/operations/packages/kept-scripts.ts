@@ -40,8 +40,11 @@ export interface StoredScript {
   raw?: Buffer;
   names: readonly string[] | null;
   global: string | null;
+  /** True if the source may call `eval`. Some libraries contain this word only in a list of names. */
+  callsEval: boolean;
 }
 
+const DIRECT_EVAL_PATTERN = /\beval\s*\(/;
 const CACHED_SCRIPTS_MAX_BYTES = 64 * 1024 * 1024;
 /** Minutes for which the version that was chosen for a dependency is reused without a request to the registry. */
 const CHOSEN_VERSION_REUSE_MINUTES = 10;
@@ -209,10 +212,14 @@ export class StoredScripts {
     const recentScript = this.recentScripts.get(sha256);
     if (recentScript) return recentScript;
     const sql = "SELECT source, names, global FROM kept_script WHERE sha256 = $1";
-    const [scriptRow] = await rows<Omit<StoredScript, "source"> & { source: Buffer }>(this.db, sql, [sha256]);
+    const [scriptRow] = await rows<Omit<StoredScript, "source" | "callsEval"> & { source: Buffer }>(this.db, sql, [
+      sha256,
+    ]);
     if (!scriptRow) return null;
-    const { source } = scriptRow;
-    const script = { ...scriptRow, source: String(source), ...(!isUtf8(source) && { raw: source }) };
+    const raw = scriptRow.source;
+    const source = String(raw);
+    const callsEval = DIRECT_EVAL_PATTERN.test(source);
+    const script = { ...scriptRow, source, callsEval, ...(!isUtf8(raw) && { raw }) };
     this.recentScripts.set(sha256, script);
     return script;
   }

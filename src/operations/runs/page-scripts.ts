@@ -2,7 +2,6 @@
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
-import { LRUCache } from "lru-cache";
 import { computeCodeNeedsFromGlobals } from "../../engine/browser/mode.js";
 import type { PageScript } from "../../engine/browser/run.js";
 import type { ReadAppSession } from "../../rules/app-session.js";
@@ -32,9 +31,6 @@ const SESSION_PACKAGE = "svc-session";
 /** Milliseconds for which the token stays valid after the run's time limit, so that the run's last request can finish. */
 const TOKEN_EXTRA_LIFETIME_MS = 10_000;
 
-const DIRECT_EVAL_PATTERN = /\beval\s*\(/;
-const CACHED_RESULTS_MAX = 1_000;
-
 type SourceScript = Extract<PageScript, { source: string }>;
 
 type CodeWithPackages = Pick<RunCode, "code" | "dependencies" | "assets">;
@@ -59,8 +55,6 @@ interface PageScriptsOptions {
 
 export class PageScriptLoader {
   private readonly files = new Map<string, SourceScript>();
-  /** Results of `callsEval`, by the script's hash. */
-  private readonly evalCalls = new LRUCache<string, boolean>({ max: CACHED_RESULTS_MAX });
 
   constructor(private readonly options: PageScriptsOptions) {}
 
@@ -72,21 +66,13 @@ export class PageScriptLoader {
     return script;
   }
 
-  /** True if the script calls `eval`. Some libraries contain this word only in a list of names. */
-  private callsEval(content: string, source: string): boolean {
-    const calls = this.evalCalls.get(content) ?? DIRECT_EVAL_PATTERN.test(source);
-    this.evalCalls.set(content, calls);
-    return calls;
-  }
-
   private async loadStoredScript(dependency: string, sha256: string): Promise<SourceScript> {
     const script = await this.options.storedScripts.read(sha256);
     if (!script) throw createDependencyError(dependency, "is not among the scripts that the service stores");
-    const { source, names, global } = script;
+    const { source, names, global, callsEval } = script;
     const needs = names ? computeCodeNeedsFromGlobals(names) : ({ mode: "document" } as const);
     const name = `${dependency.replaceAll(/[^\w@./-]/g, "_")}.js`;
-    const callsEval = names?.includes("eval") && this.callsEval(sha256, source);
-    const canBeTried = names !== null && !callsEval && !names.includes("import()");
+    const canBeTried = names !== null && !(names.includes("eval") && callsEval) && !names.includes("import()");
     return {
       name,
       source,
