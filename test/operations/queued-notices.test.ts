@@ -4,7 +4,7 @@ import { expect } from "chai";
 import pg from "pg";
 import { type Db, rows } from "../../src/data/database.js";
 import { createStoreEventsParameters, STORE_EVENTS_SQL } from "../../src/operations/records/log-event-statement.js";
-import { QUEUED_RUN_CHANNEL, QueueLimits } from "../../src/operations/records/queue-limits.js";
+import { QUEUED_RUN_CHANNEL } from "../../src/operations/records/queue-limits.js";
 import { insertOnDemandRun, insertRunByActionId } from "../../src/operations/runs/run-inserts.js";
 import { Scheduler } from "../../src/operations/triggers/schedule.js";
 import { ServiceMetrics } from "../../src/operations/watch/measures.js";
@@ -64,20 +64,13 @@ describe("a queued run", () => {
       { name: "limited", triggers: [{ trigger: "manual" }], concurrency },
     ]);
     const access = { metRules: null, user: null, meetsRule: async () => true };
-    const accept = (name: string, holder: string | null, isAnnounced?: boolean) => {
+    const accept = (name: string, holder: string | null) => {
       const asked = { ...run, appId: 2, ref: { name }, trigger: "manual", needsPublishedApp: true, access } as const;
-      return insertOnDemandRun(db, { ...asked, ...(isAnnounced !== undefined && { isAnnounced }) }, holder);
+      return insertOnDemandRun(db, asked, holder);
     };
     expect(await collectNotices(() => accept("n", null))).to.deep.equal(["2"]);
     expect(await collectNotices(() => accept("n", randomUUID()))).to.deep.equal([]);
     expect(await collectNotices(() => accept("limited", null))).to.deep.equal([]);
-    expect(await collectNotices(() => accept("n", null, false))).to.deep.equal([]);
-  });
-
-  it("that waited for its own process is announced together with the others of its app", async () => {
-    const room = new QueueLimits(db, { maxRuns: 100, maxRunsPerApp: 100, maxPayloadBytes: 100 });
-    const announced = await collectNotices(() => Promise.all([1, 1, 2, 1].map((appId) => room.announce(appId))));
-    expect(announced.sort()).to.deep.equal(["1", "2"]);
   });
 
   it("of a tick is announced once it is written", async () => {

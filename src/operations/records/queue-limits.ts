@@ -1,14 +1,9 @@
 /** Limits the number and bytes of each app's queued runs. The more runs of all apps are queued, the lower is the limit of each app. */
-import { LRUCache } from "lru-cache";
 import { type Db, queryPreparedRows, rows } from "../../data/database.js";
 import { QUEUE_BYTES_APP_SHARE, QUEUED_RUNS_PER_APP_RESERVED } from "../../limits.js";
 
 /** PostgreSQL channel. A message contains the ID of an app with a queued run that can start. An empty message stands for any app. */
 export const QUEUED_RUN_CHANNEL = "svc_queued";
-
-/** Milliseconds after which all runners are notified of a queued run. By then, the process that accepted the run has usually started it. */
-export const RUNNER_NOTIFICATION_DELAY_MS = 100;
-const ANNOUNCED_APPS_MAX = 1_000;
 
 const COUNT_INTERVAL_MS = 1_000;
 /** Maximum share of the time for counting a long queue: a pause of at least 20 seconds follows a count of one second. */
@@ -53,11 +48,6 @@ export function computeAppQueueLimit(queued: number, { maxRuns, maxRunsPerApp }:
 }
 
 export class QueueLimits {
-  /** Apps whose queued runs were announced within the last RUNNER_NOTIFICATION_DELAY_MS. They need no further announcement. */
-  private readonly announced = new LRUCache<number, true>({
-    max: ANNOUNCED_APPS_MAX,
-    ttl: RUNNER_NOTIFICATION_DELAY_MS,
-  });
   private byApp = new Map<number, AppQueueDepth>();
   private readonly total = { runs: 0, bytes: 0 };
   private countedAt = Number.NEGATIVE_INFINITY;
@@ -138,13 +128,6 @@ export class QueueLimits {
     appDepth.bytes -= bytes;
     this.total.runs -= 1;
     this.total.bytes -= bytes;
-  }
-
-  /** Notifies the runners that the app has a queued run; at most once per app within RUNNER_NOTIFICATION_DELAY_MS. */
-  async announce(appId: number): Promise<void> {
-    if (this.announced.has(appId)) return;
-    this.announced.set(appId, true);
-    await this.db.query("SELECT pg_notify($1, $2)", [QUEUED_RUN_CHANNEL, String(appId)]);
   }
 
   /** Returns the number, bytes and age of queued runs for each app that has any. Counts again, unless a long queue was counted recently. */

@@ -22,8 +22,6 @@ export type NewOnDemandRun = Omit<NewRun, "actionId" | "code" | "trigger" | "rep
   eventKey?: Buffer | null;
   needsPublishedApp: boolean;
   access: CallerActionAccess;
-  /** False if this process tries to start the queued run itself before it notifies other processes. */
-  isAnnounced?: boolean;
 };
 
 interface InsertedRun {
@@ -56,7 +54,7 @@ const UNIQUE_KEY_KINDS = {
   http_event: {
     table: "http_event",
     columns: "action_id, key",
-    values: "$17::bytea",
+    values: "$16::bytea",
     matches: "action_id = $1 AND key = $2",
     isRunGone: "NOT EXISTS (SELECT FROM run WHERE run.id = http_event.run_id)",
   },
@@ -80,26 +78,26 @@ const createInsertRunSql = (kind: UniqueKeyKind | null, source: string, action: 
            cause.id, coalesce(cause.chain_id, cause.id), coalesce(cause.depth + 1, 0), $9::text, ${action}, ${otherValues}
       FROM ${source}${kind ? " CROSS JOIN key" : ""} LEFT JOIN run AS cause ON cause.id = $8
     RETURNING id, state, waits_for)`;
-const createNotifyQueuedSql = (isAnnounced: string) => `
-  CASE WHEN inserted.state = '${RUN_TRANSITIONS.queue.to}' AND inserted.waits_for IS NULL AND ${isAnnounced}
+const NOTIFY_QUEUED = `
+  CASE WHEN inserted.state = '${RUN_TRANSITIONS.queue.to}' AND inserted.waits_for IS NULL
        THEN pg_notify('${QUEUED_RUN_CHANNEL}', ($1::bigint)::text) END`;
 
 /** `insertRunByActionId` passes the values of $10 to $14. */
 const createInsertByActionIdSql = (kind: UniqueKeyKind | null) => `
   WITH ${createInsertRunSql(kind, "(SELECT) AS row", "$10::bigint", "$11, $12::bigint, $13::bigint, $14::text")}
-  SELECT id, ${createNotifyQueuedSql("true")} FROM inserted`;
+  SELECT id, ${NOTIFY_QUEUED} FROM inserted`;
 
-/** $10 to $16 are the `actionParameters` of `insertOnDemandRun`. Inserts no debounced run. */
+/** $10 to $15 are the `actionParameters` of `insertOnDemandRun`. Inserts no debounced run. */
 const createInsertOnDemandSql = (kind: UniqueKeyKind | null) => `
   WITH target AS (${createFindActionSql("$10", "$11", "$12")}),
   ${createInsertRunSql(
     kind,
-    `(SELECT id AS target_id FROM target WHERE $16::boolean AND ${createRunnableConditionSql("$13", "$14")}
+    `(SELECT id AS target_id FROM target WHERE $15::boolean AND ${createRunnableConditionSql("$13", "$14")}
              AND ("waitsFor" IS NULL OR "waitsFor" = 'concurrency' AND $7::uuid IS NULL)) AS runnable`,
     "runnable.target_id",
     `$14::text, NULL::bigint, NULL::bigint, (SELECT "waitsFor" FROM target)`,
   )}
-  SELECT target.*, inserted.id AS "runId", app.secrets_version AS "secretsVersion", ${createNotifyQueuedSql("$15::boolean")}
+  SELECT target.*, inserted.id AS "runId", app.secrets_version AS "secretsVersion", ${NOTIFY_QUEUED}
     FROM target JOIN app ON app.id = $1 LEFT JOIN inserted ON true`;
 
 const INSERT_BY_ACTION_ID = {
@@ -203,7 +201,7 @@ export async function insertOnDemandRun(
   holder: string | null,
   mayInsert = true,
 ): Promise<InsertedOnDemandRun> {
-  const { access, ref, needsPublishedApp, trigger, eventKey = null, isAnnounced = true } = newRun;
+  const { access, ref, needsPublishedApp, trigger, eventKey = null } = newRun;
   const kind = chooseUniqueKeyKind(newRun);
   for (;;) {
     const run = { ...newRun, idempotencyKey: createStoredIdempotencyKey(access, newRun.idempotencyKey) };
@@ -212,7 +210,6 @@ export async function insertOnDemandRun(
       needsPublishedApp,
       access.metRules && [...access.metRules],
       trigger,
-      isAnnounced,
       mayInsert,
     ];
     const values = [

@@ -11,7 +11,6 @@ import { JsonText } from "../../rules/json-text.js";
 import type { IdOrName } from "../../rules/reference.js";
 import type { ExecutionLogs, RunOutcome } from "../records/execution-logs.js";
 import { waitForLogEntry, waitForRunResult } from "../records/log-wait.js";
-import { type QueueLimits, RUNNER_NOTIFICATION_DELAY_MS } from "../records/queue-limits.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import type { Dispatcher } from "./dispatcher.js";
 import type { EnqueuedRun, Enqueuer } from "./enqueue.js";
@@ -39,12 +38,14 @@ export interface EnqueuedOnDemandRun {
   waitForOutcome(): Promise<RunOutcome>;
 }
 
+/** Milliseconds in which a runner expects to start a queued run itself. Only afterwards, it reads the run's log entry. */
+const OWN_START_MS = 100;
+
 interface RunsOptions {
   db: Db;
   repository: RunRepository;
   enqueuer: Enqueuer;
   dispatcher: Dispatcher;
-  queueLimits: QueueLimits;
   receivedDataLimiter: ReceivedDataLimiter;
   logs: ExecutionLogs;
   notifications: DatabaseNotifications;
@@ -99,11 +100,8 @@ export class Runs {
     isAwaited: boolean,
     disconnectSignal?: RunRequest["disconnectSignal"],
   ): Promise<EnqueuedOnDemandRun> {
-    const { enqueuer, isRunner } = this.options;
-    // A runner first tries to start an awaited run itself, and notifies other processes later.
-    const enqueued = await (isAwaited
-      ? enqueuer.enqueueOnDemand({ ...run, isAnnounced: !isRunner }, run.causeRunId ?? null)
-      : enqueuer.enqueueOnDemand(run));
+    const awaitedBy = isAwaited ? (run.causeRunId ?? null) : null;
+    const enqueued = await this.options.enqueuer.enqueueOnDemand(run, awaitedBy);
     const { id, isRepeated } = enqueued;
     return { id, isRepeated, waitForOutcome: () => this.waitForOutcome(enqueued, run, disconnectSignal) };
   }
@@ -170,17 +168,15 @@ export class Runs {
     disconnectSignal: RunRequest["disconnectSignal"],
   ): Promise<RunOutcome> {
     if (done) return done;
-    const { repository, dispatcher, queueLimits, logs, notifications, isRunner } = this.options;
+    const { repository, dispatcher, logs, notifications, isRunner } = this.options;
     const signal = disconnectSignal?.();
     const startSignal = new AbortController();
     const { promise, resolve, reject } = Promise.withResolvers<RunOutcome>();
     const followExecutionLog = () => {
       const entry = waitForLogEntry({ logs, notifications }, id, signal, startSignal.signal, this.stopping.signal);
       runInBackground(entry.then(readRunOutcome).then(resolve, reject));
-      // If this notification fails, other processes find the run when they next read the queue.
-      if (isRunner) queueLimits.announce(run.appId).catch(() => undefined);
     };
-    const timer = setTimeout(followExecutionLog, isRunner ? RUNNER_NOTIFICATION_DELAY_MS : 0);
+    const timer = setTimeout(followExecutionLog, isRunner ? OWN_START_MS : 0);
     const stopListening = dispatcher.addStartListener(id, (executed) => {
       clearTimeout(timer);
       resolve(executed);
