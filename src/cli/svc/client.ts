@@ -1,7 +1,8 @@
 /** HTTP client of the command line `svc`: sends a request to the service's API, and returns the response or throws the error. */
 import { setTimeout as delay } from "node:timers/promises";
+import { describeValue } from "../../rules/describe-value.js";
 import type { ProcessEnvironment, SavedToken, ServerAndApp, TokenStore } from "./config.js";
-import { CliError, EXIT_CODES } from "./failure.js";
+import { CliError, ConnectionError, EXIT_CODES } from "./failure.js";
 
 const REQUEST_TIMEOUT_MS = 130_000;
 /** Milliseconds before a token's expiry at which the client renews the token. */
@@ -16,6 +17,8 @@ export interface CliApiRequestOptions {
   /** Token to send with this request. If absent, the client sends the token of SVC_TOKEN or of the saved sign-in. */
   token?: string;
   anonymous?: boolean;
+  /** True if the response is text. All other responses must be JSON. */
+  isText?: boolean;
 }
 
 export interface CliApiResponse {
@@ -54,6 +57,15 @@ const parseJsonOrText = (text: string): unknown => {
   }
 };
 
+/** Rejects a response that is not from the service, such as the sign-in page of a proxy. A pull would take it for an empty app. */
+function requireJsonBody(origin: string, { status, headers, body }: CliApiResponse): void {
+  if (typeof body === "object" && body !== null) return;
+  const contentType = describeValue(headers.get("content-type") ?? undefined);
+  throw new ConnectionError(
+    `${origin} did not return JSON with the HTTP status ${status} (got the content type ${contentType}); check the address of the service, and a proxy before it`,
+  );
+}
+
 export class CliApiClient {
   readonly target: ServerAndApp;
   readonly #env: ProcessEnvironment;
@@ -79,7 +91,7 @@ export class CliApiClient {
 
   async #renew({ refreshToken = "", clientId = "" }: SavedToken): Promise<string> {
     const form = new URLSearchParams({ grant_type: "refresh_token", refresh_token: refreshToken, client_id: clientId });
-    const { status, body } = await this.#send("POST", `${this.target.url}/oauth/token`, { body: form });
+    const { status, body } = await this.sendWithoutToken("POST", "/oauth/token", form);
     if (status === 400 || status === 401) throw new CliError("the session has expired; run svc login");
     if (status !== 200) throw new ServiceResponseError(status, Object(body));
     this.#store.set(this.target, toSavedToken(body, clientId));
@@ -87,7 +99,7 @@ export class CliApiClient {
   }
 
   async #send(method: string, address: string, { body, headers = {} }: FetchInput): Promise<CliApiResponse> {
-    let response: Response;
+    let response: Response | null = null;
     try {
       response = await fetch(address, {
         method,
@@ -96,13 +108,13 @@ export class CliApiClient {
         redirect: "error",
         signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
       });
+      return { status: response.status, headers: response.headers, body: parseJsonOrText(await response.text()) };
     } catch (error) {
       const { cause, message } = error as Error;
-      throw new CliError(
-        `${new URL(address).origin} did not return a response: ${cause instanceof Error ? cause.message : message}`,
+      throw new ConnectionError(
+        `${new URL(address).origin} did not return a ${response ? "complete " : ""}response: ${cause instanceof Error ? cause.message : message}`,
       );
     }
-    return { status: response.status, headers: response.headers, body: parseJsonOrText(await response.text()) };
   }
 
   /** Sends a request. After a response 429 or 503 with Retry-After, waits and sends the request again, up to WAIT_MAX_SECONDS in total. */
@@ -116,8 +128,11 @@ export class CliApiClient {
     }
   }
 
-  async sendWithoutToken(method: string, path: string, form?: URLSearchParams): Promise<CliApiResponse> {
-    return this.#send(method, this.target.url + path, form ? { body: form } : {});
+  /** Sends a form. Returns also error responses. @throws ConnectionError if there is no response, or a successful one is not JSON */
+  async sendWithoutToken(method: string, path: string, form: URLSearchParams): Promise<CliApiResponse> {
+    const reply = await this.#send(method, this.target.url + path, { body: form });
+    if (reply.status < 400) requireJsonBody(new URL(this.target.url).origin, reply);
+    return reply;
   }
 
   /** Sends a request with a token. In `path`, `:app` stands for the app's ID. @throws ServiceResponseError for an error response */
@@ -137,6 +152,7 @@ export class CliApiClient {
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
     if (reply.status >= 400) throw new ServiceResponseError(reply.status, Object(reply.body));
+    if (request.isText !== true) requireJsonBody(address.origin, reply);
     return reply;
   }
 }

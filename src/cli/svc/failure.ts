@@ -16,6 +16,9 @@ export class CliError extends Error {
   }
 }
 
+/** The service did not respond, or a proxy responded instead of it. A later request may succeed. */
+export class ConnectionError extends CliError {}
+
 /** Failure that also ends a command that watches files, because no change of a file can remove the cause. */
 export class UnrecoverableError extends CliError {}
 

@@ -92,7 +92,10 @@ async function readPackageDeclarations({ client }: CliSession, integrity: string
 export async function writeProjectTypes(session: CliSession, project: Project): Promise<void> {
   const { client } = session;
   const { body } = await client.sendRequest("GET", "/v1/apps/:app/manifest");
-  const { body: declarations } = await client.sendRequest("GET", "/client/svc.d.ts", { anonymous: true });
+  const { body: declarations } = await client.sendRequest("GET", "/client/svc.d.ts", {
+    anonymous: true,
+    isText: true,
+  });
   // The server knows the types of a package only after a push of an action that uses it. Until then, the hash is null.
   const packageNames = collectPackageHashes([...(body.actions ?? []), ...(await project.readConfigs())]);
   const packages = new Map<string, readonly string[] | null>();

@@ -5,7 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type Command, Option } from "commander";
 import { describeType } from "../../../rules/describe-value.js";
 import { ServiceResponseError } from "../client.js";
-import { CliError, createUsageError } from "../failure.js";
+import { CliError, ConnectionError, createUsageError } from "../failure.js";
 import { Project } from "../project.js";
 import type { CliSession, CommandRunner } from "../session.js";
 
@@ -142,7 +142,9 @@ async function pollRuns(
       // Keeps polling after temporary failures, such as a restart of the server. Other failures, such as an expired session, end the
       // command.
       const isTemporary =
-        error instanceof ServiceResponseError ? error.http >= 500 || error.http === 429 : error instanceof CliError;
+        error instanceof ServiceResponseError
+          ? error.http >= 500 || error.http === 429
+          : error instanceof ConnectionError;
       if (!isTemporary) throw error;
     }
   }

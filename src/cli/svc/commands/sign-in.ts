@@ -1,9 +1,9 @@
 /** svc login and svc logout: save a token from standard input, or get a token after a person has allowed it in the browser (RFC 8628). */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Command } from "commander";
-import { type CliApiClient, toSavedToken } from "../client.js";
+import { type CliApiClient, type CliApiResponse, toSavedToken } from "../client.js";
 import { findProjectRoot, parseAppId, parseServiceUrl, readServerAndApp, type ServerAndApp } from "../config.js";
-import { CliError, createUsageError } from "../failure.js";
+import { CliError, ConnectionError, createUsageError } from "../failure.js";
 import type { CliSession, CommandRunner } from "../session.js";
 
 const REQUESTED_SCOPES = "read run settings data manage publish";
@@ -36,6 +36,26 @@ async function registerClient(client: CliApiClient): Promise<string> {
   return body.client_id;
 }
 
+/** Asks for the token of a device code. Returns null if only the connection, a proxy or a busy service prevented an answer. */
+async function pollForToken(
+  client: CliApiClient,
+  clientId: string,
+  deviceCode: string,
+): Promise<CliApiResponse | null> {
+  const form = new URLSearchParams({
+    grant_type: "urn:ietf:params:oauth:grant-type:device_code",
+    device_code: deviceCode,
+    client_id: clientId,
+  });
+  try {
+    const answer = await client.sendWithoutToken("POST", "/oauth/token", form);
+    return answer.status === 429 || answer.status >= 500 ? null : answer;
+  } catch (error) {
+    if (error instanceof ConnectionError) return null;
+    throw error;
+  }
+}
+
 async function signInByDevice(session: CliSession, client: CliApiClient): Promise<void> {
   const clientId = await registerClient(client);
   const form = new URLSearchParams({ client_id: clientId, scope: REQUESTED_SCOPES, app: String(client.target.app) });
@@ -50,15 +70,8 @@ async function signInByDevice(session: CliSession, client: CliApiClient): Promis
   let interval = started.body.interval;
   while (Date.now() < deadline) {
     await delay(interval * 1000);
-    const answer = await client.sendWithoutToken(
-      "POST",
-      "/oauth/token",
-      new URLSearchParams({
-        grant_type: "urn:ietf:params:oauth:grant-type:device_code",
-        device_code: deviceCode,
-        client_id: clientId,
-      }),
-    );
+    const answer = await pollForToken(client, clientId, deviceCode);
+    if (answer === null) continue;
     if (answer.status === 200) return session.store.set(client.target, toSavedToken(answer.body, clientId));
     if (answer.body.error === "slow_down") interval += 5;
     else if (answer.body.error !== "authorization_pending") {

@@ -1,0 +1,112 @@
+/** Tests the command line `svc` on broken connections, behind proxies that respond instead of the service, and with saved sign-ins. */
+import { once } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
+import { createServer, request, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { buffer } from "node:stream/consumers";
+import { expect } from "chai";
+import { startTestService, type TestService } from "../harness/service.js";
+import { createSvcProjects, type RunningCommand } from "../harness/svc-projects.js";
+import { until } from "../harness/until.js";
+
+/** Starts a proxy for the service. `state.answer` responds instead of the service, or cuts the body of its response. */
+async function startProxy(serviceUrl: string) {
+  const state = { answer: null as ((reply: ServerResponse, body: Buffer) => unknown) | null, answered: 0 };
+  const server = createServer(async (incoming, reply) => {
+    const sent = await buffer(incoming);
+    const { method, url, headers } = incoming;
+    const onward = request(serviceUrl + url, {
+      method: method!,
+      headers: { ...headers, "accept-encoding": "identity" },
+    });
+    onward.end(sent);
+    const [answer] = await once(onward, "response");
+    const body = await buffer(answer);
+    state.answered += 1;
+    if (state.answer) return state.answer(reply, body);
+    return reply
+      .writeHead(answer.statusCode, { etag: answer.headers.etag ?? "", "content-type": "application/json" })
+      .end(body);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return { server, state, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+}
+
+const answerWithPage = (reply: ServerResponse) =>
+  reply.writeHead(200, { "content-type": "text/html" }).end("<title>Sign in</title>");
+const cutBody = (reply: ServerResponse, body: Buffer) => {
+  reply.writeHead(200, { "content-type": "application/json", "content-length": body.length + 1 });
+  reply.write(body, () => reply.destroy());
+};
+
+describe("connections of the command line", () => {
+  let service: TestService;
+  let proxy: Awaited<ReturnType<typeof startProxy>>;
+  const projects = createSvcProjects(() => service);
+  const { json, svc, newProject, start } = projects;
+
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+    proxy = await startProxy(service.url);
+  });
+  beforeEach(() => {
+    proxy.state.answer = null;
+    proxy.state.answered = 0;
+  });
+  after(async () => {
+    await projects.cleanUp();
+    proxy?.server.closeAllConnections();
+    proxy?.server.close();
+    await service?.stop();
+  });
+
+  it("rejects a page of a proxy and a cut response, and then changes no file", async () => {
+    const { folder } = await newProject();
+    const options = { env: { SVC_URL: proxy.url } };
+    await json(folder, ["push"], options);
+    const file = join(folder, "actions/hello/action.ts");
+    const before = readFileSync(file, "utf8");
+    proxy.state.answer = answerWithPage;
+    for (const command of [
+      ["pull"],
+      ["status"],
+      ["diff"],
+      ["push", "--yes"],
+      ["logs"],
+      ["publish", "--yes"],
+      ["settings"],
+    ]) {
+      const { code, err } = await svc(folder, command, options);
+      expect([code, err], command[0]).to.match(
+        /^1,error http:\S+ did not return JSON with the HTTP status 200 \(got the content type "text\/html"\)/,
+      );
+    }
+    expect(readFileSync(file, "utf8")).to.equal(before);
+    proxy.state.answer = cutBody;
+    const { code, err } = await svc(folder, ["pull"], options);
+    expect([code, err]).to.match(/^1,error http:\S+ did not return a complete response: /);
+    expect(readFileSync(file, "utf8")).to.equal(before);
+    proxy.state.answer = null;
+    expect((await json(folder, ["pull"], options)).pulled).to.deep.equal([
+      { kind: "app", name: "app", change: "created" },
+    ]);
+  });
+
+  it("follows the runs after a cut response, and ends if the sign-in has ended", async () => {
+    const { folder } = await newProject();
+    await svc(folder, ["login", "--token-stdin"], {
+      env: { SVC_TOKEN: "", SVC_URL: proxy.url },
+      input: service.tokens.editor,
+    });
+    const logs: RunningCommand = start(folder, ["logs", "--follow"], { SVC_TOKEN: "", SVC_URL: proxy.url });
+    await until(async () => proxy.state.answered === 2);
+    proxy.state.answer = cutBody;
+    await until(async () => proxy.state.answered > 4);
+    expect([logs.child.exitCode, logs.printed()]).to.deep.equal([null, ""]);
+    writeFileSync(join(folder, ".config/credentials.json"), "{}");
+    await until(async () => logs.printed() !== "");
+    expect(logs.printed()).to.equal("error not signed in; run svc login, or set SVC_TOKEN\n");
+  });
+});
