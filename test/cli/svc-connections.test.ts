@@ -1,6 +1,7 @@
 /** Tests the command line `svc` on broken connections, behind proxies that respond instead of the service, and with saved sign-ins. */
+import { spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer, request, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -108,5 +109,51 @@ describe("connections of the command line", () => {
     writeFileSync(join(folder, ".config/credentials.json"), "{}");
     await until(async () => logs.printed() !== "");
     expect(logs.printed()).to.equal("error not signed in; run svc login, or set SVC_TOKEN\n");
+  });
+
+  /** Signs in by a code, and saves the sign-in in the folder with an access token that has just expired. */
+  async function saveExpiredSignIn(folder: string, app: number): Promise<void> {
+    const send = async (path: string, form: Record<string, string>): Promise<Record<string, string>> =>
+      (
+        await fetch(`${service.url}/oauth/${path}`, { method: "POST", body: new URLSearchParams(form) })
+      ).json() as Promise<Record<string, string>>;
+    const grantType = "urn:ietf:params:oauth:grant-type:device_code";
+    const registration = {
+      ...{ client_name: "svc", grant_types: [grantType, "refresh_token"], token_endpoint_auth_method: "none" },
+    };
+    const { client_id } = (await service.rest("POST", "/oauth/register", { as: null, body: registration })).body;
+    const device = await send("device_authorization", { client_id, scope: "read settings", app: String(app) });
+    const body = { allow: true, appId: app, scopes: ["read", "settings"] };
+    await service.rest("POST", `/oauth/devices/${device["user_code"]}`, { body });
+    const tokens = await send("token", { client_id, grant_type: grantType, device_code: device["device_code"]! });
+    const saved = {
+      token: tokens["access_token"],
+      refreshToken: tokens["refresh_token"],
+      clientId: client_id,
+      expiresAt: 0,
+    };
+    const file = join(folder, ".config/credentials.json");
+    mkdirSync(join(folder, ".config"), { recursive: true });
+    writeFileSync(file, JSON.stringify({ [`${service.url} ${app}`]: saved, [`${proxy.url} ${app}`]: saved }));
+  }
+
+  it("renews an expired sign-in once for all requests and commands, and keeps it if a proxy responds", async () => {
+    const { folder, app } = await newProject();
+    await saveExpiredSignIn(folder, app);
+    const env = { SVC_TOKEN: "" };
+    proxy.state.answer = answerWithPage;
+    const failed = await svc(folder, ["settings"], { env: { ...env, SVC_URL: `${proxy.url}/` } });
+    expect([failed.code, failed.err]).to.match(/^1,error http:\S+ did not return JSON/);
+    await saveExpiredSignIn(folder, app);
+    const commands = await Promise.all([1, 2, 3].map(() => svc(folder, ["settings"], { env })));
+    for (const { code, err } of commands) expect([code, err]).to.deep.equal([0, ""]);
+    const file = join(folder, ".config/credentials.json");
+    const saved = JSON.parse(readFileSync(file, "utf8"));
+    saved[`${service.url} ${app}`].expiresAt = 0;
+    writeFileSync(file, JSON.stringify(saved));
+    // A command that was killed during its renewal left this lock.
+    const { pid } = spawnSync(process.execPath, ["--version"]);
+    writeFileSync(`${file}.lock`, String(pid));
+    expect((await svc(folder, ["settings"], { env })).code).to.equal(0);
   });
 });

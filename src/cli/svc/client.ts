@@ -66,6 +66,9 @@ function requireJsonBody(origin: string, { status, headers, body }: CliApiRespon
   );
 }
 
+const isRenewable = ({ expiresAt, refreshToken }: SavedToken): boolean =>
+  refreshToken !== undefined && expiresAt !== undefined && expiresAt < Date.now() + RENEW_BEFORE_MS;
+
 export class CliApiClient {
   readonly target: ServerAndApp;
   readonly #env: ProcessEnvironment;
@@ -81,12 +84,19 @@ export class CliApiClient {
   async readToken(): Promise<string> {
     const input = this.#env["SVC_TOKEN"];
     if (input !== undefined && input !== "") return input;
+    const savedCredentials = this.#readSavedToken();
+    if (!isRenewable(savedCredentials)) return savedCredentials.token;
+    // The service ends a sign-in if a refresh token is used twice. So only one request at a time renews the token, and the others use its token.
+    return this.#store.lockForRenewal(async () => {
+      const currentCredentials = this.#readSavedToken();
+      return isRenewable(currentCredentials) ? this.#renew(currentCredentials) : currentCredentials.token;
+    });
+  }
+
+  #readSavedToken(): SavedToken {
     const savedCredentials = this.#store.get(this.target);
     if (!savedCredentials) throw new CliError("not signed in; run svc login, or set SVC_TOKEN");
-    const isOld = savedCredentials.expiresAt !== undefined && savedCredentials.expiresAt < Date.now() + RENEW_BEFORE_MS;
-    return isOld && savedCredentials.refreshToken !== undefined
-      ? this.#renew(savedCredentials)
-      : savedCredentials.token;
+    return savedCredentials;
   }
 
   async #renew({ refreshToken = "", clientId = "" }: SavedToken): Promise<string> {

@@ -1,7 +1,8 @@
 /** Finds the server, the app and the token for a command: in environment variables, svc.json, or the saved sign-in. */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { describeRejectedValue } from "../../config/values.js";
 import { describeValue } from "../../rules/describe-value.js";
 import { createUsageError } from "./failure.js";
@@ -76,6 +77,31 @@ export interface SavedToken {
   expiresAt?: number;
 }
 
+const LOCK_POLL_MS = 50;
+/** Age from which a lock counts as left behind, even if a process has the ID of its creator. A renewal takes at most as long as one request. */
+const LOCK_MAX_MS = 140_000;
+
+/** Creates a file with the ID of this process. Returns false if the file exists. */
+function tryCreateLock(path: string): boolean {
+  try {
+    writeFileSync(path, String(process.pid), { flag: "wx", mode: 0o600 });
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    throw error;
+  }
+}
+
+/** True if the process that created the lock was killed, so that it cannot remove the lock. */
+function isLeftBehind(lock: string): boolean {
+  try {
+    process.kill(Number(readFileSync(lock, "utf8")), 0);
+    return Date.now() - statSync(lock).mtimeMs > LOCK_MAX_MS;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "ESRCH";
+  }
+}
+
 /** Saved sign-ins of the person who runs `svc`, by server and app. Only this person can read the file. */
 export class TokenStore {
   readonly #path: string;
@@ -92,7 +118,24 @@ export class TokenStore {
 
   #write(tokens: Record<string, SavedToken>): void {
     mkdirSync(dirname(this.#path), { recursive: true, mode: 0o700 });
-    writeFileSync(this.#path, `${JSON.stringify(tokens, null, 2)}\n`, { mode: 0o600 });
+    // Writes a temporary file and renames it, so that another command never reads a partly written file.
+    const temporary = `${this.#path}.${process.pid}.tmp`;
+    writeFileSync(temporary, `${JSON.stringify(tokens, null, 2)}\n`, { mode: 0o600 });
+    renameSync(temporary, this.#path);
+  }
+
+  /** Calls `work` while no other command on this machine, and no other call in this process, is in `lockForRenewal`. */
+  async lockForRenewal<T>(work: () => Promise<T>): Promise<T> {
+    const lock = `${this.#path}.lock`;
+    while (!tryCreateLock(lock)) {
+      if (isLeftBehind(lock)) rmSync(lock, { force: true });
+      else await delay(LOCK_POLL_MS);
+    }
+    try {
+      return await work();
+    } finally {
+      rmSync(lock, { force: true });
+    }
   }
 
   get({ url, app }: Pick<ServerAndApp, "url" | "app">): SavedToken | null {
