@@ -156,4 +156,23 @@ describe("connections of the command line", () => {
     writeFileSync(`${file}.lock`, String(pid));
     expect((await svc(folder, ["settings"], { env })).code).to.equal(0);
   });
+
+  it("rejects addresses and tokens that no request can have, without their secrets", async () => {
+    const { folder } = await newProject();
+    for (const url of [`${service.url}/studio#/apps/1`, `${service.url}?canary`, `${service.url}/#token=canary`]) {
+      const { code, err } = await svc(folder, ["status"], { env: { SVC_URL: url } });
+      expect([code, err]).to.match(
+        /^2,error SVC_URL must be an http or https address without a password, query or fragment/,
+      );
+      expect(err).not.to.contain("canary");
+    }
+    expect((await svc(folder, ["status"], { env: { SVC_URL: `${service.url}//` } })).code).to.equal(0);
+    for (const token of ["canary\ncanary", "canary…"]) {
+      const { code, err } = await svc(folder, ["status"], { env: { SVC_TOKEN: token } });
+      expect([code, err]).to.match(/^2,error SVC_TOKEN must be one token/);
+      expect(err).not.to.contain("canary");
+      expect((await svc(folder, ["login", "--token-stdin"], { input: token })).code).to.equal(2);
+    }
+    expect((await svc(folder, ["status"], { env: { SVC_TOKEN: `${service.tokens.editor}\r\n` } })).code).to.equal(0);
+  });
 });

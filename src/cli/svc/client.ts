@@ -2,7 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { describeValue } from "../../rules/describe-value.js";
 import type { ProcessEnvironment, SavedToken, ServerAndApp, TokenStore } from "./config.js";
-import { CliError, ConnectionError, EXIT_CODES } from "./failure.js";
+import { CliError, ConnectionError, createUsageError, EXIT_CODES } from "./failure.js";
 
 const REQUEST_TIMEOUT_MS = 130_000;
 /** Milliseconds before a token's expiry at which the client renews the token. */
@@ -82,8 +82,11 @@ export class CliApiClient {
 
   /** Returns SVC_TOKEN or the token of the saved sign-in, renewed if it expires soon. @throws CliError if there is neither */
   async readToken(): Promise<string> {
-    const input = this.#env["SVC_TOKEN"];
-    if (input !== undefined && input !== "") return input;
+    const input = this.#env["SVC_TOKEN"]?.trim() ?? "";
+    // Does not quote the value, because it can contain a token.
+    if (!/^[\x21-\x7e]*$/.test(input))
+      throw createUsageError("SVC_TOKEN must be one token (got a text with spaces, line breaks or other characters)");
+    if (input !== "") return input;
     const savedCredentials = this.#readSavedToken();
     if (!isRenewable(savedCredentials)) return savedCredentials.token;
     // The service ends a sign-in if a refresh token is used twice. So only one request at a time renews the token, and the others use its token.

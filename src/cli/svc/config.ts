@@ -41,11 +41,15 @@ export function findProjectRoot(from: string): string | null {
 
 export function parseServiceUrl(text: unknown, from: string): string {
   const url = typeof text === "string" ? URL.parse(text) : null;
-  if (!url || !/^https?:$/.test(url.protocol) || url.username !== "" || url.password !== "") {
-    const got = typeof text === "string" ? describeRejectedValue(text, { isSecret: false }) : describeValue(text);
-    throw createUsageError(`${from} must be an http or https address without a password (got ${got})`);
+  const isPlain = url && url.username === "" && url.password === "" && !/[?#]/.test(url.href);
+  if (!isPlain || !/^https?:$/.test(url.protocol)) {
+    const got =
+      typeof text === "string" ? describeRejectedValue(text, { isSecret: text.includes("#") }) : describeValue(text);
+    throw createUsageError(
+      `${from} must be an http or https address without a password, query or fragment (got ${got})`,
+    );
   }
-  return url.href.replace(/\/$/, "");
+  return url.href.replace(/\/+$/, "");
 }
 
 export function parseAppId(value: unknown, from: string): number {
