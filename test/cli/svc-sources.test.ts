@@ -221,6 +221,28 @@ async function execute() {
     }
   });
 
+  it("ignores byte order marks, and rejects files that are not UTF-8", async () => {
+    const { folder, app } = await newProject();
+    const mark = "\u{feff}";
+    const project = readFileSync(join(folder, "svc.json"), "utf8");
+    write(folder, "svc.json", mark + project);
+    write(folder, "settings.json", `${mark}[{"key": "title", "value": "Shop"}]`);
+    write(folder, "data/Prices.json", `${mark}{"columns": ["Euro"]}`);
+    write(folder, "actions/plain/action.js", `${mark}async function execute({ payload }) {\n  return payload;\n}\n`);
+    await json(folder, ["push"]);
+    const { body } = await service.rest("GET", `/v3/apps/${app}/actions?search=plain`);
+    expect(body.actions[0].code).to.match(/^async function/);
+    write(folder, "payload.json", `${mark}{}`);
+    expect((await svc(folder, ["run", "plain", "--payload", "@payload.json"])).err).to.contain("ACTION_INACTIVE");
+    for (const file of ["actions/plain/action.js", "data/Prices.json"]) {
+      const before = readFileSync(join(folder, file));
+      writeFileSync(join(folder, file), Buffer.from("// \u00fc\n", "latin1"));
+      const { code, err } = await svc(folder, ["push", "--yes"]);
+      expect([code, err]).to.deep.equal([1, `error ${file} is not UTF-8 text\n`]);
+      writeFileSync(join(folder, file), before);
+    }
+  });
+
   it("pushes no action that only lacks a line break at the end of its code, and maps its stacks to the file", async () => {
     const { folder, app } = await newProject();
     const code = 'async function execute() {\n  throw new Error("no line break");\n}';

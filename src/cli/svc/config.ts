@@ -6,6 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { describeRejectedValue } from "../../config/values.js";
 import { describeValue } from "../../rules/describe-value.js";
 import { createUsageError } from "./failure.js";
+import { readTextFile } from "./text-file.js";
 
 export type ProcessEnvironment = Readonly<Record<string, string | undefined>>;
 
@@ -22,7 +23,7 @@ export interface ServerAndApp {
 function readJson(path: string): Record<string, unknown> {
   let value: unknown;
   try {
-    value = JSON.parse(readFileSync(path, "utf8"));
+    value = JSON.parse(readTextFile(path, path));
   } catch (error) {
     throw createUsageError(`${path} cannot be read: ${(error as Error).message}`);
   }

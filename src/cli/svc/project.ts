@@ -38,6 +38,7 @@ import {
   isPortablePath,
   resolveInProject,
 } from "./project-path.js";
+import { readTextFile } from "./text-file.js";
 
 const ENTRY_FILE_NAMES = Object.values(ENTRY_POINT_FILE_NAMES).flat();
 const TYPES_FILE = "svc.d.ts";
@@ -99,8 +100,9 @@ export class Project {
   #readJson<T>(...parts: string[]): T | undefined {
     const path = this.#resolvePath(...parts);
     if (!existsSync(path)) return undefined;
+    const text = readTextFile(path, parts.join("/"));
     try {
-      return JSON.parse(readFileSync(path, "utf8")) as T;
+      return JSON.parse(text) as T;
     } catch (error) {
       throw new CliError(`${parts.join("/")} is not JSON: ${(error as Error).message}`);
     }
@@ -143,7 +145,7 @@ export class Project {
   }
 
   readText(file: string): string {
-    return readFileSync(this.#resolvePath(file), "utf8");
+    return readTextFile(this.#resolvePath(file), file);
   }
 
   /** Returns the text of a project file; null if there is none. @throws CliError for a symbolic link to a file outside of the project */
@@ -158,7 +160,7 @@ export class Project {
       );
     // On Windows and macOS, `path` also finds a file whose name differs in case. The service finds only the exact name, so returns null.
     const isOtherCase = storedPath !== path && storedPath.toLowerCase() === path.toLowerCase();
-    return isOtherCase && !this.#hasExactly(path) ? null : readFileSync(file, "utf8");
+    return isOtherCase && !this.#hasExactly(path) ? null : readTextFile(file, path);
   };
 
   /** True if a file or link with exactly this path exists, including upper and lower case. */

@@ -1,5 +1,4 @@
 /** svc run runs an action and prints its result; svc logs prints the newest runs. */
-import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Command, Option } from "commander";
@@ -8,6 +7,7 @@ import { ServiceResponseError } from "../client.js";
 import { CliError, ConnectionError, createUsageError } from "../failure.js";
 import { Project } from "../project.js";
 import type { CliSession, CommandRunner } from "../session.js";
+import { readTextFile } from "../text-file.js";
 
 const POLL_MS = 500;
 const RUN_WAIT_MAX_MS = 150_000;
@@ -20,8 +20,9 @@ async function readPayload(session: CliSession, input: string): Promise<object> 
   if (input === "-") text = await session.readStdin();
   if (input.startsWith("@")) {
     try {
-      text = readFileSync(resolve(session.surroundings.cwd, input.slice(1)), "utf8");
+      text = readTextFile(resolve(session.surroundings.cwd, input.slice(1)), input.slice(1));
     } catch (error) {
+      if (error instanceof CliError) throw error;
       throw createUsageError(`--payload: ${input.slice(1)} cannot be read (${(error as NodeJS.ErrnoException).code})`);
     }
   }
@@ -60,7 +61,7 @@ async function mapStackToProject(session: CliSession, name: string, actionId: nu
     return await new Project(session.target.root).mapStackToFiles(name, String(body.action.code), stack);
   } catch (error) {
     // Keeps the stack trace unchanged, for example if the token may run the action but not read its code.
-    if (error instanceof ServiceResponseError) return stack;
+    if (error instanceof CliError) return stack;
     throw error;
   }
 }

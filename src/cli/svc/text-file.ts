@@ -1,0 +1,17 @@
+/** Reads text files of a project, as a pull of a Git repository reads them. */
+import { readFileSync } from "node:fs";
+import { CliError } from "./failure.js";
+
+/**
+ * Returns the text of a file without a byte order mark, which some editors on Windows write.
+ * @param name name of the file in the error
+ * @throws CliError if the file is not UTF-8 text; other errors of the file system
+ */
+export function readTextFile(path: string, name: string): string {
+  const bytes = readFileSync(path);
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw new CliError(`${name} is not UTF-8 text`);
+  }
+}
