@@ -243,6 +243,21 @@ async function execute() {
     }
   });
 
+  it("runs the tests of an action by its name, and rejects names without tests", async () => {
+    const { folder } = await newProject();
+    const config = 'import { defineAction } from "svc";\nexport const config = defineAction({ name: "bye" });\n';
+    write(folder, "actions/other/action.js", `${config}export async function execute() {\n  return 1;\n}\n`);
+    const testText =
+      'import { equal, test } from "svc/test";\nimport { execute } from "./action";\ntest("one", async () => equal(await execute(), 1));\n';
+    write(folder, "actions/other/action.test.js", testText);
+    const tests = [{ name: "one", passed: true, action: "bye" }];
+    expect((await json(folder, ["test", "bye"])).tests).to.deep.equal(tests);
+    const { code, err } = await svc(folder, ["test", "bye", "typo"]);
+    expect([code, err]).to.match(/^2,error this project has no action typo with a file action\.test\.ts/);
+    await json(folder, ["push"]);
+    expect((await json(folder, ["publish", "bye", "--tested", "--with-app"])).published).to.deep.equal(["bye"]);
+  });
+
   it("pushes no action that only lacks a line break at the end of its code, and maps its stacks to the file", async () => {
     const { folder, app } = await newProject();
     const code = 'async function execute() {\n  throw new Error("no line break");\n}';

@@ -199,6 +199,13 @@ export class Project {
     return groupFilesByName(await Promise.all(named));
   }
 
+  /** Lists the actions of the project with their names and folders, in the order of the folders. */
+  async listActions(): Promise<{ name: string; folder: string }[]> {
+    const actionsByName = await this.#groupActionFolders();
+    const listed = [...actionsByName].flatMap(([name, folders]) => folders.map((folder) => ({ name, folder })));
+    return listed.sort((a, b) => (a.folder < b.folder ? -1 : 1));
+  }
+
   /** Returns the names of the files in data/, without extension, by the name of the data source. */
   #groupDataFiles(): Map<string, string[]> {
     const files = this.#listItems("data").filter((file) => file.endsWith(".json"));

@@ -201,24 +201,25 @@ export async function runProjectTests(
   options: ProjectTestOptions,
 ): Promise<ProjectTestResult[]> {
   const project = new Project(session.target.root);
-  const folders = names.length > 0 ? names : project.listActionFolders();
-  const testFiles = folders.flatMap((folder) => {
-    const testSource = project.readTest(folder);
-    return testSource === null ? [] : [{ folder, ...testSource }];
+  const testFiles = (await project.listActions()).flatMap(({ name, folder }) => {
+    const isChosen = names.length === 0 || names.includes(name);
+    const testSource = isChosen ? project.readTest(folder) : null;
+    return testSource === null ? [] : [{ name, folder, ...testSource }];
   });
-  if (testFiles.length === 0)
+  const untestedNames = names.filter((name) => !testFiles.some((file) => file.name === name));
+  if (testFiles.length === 0 || untestedNames.length > 0)
     throw createUsageError(
-      `${names.length > 0 ? `none of the passed actions (${names.join(", ")}) has` : "no action of this project has"} a file action.test.ts or action.test.js`,
+      `${untestedNames.length > 0 ? `this project has no action ${untestedNames.join(", ")} with` : "no action of this project has"} a file action.test.ts or action.test.js`,
     );
   const results: ProjectTestResult[] = [];
   await runWithTestApp(session, project, options, async (sendRequest, stopSignal) => {
-    for (const { folder, test, files } of testFiles) {
+    for (const { name, folder, test, files } of testFiles) {
       stopSignal.throwIfAborted();
       const action = createTestAction(test, files, await project.readConfig(folder));
       for (const result of await runTestAction(sendRequest, action, stopSignal)) {
-        results.push({ ...result, action: folder });
+        results.push({ ...result, action: name });
         session.output.writeLine(
-          `${result.passed ? "ok    " : "failed"} ${folder}: ${result.name}`,
+          `${result.passed ? "ok    " : "failed"} ${name}: ${result.name}`,
           result.passed ? "green" : "red",
         );
         if (result.error !== undefined) session.output.writeLine(`       ${result.error}`);
