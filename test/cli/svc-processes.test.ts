@@ -50,12 +50,14 @@ describe("processes of the command line", () => {
     edit(folder, "lib/greeting.ts", "Hello", "Hi");
     await until(async () => JSON.stringify((await actionOf(app, "hello")).source).includes("Hi "));
     edit(folder, "lib/greeting.ts", "Hi", "Hey");
-    write(folder, "lib/other.ts", 'export { greeting } from "./greeting";\n');
+    write(folder, "lib/other.svc.ts", 'export { greeting } from "./greeting";\n');
     edit(folder, ACTION, "../../lib/greeting", "@other");
     await until(async () => dev.printed().includes("@other"));
-    const paths = JSON.stringify({ compilerOptions: { paths: { "@other": ["./lib/other.ts"] } } });
+    const paths = JSON.stringify({ compilerOptions: { paths: { "@other": ["./lib/other.svc.ts"] } } });
     write(folder, "tsconfig.json", paths);
     await until(async () => JSON.stringify((await actionOf(app, "hello")).source).includes("@other"));
+    write(folder, "lib/other.svc.ts", 'export { greeting } from "./greeting"; // saved\n');
+    await until(async () => JSON.stringify((await actionOf(app, "hello")).source).includes("// saved"));
     edit(folder, ACTION, "return {", "return } {");
     await until(async () => dev.printed().includes("actions/hello/action.ts:14:1: "));
     edit(folder, ACTION, "return } {", "return {");

@@ -60,7 +60,7 @@ async function repeatWork(
 async function runOnChanges(session: CliSession, work: () => Promise<unknown>, stopSignal: AbortSignal): Promise<void> {
   const pending: PendingWork = { isDirty: true };
   const watcher = watch(session.target.root, { recursive: true }, (_event, file) => {
-    if (file !== null && PROJECT_FILE_PATTERN.test(file) && !file.includes(".svc")) pending.isDirty = true;
+    if (file !== null && PROJECT_FILE_PATTERN.test(file)) pending.isDirty = true;
   });
   watcher.on("error", (error) => session.output.writeNote(error.message));
   try {
