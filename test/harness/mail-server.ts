@@ -12,7 +12,7 @@ type SmtpRefusal = { code: number; message: string };
 
 /** Behaviour of the server for the next messages. By default, it accepts them. */
 export interface MailServerBehaviour {
-  onRecipient?: (address: string) => SmtpRefusal | null;
+  onRecipient?: (address: string) => SmtpRefusal | null | Promise<SmtpRefusal | null>;
   /** Behaviour after a whole message: reject it, accept it and disconnect without a response, or stay silent. */
   onData?: (mail: AcceptedMail) => SmtpRefusal | "accept and disconnect" | "silence" | null;
   onConnect?: () => SmtpRefusal | null;
@@ -73,8 +73,9 @@ export async function startMailServer(behaviour: MailServerBehaviour = {}): Prom
       done(null, { user: username ?? "" });
     },
     onRcptTo({ address }, _session, done) {
-      const refusal = mail.behaviour.onRecipient?.(address);
-      done(refusal ? failure(refusal) : null);
+      void Promise.resolve(mail.behaviour.onRecipient?.(address)).then((refusal) =>
+        done(refusal ? failure(refusal) : null),
+      );
     },
     onData(stream, session, done) {
       void readAll(stream).then((text) => {

@@ -3,6 +3,7 @@
  */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
+import { createBodySignature } from "../../src/operations/communicate/sms-delivery.js";
 import { type MailServer, startMailServer } from "../harness/mail-server.js";
 import { insertPublishedActions } from "../harness/published-actions.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -210,6 +211,44 @@ describe("messages", () => {
     expect(server.acceptedMessages.map(({ to }) => to)).to.deep.equal([["ann@example.com"], ["later@example.com"]]);
     const [rejected] = await events("email.rejected", body.id);
     expect(rejected).to.deep.include({ to: ["never@example.com"], recipients: 1 });
+  });
+
+  it("keep the delivery report of one recipient while they wait for another one", async () => {
+    const secret = "a-secret-of-reports";
+    await setSmtp({ secret });
+    let id = 0;
+    const report = async (type: string, recipient?: string) => {
+      const body = JSON.stringify({ events: [{ id, type, recipient }] });
+      const signature = createBodySignature(secret, body, Math.floor(Date.now() / 1000));
+      const headers = { "svc-signature": signature, "content-type": "application/json" };
+      return (await service.rest("POST", path("events"), { as: null, body, headers })).body.taken;
+    };
+    const refusal = { code: 450, message: "busy" };
+    server.behaviour.onRecipient = (address) => (address === "later@example.com" ? refusal : null);
+    const to = ["ann@example.com", "bob@example.com", "later@example.com"].map((email) => ({ email }));
+    ({ id } = (await send({ ...ORDER_MAIL, to })).body);
+    const { dueAt } = await tried(id, 1);
+    const taken = [];
+    for (const type of ["bounced", "bounced", "delayed"]) taken.push(await report(type, "ann@example.com"));
+    taken.push(await report("delivered", "later@example.com"));
+    expect(taken).to.deep.equal([1, 0, 0, 0]);
+    expect(await message(id)).to.include({ status: "queued", attempts: 1 });
+    // The next attempt is under way when this report arrives, and must not overwrite its status.
+    server.behaviour.onRecipient = async () => {
+      taken.push(await report("delivered", "bob@example.com"));
+      return null;
+    };
+    await moveTo(dueAt);
+    const found = await ended(id);
+    expect(taken.at(-1)).to.equal(1);
+    expect(found.status).to.equal("bounced");
+    expect(found.to.map(({ status }: { status: string }) => status)).to.deep.equal(["bounced", "delivered", "sent"]);
+    expect(await report("delivered")).to.equal(1);
+    expect((await events("email.bounced", id)).map(({ to }) => to)).to.deep.equal([["ann@example.com"]]);
+    expect((await events("email.delivered", id)).map(({ to }) => to)).to.deep.equal([
+      ["bob@example.com"],
+      ["later@example.com"],
+    ]);
   });
 
   it("that the server rejects start the actions with that trigger", async () => {

@@ -13,6 +13,7 @@ import { isObject } from "../../rules/describe-value.js";
 import { refuseField } from "../../rules/fields.js";
 import { isEmailAddress, isPhoneNumber } from "../../rules/message-fields.js";
 import type { LogEventStore } from "../records/log-events.js";
+import { isAdvance, STATUS_RANKS } from "./delivery-status.js";
 import type { MessageDestinations } from "./destinations.js";
 import type { MessageKind, MessageStatus, Recipient } from "./outbox.js";
 import { createBodySignature } from "./sms-delivery.js";
@@ -43,16 +44,6 @@ const REPORTED_STATUSES = {
   complained: "complained",
   rejected: "rejected",
 } as const;
-
-/** Rank of each message status. A report changes the status of a message only if the new status has a higher rank. */
-const STATUS_RANKS: Partial<Record<MessageStatus, number>> = {
-  sent: 0,
-  unknown: 0,
-  delivered: 1,
-  rejected: 2,
-  bounced: 2,
-  complained: 3,
-};
 
 const REPORT_TYPE_BY_TWILIO_STATUS: Record<string, keyof typeof REPORTED_STATUSES> = {
   delivered: "delivered",
@@ -125,9 +116,6 @@ function parseReports(body: string): DeliveryReport[] {
   }
   return list.map(parseReport);
 }
-
-/** True if a report with the status `rank` is newer than this status. A recipient without a status has the rank of a sent message. */
-const isAdvance = (rank: number, status: MessageStatus = "sent"): boolean => rank > STATUS_RANKS[status]!;
 
 /** True if the report is about this recipient. Providers write e-mail addresses in lower case. */
 const isReportedRecipient = ({ recipient }: DeliveryReport, { address }: Recipient): boolean =>
@@ -217,14 +205,19 @@ export class DeliveryReports {
     const { id, kind, status, recipients } = message;
     const { detail } = report;
     const newStatus = REPORTED_STATUSES[report.type];
-    if (!(status in STATUS_RANKS)) return false;
-    let reported = recipients.filter((recipient) => isReportedRecipient(report, recipient));
+    // A queued message has a status for each recipient who needs no further attempt. Reports apply only to these recipients.
+    const isQueued = status === "queued";
+    if (!isQueued && !(status in STATUS_RANKS)) return false;
+    let reported = recipients.filter(
+      (recipient) => isReportedRecipient(report, recipient) && !(isQueued && !recipient.status),
+    );
+    if (isQueued && reported.length === 0) return false;
     if (newStatus === "delayed") {
       if ((await rows(executor, MARK_DELAYED, [id])).length === 0) return false;
     } else {
       const rank = STATUS_RANKS[newStatus]!;
       const changed = reported.filter((recipient) => isAdvance(rank, recipient.status));
-      const changesMessage = isAdvance(rank, status);
+      const changesMessage = !isQueued && isAdvance(rank, status);
       if (!changesMessage && changed.length === 0) return false;
       const current = recipients.map((recipient) =>
         changed.includes(recipient) ? { ...recipient, status: newStatus } : recipient,

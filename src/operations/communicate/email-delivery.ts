@@ -8,6 +8,7 @@ import type { AddressCheckedConnections } from "../../engine/checked-connections
 import type { DeliveryOutcome, Smtp } from "../../engine/smtp.js";
 import { InvalidDestinationError } from "../../rules/message-destination.js";
 import type { Email } from "../../rules/message-input.js";
+import { getStatusOfAccepted } from "./delivery-status.js";
 import type { MailDestination, MessageDestinations } from "./destinations.js";
 import type { ClaimedMessage, Recipient } from "./outbox.js";
 import { createFailedDeliveryOutcome, type DeliveryAttemptOutcome } from "./try-outcome.js";
@@ -77,14 +78,14 @@ function toAttemptOutcome(recipients: Recipient[], delivery: DeliveryOutcome, de
   if (delivery.kind === "fenced") return { kind: "fenced" };
   if (delivery.kind === "unsure") return { kind: "done", status: "unknown", recipients, detail };
   const isPending = recipients.some(({ status }) => !status);
-  const wasSent = recipients.some(({ status }) => status === "sent");
+  const acceptedStatus = getStatusOfAccepted(recipients);
   if (delivery.kind === "refused" && delivery.refused.length === 0) {
     if (!delivery.permanent) return { kind: "later", recipients, detail };
-    const status = wasSent ? "sent" : delivery.isSettingFault ? "failed" : "rejected";
+    const status = acceptedStatus ?? (delivery.isSettingFault ? "failed" : "rejected");
     return { kind: "done", status, recipients, detail };
   }
   if (isPending) return { kind: "later", recipients, detail };
-  return { kind: "done", status: wasSent ? "sent" : "rejected", recipients, detail };
+  return { kind: "done", status: acceptedStatus ?? "rejected", recipients, detail };
 }
 
 export function createEmailDelivery(options: {

@@ -177,6 +177,13 @@ export class Outbox {
     return (await rows(this.db, MARK_SENDING, [id, holder])).length > 0;
   }
 
+  /** Locks a message and returns its recipients, with the statuses that delivery reports have stored since the message was claimed. */
+  async lockRecipients(executor: SqlClient, id: number): Promise<Recipient[]> {
+    const sql = "SELECT recipients FROM message WHERE id = $1 FOR UPDATE";
+    const [message] = await rows<{ recipients: Recipient[] }>(executor, sql, [id]);
+    return message?.recipients ?? [];
+  }
+
   /** Stores the outcome of an attempt. Returns false and stores nothing if this process has lost its claim on the message. */
   async storeAttemptResult(
     executor: SqlClient,

@@ -7,6 +7,7 @@ import type { Logger } from "pino";
 import type { Db } from "../../data/database.js";
 import { DeliveryTracker } from "../delivery-tracker.js";
 import type { LogEventStore } from "../records/log-events.js";
+import { addReportedStatuses, getStatusOfAccepted } from "./delivery-status.js";
 import type { DeliveryAttemptControl } from "./email-delivery.js";
 import type { ClaimedMessage, Outbox, StoredDeliveryOutcome } from "./outbox.js";
 import { emitMessageStatusEvent } from "./status-events.js";
@@ -53,16 +54,19 @@ export class MessageSender {
     if (outcome.kind === "done") return outcome;
     const dueAt = new Date(this.options.now() + computeRetryDelayMs(message.attempts));
     if (dueAt <= message.giveUpAt) return { status: "queued", dueAt, recipients, detail };
-    const status = recipients.some((recipient) => recipient.status === "sent") ? "sent" : "failed";
-    return { status, recipients, detail };
+    return { status: getStatusOfAccepted(recipients) ?? "failed", recipients, detail };
   }
 
   /** Stores the status and its log event in one transaction, with up to STORE_ATTEMPTS_MAX attempts. */
-  private async storeResult(message: ClaimedMessage, result: StoredDeliveryOutcome): Promise<void> {
+  private async storeResult(message: ClaimedMessage, outcome: StoredDeliveryOutcome): Promise<void> {
     const { db, outbox, logEvents, processId } = this.options;
     for (let attemptsLeft = STORE_ATTEMPTS_MAX - 1; ; attemptsLeft -= 1) {
       try {
         await db.transaction(async (manager) => {
+          const mayHaveReports = message.recipients.some((recipient) => recipient.status);
+          const result = mayHaveReports
+            ? addReportedStatuses(outcome, await outbox.lockRecipients(manager, message.id))
+            : outcome;
           if (await outbox.storeAttemptResult(manager, processId, message.id, result)) {
             await emitMessageStatusEvent(logEvents, manager, message, result);
           }

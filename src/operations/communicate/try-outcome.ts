@@ -5,7 +5,7 @@ export type DeliveryAttemptOutcome =
   /** Final outcome: the service does not try again to send the message. */
   | {
       kind: "done";
-      status: Extract<MessageStatus, "sent" | "rejected" | "failed" | "unknown">;
+      status: Exclude<MessageStatus, "kept" | "queued">;
       recipients: Recipient[];
       detail: string;
       providerId?: string | null;

@@ -1,0 +1,40 @@
+/** Order of the delivery statuses of messages and recipients: which status replaces which, and the status of a message from its recipients. */
+import type { MessageStatus, Recipient, StoredDeliveryOutcome } from "./outbox.js";
+
+/** Rank of each message status. A report changes the status of a message only if the new status has a higher rank. */
+export const STATUS_RANKS: Partial<Record<MessageStatus, number>> = {
+  sent: 0,
+  unknown: 0,
+  delivered: 1,
+  rejected: 2,
+  bounced: 2,
+  complained: 3,
+};
+
+/** True if a report with the status `rank` is newer than this status. A recipient without a status has the rank of a sent message. */
+export const isAdvance = (rank: number, status: MessageStatus = "sent"): boolean => rank > STATUS_RANKS[status]!;
+
+/**
+ * Returns the status of a message whose attempts have ended: the worst status of the recipients for whom the server accepted it; null if
+ * the server accepted it for none. Delivery reports can arrive between two attempts, so this status can be another one than `sent`.
+ */
+export function getStatusOfAccepted(
+  recipients: readonly Recipient[],
+): Exclude<NonNullable<Recipient["status"]>, "rejected"> | null {
+  const statuses = recipients.flatMap(({ status }) => (status && status !== "rejected" ? [status] : []));
+  return statuses.sort((a, b) => STATUS_RANKS[b]! - STATUS_RANKS[a]!)[0] ?? null;
+}
+
+/** Returns the outcome of an attempt with the statuses in `stored`, the recipients that the message has in the database now. */
+export function addReportedStatuses(
+  outcome: StoredDeliveryOutcome,
+  stored: readonly Recipient[],
+): StoredDeliveryOutcome {
+  const recipients = outcome.recipients.map((recipient, index) => {
+    const storedRecipient = stored[index];
+    return storedRecipient?.status ? storedRecipient : recipient;
+  });
+  const isStatusOfAccepted = outcome.status === getStatusOfAccepted(outcome.recipients);
+  if (!isStatusOfAccepted) return { ...outcome, recipients };
+  return { ...outcome, status: getStatusOfAccepted(recipients) ?? "rejected", recipients };
+}
