@@ -166,6 +166,13 @@ function readKey(value: unknown, field: string, bytes: number): string {
   throw new ActionError("REQUEST_INVALID", `${field} must be ${bytes} bytes in base64url (got ${describeType(value)})`);
 }
 
+/** Returns the form in which an endpoint is stored. Requests contain no fragment, so endpoints that differ only in it are the same device. */
+export function normalizePushEndpoint(endpoint: URL): string {
+  const url = new URL(endpoint);
+  url.hash = "";
+  return url.href;
+}
+
 /** Validates a push subscription, as `PushSubscription.toJSON()` returns it in a browser. @throws ActionError REQUEST_INVALID */
 export function parsePushTarget(body: unknown, allowHttp: boolean): PushTarget {
   if (!isObject(body)) return refuseField("the subscription", "an object {endpoint, keys}", body);
@@ -179,7 +186,7 @@ export function parsePushTarget(body: unknown, allowHttp: boolean): PushTarget {
     refuseField("endpoint", "an https URL", endpoint);
   const input = isObject(keys) ? keys : {};
   return {
-    endpoint: url!.href,
+    endpoint: normalizePushEndpoint(url!),
     p256dh: readKey(input["p256dh"], "keys.p256dh", P256DH_BYTES),
     auth: readKey(input["auth"], "keys.auth", AUTH_BYTES),
   };

@@ -113,6 +113,18 @@ describe("devices for push messages", () => {
     expect(await countDevices("true")).to.equal(VISITOR_PUSH_SUBSCRIPTIONS_PER_ADDRESS_MAX);
   });
 
+  it("are one device whatever the fragment of their endpoint, and can be removed with the endpoint that was sent", async () => {
+    const visitor = await visit("10.0.4.1");
+    const ids = [];
+    for (const endpoint of ["one", "one#", "one#part", "one#other"])
+      ids.push((await devices.add(visitor, 1, subscription(endpoint))).id);
+    expect(new Set(ids)).to.have.length(1);
+    expect(await devices.remove(visitor, 1, { endpoint: "https://PUSH.example.com/one#other" })).to.deep.equal({
+      count: 1,
+    });
+    expect(await countDevices("endpoint LIKE '%/one%'")).to.equal(0);
+  });
+
   it("of one user are limited if the user signs in on pages that have devices", async () => {
     for (let page = 0; page < 3; page += 1) {
       const visitor = await visit(`10.0.1.${page}`);

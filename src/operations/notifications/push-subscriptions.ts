@@ -8,7 +8,12 @@ import { ActionError } from "../../errors.js";
 import { PUSH_SUBSCRIPTIONS_PER_USER_MAX, VISITOR_PUSH_SUBSCRIPTIONS_PER_APP_MAX } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { describeValue, isObject } from "../../rules/describe-value.js";
-import { PUSH_DEVICE_SHAPE, PUSH_TARGET_SHAPE, parsePushTarget } from "../../rules/notification-input.js";
+import {
+  normalizePushEndpoint,
+  PUSH_DEVICE_SHAPE,
+  PUSH_TARGET_SHAPE,
+  parsePushTarget,
+} from "../../rules/notification-input.js";
 import { refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { type FindNotificationReader, IS_VISITOR_READER_SQL, type NotificationReader } from "./reader.js";
@@ -140,7 +145,9 @@ export class PushSubscriptions {
     }
     refuseUnknownFields(body, PUSH_DEVICE_SHAPE);
     const { key } = await findReader(caller, appId);
-    const sql = `DELETE FROM push_subscription WHERE app_id = $1 AND reader = $2 AND (endpoint = $3 OR id = $4) RETURNING id`;
-    return { count: (await rows(db, sql, [appId, key, endpoint, id])).length };
+    const url = typeof endpoint === "string" ? URL.parse(endpoint) : null;
+    const endpoints = url ? [endpoint, normalizePushEndpoint(url)] : [endpoint];
+    const sql = `DELETE FROM push_subscription WHERE app_id = $1 AND reader = $2 AND (endpoint = ANY ($3) OR id = $4) RETURNING id`;
+    return { count: (await rows(db, sql, [appId, key, endpoints, id])).length };
   }
 }
