@@ -103,6 +103,20 @@ describe("the APIs of language models", () => {
     expect(() => read(OPENAI_API, streamOf(failed))).to.throw("the AI provider reported an error");
   });
 
+  it("get the arguments of earlier tool calls in their own form, as an object or as JSON text", () => {
+    for (const input of [{ place: "Bern" }, '{"place": "Bern"}']) {
+      const messages = [
+        { role: "assistant", content: "", toolCalls: [{ id: "a", name: "weather", arguments: input }] },
+      ];
+      const build = (api: AiProviderApi) =>
+        JSON.parse(Buffer.from(api.buildRequest(options({ messages }), "m", "key").body).toString());
+      expect(build(ANTHROPIC_API).messages[0].content[0].input).to.deep.equal({ place: "Bern" });
+      expect(JSON.parse(build(OPENAI_API).messages[0].tool_calls[0].function.arguments)).to.deep.equal({
+        place: "Bern",
+      });
+    }
+  });
+
   it("do not put the thoughts of a model into its message", () => {
     const events = [
       { type: "message_start", message: { model: "m", usage: { input_tokens: 1, output_tokens: 1 } } },

@@ -22,7 +22,13 @@ const DEFAULT_MAX_TOKENS = 1_024;
 function convertMessage({ role, content, toolCalls, toolCallId }: CompletionMessage) {
   if (role === "tool") return { role: "user", content: [{ type: "tool_result", tool_use_id: toolCallId, content }] };
   if (toolCalls.length === 0) return { role, content };
-  const toolUses = toolCalls.map(({ id, name, arguments: input }) => ({ type: "tool_use", id, name, input }));
+  const toolUses = toolCalls.map(({ id, name, arguments: input }) => ({
+    type: "tool_use",
+    id,
+    name,
+    // The API expects an object. Messages written for OpenAI's API contain the arguments as JSON text.
+    input: typeof input === "string" ? parseToolArguments(input) : input,
+  }));
   return { role, content: [...(content === "" ? [] : [{ type: "text", text: content }]), ...toolUses] };
 }
 
