@@ -240,7 +240,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   registerOpenIdRoutes(app, { openId, baseUrl });
   registerRootPage(app, baseUrl);
   const docs = registerDocs(app, { pages, baseUrl, publicUrl });
-  registerOauth(app, { oauth, pages, findServiceAddress: docs.findServiceAddress, log });
+  registerOauth(app, { oauth, pages, baseUrl, findServiceAddress: docs.findServiceAddress, log });
   registerMcp(app, { resolvers, toolCalls, docs, schema, publicUrl, log });
   registerOpenapi(app, schema, baseUrl);
   const studio = ({ context: { caller } }: FastifyRequest, reply: FastifyReply) =>

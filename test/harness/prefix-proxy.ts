@@ -1,4 +1,7 @@
-/** Reverse proxy that serves the service under a path of another host. Records requests outside of this path. */
+/**
+ * Reverse proxy that serves the service under a path of another host, as docs/operate/proxy.md describes. Records requests outside of this
+ * path.
+ */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, request } from "node:http";
 import { type AddressInfo, connect } from "node:net";
@@ -23,6 +26,7 @@ export async function startPrefixProxy(prefix: string): Promise<PrefixProxy> {
   let isCut = false;
 
   function inside({ url = "" }: IncomingMessage): string | null {
+    if (url.startsWith("/.well-known/oauth-") && url.includes(prefix, url.indexOf("/", 13))) return url;
     if (url === prefix || url.startsWith(`${prefix}/`)) return url.slice(prefix.length) || "/";
     outside.push(url);
     return null;

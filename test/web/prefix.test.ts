@@ -1,4 +1,5 @@
 /** Tests the service behind a proxy with a path prefix: pages, scripts, sockets, redirects, cookies and packages use the prefix. */
+import { discoverOAuthServerInfo } from "@modelcontextprotocol/sdk/client/auth.js";
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { type PrefixProxy, startPrefixProxy } from "../harness/prefix-proxy.js";
@@ -129,5 +130,24 @@ describe("under a path of another host", () => {
     await page.evaluate(`Svc.configure({ appId: ${service.appId}, token: "${service.tokens.live}" })`);
     const refused = `Svc.App.V3.Actions.get().then(() => "", ({ status }) => status)`;
     expect(await page.evaluate(refused)).to.equal("FORBIDDEN");
+  });
+
+  it("an MCP client finds the sign-in by the rules of RFC 9728 and RFC 8414", async () => {
+    const { authorizationServerUrl, authorizationServerMetadata, resourceMetadata } = await discoverOAuthServerInfo(
+      `${proxy.url}/mcp`,
+    );
+    expect(authorizationServerUrl).to.equal(proxy.url);
+    expect(authorizationServerMetadata).to.include({
+      issuer: proxy.url,
+      token_endpoint: `${proxy.url}/oauth/token`,
+    });
+    expect(resourceMetadata).to.include({ resource: `${proxy.url}/mcp` });
+    const { origin, pathname } = new URL(proxy.url);
+    const statusOf = async (url: string) => (await fetch(url)).status;
+    for (const document of ["oauth-authorization-server", "oauth-protected-resource"]) {
+      expect(await statusOf(`${origin}/.well-known/${document}${pathname}`), document).to.equal(200);
+      expect(await statusOf(`${proxy.url}/.well-known/${document}`), document).to.equal(200);
+      expect(await statusOf(`${origin}/.well-known/${document}${pathname}/x`), document).to.equal(404);
+    }
   });
 });

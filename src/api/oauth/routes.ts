@@ -10,6 +10,7 @@ import { TOKEN_SCOPES, type TokenScope } from "../../rules/access.js";
 import { describeValue, isObject } from "../../rules/describe-value.js";
 import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { createErrorReply } from "../error-reply.js";
+import { getPathPrefix } from "../page-origin.js";
 import type { BuiltPageSender } from "../web-assets.js";
 
 const FORM_MAX_BYTES = 32 * 1024;
@@ -18,6 +19,8 @@ const DECISION_SHAPE = createFlatShape(["allow", "appId", "scopes"]);
 export interface OauthOptions {
   oauth: OAuthServer;
   pages: BuiltPageSender;
+  /** The service's address for people and browsers, without a trailing slash. */
+  baseUrl: string;
   /** Returns the service's address for the sender of this request, without a trailing slash. */
   findServiceAddress: (request: FastifyRequest) => string;
   log: Logger;
@@ -85,17 +88,42 @@ const createResourceMetadata = (base: string, resource: string) => ({
   resource_documentation: `${base}/docs/reference/agents`,
 });
 
-function registerMetadata(app: FastifyInstance, findServiceAddress: OauthOptions["findServiceAddress"]): void {
-  const sendServerMetadata = (request: FastifyRequest, reply: FastifyReply) =>
-    reply.header("cache-control", "no-store").send(createServerMetadata(findServiceAddress(request)));
-  // This document has no variant for /mcp, because the path of a variant would name another issuer (RFC 8414, section 3.3).
-  app.get("/.well-known/oauth-authorization-server", sendServerMetadata);
-  for (const path of ["", "/mcp"]) {
-    app.get(`/.well-known/oauth-protected-resource${path}`, (request, reply) => {
-      const base = findServiceAddress(request);
-      return reply.header("cache-control", "no-store").send(createResourceMetadata(base, `${base}${path}`));
-    });
-  }
+/**
+ * Registers a metadata document at its well-known address and at the addresses below it. `paths` maps the path after the well-known address
+ * to the path of the described resource at this service. All other addresses get 404.
+ */
+function registerMetadataDocument(
+  app: FastifyInstance,
+  wellKnownPath: string,
+  paths: ReadonlyMap<string, string>,
+  createDocument: (request: FastifyRequest, path: string) => object,
+): void {
+  const sendDocument = (request: FastifyRequest, reply: FastifyReply) => {
+    const [address = ""] = request.url.split("?", 1);
+    const path = paths.get(address.slice(wellKnownPath.length).replace(/\/$/, ""));
+    if (path === undefined) return reply.callNotFound();
+    return reply.header("cache-control", "no-store").send(createDocument(request, path));
+  };
+  for (const route of [wellKnownPath, `${wellKnownPath}/*`]) app.get(route, sendDocument);
+}
+
+/**
+ * Registers the metadata documents. If PUBLIC_URL has a path, clients insert the well-known address before this path (RFC 8414, section 3.1;
+ * RFC 9728, section 3.1), and the proxy must forward such a request unchanged. The same documents are at the well-known addresses below the
+ * path of PUBLIC_URL.
+ */
+function registerMetadata(app: FastifyInstance, { findServiceAddress, baseUrl }: OauthOptions): void {
+  const prefix = getPathPrefix(baseUrl);
+  // The server's document has no variant for /mcp, because the path of a variant would name another issuer (RFC 8414, section 3.3).
+  const serverPaths = new Map([prefix, ""].map((path) => [path, ""]));
+  registerMetadataDocument(app, "/.well-known/oauth-authorization-server", serverPaths, (request) =>
+    createServerMetadata(findServiceAddress(request)),
+  );
+  const resourcePaths = new Map([prefix, ""].flatMap((path) => ["", "/mcp"].map((end) => [path + end, end])));
+  registerMetadataDocument(app, "/.well-known/oauth-protected-resource", resourcePaths, (request, path) => {
+    const base = findServiceAddress(request);
+    return createResourceMetadata(base, base + path);
+  });
 }
 
 /** Registers the routes that programs call without a credential. */
@@ -277,7 +305,7 @@ function registerApprovalRoutes(app: FastifyInstance, { oauth, pages, findServic
 }
 
 export function registerOauth(app: FastifyInstance, options: OauthOptions): void {
-  registerMetadata(app, options.findServiceAddress);
+  registerMetadata(app, options);
   registerClientRoutes(app, options);
   registerApprovalRoutes(app, options);
 }
