@@ -339,6 +339,24 @@ describe("access of programs that people allowed", () => {
       expect(answer.http, JSON.stringify(wrong).slice(0, 60)).to.equal(400);
       expect(answer.body.error).to.match(/^invalid_/);
     }
+    const large = "x".repeat(40_000);
+    for (const [path, body, headers, status] of [
+      ["/oauth/token", "{}", { "content-type": "application/json" }, 400],
+      ["/oauth/revoke", "a=b", { "content-type": "text/plain" }, 400],
+      ["/oauth/device_authorization", `a=${large}`, { "content-type": "application/x-www-form-urlencoded" }, 413],
+      ["/oauth/register", "{", { "content-type": "application/json" }, 400],
+      ["/oauth/register", "a=b", { "content-type": "application/x-www-form-urlencoded" }, 400],
+      ["/oauth/register", JSON.stringify({ large }), { "content-type": "application/json" }, 413],
+    ] as const) {
+      const answer = await service.rest("POST", path, { as: null, body, headers });
+      expect([answer.http, answer.body.error], `${path} ${body.slice(0, 20)}`).to.deep.equal([
+        status,
+        "invalid_request",
+      ]);
+      expect(answer.body.error_description).to.be.a("string");
+    }
+    const revocation = await form("/oauth/revoke", { client_id: await newClient() });
+    expect([revocation.http, revocation.body.error]).to.deep.equal([400, "invalid_request"]);
   });
 
   it("gives no token for another service, but one for this service or its /mcp (RFC 8707)", async () => {

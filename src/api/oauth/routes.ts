@@ -128,7 +128,11 @@ function registerMetadata(app: FastifyInstance, { findServiceAddress, baseUrl }:
 
 /** Registers the routes that programs call without a credential. */
 function registerClientRoutes(app: FastifyInstance, { oauth, findServiceAddress, log }: OauthOptions): void {
+  const sendParserError = (error: unknown, _request: FastifyRequest, reply: FastifyReply): void => {
+    sendOauthError(reply, error, log);
+  };
   app.register(async (plugin) => {
+    plugin.setErrorHandler(sendParserError);
     plugin.removeAllContentTypeParsers();
     plugin.addContentTypeParser("application/x-www-form-urlencoded", { parseAs: "string" }, (_request, body, done) =>
       done(null, body),
@@ -164,7 +168,7 @@ function registerClientRoutes(app: FastifyInstance, { oauth, findServiceAddress,
     });
   });
 
-  app.post("/oauth/register", { bodyLimit: FORM_MAX_BYTES }, async (request, reply) => {
+  app.post("/oauth/register", { bodyLimit: FORM_MAX_BYTES, errorHandler: sendParserError }, async (request, reply) => {
     try {
       oauth.limits.countRequest(request.context.address);
       const client = await oauth.clients.register(request.body, request.context.address);

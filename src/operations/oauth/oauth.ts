@@ -280,7 +280,9 @@ export class OAuthServer {
 
   async handleRevocationRequest(input: Parameters): Promise<void> {
     const client = await this.#requireClient(input["client_id"]);
-    await this.grants.revokeByToken(input["token"] ?? "", client.id);
+    const token = input["token"];
+    if (token === undefined) throw new OauthError("invalid_request", "token is required (got nothing)");
+    await this.grants.revokeByToken(token, client.id);
   }
 
   listGrantableApps(personId: number, appId: number | null): Promise<GrantableApp[]> {
