@@ -254,4 +254,19 @@ describe("programs that people allow", () => {
     expect(await may(next.body.access_token)).to.equal(401);
     expect((await refresh(clientId, next.body.refresh_token)).body.error).to.equal("invalid_grant");
   });
+
+  it("can refresh with fewer scopes, but not with more than the person allowed", async () => {
+    const { clientId, tokens } = await authorizeClient(["read", "run"]);
+    const refreshWith = (token: string, scope: string) =>
+      form("/oauth/token", { grant_type: "refresh_token", client_id: clientId, refresh_token: token, scope });
+    for (const scope of ["read publish", "nope"]) {
+      const { http, body } = await refreshWith(tokens.refresh_token, scope);
+      expect([http, body.error], scope).to.deep.equal([400, "invalid_scope"]);
+    }
+    const narrow = (await refreshWith(tokens.refresh_token, "run")).body;
+    expect(narrow.scope).to.equal("run");
+    expect([await may(tokens.access_token), await may(narrow.access_token)]).to.deep.equal([200, 403]);
+    const wide = (await refresh(clientId, narrow.refresh_token)).body;
+    expect([wide.scope, await may(wide.access_token)]).to.deep.equal(["read run", 200]);
+  });
 });

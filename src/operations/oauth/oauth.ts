@@ -242,7 +242,15 @@ export class OAuthServer {
       storedToken !== null && storedToken.grant.clientId === client.id && storedToken.expiresAt.getTime() > Date.now();
     const usedTokenError = new OauthError("invalid_grant", "the refresh token is not valid; sign in again");
     if (!isRight) throw usedTokenError;
-    return this.#issue(client, storedToken.grant, async (manager) => {
+    const { grant } = storedToken;
+    const scopes = input["scope"] === undefined ? grant.scopes : parseScopes(input["scope"]);
+    const missingScope = scopes.find((scope) => !grant.scopes.includes(scope));
+    if (missingScope !== undefined)
+      throw new OauthError(
+        "invalid_scope",
+        `scope may only contain scopes that the person allowed: ${grant.scopes.join(", ")} (got ${missingScope})`,
+      );
+    return this.#issue(client, { ...grant, scopes }, async (manager) => {
       if (!(await this.grants.markSecretUsed(token, manager))) throw usedTokenError;
     });
   }
@@ -254,7 +262,10 @@ export class OAuthServer {
     return this.#issue(client, grant, (manager) => this.devices.redeem(deviceCode, manager));
   }
 
-  /** Stores new tokens and uses up the old code or token (`redeem`) in one transaction, so that a program can retry after a failure. */
+  /**
+   * Stores new tokens, and uses up the old code or token (`redeem`), in one transaction, so that a program can retry after a failure. The
+   * access token gets the scopes in `grant`.
+   */
   async #issue(
     client: OauthClient,
     grant: OAuthGrant,
