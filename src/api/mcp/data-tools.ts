@@ -129,6 +129,21 @@ const triggerTools: McpTool[] = [
   }),
 ];
 
+/** Returns the slug of a docs page from its name, or from its address at this service, with or without `.md` and `#section`. */
+const toDocsPageSlug = (page: string, base: string): string =>
+  (page.startsWith(`${base}/docs/`) ? page.slice(base.length) : page)
+    .replace(/#.*$/, "")
+    .replace(/^\/?docs\//, "")
+    .replace(/\.md$/, "");
+
+/** Returns a part of a page. If the page has several parts, adds their number, because a result of a tool has a maximum length. */
+function selectDocsPart(text: string, part: number): string {
+  const parts = Math.ceil(text.length / DOCS_PART_CHARACTERS);
+  if (parts <= 1 && part === 0) return text;
+  const selectedText = text.slice(part * DOCS_PART_CHARACTERS, (part + 1) * DOCS_PART_CHARACTERS);
+  return `${selectedText}\n\n(This is part ${part} of the parts 0 to ${parts - 1} of this page.)`;
+}
+
 const referenceTools: McpTool[] = [
   defineMcpTool({
     name: "search_docs",
@@ -142,13 +157,19 @@ const referenceTools: McpTool[] = [
   defineMcpTool({
     name: "read_docs",
     title: "Read a page of the docs",
-    description: "Returns a page of the documentation as Markdown; `introduction` is the README.",
+    description: "Returns a page of the documentation as Markdown, a long page in parts; `introduction` is the README.",
     requiredOperations: [],
     changesData: false,
-    input: { page: z.string().max(100).describe("Name of the page, for example actions; empty for the index") },
-    async run({ page }, { docs, serviceUrl: base }) {
-      const foundPage = docs.library.findPageBySlug(page.replace(/^\/docs\//, "").replace(/\.md$/, ""));
-      if (foundPage) return { data: docs.renderMarkdown(foundPage, base) };
+    input: {
+      page: z
+        .string()
+        .max(300)
+        .describe("Name of the page, for example actions, or `address` of search_docs; empty for the index"),
+      part: z.int().min(0).max(100).default(0).describe("Number of the part, from 0"),
+    },
+    async run({ page, part }, { docs, serviceUrl: base }) {
+      const foundPage = docs.library.findPageBySlug(toDocsPageSlug(page, base));
+      if (foundPage) return { data: selectDocsPart(docs.renderMarkdown(foundPage, base), part) };
       const names = docs.library.pages.map(({ slug }) => slug).filter((slug) => slug !== "");
       throw new ActionError(
         "NOT_FOUND",
