@@ -127,6 +127,11 @@ const writeActionTools: McpTool[] = [
     async run({ name, fields: input, ifUpdatedAt }, context) {
       const { callRest, appId } = context;
       const existingAction = await findByName(context, name);
+      if (!existingAction && ifUpdatedAt !== undefined)
+        throw new ActionError(
+          "ACTION_NOT_FOUND",
+          `the app has no action named ${JSON.stringify(name)} any more; leave out ifUpdatedAt to create it`,
+        );
       const headers: Record<string, string> = ifUpdatedAt === undefined ? {} : { "if-match": `"${ifUpdatedAt}"` };
       const { action, warnings = [] } = existingAction
         ? await callRest("PUT", ACTION_ROUTE, { params: { appId, id: existingAction.id }, body: input, headers })
