@@ -6,6 +6,7 @@ import type { Logger } from "pino";
 import { ActionError } from "../../errors.js";
 import type { ToolCallLog } from "../../operations/access/tool-calls.js";
 import type { Caller } from "../../rules/access.js";
+import { refuseField } from "../../rules/fields.js";
 import { readClientDeclarations } from "../client-declarations.js";
 import type { RequestContext } from "../context.js";
 import type { DocsSite } from "../docs/routes.js";
@@ -54,6 +55,13 @@ function checkTokenAndOrigin({ headers, context }: FastifyRequest, publicUrl: st
   throw new ActionError("FORBIDDEN", deniedMessage);
 }
 
+/** Reads the query parameter `readonly`. Rejects other values than true and false, so that a mistake never allows changes. */
+function readReadOnlyFlag({ query }: FastifyRequest): boolean {
+  const text = (query as Record<string, unknown>)["readonly"] ?? "false";
+  if (text === "true" || text === "false") return text === "true";
+  return refuseField("readonly", "true or false", text);
+}
+
 async function sendResponse(reply: FastifyReply, response: Response): Promise<FastifyReply> {
   reply.code(response.status);
   for (const [name, value] of response.headers) reply.header(name, value);
@@ -73,7 +81,6 @@ export function registerMcp(app: FastifyInstance, options: McpOptions): void {
   function createMcpRequest(request: FastifyRequest) {
     const context = request.context as RequestContext & { caller: Caller };
     const { caller } = context;
-    const query = request.query as Record<string, unknown>;
     const tools = {
       appId: caller.appId!,
       caller,
@@ -87,7 +94,7 @@ export function registerMcp(app: FastifyInstance, options: McpOptions): void {
       readGraphqlSchema: () => (graphqlText ??= printSchema(schema)),
       disconnectSignal: context.closedSignal!(),
     };
-    return { context, tools, isReadOnly: query["readonly"] === "true", toolCalls, log };
+    return { context, tools, isReadOnly: readReadOnlyFlag(request), toolCalls, log };
   }
 
   app.post("/mcp", { onRequest }, async (request, reply) => {
