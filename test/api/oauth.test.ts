@@ -269,4 +269,65 @@ describe("programs that people allow", () => {
     const wide = (await refresh(clientId, narrow.refresh_token)).body;
     expect([wide.scope, await may(wide.access_token)]).to.deep.equal(["read run", 200]);
   });
+
+  it("get an error in OAuth's form also for a body that is too large, not valid or of another type", async () => {
+    const large = "x".repeat(40_000);
+    for (const [path, body, headers, status] of [
+      ["/oauth/token", "{}", { "content-type": "application/json" }, 400],
+      ["/oauth/revoke", "a=b", { "content-type": "text/plain" }, 400],
+      ["/oauth/device_authorization", `a=${large}`, { "content-type": "application/x-www-form-urlencoded" }, 413],
+      ["/oauth/register", "{", { "content-type": "application/json" }, 400],
+      ["/oauth/register", "a=b", { "content-type": "application/x-www-form-urlencoded" }, 400],
+      ["/oauth/register", JSON.stringify({ large }), { "content-type": "application/json" }, 413],
+    ] as const) {
+      const answer = await service.rest("POST", path, { as: null, body, headers });
+      expect([answer.http, answer.body.error], `${path} ${body.slice(0, 20)}`).to.deep.equal([
+        status,
+        "invalid_request",
+      ]);
+      expect(answer.body.error_description).to.be.a("string");
+    }
+    const revocation = await form("/oauth/revoke", { client_id: await newClient() });
+    expect([revocation.http, revocation.body.error]).to.deep.equal([400, "invalid_request"]);
+  });
+
+  it("are allowed once by a double click, for any app of the person, and the page names the scheme that it opens", async () => {
+    const browser = await launchChromium();
+    try {
+      const page = await browser.newPage();
+      await browser.setCookie({ name: "auth_token", value: service.tokens.editor, domain: "127.0.0.1", path: "/" });
+      // The first list has as many apps as the service returns at most, and does not contain the app whose ID the person enters.
+      await page.setRequestInterception(true);
+      page.on("request", async (request) => {
+        if (request.method() !== "GET" || !/\/oauth\/consent\?(?!.*&app=)/.test(request.url()))
+          return request.continue();
+        const headers = { authorization: `Bearer ${service.tokens.editor}` };
+        const consent = (await (await fetch(request.url(), { headers })).json()) as { apps: object[] };
+        const apps = Array.from({ length: 500 }, (_, at) => ({ ...consent.apps[0], id: 10_000 + at }));
+        return request.respond({ contentType: "application/json", body: JSON.stringify({ ...consent, apps }) });
+      });
+      const back = "cursor://bank.example/callback";
+      const clientId = await newClient({ redirect_uris: [back] });
+      await page.goto(`${service.url}/oauth/authorize?${newRequest(clientId, { redirect_uri: back }).query}`);
+      const appId = await page.waitForSelector("input[name=appId]");
+      const shown = () => page.$eval("#consent", (root) => root.textContent);
+      expect(await shown()).to.contain("the browser opens cursor:.");
+      await appId!.type("999999\n");
+      await page.waitForSelector("::-p-xpath(//*[@role='alert'][.='You have no role on an app with the ID 999999.'])");
+      await page.$eval("input[name=appId]", (input) => (input.value = ""));
+      await appId!.type(`${service.appId}`);
+      await page.keyboard.press("Tab");
+      await page.waitForFunction(`document.querySelector("select").value === "${service.appId}"`);
+      const countGrants = async () => (await service.rest("GET", "/oauth/grants")).body.grants.length;
+      const before = await countGrants();
+      await page.$eval("button.primary", (button) => {
+        button.click();
+        button.click();
+      });
+      await page.waitForFunction(`document.querySelector("#consent").textContent.includes("Go back to your program")`);
+      expect([await countGrants(), await page.$("button")]).to.deep.equal([before + 1, null]);
+    } finally {
+      await browser.close();
+    }
+  });
 });

@@ -230,6 +230,12 @@ function readDecision(body: unknown, decider: DecidingPerson): GrantDecision | n
   return { ...decider, appId: appId as number, scopes: [...new Set(scopes as TokenScope[])] };
 }
 
+/** Reads the query parameter `app`: ID of an app that must be first in the list of apps, which does not contain all apps of some people. */
+function readAppToList({ query }: FastifyRequest): number | null {
+  const { app } = query as Record<string, unknown>;
+  return typeof app === "string" && /^[1-9]\d{0,14}$/.test(app) ? Number(app) : null;
+}
+
 const toActionError = (error: unknown): unknown =>
   error instanceof OauthError ? new ActionError("REQUEST_INVALID", error.message) : error;
 
@@ -263,10 +269,12 @@ function registerApprovalRoutes(app: FastifyInstance, { oauth, pages, findServic
     const { personId } = requireDecider(request);
     try {
       const { client, redirectUri, scopes } = await readAuthorization(request);
-      const apps = await oauth.listGrantableApps(personId, null);
+      const appId = readAppToList(request);
+      const apps = await oauth.listGrantableApps(personId, appId);
       const { protocol, host } = new URL(redirectUri);
-      const to = host === "" ? protocol : host;
-      return await reply.header("cache-control", "no-store").send({ client: client.name, to, scopes, apps });
+      // The host of another scheme than http and https is any text that the program chose, such as the name of another site.
+      const to = protocol === "https:" || protocol === "http:" ? host : protocol;
+      return await reply.header("cache-control", "no-store").send({ client: client.name, to, scopes, appId, apps });
     } catch (error) {
       throw toActionError(error);
     }
@@ -286,7 +294,8 @@ function registerApprovalRoutes(app: FastifyInstance, { oauth, pages, findServic
     const pendingDevice = await oauth.devices.find(request.params.userCode.slice(0, 20));
     if (!pendingDevice)
       throw new ActionError("NOT_FOUND", "no program waits for a sign-in with this code; the code may have expired");
-    const { clientName, scopes, appId } = pendingDevice;
+    const { clientName, scopes } = pendingDevice;
+    const appId = readAppToList(request) ?? pendingDevice.appId;
     const apps = await oauth.listGrantableApps(personId, appId);
     return reply.header("cache-control", "no-store").send({ client: clientName, to: null, scopes, appId, apps });
   });

@@ -32,6 +32,9 @@ const SCOPE_TEXTS: Record<string, string> = {
   publish: "Publish and unpublish actions and the app",
 };
 
+/** Number of apps that the service returns at most. A person with more apps enters the ID of another app. */
+const LISTED_APPS_MAX = 500;
+
 const pageRoot = document.getElementById("consent")!;
 const isDevicePage = location.pathname.endsWith("/device");
 
@@ -72,7 +75,30 @@ async function requestJson(
 const createProblemText = (error: unknown) =>
   createElement("p", { role: "alert", className: "problem" }, error instanceof Error ? error.message : String(error));
 
-function createDecisionForm(requested: ConsentRequest, decide: (decision: object) => Promise<void>): HTMLElement {
+/** Functions that send a request of the decision form. */
+interface ConsentActions {
+  /** Sends the decision, and then shows the next page. */
+  decide: (decision: object) => Promise<void>;
+  /** Shows the form again, with this app in the list. */
+  showApp: (appId: number) => Promise<void>;
+}
+
+/** Creates the field for the ID of an app that is not in the list. */
+function createAppIdField(onAppId: (appId: number) => void): HTMLElement {
+  const input = createElement("input", { name: "appId", type: "number", min: "1" });
+  input.addEventListener("change", () => {
+    if (input.validity.valid && input.value !== "") onAppId(input.valueAsNumber);
+  });
+  // Enter shows the app, and must not submit the form: the form would allow access to the app that is selected now.
+  input.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter") return;
+    event.preventDefault();
+    input.blur();
+  });
+  return createElement("label", {}, "ID of an app that is not in the list ", input);
+}
+
+function createDecisionForm(requested: ConsentRequest, { decide, showApp }: ConsentActions): HTMLElement {
   const select = createElement(
     "select",
     { name: "app", required: true },
@@ -96,17 +122,28 @@ function createDecisionForm(requested: ConsentRequest, decide: (decision: object
   select.addEventListener("change", showScopesOfApp);
   showScopesOfApp();
   const problem = createElement("div");
+  const showProblem = (error: unknown) => problem.replaceChildren(createProblemText(error));
+  const appIdField = createAppIdField((appId) => void showApp(appId).catch(showProblem));
   const form = createElement(
     "form",
     {},
     createElement("label", {}, "App ", select),
+    ...(requested.apps.length >= LISTED_APPS_MAX ? [appIdField] : []),
     scopeBoxes,
     problem,
     createElement("button", { type: "submit", className: "primary" }, "Allow"),
     createElement("button", { type: "button", name: "refuse" }, "Refuse"),
   );
+  // A second click must not send a second decision, which would allow the program twice.
+  const setButtonsDisabled = (isDisabled: boolean) => {
+    for (const button of form.querySelectorAll("button")) button.disabled = isDisabled;
+  };
   const sendDecision = (decision: object) => {
-    decide(decision).catch((error: unknown) => problem.replaceChildren(createProblemText(error)));
+    setButtonsDisabled(true);
+    decide(decision).catch((error: unknown) => {
+      showProblem(error);
+      setButtonsDisabled(false);
+    });
   };
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -117,7 +154,7 @@ function createDecisionForm(requested: ConsentRequest, decide: (decision: object
   return form;
 }
 
-function showConsentRequest(requested: ConsentRequest, decide: (decision: object) => Promise<void>): void {
+function showConsentRequest(requested: ConsentRequest, actions: ConsentActions): void {
   const name = createElement("strong", {}, requested.client);
   const warning =
     requested.to === null
@@ -130,31 +167,42 @@ function showConsentRequest(requested: ConsentRequest, decide: (decision: object
   showContent(
     createElement("p", {}, name, " wants to work on one of your apps."),
     createElement("p", {}, warning),
-    createDecisionForm(requested, decide),
+    createDecisionForm(requested, actions),
   );
 }
 
-async function showAuthorization(): Promise<void> {
+/** Requests what the program wants. With `appId`, requires this app to be in the list. @throws Error with a message for the person */
+async function requestConsent(path: string, appId: number | null): Promise<ConsentRequest> {
+  const query = appId === null ? "" : `${path.includes("?") ? "&" : "?"}app=${appId}`;
+  const requested = (await requestJson(path + query)) as unknown as ConsentRequest;
+  if (appId !== null && !requested.apps.some(({ id }) => id === appId))
+    throw new Error(`You have no role on an app with the ID ${appId}.`);
+  return requested;
+}
+
+const showDecision = (text: string) => showContent(createElement("p", {}, text));
+
+async function showAuthorization(appId: number | null = null): Promise<void> {
   const path = `/oauth/consent${location.search}`;
-  const requested = (await requestJson(path)) as unknown as ConsentRequest;
-  showConsentRequest(requested, async (decision) => {
-    const { redirectTo } = await requestJson(path, { method: "POST", body: decision });
-    location.assign(String(redirectTo));
+  showConsentRequest(await requestConsent(path, appId), {
+    showApp: showAuthorization,
+    async decide(decision) {
+      const { redirectTo } = await requestJson(path, { method: "POST", body: decision });
+      // The page stays open if another program opens the address.
+      showDecision("Done. Go back to your program.");
+      location.assign(String(redirectTo));
+    },
   });
 }
 
-async function showDeviceRequest(code: string): Promise<void> {
+async function showDeviceRequest(code: string, appId: number | null = null): Promise<void> {
   const path = `/oauth/devices/${encodeURIComponent(code)}`;
-  const requested = (await requestJson(path)) as unknown as ConsentRequest;
-  showConsentRequest(requested, async (decision) => {
-    const { status } = await requestJson(path, { method: "POST", body: decision });
-    showContent(
-      createElement(
-        "p",
-        {},
-        status === "ALLOWED" ? "Done. Go back to your program." : "Refused. You can close this page.",
-      ),
-    );
+  showConsentRequest(await requestConsent(path, appId), {
+    showApp: (id) => showDeviceRequest(code, id),
+    async decide(decision) {
+      const { status } = await requestJson(path, { method: "POST", body: decision });
+      showDecision(status === "ALLOWED" ? "Done. Go back to your program." : "Refused. You can close this page.");
+    },
   });
 }
 
