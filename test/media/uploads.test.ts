@@ -164,6 +164,17 @@ describe("media: failing uploads", () => {
     socket.destroy();
   });
 
+  it("above the maximum size of a file are rejected for this reason, also if they would exceed the quota", async () => {
+    const fillers: number[] = [];
+    for (let count = 0; count < 4; count += 1) {
+      const { body } = await media.send([{ name: "filler", bytes: noise(2 * MB) }]);
+      fillers.push(body.files[0].id);
+    }
+    const { http, body } = await media.send([{ name: "big", bytes: noise(2 * MB + 1) }]);
+    expect([http, body.error]).to.deep.equal([413, "an uploaded file can have at most 2 MB"]);
+    for (const id of fillers) await service.rest("DELETE", `${media.root}/files/${id}`);
+  });
+
   longTest("never exceed the app's quota, also when many arrive at once", async () => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => media.send([{ name: "m", bytes: noise(MB) }])));
     const made = answers.filter(({ http }) => http === 201).length;

@@ -114,7 +114,10 @@ export class Uploads {
 
   constructor(private readonly options: MediaUploadsOptions) {}
 
-  /** Yields the received bytes unchanged, and reserves more quota whenever they exceed the reserved bytes. */
+  /**
+   * Yields the received bytes unchanged, and reserves more quota whenever they exceed the reserved bytes. Reserves at most the maximum size
+   * of a file, above which `reception` rejects the upload.
+   */
   private async *reserveWhileReading(
     source: AsyncIterable<Buffer>,
     appId: number,
@@ -122,11 +125,13 @@ export class Uploads {
     reserved: number,
   ): AsyncGenerator<Buffer> {
     let reservedBytes = reserved;
+    let receivedBytes = 0;
     for await (const chunk of source) {
-      reservedBytes -= chunk.length;
-      if (reservedBytes < 0) {
-        await this.options.blobs.reserve(appId, key, QUOTA_STEP_BYTES);
-        reservedBytes += QUOTA_STEP_BYTES;
+      receivedBytes += chunk.length;
+      const stepBytes = Math.min(QUOTA_STEP_BYTES, this.options.maxFileBytes - reservedBytes);
+      if (receivedBytes > reservedBytes && stepBytes > 0) {
+        await this.options.blobs.reserve(appId, key, stepBytes);
+        reservedBytes += stepBytes;
       }
       yield chunk;
     }
