@@ -1,5 +1,4 @@
 /** Inserts a run: running if this process has a free slot, otherwise queued. Schedules and log events insert runs elsewhere. */
-import type { RunWaitReason } from "../../data/action-types.js";
 import type { Db } from "../../data/database.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
@@ -10,9 +9,15 @@ import type { RequestTracing } from "../watch/tracing.js";
 import type { ConcurrencyLimiter } from "./concurrency-limiter.js";
 import type { Dispatcher } from "./dispatcher.js";
 import { DEADLOCK_OUTCOME } from "./outcomes.js";
-import { insertDebouncedRun, insertOnDemandRun, insertRunByActionId, type NewOnDemandRun } from "./run-inserts.js";
+import {
+  createSkippedError,
+  type EnqueuedRow,
+  insertOnDemandRun,
+  insertRunByActionId,
+  type NewOnDemandRun,
+} from "./run-inserts.js";
 import type { RunRepository } from "./run-repository.js";
-import { AWAITED_RUN_CHANNEL, type NewRun, type RunRecord } from "./run-types.js";
+import { AWAITED_RUN_CHANNEL, type NewRun } from "./run-types.js";
 import type { Slot } from "./slots.js";
 
 /** Maximum number of concurrent inserts of queued rows, in total and per app. So a burst of one app delays only this app. */
@@ -26,16 +31,11 @@ export interface EnqueuedRun {
   done?: Promise<RunOutcome>;
 }
 
-interface InsertedRow {
-  id: number;
-  isRepeated: boolean;
-  /** Null for a debounced run, and for the run of an earlier request with the same key. */
-  run: RunRecord | null;
-  waitsFor: RunWaitReason | null;
-}
-
-/** If `holder` is null, inserts a queued run. Otherwise, inserts a running run of this process, or returns null if it must wait. */
-type InsertRun = (holder: string | null) => Promise<InsertedRow | null>;
+/**
+ * If `holder` is null, inserts a queued run. Otherwise, inserts a running run of this process, or returns null if it must wait. If
+ * `mayInsert` is false, returns null, or throws the error of an action that cannot run.
+ */
+type InsertRun = (holder: string | null, mayInsert: boolean) => Promise<EnqueuedRow | null>;
 
 interface EnqueuerOptions {
   db: Db;
@@ -47,52 +47,26 @@ interface EnqueuerOptions {
   processId: string;
 }
 
-const createSkippedError = (runId: number, reason: string) =>
-  new ActionError("RUN_SKIPPED", `the run did not start: ${reason}`, { runId });
-
 export class Enqueuer {
   private readonly insertSemaphore = new FairSemaphore(CONCURRENT_INSERTS_MAX, CONCURRENT_INSERTS_PER_APP_MAX);
 
   constructor(private readonly options: EnqueuerOptions) {}
 
-  /** @param awaitedBy ID of the run that waits for the new run @throws OVERLOADED, RUN_SKIPPED, the errors of `insertOnDemandRun` */
+  /** @param awaitedBy ID of the run that waits for the new run @throws OVERLOADED, the errors of `insertOnDemandRun` */
   async enqueueOnDemand(requested: NewOnDemandRun, awaitedBy: number | null = null): Promise<EnqueuedRun> {
     const { db, dispatcher, tracing } = this.options;
     const newRun = { ...requested, traceparent: tracing.getCurrentTraceparent() };
-    const insert: InsertRun = async (holder) => {
-      const { id, isRepeated, skipReason, action } = await insertOnDemandRun(db, newRun, holder);
-      const { id: actionId, waitsFor, secretsVersion, ...code } = action;
-      if (id === null) {
-        if (holder !== null) return null;
-        const debounced = await db.transaction((manager) => insertDebouncedRun(manager, { ...newRun, actionId }));
-        return { ...debounced, run: null, waitsFor: "debounce" };
-      }
-      if (skipReason) throw createSkippedError(id, skipReason);
-      if (isRepeated) return { id, isRepeated, run: null, waitsFor: null };
-      return {
-        id,
-        isRepeated,
-        run: { ...newRun, id, actionId, startedAt: new Date(), secretsVersion, code },
-        waitsFor,
-      };
-    };
+    const insert: InsertRun = (...mode) => insertOnDemandRun(db, newRun, ...mode);
     const slot = dispatcher.tryAcquireSlot(newRun.appId, awaitedBy);
     const started = slot && (await this.startInSlot(slot, insert));
-    if (started) return started;
-    try {
-      return await this.queueRun(newRun, insert, awaitedBy);
-    } catch (error) {
-      // Only checks the action (`mayInsert` is false). If the action cannot run, this throws a more exact error than OVERLOADED.
-      if (error instanceof ActionError && error.status === "OVERLOADED")
-        await insertOnDemandRun(db, newRun, null, false);
-      throw error;
-    }
+    return started ?? this.queueRun(newRun, insert, awaitedBy);
   }
 
   /** Queues a run whose action was found before. */
   queueByActionId(run: NewRun): Promise<EnqueuedRun> {
     const { db, tracing } = this.options;
-    const insert: InsertRun = async () => {
+    const insert: InsertRun = async (_holder, mayInsert) => {
+      if (!mayInsert) return null;
       const inserted = await insertRunByActionId(db, { ...run, traceparent: tracing.getCurrentTraceparent() }, null);
       return { ...inserted, run: null, waitsFor: run.waitsFor ?? null };
     };
@@ -103,7 +77,7 @@ export class Enqueuer {
   private async startInSlot(slot: Slot, insert: InsertRun): Promise<EnqueuedRun | null> {
     const { dispatcher, processId } = this.options;
     try {
-      return await dispatcher.trackClaim(insert(processId), (row) => {
+      return await dispatcher.trackClaim(insert(processId, true), (row) => {
         if (row?.run) return { id: row.id, isRepeated: false, done: dispatcher.execute(row.run, slot) };
         slot.free();
         return row;
@@ -131,23 +105,21 @@ export class Enqueuer {
     return { id, isRepeated };
   }
 
-  private async insertQueued(appId: number, bytes: number, insert: InsertRun): Promise<InsertedRow> {
+  private async insertQueued(appId: number, bytes: number, insert: InsertRun): Promise<EnqueuedRow> {
     const { queueLimits } = this.options;
-    if (!(await queueLimits.reserveCapacity(appId, bytes))) {
-      const retryAfter = OVERLOADED_RETRY_SECONDS;
-      throw new ActionError(
-        "OVERLOADED",
-        `the queue has no capacity for another run of this app; try again in ${retryAfter} s`,
-        { retryAfter },
-      );
-    }
+    const hasCapacity = await queueLimits.reserveCapacity(appId, bytes);
     let isWritten = false;
     try {
-      const row = (await insert(null))!;
+      const row = await insert(null, hasCapacity);
+      if (!row) {
+        const retryAfter = OVERLOADED_RETRY_SECONDS;
+        const message = `the queue has no capacity for another run of this app; try again in ${retryAfter} s`;
+        throw new ActionError("OVERLOADED", message, { retryAfter });
+      }
       isWritten = !row.isRepeated;
       return row;
     } finally {
-      if (!isWritten) queueLimits.releaseCapacity(appId, bytes);
+      if (hasCapacity && !isWritten) queueLimits.releaseCapacity(appId, bytes);
     }
   }
 

@@ -1,6 +1,8 @@
 /** SQL that inserts the row of a run, in one statement. A repeated idempotency key inserts no row and returns the first run. */
-import { queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
+import type { RunWaitReason } from "../../data/action-types.js";
+import { type Db, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { RUN_TRANSITIONS } from "../../data/run.js";
+import { ActionError } from "../../errors.js";
 import { IDEMPOTENCY_KEY_LIFETIME_HOURS } from "../../limits.js";
 import { getReferenceSqlParameters, type IdOrName } from "../../rules/reference.js";
 import { QUEUED_RUN_CHANNEL } from "../records/queue-limits.js";
@@ -13,7 +15,7 @@ import {
   type OnDemandTrigger,
 } from "./find-action.js";
 import { type CallerActionAccess, createStoredIdempotencyKey } from "./run-access.js";
-import type { NewRun } from "./run-types.js";
+import type { NewRun, RunRecord } from "./run-types.js";
 
 export type NewOnDemandRun = Omit<NewRun, "actionId" | "code" | "trigger" | "replayOf" | "versionId" | "waitsFor"> & {
   ref: IdOrName;
@@ -28,15 +30,16 @@ interface InsertedRun {
   id: number;
   /** True if an earlier request with the same key inserted the run. */
   isRepeated: boolean;
-  /** Absent if the run was not skipped. */
-  skipReason?: string;
 }
 
-interface InsertedOnDemandRun extends Omit<InsertedRun, "id"> {
-  /** Null if no run was inserted: it must be debounced, or it must wait for other runs and so cannot start at once. */
-  id: number | null;
-  action: CalledAction & { secretsVersion: number };
+export interface EnqueuedRow extends InsertedRun {
+  /** Null for a debounced run, and for the run of an earlier request with the same key. */
+  run: RunRecord | null;
+  waitsFor: RunWaitReason | null;
 }
+
+export const createSkippedError = (runId: number, reason: string) =>
+  new ActionError("RUN_SKIPPED", `the run did not start: ${reason}`, { runId });
 
 /**
  * Keys that make a run unique: a caller's idempotency key, or an HTTP trigger's event ID. `columns` and `values` are SQL for the row of a
@@ -126,7 +129,10 @@ function chooseUniqueKeyKind({ eventKey, credentialId, idempotencyKey }: KeyedRu
   return credentialId !== null && idempotencyKey !== null ? "run_key" : "none";
 }
 
-/** Returns the run that an earlier request with the same key inserted. First deletes the key if it has expired or its run is gone. */
+/**
+ * Returns the run that an earlier request with the same key inserted. First deletes the key if it has expired or its run is gone.
+ * @throws RUN_SKIPPED if that run was skipped
+ */
 async function findFirstRun(executor: SqlClient, actionId: number, run: KeyedRun): Promise<InsertedRun | null> {
   const { eventKey, credentialId, idempotencyKey, retryFailed = false } = run;
   const kind = UNIQUE_KEY_KINDS[eventKey ? "http_event" : "run_key"];
@@ -135,8 +141,8 @@ async function findFirstRun(executor: SqlClient, actionId: number, run: KeyedRun
   const [first] = await rows<{ id: number; skipReason: string | null }>(executor, createSelectFirstRunSql(kind), key);
   if (!first) return null;
   // For a repeated event, the HTTP trigger reads the first run's outcome, so it needs no reason for a skip.
-  const isReported = !eventKey && first.skipReason !== null;
-  return { id: first.id, isRepeated: true, ...(isReported && { skipReason: first.skipReason! }) };
+  if (!eventKey && first.skipReason !== null) throw createSkippedError(first.id, first.skipReason);
+  return { id: first.id, isRepeated: true };
 }
 
 export async function deleteEventKey(executor: SqlClient, eventKey: Buffer, runId: number): Promise<void> {
@@ -189,18 +195,19 @@ export async function insertDebouncedRun(manager: SqlClient, run: NewRun): Promi
   return { id: queued!.id, isRepeated: false };
 }
 
-type OnDemandRow = InsertedOnDemandRun["action"] & { runId: number | null };
+type OnDemandRow = CalledAction & { secretsVersion: number; runId: number | null };
 
 /**
- * @param mayInsert false to check only whether the action can be run
- * @throws ACTION_ACCESS_DENIED, and the errors of `checkRunnable`
+ * Returns null if the run must wait for other runs, but has a holder. Returns null also if `mayInsert` is false and the action can run.
+ * @param holder process that executes the run now; null to queue the run
+ * @throws ACTION_ACCESS_DENIED, RUN_SKIPPED, and the errors of `checkRunnable`
  */
 export async function insertOnDemandRun(
-  executor: SqlClient,
+  db: Db,
   newRun: NewOnDemandRun,
   holder: string | null,
   mayInsert = true,
-): Promise<InsertedOnDemandRun> {
+): Promise<EnqueuedRow | null> {
   const { access, ref, needsPublishedApp, trigger, eventKey = null } = newRun;
   const kind = chooseUniqueKeyKind(newRun);
   for (;;) {
@@ -217,20 +224,22 @@ export async function insertOnDemandRun(
       ...actionParameters,
       ...(eventKey === null ? [] : [eventKey]),
     ];
-    const [row] = await queryPreparedRows<OnDemandRow>(
-      executor,
-      `insert-named-run-${kind}`,
-      INSERT_ON_DEMAND[kind],
-      values,
-    );
+    const [row] = await queryPreparedRows<OnDemandRow>(db, `insert-named-run-${kind}`, INSERT_ON_DEMAND[kind], values);
     if (await checkActionAccess(row, access)) continue;
     const action = checkRunnable(row, trigger);
-    if (action.runId !== null) return { id: action.runId, isRepeated: false, action };
-    const mustWait = !mayInsert || action.waitsFor === "debounce" || (action.waitsFor !== null && holder !== null);
-    if (mustWait) return { id: null, isRepeated: false, action };
+    const { id: actionId, runId: id, waitsFor, secretsVersion } = action;
+    if (id !== null) {
+      const inserted = { ...run, id, actionId, startedAt: new Date(), secretsVersion, code: action };
+      return { id, isRepeated: false, run: inserted, waitsFor };
+    }
+    if (!mayInsert || (waitsFor !== null && holder !== null)) return null;
+    if (waitsFor === "debounce") {
+      const debounced = await db.transaction((manager) => insertDebouncedRun(manager, { ...newRun, actionId }));
+      return { ...debounced, run: null, waitsFor };
+    }
     if (kind === "none")
       throw new Error("internal error: the database did not insert the run, although the action can be run");
-    const first = await findFirstRun(executor, action.id, run);
-    if (first) return { ...first, action };
+    const first = await findFirstRun(db, actionId, run);
+    if (first) return { ...first, run: null, waitsFor: null };
   }
 }
