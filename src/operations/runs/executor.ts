@@ -106,8 +106,6 @@ export class RunExecution {
   private mode: EvaluationMode | null = null;
   /** Time (`performance.now()`) at which the code ended; null before. An outage of the database afterwards is not part of the duration. */
   private codeEndedAt: number | null = null;
-  /** Payload for the log entry. It stays empty if the run fails before its own payload was searched for secrets. */
-  private payload: string | null = EMPTY_PAYLOAD;
 
   /** @param signal aborts with the outcome of the run: that of a cancelled run, LOST_OUTCOME or SERVICE_STOPPED_OUTCOME */
   constructor(
@@ -140,7 +138,6 @@ export class RunExecution {
     const { run, options, signal } = this;
     const { code: action } = run;
     const secrets = await retryInOutage(signal, () => options.secrets.beginRun(run.appId, run.secretsVersion));
-    this.payload = await secrets.maskPayload(run.payload);
     if (!action)
       return toUnscannedEvaluation(
         createFailedOutcome("ActionNotFoundError", "the action or its version was deleted before the run started"),
@@ -252,9 +249,12 @@ export class RunExecution {
     const { secrets, isCut } = evaluation;
     const checkedOutcome = await checkResult(evaluation.outcome);
     const scan = await secrets?.scanOutcome(checkedOutcome, isCut, run.payload);
-    if (scan) this.payload = scan.payload;
     const outcome = scan?.outcome ?? checkedOutcome;
-    const endRecord = createRunEndRecord(run, outcome, durationMs, this.payload);
+    let payload: string | null = EMPTY_PAYLOAD;
+    if (scan) ({ payload } = scan);
+    // An unstorable outcome gets no payload, because the payload may contain the value that the database has rejected.
+    else if (outcome !== UNSTORABLE_OUTCOME) payload = await options.secrets.maskPayloadOfRun(run);
+    const endRecord = createRunEndRecord(run, outcome, durationMs, payload);
     const facts = { hosts: [...this.hosts], sandbox: this.mode, requests: this.getRequestsJson() };
     const secretsVersion = scan?.version ?? null;
     if (await options.repository.finish(run.id, holder, { ...endRecord, ...facts, secretsVersion })) return outcome;
@@ -283,7 +283,6 @@ export class RunExecution {
         if (!db.isInitialized || isAbortedOutcome(this.signal.reason)) throw error;
         if (isInvalidDataError(error) && next.outcome !== UNSTORABLE_OUTCOME) {
           next = toUnscannedEvaluation(UNSTORABLE_OUTCOME);
-          this.payload = EMPTY_PAYLOAD;
           // A request may contain the value that the database has rejected.
           this.requests = [];
         } else await delay(RETRY_DELAY_MS);

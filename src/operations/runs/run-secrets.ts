@@ -51,20 +51,21 @@ export interface ScannedOutcome {
 }
 
 export class RunSecrets {
-  private scanner: SecretScanner;
-  private version: number;
-  hasSecrets: boolean;
+  private current: Pick<StartSecrets, "version" | "scanner" | "hasSecrets">;
   private updating: Promise<void> | null = null;
   /** False if the run has no network access, so that it cannot read settings after its start. */
   private canRead = true;
-  private payloadMasking: { scanner: SecretScanner; payload: string | null } | null = null;
 
   constructor(
     private readonly store: SecretStore,
     private readonly appId: number,
     private readonly startSecrets: StartSecrets,
   ) {
-    ({ scanner: this.scanner, version: this.version, hasSecrets: this.hasSecrets } = startSecrets);
+    this.current = startSecrets;
+  }
+
+  get hasSecrets(): boolean {
+    return this.current.hasSecrets;
   }
 
   /** Returns `context.settings` as JSON text. @throws EXECUTION_FAILED if it is larger than NON_PUBLIC_SETTINGS_PER_APP_MAX_BYTES */
@@ -80,13 +81,13 @@ export class RunSecrets {
   }
 
   private async readNewSecrets(): Promise<void> {
-    const newSecrets = await this.store.readScannerSince(this.appId, this.startSecrets, this.version);
-    if (newSecrets) ({ scanner: this.scanner, version: this.version, hasSecrets: this.hasSecrets } = newSecrets);
+    const newSecrets = await this.store.readScannerSince(this.appId, this.startSecrets, this.current.version);
+    this.current = newSecrets ?? this.current;
   }
 
   /** Reads new secrets, and returns a scanner for all. A read in progress may miss a change, so waits for it and reads again. */
   private async getCurrentScanner(): Promise<SecretScanner> {
-    if (!this.canRead) return this.scanner;
+    if (!this.canRead) return this.current.scanner;
     // Ignores an error, because the caller that started this read receives it.
     while (this.updating) await this.updating.catch(() => undefined);
     this.updating = this.readNewSecrets();
@@ -95,7 +96,7 @@ export class RunSecrets {
     } finally {
       this.updating = null;
     }
-    return this.scanner;
+    return this.current.scanner;
   }
 
   async mask(lines: readonly ScannedText[]): Promise<string[]> {
@@ -107,34 +108,27 @@ export class RunSecrets {
     return (await this.getCurrentScanner()).findInUrl(url);
   }
 
-  private async maskPayloadWith(scanner: SecretScanner, hasSecrets: boolean, payload: string): Promise<string | null> {
-    if (this.payloadMasking?.scanner !== scanner) {
-      const text = hasSecrets ? await scanner.maskJson(payload) : payload;
-      this.payloadMasking = { scanner, payload: text === payload && payload !== EMPTY_PAYLOAD ? null : text };
-    }
-    return this.payloadMasking.payload;
-  }
-
   /** Returns the masked payload for the run's log entry; null if the entry can refer to the payload in the run's row instead. */
-  maskPayload(payload: string): Promise<string | null> {
-    return this.maskPayloadWith(this.scanner, this.hasSecrets, payload);
+  async maskPayload(payload: string, { scanner, hasSecrets } = this.current): Promise<string | null> {
+    const text = hasSecrets ? await scanner.maskJson(payload) : payload;
+    return text === payload && payload !== EMPTY_PAYLOAD ? null : text;
   }
 
   /** Searches the outcome, and masks the payload. @param isCut true if the end of the error's text is missing */
   async scanOutcome(outcome: RunOutcome, isCut: boolean, payload: string): Promise<ScannedOutcome> {
-    // A late request of the run can replace `this.scanner` during the search.
-    const { scanner, hasSecrets } = this;
-    const version = this.canRead ? this.version : null;
-    const key = await findInOutcome(scanner, outcome, isCut);
+    // A late request of the run can replace `this.current` during the search.
+    const { current } = this;
+    const version = this.canRead ? current.version : null;
+    const key = await findInOutcome(current.scanner, outcome, isCut);
     const scannedOutcome = key === null ? outcome : createLeakFailure(outcome.ok ? "result" : "error", key);
-    return { outcome: scannedOutcome, payload: await this.maskPayloadWith(scanner, hasSecrets, payload), version };
+    return { outcome: scannedOutcome, payload: await this.maskPayload(payload, current), version };
   }
 
   /** Reads new secrets. Returns true if the version has changed. @throws EXECUTION_FAILED if the secrets changed too often */
   async isOutdated(version: number | null): Promise<boolean> {
     if (version === null) return false;
     await this.getCurrentScanner();
-    return this.version !== version;
+    return this.current.version !== version;
   }
 }
 
@@ -189,24 +183,18 @@ export class SecretStore {
     return new RunSecrets(this, appId, await this.readStartSecrets(appId, version));
   }
 
-  /** Returns true also if the app has too many secrets to search for. */
-  async hasSecrets(appId: number): Promise<boolean> {
-    try {
-      return (await this.beginRun(appId)).hasSecrets;
-    } catch (error) {
-      if (error instanceof ActionError) return true;
-      throw error;
-    }
+  /** Returns true also if the app's secrets cannot be read, or if it has too many to search for. */
+  hasSecrets(appId: number): Promise<boolean> {
+    return this.beginRun(appId).then(
+      (secrets) => secrets.hasSecrets,
+      () => true,
+    );
   }
 
-  /** Like `RunSecrets.maskPayload`, but returns `{}` if the app has too many secrets to search for. */
+  /** Like `RunSecrets.maskPayload`, but returns `{}` if the app's secrets cannot be read, or if it has too many to search for. */
   async maskPayloadOfRun({ appId, payload }: { appId: number; payload: string }): Promise<string | null> {
-    try {
-      return await (await this.beginRun(appId)).maskPayload(payload);
-    } catch (error) {
-      if (error instanceof ActionError) return EMPTY_PAYLOAD;
-      throw error;
-    }
+    const masked = this.beginRun(appId).then((secrets) => secrets.maskPayload(payload));
+    return masked.catch(() => EMPTY_PAYLOAD);
   }
 
   /**
