@@ -10,7 +10,7 @@ import { NOTIFICATION_CHANNEL } from "./notifications/notification-rows.js";
 import { PAGE_USER_CHANGE_CHANNEL } from "./notifications/reader.js";
 import { LOG_CHANNEL } from "./records/execution-logs.js";
 import { QUEUED_RUN_CHANNEL } from "./records/queue-limits.js";
-import { CONCURRENCY_LIMITS_CHANNEL } from "./runs/concurrency-limiter.js";
+import { CONCURRENCY_LIMITS_CHANNEL } from "./runs/run-admission.js";
 import { AWAITED_RUN_CHANNEL, CANCEL_RUN_CHANNEL } from "./runs/run-types.js";
 import { SCHEDULE_CHANNEL } from "./triggers/trigger-index.js";
 

@@ -13,14 +13,13 @@ import type { QueueLimits } from "./records/queue-limits.js";
 import type { ReceivedDataLimiter } from "./records/received-data-limiter.js";
 import { RunSearch } from "./records/run-words.js";
 import type { RunRequestSender } from "./requests/run-requests.js";
-import { ConcurrencyLimiter } from "./runs/concurrency-limiter.js";
 import { RunConsole } from "./runs/console.js";
-import { Debouncer } from "./runs/debouncer.js";
 import { Dispatcher } from "./runs/dispatcher.js";
 import { Enqueuer } from "./runs/enqueue.js";
 import { type ExecutorOptions, RunExecution } from "./runs/executor.js";
 import { PageScriptLoader } from "./runs/page-scripts.js";
 import type { FindAppUser } from "./runs/run-access.js";
+import { RunAdmission } from "./runs/run-admission.js";
 import { RunRepository } from "./runs/run-repository.js";
 import { SecretStore } from "./runs/run-secrets.js";
 import type { RunRecord } from "./runs/run-types.js";
@@ -96,8 +95,8 @@ export function createRunComponents(processDependencies: ProcessDependencies, pa
     new RunExecution(executorOptions, run, holder, signal).execute();
   const concurrency = browsers ? config.runnerConcurrency : 0;
   const dispatcher = new Dispatcher({ repository, executeRun, processId, concurrency });
-  const limiter = new ConcurrencyLimiter(db, repository, measures, log);
-  const enqueuer = new Enqueuer({ db, repository, queueLimits, limiter, dispatcher, tracing, processId });
+  const admission = new RunAdmission(db, repository, measures, log);
+  const enqueuer = new Enqueuer({ db, repository, queueLimits, admission, dispatcher, tracing, processId });
   const ofRuns = { db, repository, enqueuer, dispatcher, logs, notifications, processId, isRunner: concurrency > 0 };
   return {
     logs,
@@ -108,7 +107,7 @@ export function createRunComponents(processDependencies: ProcessDependencies, pa
     dispatcher,
     enqueuer,
     runs: new Runs({ ...parts, ...ofRuns }),
-    debouncer: new Debouncer(db, limiter),
+    admission,
     runWords: new RunSearch(db),
     backlogs: new QueuedRuns(db, queueLimits, (appId) => secrets.hasSecrets(appId)),
   };

@@ -26,7 +26,7 @@ import { createRequestLimiter } from "../operations/access/request-limiter.js";
 import { loadWebAuthn } from "../operations/accounts/passkeys.js";
 import type { Operations } from "../operations/operations.js";
 import { QUEUED_RUN_CHANNEL } from "../operations/records/queue-limits.js";
-import { CONCURRENCY_LIMITS_CHANNEL } from "../operations/runs/concurrency-limiter.js";
+import { CONCURRENCY_LIMITS_CHANNEL } from "../operations/runs/run-admission.js";
 import { createTracing, type RequestTracing } from "../operations/watch/tracing.js";
 import { countLostConnections, isDiskFull, isReadOnly } from "../postgres.js";
 import { createBrowserSources } from "./browser-sources.js";
@@ -228,7 +228,7 @@ export class ServiceStarter {
   /** Starts to execute queued runs. Looks for them at each notification, and at intervals, because a notification can be lost. */
   async startRuns(
     { notifications }: DatabaseConnections,
-    { runs, dispatcher, debouncer }: Operations,
+    { runs, dispatcher, admission }: Operations,
   ): Promise<RunnerState> {
     const { config, log, releases, readinessChecks, httpEntryPoint, gracePeriodEnded, stopRequested } = this.plan;
     stopRequested.throwIfAborted();
@@ -242,7 +242,7 @@ export class ServiceStarter {
       return null;
     };
     const ticker = createTicker({ work: claimRuns, msUntil: () => 0, log });
-    const admitting = createTicker({ work: debouncer.releaseDueRuns, msUntil: (time) => time - Date.now(), log });
+    const admitting = createTicker({ work: admission.releaseDueRuns, msUntil: (time) => time - Date.now(), log });
     const graceOver = new Promise((resolve) => gracePeriodEnded.addEventListener("abort", resolve, { once: true }));
     releases.add("runs", () =>
       Promise.all([

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { type Db, openDatabase } from "../../src/data/database.js";
-import { ConcurrencyLimiter } from "../../src/operations/runs/concurrency-limiter.js";
+import { RunAdmission } from "../../src/operations/runs/run-admission.js";
 import { insertRunByActionId } from "../../src/operations/runs/run-inserts.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { ServiceMetrics } from "../../src/operations/watch/measures.js";
@@ -58,7 +58,7 @@ async function createFilledQueue(keys: number, ofOne: number) {
     ...database,
     db,
     repository,
-    limiter: new ConcurrencyLimiter(db, repository, new ServiceMetrics(), { warn: () => undefined }),
+    limiter: new RunAdmission(db, repository, new ServiceMetrics(), { warn: () => undefined }),
   };
 }
 

@@ -1,7 +1,7 @@
-/** Tests ConcurrencyLimiter.checkDueKeys: a check that fails, or many due keys of one app, do not delay the runs of another app. */
+/** Tests RunAdmission.checkDueKeys: a check that fails, or many due keys of one app, do not delay the runs of another app. */
 import { expect } from "chai";
 import type { Db } from "../../src/data/database.js";
-import { ConcurrencyLimiter } from "../../src/operations/runs/concurrency-limiter.js";
+import { RunAdmission } from "../../src/operations/runs/run-admission.js";
 import { insertRunByActionId } from "../../src/operations/runs/run-inserts.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { ServiceMetrics } from "../../src/operations/watch/measures.js";
@@ -13,7 +13,7 @@ describe("runs of two apps that wait for the limits of their actions", () => {
   let database: ConnectedDatabase;
   let db: Db;
   let repository: RunRepository;
-  let limiter: ConcurrencyLimiter;
+  let limiter: RunAdmission;
   let warnings: unknown[];
 
   before(async () => {
@@ -29,7 +29,7 @@ describe("runs of two apps that wait for the limits of their actions", () => {
       INSERT INTO action (app_id, name, code, environment) VALUES (1, 'one', '', 'server'), (2, 'two', '', 'server')`);
     await setLimit(1);
     warnings = [];
-    limiter = new ConcurrencyLimiter(db, repository, new ServiceMetrics(), {
+    limiter = new RunAdmission(db, repository, new ServiceMetrics(), {
       warn: (fields: unknown) => warnings.push(fields),
     });
   });

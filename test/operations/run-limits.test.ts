@@ -5,8 +5,7 @@ import { type Db, openDatabase } from "../../src/data/database.js";
 import { QueuedRuns } from "../../src/operations/history/queued-runs.js";
 import { ExecutionLogs } from "../../src/operations/records/execution-logs.js";
 import { QueueLimits } from "../../src/operations/records/queue-limits.js";
-import { ConcurrencyLimiter } from "../../src/operations/runs/concurrency-limiter.js";
-import { Debouncer } from "../../src/operations/runs/debouncer.js";
+import { RunAdmission } from "../../src/operations/runs/run-admission.js";
 import { insertDebouncedRun, insertRunByActionId } from "../../src/operations/runs/run-inserts.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { ServiceMetrics } from "../../src/operations/watch/measures.js";
@@ -35,7 +34,7 @@ describe("the limits of an action's runs", () => {
   let database: ConnectedDatabase;
   let db: Db;
   let second: Db;
-  let processes: { repository: RunRepository; limiter: ConcurrencyLimiter; debouncer: Debouncer }[];
+  let processes: { repository: RunRepository; limiter: RunAdmission }[];
 
   before(async () => {
     database = await connectedDatabase(8);
@@ -43,8 +42,8 @@ describe("the limits of an action's runs", () => {
     second = await openDatabase(database.url, 8);
     processes = [db, second].map((one) => {
       const repository = new RunRepository(one);
-      const limiter = new ConcurrencyLimiter(one, repository, new ServiceMetrics(), { warn: () => undefined });
-      return { repository, limiter, debouncer: new Debouncer(one, limiter) };
+      const limiter = new RunAdmission(one, repository, new ServiceMetrics(), { warn: () => undefined });
+      return { repository, limiter };
     });
   });
   beforeEach(async () => {
@@ -92,7 +91,7 @@ describe("the limits of an action's runs", () => {
       await processes[by % 2]!.repository.finish(id, HOLDER, { state: "completed", type: "app.task.completed", data }),
     ).to.equal(true);
   };
-  const releaseDueRuns = (by = 0) => processes[by % 2]!.debouncer.releaseDueRuns();
+  const releaseDueRuns = (by = 0) => processes[by % 2]!.limiter.releaseDueRuns();
   const states = async () =>
     (await db.query("SELECT id, state, waits_for AS waits FROM run ORDER BY id")).map(
       ({ id, state, waits }: { id: number; state: string; waits: string | null }) =>

@@ -1,4 +1,5 @@
 /** Claims queued runs while slots are free, and executes each run until it ends. */
+import { setTimeout as delay } from "node:timers/promises";
 import { runInBackground } from "../../background.js";
 import type { RunOutcome } from "../records/execution-logs.js";
 import { createCancelledRunOutcome, LOST_OUTCOME, SERVICE_STOPPED_OUTCOME } from "./outcomes.js";
@@ -27,6 +28,9 @@ function releaseSlotAfter(slot: Slot, ms: number): void {
   if (ms === 0) slot.free();
   else setTimeout(() => slot.free(), ms);
 }
+
+/** Interval at which a process that stops checks whether all runs have ended. */
+const DRAIN_POLL_MS = 20;
 
 interface DispatcherOptions {
   repository: RunRepository;
@@ -249,7 +253,7 @@ export class Dispatcher {
     if (forceStop.aborted) abortAll();
     // Ignores an error: the caller of the claim receives it. Waits for the slots, because a nested run gets its slot before it is active.
     await this.claimInProgress?.catch(() => undefined);
-    await this.slots.waitUntilEmpty();
+    while (this.slots.isAnySlotUsed()) await delay(DRAIN_POLL_MS);
     forceStop.removeEventListener("abort", abortAll);
   }
 }

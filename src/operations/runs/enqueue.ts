@@ -6,9 +6,9 @@ import { OVERLOADED_RETRY_SECONDS } from "../../limits.js";
 import type { RunOutcome } from "../records/execution-logs.js";
 import type { QueueLimits } from "../records/queue-limits.js";
 import type { RequestTracing } from "../watch/tracing.js";
-import type { ConcurrencyLimiter } from "./concurrency-limiter.js";
 import type { Dispatcher } from "./dispatcher.js";
 import { DEADLOCK_OUTCOME } from "./outcomes.js";
+import type { RunAdmission } from "./run-admission.js";
 import {
   createSkippedError,
   type EnqueuedRow,
@@ -41,7 +41,7 @@ interface EnqueuerOptions {
   db: Db;
   repository: RunRepository;
   queueLimits: QueueLimits;
-  limiter: ConcurrencyLimiter;
+  admission: RunAdmission;
   dispatcher: Dispatcher;
   tracing: Pick<RequestTracing, "getCurrentTraceparent">;
   processId: string;
@@ -125,8 +125,8 @@ export class Enqueuer {
 
   /** Applies the concurrency limit to a queued run. Ends the run if it and the run `awaitedBy` wait for each other. @throws RUN_SKIPPED */
   private async applyConcurrencyLimit(id: number, awaitedBy: number | null): Promise<void> {
-    const { limiter, repository } = this.options;
-    const checked = await limiter.checkRun(id, awaitedBy);
+    const { admission, repository } = this.options;
+    const checked = await admission.checkRun(id, awaitedBy);
     if (checked?.skipReason) throw createSkippedError(id, checked.skipReason);
     const run = checked?.isBlocked && (await repository.find(id));
     if (run) await repository.finishWithoutCode(run, null, DEADLOCK_OUTCOME);

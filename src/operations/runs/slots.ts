@@ -22,7 +22,6 @@ export class Slots {
   isSlotReserved = false;
   /** One semaphore per nesting level. A run waits only for runs of the next level, so the runs of a chain cannot block each other. */
   private readonly nestedSemaphores: readonly FairSemaphore[];
-  private readonly emptyListeners: (() => void)[] = [];
 
   constructor(
     private readonly runnerConcurrency: number,
@@ -46,12 +45,8 @@ export class Slots {
       : 1;
   }
 
-  private isAnySlotUsed(): boolean {
+  isAnySlotUsed(): boolean {
     return [this.semaphore, ...this.nestedSemaphores].some(({ takenCount }) => takenCount > 0);
-  }
-
-  private resolveIfEmpty(): void {
-    if (!this.isAnySlotUsed()) for (const resolve of this.emptyListeners.splice(0)) resolve();
   }
 
   private createSlot(level: number, release: () => void): Slot {
@@ -63,7 +58,6 @@ export class Slots {
         isReleased = true;
         release();
         this.onFree();
-        this.resolveIfEmpty();
       },
     };
   }
@@ -107,9 +101,5 @@ export class Slots {
 
   isAnyAppAtLimit(): boolean {
     return [...this.getSlotCountByApp().values()].some((count) => count >= this.getSlotLimitOfApp());
-  }
-
-  async waitUntilEmpty(): Promise<void> {
-    if (this.isAnySlotUsed()) await new Promise<void>((resolve) => this.emptyListeners.push(resolve));
   }
 }
