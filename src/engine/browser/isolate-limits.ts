@@ -1,15 +1,15 @@
 /** Detects code that uses globals in ways that a network isolate does not support. Such code runs in a document (an empty page). */
-import type { AnyNode, Identifier, Literal, Program } from "acorn";
-import { fullAncestor } from "acorn-walk";
+import type { AnyNode } from "acorn";
 
 /** Many objects of these classes cause an incremental garbage collection, which can crash an isolate (chromium-flags.ts). */
 const HEAVY_CLASSES = new Set(
   "AbortController AbortSignal Blob Event EventTarget File FormData Headers Request Response".split(" "),
 );
-/** A network isolate has no blob URLs, because they would belong to its worker thread instead of the run. */
-const UNSUPPORTED_MEMBERS = ["createObjectURL", "revokeObjectURL"];
-/** `getReader({ mode: "byob" })` does not work in an isolate, because it would transfer a buffer of the realm to the worker. */
-const UNSUPPORTED_TEXT = "byob";
+/**
+ * A network isolate has no blob URLs, because they would belong to its worker thread instead of the run. A reader with the mode "byob" does
+ * not work in an isolate, because it would transfer a buffer of the realm to the worker.
+ */
+const UNSUPPORTED_NAMES: readonly unknown[] = ["createObjectURL", "revokeObjectURL", "byob"];
 const LOOP_NODE_TYPES = ["ForStatement", "ForInStatement", "ForOfStatement", "WhileStatement", "DoWhileStatement"];
 const FUNCTION_NODE_TYPES = ["FunctionDeclaration", "FunctionExpression", "ArrowFunctionExpression"];
 
@@ -41,24 +41,21 @@ function createsAtMostOne(path: readonly AnyNode[]): boolean {
   return isSingleUse && !mayRunRepeatedly(path);
 }
 
-function findReadMembers(node: AnyNode): string[] {
-  if (node.type === "MemberExpression") return node.property.type === "Identifier" ? [node.property.name] : [];
-  if (node.type !== "ObjectPattern") return [];
-  return node.properties.flatMap((property) =>
-    property.type === "Property" && property.key.type === "Identifier" ? [property.key.name] : [],
-  );
+function readPropertyKey(key: AnyNode): unknown {
+  if (key.type === "Identifier") return key.name;
+  return key.type === "Literal" ? key.value : undefined;
 }
 
-/** True if code uses an unsupported member, or may create many heavy objects. */
-export function needsMoreThanNetworkIsolate(program: Program): boolean {
-  let isUnsupported = false;
-  fullAncestor(program, (node, _state, ancestors) => {
-    isUnsupported ||=
-      findReadMembers(node as AnyNode).some((name) => UNSUPPORTED_MEMBERS.includes(name)) ||
-      (node.type === "Literal" && (node as Literal).value === UNSUPPORTED_TEXT) ||
-      (node.type === "Identifier" &&
-        HEAVY_CLASSES.has((node as Identifier).name) &&
-        !createsAtMostOne(ancestors as AnyNode[]));
-  });
-  return isUnsupported;
+/** Returns the names of the members that this node reads. A text counts too, because it may be a name, as in `object["name"]`. */
+export function findReadMembers(node: AnyNode): readonly unknown[] {
+  if (node.type === "Literal") return [node.value];
+  if (node.type === "MemberExpression") return node.computed ? [] : [readPropertyKey(node.property)];
+  if (node.type !== "ObjectPattern") return [];
+  return node.properties.flatMap((property) => (property.type === "Property" ? [readPropertyKey(property.key)] : []));
 }
+
+/** True if code uses an unsupported name, or may create many heavy objects. `path`: syntax nodes around the node, then the node. */
+export const needsMoreThanNetworkIsolate = (node: AnyNode, path: readonly AnyNode[]): boolean =>
+  node.type === "Identifier"
+    ? HEAVY_CLASSES.has(node.name) && !createsAtMostOne(path)
+    : findReadMembers(node).some((name) => UNSUPPORTED_NAMES.includes(name));

@@ -1,12 +1,5 @@
 /** Chooses the cheapest sandbox mode that has all globals of the code (globals.ts). Parses the code, and never evaluates it. */
-import {
-  type AnyNode,
-  type AssignmentProperty,
-  type MemberExpression,
-  type Program,
-  type Property,
-  parse,
-} from "acorn";
+import { type AnyNode, type MemberExpression, type Program, parse } from "acorn";
 import { fullAncestor } from "acorn-walk";
 import { analyze } from "eslint-scope";
 import browserGlobals from "globals";
@@ -17,7 +10,7 @@ import {
   NETWORK_ISOLATE_PERFORMANCE_MEMBERS,
   REQUEST_SENDING_GLOBAL,
 } from "./globals.js";
-import { needsMoreThanNetworkIsolate } from "./isolate-limits.js";
+import { findReadMembers, needsMoreThanNetworkIsolate } from "./isolate-limits.js";
 import type { EvaluationMode } from "./run.js";
 
 /** Longer code runs in a document (an empty page), because its analysis would block the process for too long. */
@@ -108,10 +101,11 @@ function computeCodeNeeds(code: string, definedGlobals: readonly string[]): Code
   if (code.length > ANALYZED_CODE_MAX_CHARACTERS) return DOCUMENT_NEEDS;
   try {
     const program = parse(code, { ecmaVersion: "latest", sourceType: "script", ranges: true });
-    if (mayUseUnnamedGlobals(program)) return DOCUMENT_NEEDS;
+    if (hasNode(program, mayUseUnnamedGlobals)) return DOCUMENT_NEEDS;
     const undeclaredNames = findUndeclaredNames(program).filter((name) => !definedGlobals.includes(name));
     const isolate = ISOLATE_MODES.find(({ names }) => undeclaredNames.every((name) => names.has(name)));
-    if (!isolate || (isolate.mode === "network-isolate" && needsMoreThanNetworkIsolate(program))) return DOCUMENT_NEEDS;
+    if (!isolate || (isolate.mode === "network-isolate" && hasNode(program, needsMoreThanNetworkIsolate)))
+      return DOCUMENT_NEEDS;
     return { mode: isolate.mode, network: undeclaredNames.includes(REQUEST_SENDING_GLOBAL) };
   } catch {
     // Code with a syntax error runs in a document, where it fails with the error message of the browser.
@@ -136,39 +130,20 @@ function findUndeclaredNames(program: Program): string[] {
   return globalScope!.through.map(({ identifier }) => members.get(identifier) ?? identifier.name);
 }
 
-/** True if the code may reach globals without their names: by `import()`, `with`, `this` or `constructor`. */
-function mayUseUnnamedGlobals(program: Program): boolean {
-  let isReached = false;
-  fullAncestor(program, (node, _state, ancestors) => {
-    isReached ||= reachesGlobals(node as AnyNode, ancestors as AnyNode[]);
+function hasNode(program: Program, test: (node: AnyNode, path: readonly AnyNode[]) => boolean): boolean {
+  let isFound = false;
+  fullAncestor(program, (node, _state, path) => {
+    isFound ||= test(node as AnyNode, path as AnyNode[]);
   });
-  return isReached;
+  return isFound;
 }
 
-function reachesGlobals(node: AnyNode, ancestors: readonly AnyNode[]): boolean {
-  switch (node.type) {
-    case "ImportExpression":
-    case "WithStatement":
-      return true;
-    case "ThisExpression":
-      return !isThisOfObject(ancestors);
-    case "Literal":
-      return node.value === "constructor";
-    case "MemberExpression":
-      return !node.computed && node.property.type === "Identifier" && node.property.name === "constructor";
-    case "ObjectPattern":
-      return node.properties.some(
-        (property) => property.type === "Property" && readPropertyKey(property) === "constructor",
-      );
-    default:
-      return false;
-  }
-}
-
-function readPropertyKey({ key }: Property | AssignmentProperty): unknown {
-  if (key.type === "Identifier") return key.name;
-  return key.type === "Literal" ? key.value : undefined;
-}
+/** True if the code may reach globals without their names: by `import()`, `with`, `this` or `constructor`. */
+const mayUseUnnamedGlobals = (node: AnyNode, path: readonly AnyNode[]): boolean =>
+  node.type === "ImportExpression" ||
+  node.type === "WithStatement" ||
+  (node.type === "ThisExpression" && !isThisOfObject(path)) ||
+  findReadMembers(node).includes("constructor");
 
 /** True if `this` is inside of a class or a method, so that it is not the global object. */
 function isThisOfObject(ancestors: readonly AnyNode[]): boolean {

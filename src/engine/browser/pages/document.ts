@@ -16,11 +16,7 @@ import {
   SERVICE_CALL_PREFIX,
   serveEmptyDocument,
 } from "./fresh-document.js";
-import {
-  DOCUMENT_HARNESS_SCRIPT,
-  LIMITS_SCRIPT,
-  WORKER_CONSOLE_SCRIPT,
-} from "./harness.js";
+import { DOCUMENT_HARNESS_SCRIPT, LIMITS_SCRIPT, WORKER_CONSOLE_SCRIPT } from "./harness.js";
 import { LeftoverDetector } from "./leftovers.js";
 import type { Sandbox, SandboxOptions } from "./sandbox.js";
 

@@ -7,7 +7,6 @@ export type CodeFromTextRestriction = ReturnType<typeof createCodeFromTextRestri
 export function createCodeFromTextRestriction() {
   const { apply, construct, defineProperty, getPrototypeOf, setPrototypeOf } = Reflect;
   const { exec } = RegExp.prototype;
-  const { join } = Array.prototype;
   const scope = globalThis as Any;
   const { eval: evaluate, Function: OwnFunction } = scope;
   const OwnTypeError = TypeError;
@@ -21,19 +20,15 @@ export function createCodeFromTextRestriction() {
     };
 
     /** Converts each value to text only once. Otherwise the value could return another text after the check. */
-    function toCheckedTexts(values: Any): string[] {
-      const texts: string[] = [];
+    function toCheckedTexts(values: Any): Any {
+      // No array, because the action may have changed the prototypes of arrays.
+      const texts: Any = { __proto__: null, length: values.length };
+      let joined = "";
       for (let at = 0; at < values.length; at += 1) {
-        const value = `${values[at]}`;
-        defineProperty(texts, at, {
-          __proto__: null,
-          value,
-          configurable: true,
-          enumerable: true,
-          writable: true,
-        } as Any);
+        texts[at] = `${values[at]}`;
+        joined += `${texts[at]},`;
       }
-      check(apply(join, texts, [","]));
+      check(joined);
       return texts;
     }
 

@@ -253,7 +253,7 @@ export function createWorkerPlatform(
       timeOrigin: () => performance.timeOrigin + startedAt,
       setTimeout: (...values) => timers.start("setTimeout", values),
       setInterval: (...values) => timers.start("setInterval", values),
-      queueMicrotask: (...values) => timers.queueMicrotask(values),
+      queueMicrotask: (...values) => self.queueMicrotask(...values),
       clearTimeout: (id) => timers.stop(id),
       clearInterval: (id) => timers.stop(id),
       "new Request": (...values) =>

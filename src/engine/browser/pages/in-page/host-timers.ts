@@ -1,4 +1,4 @@
-/** Timers and microtasks of a run. The timers are cleared when the run ends. Runs in the worker of a network isolate, outside of the realm. */
+/** Timers of a run, which are cleared when the run ends. Runs in the worker of a network isolate, outside of the realm. */
 import type { Any } from "./any.js";
 
 declare const self: Any;
@@ -9,14 +9,6 @@ export type WorkerTimers = ReturnType<typeof createWorkerTimers>;
 export function createWorkerTimers() {
   const { clearTimeout } = self;
   const { apply } = Reflect;
-
-  const createErrorIgnoringCallback = (work: Any, target: unknown, parameters: readonly Any[]) => (): void => {
-    try {
-      apply(work, target, parameters);
-    } catch {
-      // Ignores errors of the callback, as a worker does.
-    }
-  };
 
   return () => {
     const timers = new Set<number>();
@@ -30,11 +22,14 @@ export function createWorkerTimers() {
         if (values.length === 0) return self[kind]();
         const [work, ms, ...parameters] = values;
         // A `work` that is no function is only converted to text, which may throw. Its code would run outside of the realm.
-        const callback =
-          typeof work === "function" ? createErrorIgnoringCallback(work, self, parameters) : void `${work}`;
+        if (typeof work !== "function") void `${work}`;
         const handleTimer = () => {
           if (kind === "setTimeout") timers.delete(id);
-          callback?.();
+          try {
+            if (typeof work === "function") apply(work, self, parameters);
+          } catch {
+            // Ignores errors of the callback, as a worker does.
+          }
         };
         const id: number = self[kind](handleTimer, ms);
         timers.add(id);
@@ -45,12 +40,6 @@ export function createWorkerTimers() {
         // Converts the timer ID to a 32-bit integer, as browsers do. Timeouts and intervals share one sequence of IDs.
         const id = lastIdBeforeRun + (+(timerId as number) | 0);
         if (timers.delete(id)) clearTimeout(id);
-      },
-
-      queueMicrotask(values: readonly Any[]): void {
-        const [work] = values;
-        const isFunction = typeof work === "function";
-        self.queueMicrotask(...(isFunction ? [createErrorIgnoringCallback(work, undefined, [])] : values));
       },
 
       end(): void {

@@ -274,10 +274,17 @@ export function createRealmPlatformInstaller(createRows: CreateRowCodec, errors:
     return create(prototype);
   }
 
+  /** Uses the microtasks of the realm, because those of the worker take 25 to 65 µs. Errors are ignored, as in a worker. */
+  async function runInMicrotask(work: Any): Promise<void> {
+    await undefined;
+    apply(work, undefined, []);
+  }
+
   function defineFunction(name: string, length: number): void {
     const call = createFunction(name, length, (caller, target, values) => {
       if (name !== "fetch" && target !== undefined && target !== null && target !== scope)
         throw new OwnTypeError("Illegal invocation");
+      if (name === "queueMicrotask" && typeof values[0] === "function") return void runInMicrotask(values[0]);
       return callPlatform(name, rows.encode(values), caller);
     });
     define(scope, name, call, true);
