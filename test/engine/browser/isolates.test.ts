@@ -8,7 +8,7 @@ import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { ISOLATE_GLOBALS, NETWORK_ISOLATE_GLOBALS } from "../../../src/engine/browser/globals.js";
 import { computeCodeNeedsFromGlobals } from "../../../src/engine/browser/mode.js";
-import { CODE_ACTIVE_AFTER_RUN_MAX_MS } from "../../../src/engine/browser/pages/isolate.js";
+import { RESET_TIMEOUT_MS } from "../../../src/engine/browser/pages/page.js";
 import {
   type ConsoleLine,
   type EvaluationMode,
@@ -299,7 +299,7 @@ describe("a run without a document", function () {
 
       it("loses none of its time to a previous run that continues after its result", async () => {
         // The limit is shorter than the wait for a busy thread, but long enough for a run. On a busy machine, some attempts exceed it.
-        const timeoutMs = CODE_ACTIVE_AFTER_RUN_MAX_MS - 50;
+        const timeoutMs = RESET_TIMEOUT_MS - 50;
         const outcomes: boolean[] = [];
         while (outcomes.length < 20 && !outcomes.includes(true)) {
           expect(await resultOf(browsers, ENDLESS_CODE, here)).to.equal(1);

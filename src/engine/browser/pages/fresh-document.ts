@@ -78,13 +78,12 @@ export async function readUsedBytes(session: CDPSession): Promise<number> {
   return usage.usedSize + usage.embedderHeapUsedSize + usage.backingStorageSize;
 }
 
-/** Calls a method of the harness (the service's script in the page). `timeoutMs`: 0 for no time limit. @throws Error if the method fails */
+/** Calls a method of the harness (the service's script in the page) without a time limit. @throws Error if the method fails */
 export async function callHarnessMethod(
   session: CDPSession,
   harnessId: string,
   method: string,
   values: readonly unknown[],
-  timeoutMs = 0,
 ): Promise<unknown> {
   // Named parameters, because the action may have replaced the iterator of arrays, which `...` uses.
   const names = values.map((_, index) => `value${index}`).join();
@@ -97,7 +96,7 @@ export async function callHarnessMethod(
       awaitPromise: true,
       returnByValue: true,
     },
-    { timeout: timeoutMs },
+    { timeout: 0 },
   );
   if (exceptionDetails)
     throw new Error(

@@ -47,8 +47,6 @@ const getServiceBase = ({ service, outgoing }: PageRunRequest): string =>
   service?.base ?? (outgoing ? NO_SERVICE_BASE_URL : "");
 
 const CATCH_UP_TIMEOUT_MS = 200;
-/** Time for which code of a run may remain active after the run. If it is active for longer, the service discards the page. */
-export const CODE_ACTIVE_AFTER_RUN_MAX_MS = 500;
 /** Runs between two forced garbage collections of the page, which free ended workers. */
 const RUNS_PER_GARBAGE_COLLECTION = 50;
 
@@ -91,16 +89,9 @@ export class Isolate implements Sandbox {
   }
 
   async reset(): Promise<boolean> {
-    const { network, worker } = this;
-    // Fails if code of the last run still blocks the thread.
-    const preparation = callHarnessMethod(
-      worker!.session,
-      worker!.harnessId,
-      "prepareRealm",
-      [],
-      CODE_ACTIVE_AFTER_RUN_MAX_MS,
-    );
-    const [use, fetchCount] = (await preparation) as ThreadPreparation;
+    const { network } = this;
+    // If code of the last run still blocks the thread, the time limit of the reset passes, and the page is discarded.
+    const [use, fetchCount] = (await this.callWorker("prepareRealm")) as ThreadPreparation;
     if (network && !network.requests.haveAllEnded(fetchCount)) {
       await this.waitForSentEvents();
       await network.requests.waitUntilAllEnded();

@@ -20,7 +20,8 @@ import { Isolate } from "./isolate.js";
 import { createPageLossOutcome, createTimeoutOutcome, type PageLossReason } from "./loss.js";
 import { type Sandbox, UNSUPPORTED_ISOLATE_SANDBOX } from "./sandbox.js";
 
-const RESET_TIMEOUT_MS = 1_000;
+/** Also the maximum time for which code of a run may remain active after the run. */
+export const RESET_TIMEOUT_MS = 1_000;
 /** Without a limit, opening a page would never end if its renderer dies, because the browser then does not answer commands. */
 const OPEN_TIMEOUT_MS = 5_000;
 /** Maximum wait for the cause of a crash, which may be known later than the crash itself. */
