@@ -25,6 +25,7 @@ const createSample = (at: number, usages: Record<number, ProcessorTime>): CpuUsa
         kernelMs: kernel,
         residentBytes: 0,
         threads: 10,
+        nice: 5,
       },
     ]),
   ),
@@ -66,7 +67,11 @@ describe("the sender of a flood", () => {
 describe("a browser that does not answer", () => {
   const WAITED_MS = 5_000;
   const starves = (ran: number, isAnyRunnable: boolean) =>
-    isBrowserStarved({ cpuMs: 70_000, isAnyRunnable: true }, { cpuMs: 70_000 + ran, isAnyRunnable }, WAITED_MS);
+    isBrowserStarved(
+      createSample(0, { [BROWSER]: [70_000, 0] }),
+      createSample(WAITED_MS, { [BROWSER]: [70_000 + ran, 0] }),
+      () => isAnyRunnable,
+    );
 
   it("is starved if a thread could run, and its threads got little processor time", () => {
     expect(starves(0, true)).to.equal(true);

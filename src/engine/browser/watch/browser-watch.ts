@@ -150,6 +150,7 @@ export class BrowserWatch {
     if (this.zygotePids.some((pid) => hasProcessEnded(pid))) return this.endBrowser();
     this.checksWithoutAnswer = 0;
     const processes = await listBrowserProcesses(chromium.connection);
+    if (this.floodWatch !== null) this.floodWatch.processes = processes;
     // Calls `hasPages` after the browser's response, because a page that closed during the check needs no renderer.
     const isIntact = !hasPages() || processes.some(({ isRenderer }) => isRenderer);
     this.checksWithoutRenderer = isIntact ? 0 : this.checksWithoutRenderer + 1;

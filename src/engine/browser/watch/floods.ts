@@ -2,11 +2,10 @@
 import type { Chromium } from "../browser-source.js";
 import {
   type BrowserProcess,
+  isAnyThreadRunnable,
   listBrowserProcesses,
   type MeasuredProcess,
   measureProcesses,
-  readSharedProcessLoad,
-  type SharedProcessLoad,
   signalProcess,
 } from "./processes.js";
 
@@ -35,35 +34,40 @@ export interface CpuUsageSample {
 
 interface UnansweredRequest {
   at: number;
-  sample: CpuUsageSample | null;
-  sharedLoad: SharedProcessLoad | null;
+  firstSample: CpuUsageSample | null;
+  lastSample: CpuUsageSample | null;
 }
 
-/** True if the browser got too little CPU time in `ms` milliseconds to respond. False if the browser hangs or is flooded. */
-export function isBrowserStarved(before: SharedProcessLoad, after: SharedProcessLoad, ms: number): boolean {
-  return after.isAnyRunnable && after.cpuMs - before.cpuMs < SERVING_MIN_CPU_SHARE * ms;
+const listShared = ({ usages }: CpuUsageSample) => [...usages.values()].filter(({ isRenderer }) => !isRenderer);
+
+/** True if the shared processes (all except renderers) got enough CPU time to respond. */
+function areSharedProcessesServed(before: CpuUsageSample, after: CpuUsageSample): boolean {
+  const usedMs = listShared(after).map(({ pid, cpuMs }) => cpuMs - (before.usages.get(pid)?.cpuMs ?? cpuMs));
+  return usedMs.reduce((sum, ms) => sum + ms, 0) >= SERVING_MIN_CPU_SHARE * (after.at - before.at);
+}
+
+/** True if the browser waits for CPU time and got too little to respond. False if it hangs or is flooded. */
+export function isBrowserStarved(
+  before: CpuUsageSample,
+  after: CpuUsageSample,
+  isRunnable = isAnyThreadRunnable,
+): boolean {
+  return !areSharedProcessesServed(before, after) && isRunnable(listShared(after).map(({ pid }) => pid));
 }
 
 /** If the browser is flooded, returns the process ID of the renderer that spent most time in the kernel; otherwise null. */
 export function findFloodingRenderer(before: CpuUsageSample, after: CpuUsageSample): number | null {
-  const elapsedMs = after.at - before.at;
-  let sharedCpuMs = 0;
-  let maxKernelMs = FLOOD_KERNEL_SHARE * elapsedMs;
-  let floodingPid: number | null = null;
-  for (const [pid, { cpuMs, kernelMs, isRenderer }] of after.usages) {
+  if (!areSharedProcessesServed(before, after)) return null;
+  const senders = [...after.usages.values()].flatMap(({ pid, isRenderer, cpuMs, kernelMs }) => {
     const earlier = before.usages.get(pid);
-    if (earlier === undefined) continue;
-    const rendererKernelMs = kernelMs - earlier.kernelMs;
-    if (!isRenderer) sharedCpuMs += cpuMs - earlier.cpuMs;
-    else if (
-      rendererKernelMs >= maxKernelMs &&
-      rendererKernelMs >= FLOOD_KERNEL_SHARE_OF_OWN * (cpuMs - earlier.cpuMs)
-    ) {
-      maxKernelMs = rendererKernelMs;
-      floodingPid = pid;
-    }
-  }
-  return sharedCpuMs >= SERVING_MIN_CPU_SHARE * elapsedMs ? floodingPid : null;
+    if (!isRenderer || earlier === undefined) return [];
+    const spentKernelMs = kernelMs - earlier.kernelMs;
+    const isFlooding =
+      spentKernelMs >= FLOOD_KERNEL_SHARE * (after.at - before.at) &&
+      spentKernelMs >= FLOOD_KERNEL_SHARE_OF_OWN * (cpuMs - earlier.cpuMs);
+    return isFlooding ? [{ pid, spentKernelMs }] : [];
+  });
+  return senders.sort((a, b) => b.spentKernelMs - a.spentKernelMs)[0]?.pid ?? null;
 }
 
 export class FloodWatch {
@@ -91,7 +95,7 @@ export class FloodWatch {
 
   private sendRequest(): void {
     const { connection } = this.chromium;
-    this.unansweredRequest = { at: Date.now(), sample: null, sharedLoad: null };
+    this.unansweredRequest = { at: Date.now(), firstSample: null, lastSample: null };
     // The browser's main process answers the first command. The network process answers the second one.
     Promise.all([listBrowserProcesses(connection), connection.send("Storage.getCookies", undefined, { timeout: 0 })])
       .then(([processes]) => {
@@ -108,10 +112,6 @@ export class FloodWatch {
     if (this.killEffectUntil === Number.POSITIVE_INFINITY) this.killEffectUntil = Date.now() + KILL_EFFECT_MS;
     for (const pid of this.paused) signalProcess(pid, "SIGCONT");
     this.paused.clear();
-  }
-
-  private isStarvedFor({ sharedLoad }: UnansweredRequest, ms: number): boolean {
-    return sharedLoad !== null && isBrowserStarved(sharedLoad, readSharedProcessLoad(this.group), ms);
   }
 
   private takeSample(): CpuUsageSample {
@@ -131,20 +131,17 @@ export class FloodWatch {
   }
 
   private async checkLateRequest(lateRequest: UnansweredRequest): Promise<void> {
-    const now = Date.now();
-    const lateMs = now - lateRequest.at;
-    if (lateMs > HUNG_AFTER_MS && (lateMs > STARVED_AFTER_MS || !this.isStarvedFor(lateRequest, lateMs)))
-      return this.chromium.stop();
-    if (
-      lateMs < FIRST_MEASUREMENT_AFTER_MS ||
-      (lateRequest.sample !== null && now - lateRequest.sample.at < COMPARISON_INTERVAL_MS)
-    )
+    const { at, firstSample, lastSample: before } = lateRequest;
+    const after = this.takeSample();
+    const lateMs = after.at - at;
+    const isStarved = () => firstSample !== null && isBrowserStarved(firstSample, after);
+    if (lateMs > HUNG_AFTER_MS && (lateMs > STARVED_AFTER_MS || !isStarved())) return this.chromium.stop();
+    if (lateMs < FIRST_MEASUREMENT_AFTER_MS || (before !== null && after.at - before.at < COMPARISON_INTERVAL_MS))
       return;
-    const before = lateRequest.sample;
-    lateRequest.sharedLoad ??= readSharedProcessLoad(this.group);
-    lateRequest.sample = this.takeSample();
+    lateRequest.firstSample ??= after;
+    lateRequest.lastSample = after;
     if (before === null) return;
-    const floodingPid = findFloodingRenderer(before, lateRequest.sample);
+    const floodingPid = findFloodingRenderer(before, after);
     if (floodingPid !== null && !this.paused.has(floodingPid)) this.pauseOrKill(floodingPid);
   }
 }

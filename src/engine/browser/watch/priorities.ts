@@ -29,16 +29,14 @@ const THREADS_MIN_CORES = 1.2;
 const MANY_THREADS_MIN_CORES = 0.15;
 /** A renderer has many new threads if it has this many more than its lowest number at an earlier measurement. */
 const MANY_NEW_THREADS = 8;
-const SESSION_RETRY_MS = 150;
 
-type Renderer = Pick<MeasuredProcess, "pid" | "cpuMs" | "threads">;
+type Renderer = Pick<MeasuredProcess, "pid" | "cpuMs" | "threads" | "nice">;
 
 interface Measurement {
   at: number;
   cpuMs: number;
   threads: number;
   lastBusyAt: number;
-  priority: number;
   /** End of the minimum stay in the idle group (low CPU weight); 0 if the renderer is not in the group. */
   idleUntil: number;
 }
@@ -54,21 +52,10 @@ export function lowerBrowserPriority(pid: number): void {
   } catch {
     // The browser has inherited a lower priority of the service, which the account is not allowed to raise.
   }
-  setBrowserAutogroupPriority(pid);
-}
-
-/** Without CAP_SYS_ADMIN, the kernel allows one such change in 100 ms on the whole machine (else EAGAIN), so the change is tried twice. */
-export function setBrowserAutogroupPriority(
-  pid: number,
-  write: typeof writeFileSync = writeFileSync,
-  isRetry = false,
-): void {
   try {
-    write(`/proc/${pid}/autogroup`, String(BROWSER_AUTOGROUP_NICE_VALUE));
-  } catch (error) {
-    // Other errors mean that the kernel has no autogroups, or that the browser has ended.
-    if ((error as NodeJS.ErrnoException).code !== "EAGAIN" || isRetry) return;
-    setTimeout(setBrowserAutogroupPriority, SESSION_RETRY_MS, pid, write, true).unref();
+    writeFileSync(`/proc/${pid}/autogroup`, String(BROWSER_AUTOGROUP_NICE_VALUE));
+  } catch {
+    // The kernel has no autogroups, or allows an unprivileged account one change in 100 ms on the whole machine.
   }
 }
 
@@ -79,9 +66,8 @@ function setThreadPriorities(threads: readonly number[], priority: number): void
     try {
       setPriority(thread, priority);
     } catch (error) {
-      // Ignores a thread that has ended, and a priority that the account is not allowed to raise again.
-      const { code } = (error as { info: { code: string } }).info;
-      if (code !== "ESRCH" && code !== "EACCES" && code !== "EPERM") throw error;
+      // Continues after a thread that has ended. An account that is not allowed to raise a priority again can raise none of the threads.
+      if ((error as { info: { code: string } }).info.code !== "ESRCH") return;
     }
   }
 }
@@ -107,11 +93,10 @@ export class RendererPriorities {
     );
   }
 
-  private updateRenderer({ pid, cpuMs, threads }: Renderer, now: number): void {
+  private updateRenderer({ pid, cpuMs, threads, nice }: Renderer, now: number): void {
     const before = this.measurements.get(pid);
     if (before === undefined) {
-      const idle = { lastBusyAt: -IDLE_GROUP_MIN_MS, priority: BROWSER_NICE_VALUE, idleUntil: 0 };
-      this.measurements.set(pid, { at: now, cpuMs, threads, ...idle });
+      this.measurements.set(pid, { at: now, cpuMs, threads, lastBusyAt: -IDLE_GROUP_MIN_MS, idleUntil: 0 });
       return;
     }
     const cores = (cpuMs - before.cpuMs) / (now - before.at);
@@ -121,7 +106,7 @@ export class RendererPriorities {
       (cores >= THREADS_MIN_CORES || hasManyNewThreads ? THREADS_MEASURE_PERIOD_MS : MEASURE_PERIOD_MS)
     )
       return;
-    const priority = chooseRendererPriority(cores);
+    this.setPriority(pid, nice, chooseRendererPriority(cores));
     const isDelayingOthers =
       cores >= (hasManyNewThreads ? MANY_THREADS_MIN_CORES : IDLE_GROUP_MIN_CORES) && this.isAnotherBusy(pid, now);
     this.measurements.set(pid, {
@@ -129,7 +114,6 @@ export class RendererPriorities {
       cpuMs,
       threads: Math.min(threads, before.threads),
       lastBusyAt: cores > 0 ? now : before.lastBusyAt,
-      priority: this.changePriority(pid, before.priority, priority),
       idleUntil: this.moveRenderer(pid, isDelayingOthers, now, before.idleUntil),
     });
   }
@@ -148,14 +132,12 @@ export class RendererPriorities {
     return isIdleNext ? idleUntilNext : 0;
   }
 
-  /** Returns `priority`, or `oldPriority` if the change failed, so that the next update tries again. */
-  private changePriority(pid: number, oldPriority: number, priority: number): number {
-    if (priority === oldPriority) return oldPriority;
+  private setPriority(pid: number, nice: number, priority: number): void {
+    if (priority === nice) return;
     try {
       setThreadPriorities(this.listThreads(pid), priority);
-      return priority;
     } catch {
-      return oldPriority;
+      // The threads could not be listed. The next update tries again, because the renderer still has its old nice value.
     }
   }
 }

@@ -18,6 +18,8 @@ export interface Usage {
   kernelMs: number;
   residentBytes: number;
   threads: number;
+  /** Nice value of the main thread. */
+  nice: number;
 }
 
 /** Waits for the browser's response without a time limit. */
@@ -44,12 +46,12 @@ export function readBrowserProcessUsage(pid: number, group: number): Usage | nul
     const fields = readStatFields(`/proc/${pid}/stat`);
     if (Number(fields[2]) !== group) return null;
     const kernelMs = Number(fields[12]) * CLOCK_TICK_MS;
-    const cpuMs = Number(fields[11]) * CLOCK_TICK_MS + kernelMs;
     return {
-      kernelMs: kernelMs,
-      cpuMs: cpuMs,
+      kernelMs,
+      cpuMs: Number(fields[11]) * CLOCK_TICK_MS + kernelMs,
       residentBytes: Number(fields[21]) * PAGE_BYTES,
       threads: Number(fields[17]),
+      nice: Number(fields[16]),
     };
   } catch {
     return null;
@@ -81,26 +83,16 @@ export function listProcesses(group?: number): { pid: number; parent: number; co
   });
 }
 
-export interface SharedProcessLoad {
-  cpuMs: number;
-  /** True if a thread is running or waits for a CPU. */
-  isAnyRunnable: boolean;
-}
-
-/** `readStat` is for tests. */
-export function readSharedProcessLoad(group: number, readStat = readStatFields): SharedProcessLoad {
-  const load = { cpuMs: 0, isAnyRunnable: false };
-  const shared = listProcesses(group).filter(({ commandLine }) => !commandLine.includes("--type=renderer"));
-  for (const path of globSync(shared.map(({ pid }) => `/proc/${pid}/task/*/stat`))) {
+/** True if a thread of these processes is running or waits for a CPU. `readStat` is for tests. */
+export function isAnyThreadRunnable(pids: readonly number[], readStat = readStatFields): boolean {
+  return globSync(pids.map((pid) => `/proc/${pid}/task/*/stat`)).some((path) => {
     try {
-      const fields = readStat(path);
-      load.cpuMs += (Number(fields[11]) + Number(fields[12])) * CLOCK_TICK_MS;
-      load.isAnyRunnable ||= fields[0] === "R";
+      return readStat(path)[0] === "R";
     } catch {
       // The thread has ended.
+      return false;
     }
-  }
-  return load;
+  });
 }
 
 export type MeasuredProcess = BrowserProcess & Usage;
