@@ -9,24 +9,12 @@ const GROUP_NAME = "svc-idle";
 const IDLE_WEIGHT = "5";
 /** The same weight for version 1 of control groups, where the weight is called `cpu.shares` and is 1,024 by default. */
 const IDLE_SHARES = "51";
-const CREATION_RETRY_MS = 60_000;
 
-/** Only tests set these options. */
-interface IdleGroupOptions {
-  mount: string;
-  /** Lines are `<number>:<controllers>:<path>`, or `0::<path>` in version 2. */
-  groupsFile: string;
-  now: () => number;
-}
-
-const DEFAULT_OPTIONS: IdleGroupOptions = {
-  mount: "/sys/fs/cgroup",
-  groupsFile: "/proc/self/cgroup",
-  now: () => performance.now(),
-};
-
-/** Returns the folder of the control group of this process that controls CPU time; null if there is none. */
-function findServiceGroup({ mount, groupsFile }: IdleGroupOptions): string | null {
+/**
+ * Returns the folder of the control group of this process that controls CPU time; null if there is none.
+ * @param groupsFile its lines are `<number>:<controllers>:<path>`, or `0::<path>` in version 2
+ */
+function findServiceGroup(mount: string, groupsFile: string): string | null {
   for (const line of readFileSync(groupsFile, "utf8").split("\n")) {
     const [number, controllers = "", ...path] = line.split(":");
     const isVersion2 = number === "0" && controllers === "";
@@ -52,9 +40,9 @@ interface ControlGroups {
   service: string;
 }
 
-function createGroups(options: IdleGroupOptions): ControlGroups | null {
+function createGroups(mount: string, groupsFile: string): ControlGroups | null {
   try {
-    const service = findServiceGroup(options);
+    const service = findServiceGroup(mount, groupsFile);
     if (service === null) return null;
     const control = join(service, "cgroup.subtree_control");
     if (existsSync(control)) writeFileSync(control, "+cpu");
@@ -70,25 +58,20 @@ function createGroups(options: IdleGroupOptions): ControlGroups | null {
 
 export class IdleControlGroup {
   private groups: ControlGroups | null = null;
-  private nextCreationAt = 0;
   /** The kernel may need hundreds of milliseconds for one move between groups, so moves run one after another. */
   private lastMove: Promise<unknown> = Promise.resolve();
 
-  constructor(private readonly options: IdleGroupOptions = DEFAULT_OPTIONS) {}
-
-  private findGroups(): ControlGroups | null {
-    const { now } = this.options;
-    if (this.groups !== null || now() < this.nextCreationAt) return this.groups;
-    this.groups = createGroups(this.options);
-    this.nextCreationAt = now() + CREATION_RETRY_MS;
-    return this.groups;
-  }
+  /** Only tests set the paths. */
+  constructor(
+    private readonly mount = "/sys/fs/cgroup",
+    private readonly groupsFile = "/proc/self/cgroup",
+  ) {}
 
   /** Resolves with false if there are no control groups, or if the kernel rejects the move (for example, the process has ended). */
   async moveProcess(pid: number, group: keyof ControlGroups): Promise<boolean> {
-    const groups = this.findGroups();
-    if (groups === null) return false;
-    const file = join(groups[group], "cgroup.procs");
+    this.groups ??= createGroups(this.mount, this.groupsFile);
+    if (this.groups === null) return false;
+    const file = join(this.groups[group], "cgroup.procs");
     const move = this.lastMove.then(() =>
       writeFile(file, String(pid)).then(
         () => true,
