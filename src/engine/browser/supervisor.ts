@@ -87,8 +87,10 @@ export class BrowserSupervisor {
       isActive: () => browser.activeRuns > 0,
       hasPages: pool.hasPages,
       onBroken: () =>
-        this.options.log.error({ browser: this.source.name }, "the browser starts no pages, or hangs; replacing it"),
-      onNetworkLost: () => pool.discardUnused(),
+        this.options.log.error(
+          { browser: this.source.name },
+          "the browser starts no pages, lost its network service, or hangs; replacing it",
+        ),
     });
     const browser: SupervisedBrowser = { chromium, pool, watch, runCount: 0, activeRuns: 0 };
     this.browsers.add(browser);

@@ -110,11 +110,6 @@ export class Page {
     return this.state.kind !== "lost";
   }
 
-  /** True if the page has a sandbox, which may still be in preparation or reset, and executes no run. */
-  get isBetweenRuns(): boolean {
-    return this.mode !== null && (this.state.kind === "pending" || this.state.kind === "ready");
-  }
-
   get loss(): PageLossReason | null {
     return this.state.kind === "lost" ? this.state.loss : null;
   }

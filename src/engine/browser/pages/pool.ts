@@ -163,14 +163,6 @@ export class PagePool {
     this.isRetired = true;
   }
 
-  /** Call this method when the browser's network service has ended: commands to existing pages then take seconds, to new pages not. */
-  discardUnused(): void {
-    const unusedPages = [...this.pages].filter((page) => this.sparePages.includes(page) || page.isBetweenRuns);
-    this.sparePages.length = 0;
-    for (const page of unusedPages) this.discard(page);
-    this.fillInBackground();
-  }
-
   countIdlePages(): { warm: number; spare: number } {
     return { warm: this.idleInOrder.size, spare: this.sparePages.length };
   }

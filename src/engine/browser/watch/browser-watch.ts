@@ -1,5 +1,5 @@
 /**
- * Watches a browser. Ends it if it cannot start renderers, or if it is remote and does not respond. For a local browser with active runs,
+ * Watches a browser. Ends it if it has lost a process that all pages need, or if it is remote and does not respond. For a local browser with active runs,
  * also measures the memory and CPU time of its processes, and checks that it responds.
  */
 
@@ -58,7 +58,6 @@ interface BrowserWatchOptions {
   hasPages: () => boolean;
   /** Called once, before the browser is ended. */
   onBroken: () => void;
-  onNetworkLost: () => void;
 }
 
 export class BrowserWatch {
@@ -69,7 +68,7 @@ export class BrowserWatch {
   private failureTimes: number[] = [];
   private checksWithoutRenderer = 0;
   private checksWithoutAnswer = 0;
-  private networkServicePid: number | null = null;
+  private networkServicePid: number | undefined;
   private isStopped = false;
 
   constructor(private readonly options: BrowserWatchOptions) {
@@ -138,13 +137,10 @@ export class BrowserWatch {
     if (this.checksWithoutAnswer >= CHECKS_WITHOUT_ANSWER_MAX) this.endBrowser();
   }
 
-  private checkNetworkService(pid: number | undefined): void {
-    if (this.isStopped || pid === this.networkServicePid) return;
-    if (this.networkServicePid !== null) this.options.onNetworkLost();
-    this.networkServicePid = pid ?? null;
-  }
-
-  /** Ends a browser without a zygote, which can start no renderers and does not report their end. Also checks the network service. */
+  /**
+   * Ends a browser without a zygote, which can start no renderers and does not report their end. Also ends a browser whose network service
+   * has ended, because its open contexts have lost their proxies: all their requests fail.
+   */
   private async checkLaunches(): Promise<void> {
     const { chromium, hasPages } = this.options;
     if (this.zygotePids.some((pid) => hasProcessEnded(pid))) return this.endBrowser();
@@ -155,6 +151,8 @@ export class BrowserWatch {
     const isIntact = !hasPages() || processes.some(({ isRenderer }) => isRenderer);
     this.checksWithoutRenderer = isIntact ? 0 : this.checksWithoutRenderer + 1;
     if (this.checksWithoutRenderer >= CHECKS_WITHOUT_RENDERER_MAX) this.endBrowser();
-    this.checkNetworkService(processes.find(({ isNetworkService }) => isNetworkService)?.pid);
+    const { networkServicePid } = this;
+    this.networkServicePid = processes.find(({ isNetworkService }) => isNetworkService)?.pid;
+    if (networkServicePid !== undefined && networkServicePid !== this.networkServicePid) this.endBrowser();
   }
 }
