@@ -1,5 +1,5 @@
 /** Tests `svc pull` and `svc push` if the same item differs in the folder and on the server. */
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -39,6 +39,24 @@ describe("conflicts of the command line", () => {
     expect([behind.code, behind.err]).to.match(/^1,.*run svc pull, and then repeat svc push/s);
     await json(first.folder, ["pull"]);
     expect(readFileSync(join(first.folder, file), "utf8")).to.contain("Says hello.");
+  });
+
+  it("stops a pull if an item was removed on the server and changed in the folder", async () => {
+    const { folder, app } = await newProject();
+    await json(folder, ["push"]);
+    const { actions } = (await service.rest("GET", `/v3/apps/${app}/actions`)).body;
+    await service.rest("DELETE", `/v3/apps/${app}/actions/${actions[0].id}`);
+    const file = join(folder, "actions/hello/action.ts");
+    writeFileSync(file, readFileSync(file, "utf8").replace("Greets a person.", "Says hello."));
+    const pushed = await svc(folder, ["push", "--yes"]);
+    expect([pushed.code, pushed.err]).to.match(/^1,.*run svc pull --force to keep the server's versions/s);
+    const { code, err } = await svc(folder, ["pull"]);
+    expect([code, err]).to.match(
+      /^1,error action hello changed in this folder and also on the server; run svc pull --force/,
+    );
+    expect(readFileSync(file, "utf8")).to.contain("Says hello.");
+    await json(folder, ["pull", "--force"]);
+    expect(existsSync(file)).to.equal(false);
   });
 
   it("stops a pull if the same item was created in the folder and on the server", async () => {

@@ -93,7 +93,7 @@ function createEqualItemTest(server: Manifest, local: Manifest): (item: Manifest
 interface ChangesSinceLastSync {
   theirChanges: ManifestDifference[];
   myChanges: ManifestDifference[];
-  /** Items that changed on both sides and differ. A pull must not overwrite them. */
+  /** Items that changed on both sides and differ, or that the server no longer has. A pull must not overwrite or delete them. */
   conflictingItems: ManifestDifference[];
 }
 
@@ -102,7 +102,7 @@ function compareWithLastSync(base: LastSyncState | null, server: Manifest, local
   const myChanges = compareManifests(base?.manifest ?? server, local, false);
   const theirKeys = new Set(theirChanges.map(getItemKey));
   const myKeys = new Set(myChanges.map(getItemKey));
-  const conflictingItems = compareManifests(local, server, false).filter(
+  const conflictingItems = compareManifests(local, server, true).filter(
     (item) => myKeys.has(getItemKey(item)) && theirKeys.has(getItemKey(item)),
   );
   return { theirChanges, myChanges, conflictingItems };
