@@ -145,8 +145,8 @@ export function computeManifestAfterPlan(
 ): Manifest {
   const [old, next] = [mapItemsByKey(manifest), mapItemsByKey(local)];
   for (const { change, kind, name } of plan) {
-    // The service's plan names kinds such as "dataSource". In this file, the same kind is "data source".
-    const key = `${kind.replace(/[A-Z]/, (letter) => ` ${letter.toLowerCase()}`)} ${name}`;
+    // The service's plan names kinds such as "dataSource". In this file, the same kind is "data source". For the app, the plan names fields.
+    const key = kind === "app" ? kind : `${kind.replace(/[A-Z]/, (letter) => ` ${letter.toLowerCase()}`)} ${name}`;
     const entry = next.get(key);
     if (change === "removed") old.delete(key);
     else if (entry) old.set(key, { ...entry, item: { ...old.get(key)?.item, ...entry.item } });
