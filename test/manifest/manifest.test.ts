@@ -121,6 +121,7 @@ describe("the manifest", () => {
     const [nightly, plain] = WHOLE_MANIFEST.actions;
     const answer = await put(app, {
       version: 1,
+      app: { nam: "x" },
       settings: [{ key: "_a", value: 1 }, { key: "b", tier: "private" }, { key: "ok", value: 1 }, { key: "ok" }],
       dataSources: [
         { name: "d", hooks: [{ type: "none" }] },
@@ -147,7 +148,9 @@ describe("the manifest", () => {
     });
     expect([answer.http, answer.body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
     const faults = answer.body.faults.map(({ path, status }: { path: string; status: string }) => `${path} ${status}`);
+    expect(answer.body.faults.find(({ path }: { path: string }) => path === "app.nam").error).not.to.contain('"name"');
     expect(faults).to.have.members([
+      "app.nam REQUEST_INVALID",
       "settings[0].value REQUEST_INVALID",
       "settings[1].tier REQUEST_INVALID",
       "settings[3].key NAME_ALREADY_EXISTS",

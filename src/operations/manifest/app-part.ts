@@ -34,8 +34,10 @@ export function planAppFieldChanges(
 ): DefinitionsPlan {
   const plan: DefinitionsPlan = { changes: [], faults: [], requiredOperations: [], apply: async () => undefined };
   if (definition === undefined) return plan;
+  // The schema of the manifest reports unknown fields.
   const input = Object.entries(definition).filter(
-    ([name, value]) => !isDeepStrictEqual(value, currentFields[name as keyof AppDefinition]),
+    ([name, value]) =>
+      Object.hasOwn(currentFields, name) && !isDeepStrictEqual(value, currentFields[name as keyof AppDefinition]),
   );
   const wantedFields: Record<string, unknown> = {};
   for (const [name, value] of input) {
