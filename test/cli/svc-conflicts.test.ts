@@ -41,6 +41,21 @@ describe("conflicts of the command line", () => {
     expect(readFileSync(join(first.folder, file), "utf8")).to.contain("Says hello.");
   });
 
+  it("pulls without a flag if the same change was made in the folder and on the server", async () => {
+    const first = await newProject();
+    await json(first.folder, ["push"]);
+    const second = await newProject(first.app);
+    await json(second.folder, ["pull"]);
+    const file = "actions/hello/action.ts";
+    for (const { folder } of [first, second])
+      write(folder, file, readFileSync(join(folder, file), "utf8").replace("Greets a person.", "Greets people."));
+    await json(first.folder, ["push"]);
+    expect((await json(second.folder, ["pull"])).pulled).to.deep.equal([
+      { kind: "action", name: "hello", change: "changed" },
+    ]);
+    expect((await json(second.folder, ["status"])).behind).to.equal(false);
+  });
+
   it("stops a pull if an item was removed on the server and changed in the folder", async () => {
     const { folder, app } = await newProject();
     await json(folder, ["push"]);

@@ -102,8 +102,10 @@ function compareWithLastSync(base: LastSyncState | null, server: Manifest, local
   const myChanges = compareManifests(base?.manifest ?? server, local, false);
   const theirKeys = new Set(theirChanges.map(getItemKey));
   const myKeys = new Set(myChanges.map(getItemKey));
+  // A field that the local item omits counts as unchanged, so that the same change on both sides is no conflict.
+  const isEqual = createEqualItemTest(server, local);
   const conflictingItems = compareManifests(local, server, true).filter(
-    (item) => myKeys.has(getItemKey(item)) && theirKeys.has(getItemKey(item)),
+    (item) => myKeys.has(getItemKey(item)) && theirKeys.has(getItemKey(item)) && !isEqual(item),
   );
   return { theirChanges, myChanges, conflictingItems };
 }
