@@ -94,11 +94,22 @@ describe("the command line", () => {
       input: '{"from": "a pipe"}',
     });
     expect([piped.code, JSON.parse(piped.out).result, piped.err]).to.deep.equal([0, { from: "a pipe" }, ""]);
+    const ciToken = { kind: "api", scopes: ["manage"] };
+    const { token } = (await service.rest("POST", `/v1/apps/${app}/tokens`, { body: ciToken })).body;
+    const env = { SVC_TOKEN: token };
+    const unread = await svc(folder, ["run", "echo", "--draft"], { env });
+    expect([unread.code, unread.err]).to.match(
+      /^1,error run \d+ was accepted, but its result .* token with the scope read/,
+    );
+    expect((await svc(folder, ["run", "echo", "--draft", "--no-wait"], { env })).code).to.equal(0);
     const failed = await svc(folder, ["run", "echo", "--payload", '{"bad": 1}']);
     expect(failed.code).to.equal(1);
     expect(failed.err).to.contain("bad payload");
+    await until(async () => (await svc(folder, ["logs"])).out.split("completed").length === 7);
     const { runs } = await json(folder, ["logs"]);
     expect(runs.map(({ state }: { state: string }) => state)).to.deep.equal([
+      "completed",
+      "completed",
       "completed",
       "completed",
       "completed",

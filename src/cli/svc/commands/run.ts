@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type Command, Option } from "commander";
 import { describeType } from "../../../rules/describe-value.js";
 import { ServiceResponseError } from "../client.js";
-import { CliError, ConnectionError, createUsageError } from "../failure.js";
+import { CliError, ConnectionError, createUsageError, EXIT_CODES } from "../failure.js";
 import { Project } from "../project.js";
 import type { CliSession, CommandRunner } from "../session.js";
 import { readTextFile } from "../text-file.js";
@@ -54,6 +54,23 @@ async function printConsole({ client, output }: CliSession, runId: number): Prom
   return body.lines;
 }
 
+/** Waits for the end of an accepted run, and prints its console. @throws CliError with the ID of the run, which continues without this command */
+async function readEndedRun(session: CliSession, runId: number) {
+  try {
+    const run = await waitForRunEnd(session, runId);
+    return { run, lines: await printConsole(session, runId) };
+  } catch (error) {
+    if (!(error instanceof ServiceResponseError || error instanceof ConnectionError)) throw error;
+    const isForbidden = error instanceof ServiceResponseError && error.http === 403;
+    const advice = isForbidden ? "use a token with the scope read, or pass --no-wait" : "svc logs shows its state";
+    throw new CliError(
+      `run ${runId} was accepted, but its result cannot be read (${error.message}); ${advice}`,
+      EXIT_CODES.failed,
+      { ...error.details, runId },
+    );
+  }
+}
+
 /** Replaces positions in a stack trace by those in the project's file, if the file has the code of this draft or live version. */
 async function mapStackToProject(session: CliSession, name: string, actionId: number, stack: string): Promise<string> {
   try {
@@ -86,8 +103,7 @@ async function runAction(session: CliSession, action: string, options: RunOption
     output.writeJson({ runId });
     return;
   }
-  const run = await waitForRunEnd(session, runId);
-  const lines = await printConsole(session, runId);
+  const { run, lines } = await readEndedRun(session, runId);
   const { result, error } = run.log?.data ?? {};
   if (run.state === "completed") {
     output.writeLine(JSON.stringify(result?.data, null, 2) ?? "(no result)");
