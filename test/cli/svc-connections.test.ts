@@ -112,7 +112,7 @@ describe("connections of the command line", () => {
   });
 
   /** Signs in by a code, and saves the sign-in in the folder with an access token that has just expired. */
-  async function saveExpiredSignIn(folder: string, app: number): Promise<void> {
+  async function saveExpiredSignIn(folder: string, app: number, url: string): Promise<void> {
     const send = async (path: string, form: Record<string, string>): Promise<Record<string, string>> =>
       (
         await fetch(`${service.url}/oauth/${path}`, { method: "POST", body: new URLSearchParams(form) })
@@ -134,17 +134,17 @@ describe("connections of the command line", () => {
     };
     const file = join(folder, ".config/credentials.json");
     mkdirSync(join(folder, ".config"), { recursive: true });
-    writeFileSync(file, JSON.stringify({ [`${service.url} ${app}`]: saved, [`${proxy.url} ${app}`]: saved }));
+    writeFileSync(file, JSON.stringify({ [`${url} ${app}`]: saved }));
   }
 
   it("renews an expired sign-in once for all requests and commands, and keeps it if a proxy responds", async () => {
     const { folder, app } = await newProject();
-    await saveExpiredSignIn(folder, app);
+    await saveExpiredSignIn(folder, app, proxy.url);
     const env = { SVC_TOKEN: "" };
     proxy.state.answer = answerWithPage;
     const failed = await svc(folder, ["settings"], { env: { ...env, SVC_URL: `${proxy.url}/` } });
     expect([failed.code, failed.err]).to.match(/^1,error http:\S+ did not return JSON/);
-    await saveExpiredSignIn(folder, app);
+    await saveExpiredSignIn(folder, app, service.url);
     const commands = await Promise.all([1, 2, 3].map(() => svc(folder, ["settings"], { env })));
     for (const { code, err } of commands) expect([code, err]).to.deep.equal([0, ""]);
     const file = join(folder, ".config/credentials.json");
