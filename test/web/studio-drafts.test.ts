@@ -15,6 +15,7 @@ import {
   validateDeliverySettingDraft,
 } from "../../src/web/studio/messages/delivery-setting-draft.js";
 import { sendRequestForEachRun } from "../../src/web/studio/runs/bulk-send.js";
+import { findCodePositions } from "../../src/web/studio/runs/code-positions.js";
 import { groupRunTimesByDay } from "../../src/web/studio/schedules/week-days.js";
 import { describeAuditType, listAuditDetails } from "../../src/web/studio/shared/audit-text.js";
 import { formatExactTime } from "../../src/web/studio/shared/format.js";
@@ -92,6 +93,28 @@ describe("the keys of the plain text for code", () => {
     expect(applyMarkedEdit("  {|}", insertLineBreak)).to.equal("  {\n    |\n  }");
     expect(applyMarkedEdit("a|bc|d", insertLineBreak)).to.equal("a\n|d");
     expect(applyMarkedEdit("|", insertLineBreak)).to.equal("\n|");
+  });
+});
+
+describe("the positions in a stack trace", () => {
+  it("are those in the action's code, not in other files whose name or address ends with the action's name", () => {
+    const stack = [
+      "Error: no seat",
+      "    at load (my-hello.js:1:2)",
+      "    at load (my.hello.js:3:4)",
+      "    at load (https://cdn.example/lib/hello.js:5:6)",
+      "    at execute (hello.js:7:8)",
+      "    at async hello.js:9:10",
+    ].join("\n");
+    const positions = findCodePositions(stack, "hello").map(({ text, line, column }) => [text, line, column]);
+    expect(positions).to.deep.equal([
+      ["hello.js:7:8", 7, 8],
+      ["hello.js:9:10", 9, 10],
+    ]);
+    expect(findCodePositions(stack, "my-hello").map(({ index }) => stack.slice(index, index + 11))).to.deep.equal([
+      "my-hello.js",
+    ]);
+    expect(findCodePositions(stack, undefined)).to.deep.equal([]);
   });
 });
 

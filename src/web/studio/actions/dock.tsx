@@ -3,6 +3,7 @@
  * so that the run continues while another panel is open.
  */
 import { useCallback, useEffect, useLayoutEffect, useMemo, useState } from "react";
+import { findCodePositions } from "../runs/code-positions.js";
 import { LogPanel } from "../runs/log-panel.js";
 import type { CodeProblem, PayloadPreset } from "../shared/model.js";
 import { TabPanel } from "../shared/tab-list.js";
@@ -60,10 +61,11 @@ export function openDockPanel(name: DockTab, shouldPressButton = false): void {
  * line of this code.
  */
 function findErrorPosition(error: StartedRun["error"], name: string | undefined): CodeProblem | null {
-  if (!error || !("stack" in error) || name === undefined) return null;
-  const stackPosition = error.stack.split(`${name}.js:`)[1];
-  const [line = 0, column = 1] = stackPosition?.split(/[^0-9]/, 2).map(Number) ?? [];
-  return line > 0 ? { message: `${error.name}: ${error.message}`, line, column, dependency: null } : null;
+  if (!error || !("stack" in error)) return null;
+  const [position] = findCodePositions(error.stack, name);
+  if (!position) return null;
+  const { line, column } = position;
+  return { message: `${error.name}: ${error.message}`, line, column, dependency: null };
 }
 
 interface DockProps extends WorkspaceProps {

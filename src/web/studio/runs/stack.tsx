@@ -2,9 +2,7 @@
 import { Fragment } from "react";
 import type { ScriptError } from "../shared/model.js";
 import { createHref } from "../shell/studio-route.js";
-
-/** Matches a code position in a line of a stack, such as `at execute (book-seat.js:12:7)`. */
-const CODE_POSITION_PATTERN = /(?<![\w-])([\w-]+)\.js:(\d+):(\d+)/g;
+import { findCodePositions, type StackPosition } from "./code-positions.js";
 
 /** Returns the text of the error: its stack, preceded by its name and message unless the stack already contains the message. */
 function getErrorText({ name, message, stack }: ScriptError): string {
@@ -20,13 +18,11 @@ export interface ErrorStackProps {
 
 export function ErrorStack({ error, appId, action }: ErrorStackProps) {
   const text = getErrorText(error);
-  const parts: (string | { line: string; column: string; text: string })[] = [];
+  const parts: (string | StackPosition)[] = [];
   let textEnd = 0;
-  for (const match of text.matchAll(CODE_POSITION_PATTERN)) {
-    const [positionText, name, line, column] = match;
-    if (name !== action?.name) continue;
-    parts.push(text.slice(textEnd, match.index), { line: line!, column: column!, text: positionText });
-    textEnd = match.index + positionText.length;
+  for (const position of findCodePositions(text, action?.name)) {
+    parts.push(text.slice(textEnd, position.index), position);
+    textEnd = position.index + position.text.length;
   }
   parts.push(text.slice(textEnd));
   return (
@@ -44,7 +40,7 @@ export function ErrorStack({ error, appId, action }: ErrorStackProps) {
               appId,
               view: "actions",
               item: String(action!.id),
-              query: { line: part.line, column: part.column },
+              query: { line: String(part.line), column: String(part.column) },
             })}
           >
             {part.text}
