@@ -156,6 +156,46 @@ describe("Studio's pages while other people change the app", () => {
   });
 
   longTest(
+    "Data keeps unsaved rules of a data source that someone else deletes, and then asks no question",
+    async () => {
+      const typeRules = async (id: number) => {
+        await studio.open(`${service.appId}/data/${id}?tab=rules`);
+        await studio.showJson("accessRules");
+        await studio.replace("#accessRules", "[my rules]");
+      };
+      const { dataSource: theirs } = await write("POST", "data-sources", { name: "annexes" });
+      await typeRules(theirs.id);
+      await write("DELETE", `data-sources/${theirs.id}`);
+      await shows("This data source was deleted elsewhere.");
+      expect(await textIn("#accessRules")).to.equal("[my rules]");
+      await studio.button("Discard", '//*[@data-field="accessRules"]');
+      await shows("This data source does not exist.");
+      const { dataSource: mine } = await write("POST", "data-sources", { name: "attics" });
+      await typeRules(mine.id);
+      await studio.button("Delete", '//*[contains(@class, "workspace-head")]');
+      await studio.button("Delete", "//dialog");
+      await shows("Choose a data source");
+      expect(await page.$("dialog[open]")).to.equal(null);
+    },
+  );
+
+  longTest("Actions keeps the unsaved text of an action that was deleted while the connection was lost", async () => {
+    const body = { name: "missed", code: "async function execute() {}" };
+    const path = `/v3/apps/${service.appId}/actions`;
+    const { id } = (await service.rest("POST", path, { body })).body.action;
+    await studio.open(`${service.appId}/actions/${id}`);
+    await studio.replace('[data-field="description"] textarea', "kept");
+    await cut();
+    await service.rest("DELETE", `${path}/${id}`);
+    await mend();
+    await studio.button("Create it as a new action");
+    await studio.button("Create");
+    await studio.saved();
+    const { actions } = (await service.rest("GET", path)).body;
+    expect(actions.map((action: { description: string }) => action.description)).to.deep.equal(["kept"]);
+  });
+
+  longTest(
     "Media keeps the dialog whose file a late search does not list, and reports that someone else deleted the file",
     async () => {
       const file = new FormData();

@@ -151,7 +151,8 @@ export function useActionEditor({ api, appId, id, draftSource, changes, onSaved 
       return action;
     } catch (error) {
       const refusal = asApiError(error);
-      if (refusal.status === "ACTION_CHANGED") await handleRejectedSave().catch(() => setFault(toFieldError(refusal)));
+      if (refusal.status === "ACTION_CHANGED" || (saved && refusal.status === "ACTION_NOT_FOUND"))
+        await handleRejectedSave().catch(() => setFault(toFieldError(refusal)));
       else setFault(toFieldError(refusal));
       return null;
     } finally {

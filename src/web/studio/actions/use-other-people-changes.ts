@@ -4,7 +4,7 @@
  */
 import { type RefObject, useCallback, useEffect, useRef, useState } from "react";
 import { GetAction } from "../documents.js";
-import type { ApiClient } from "../shared/api.js";
+import { type ApiClient, asApiError } from "../shared/api.js";
 import type { Action, ActionChange } from "../shared/model.js";
 import type { ActionChangeSubscription } from "./use-actions.js";
 
@@ -21,7 +21,7 @@ export interface OtherPeopleChanges {
   conflict: ConflictingChange | null;
   /** Sentence about another person's change that this page has applied; null if there is none. */
   changeNotice: string | null;
-  /** Reads the version of the other person. Call this after the service rejected a save because another person has saved the action. */
+  /** Reads the version of the other person. Call this after the service rejected a save because another person has saved or deleted the action. */
   handleRejectedSave(): Promise<void>;
   clearNotices(): void;
 }
@@ -39,6 +39,16 @@ interface OtherPeopleChangesOptions {
 
 const getPersonName = ({ user }: Pick<ActionChange, "user">) =>
   user ? `${user.firstName} ${user.lastName}` : "Another person";
+
+/** Reads the saved action. Returns null if the app has no such action. @throws ApiError for other errors */
+async function readAction(api: ApiClient, appId: number, id: number): Promise<Action | null> {
+  try {
+    return (await api.request(GetAction, { appId, id })).action;
+  } catch (error) {
+    if (asApiError(error).status === "ACTION_NOT_FOUND") return null;
+    throw error;
+  }
+}
 
 function describeChange(change: ActionChange): string {
   const changeText = change.fields.length > 0 ? `changed ${change.fields.join(", ")}` : "changed this action";
@@ -64,13 +74,16 @@ export function useOtherPeopleChanges({
       if (!saved || (change && change.id !== saved.id && !change.reset)) return;
       if (change?.removed) return setConflict({ action: null, personName: getPersonName(change) });
       if (change?.updatedAt === saved.updatedAt) return;
-      const { action } = await api.request(GetAction, { appId, id: saved.id });
+      const action = await readAction(api, appId, saved.id);
       // Reads `knownState` again, because the person may have typed or saved while the request was sent.
       const current = knownState.current;
-      if (current.saved?.id !== action.id || current.saved.updatedAt >= action.updatedAt) return;
+      if (current.saved?.id !== saved.id) return;
       const describedChange = change?.reset ? null : change;
-      if (current.isDirty())
-        return setConflict({ action, personName: describedChange ? getPersonName(describedChange) : "Another person" });
+      const personName = describedChange ? getPersonName(describedChange) : "Another person";
+      // The action was deleted, for example while the connection was lost.
+      if (!action) return setConflict({ action, personName });
+      if (current.saved.updatedAt >= action.updatedAt) return;
+      if (current.isDirty()) return setConflict({ action, personName });
       replaceAction(action);
       setChangeNotice(describedChange && describeChange(describedChange));
     },
