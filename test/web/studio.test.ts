@@ -171,6 +171,20 @@ describe("Studio at GET /studio", () => {
     await studio.saved();
   });
 
+  it("asks before Alt+N replaces an unsaved new action that was started from a template", async () => {
+    const opened = await page.evaluate("location.hash");
+    await studio.open(`${service.appId}/actions/new?template=fetch`);
+    await studio.replace('[data-field="name"] input', "half");
+    await page.keyboard.down("Alt");
+    await page.keyboard.press("KeyN");
+    await page.keyboard.up("Alt");
+    await studio.button("Cancel", "//dialog");
+    expect(await page.$eval('[data-field="name"] input', (field) => field.value)).to.equal("half");
+    await page.evaluate(`location.hash = ${JSON.stringify(opened)}`);
+    await studio.button("Discard changes", "//dialog");
+    await page.waitForSelector(studio.withText("h2", "greet"));
+  });
+
   it("publishes the app and the action, and shows what the next publication would change", async () => {
     await studio.button("Publish", '//*[@role="tablist"]');
     expect(await studio.textOf(".publish-panel")).to.contain(

@@ -12,8 +12,14 @@ function changeRoute(from: StudioRoute, change: Partial<StudioRoute>): StudioRou
   return { appId, view, item, query: change.query ?? (isSameView && item === from.item ? from.query : {}) };
 }
 
+/** Returns the part of the URL that names the page and the item. For a new action, this includes the template or the copied action. */
+function getItemPart(fragment: string): string {
+  const [path = ""] = fragment.split("?");
+  return path.endsWith("/actions/new") ? fragment : path;
+}
+
 /** True if the two URLs show different pages or items, so that unsaved changes would be lost. */
-const isOtherItem = (from: string, to: string) => from.split("?")[0] !== to.split("?")[0];
+const isOtherItem = (from: string, to: string) => getItemPart(from) !== getItemPart(to);
 
 /** Returns the number that Studio has stored in the current history entry, or null. The numbers show how far Back or Forward has moved. */
 const readHistoryStep = (): number | null => (history.state as { step?: number } | null)?.step ?? null;
