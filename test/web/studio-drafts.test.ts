@@ -19,7 +19,7 @@ import { findCodePositions } from "../../src/web/studio/runs/code-positions.js";
 import { groupRunTimesByDay } from "../../src/web/studio/schedules/week-days.js";
 import { describeAuditType, listAuditDetails } from "../../src/web/studio/shared/audit-text.js";
 import { formatExactTime } from "../../src/web/studio/shared/format.js";
-import { findValueFault } from "../../src/web/studio/shared/typed-value.js";
+import { findValueFault, parseCellText } from "../../src/web/studio/shared/typed-value.js";
 
 describe("entries of audit logs", () => {
   it("have a type in words", () => {
@@ -93,6 +93,16 @@ describe("the keys of the plain text for code", () => {
     expect(applyMarkedEdit("  {|}", insertLineBreak)).to.equal("  {\n    |\n  }");
     expect(applyMarkedEdit("a|bc|d", insertLineBreak)).to.equal("a\n|d");
     expect(applyMarkedEdit("|", insertLineBreak)).to.equal("\n|");
+  });
+});
+
+describe("the text of a cell", () => {
+  it("becomes the value that it is in JSON, unless this is a number that would lose digits", () => {
+    const texts = ["31", "-1.5", "true", '{"a": 1}', "Ada", "12345678901234567890", "-12345678901234567890", "1e999"];
+    expect(texts.map((text) => parseCellText(text, null))).to.deep.equal([
+      ...[31, -1.5, true, { a: 1 }, "Ada", "12345678901234567890", "-12345678901234567890", "1e999"],
+    ]);
+    expect(parseCellText("31", "text")).to.equal("31");
   });
 });
 

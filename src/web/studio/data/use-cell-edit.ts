@@ -5,6 +5,7 @@
 import { useCallback, useMemo, useRef, useState } from "react";
 import { flushSync } from "react-dom";
 import type { Entry } from "../shared/model.js";
+import { parseCellText } from "../shared/typed-value.js";
 import type { EntriesState } from "./use-entries.js";
 
 export interface CellEdit {
@@ -26,16 +27,6 @@ export interface CellFault {
 
 export const formatCellValue = (value: unknown): string =>
   value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value);
-
-/** Converts typed text to a value: the text if the cell contained a string, otherwise the parsed JSON, or the text if it is not JSON. */
-function parseCellText(text: string, before: unknown): unknown {
-  if (typeof before === "string") return text;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
-}
 
 /** Functions that the cells of the grid call. The object stays the same while the grid is mounted, so that it causes no renders. */
 export interface CellEditFunctions {

@@ -31,15 +31,29 @@ export function parseTypedValue({ typedText, kind }: TypedValue): ScalarValue {
 }
 
 /** True if JavaScript can store the number in the text without loss. Accepts a number above 2^53 only in JavaScript's own notation. */
-function isNumber(text: string): boolean {
+function isExactNumber(text: string): boolean {
   const value = Number(text);
   if (text.trim() === "" || !Number.isFinite(value)) return false;
   return Math.abs(value) <= Number.MAX_SAFE_INTEGER || String(value) === text;
 }
 
+/**
+ * Converts typed text to a value: the text if the cell contained a string, otherwise the parsed JSON. Returns the text if it is not JSON, or
+ * if it is a number that JavaScript cannot store without loss, such as an ID of 20 digits.
+ */
+export function parseCellText(text: string, before: unknown): unknown {
+  if (typeof before === "string") return text;
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "number" && !isExactNumber(text) ? text : value;
+  } catch {
+    return text;
+  }
+}
+
 /** Returns an error message about the first text that does not fit its type, such as "x" for a number; null if all fit. */
 export function findValueFault(values: readonly TypedValue[]): string | null {
-  const faultIndex = values.findIndex(({ kind, typedText }) => kind === "number" && !isNumber(typedText));
+  const faultIndex = values.findIndex(({ kind, typedText }) => kind === "number" && !isExactNumber(typedText));
   return faultIndex < 0
     ? null
     : `Value ${faultIndex + 1} must be a number (got "${values[faultIndex]!.typedText}"). Your change is not saved until you correct it.`;
