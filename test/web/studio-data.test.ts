@@ -116,6 +116,8 @@ describe("Studio's page of data sources", () => {
     await page.keyboard.press("Enter");
     await page.waitForFunction('document.querySelector(".entries-panel .hint").textContent === "0 entries"');
     expect(await stored("Seats")).to.deep.include({ Row: "C", Seat: "1" });
+    await page.evaluate('location.hash = location.hash.replace("search=b", "search=a")');
+    await page.waitForFunction('document.querySelector(".entries-panel .hint").textContent === "2 entries"');
     await studio.replace('input[aria-label="Search the entries"]', "");
   });
 

@@ -1,13 +1,13 @@
 /** Entries tab of a data source: searches, sorts, edits and exports entries. */
-import { useCallback, useEffect, useMemo, useState } from "react";
+import { useCallback, useMemo, useState } from "react";
 import { resolveServiceUrl } from "../../service-address.js";
 import { formatCount } from "../shared/format.js";
 import type { DataSource, Entry } from "../shared/model.js";
+import { useTypedSearch } from "../shared/use-typed-search.js";
 import type { PageProps } from "../shell/page-props.js";
 import { ForEditors } from "../shell/role.js";
 import { EntryGrid } from "./entry-grid.js";
 import { NewColumnForm } from "./new-column.js";
-import { useDebouncedText } from "./use-debounced-text.js";
 import { type EntryOrder, getColumnPath, useEntries } from "./use-entries.js";
 
 /** Props of each tab on the page of a data source. */
@@ -31,15 +31,12 @@ const parseOrder = ({ sort, order }: DataSourceUrlQuery): EntryOrder | null =>
   sort === undefined ? null : { column: sort, direction: order === "desc" ? "DESC" : "ASC" };
 
 export function EntriesPanel({ api, appId, confirm, source, reload, query, changeQuery }: DataSourcePanelProps) {
-  const [search, setSearch] = useState(query.search ?? "");
-  const { sort, order: direction } = query;
+  const { sort, order: direction, search: searchTerm = "" } = query;
+  const changeSearch = useCallback((search: string) => changeQuery({ search }), [changeQuery]);
+  const { typedSearch, setTypedSearch } = useTypedSearch(searchTerm, changeSearch);
   const order = useMemo(() => parseOrder({ sort, order: direction }), [sort, direction]);
   const setOrder = (next: EntryOrder | null) =>
     changeQuery({ sort: next?.column, order: next?.direction === "DESC" ? "desc" : undefined });
-  const searchTerm = useDebouncedText(search).trim();
-  useEffect(() => {
-    if (searchTerm !== (query.search ?? "")) changeQuery({ search: searchTerm });
-  }, [searchTerm, query.search, changeQuery]);
   /** Columns that the person has added in this page and that no entry contains yet. */
   const [newColumns, setNewColumns] = useState<string[]>([]);
   const columns = useMemo(() => [...new Set([...source.columns, ...newColumns])], [source.columns, newColumns]);
@@ -89,8 +86,8 @@ export function EntriesPanel({ api, appId, confirm, source, reload, query, chang
           type="search"
           aria-label="Search the entries"
           placeholder="Search in every column"
-          value={search}
-          onChange={(event) => setSearch(event.target.value)}
+          value={typedSearch}
+          onChange={(event) => setTypedSearch(event.target.value)}
         />
         <span className="hint" role="status">
           {entries.totalCount === null ? "…" : formatCount(entries.totalCount, "entry", "entries")}

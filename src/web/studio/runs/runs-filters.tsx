@@ -1,15 +1,13 @@
 /** Filters of the list of runs. The URL of the page contains the value of each filter. */
 import SlidersHorizontal from "icon:sliders-horizontal";
-import { useEffect, useRef, useState } from "react";
+import { useState } from "react";
 import type { TriggerType } from "../../../data/action-types.js";
 import { capitalize } from "../shared/format.js";
 import type { ActionList } from "../shared/model.js";
 import { useIsNarrowWindow } from "../shared/use-media-query.js";
+import { useTypedSearch } from "../shared/use-typed-search.js";
 import { TRIGGER_WORDS, VERSION_WORDS } from "./run-words.js";
 import { RUN_STATES, type RunsUrlQuery, TIME_RANGES, TRIGGER_TYPES, VERSION_KINDS } from "./runs-query.js";
-
-/** Delay from the last key press to the search in the list of runs. */
-const SEARCH_DELAY_MS = 350;
 
 interface FilterSelectProps {
   label: string;
@@ -48,26 +46,6 @@ function RemovableFilter({ words, remove }: { words: string; remove: () => void 
       {words} <span aria-hidden="true">✕</span>
     </button>
   );
-}
-
-function useTypedSearch(search: string, changeFilters: (search: string) => void) {
-  const [typedSearch, setTypedSearch] = useState(search);
-  // Search text that this field last wrote to the URL or read from it. While the URL contains this text, the field
-  // keeps the text that the person is typing.
-  const urlSearch = useRef(search);
-  useEffect(() => {
-    if (search !== urlSearch.current) setTypedSearch(search);
-    urlSearch.current = search;
-  }, [search]);
-  useEffect(() => {
-    if (typedSearch.trim() === search) return;
-    const timer = setTimeout(() => {
-      urlSearch.current = typedSearch.trim();
-      changeFilters(urlSearch.current);
-    }, SEARCH_DELAY_MS);
-    return () => clearTimeout(timer);
-  }, [typedSearch, search, changeFilters]);
-  return { typedSearch, setTypedSearch };
 }
 
 interface RunsFiltersProps {
