@@ -103,4 +103,23 @@ describe("alerts in Studio", function () {
       await page.waitForSelector(".home .usage");
     });
   }
+
+  it("asks no question about a form that has disappeared because the person may no longer save it", async () => {
+    const person = { firstName: "Grace", lastName: "Hopper", email: "grace@alerts.example" };
+    const { user, token } = (await service.rest("POST", "/v1/admin/users", { as: "admin", body: person })).body;
+    const setRole = (role: string) =>
+      service.rest("PUT", `/v1/apps/${service.appId}/members/${user.id}`, { as: "admin", body: { role } });
+    await setRole("editor");
+    const other = await (await browser.createBrowserContext()).newPage();
+    const otherStudio = studioPage(other);
+    await other.goto(`${service.url}/studio#/${service.appId}/settings`);
+    await otherStudio.signIn(token);
+    await otherStudio.replace('input[aria-label="Key of the new setting"]', "half");
+    await setRole("reader");
+    await other.evaluate('dispatchEvent(new Event("focus"))');
+    await other.waitForSelector('input[aria-label="Key of the new setting"]', { hidden: true });
+    await otherStudio.button("Runs", "//nav");
+    await other.waitForFunction('location.hash.endsWith("/runs")');
+    expect(await other.$("dialog[open]")).to.equal(null);
+  });
 });

@@ -2,6 +2,7 @@
 import { useCallback, useEffect, useLayoutEffect, useMemo, useState } from "react";
 import { RemoveAction } from "../documents.js";
 import type { Action, CodeProblem } from "../shared/model.js";
+import { useUnsavedChanges } from "../shared/use-unsaved-changes.js";
 import { type PaletteCommand, useCommandRegistration } from "../shell/commands.js";
 import { mayEdit } from "../shell/rights.js";
 import { ForEditors, ReadOnlyFields, useRole } from "../shell/role.js";
@@ -80,9 +81,7 @@ export function ActionWorkspace(props: WorkspaceProps) {
   const [failure, setFailure] = useState<CodeProblem | null>(null);
   const markedProblems = useMemo(() => (failure ? [...problems, failure] : problems), [problems, failure]);
   const [removeFault, setRemoveFault] = useState<string | null>(null);
-  // A layout effect runs before the browser draws the page. So a click that leaves the page always gets the current
-  // value of `isDirty`.
-  useLayoutEffect(() => setDirty(isDirty), [isDirty, setDirty]);
+  useUnsavedChanges(setDirty, isDirty);
   useEffect(() => {
     if (id === "new") document.querySelector<HTMLElement>('[data-field="name"] input')?.focus({ preventScroll: true });
   }, [id]);

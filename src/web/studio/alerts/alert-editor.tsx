@@ -1,6 +1,6 @@
 /** Editor of one alert: its condition, its recipients, its current state, and the messages that the service has sent for it. */
 import { keepPreviousData } from "@tanstack/react-query";
-import { type ReactNode, useId, useLayoutEffect, useState } from "react";
+import { type ReactNode, useId, useState } from "react";
 import { ReadAlertDeliveries } from "../documents.js";
 import { asApiError } from "../shared/api.js";
 import { ChangedElsewhereNotice } from "../shared/changed-elsewhere.js";
@@ -10,6 +10,7 @@ import { formatExactTime, formatTime } from "../shared/format.js";
 import type { ActionSummary, Alert, AlertInput } from "../shared/model.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
+import { useUnsavedChanges } from "../shared/use-unsaved-changes.js";
 import {
   ALERT_CHANNEL_LABELS,
   ALERT_CONDITION_LABELS,
@@ -278,9 +279,7 @@ export function AlertEditor(props: AlertEditorProps) {
     props;
   const field = useFieldDraft(alertToDraft(alert));
   const { draft, setDraft, isDirty } = field;
-  // A layout effect runs before the browser draws the page. So a click that leaves the page always gets the current
-  // value of `isDirty`.
-  useLayoutEffect(() => setDirty(isDirty), [setDirty, isDirty]);
+  useUnsavedChanges(setDirty, isDirty);
   const [fault, setFault] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
   const change = (part: Partial<AlertDraft>) => {

@@ -1,13 +1,14 @@
 /**
  * Git repository of the app: the connection, its webhook, and a pull of the branch. The person reviews a pull before it changes the app.
  */
-import { type FormEvent, useLayoutEffect, useState } from "react";
+import { type FormEvent, useState } from "react";
 import { ConnectGitRepository, DisconnectGitRepository, PullGitRepository, ReadGitConnection } from "../documents.js";
 import { ChangedElsewhereNotice } from "../shared/changed-elsewhere.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
 import type { GitConnection, ManifestPlan } from "../shared/model.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
+import { useUnsavedChanges } from "../shared/use-unsaved-changes.js";
 import type { PageProps } from "../shell/page-props.js";
 import { isEmptyPlan, PlanList } from "./manifest-plan.js";
 
@@ -79,7 +80,7 @@ interface ConnectionFormProps {
 function ConnectionForm({ connection, isBusy, setDirty, saveConnection }: ConnectionFormProps) {
   const field = useFieldDraft(connectionToFields(connection), { version: String(connection?.updatedAt) });
   const { draft: fields, setDraft, isDirty, isChangedElsewhere } = field;
-  useLayoutEffect(() => setDirty(isDirty), [isDirty, setDirty]);
+  useUnsavedChanges(setDirty, isDirty);
   const change = (part: Partial<ConnectionFields>) => setDraft((old) => ({ ...old, ...part }));
   const submit = async (event: FormEvent) => {
     event.preventDefault();
@@ -252,9 +253,7 @@ export function GitPage(props: PageProps) {
   const [isDirty, setFormDirty] = useState(false);
   const plan = reviewed?.plan;
   const { setDirty } = props;
-  // A layout effect runs before the browser draws the page. So a click that leaves the page always gets the current
-  // value of `isDirty`.
-  useLayoutEffect(() => setDirty(isDirty), [isDirty, setDirty]);
+  useUnsavedChanges(setDirty, isDirty);
   return (
     <>
       <p className="hint">

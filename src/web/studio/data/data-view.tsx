@@ -1,6 +1,6 @@
 /** Page of the app's data sources: the list, and the open data source with its entries, file import, rules and snapshots. */
 import { useQueryClient } from "@tanstack/react-query";
-import { useCallback, useLayoutEffect, useRef, useState } from "react";
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
 import {
   CreateDataSource,
   DeleteDataSource,
@@ -13,6 +13,7 @@ import { formatCount } from "../shared/format.js";
 import type { DataSource } from "../shared/model.js";
 import { TabPanel } from "../shared/tab-list.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
+import { useUnsavedChanges } from "../shared/use-unsaved-changes.js";
 import type { PageProps } from "../shell/page-props.js";
 import { mayEdit } from "../shell/rights.js";
 import { ForEditors, useRole } from "../shell/role.js";
@@ -33,6 +34,8 @@ interface SourceProps extends Omit<DataSourcePanelProps, "reload"> {
   reload: () => Promise<void>;
   onChanged: (source: DataSource) => void;
   onRemoved: () => void;
+  /** True if this data source was deleted elsewhere, such as by another person, while its rules have unsaved changes. */
+  isDeleted: boolean;
   setDirty: (isDirty: boolean) => void;
 }
 
@@ -51,7 +54,7 @@ function SourceHeading({ name }: { name: string }) {
 
 function DataSourceTabs(props: SourceProps) {
   const { api, appId, confirm, source, onChanged, onRemoved, reload } = props;
-  const { setDirty, query, changeQuery } = props;
+  const { setDirty, query, changeQuery, isDeleted } = props;
   const isEditor = mayEdit(useRole());
   const tabs = isEditor ? DATA_VIEW_TABS : READER_TABS;
   const tab = tabs.find((name) => name.toLowerCase() === query.tab) ?? "Entries";
@@ -63,6 +66,15 @@ function DataSourceTabs(props: SourceProps) {
     },
     [setDirty],
   );
+  // The tab with unsaved rules disappears if the person's role changes, and the whole data source if it is deleted.
+  const showsRules = tab === "Rules";
+  useEffect(() => {
+    if (!showsRules) return;
+    return () => {
+      unsaved.current.clear();
+      setDirty(false);
+    };
+  }, [showsRules, setDirty]);
   const select = async (next: DataViewTab) => {
     if (next === tab) return;
     if (unsaved.current.size > 0) {
@@ -76,8 +88,6 @@ function DataSourceTabs(props: SourceProps) {
         }))
       )
         return;
-      unsaved.current.clear();
-      setDirty(false);
     }
     changeQuery({ tab: next === "Entries" ? undefined : next.toLowerCase() });
   };
@@ -132,6 +142,9 @@ function DataSourceTabs(props: SourceProps) {
           </button>
         </ForEditors>
       </div>
+      <p className="notice" role="status">
+        {isDeleted && "This data source was deleted elsewhere. Your changes to its rules cannot be saved."}
+      </p>
       <TabPanel
         label="Parts of the data source"
         tabNames={tabs}
@@ -242,14 +255,22 @@ export function DataSourcesPage({ api, appId, confirm, go, route, setDirty }: Pa
         },
     );
   };
-  const chosen = sources?.find(({ id }) => id === sourceId);
-  /**
-   * Opens a data source after it was created, or the list after a data source was deleted. Does nothing if the person
-   * has opened another page since the request.
-   */
-  const openChanged = async (id: number | null) => {
+  const [hasUnsavedRules, setUnsavedRules] = useState(false);
+  useUnsavedChanges(setDirty, hasUnsavedRules);
+  // The data source that was last open. If another person deletes it, the page still shows it with the unsaved rules.
+  const [lastShown, setLastShown] = useState<DataSource | null>(null);
+  const listedSource = sources?.find(({ id }) => id === sourceId);
+  if (listedSource && listedSource !== lastShown) setLastShown(listedSource);
+  const chosen = listedSource ?? (hasUnsavedRules && lastShown?.id === sourceId ? lastShown : undefined);
+  /** Opens a data source after it was created. Does nothing if the person has opened another page since the request. */
+  const openCreated = async ({ id }: DataSource) => {
     await reload();
-    go({ item: id === null ? null : String(id) }, { startRoute: route });
+    go({ item: String(id) }, { startRoute: route });
+  };
+  /** Opens the list after the open data source was deleted, without a question about its unsaved rules. */
+  const leaveRemoved = () => {
+    go({ item: null }, { skipsQuestion: true, startRoute: route });
+    void reload();
   };
   // True if the app had no data sources when the page opened. The form for a new data source then stays open, even if
   // another person creates a data source.
@@ -294,15 +315,17 @@ export function DataSourcesPage({ api, appId, confirm, go, route, setDirty }: Pa
       {chosen ? (
         <DataSourceTabs
           key={chosen.id}
-          {...{ api, appId, confirm, setDirty, query, changeQuery }}
+          {...{ api, appId, confirm, query, changeQuery }}
           source={chosen}
+          isDeleted={!listedSource}
           reload={reload}
-          onRemoved={() => void openChanged(null)}
+          setDirty={setUnsavedRules}
+          onRemoved={leaveRemoved}
           onChanged={(changedSource) => void replaceSource(changedSource)}
         />
       ) : isNew ? (
         <ForEditors otherwise={CHOOSE_DATA_SOURCE_TEXT}>
-          <NewDataSourceForm {...{ api, appId }} onCreated={(source) => openChanged(source.id)} />
+          <NewDataSourceForm {...{ api, appId }} onCreated={openCreated} />
         </ForEditors>
       ) : sourceId === null ? (
         sources && CHOOSE_DATA_SOURCE_TEXT

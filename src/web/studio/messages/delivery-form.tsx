@@ -2,10 +2,11 @@
  * Form for the e-mail server or the SMS provider of an app, with a test message. Studio cannot read the stored values, so each save
  * replaces all of them.
  */
-import { type ChangeEvent, type FormEvent, useId, useLayoutEffect, useState } from "react";
+import { type ChangeEvent, type FormEvent, useId, useState } from "react";
 import { useSettings } from "../settings/use-settings.js";
 import { formatAge } from "../shared/format.js";
 import { useNewResourceForm } from "../shared/use-new-values.js";
+import { useUnsavedChanges } from "../shared/use-unsaved-changes.js";
 import type { PageProps } from "../shell/page-props.js";
 import {
   createDeliverySetting,
@@ -75,9 +76,7 @@ function useDeliveryDraft({ api, appId, setDirty }: DeliveryProps, channel: Deli
   const [faults, setFaults] = useState<Record<string, string>>({});
   const [refusal, setRefusal] = useState<string | null>(null);
   const isDirty = Object.values(draft).some((text) => text !== "");
-  // A layout effect runs before the browser draws the page. So a click that leaves the page always gets the current
-  // value of `isDirty`.
-  useLayoutEffect(() => setDirty(isDirty), [setDirty, isDirty]);
+  useUnsavedChanges(setDirty, isDirty);
   const changeField = (name: string, value: string) => {
     setDraft((old) => ({ ...old, [name]: value }));
     setFaults(({ [name]: _, ...others }) => others);

@@ -1,5 +1,5 @@
 /** Editor of one notification, with a preview. The person can publish the notification immediately or at a chosen time. */
-import { useId, useLayoutEffect, useState } from "react";
+import { useId, useState } from "react";
 import { asApiError } from "../shared/api.js";
 import { ChangedElsewhereNotice } from "../shared/changed-elsewhere.js";
 import type { ConfirmFunction } from "../shared/confirm.js";
@@ -8,6 +8,7 @@ import { formatExactTime } from "../shared/format.js";
 import type { Notification, NotificationInput } from "../shared/model.js";
 import { padToTwoDigits, type TimeOfDay, TimeOfDayFields } from "../shared/time-of-day.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
+import { useUnsavedChanges } from "../shared/use-unsaved-changes.js";
 import {
   draftToNotification,
   type NotificationDraft,
@@ -148,9 +149,7 @@ export function NotificationEditor({
 }: NotificationEditorProps) {
   const field = useFieldDraft(notificationToDraft(notification));
   const { draft, setDraft, isDirty } = field;
-  // A layout effect runs before the browser draws the page. So a click that leaves the page always gets the current
-  // value of `isDirty`.
-  useLayoutEffect(() => setDirty(isDirty), [setDirty, isDirty]);
+  useUnsavedChanges(setDirty, isDirty);
   const [fault, setFault] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
   const [areRecipientsFaulty, setRecipientsFaulty] = useState(false);

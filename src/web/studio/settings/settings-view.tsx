@@ -2,8 +2,9 @@
  * Page of the app's settings, grouped by tier. It tracks which rows have unsaved changes, so that Studio asks before the person leaves
  * the page.
  */
-import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
+import { useCallback, useEffect, useRef, useState } from "react";
 import { usePersonNames } from "../people/people.js";
+import { useUnsavedChanges } from "../shared/use-unsaved-changes.js";
 import type { PageProps } from "../shell/page-props.js";
 import { mayEdit } from "../shell/rights.js";
 import { NEW_ROW_NAME, NewSettingForm } from "./new-setting.js";
@@ -81,7 +82,7 @@ function AllSettings({ api, appId, confirm, setDirty, route }: PageProps) {
     [],
   );
   const hasEdits = edited.length > 0;
-  useLayoutEffect(() => setDirty(hasEdits), [hasEdits, setDirty]);
+  useUnsavedChanges(setDirty, hasEdits);
 
   const isLoaded = valuesByKey !== null;
   const shownKey = route.query["key"];
