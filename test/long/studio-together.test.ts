@@ -150,6 +150,25 @@ describe("two people in Studio at one action", () => {
     await waitForActive(true);
   });
 
+  it("reports no conflict if only the response to the person's own save was lost", async () => {
+    await changeCode(mine, "own");
+    mine.page.on("request", async (request) => {
+      if (!request.postData()?.includes("UpdateAction")) return void request.continue();
+      const headers = { "content-type": "application/json", "auth-token": service.tokens.editor };
+      await fetch(request.url(), { method: "POST", headers, body: request.postData()! });
+      await request.abort();
+    });
+    await mine.page.setRequestInterception(true);
+    await mine.studio.press("s");
+    await waitForSave(mine);
+    expect((await readStoredCode()).code).to.equal(createCode("own"));
+    expect(await mine.page.$(".banner")).to.equal(null);
+    mine.page.removeAllListeners("request");
+    await mine.page.setRequestInterception(false);
+    // The browser reports the lost response in the console.
+    mine.watch.errors.length = 0;
+  });
+
   it("reports that the action was deleted, and creates a new one from the unsaved text if the person chooses so", async () => {
     await changeCode(mine, "kept");
     await service.rest("DELETE", `/v3/apps/${service.appId}/actions/${actionId}`);

@@ -106,9 +106,10 @@ export function useActionEditor({ api, appId, id, draftSource, changes, onSaved 
   const savedDraft = useMemo(() => (saved ? actionToDraft(saved) : firstDraft), [saved, firstDraft]);
   const dirty = useMemo(() => isEdited(draft, savedDraft), [draft, savedDraft]);
 
+  const differsFrom = useCallback((action: Action) => isEdited(latestDraft.current, actionToDraft(action)), []);
   // Data for `useOtherPeopleChanges`. `isDirty` uses the newest draft, because React's state can be older.
-  const knownState = useRef({ saved, isDirty: (): boolean => false });
-  knownState.current = { saved, isDirty: () => isEdited(latestDraft.current, savedDraft) };
+  const knownState = useRef({ saved, isDirty: (): boolean => false, differsFrom });
+  knownState.current = { saved, isDirty: () => isEdited(latestDraft.current, savedDraft), differsFrom };
   const pendingSave = useRef<Promise<unknown>>(Promise.resolve());
   const otherPeopleChanges = useOtherPeopleChanges({
     api,
@@ -129,11 +130,11 @@ export function useActionEditor({ api, appId, id, draftSource, changes, onSaved 
       // If the person has typed while the save was sent, the newer draft stays as an unsaved change.
       if (latestDraft.current === current) applySaved(savedAction.saved);
       else setSaved(savedAction.saved);
-      const sentDraft = actionToDraft(savedAction.saved);
-      knownState.current = { saved: savedAction.saved, isDirty: () => isEdited(latestDraft.current, sentDraft) };
+      const isDirty = () => differsFrom(savedAction.saved);
+      knownState.current = { saved: savedAction.saved, isDirty, differsFrom };
       return savedAction.saved;
     },
-    [api, appId, saved, applySaved],
+    [api, appId, saved, applySaved, differsFrom],
   );
 
   const save = useCallback(async () => {

@@ -30,8 +30,11 @@ interface OtherPeopleChangesOptions {
   api: ApiClient;
   appId: number;
   changes: ActionChangeSubscription;
-  /** The saved action as this page last received it, and a function that returns true if the draft has unsaved changes. */
-  knownState: RefObject<{ saved: Action | null; isDirty: () => boolean }>;
+  /**
+   * The saved action as this page last received it, and functions that return true if the draft has unsaved changes, and if it differs from
+   * another version of the action.
+   */
+  knownState: RefObject<{ saved: Action | null; isDirty: () => boolean; differsFrom: (action: Action) => boolean }>;
   /** Resolves when the current save has ended. The hook handles changes only then, because they include the page's own saves. */
   pendingSave: RefObject<Promise<unknown>>;
   replaceAction(action: Action): void;
@@ -83,7 +86,8 @@ export function useOtherPeopleChanges({
       // The action was deleted, for example while the connection was lost.
       if (!action) return setConflict({ action, personName });
       if (current.saved.updatedAt >= action.updatedAt) return;
-      if (current.isDirty()) return setConflict({ action, personName });
+      // The versions are equal if this page has saved its draft but has not received the response.
+      if (current.isDirty() && current.differsFrom(action)) return setConflict({ action, personName });
       replaceAction(action);
       setChangeNotice(describedChange && describeChange(describedChange));
     },
