@@ -119,6 +119,18 @@ describe("Studio's pages of an app", () => {
     expect((await service.rest("GET", app("/settings"), { as: token })).http).to.equal(401);
   });
 
+  it("says that a token no longer exists if someone else has revoked it, and removes it from the list", async () => {
+    const { body } = await service.rest("POST", app("/tokens"), { body: { kind: "api", name: "the kiosk" } });
+    await part("Versions");
+    await part("Tokens");
+    await (await page.waitForSelector('[aria-label="Revoke the kiosk"]'))!.click();
+    await page.waitForSelector("dialog[open]");
+    expect((await service.rest("DELETE", app(`/tokens/${body.id}`))).http).to.equal(200);
+    await studio.button("Revoke", "//dialog");
+    await page.waitForSelector("::-p-text(no such token)");
+    await page.waitForSelector('[aria-label="Revoke the kiosk"]', { hidden: true });
+  });
+
   it("creates an API token with scopes", async () => {
     await part("Tokens");
     await studio.replace('[aria-label="Name of the new token"]', "the shop");

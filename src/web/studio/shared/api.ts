@@ -55,12 +55,14 @@ function getData<Data>({ data, errors, status, error }: GraphqlResponse<Data>): 
 export const isChangedByOthersError = (error: unknown): boolean => asApiError(error).status === "RESOURCE_CHANGED";
 
 /**
- * Returns the message that a person sees for a change that the service rejected. If another person has changed the resource, first calls
- * `load` to read the resource again.
+ * Returns the message that a person sees for a change that the service rejected. If another person has changed or deleted the resource, first
+ * calls `load` to read the resource again.
  */
 export async function handleRejectedChange(error: unknown, load: () => Promise<unknown>): Promise<string> {
-  if (!isChangedByOthersError(error)) return asApiError(error).message;
-  await load();
+  const { status, message } = asApiError(error);
+  const isChanged = isChangedByOthersError(error);
+  if (isChanged || status.endsWith("NOT_FOUND")) await load();
+  if (!isChanged) return message;
   return "Not saved: someone else changed this data. The page now shows the current state.";
 }
 
