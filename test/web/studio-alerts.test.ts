@@ -5,6 +5,7 @@ import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import type { TestService } from "../harness/service.js";
 import { useSharedService } from "../harness/shared-service.js";
+import { untilEqual } from "../harness/until.js";
 import { launchChromium } from "./chromium.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
@@ -104,9 +105,30 @@ describe("alerts in Studio", function () {
     });
   }
 
+  it("asks before Back leaves the unsaved text of a cell, and keeps the text if the person wishes so", async () => {
+    const sources = `/v1/apps/${service.appId}/data-sources`;
+    const { dataSource } = (await service.rest("POST", sources, { body: { name: "Unsaved cells" } })).body;
+    const entry = (await service.rest("POST", `${sources}/${dataSource.id}/entries`, { body: { seat: "A1" } })).body;
+    await studio.open(`${service.appId}/data/${dataSource.id}`);
+    await (await page.waitForSelector(".grid-rows button.cell"))!.click();
+    await studio.replace(".grid-rows input.cell", "typed");
+    await page.evaluate("history.back()");
+    await studio.button("Cancel", "//dialog");
+    await page.waitForSelector("dialog", { hidden: true });
+    expect(await page.$eval(".grid-rows input.cell", (cell) => cell.value)).to.equal("typed");
+    await page.focus(".grid-rows input.cell");
+    await page.keyboard.press("Enter");
+    const readSeat = async () =>
+      (await service.rest("GET", `${sources}/${dataSource.id}/entries/${entry.id}`)).body.data.seat;
+    await untilEqual(readSeat, "typed");
+    await studio.open(`${service.appId}/home`);
+    await page.waitForSelector(".home .usage");
+  });
+
   it("asks no question about a form that has disappeared because the person may no longer save it", async () => {
-    const person = { firstName: "Grace", lastName: "Hopper", email: "grace@alerts.example" };
-    const { user, token } = (await service.rest("POST", "/v1/admin/users", { as: "admin", body: person })).body;
+    const { organizationId } = service;
+    const body = { firstName: "Grace", lastName: "Hopper", email: "grace@alerts.example", organizationId };
+    const { user, token } = (await service.rest("POST", "/v1/admin/users", { as: "admin", body })).body;
     const setRole = (role: string) =>
       service.rest("PUT", `/v1/apps/${service.appId}/members/${user.id}`, { as: "admin", body: { role } });
     await setRole("editor");

@@ -30,11 +30,11 @@ const DATA_VIEW_TABS = ["Entries", "Import", "Rules", "Versions"] as const;
 type DataViewTab = (typeof DATA_VIEW_TABS)[number];
 const READER_TABS: readonly DataViewTab[] = ["Entries", "Versions"];
 
-interface SourceProps extends Omit<DataSourcePanelProps, "reload"> {
+interface SourceProps extends Omit<DataSourcePanelProps, "reload" | "onDirtyChange"> {
   reload: () => Promise<void>;
   onChanged: (source: DataSource) => void;
   onRemoved: () => void;
-  /** True if this data source was deleted elsewhere, such as by another person, while its rules have unsaved changes. */
+  /** True if this data source was deleted elsewhere, such as by another person, while it has unsaved changes here. */
   isDeleted: boolean;
   setDirty: (isDirty: boolean) => void;
 }
@@ -122,7 +122,7 @@ function DataSourceTabs(props: SourceProps) {
     return detectEntryTypes((await api.request(FindEntries, { appId, id: source.id, query })).found.entries);
   };
   const panels = {
-    Entries: () => <EntriesPanel {...props} reload={() => void reload()} />,
+    Entries: () => <EntriesPanel {...props} reload={() => void reload()} onDirtyChange={onDirty} />,
     Import: () => <DataImport buttonLabel="Import" canAppend {...{ readTypes, importFile: importIntoSource }} />,
     Rules: () => <DataSourceDefinition {...{ api, appId, source, onChanged, onDirtyChange: onDirty }} />,
     Versions: () => <DataSourceVersions {...{ api, appId, source, confirm }} onRestored={() => void reload()} />,
@@ -143,7 +143,7 @@ function DataSourceTabs(props: SourceProps) {
         </ForEditors>
       </div>
       <p className="notice" role="status">
-        {isDeleted && "This data source was deleted elsewhere. Your changes to its rules cannot be saved."}
+        {isDeleted && "This data source was deleted elsewhere. Your unsaved changes cannot be saved."}
       </p>
       <TabPanel
         label="Parts of the data source"
@@ -255,19 +255,19 @@ export function DataSourcesPage({ api, appId, confirm, go, route, setDirty }: Pa
         },
     );
   };
-  const [hasUnsavedRules, setUnsavedRules] = useState(false);
-  useUnsavedChanges(setDirty, hasUnsavedRules);
-  // The data source that was last open. If another person deletes it, the page still shows it with the unsaved rules.
+  const [hasUnsavedChanges, setUnsavedChanges] = useState(false);
+  useUnsavedChanges(setDirty, hasUnsavedChanges);
+  // The data source that was last open. If another person deletes it, the page still shows it with the unsaved changes.
   const [lastShown, setLastShown] = useState<DataSource | null>(null);
   const listedSource = sources?.find(({ id }) => id === sourceId);
   if (listedSource && listedSource !== lastShown) setLastShown(listedSource);
-  const chosen = listedSource ?? (hasUnsavedRules && lastShown?.id === sourceId ? lastShown : undefined);
+  const chosen = listedSource ?? (hasUnsavedChanges && lastShown?.id === sourceId ? lastShown : undefined);
   /** Opens a data source after it was created. Does nothing if the person has opened another page since the request. */
   const openCreated = async ({ id }: DataSource) => {
     await reload();
     go({ item: String(id) }, { startRoute: route });
   };
-  /** Opens the list after the open data source was deleted, without a question about its unsaved rules. */
+  /** Opens the list after the open data source was deleted, without a question about its unsaved changes. */
   const leaveRemoved = () => {
     go({ item: null }, { skipsQuestion: true, startRoute: route });
     void reload();
@@ -319,7 +319,7 @@ export function DataSourcesPage({ api, appId, confirm, go, route, setDirty }: Pa
           source={chosen}
           isDeleted={!listedSource}
           reload={reload}
-          setDirty={setUnsavedRules}
+          setDirty={setUnsavedChanges}
           onRemoved={leaveRemoved}
           onChanged={(changedSource) => void replaceSource(changedSource)}
         />

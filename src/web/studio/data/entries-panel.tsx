@@ -17,6 +17,8 @@ export interface DataSourcePanelProps extends Pick<PageProps, "api" | "appId" | 
   /** Open tab, search text and sort order, as in the URL. */
   query: DataSourceUrlQuery;
   changeQuery: (change: DataSourceUrlQuery) => void;
+  /** Called with true when a part of the tab gets unsaved changes, and with false when the person has saved or discarded them. */
+  onDirtyChange: (part: string, isDirty: boolean) => void;
 }
 
 /** Query parameters in the URL of the page of a data source. */
@@ -30,7 +32,8 @@ export interface DataSourceUrlQuery {
 const parseOrder = ({ sort, order }: DataSourceUrlQuery): EntryOrder | null =>
   sort === undefined ? null : { column: sort, direction: order === "desc" ? "DESC" : "ASC" };
 
-export function EntriesPanel({ api, appId, confirm, source, reload, query, changeQuery }: DataSourcePanelProps) {
+export function EntriesPanel(props: DataSourcePanelProps) {
+  const { api, appId, confirm, source, reload, query, changeQuery, onDirtyChange } = props;
   const { sort, order: direction, search: searchTerm = "" } = query;
   const changeSearch = useCallback((search: string) => changeQuery({ search }), [changeQuery]);
   const { typedSearch, setTypedSearch } = useTypedSearch(searchTerm, changeSearch);
@@ -112,7 +115,10 @@ export function EntriesPanel({ api, appId, confirm, source, reload, query, chang
       <p className="fault" role="alert">
         {fault ?? entries.fault?.message}
       </p>
-      <EntryGrid {...{ columns, entries, sortOrder: order, setOrder, insertedCount }} removeEntry={confirmAndRemove} />
+      <EntryGrid
+        {...{ columns, entries, sortOrder: order, setOrder, insertedCount, onDirtyChange }}
+        removeEntry={confirmAndRemove}
+      />
     </section>
   );
 }

@@ -7,6 +7,7 @@
 import { defaultRangeExtractor, type Range, useVirtualizer, type Virtualizer } from "@tanstack/react-virtual";
 import { useCallback, useEffect, useRef } from "react";
 import type { Entry } from "../shared/model.js";
+import { useUnsavedChanges } from "../shared/use-unsaved-changes.js";
 import { CellNotices } from "./cell-notices.js";
 import { type ColumnLayout, useColumnLayouts } from "./column-layout.js";
 import { EntryRow } from "./entry-row.js";
@@ -25,6 +26,8 @@ interface EntryGridProps {
   removeEntry: (entry: Entry) => Promise<void>;
   /** Number of entries that the person has added since the grid was opened. When it grows, the grid scrolls to its end. */
   insertedCount: number;
+  /** Called with the part "cell" and true when a cell gets unsaved text, and with false when the text is saved or discarded. */
+  onDirtyChange: (part: string, isDirty: boolean) => void;
 }
 
 const ORDER_ARROWS = { ASC: " ↑", DESC: " ↓" };
@@ -97,9 +100,12 @@ function useScrollToEnd(
   }, [insertedCount, entryCount]);
 }
 
-export function EntryGrid({ columns, entries, sortOrder, setOrder, insertedCount, removeEntry }: EntryGridProps) {
+export function EntryGrid(props: EntryGridProps) {
+  const { columns, entries, sortOrder, setOrder, insertedCount, removeEntry, onDirtyChange } = props;
   const scrollBox = useRef<HTMLDivElement>(null);
-  const { edit, fault, cellFunctions } = useCellEdit(entries);
+  const { edit, fault, hasUnsavedText, cellFunctions } = useCellEdit(entries);
+  const setDirty = useCallback((isDirty: boolean) => onDirtyChange("cell", isDirty), [onDirtyChange]);
+  useUnsavedChanges(setDirty, hasUnsavedText);
   const editedEntry = edit ? entries.findEntry(edit.entry.id) : undefined;
   const editedIndex = edit && (editedEntry?.rowIndex ?? edit.rowIndex);
   const rangeExtractor = useCallback(

@@ -35,6 +35,10 @@ function EntryCell({ column, text, kindClass, isEditing, fault, beginEdit, cellF
     // Moves the focus to the button that has replaced the input.
     (box.firstElementChild as HTMLElement).focus();
   };
+  // A dialog takes the focus from the cell, for example the question about unsaved changes, and returns it when it closes.
+  const saveUnlessDialogOpens = () => {
+    if (!document.querySelector("dialog[open]")) cellFunctions.saveCell();
+  };
   if (isEditing) {
     return (
       <input
@@ -44,7 +48,7 @@ function EntryCell({ column, text, kindClass, isEditing, fault, beginEdit, cellF
         aria-label={column}
         value={text}
         onChange={(event) => cellFunctions.changeText(event.target.value)}
-        onBlur={cellFunctions.saveCell}
+        onBlur={saveUnlessDialogOpens}
         onKeyDown={onKeyDown}
       />
     );

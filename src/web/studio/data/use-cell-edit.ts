@@ -76,5 +76,7 @@ export function useCellEdit({ updateEntry, findEntry }: Pick<EntriesState, "upda
     }),
     [change, save],
   );
-  return { edit, fault, cellFunctions };
+  const hasUnsavedText =
+    edit !== null && !edit.isSaving && edit.typedText !== formatCellValue(edit.entry.data[edit.column]);
+  return { edit, fault, hasUnsavedText, cellFunctions };
 }
