@@ -14,6 +14,7 @@ import {
   createDeliverySetting,
   validateDeliverySettingDraft,
 } from "../../src/web/studio/messages/delivery-setting-draft.js";
+import { draftToNotification, notificationToDraft } from "../../src/web/studio/messages/notification-draft.js";
 import { sendRequestForEachRun } from "../../src/web/studio/runs/bulk-send.js";
 import { findCodePositions } from "../../src/web/studio/runs/code-positions.js";
 import { groupRunTimesByDay } from "../../src/web/studio/schedules/week-days.js";
@@ -93,6 +94,41 @@ describe("the keys of the plain text for code", () => {
     expect(applyMarkedEdit("  {|}", insertLineBreak)).to.equal("  {\n    |\n  }");
     expect(applyMarkedEdit("a|bc|d", insertLineBreak)).to.equal("a\n|d");
     expect(applyMarkedEdit("|", insertLineBreak)).to.equal("\n|");
+  });
+});
+
+describe("a notification that Studio saves", () => {
+  const stored = {
+    ...{ id: 1, status: "scheduled" as const, scope: null, publishedAt: null, updatedAt: "2027-02-24T12:00:00.000Z" },
+    data: { title: "Sale", message: "Today", color: "red" },
+    orderAt: "2027-02-24T12:06:13.703Z",
+    pushNotification: {
+      payload: { title: "Sale", body: "Only today!", badge: 1 },
+      delayUntilTimestamp: 1_800_000_000_000,
+    },
+  };
+
+  it("keeps what the form does not show: the seconds, and the other parts of the push message", () => {
+    const draft = { ...notificationToDraft(stored), title: "Big sale" };
+    expect(draftToNotification(draft, stored)).to.deep.equal({
+      status: "scheduled",
+      extendData: { title: "Big sale", message: "Today", navigate: null },
+      pushNotification: {
+        payload: { title: "Big sale", body: "Only today!", badge: 1 },
+        delayUntilTimestamp: 1_800_000_000_000,
+      },
+    });
+  });
+
+  it("has the recipients, the time and the push message that the person has changed", () => {
+    const draft = { ...notificationToDraft(stored), scope: "[7]", publicationTime: "draft" as const, sendsPush: false };
+    const { scope, orderAt, pushNotification } = draftToNotification(draft, stored);
+    expect([scope, orderAt, pushNotification]).to.deep.equal([[7], null, null]);
+    const created = draftToNotification({ ...notificationToDraft(null), title: "New", sendsPush: true }, null);
+    expect(created).to.deep.equal({
+      ...{ status: "draft", extendData: { title: "New", message: "", navigate: null }, scope: null, orderAt: null },
+      pushNotification: { payload: { title: "New", body: "" } },
+    });
   });
 });
 

@@ -37,14 +37,42 @@ export function notificationToDraft(notification: Notification | null): Notifica
   };
 }
 
-/** Converts the draft to the input of the service. @throws SyntaxError if `scope` is not valid JSON */
-export function draftToNotification(draft: NotificationDraft): NotificationInput {
+/**
+ * Converts the draft to the push message. Fields that the form does not show stay as stored, and so do texts of the push message that differ
+ * from those of the notification.
+ */
+function draftToPushMessage({ title, message }: NotificationDraft, stored: Notification | null) {
+  const storedPush = stored?.pushNotification ?? null;
+  const payload = (storedPush?.payload ?? {}) as Record<string, unknown>;
+  const before = notificationToDraft(stored);
+  const chooseText = (pushText: unknown, earlierText: string, text: string) =>
+    pushText === undefined || pushText === earlierText ? text : pushText;
+  return {
+    ...storedPush,
+    payload: {
+      ...payload,
+      title: chooseText(payload["title"], before.title, title),
+      body: chooseText(payload["body"], before.message, message),
+    },
+  };
+}
+
+/**
+ * Converts the draft to the input of the service. Leaves out the recipients and the time if they are unchanged, because the form shows the
+ * time without its seconds.
+ * @param stored notification as the service has stored it; null for a new one
+ * @throws SyntaxError if `scope` is not valid JSON
+ */
+export function draftToNotification(draft: NotificationDraft, stored: Notification | null): NotificationInput {
   const { title, message, navigate, scope, publicationTime, orderAt, sendsPush } = draft;
+  const before = stored && notificationToDraft(stored);
+  const isTimeUnchanged = before?.publicationTime === publicationTime && before.orderAt === orderAt;
+  const hasTime = publicationTime === "scheduled" && !/^(T|$)/.test(orderAt);
   return {
     status: publicationTime,
     extendData: { title, message, navigate: navigate || null },
-    scope: scope.trim() === "" ? null : JSON.parse(scope),
-    orderAt: publicationTime === "scheduled" && !/^(T|$)/.test(orderAt) ? new Date(orderAt).toISOString() : null,
-    pushNotification: sendsPush ? { payload: { title, body: message } } : null,
+    ...(before?.scope !== scope && { scope: scope.trim() === "" ? null : JSON.parse(scope) }),
+    ...(!isTimeUnchanged && { orderAt: hasTime ? new Date(orderAt).toISOString() : null }),
+    pushNotification: sendsPush ? draftToPushMessage(draft, stored) : null,
   };
 }

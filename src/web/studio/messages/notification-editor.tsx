@@ -214,7 +214,7 @@ export function NotificationEditor({
               disabled={busy || isDeleted || field.isChangedElsewhere || areRecipientsFaulty}
               onClick={() =>
                 void attempt(async () =>
-                  saveNotification(draftToNotification(draft)).then(() => field.markSaved(draft)),
+                  saveNotification(draftToNotification(draft, notification)).then(() => field.markSaved(draft)),
                 )
               }
             >
