@@ -1,4 +1,7 @@
 /** Tests that Studio shows an error, and no empty list or wrong success, if a request fails because the service is away. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { type PrefixProxy, startPrefixProxy } from "../harness/prefix-proxy.js";
@@ -55,6 +58,30 @@ describe("failed requests in Studio", () => {
     await page.waitForSelector(".docs-hits button");
     await page.keyboard.press("Escape");
     await page.waitForSelector(".docs-panel", { hidden: true });
+  });
+
+  it("says that a file was changed after the person had chosen it, and accepts it when it is chosen again", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "svc-studio-import-"));
+    const file = join(folder, "seats.csv");
+    writeFileSync(file, "Row\nA\n");
+    const sources = `/v1/apps/${service.appId}/data-sources`;
+    const { dataSource } = (await service.rest("POST", sources, { body: { name: "seats" } })).body;
+    await studio.open(`${service.appId}/data/${dataSource.id}?tab=import`);
+    const choose = async () => {
+      const input = await page.waitForSelector('.data-import input[type="file"]:enabled');
+      const [chooser] = await Promise.all([page.waitForFileChooser(), input!.click()]);
+      await chooser.accept([file]);
+    };
+    await choose();
+    writeFileSync(file, "Row\nA\nB\n");
+    await studio.button("Import", "//*[contains(@class,'data-import')]");
+    expect(await studio.textOf(".data-import [role=alert]")).to.equal(
+      "The file was changed or removed after you had chosen it. Choose it again.",
+    );
+    await choose();
+    await studio.button("Import", "//*[contains(@class,'data-import')]");
+    await page.waitForSelector("::-p-text(2 entries were imported)");
+    rmSync(folder, { recursive: true });
   });
 
   it("does not report an error in its own code as a missing response", async () => {

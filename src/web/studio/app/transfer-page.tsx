@@ -6,6 +6,7 @@ import { useRef, useState } from "react";
 import { resolveServiceUrl } from "../../service-address.js";
 import { fetchWithSignInRetry } from "../accounts/session-renewal.js";
 import { ApiError, asApiError, throwOffline } from "../shared/api-error.js";
+import { clearChosenFile } from "../shared/clear-choice.js";
 import type { ManifestPlan } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
 import { isEmptyPlan, PlanList } from "./manifest-plan.js";
@@ -119,6 +120,7 @@ export function TransferPage({ api: _, appId, actions, reloadApps }: PageProps) 
             type="file"
             accept="application/json,.json"
             aria-label="File to import"
+            onClick={clearChosenFile}
             onChange={(event) => void readFile(event.target.files?.[0])}
           />
         </p>

@@ -7,6 +7,7 @@ import type { CsvCellType } from "../../../rules/csv-types.js";
 import { resolveServiceUrl } from "../../service-address.js";
 import { fetchWithSignInRetry } from "../accounts/session-renewal.js";
 import { ApiError, asApiError, throwOffline } from "../shared/api-error.js";
+import { clearChosenFile } from "../shared/clear-choice.js";
 import { capitalize } from "../shared/format.js";
 import { CELL_TYPE_LABELS, type ColumnTypes, type CsvPreview, PreviewTable, readPreview } from "./import-preview.js";
 
@@ -36,8 +37,14 @@ export interface ImportResult {
   delimiter: string | null;
 }
 
+const throwFileChanged = (): never => {
+  throw new ApiError("FILE_CHANGED", "The file was changed or removed after you had chosen it. Choose it again.");
+};
+
 /** Sends the file to the service. @throws ApiError with the service's message if the service rejects the file */
 export async function importFile(appId: number, id: number, chosen: FileToImport): Promise<ImportResult> {
+  // Reads a byte, because browsers report a request with a changed file in the same way as a lost connection.
+  await chosen.file.slice(0, 1).arrayBuffer().catch(throwFileChanged);
   const form = new FormData();
   form.append("file", chosen.file);
   const query = new URLSearchParams({ append: String(chosen.shouldAppend) });
@@ -170,6 +177,7 @@ export function DataImport({ buttonLabel, canAppend, readTypes, importFile }: Da
           type="file"
           accept=".csv,.json,.jsonl,.ndjson"
           disabled={busy}
+          onClick={clearChosenFile}
           onChange={(event) => void chooseFile(event.target.files?.[0] ?? null, null)}
         />
       </label>
