@@ -216,6 +216,50 @@ describe("Svc.DataSources", () => {
     expect(await page.evaluate("following.status()")).to.equal("unsubscribed");
   });
 
+  it("reports changes and notifications to a live page again after its app was unpublished and published, each once", async () => {
+    const app = `/v1/apps/${service.appId}`;
+    await service.rest("POST", `${app}/publish`);
+    const rules = [{ type: ["select"], allow: "all" }];
+    await service.rest("POST", `${app}/data-sources`, { body: { name: "Offers", accessRules: rules } });
+    const headers = { origin: new URL(customerUrl).origin };
+    const { token } = (await service.rest("POST", `${app}/visitors`, { as: null, headers })).body;
+    const livePage = await openCustomerPage(token);
+    for (const name of ["svc-datasources", "svc-notifications"])
+      await livePage.addScriptTag({ url: `${service.url}/client/packages/${name}.js` });
+    await livePage.evaluate(`(async () => {
+      // The page's delays between two attempts to connect are up to 30 seconds.
+      const wait = window.setTimeout;
+      window.setTimeout = (call, ms) => wait(call, ms / 100);
+      window.offers = [];
+      window.titles = [];
+      const source = await Svc.DataSources.connectByName("Offers");
+      window.following = source.subscribe({}, ({ inserted }) => offers.push(...inserted.map(({ data }) => data.N)));
+      Svc.Notifications.init().stream(({ data }) => titles.push(data.title));
+    })()`);
+    const publish = async (N: number) => {
+      await service.rest("POST", `${app}/data-sources/Offers/entries`, { body: { data: { N } } });
+      const body = { status: "published", data: { title: `offer ${N}` } };
+      await service.rest("POST", `${app}/notifications`, { body });
+    };
+    await livePage.waitForFunction('following.status() === "subscribed"');
+    await publish(1);
+    await livePage.waitForFunction("offers.length === 1 && titles.length === 1");
+    await service.rest("POST", `${app}/unpublish`);
+    await livePage.waitForFunction('following.status() === "refused"');
+    await livePage.evaluate("Svc.configure({})");
+    await publish(2);
+    await service.rest("POST", `${app}/publish`);
+    await livePage.waitForFunction("offers.length > 1 && titles.length > 1");
+    expect(await livePage.evaluate("following.status()")).to.equal("subscribed");
+    await publish(3);
+    await livePage.waitForFunction("offers.includes(3) && titles.includes('offer 3')");
+    expect(await livePage.evaluate("[offers, titles]")).to.deep.equal([
+      [1, 2, 3],
+      ["offer 1", "offer 2", "offer 3"],
+    ]);
+    await livePage.close();
+  });
+
   it("signs the page's user in and out, and uses that user in the rules and in the actions that the page runs", async () => {
     const users = {
       name: "Users",

@@ -17,12 +17,24 @@ const FINAL_STATUSES = [
   "DATA_SOURCE_ACCESS_DENIED",
 ];
 
-/** True if the close code or an error status means that the subscription cannot continue. */
-function isFinalError(cause: unknown): boolean {
-  if (cause instanceof CloseEvent) return FINAL_CLOSE_CODES.includes(cause.code);
+/** Close codes and error statuses of a token that is not valid now. The token of a live page is valid again when its app is published again. */
+const INVALID_TOKEN_CAUSES: readonly (number | string)[] = [4401, 4403, "UNAUTHORIZED"];
+/** Number of retries after which `waitBeforeReconnect` has its longest delay. */
+const RETRIES_BEFORE_MAX_DELAY = 6;
+
+/** Returns the close code, or the statuses of the errors, that ended a subscription. */
+function listCauses(cause: unknown): (number | string)[] {
+  if (cause instanceof CloseEvent) return [cause.code];
   const errors = Array.isArray(cause) ? (cause as { extensions?: { status?: string } }[]) : [];
-  return errors.some(({ extensions }) => FINAL_STATUSES.includes(extensions?.status ?? ""));
+  return errors.map(({ extensions }) => extensions?.status ?? "");
 }
+
+/** True if the close code or an error status means that the subscription cannot continue. */
+const isFinalError = (cause: unknown): boolean =>
+  listCauses(cause).some((code) => FINAL_CLOSE_CODES.includes(code as number) || FINAL_STATUSES.includes(String(code)));
+
+const isInvalidToken = (cause: unknown): boolean =>
+  listCauses(cause).some((code) => INVALID_TOKEN_CAUSES.includes(code));
 
 /**
  * Resolves when the next attempt to connect should start: after a delay, or as soon as the browser is online again. The delays grow, and
@@ -63,7 +75,10 @@ function openSocket({ resolveUrl, getToken }: Connection): SocketClient {
 
 export interface SubscriptionListener<Data> {
   next(data: Data): void;
-  /** Called if the service rejects the subscription, for example without permission. No more data follows. */
+  /**
+   * Called if the service rejects the subscription, for example without permission. No more data follows, unless the reason was the token:
+   * then the subscription starts again as soon as the service accepts the token.
+   */
   refused(cause: unknown): void;
 }
 
@@ -89,17 +104,18 @@ export function createSubscriptionSocket(connection: Connection): SubscriptionSo
   return {
     follow<Data>(query: string, variables: () => Record<string, unknown>, listener: SubscriptionListener<Data>) {
       let attempt = 1;
+      let isRejected = false;
       let unsubscribe: () => void = () => undefined;
-
-      async function subscribeLater(): Promise<void> {
-        await waitBeforeReconnect(attempt++);
-        if (resubscriptions.has(subscribe)) subscribe();
-      }
 
       function subscribe(): void {
         client ??= openSocket(connection);
         const ownClient = client;
+        // After `reconnect`, the subscription has already started again on the new WebSocket.
         const isOver = () => ownClient !== client || !resubscriptions.has(subscribe);
+        async function subscribeLater(retries = attempt++): Promise<void> {
+          await waitBeforeReconnect(retries);
+          if (!isOver()) subscribe();
+        }
         // The getter calls `variables` again at each reconnect, because graphql-ws then sends the subscription again.
         const request = {
           query,
@@ -110,12 +126,15 @@ export function createSubscriptionSocket(connection: Connection): SubscriptionSo
         unsubscribe = ownClient.subscribe<Data>(request, {
           next({ data }) {
             attempt = 1;
+            isRejected = false;
             if (data && !isOver()) listener.next(data);
           },
           error(cause) {
             if (isOver()) return;
-            if (isFinalError(cause)) listener.refused(cause);
-            else void subscribeLater();
+            if (!isFinalError(cause)) return void subscribeLater();
+            if (!isRejected) listener.refused(cause);
+            isRejected = true;
+            if (isInvalidToken(cause)) void subscribeLater(RETRIES_BEFORE_MAX_DELAY);
           },
           // The service ends all subscriptions when it shuts down. This subscription then starts again on the restarted service.
           complete: () => void (isOver() || subscribeLater()),

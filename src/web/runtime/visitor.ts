@@ -23,8 +23,6 @@ interface VisitorSessionResponse {
 const MIN_RENEWAL_INTERVAL_MS = 60_000;
 /** Maximum delay in milliseconds that browsers support for setTimeout. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
-/** Error statuses after which another attempt to start a session would fail too. */
-const FINAL_STATUSES: readonly unknown[] = ["FORBIDDEN", "APP_NOT_PUBLISHED"];
 
 /** Reads the stored session. If the browser blocks storage (private windows), the session lasts as long as the page. */
 function readStoredSession(key: string): StoredSession | null {
@@ -107,7 +105,7 @@ export function createVisitorSessionManager(
       if (await refreshSession()) onSessionChanged();
       else onSessionExtended();
     } catch (error) {
-      if (FINAL_STATUSES.includes((error as { status?: string }).status)) return;
+      if ((error as { status?: string }).status === "FORBIDDEN") return;
       timer = setTimeout(() => void renewSession(), MIN_RENEWAL_INTERVAL_MS);
     }
   }
