@@ -12,6 +12,7 @@ import {
   parseOpenIdFlowCookie,
 } from "../operations/accounts/open-id.js";
 import { toSafeReturnPath } from "../rules/return-path.js";
+import { NO_FIELDS, refuseUnknownFields } from "../rules/unknown-fields.js";
 import { toSignInRequest } from "./context.js";
 import { getPathPrefix } from "./page-origin.js";
 
@@ -52,6 +53,7 @@ export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: 
     if (!caller) throw new ActionError("UNAUTHORIZED");
     const { personId } = caller;
     if (caller.session !== "full" || personId === null) throw new ActionError("FORBIDDEN");
+    refuseUnknownFields(request.body, NO_FIELDS);
     const linkRequest = { ...toSignInRequest(request.context), caller: { ...caller, personId } };
     const { url, flow } = await openId.startLink(
       linkRequest,

@@ -7,10 +7,13 @@ import { ActionError } from "../errors.js";
 import type { Credentials } from "../operations/access/credentials.js";
 import type { PageSessions } from "../operations/client/page-sessions.js";
 import { describeValue } from "../rules/describe-value.js";
+import { createFlatShape, NO_FIELDS, refuseUnknownFields } from "../rules/unknown-fields.js";
 import type { AuthResolver } from "./graphql/auth-resolver.js";
 import type { SessionCookieHeaders } from "./session-cookie.js";
 
 const TOKEN_COOKIE_SECONDS = 7 * 24 * 60 * 60;
+
+const SIGN_IN_SHAPE = createFlatShape(["token", "keep"]);
 
 export interface TokenSignInOptions {
   credentials: Credentials;
@@ -42,6 +45,7 @@ export function registerTokenSignInRoutes(
       throw new ActionError("REQUEST_INVALID", `keep must be true or false (got ${describeValue(keep)})`);
     const caller = typeof token === "string" ? await credentials.resolve(token, address) : null;
     if (!caller) throw new ActionError("UNAUTHORIZED");
+    refuseUnknownFields(request.body, SIGN_IN_SHAPE);
     if (request.context.caller?.session) await auth.signOut(request.context);
     reply.removeHeader("set-cookie");
     const seconds = Math.min(TOKEN_COOKIE_SECONDS, Math.floor((caller.expiresAt - Date.now()) / 1000));
@@ -53,6 +57,7 @@ export function registerTokenSignInRoutes(
 
   app.delete("/v1/session", async (request, reply) => {
     const { caller } = request.context;
+    refuseUnknownFields(request.body, NO_FIELDS);
     if (caller) await sessions.endSession(caller.credentialId);
     const endSessionUrl = await auth.signOut(request.context);
     reply.header("cache-control", "no-store");

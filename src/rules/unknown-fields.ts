@@ -22,6 +22,9 @@ export const createFlatShape = (fields: Iterable<string>, readOnly: readonly str
   readOnly,
 });
 
+/** Shape of the body of requests that need no body. */
+export const NO_FIELDS = createFlatShape([]);
+
 /** Maximum number of characters of an unknown name that are compared with known names: the comparison takes quadratic time. */
 const COMPARED_CHARACTERS_MAX = 64;
 
@@ -103,9 +106,11 @@ export function createUnknownFieldError(
   if (!unknown) return null;
   const top = typeof shapeSource === "object" && "fields" in shapeSource ? shapeSource.fields : {};
   const belongsAbove = Object.hasOwn(top, unknown.name);
-  const advice = belongsAbove
-    ? `set ${JSON.stringify(unknown.name)} at the top of the body`
-    : `the nearest known field is ${JSON.stringify(findNearestName(unknown.name, unknown.known))}`;
+  const nearestAdvice = () =>
+    unknown.known.length === 0
+      ? "this request needs no fields"
+      : `the nearest known field is ${JSON.stringify(findNearestName(unknown.name, unknown.known))}`;
+  const advice = belongsAbove ? `set ${JSON.stringify(unknown.name)} at the top of the body` : nearestAdvice();
   const quotedPath = quotePath(unknown.path, unknown.name);
   return new ActionError("REQUEST_INVALID", `${quotedPath} is not a known field; ${advice}`, {}, quotedPath);
 }

@@ -4,7 +4,6 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { buildSchema, getNamedType, getNullableType, isInputObjectType, isListType } from "graphql";
-import { rows } from "../../src/data/database.js";
 import { longTest, sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import {
@@ -20,6 +19,7 @@ import {
   UNKNOWN,
 } from "./body-samples.js";
 import { NEVER_SENT_BACK, PUT_ROUTES, sendBackRead } from "./sent-back.js";
+import { tableStates } from "./table-states.js";
 
 const SCHEMA = fileURLToPath(new URL("../../../schema/schema.graphql", import.meta.url));
 
@@ -98,32 +98,6 @@ const SAMPLES: Sample[] = [
   },
   { method: "DELETE", path: "/v1/apps/1/settings", body: { keys: [] }, unknown: [[{ key: "x" }, '"keys"']] },
 ];
-
-/** Tables that the service writes at every request (times of last use, counted requests) or in the background. */
-const ALWAYS_WRITTEN_TABLES = [
-  "credential",
-  "person_session",
-  "person",
-  "sign_in_failure",
-  "instance",
-  "alert_cursor",
-  "media_orphan",
-];
-
-/** Returns a digest of the rows of each table, except the tables in ALWAYS_WRITTEN_TABLES. */
-async function tableStates({ db }: TestService): Promise<Map<string, string>> {
-  const tables = await rows<{ name: string }>(
-    db,
-    "SELECT relname AS name FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace",
-  );
-  const states = new Map<string, string>();
-  for (const { name } of tables.filter((table) => !ALWAYS_WRITTEN_TABLES.includes(table.name))) {
-    const sql = `SELECT coalesce(md5(string_agg(t::text, ' ' ORDER BY t::text)), '') AS state FROM "${name}" t`;
-    const [found] = await rows<{ state: string }>(db, sql);
-    states.set(name, found!.state);
-  }
-  return states;
-}
 
 describe("unknown fields of a body", () => {
   let service: TestService;

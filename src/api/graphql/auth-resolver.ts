@@ -14,6 +14,7 @@ import type { Passkey, PasskeyPageOrigin, SignedInRequest } from "../../operatio
 import type { AccountModules } from "../../operations/accounts/people-accounts.js";
 import type { PersonSession } from "../../operations/accounts/person-sessions.js";
 import type { Caller } from "../../rules/access.js";
+import { throwIfUnknownField } from "../../rules/unknown-fields.js";
 import { type RequestContext, toSignInRequest } from "../context.js";
 import { UserType } from "./app-types.js";
 import { Limit } from "./arguments.js";
@@ -72,6 +73,7 @@ export class AuthResolver {
         "permission denied: sign in to your account; a token cannot manage an account",
       );
     }
+    throwIfUnknownField(context);
     return { ...caller, personId: caller.personId };
   }
 
@@ -85,6 +87,7 @@ export class AuthResolver {
 
   /** Ends the session. Returns the sign-out URL of the OpenID provider with which the person signed in; null if there was none. */
   async signOut(context: RequestContext): Promise<string | null> {
+    throwIfUnknownField(context);
     const { caller, browser } = context;
     const provider = caller?.session ? await this.service.sessions.findSessionProvider(caller.credentialId) : null;
     await this.service.accounts.signOut(toSignInRequest(context));
@@ -97,6 +100,7 @@ export class AuthResolver {
   }
 
   async passkeyAuthenticationOptions(context: RequestContext): Promise<object> {
+    throwIfUnknownField(context);
     return this.service.passkeys.createAuthenticationOptions(
       toSignInRequest(context),
       this.requirePasskeyPage(context),

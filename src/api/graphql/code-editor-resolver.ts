@@ -76,8 +76,8 @@ export class CodeEditorResolver {
     @Arg("name", () => String, { description: "Name of the preset." }) name: unknown,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<PayloadPreset[]> {
-    await this.accessChecks.requireAppAccess(context, "writePresets", appId);
-    return this.presets.remove(appId, actionId, name, toExpectedETags(ifUpdatedAt));
+    const caller = await this.accessChecks.requireAppAccess(context, "writePresets", appId);
+    return this.presets.remove(caller, appId, actionId, name, toExpectedETags(ifUpdatedAt));
   }
 
   @Query(() => [CodeProblemType], {

@@ -5,6 +5,7 @@
 import { Arg, Ctx, Mutation, Query, Resolver } from "type-graphql";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
 import type { AllowedVisitorOrigins, VisitorSession, VisitorSessions } from "../../operations/client/visitors.js";
+import { throwIfUnknownField } from "../../rules/unknown-fields.js";
 import type { RequestContext } from "../context.js";
 import { AppIdArgument } from "./arguments.js";
 import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedETags } from "./if-updated-at.js";
@@ -47,7 +48,9 @@ export class VisitorResolver {
     return unwrapTaggedOrigins(context, await this.service.setOrigins(caller, target, origins));
   }
 
-  async createVisitor({ caller, address = "", browser }: RequestContext, appId: number): Promise<VisitorSession> {
+  async createVisitor(context: RequestContext, appId: number): Promise<VisitorSession> {
+    throwIfUnknownField(context);
+    const { caller, address = "", browser } = context;
     const token = browser?.token;
     const current = caller !== null && token !== undefined ? { caller, token } : null;
     return this.service.create({ appId, origin: browser?.pageOrigin, address, current });

@@ -8,7 +8,7 @@ import { OauthError } from "../../operations/oauth/oauth-failure.js";
 import type { GrantDecision } from "../../operations/oauth/oauth-grants.js";
 import { TOKEN_SCOPES, type TokenScope } from "../../rules/access.js";
 import { describeValue, isObject } from "../../rules/describe-value.js";
-import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
+import { createFlatShape, NO_FIELDS, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { createErrorReply } from "../error-reply.js";
 import { getPathPrefix } from "../page-origin.js";
 import type { BuiltPageSender } from "../web-assets.js";
@@ -311,6 +311,7 @@ function registerApprovalRoutes(app: FastifyInstance, { oauth, pages, findServic
   );
   app.delete<{ Params: { id: string } }>("/oauth/grants/:id", async (request) => {
     const { personId } = getDecidingPerson(request);
+    refuseUnknownFields(request.body, NO_FIELDS);
     const id = /^[1-9]\d{0,14}$/.test(request.params.id) ? Number(request.params.id) : 0;
     await oauth.grants.revoke(personId, id);
     return { status: "GRANT_ENDED" };

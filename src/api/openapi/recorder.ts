@@ -151,6 +151,7 @@ class RequestRecording {
         readBody();
         return bodyProxy;
       },
+      ignoreBodyFields: () => undefined,
     };
   }
 

@@ -34,11 +34,13 @@ export const peopleRoutes: readonly Route[] = [
     method: "PUT",
     path: "/v1/admin/administrators/:userId",
     hasNoVersion: true,
-    handle: async ({ administrators }, request) =>
-      replyWithAdministrators(
+    handle: async ({ administrators }, request) => {
+      request.ignoreBodyFields(["id", "organizationId", "firstName", "lastName", "email", "updatedAt"]);
+      return replyWithAdministrators(
         request,
         await administrators.addAdministrator(request.context, request.pathId("userId")),
-      ),
+      );
+    },
   },
   {
     method: "DELETE",

@@ -15,7 +15,7 @@ import {
   parseIfMatch,
 } from "../../rules/precondition.js";
 import { type IdOrName, parseReference, parseReferenceKind } from "../../rules/reference.js";
-import { createUnknownFieldError, type Shape } from "../../rules/unknown-fields.js";
+import { createFlatShape, createUnknownFieldError, NO_FIELDS, type Shape } from "../../rules/unknown-fields.js";
 import type { RequestContext } from "../context.js";
 
 export interface RestRequest {
@@ -60,6 +60,8 @@ export interface RestRequest {
    * the shape if the operation itself checks the names of the fields
    */
   bodyFields(shape?: Shape): Record<string, unknown>;
+  /** Ignores these fields of the body on a route that needs no body, so that a client can send back the resource as it read it. */
+  ignoreBodyFields(names: readonly string[]): void;
 }
 
 export function parsePathId(text: string | undefined): number {
@@ -100,7 +102,18 @@ export function createRestRequest(
 ): RestRequest {
   const params = request.params as Record<string, string>;
   const query = request.query as Record<string, string | string[]>;
-  const { body } = request;
+  // A handler that accepts a body reads it before it calls the operation. For other handlers, each field of the body is unknown.
+  let unreadBodyError: ActionError | null = null;
+  function rejectUnreadBody(shape: Shape): void {
+    if (context.unknownField === unreadBodyError) delete context.unknownField;
+    unreadBodyError = createUnknownFieldError(request.body, shape);
+    if (unreadBodyError) context.unknownField ??= unreadBodyError;
+  }
+  function readBody(): unknown {
+    if (context.unknownField === unreadBodyError) delete context.unknownField;
+    return request.body;
+  }
+  if (request.method !== "GET") rejectUnreadBody(NO_FIELDS);
   /** Returns the result of `read`. If `read` fails, returns `otherwise`, and reports the error after the access check. */
   function readOrDefer<T, U>(read: () => T, otherwise: U): T | U {
     try {
@@ -120,13 +133,16 @@ export function createRestRequest(
     );
   }
   function requireBodyObject(): Record<string, unknown> {
+    const body = readBody();
     if (body === undefined || body === null) return {};
     if (typeof body === "object" && !Array.isArray(body)) return body as Record<string, unknown>;
     throw new ActionError("REQUEST_INVALID", `the body must be a JSON object (got ${describeValue(body)})`);
   }
   return {
     context,
-    body,
+    get body() {
+      return readBody();
+    },
     pathText: (name) => params[name] ?? "",
     pathNames: (name) => getRawPathParameter(request, name).split(",").map(decodeURIComponent),
     pathId: (name) => parsePathId(params[name]),
@@ -173,5 +189,6 @@ export function createRestRequest(
         return object;
       }, {});
     },
+    ignoreBodyFields: (names) => rejectUnreadBody(createFlatShape([], names)),
   };
 }

@@ -12,7 +12,7 @@ import type { Caller } from "../../rules/access.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import { requireEmail, requireText } from "../../rules/fields.js";
 import { normalizePassphrase, parseNewPassphrase } from "../../rules/passphrase.js";
-import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
+import { createFlatShape, refuseUnknownFields, throwIfUnknownField } from "../../rules/unknown-fields.js";
 import { lockAdministrators } from "../access/administrator-right.js";
 import type { People, User } from "../access/people.js";
 import { type HashQueueKey, hashText, matchesHash } from "../records/hashes.js";
@@ -302,12 +302,13 @@ export class Accounts {
    */
   async createResetLink(
     personId: number,
-    creator: Pick<Caller, "personId" | "address">,
+    creator: Pick<Caller, "personId" | "address" | "unknownField">,
     check: (manager: EntityManager) => Promise<void>,
   ): Promise<IssuedOneTimeLink> {
     const { db, links } = this.options;
     return db.transaction(async (manager) => {
       await check(manager);
+      throwIfUnknownField(creator);
       const { personId: createdBy, address } = creator;
       const resetLink = await links.issue(
         { kind: "reset", personId, createdBy, lifetimeMs: SIGN_IN_RESET_LINK_LIFETIME_MS },

@@ -10,6 +10,7 @@ import { describeValue, isObject, nestsDeeperThan } from "../../rules/describe-v
 import { refuseField, requireText } from "../../rules/fields.js";
 import { JsonText } from "../../rules/json-text.js";
 import { type ExpectedETags, NEXT_UPDATED_AT_SQL, requireExpectedVersion } from "../../rules/precondition.js";
+import { throwIfUnknownField } from "../../rules/unknown-fields.js";
 
 export interface PayloadPreset {
   name: string;
@@ -114,16 +115,23 @@ export class PayloadPresets {
   }
 
   /** Deletes a payload preset and returns the remaining ones. @throws REQUEST_INVALID if no preset has this name */
-  async remove(appId: number, actionId: number, name: unknown, precondition?: ExpectedETags): Promise<PayloadPreset[]> {
+  async remove(
+    caller: Caller,
+    appId: number,
+    actionId: number,
+    name: unknown,
+    precondition?: ExpectedETags,
+  ): Promise<PayloadPreset[]> {
     const title = requireText(name, "name");
-    const deletedRow = await this.options.db.transaction(async (manager) => {
+    await this.options.db.transaction(async (manager) => {
       await rows(manager, LOCK_ACTION, [appId, actionId]);
       await this.requireUnchangedPreset(manager, { appId, actionId, name: title }, precondition);
-      return rows(manager, DELETE_PRESET, [appId, actionId, title]);
+      const deletedRow = await rows(manager, DELETE_PRESET, [appId, actionId, title]);
+      if (deletedRow.length === 0) {
+        refuseField("name", "the name of a payload preset of this action", title);
+      }
+      throwIfUnknownField(caller);
     });
-    if (deletedRow.length === 0) {
-      refuseField("name", "the name of a payload preset of this action", title);
-    }
     return this.read(appId, actionId);
   }
 }

@@ -13,7 +13,7 @@ import type { JsonText } from "../../rules/json-text.js";
 import type { ReserveResponseBytes } from "../../rules/page.js";
 import type { ExpectedETags } from "../../rules/precondition.js";
 import type { IdOrName } from "../../rules/reference.js";
-import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
+import { createFlatShape, refuseUnknownFields, throwIfUnknownField } from "../../rules/unknown-fields.js";
 import { type AdmittedRequest, throwDeferredError } from "../access/access-checks.js";
 import type { SubscriptionSource } from "../records/subscription-source.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
@@ -183,6 +183,7 @@ export class Entries {
     precondition: ExpectedETags,
   ): Promise<Entry> {
     const { rights, source } = await this.open(request, target, "delete");
+    throwIfUnknownField(request);
     return this.options.writes.remove(rights, source, { id, precondition });
   }
 
@@ -225,6 +226,7 @@ export class Entries {
   ): Promise<{ inserted: number }> {
     const { changes, versions } = this.options;
     const { rights, source } = await this.open(request, target);
+    if (request.caller) throwIfUnknownField(request.caller);
     return { inserted: await versions.restore(changes, source, rights.writer, versionId, precondition) };
   }
 }

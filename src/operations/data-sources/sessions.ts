@@ -101,6 +101,7 @@ export class AppUserSessions {
 
   async logout(caller: Caller, appId: number): Promise<AppSession> {
     const { appUsers, userChanged } = this.options;
+    throwIfUnknownField(caller);
     await appUsers.signOut(caller);
     await userChanged(caller, appId);
     return this.session(caller, appId);

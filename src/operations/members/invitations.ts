@@ -191,6 +191,7 @@ export class Invitations {
         requireExpectedItemVersion(invitation, await Promise.all(pendingLists), precondition);
       }
       if (!(await revokeInvitation(manager, id))) throw createInvitationNotFoundError();
+      throwIfUnknownField(caller);
       const data = { email, role, invitationId: id };
       await recordAccessEvent(manager, { type: "invitation.delete", organizationId, personId, address, data });
     });

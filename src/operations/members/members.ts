@@ -227,10 +227,12 @@ export class Members {
 
   async recordRoleChange(
     manager: EntityManager,
-    { personId, credentialId, address }: AuditActor & { address?: string | undefined },
+    caller: AuditActor & { address?: string | undefined },
     { organizationId, appId }: RoleScope,
     change: { type: string; subjectId: number; data: Record<string, unknown> },
   ): Promise<void> {
+    throwIfUnknownField(caller);
+    const { personId, credentialId, address } = caller;
     const { type, subjectId, data } = change;
     await recordAccessEvent(manager, { type, organizationId, personId, subjectId, address, data: { ...data, appId } });
     if (appId === null) return;
@@ -266,7 +268,6 @@ export class Members {
       await requireMemberCapacity(manager, scope, personId);
       await this.writeRole(manager, scope, personId, role);
       if (before !== null && isRoleAbove(before, role)) await revokeReceivedInvitations(manager, scope, personId);
-      throwIfUnknownField(caller);
       await this.recordRoleChange(manager, caller, scope, {
         type: "member.update",
         subjectId: personId,

@@ -4,6 +4,7 @@
  */
 import { countRows } from "../../data/count.js";
 import { type Db, rows, type SqlClient } from "../../data/database.js";
+import type { ActionError } from "../../errors.js";
 import {
   createRowCursor,
   parseLimitAndOffset,
@@ -12,6 +13,7 @@ import {
   type RowSize,
   selectIdsThatFitOnPage,
 } from "../../rules/page.js";
+import { throwIfUnknownField } from "../../rules/unknown-fields.js";
 
 /** Entry of the audit log. `data` contains IDs and the names of changed keys and fields. `createdAt` is ISO 8601 text. */
 export interface AuditEntry {
@@ -52,11 +54,14 @@ export interface NewAuditEntry {
 export interface AuditActor {
   personId: number | null;
   credentialId: number | null;
+  /** Error for an unknown field in the request that makes the change. */
+  unknownField?: ActionError;
 }
 
 /**
  * Writes an audit log entry in the transaction that makes the change, and returns the ID of the entry. `more` are further entries about the
  * same change.
+ * @throws REQUEST_INVALID if the request has an unknown field. The transaction then changes nothing
  */
 export async function recordChange(
   executor: SqlClient,
@@ -64,6 +69,7 @@ export async function recordChange(
   entry: NewAuditEntry & { appId: number; actionId?: number },
   more: readonly NewAuditEntry[] = [],
 ): Promise<number> {
+  if (caller) throwIfUnknownField(caller);
   const { appId, actionId = null } = entry;
   const allEntries = [entry, ...more];
   const [first] = await rows<{ id: number }>(

@@ -9,6 +9,7 @@ import { OVERLOADED_RETRY_SECONDS, RUN_CHAIN_DEPTH_MAX } from "../../limits.js";
 import { type Caller, isPersonCaller } from "../../rules/access.js";
 import { JsonText } from "../../rules/json-text.js";
 import type { IdOrName } from "../../rules/reference.js";
+import { throwIfUnknownField } from "../../rules/unknown-fields.js";
 import type { ExecutionLogs, RunOutcome } from "../records/execution-logs.js";
 import { waitForLogEntry, waitForRunResult } from "../records/log-wait.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
@@ -119,6 +120,7 @@ export class Runs {
     const run = await repository.find(runId, appId);
     if (!mayCancel(caller, run)) throw new ActionError("FORBIDDEN");
     if (!run) throw new ActionError("RUN_NOT_FOUND");
+    throwIfUnknownField(caller);
     if (await repository.cancelQueued(run)) return;
     const { state } = (await repository.find(runId, appId)) ?? run;
     if (state !== "running") throw new ActionError("RUN_NOT_CANCELLABLE");
