@@ -31,6 +31,8 @@ declare module "fastify" {
     isReport?: true;
     /** True if callers without a credential may send bodies up to the route's `bodyLimit`, not only up to BODY_MAX_BYTES. */
     isLargeForAll?: true;
+    /** True if the route passes on the bytes of the body as they arrive, so that the header `Content-Encoding` can have any value. */
+    acceptsEncodedBody?: true;
   }
 }
 
@@ -70,6 +72,29 @@ function readContentLength(request: FastifyRequest): number {
   const bytes = Number(headers["content-length"] ?? 0);
   if (bytes <= limit || request.routeOptions.config.isStreamed) return Math.min(bytes, limit);
   throw createTooLargeError(limit);
+}
+
+/** Matches the start of a Content-Type: a type and a subtype. */
+const MEDIA_TYPE = /^[^\s/;]+\/[^\s/;]+/;
+
+const quoteHeader = (value: string): string => JSON.stringify(value.slice(0, 60).toWellFormed());
+
+/**
+ * Checks the headers that describe the body. The service decompresses no bodies.
+ * @throws REQUEST_INVALID
+ */
+function checkBodyHeaders({ headers, routeOptions }: FastifyRequest): void {
+  const { "content-encoding": encoding = "identity", "content-type": type } = headers;
+  if (encoding.trim().toLowerCase() !== "identity" && !routeOptions.config.acceptsEncodedBody)
+    throw new ActionError(
+      "REQUEST_INVALID",
+      `the body must not be compressed; send it without the header Content-Encoding (got ${quoteHeader(encoding)})`,
+    );
+  if (type !== undefined && !MEDIA_TYPE.test(type))
+    throw new ActionError(
+      "REQUEST_INVALID",
+      `the header Content-Type must be a media type such as application/json (got ${quoteHeader(type)})`,
+    );
 }
 
 const createTooLargeError = (limit: number): ActionError =>
@@ -143,22 +168,24 @@ const UTF8_DECODER = new TextDecoder("utf-8", { fatal: true });
 /** Matches JSON text that may contain a number too large for a double. */
 const POSSIBLY_INFINITE_NUMBER = /[eE]\+?\d{3}|\d{100}/;
 
-function decodeUtf8(body: Buffer): string {
+function decodeUtf8(body: Buffer, { headers }: FastifyRequest): string {
   try {
     return UTF8_DECODER.decode(body);
   } catch {
-    throw new ActionError("REQUEST_INVALID", "the body must be UTF-8 text (got bytes that are not UTF-8)");
+    const [, charset = "utf-8"] = /charset="?([\w-]{1,40})/i.exec(headers["content-type"] ?? "") ?? [];
+    const received = /^utf-?8$/i.test(charset) ? "bytes that are not UTF-8" : `Content-Type with charset=${charset}`;
+    throw new ActionError("REQUEST_INVALID", `the body must be UTF-8 text (got ${received})`);
   }
 }
 
 /** Parses JSON of any type. Returns undefined for an empty body. */
-function parseBody(body: Buffer, { routeOptions }: FastifyRequest): unknown {
+function parseBody(body: Buffer, request: FastifyRequest): unknown {
   if (body.length === 0) return undefined;
-  const text = decodeUtf8(body);
+  const text = decodeUtf8(body, request);
   const value = parseJson(text);
   // JSON.parse turns 1e400 into Infinity, which would be stored as null.
   if (POSSIBLY_INFINITE_NUMBER.test(text) && containsInfinity(value)) {
-    const status = routeOptions.url?.endsWith("/settings") ? "SETTINGS_INVALID" : "REQUEST_INVALID";
+    const status = request.routeOptions.url?.endsWith("/settings") ? "SETTINGS_INVALID" : "REQUEST_INVALID";
     throw new ActionError(status, "the body must not contain a number above 1.8e308 or below -1.8e308");
   }
   return value;
@@ -217,6 +244,7 @@ export function registerBodyParsing(
     try {
       const bytes = readContentLength(request);
       // A body that arrived together with its headers is already in memory, so no memory is reserved for it.
+      if (bytes > 0) checkBodyHeaders(request);
       if (bytes === 0 || request.raw.complete) done();
       else admitBody(request, reply, bytes).then(() => done(), done);
     } catch (error) {
@@ -236,7 +264,7 @@ export function registerBodyParsing(
     const sender = getRequestSenderKey(request.context);
     try {
       if (body.length > BODY_MAX_BYTES) {
-        if (request.routeOptions.config.isReport) return await parseLargeRunReport(sender, decodeUtf8(body));
+        if (request.routeOptions.config.isReport) return await parseLargeRunReport(sender, decodeUtf8(body, request));
         return await parseJsonInSteps(body, (step) => taskQueue.runInTurn(sender, step));
       }
       return await taskQueue.runInTurn(sender, () => parseBody(body, request));

@@ -227,7 +227,7 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
     scope.route({
       method: [...HTTP_METHODS, OPTIONS_METHOD],
       url: TRIGGER_ROUTE,
-      config: { checksOwnCredentials: true },
+      config: { checksOwnCredentials: true, acceptsEncodedBody: true },
       exposeHeadRoute: false,
       onRequest: findTrigger,
       handler: answerTrigger,

@@ -5,6 +5,7 @@
 import { readFileSync } from "node:fs";
 import { registerHooks } from "node:module";
 import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
 import { expect } from "chai";
 import { buildSchema } from "graphql";
 import { longTest, sampleOf } from "../harness/samples.js";
@@ -28,6 +29,47 @@ describe("unusual values in each position of a request", function () {
     await service.rest("POST", "/v1/apps/1/data-sources", { body: { name: "people", entries: [{ a: 1 }] } });
   });
   after(() => service.stop());
+
+  const JSON_TYPE = "application/json";
+  const NOT_COMPRESSED = "the body must not be compressed; send it without the header Content-Encoding";
+  const UTF8 = "the body must be UTF-8 text";
+  for (const [path, headers, body, error] of [
+    ["/v1/apps/1/data-sources", { "content-encoding": "gzip" }, gzipSync("{}"), `${NOT_COMPRESSED} (got "gzip")`],
+    ["/v1/apps/1/data-sources", { "content-encoding": "br, gzip" }, "{}", `${NOT_COMPRESSED} (got "br, gzip")`],
+    ["/v1/apps/1/data-sources", { "content-encoding": "Identity" }, "{}", "name is required"],
+    [
+      "/v1/apps/1/data-sources/1/import",
+      { "content-encoding": "gzip" },
+      gzipSync("[]"),
+      `${NOT_COMPRESSED} (got "gzip")`,
+    ],
+    ["/oauth/token", { "content-encoding": "gzip" }, gzipSync("a=1"), `${NOT_COMPRESSED} (got "gzip")`],
+    [
+      "/oauth/token",
+      {},
+      "{}",
+      `the body must be a form, with Content-Type: application/x-www-form-urlencoded (got "${JSON_TYPE}")`,
+    ],
+    [
+      "/v1/apps/1/data-sources",
+      { "content-type": "json" },
+      "{}",
+      'the header Content-Type must be a media type such as application/json (got "json")',
+    ],
+    [
+      "/v1/apps/1/data-sources",
+      { "content-type": `${JSON_TYPE}; charset=iso-8859-1` },
+      Buffer.from('"ä"', "latin1"),
+      `${UTF8} (got Content-Type with charset=iso-8859-1)`,
+    ],
+  ] as const)
+    it(`POST ${path} with ${JSON.stringify(headers)} gets an error that names what the service expects and what it got`, async () => {
+      const credential = { "auth-token": service.tokens.editor, "content-type": JSON_TYPE };
+      const init = { method: "POST", headers: { ...credential, ...headers }, body };
+      const answer = await fetch(`${service.url}${path}`, init);
+      const received = (await answer.json()) as { error: string; error_description?: string };
+      expect([answer.status, received.error_description ?? received.error]).to.deep.equal([400, error]);
+    });
 
   it("U+0000 in every text of every route, query and mutation is accepted or rejected, never a 5xx, and loads no module", async () => {
     /** URLs of the modules that are loaded during the requests. Loading one would pause all other requests. */

@@ -137,6 +137,13 @@ function registerClientRoutes(app: FastifyInstance, { oauth, findServiceAddress,
     plugin.addContentTypeParser("application/x-www-form-urlencoded", { parseAs: "string" }, (_request, body, done) =>
       done(null, body),
     );
+    plugin.addContentTypeParser("*", async ({ headers }: FastifyRequest) => {
+      const type = describeValue(headers["content-type"]);
+      throw new ActionError(
+        "REQUEST_INVALID",
+        `the body must be a form, with Content-Type: application/x-www-form-urlencoded (got ${type})`,
+      );
+    });
     const registerFormRoute = (
       path: string,
       createResponse: (input: FormFields, request: FastifyRequest) => Promise<object>,
