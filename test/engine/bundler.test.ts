@@ -194,6 +194,18 @@ describe("the script of a package", () => {
   const NAMESPACE = { "README.md": 'import { one } from "thing"' };
   const MODULE_MANIFEST = { type: "module" };
 
+  it("is strict if all modules are ES modules, and otherwise as the package's CommonJS modules need it", async () => {
+    const body = "function thing() { return this === undefined }";
+    const strict = await globalsOfScript("thing()", { "index.js": `export default ${body}` }, MODULE_MANIFEST);
+    expect(strict).to.equal(true);
+    expect(await globalsOfScript("thing()", { "index.js": `module.exports = ${body}` })).to.equal(false);
+    const mixed = {
+      "index.mjs": `import "./old.cjs"; export default ${body}`,
+      "old.cjs": "kept = this; exports.a = 1",
+    };
+    expect(await globalsOfScript("thing()", mixed, { main: "index.mjs" })).to.equal(false);
+  });
+
   it("exports the same as its own module, in every format", async () => {
     const old = { "index.js": "exports.one = 1; exports.add = (name) => { exports[name] = 2 }" };
     expect(await globalsOfScript("thing.add('two'); JSON.stringify(thing)", old)).to.equal('{"one":1,"two":2}');

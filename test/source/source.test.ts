@@ -179,6 +179,24 @@ describe("the source of actions", () => {
     expect(lines[0].text).to.match(/at (?:Object\.)?execute \(action\.ts:6:15\)/);
   });
 
+  it("runs in strict mode, as all ES modules do, unless a file is a CommonJS module", async () => {
+    const action = `export async function execute() { return isStrict(); }`;
+    const isStrict = "function isStrict() { return this === undefined; }";
+    const modules = {
+      "action.js": `import { isStrict } from "./lib/a.js";\n${action}`,
+      "lib/a.js": `export ${isStrict}`,
+    };
+    expect((await run((await save(modules)).body.action.id)).result).to.equal(true);
+    const leak = "export async function execute() {\n  undeclared = 1;\n}";
+    const failed = await run((await save({ "action.js": leak })).body.action.id);
+    expect(failed.error).to.include("undeclared is not defined");
+    const mixed = {
+      "action.js": `import "./lib/old.js";\n${isStrict}\n${action}`,
+      "lib/old.js": "module.exports = 1;",
+    };
+    expect((await run((await save(mixed)).body.action.id)).result).to.equal(false);
+  });
+
   it("builds the same code each time, and only from its source", async () => {
     const files = { "action.ts": "export async function execute() { return 1 as number; }" };
     const [first, second] = [await save(files, { code: "not read" }), await save(files)];

@@ -6,6 +6,7 @@ import {
   build,
   type Loader,
   type Message,
+  type Metafile,
   type OnLoadResult,
   type Plugin,
   transform,
@@ -230,6 +231,15 @@ async function bundleModule(
   }
 }
 
+/**
+ * Makes the script strict if all its modules are ES modules. CommonJS modules can depend on non-strict code, and all modules share one
+ * function.
+ */
+function toStrictScript(script: string, { inputs }: Metafile): string {
+  const isStrict = Object.values(inputs).every(({ format }) => format === "esm");
+  return isStrict ? script.replace("(() => {", '(() => {\n"use strict";') : script;
+}
+
 function checkModules(needed: readonly string[], isBuiltin: (name: string) => boolean): void {
   const nodeModules = needed.filter(isBuiltin);
   if (nodeModules.length > 0)
@@ -257,7 +267,7 @@ export async function buildPackageScript(
   const { subpath = "" } = options;
   const packageGlobal = findGlobalName(tree, root, subpath);
   const { outputFiles, metafile } = await bundleModule(tree, root, root.name + subpath, packageGlobal);
-  const bundleText = outputFiles[0]!.text;
+  const bundleText = toStrictScript(outputFiles[0]!.text, metafile);
   const program = parsePackageScript(bundleText);
   const neededModules = findRequiredModules(program);
   if (subpath !== "" && neededModules.includes(root.name + subpath))

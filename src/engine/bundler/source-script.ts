@@ -1,6 +1,14 @@
 /** Builds one script from the files of an action in memory. Executes no code of the action, and does not read the disk. */
 import { dirname, extname, join } from "node:path/posix";
-import { type BuildResult, build, type Loader, type Message, type OnLoadResult, type Plugin } from "esbuild";
+import {
+  type BuildResult,
+  build,
+  type Loader,
+  type Message,
+  type Metafile,
+  type OnLoadResult,
+  type Plugin,
+} from "esbuild";
 import { PackageError } from "./fault.js";
 import { findImportedFile, findImportedFileByAlias, isOutsideFolder, isRelativeSpecifier } from "./source-modules.js";
 import { TEST_MODULE_SOURCE } from "./test-module.js";
@@ -116,7 +124,9 @@ const findFileWithoutExecute = (message: Message): string | null =>
     ? toDisplayPath(message.location.file)
     : findFileWithoutExport(message);
 
-function buildSource(job: SourceBuildJob, exporting: ReadonlySet<string>): Promise<BuildResult<{ write: false }>> {
+type SourceBuildResult = BuildResult<{ write: false; metafile: true }>;
+
+function buildSource(job: SourceBuildJob, exporting: ReadonlySet<string>): Promise<SourceBuildResult> {
   return build({
     stdin: {
       contents: `import { execute as run } from ${JSON.stringify(`./${job.entry}`)};\nexport const execute = run;\n`,
@@ -127,6 +137,7 @@ function buildSource(job: SourceBuildJob, exporting: ReadonlySet<string>): Promi
     outfile: "/action.js",
     bundle: true,
     write: false,
+    metafile: true,
     platform: "browser",
     target: "es2022",
     format: "iife",
@@ -146,7 +157,7 @@ function buildSource(job: SourceBuildJob, exporting: ReadonlySet<string>): Promi
 const getBuildErrors = (error: unknown): Message[] => (error as { errors?: Message[] }).errors ?? [];
 
 /** Builds a source. If an entry file (also of an action that a test imports) declares `execute` without exporting it, adds the export. */
-async function buildWithExports(job: SourceBuildJob): Promise<BuildResult<{ write: false }>> {
+async function buildWithExports(job: SourceBuildJob): Promise<SourceBuildResult> {
   const exporting = new Set([job.entry]);
   for (;;) {
     try {
@@ -164,6 +175,10 @@ async function buildWithExports(job: SourceBuildJob): Promise<BuildResult<{ writ
   }
 }
 
+/** True if a file is a CommonJS module. All files share one script, and only ES modules are strict by definition. */
+const containsCommonJs = ({ inputs }: Metafile): boolean =>
+  Object.values(inputs).some(({ format }) => format === "cjs");
+
 /** Builds the script of an action. @throws PackageError that names file, line and column */
 export async function buildSourceScript(job: SourceBuildJob): Promise<BuiltSourceScript> {
   const result = await buildWithExports(job).catch((error: unknown) => {
@@ -174,7 +189,9 @@ export async function buildSourceScript(job: SourceBuildJob): Promise<BuiltSourc
       file === null ? describeBuildError(errors) : `${file} must declare or export the function execute`,
     );
   });
-  const code = result.outputFiles.find(({ path }) => path.endsWith(".js"))!.text;
+  const script = result.outputFiles.find(({ path }) => path.endsWith(".js"))!.text;
+  // The first line of the script contains no code of the files, so the directive changes no position in the source map.
+  const code = containsCommonJs(result.metafile) ? script : `"use strict";${script}`;
   const { sources, mappings } = JSON.parse(result.outputFiles.find(({ path }) => path.endsWith(".map"))!.text);
   const named = (sources as string[]).map((sourcePath) => sourcePath.replace(`${SOURCE_NAMESPACE}:`, ""));
   const bytes = Buffer.byteLength(code);
