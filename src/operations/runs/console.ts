@@ -1,5 +1,6 @@
 /** Stores the console lines of runs with secrets masked, lists them, and streams them during the run. */
 import { setTimeout as delay } from "node:timers/promises";
+import type { Logger } from "pino";
 import { type Db, isDatabaseUnavailable, queryPreparedRows } from "../../data/database.js";
 import type { ConsoleLine } from "../../engine/browser/run.js";
 import type { ScannedText } from "../../engine/secret-scan.js";
@@ -30,6 +31,10 @@ const SELECT_LINES = `
     FROM run LEFT JOIN console_line ON run_id = run.id AND seq > $3
    WHERE run.id = $1 AND app_id = $2 ORDER BY seq LIMIT $4`;
 
+/** Text of the line that replaces lines which could not be stored. */
+const createLossText = (count: number): string =>
+  `${count === 1 ? "1 console line" : `${count} console lines`} could not be stored, because of an internal error`;
+
 /** Replaces characters that a text column of PostgreSQL cannot store, such as NUL. */
 const toStorableText = (text: string): string => text.toWellFormed().replaceAll("\0", "\uFFFD");
 
@@ -40,9 +45,12 @@ export class ConsoleWriter {
   private lastWrite: Promise<unknown> = Promise.resolve();
 
   constructor(
-    private readonly db: Db,
-    private readonly runId: number,
-    private readonly mask: (lines: readonly ScannedText[]) => Promise<string[]>,
+    private readonly options: {
+      db: Db;
+      runId: number;
+      mask: (lines: readonly ScannedText[]) => Promise<string[]>;
+      log: Logger;
+    },
   ) {}
 
   readonly print = (line: ConsoleLine): void => {
@@ -61,8 +69,18 @@ export class ConsoleWriter {
   };
 
   private storeInBackground(): void {
-    // If the database is unavailable, the next call of `flush` stores the lines.
+    // If the database is unavailable, the next call of `flush` stores the lines. `storeLines` logs other errors.
     this.flush().catch(() => undefined);
+  }
+
+  private async insertLines(lines: readonly (ConsoleLine & { seq: number })[]): Promise<void> {
+    const columns = [
+      lines.map(({ seq }) => seq),
+      lines.map(({ level }) => level),
+      lines.map(({ at }) => new Date(at)),
+      lines.map(({ text }) => toStorableText(text)),
+    ];
+    await this.options.db.query(INSERT_LINES, [this.options.runId, ...columns]);
   }
 
   private async storeLines(): Promise<void> {
@@ -70,17 +88,20 @@ export class ConsoleWriter {
     if (lines.length === 0) return;
     this.lines = [];
     try {
-      const texts = await this.mask(lines);
-      const columns = [
-        lines.map(({ seq }) => seq),
-        lines.map(({ level }) => level),
-        lines.map(({ at }) => new Date(at)),
-      ];
-      await this.db.query(INSERT_LINES, [this.runId, ...columns, texts.map(toStorableText)]);
+      const texts = await this.options.mask(lines);
+      await this.insertLines(lines.map((line, index) => ({ ...line, text: texts[index]! })));
     } catch (error) {
-      if (isDatabaseUnavailable(error)) this.lines = [...lines, ...this.lines];
+      if (!isDatabaseUnavailable(error)) return this.reportLoss(lines, error);
+      this.lines = [...lines, ...this.lines];
       throw error;
     }
+  }
+
+  /** Logs that the lines are lost, and stores one line that says so in their place. */
+  private async reportLoss(lines: readonly (ConsoleLine & { seq: number })[], error: unknown): Promise<void> {
+    const { log, runId } = this.options;
+    log.error({ err: error, runId, lines: lines.length }, "console lines of a run could not be stored; they are lost");
+    await this.insertLines([{ ...lines[0]!, level: "warn", text: createLossText(lines.length) }]);
   }
 }
 

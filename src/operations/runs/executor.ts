@@ -144,7 +144,7 @@ export class RunExecution {
       );
     const limitMs = Math.min(options.timeoutMs, action.timeoutMs ?? options.timeoutMs);
     const scripts = await retryInOutage(signal, () => options.scripts.prepare(run, action, limitMs));
-    const writer = new ConsoleWriter(options.db, run.id, (lines) => secrets.mask(lines));
+    const writer = new ConsoleWriter({ ...options, runId: run.id, mask: (lines) => secrets.mask(lines) });
     const mapPositions = createSourcePositionMapper(`${action.name}.js`, action.map ?? action.source?.map ?? null);
     const pageRequest: PageRunRequest = {
       ...this.buildPageRun(action, secrets, scripts, writer),
