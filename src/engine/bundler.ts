@@ -240,7 +240,7 @@ export class Bundler {
       for (const warning of describeMissingProtections(candidate)) log.warn(warning);
       return candidate;
     }
-    const refusal = new SandboxUnavailableError();
+    const refusal = new SandboxUnavailableError(!sandbox);
     log.error(refusal.message);
     throw refusal;
   }

@@ -30,4 +30,10 @@ describe("a package that the service cannot bundle", () => {
     expect([refusal.status, getHttpStatus(refusal)]).to.deep.equal(["DEPENDENCY_UNRESOLVED", 503]);
     expect(refusal.message).to.match(/"lodash@4" cannot be bundled now: .*user namespaces.*operator.*NPM_SANDBOX=off/);
   });
+
+  it("is rejected without the advice to set NPM_SANDBOX=off if it is set already", () => {
+    const { message } = toBundlingError("lodash@4", new SandboxUnavailableError(true)) as ActionError;
+    expect(message).to.include("even without user namespaces (NPM_SANDBOX=off)");
+    expect(message).to.not.include("set NPM_SANDBOX");
+  });
 });

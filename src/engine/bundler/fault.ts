@@ -17,10 +17,14 @@ export class BundlerBusyError extends Error {
 export class SandboxUnavailableError extends Error {
   override readonly name = "SandboxUnavailableError";
 
-  constructor() {
+  /** @param allowsNetwork true if the operator has set NPM_SANDBOX=off, so that no sandbox without a network is needed */
+  constructor(allowsNetwork = false) {
     super(
-      "this machine does not allow user namespaces, so the service cannot bundle npm packages without access to the network; " +
-        "the operator can allow user namespaces (docs/operate/containers.md) or set NPM_SANDBOX=off",
+      allowsNetwork
+        ? "this machine cannot start the process that bundles npm packages, even without user namespaces (NPM_SANDBOX=off); " +
+            "the operator finds the cause with npm run doctor"
+        : "this machine does not allow user namespaces, so the service cannot bundle npm packages without access to the network; " +
+            "the operator can allow user namespaces (docs/operate/containers.md) or set NPM_SANDBOX=off",
     );
   }
 }
