@@ -42,6 +42,7 @@ const EVERY_OPERATION = `
   const counts = await seats.commit({ entries: [{ data: { Row: "D" } }, { id: inserted.id, data: { By: "Bea" } }], extend: true, returnEntries: true });
   const rows = await seats.getIndex("Row");
   const indexes = await seats.getIndexes(["Row", "By"]);
+  const noIndexes = await seats.getIndexes([]);
   const grouped = await seats.find({ aggregate: [{ $group: { _id: "$Row", n: { $sum: 1 } } }, { $sort: { _id: 1 } }] });
   const removed = (await seats.removeById(inserted.id)).id === inserted.id;
   const deleted = await seats.remove({ where: { Row: "C" } });
@@ -52,7 +53,7 @@ const EVERY_OPERATION = `
   await Svc.DataSources.delete(made.id);
   const gone = await Svc.DataSources.getById(made.id).catch((error) => error.status);
   return { all, updated: updated.data, stale, found, total: page.pagination.total, some: page.entries.length, one, none: none === undefined, byId, undefinedConditions, missing,
-    pages, back, counts: counts.entries.map(({ data }) => data).sort((a, b) => (a.Row < b.Row ? -1 : 1)), rows: rows.sort(), indexes: Object.keys(indexes), grouped, removed, deleted, csv, replaced, left, renamed, gone };
+    pages, back, counts: counts.entries.map(({ data }) => data).sort((a, b) => (a.Row < b.Row ? -1 : 1)), rows: rows.sort(), indexes: Object.keys(indexes), noIndexes, grouped, removed, deleted, csv, replaced, left, renamed, gone };
 `;
 
 const EXPECTED_RESULTS = {
@@ -85,6 +86,7 @@ const EXPECTED_RESULTS = {
   counts: [{ Row: "B", Seat: 1, By: "Bea" }, { Row: "D" }],
   rows: ["A", "B", "C", "D"],
   indexes: ["Row", "By"],
+  noIndexes: {},
   grouped: [
     { _id: "A", n: 2 },
     { _id: "B", n: 1 },

@@ -203,8 +203,11 @@ function connectDataSource(source: SourceRef): DataSourceConnection {
       );
       return index[column] ?? [];
     },
-    getIndexes: (columns) =>
-      requestJson("GET", sourcePath(`indexes/${columns.map((column) => encodeColumnSegment(column)).join(",")}`)),
+    // The route needs at least one column.
+    getIndexes: async (columns) =>
+      columns.length === 0
+        ? {}
+        : requestJson("GET", sourcePath(`indexes/${columns.map((column) => encodeColumnSegment(column)).join(",")}`)),
   };
   const subscribe: DataSourceConnection["subscribe"] = ({ where } = {}, callback) => {
     rejectUndefinedValues(where ?? {}, "where");
