@@ -377,6 +377,9 @@ describe("secret bindings", () => {
       const { data: sent, errors } = await service.graphql(`mutation { testSecretBinding(appId: ${service.appId},
         data: { key: "__key", origin: "${origin}" }) { status body } }`);
       expect(sent, JSON.stringify(errors)).to.deep.equal({ testSecretBinding: { status: 200, body: "fine" } });
+      const request = { key: "__key", origin: `${origin.toUpperCase()}/`, path: "/" };
+      const tested = await service.rest("POST", `/v1/apps/${service.appId}/secret-bindings/test`, { body: request });
+      expect(tested.body.trial, "an origin that is not normalized").to.deep.include({ status: 200, body: "fine" });
     });
   });
 });

@@ -4,6 +4,7 @@ import type { OutgoingHopSummary } from "../../engine/outgoing.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { describeValue, isObject } from "../../rules/describe-value.js";
+import { findIntegrationOriginsFault, toStoredIntegrationOrigins } from "../../rules/integration-origins.js";
 import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
 import type { RunRequestSender, SecretBindings } from "./run-requests.js";
@@ -52,6 +53,12 @@ interface BindingTestInput {
   url: string;
 }
 
+/** Returns an origin in the form in which bindings store it, for example without a trailing slash; any other text unchanged. */
+const normalizeIfOrigin = (text: string): string =>
+  findIntegrationOriginsFault([text], "server", { allowPrivateNetwork: true }) === null
+    ? toStoredIntegrationOrigins([text])[0]!
+    : text;
+
 /** Parses the body of a request to test a binding. @throws REQUEST_INVALID with the name of the wrong field */
 function parseTestInput(body: unknown): BindingTestInput {
   if (!isObject(body)) throw createInvalidRequestError(`the body must be a JSON object (got ${describeValue(body)})`);
@@ -70,7 +77,8 @@ function parseTestInput(body: unknown): BindingTestInput {
     );
   }
   refuseUnknownFields(body, TEST_FIELDS);
-  return { key: key as string, origin: origin as string, method: method as string, url: `${origin}${path}` };
+  const normalizedOrigin = normalizeIfOrigin(origin as string);
+  return { key: key as string, origin: normalizedOrigin, method: method as string, url: `${normalizedOrigin}${path}` };
 }
 
 interface SecretBindingTesterOptions {
