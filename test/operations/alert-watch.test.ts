@@ -48,7 +48,7 @@ describe("the evaluation of alert rules", () => {
     expect(await countSavepoints()).to.equal(1);
   });
 
-  it("counts a run that failed before its action was unpublished", async () => {
+  it("counts a run that failed before its action was unpublished, and then ends the alert", async () => {
     const { db } = database;
     const [{ id: organizationId }] = await db.query("INSERT INTO organization (name) VALUES ('o2') RETURNING id");
     const insertApp = "INSERT INTO app (organization_id, name) VALUES ($1, 'b') RETURNING id";
@@ -70,7 +70,14 @@ describe("the evaluation of alert rules", () => {
     const sendAlert: SendAlert = async (_executor, _audience, { state, action: failed }) => {
       firing.push([state, failed]);
     };
-    await new AlertWatch({ db, sendAlert, now: Date.now, log: {} as Logger }).checkRules();
+    const watch = new AlertWatch({ db, sendAlert, now: Date.now, log: {} as Logger });
+    await watch.checkRules();
     expect(firing).to.deep.equal([["firing", { id: action!.masterId, name: "removed" }]]);
+    const states = "SELECT FROM alert_state WHERE firing AND action_id = $1";
+    expect(await db.query(states, [action!.masterId])).to.have.length(1);
+    await db.query("UPDATE alert_cursor SET looked_at = '-infinity'");
+    await watch.checkRules();
+    expect(await db.query(states, [action!.masterId]), "the alert ends, because no run can end it").to.have.length(0);
+    expect(firing).to.have.length(1);
   });
 });

@@ -133,6 +133,17 @@ export async function lockEnabledAlertRules(executor: SqlClient): Promise<Watche
   return rows(executor, sql);
 }
 
+/**
+ * Ends the alerts about actions that were unpublished after the message about their failure. Without a live version, no run could end them.
+ * Rules for `silent` go on, because an action that does not run is what they watch.
+ */
+export async function endAlertsOfUnpublishedActions(executor: SqlClient, ruleIds: readonly number[]): Promise<void> {
+  const sql = `DELETE FROM alert_state AS state USING alert_rule AS rule
+    WHERE rule.id = state.rule_id AND rule.id = ANY ($1::bigint[]) AND rule.condition IN ('failed', 'skipped')
+      AND state.firing AND state.told AND NOT EXISTS (SELECT FROM action WHERE master_id = state.action_id)`;
+  await rows(executor, sql, [ruleIds]);
+}
+
 export async function readAlertRuleStates(
   executor: SqlClient,
   ruleIds: readonly number[],

@@ -14,6 +14,7 @@ import {
   NEW_ALERT_STATE,
 } from "../../rules/alert-conditions.js";
 import {
+  endAlertsOfUnpublishedActions,
   lockEnabledAlertRules,
   readAlertRuleStates,
   type StoredAlertRuleState,
@@ -235,13 +236,9 @@ export class AlertWatch {
 
   private async evaluateRules(manager: EntityManager, rules: readonly WatchedAlertRule[]): Promise<void> {
     const appIds = [...new Set(rules.map(({ appId }) => appId))];
-    const evaluations = new RuleEvaluations(
-      rules,
-      await readAlertRuleStates(
-        manager,
-        rules.map(({ id }) => id),
-      ),
-    );
+    const ruleIds = rules.map(({ id }) => id);
+    await endAlertsOfUnpublishedActions(manager, ruleIds);
+    const evaluations = new RuleEvaluations(rules, await readAlertRuleStates(manager, ruleIds));
     for (let windows = 0; windows < MAX_WATCH_WINDOWS; windows += 1) {
       const [{ start, until, more }] = (await rows<{ start: string; until: string; more: boolean }>(
         manager,
