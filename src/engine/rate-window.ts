@@ -28,7 +28,7 @@ const SELECT_CALL_COUNT_SQL = `
 
 export interface RateWindow {
   /** Counts one call, or rejects it if the window is full. Each rate class of an app has its own window. */
-  takeTokens(
+  admitCall(
     appId: number,
     rateClass: string,
     { limit, windowMs }: { limit: number; windowMs: number },
@@ -39,7 +39,7 @@ export interface RateWindow {
 
 export function createRateWindow(db: Pick<EntityManager, "query">): RateWindow {
   return {
-    async takeTokens(appId, rateClass, { limit, windowMs }) {
+    async admitCall(appId, rateClass, { limit, windowMs }) {
       const computeLeaveTime = (hit: Date): Date => new Date(hit.getTime() + windowMs);
       const parameters = [appId, rateClass, limit];
       const [row]: { hits: Date[] }[] = await db.query(INSERT_CALL_SQL, [...parameters, windowMs]);

@@ -8,7 +8,7 @@ import { ActionError } from "../errors.js";
 import { describeValue } from "./describe-value.js";
 
 /** Allowed values of the resource's `updatedAt` (ISO 8601 with milliseconds); undefined allows every value. */
-export type ExpectedETags = readonly string[] | undefined;
+export type ExpectedVersions = readonly string[] | undefined;
 
 /** Separates the version (`updatedAt`) in an entity tag from state that only the service changes, such as whether an alert fires. */
 const TAG_SEPARATOR = ";";
@@ -34,7 +34,7 @@ function parseEntityTags(header: string | undefined, name: string): string[] | u
 }
 
 /** Returns the versions that the header `If-Match` allows; undefined if it is absent or `*`. @throws REQUEST_INVALID */
-export const parseIfMatch = (header: string | undefined): ExpectedETags =>
+export const parseIfMatch = (header: string | undefined): ExpectedVersions =>
   parseEntityTags(header, "If-Match")?.map((tag) => tag.split(TAG_SEPARATOR, 1)[0]!);
 
 /**
@@ -52,7 +52,7 @@ export const NEXT_UPDATED_AT_SQL =
 /** @throws RESOURCE_CHANGED with the current resource, if its `updatedAt` is not one of the expected values */
 export function requireExpectedVersion<T extends { updatedAt: string }>(
   resource: T,
-  precondition: ExpectedETags,
+  precondition: ExpectedVersions,
 ): void {
   if (!precondition || precondition.includes(resource.updatedAt)) return;
   const message = `the resource was changed at ${resource.updatedAt}, after the version that the request expects; read it again`;
@@ -80,7 +80,7 @@ export const computeListVersion = (items: readonly ListItemVersion[]): string =>
 export function requireExpectedItemVersion(
   item: ListItemVersion | undefined,
   lists: readonly (readonly ListItemVersion[])[],
-  precondition: ExpectedETags,
+  precondition: ExpectedVersions,
 ): void {
   if (!precondition || (item && precondition.includes(item.updatedAt))) return;
   if (lists.some((list) => precondition.includes(computeListVersion(list)))) return;
@@ -91,7 +91,7 @@ export function requireExpectedItemVersion(
 /** @throws the error that `createError` creates, if the row's `updatedAt` is not one of the expected values */
 export function requireExpectedRowVersion(
   updatedAt: Date,
-  precondition: ExpectedETags,
+  precondition: ExpectedVersions,
   createError: () => ActionError,
 ): void {
   if (precondition && !precondition.includes(updatedAt.toISOString())) throw createError();

@@ -30,7 +30,7 @@ describe("the rate window", () => {
   const burst = (calls: number, limit: number): Promise<RateLimitDecision[]> =>
     Promise.all(
       Array.from({ length: calls }, (_, index) =>
-        windows[index % 2]!.takeTokens(apps, "manage", { limit, windowMs: WINDOW_MS }),
+        windows[index % 2]!.admitCall(apps, "manage", { limit, windowMs: WINDOW_MS }),
       ),
     );
 
@@ -96,8 +96,8 @@ describe("the rate window", () => {
 
   it("returns how many calls are left and when the next one is possible", async () => {
     const [one, two] = [
-      await windows[0]!.takeTokens(apps, "manage", { limit: 3, windowMs: WINDOW_MS }),
-      await windows[1]!.takeTokens(apps, "manage", { limit: 3, windowMs: WINDOW_MS }),
+      await windows[0]!.admitCall(apps, "manage", { limit: 3, windowMs: WINDOW_MS }),
+      await windows[1]!.admitCall(apps, "manage", { limit: 3, windowMs: WINDOW_MS }),
     ];
     const oldest = (await hits())[0]! + WINDOW_MS;
     expect([one, two].map(({ remaining, nextAcceptedAt }) => [remaining, nextAcceptedAt.getTime()])).to.deep.equal([
@@ -123,20 +123,20 @@ describe("the rate window", () => {
 
   it("uses the window of its class", async () => {
     const half = { limit: 2, windowMs: WINDOW_MS / 2 };
-    await windows[0]!.takeTokens(apps, "communicate", half);
-    const { nextAcceptedAt } = await windows[1]!.takeTokens(apps, "communicate", half);
+    await windows[0]!.admitCall(apps, "communicate", half);
+    const { nextAcceptedAt } = await windows[1]!.admitCall(apps, "communicate", half);
     expect(nextAcceptedAt.getTime()).to.equal((await hits())[0]! + WINDOW_MS / 2);
-    expect((await windows[0]!.takeTokens(apps, "communicate", half)).accepted).to.equal(false);
+    expect((await windows[0]!.admitCall(apps, "communicate", half)).accepted).to.equal(false);
     await passTime(WINDOW_MS / 2);
-    expect((await windows[0]!.takeTokens(apps, "communicate", half)).accepted).to.equal(true);
+    expect((await windows[0]!.admitCall(apps, "communicate", half)).accepted).to.equal(true);
   });
 
   it("counts apps and classes separately", async () => {
     await burst(5, 5);
     const five = { limit: 5, windowMs: WINDOW_MS };
     const others = [
-      await windows[0]!.takeTokens(apps, "run", five),
-      await windows[0]!.takeTokens(apps + 100_000, "manage", five),
+      await windows[0]!.admitCall(apps, "run", five),
+      await windows[0]!.admitCall(apps + 100_000, "manage", five),
     ];
     expect(others.map(({ remaining }) => remaining)).to.deep.equal([4, 4]);
   });

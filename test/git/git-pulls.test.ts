@@ -139,7 +139,7 @@ describe("webhooks of git servers", () => {
     let level = "enough";
     const window = {
       count: async () => 0,
-      takeTokens: async (_app: number, name: string, { limit }: { limit: number }) => {
+      admitCall: async (_app: number, name: string, { limit }: { limit: number }) => {
         taken.push([name, limit]);
         return { accepted, remaining: accepted ? 1 : 0, nextAcceptedAt: new Date(Date.now() + 1_000) };
       },

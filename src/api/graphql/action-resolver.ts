@@ -14,7 +14,7 @@ import { CreateActionInput, UpdateActionInput } from "./action-inputs.js";
 import { ActionListType, ActionType, LiveVersionType } from "./action-types.js";
 import { AppIdArgument, Limit, Offset } from "./arguments.js";
 import { IdempotencyKeyArgument, selectIdempotencyKey } from "./idempotency.js";
-import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedETags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedVersions } from "./if-updated-at.js";
 import { ActionChangeType } from "./version-types.js";
 
 /**
@@ -113,7 +113,7 @@ export class ActionResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<Action> {
     const caller = await this.accessChecks.requireAppAccess(context, "updateAction", appId);
-    const target = { appId, id, precondition: toExpectedETags(ifUpdatedAt) };
+    const target = { appId, id, precondition: toExpectedVersions(ifUpdatedAt) };
     return this.endpoints.addUrlsToOne(caller, await this.service.update(caller, target, data));
   }
 
@@ -128,7 +128,7 @@ export class ActionResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<Action> {
     const caller = await this.accessChecks.requireAppAccess(context, "updateAction", appId);
-    await this.rotateSecret(caller, { appId, id, precondition: toExpectedETags(ifUpdatedAt) });
+    await this.rotateSecret(caller, { appId, id, precondition: toExpectedVersions(ifUpdatedAt) });
     return this.endpoints.addUrlsToOne(caller, await this.service.get(appId, id));
   }
 
@@ -140,7 +140,7 @@ export class ActionResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {
     const caller = await this.accessChecks.requireAppAccess(context, "removeAction", appId);
-    await this.service.remove(caller, { appId, id, precondition: toExpectedETags(ifUpdatedAt) });
+    await this.service.remove(caller, { appId, id, precondition: toExpectedVersions(ifUpdatedAt) });
     return true;
   }
 

@@ -5,7 +5,7 @@ import type { Administrator, Administrators } from "../../operations/members/adm
 import type { Caller } from "../../rules/access.js";
 import type { RequestContext } from "../context.js";
 import { UserType } from "./app-types.js";
-import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedETags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedVersions } from "./if-updated-at.js";
 
 const UserId = () => Arg("userId", () => Int, { description: "ID of the person." });
 
@@ -42,6 +42,6 @@ export class AdministratorResolver {
     @UserId() userId: number,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<Administrator[]> {
-    return this.service.remove(this.requireAdministrator(context), userId, toExpectedETags(ifUpdatedAt));
+    return this.service.remove(this.requireAdministrator(context), userId, toExpectedVersions(ifUpdatedAt));
   }
 }

@@ -8,7 +8,7 @@ import type { AlertRules } from "../../operations/alerts/alert-rules.js";
 import type { RequestContext } from "../context.js";
 import { AlertDeliveryType, AlertRuleInput, AlertRuleType } from "./alert-types.js";
 import { AppIdArgument } from "./arguments.js";
-import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedETags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedVersions } from "./if-updated-at.js";
 
 @Resolver(() => AlertRuleType)
 export class AlertResolver {
@@ -64,7 +64,7 @@ export class AlertResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<AlertRuleType> {
     const caller = await this.accessChecks.requireAppAccess(context, "manageAlerts", appId);
-    return this.rules.update(caller, { appId, id, precondition: toExpectedETags(ifUpdatedAt) }, rule);
+    return this.rules.update(caller, { appId, id, precondition: toExpectedVersions(ifUpdatedAt) }, rule);
   }
 
   @Mutation(() => Boolean, { description: "Deletes an alert." })
@@ -75,7 +75,7 @@ export class AlertResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {
     const caller = await this.accessChecks.requireAppAccess(context, "removeAlerts", appId);
-    await this.rules.remove(caller, { appId, id, precondition: toExpectedETags(ifUpdatedAt) });
+    await this.rules.remove(caller, { appId, id, precondition: toExpectedVersions(ifUpdatedAt) });
     return true;
   }
 

@@ -18,7 +18,7 @@ import {
   UserType,
 } from "./app-types.js";
 import { AppIdArgument } from "./arguments.js";
-import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedETags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedVersions } from "./if-updated-at.js";
 
 @Resolver()
 export class AppResolver {
@@ -81,7 +81,7 @@ export class AppResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<App> {
     const caller = await this.accessChecks.requireAppAccess(context, "updateApp", appId);
-    return this.service.update(caller, { appId, precondition: toExpectedETags(ifUpdatedAt) }, data);
+    return this.service.update(caller, { appId, precondition: toExpectedVersions(ifUpdatedAt) }, data);
   }
 
   @Mutation(() => AppType, {
@@ -95,7 +95,7 @@ export class AppResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<App> {
     const caller = await this.accessChecks.requireAppAccess(context, "administrate", appId);
-    return this.service.administrate(caller, { appId, precondition: toExpectedETags(ifUpdatedAt) }, data);
+    return this.service.administrate(caller, { appId, precondition: toExpectedVersions(ifUpdatedAt) }, data);
   }
 
   @Mutation(() => AppType, { description: "Publishes the app." })
@@ -105,7 +105,7 @@ export class AppResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<App> {
     const caller = await this.accessChecks.requireAppAccess(context, "publishApp", appId);
-    return this.service.publish(caller, { appId, precondition: toExpectedETags(ifUpdatedAt) });
+    return this.service.publish(caller, { appId, precondition: toExpectedVersions(ifUpdatedAt) });
   }
 
   @Mutation(() => AppType, { description: "Unpublishes the app and pauses its live versions." })
@@ -115,7 +115,7 @@ export class AppResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<App> {
     const caller = await this.accessChecks.requireAppAccess(context, "publishApp", appId);
-    return this.service.unpublish(caller, { appId, precondition: toExpectedETags(ifUpdatedAt) });
+    return this.service.unpublish(caller, { appId, precondition: toExpectedVersions(ifUpdatedAt) });
   }
 
   @Mutation(() => CreatedUserType, {
@@ -158,6 +158,6 @@ export class AppResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<Editor[]> {
     const caller = await this.accessChecks.requireAppAccess(context, "manageEditors", appId);
-    return this.appEditors.remove(caller, { appId, precondition: toExpectedETags(ifUpdatedAt) }, userId);
+    return this.appEditors.remove(caller, { appId, precondition: toExpectedVersions(ifUpdatedAt) }, userId);
   }
 }

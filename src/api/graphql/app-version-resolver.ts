@@ -8,7 +8,7 @@ import type { App, Apps } from "../../operations/apps/apps.js";
 import type { RequestContext } from "../context.js";
 import { AppSnapshotType, AppType } from "./app-types.js";
 import { AppIdArgument, Limit, Offset } from "./arguments.js";
-import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedETags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedVersions } from "./if-updated-at.js";
 import { DateTime } from "./leaf-types.js";
 import { DEPRECATED_IN_FAVOR_OF_PAGE, ListPageType, PageItemsField } from "./page-types.js";
 import { ActionVersionPaginationType, VersionUserType } from "./version-types.js";
@@ -98,7 +98,7 @@ export class AppVersionResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<App> {
     const caller = await this.accessChecks.requireAppAccess(context, "appVersions", appId);
-    await this.service.restore(caller, { appId, precondition: toExpectedETags(ifUpdatedAt) }, versionId);
+    await this.service.restore(caller, { appId, precondition: toExpectedVersions(ifUpdatedAt) }, versionId);
     return this.appService.get(appId);
   }
 }

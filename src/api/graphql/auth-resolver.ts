@@ -26,7 +26,7 @@ import {
   PersonSessionType,
   UpdateAccountInput,
 } from "./auth-types.js";
-import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedETags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedVersions } from "./if-updated-at.js";
 
 /** Response to a sign-in (contract, section 7). */
 interface SignInAnswer {
@@ -138,7 +138,7 @@ export class AuthResolver {
     @Arg("id", () => Int, { description: "ID of the passkey." }) id: number,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {
-    await this.service.passkeys.remove(this.createSignedInRequest(context), id, toExpectedETags(ifUpdatedAt));
+    await this.service.passkeys.remove(this.createSignedInRequest(context), id, toExpectedVersions(ifUpdatedAt));
     return true;
   }
 
@@ -157,7 +157,7 @@ export class AuthResolver {
     @Arg("id", () => Int, { description: "ID of the identity." }) id: number,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {
-    await this.service.identities.remove(this.createSignedInRequest(context), id, toExpectedETags(ifUpdatedAt));
+    await this.service.identities.remove(this.createSignedInRequest(context), id, toExpectedVersions(ifUpdatedAt));
     return true;
   }
 
@@ -201,7 +201,7 @@ export class AuthResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {
     const { personId } = this.requireSessionCaller(context);
-    await this.service.sessions.endSession(personId, id, toExpectedETags(ifUpdatedAt));
+    await this.service.sessions.endSession(personId, id, toExpectedVersions(ifUpdatedAt));
     return true;
   }
 

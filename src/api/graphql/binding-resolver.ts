@@ -19,7 +19,7 @@ import {
   SecretBindingTrialType,
   SecretBindingUseType,
 } from "./binding-types.js";
-import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedETags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedVersions } from "./if-updated-at.js";
 
 @Resolver()
 export class SecretBindingResolver {
@@ -73,6 +73,6 @@ export class SecretBindingResolver {
     const caller = await this.accessChecks.requireAppAccess(context, "writeSecretBindings", appId);
     // REST passes the whole body (an object). GraphQL passes only the list of bindings, which becomes an object here.
     const body = Array.isArray(bindings) || bindings === null || bindings === undefined ? { bindings } : bindings;
-    return this.service.set(caller, { appId, precondition: toExpectedETags(state) }, body);
+    return this.service.set(caller, { appId, precondition: toExpectedVersions(state) }, body);
   }
 }

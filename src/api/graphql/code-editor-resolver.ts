@@ -7,7 +7,7 @@ import type { CodeProblem, CodeProblemFinder } from "../../operations/actions/pr
 import type { StoredScripts } from "../../operations/packages/kept-scripts.js";
 import type { RequestContext } from "../context.js";
 import { AppIdArgument } from "./arguments.js";
-import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedETags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedVersions } from "./if-updated-at.js";
 import { DateTime } from "./leaf-types.js";
 
 @ObjectType("PayloadPreset", { description: "Named payload that is stored with an action for test runs." })
@@ -63,7 +63,7 @@ export class CodeEditorResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<PayloadPreset[]> {
     const caller = await this.accessChecks.requireAppAccess(context, "writePresets", appId);
-    return this.presets.save(caller, appId, actionId, name, payload, toExpectedETags(ifUpdatedAt));
+    return this.presets.save(caller, appId, actionId, name, payload, toExpectedVersions(ifUpdatedAt));
   }
 
   @Mutation(() => [PayloadPresetType], {
@@ -77,7 +77,7 @@ export class CodeEditorResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<PayloadPreset[]> {
     const caller = await this.accessChecks.requireAppAccess(context, "writePresets", appId);
-    return this.presets.remove(caller, appId, actionId, name, toExpectedETags(ifUpdatedAt));
+    return this.presets.remove(caller, appId, actionId, name, toExpectedVersions(ifUpdatedAt));
   }
 
   @Query(() => [CodeProblemType], {

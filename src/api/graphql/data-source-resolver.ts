@@ -23,7 +23,7 @@ import {
   RecentQueryType,
   UpdateDataSourceInput,
 } from "./data-source-types.js";
-import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedETags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedVersions } from "./if-updated-at.js";
 import { ReferenceArgument, ReferenceKindArgument } from "./reference-arguments.js";
 
 @Resolver(() => DataSourceType)
@@ -73,7 +73,7 @@ export class DataSourceResolver {
     @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): Promise<DataSourceView> {
     const caller = await this.accessChecks.requireAppAccess(context, "writeDataSources", appId);
-    return this.service.update(caller, { appId, ref, precondition: toExpectedETags(ifUpdatedAt ?? null) }, data);
+    return this.service.update(caller, { appId, ref, precondition: toExpectedVersions(ifUpdatedAt ?? null) }, data);
   }
 
   @Mutation(() => Boolean, { description: "Deletes a data source with its entries and snapshots." })
@@ -85,7 +85,7 @@ export class DataSourceResolver {
     @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): Promise<boolean> {
     const caller = await this.accessChecks.requireAppAccess(context, "removeDataSources", appId);
-    await this.service.remove(caller, { appId, ref, precondition: toExpectedETags(ifUpdatedAt) });
+    await this.service.remove(caller, { appId, ref, precondition: toExpectedVersions(ifUpdatedAt) });
     return true;
   }
 
@@ -126,7 +126,12 @@ export class DataSourceResolver {
     @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): Promise<EntryImportResultType> {
     const caller = await this.accessChecks.requireAppAccess(context, "writeDataSources", appId);
-    return this.entries.restore({ caller, isTrusted: true }, { appId, ref }, versionId, toExpectedETags(ifUpdatedAt));
+    return this.entries.restore(
+      { caller, isTrusted: true },
+      { appId, ref },
+      versionId,
+      toExpectedVersions(ifUpdatedAt),
+    );
   }
 
   @Query(() => AccessTrialType, {

@@ -26,7 +26,7 @@ import {
   EntryQueryInput,
   EntryType,
 } from "./data-source-types.js";
-import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedETags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedVersions } from "./if-updated-at.js";
 import { ReferenceArgument, ReferenceKindArgument } from "./reference-arguments.js";
 
 /**
@@ -191,7 +191,7 @@ export class EntryResolver {
     @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): Promise<Entry> {
     const visit = await this.accessChecks.admitAppRequest(context, "writeEntries", appId);
-    return this.service.update(visit, { appId, ref }, id, data, toExpectedETags(ifUpdatedAt ?? null));
+    return this.service.update(visit, { appId, ref }, id, data, toExpectedVersions(ifUpdatedAt ?? null));
   }
 
   @Mutation(() => EntryType, { description: "Deletes an entry and returns its last state." })
@@ -204,7 +204,7 @@ export class EntryResolver {
     @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): Promise<Entry> {
     const visit = await this.accessChecks.admitAppRequest(context, "removeEntries", appId);
-    return this.service.remove(visit, { appId, ref }, id, toExpectedETags(ifUpdatedAt ?? null));
+    return this.service.remove(visit, { appId, ref }, id, toExpectedVersions(ifUpdatedAt ?? null));
   }
 
   @Mutation(() => EntryCommitResultType, { description: "Inserts, updates and deletes entries in one transaction." })

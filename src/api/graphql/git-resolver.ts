@@ -12,7 +12,7 @@ import type { ManifestPlan } from "../../operations/manifest/manifests.js";
 import type { GitProvider } from "../../rules/git-input.js";
 import type { RequestContext } from "../context.js";
 import { AppIdArgument } from "./arguments.js";
-import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedETags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedVersions } from "./if-updated-at.js";
 import { DateTime } from "./leaf-types.js";
 import { ManifestPlanType } from "./manifest-resolver.js";
 
@@ -129,7 +129,7 @@ export class GitResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<GitConnectionChange> {
     const caller = await this.accessChecks.requireAppAccess(context, "writeGit", appId);
-    const precondition = toExpectedETags(ifUpdatedAt ?? null);
+    const precondition = toExpectedVersions(ifUpdatedAt ?? null);
     return this.service.connections.connect(caller, { appId, precondition }, data);
   }
 
@@ -142,7 +142,7 @@ export class GitResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {
     const caller = await this.accessChecks.requireAppAccess(context, "writeGit", appId);
-    await this.service.connections.disconnect(caller, { appId, precondition: toExpectedETags(ifUpdatedAt ?? null) });
+    await this.service.connections.disconnect(caller, { appId, precondition: toExpectedVersions(ifUpdatedAt ?? null) });
     return true;
   }
 

@@ -15,10 +15,10 @@ import type { MediaItemKind, MediaItemRules } from "../../operations/media/media
 import type { MediaUploadInProgress } from "../../operations/media/uploads.js";
 import type { MediaAccessRule } from "../../rules/media-access.js";
 import type { MediaFileVariant } from "../../rules/media-fields.js";
-import type { ExpectedETags } from "../../rules/precondition.js";
+import type { ExpectedVersions } from "../../rules/precondition.js";
 import type { RequestContext } from "../context.js";
 import { AppIdArgument, Limit, Offset } from "./arguments.js";
-import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedETags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedVersions } from "./if-updated-at.js";
 import {
   MediaAccessRuleInput,
   MediaAccessRuleType,
@@ -152,7 +152,7 @@ export class MediaResolver {
     const precondition = await this.changeRules(
       context,
       "folder",
-      { appId, id, precondition: toExpectedETags(ifUpdatedAt) },
+      { appId, id, precondition: toExpectedVersions(ifUpdatedAt) },
       accessRules,
     );
     const admission = await this.accessChecks.admitAppRequest(context, "writeMedia", appId);
@@ -167,7 +167,7 @@ export class MediaResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {
     const admission = await this.accessChecks.admitAppRequest(context, "removeMedia", appId);
-    await this.media.folders.remove(admission, { appId, id, precondition: toExpectedETags(ifUpdatedAt) });
+    await this.media.folders.remove(admission, { appId, id, precondition: toExpectedVersions(ifUpdatedAt) });
     return true;
   }
 
@@ -193,7 +193,7 @@ export class MediaResolver {
     const precondition = await this.changeRules(
       context,
       "file",
-      { appId, id, precondition: toExpectedETags(ifUpdatedAt) },
+      { appId, id, precondition: toExpectedVersions(ifUpdatedAt) },
       accessRules,
     );
     const admission = await this.accessChecks.admitAppRequest(context, "writeMedia", appId);
@@ -208,7 +208,7 @@ export class MediaResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {
     const admission = await this.accessChecks.admitAppRequest(context, "removeMedia", appId);
-    await this.media.files.remove(admission, { appId, id, precondition: toExpectedETags(ifUpdatedAt) });
+    await this.media.files.remove(admission, { appId, id, precondition: toExpectedVersions(ifUpdatedAt) });
     return true;
   }
 
@@ -218,7 +218,7 @@ export class MediaResolver {
     kind: MediaItemKind,
     { appId, id, precondition }: MediaChangeTarget,
     accessRules: MediaAccessRuleInput[] | null | undefined,
-  ): Promise<ExpectedETags> {
+  ): Promise<ExpectedVersions> {
     if (accessRules === undefined) return precondition;
     const rules = accessRules?.map(toMediaRule) ?? null;
     const { updatedAt } = await this.setOwnRules(context, appId, kind, id, rules, precondition);
@@ -236,7 +236,7 @@ export class MediaResolver {
     appId: number,
     id: number,
     body: unknown,
-    precondition: ExpectedETags,
+    precondition: ExpectedVersions,
   ): Promise<MediaFolder> {
     const admission = await this.accessChecks.admitAppRequest(context, "writeMedia", appId);
     return this.media.folders.update(admission, { appId, id, precondition }, body);
@@ -247,7 +247,7 @@ export class MediaResolver {
     appId: number,
     id: number,
     body: unknown,
-    precondition: ExpectedETags,
+    precondition: ExpectedVersions,
   ): Promise<MediaFile> {
     const admission = await this.accessChecks.admitAppRequest(context, "writeMedia", appId);
     return this.media.files.update(admission, { appId, id, precondition }, body);
@@ -264,7 +264,7 @@ export class MediaResolver {
     kind: MediaItemKind,
     id: number,
     body: unknown,
-    precondition?: ExpectedETags,
+    precondition?: ExpectedVersions,
   ): Promise<MediaItemRules> {
     const admission = await this.accessChecks.admitAppRequest(context, "writeMedia", appId);
     return this.media.rules.set(admission, kind, { appId, id, precondition }, body);

@@ -20,7 +20,7 @@ import type { Role, RoleScope } from "../../rules/roles.js";
 import type { RequestContext } from "../context.js";
 import { UserType } from "./app-types.js";
 import { AppIdArgument } from "./arguments.js";
-import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedETags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedVersions } from "./if-updated-at.js";
 import { RoleEnum } from "./leaf-types.js";
 import {
   CreateInvitationInput,
@@ -110,7 +110,7 @@ export class MemberResolver {
     const { caller, scope } = await this.requireOrganizationAccess(context, "manageOrganization", organizationId);
     await this.service.members.set(
       caller,
-      { scope, personId: userId, precondition: toExpectedETags(ifUpdatedAt) },
+      { scope, personId: userId, precondition: toExpectedVersions(ifUpdatedAt) },
       role,
     );
     return this.service.members.list(scope);
@@ -127,7 +127,11 @@ export class MemberResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<Member[]> {
     const { caller, scope } = await this.requireOrganizationAccess(context, "manageOrganization", organizationId);
-    await this.service.members.remove(caller, { scope, personId: userId, precondition: toExpectedETags(ifUpdatedAt) });
+    await this.service.members.remove(caller, {
+      scope,
+      personId: userId,
+      precondition: toExpectedVersions(ifUpdatedAt),
+    });
     return this.service.members.list(scope);
   }
 
@@ -154,7 +158,7 @@ export class MemberResolver {
     const { caller, scope } = await this.requireAppAccess(context, "manageMembers", appId);
     await this.service.members.set(
       caller,
-      { scope, personId: userId, precondition: toExpectedETags(ifUpdatedAt) },
+      { scope, personId: userId, precondition: toExpectedVersions(ifUpdatedAt) },
       role,
     );
     return this.service.members.list(scope);
@@ -170,7 +174,11 @@ export class MemberResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<Member[]> {
     const { caller, scope } = await this.requireAppAccess(context, "manageMembers", appId);
-    await this.service.members.remove(caller, { scope, personId: userId, precondition: toExpectedETags(ifUpdatedAt) });
+    await this.service.members.remove(caller, {
+      scope,
+      personId: userId,
+      precondition: toExpectedVersions(ifUpdatedAt),
+    });
     return this.service.members.list(scope);
   }
 
@@ -231,7 +239,7 @@ export class MemberResolver {
     const invitation = await this.service.invitations.find(organizationId, id);
     const { caller } = await this.requireInvitationAccess(context, organizationId, invitation?.appId ?? null);
     if (!invitation) throw createInvitationNotFoundError();
-    await this.service.invitations.revoke(caller, invitation, toExpectedETags(ifUpdatedAt));
+    await this.service.invitations.revoke(caller, invitation, toExpectedVersions(ifUpdatedAt));
     return true;
   }
 

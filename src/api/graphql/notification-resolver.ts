@@ -10,7 +10,7 @@ import { refuseField } from "../../rules/fields.js";
 import { ALL_NOTIFICATIONS } from "../../rules/notification-input.js";
 import type { RequestContext } from "../context.js";
 import { AppIdArgument, Limit, Offset } from "./arguments.js";
-import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedETags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedVersions } from "./if-updated-at.js";
 import { NotificationStatusEnum } from "./leaf-types.js";
 import {
   AffectedItemCountType,
@@ -124,7 +124,7 @@ export class NotificationResolver {
     const caller = await this.accessChecks.requireAppAccess(context, "manageNotifications", appId);
     return this.notify.service.update(
       caller,
-      { appId, id, precondition: toExpectedETags(ifUpdatedAt) },
+      { appId, id, precondition: toExpectedVersions(ifUpdatedAt) },
       readNotificationFields(body),
     );
   }
@@ -137,7 +137,7 @@ export class NotificationResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {
     const caller = await this.accessChecks.requireAppAccess(context, "manageNotifications", appId);
-    await this.notify.service.remove(caller, { appId, id, precondition: toExpectedETags(ifUpdatedAt) });
+    await this.notify.service.remove(caller, { appId, id, precondition: toExpectedVersions(ifUpdatedAt) });
     return true;
   }
 

@@ -10,7 +10,7 @@ import type { TriggerEndpoints } from "../../operations/http/endpoints.js";
 import type { RequestContext } from "../context.js";
 import { ActionType } from "./action-types.js";
 import { AppIdArgument } from "./arguments.js";
-import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedETags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedVersions } from "./if-updated-at.js";
 
 @ObjectType("PublishedAction", { description: "Result of a publication." })
 class PublishedActionType {
@@ -40,7 +40,7 @@ export class PublishResolver {
     tested: boolean,
   ): Promise<PublishedActionType> {
     const caller = await this.accessChecks.requireAppAccess(context, "publishAction", appId);
-    const target = { appId, id, tested, precondition: toExpectedETags(ifUpdatedAt) };
+    const target = { appId, id, tested, precondition: toExpectedVersions(ifUpdatedAt) };
     return { action: await this.endpoints.addUrlsToOne(caller, await this.service.publish(caller, target)) };
   }
 
@@ -52,7 +52,7 @@ export class PublishResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {
     const caller = await this.accessChecks.requireAppAccess(context, "unpublishAction", appId);
-    await this.service.unpublish(caller, { appId, id, precondition: toExpectedETags(ifUpdatedAt) });
+    await this.service.unpublish(caller, { appId, id, precondition: toExpectedVersions(ifUpdatedAt) });
     return true;
   }
 }

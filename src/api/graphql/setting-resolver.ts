@@ -15,7 +15,7 @@ import type { PageEnv, PageEnvWithSession } from "../../rules/env-script.js";
 import type { SettingsByKey } from "../../rules/setting-tiers.js";
 import type { RequestContext } from "../context.js";
 import { AppIdArgument } from "./arguments.js";
-import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedETags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedVersions } from "./if-updated-at.js";
 import { DateTime, DraftOrLiveEnum, RuntimeEnvironmentEnum } from "./leaf-types.js";
 import { SettingReaderActionType } from "./setting-reader-action.js";
 
@@ -210,7 +210,7 @@ export class SettingResolver {
     const caller = await this.accessChecks.requireAppAccess(context, "writeSettings", appId);
     return unwrapTaggedSettings(
       context,
-      await this.service.set(caller, { appId, precondition: toExpectedETags(ifUpdatedAt) }, settings),
+      await this.service.set(caller, { appId, precondition: toExpectedVersions(ifUpdatedAt) }, settings),
     );
   }
 
@@ -226,7 +226,7 @@ export class SettingResolver {
     const caller = await this.accessChecks.requireAppAccess(context, "writeSettings", appId);
     return unwrapTaggedSettings(
       context,
-      await this.service.remove(caller, { appId, precondition: toExpectedETags(ifUpdatedAt) }, { keys }),
+      await this.service.remove(caller, { appId, precondition: toExpectedVersions(ifUpdatedAt) }, { keys }),
     );
   }
 
@@ -244,7 +244,7 @@ export class SettingResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<SettingStatus[]> {
     const caller = await this.accessChecks.requireAppAccess(context, "markSettings", appId);
-    return this.service.mark(caller, { appId, precondition: toExpectedETags(ifUpdatedAt) }, { keys, secret });
+    return this.service.mark(caller, { appId, precondition: toExpectedVersions(ifUpdatedAt) }, { keys, secret });
   }
 
   @Mutation(() => String, {
@@ -259,6 +259,11 @@ export class SettingResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<string> {
     const caller = await this.accessChecks.requireAppAccess(context, "writeSettings", appId);
-    return this.service.setArtifact(caller, { appId, precondition: toExpectedETags(ifUpdatedAt) }, settingKey, value);
+    return this.service.setArtifact(
+      caller,
+      { appId, precondition: toExpectedVersions(ifUpdatedAt) },
+      settingKey,
+      value,
+    );
   }
 }

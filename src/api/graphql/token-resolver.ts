@@ -6,7 +6,7 @@ import type { AppTokens, VersionedTokenSummary } from "../../operations/access/a
 import type { TokenScope } from "../../rules/access.js";
 import type { RequestContext } from "../context.js";
 import { AppIdArgument } from "./arguments.js";
-import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedETags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedVersions } from "./if-updated-at.js";
 import { DateTime, TokenKindEnum, TokenScopeEnum } from "./leaf-types.js";
 
 @ObjectType("Token", { description: "Access token of an app, without its secret." })
@@ -84,7 +84,7 @@ export class TokenResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {
     const caller = await this.accessChecks.requireAppAccess(context, "manageTokens", appId);
-    await this.service.revoke(caller, { appId, id, precondition: toExpectedETags(ifUpdatedAt) });
+    await this.service.revoke(caller, { appId, id, precondition: toExpectedVersions(ifUpdatedAt) });
     return true;
   }
 }

@@ -9,7 +9,7 @@ import type { TriggerEndpoints } from "../../operations/http/endpoints.js";
 import { listChangedScripts, type ScriptChange } from "../../rules/action-diff.js";
 import type { RequestContext } from "../context.js";
 import { AppIdArgument, Limit, Offset } from "./arguments.js";
-import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedETags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedVersions } from "./if-updated-at.js";
 import { ActionFieldEnum } from "./leaf-types.js";
 import {
   ActionDiffType,
@@ -73,7 +73,7 @@ export class ActionVersionResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<DraftRestoreResult> {
     const caller = await this.accessChecks.requireAppAccess(context, "restoreVersion", appId);
-    const target = { appId, id: actionId, precondition: toExpectedETags(ifUpdatedAt) };
+    const target = { appId, id: actionId, precondition: toExpectedVersions(ifUpdatedAt) };
     const restoredAction = await this.services.restoring.restore(caller, target, versionId);
     return { ...restoredAction, action: await this.services.endpoints.addUrlsToOne(caller, restoredAction.action) };
   }

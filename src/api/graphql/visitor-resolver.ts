@@ -8,7 +8,7 @@ import type { AllowedVisitorOrigins, VisitorSession, VisitorSessions } from "../
 import { throwIfUnknownField } from "../../rules/unknown-fields.js";
 import type { RequestContext } from "../context.js";
 import { AppIdArgument } from "./arguments.js";
-import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedETags } from "./if-updated-at.js";
+import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedVersions } from "./if-updated-at.js";
 
 /** Returns the origins, and stores the time of their last change in the context, for REST's ETag. */
 function unwrapTaggedOrigins(context: RequestContext, { origins, updatedAt }: AllowedVisitorOrigins): string[] {
@@ -44,7 +44,7 @@ export class VisitorResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<string[]> {
     const caller = await this.accessChecks.requireAppAccess(context, "writeOrigins", appId);
-    const target = { appId, precondition: toExpectedETags(ifUpdatedAt) };
+    const target = { appId, precondition: toExpectedVersions(ifUpdatedAt) };
     return unwrapTaggedOrigins(context, await this.service.setOrigins(caller, target, origins));
   }
 

@@ -135,7 +135,7 @@ class RequestRecording {
       queryStrings: (name) =>
         noteParameter("queryParameters", name, { type: "string", description: "A JSON array of strings." }),
       check: (read) => read(),
-      readExpectedTags() {
+      readExpectedVersions() {
         notes.readsIfMatch = true;
         return null as never;
       },

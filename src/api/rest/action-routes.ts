@@ -99,7 +99,7 @@ export const actionRoutes: readonly Route[] = [
           request.pathId("appId"),
           request.pathId("id"),
           request.body,
-          request.readExpectedTags(),
+          request.readExpectedVersions(),
         ),
       ),
   },
@@ -111,7 +111,7 @@ export const actionRoutes: readonly Route[] = [
         request.context,
         request.pathId("appId"),
         request.pathId("id"),
-        request.readExpectedTags(),
+        request.readExpectedVersions(),
       );
       return { status: "ACTION_DELETED" };
     },
@@ -136,7 +136,7 @@ export const actionRoutes: readonly Route[] = [
         request.context,
         request.pathId("appId"),
         request.pathId("id"),
-        request.readExpectedTags(),
+        request.readExpectedVersions(),
       );
       return replyWithAction(request, "SECRET_ROTATED", action);
     },
@@ -150,7 +150,7 @@ export const actionRoutes: readonly Route[] = [
         request.context,
         request.pathId("appId"),
         request.pathId("id"),
-        request.readExpectedTags(),
+        request.readExpectedVersions(),
         request.queryFlag("tested"),
       )),
     }),
@@ -163,7 +163,7 @@ export const actionRoutes: readonly Route[] = [
         request.context,
         request.pathId("appId"),
         request.pathId("id"),
-        request.readExpectedTags(),
+        request.readExpectedVersions(),
       );
       return { status: "ACTION_UNPUBLISHED" };
     },

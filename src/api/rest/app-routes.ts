@@ -20,7 +20,7 @@ export const appRoutes: readonly Route[] = [
     canReturnWarnings: true,
     handle: async ({ apps }, request) => {
       const body = request.bodyFields();
-      const app = await apps.updateApp(request.context, request.pathId("appId"), body, request.readExpectedTags());
+      const app = await apps.updateApp(request.context, request.pathId("appId"), body, request.readExpectedVersions());
       const warnings = createIgnoredFieldWarnings(body, app);
       return request.setTag(app, { app, ...(warnings.length > 0 && { warnings }) });
     },
@@ -35,7 +35,7 @@ export const appRoutes: readonly Route[] = [
           request.context,
           request.pathId("appId"),
           request.bodyFields(),
-          request.readExpectedTags(),
+          request.readExpectedVersions(),
         ),
       ),
   },
@@ -52,7 +52,7 @@ export const appRoutes: readonly Route[] = [
     handle: async ({ apps }, request) =>
       replyWithApp(
         request,
-        await apps.publishApp(request.context, request.pathId("appId"), request.readExpectedTags()),
+        await apps.publishApp(request.context, request.pathId("appId"), request.readExpectedVersions()),
       ),
   },
   {
@@ -61,7 +61,7 @@ export const appRoutes: readonly Route[] = [
     handle: async ({ apps }, request) =>
       replyWithApp(
         request,
-        await apps.unpublishApp(request.context, request.pathId("appId"), request.readExpectedTags()),
+        await apps.unpublishApp(request.context, request.pathId("appId"), request.readExpectedVersions()),
       ),
   },
   {
@@ -100,7 +100,7 @@ export const appRoutes: readonly Route[] = [
           request.context,
           request.pathId("appId"),
           request.pathId("versionId"),
-          request.readExpectedTags(),
+          request.readExpectedVersions(),
         ),
       ),
   },

@@ -49,7 +49,7 @@ export const authRoutes: readonly Route[] = [
     method: "DELETE",
     path: `${AUTH_PATH}/sessions/:sessionId`,
     handle: async ({ auth }, request) => {
-      await auth.endAuthSession(request.context, request.pathId("sessionId"), request.readExpectedTags());
+      await auth.endAuthSession(request.context, request.pathId("sessionId"), request.readExpectedVersions());
       return { status: "SESSION_ENDED" };
     },
   },
@@ -137,7 +137,7 @@ export const authRoutes: readonly Route[] = [
     method: "DELETE",
     path: `${PASSKEYS_PATH}/:passkeyId`,
     handle: async ({ auth }, request) => {
-      await auth.removePasskey(request.context, request.pathId("passkeyId"), request.readExpectedTags());
+      await auth.removePasskey(request.context, request.pathId("passkeyId"), request.readExpectedVersions());
       return { status: "PASSKEY_REMOVED" };
     },
   },
@@ -153,7 +153,7 @@ export const authRoutes: readonly Route[] = [
     method: "DELETE",
     path: `${AUTH_PATH}/identities/:identityId`,
     handle: async ({ auth }, request) => {
-      await auth.removeAuthIdentity(request.context, request.pathId("identityId"), request.readExpectedTags());
+      await auth.removeAuthIdentity(request.context, request.pathId("identityId"), request.readExpectedVersions());
       return { status: "IDENTITY_REMOVED" };
     },
   },

@@ -43,7 +43,7 @@ export const bindingRoutes: readonly Route[] = [
           request.context,
           request.pathId("appId"),
           request.body,
-          request.readExpectedTags(),
+          request.readExpectedVersions(),
         ),
       ),
   },

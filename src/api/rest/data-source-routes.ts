@@ -72,7 +72,7 @@ const sourceRoutes: readonly Route[] = [
           request.pathId("appId"),
           request.pathReference("ds"),
           request.bodyFields(),
-          request.readExpectedTags(),
+          request.readExpectedVersions(),
         ),
       ),
   },
@@ -84,7 +84,7 @@ const sourceRoutes: readonly Route[] = [
         request.context,
         request.pathId("appId"),
         request.pathReference("ds"),
-        request.readExpectedTags(),
+        request.readExpectedVersions(),
       );
       return { status: "DATA_SOURCE_DELETED" };
     },
@@ -116,7 +116,7 @@ const sourceRoutes: readonly Route[] = [
     path: `${SOURCE_ROUTE}/versions/:versionId/restore`,
     handle: ({ dataSources }, request) => {
       const ids = [request.pathId("appId"), request.pathReference("ds"), request.pathId("versionId")] as const;
-      return dataSources.restoreDataSourceVersion(request.context, ...ids, request.readExpectedTags());
+      return dataSources.restoreDataSourceVersion(request.context, ...ids, request.readExpectedVersions());
     },
   },
   {
@@ -167,7 +167,7 @@ const entryRoutes: readonly Route[] = [
       const entryTarget = [request.pathId("appId"), request.pathReference("ds"), request.pathId("entryId")] as const;
       return replyWithEntry(
         request,
-        await entries.updateEntry(request.context, ...entryTarget, request.body, request.readExpectedTags()),
+        await entries.updateEntry(request.context, ...entryTarget, request.body, request.readExpectedVersions()),
       );
     },
   },
@@ -181,7 +181,7 @@ const entryRoutes: readonly Route[] = [
         request.pathId("appId"),
         request.pathReference("ds"),
         request.pathId("entryId"),
-        request.readExpectedTags(),
+        request.readExpectedVersions(),
       ),
   },
   {

@@ -32,7 +32,7 @@ export const gitRoutes: readonly Route[] = [
         request.context,
         request.pathId("appId"),
         request.body,
-        request.readExpectedTags(),
+        request.readExpectedVersions(),
       );
       return replyWithGit(request, connected.git, connected);
     },
@@ -41,7 +41,7 @@ export const gitRoutes: readonly Route[] = [
     method: "DELETE",
     path: GIT_ROUTE,
     handle: async ({ git }, request) => {
-      await git.disconnectGit(request.context, request.pathId("appId"), request.readExpectedTags());
+      await git.disconnectGit(request.context, request.pathId("appId"), request.readExpectedVersions());
       return { status: "GIT_DISCONNECTED" };
     },
   },

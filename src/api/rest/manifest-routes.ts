@@ -20,7 +20,7 @@ export const manifestRoutes: readonly Route[] = [
     path: MANIFEST_ROUTE,
     bodyLimit: MANIFEST_MAX_BYTES,
     handle: async ({ manifests }, request) => {
-      const [appId, precondition] = [request.pathId("appId"), request.readExpectedTags()];
+      const [appId, precondition] = [request.pathId("appId"), request.readExpectedVersions()];
       const [plan, prune] = [request.queryFlag("plan"), request.queryFlag("prune")];
       const result = await manifests.applyManifest(request.context, appId, request.body, precondition, plan, prune);
       return request.setTag({ updatedAt: result.tag }, { plan: result.plan });

@@ -37,7 +37,7 @@ const createAccessRuleRoutes = (kind: MediaItemKind): readonly Route[] => [
           kind,
           request.pathId("id"),
           request.body,
-          request.readExpectedTags(),
+          request.readExpectedVersions(),
         ),
       ),
   },
@@ -83,7 +83,7 @@ export const mediaRoutes: readonly Route[] = [
           request.pathId("appId"),
           request.pathId("id"),
           request.bodyFields(),
-          request.readExpectedTags(),
+          request.readExpectedVersions(),
         ),
       ),
   },
@@ -96,7 +96,7 @@ export const mediaRoutes: readonly Route[] = [
         request.context,
         request.pathId("appId"),
         request.pathId("id"),
-        request.readExpectedTags(),
+        request.readExpectedVersions(),
       );
       return { status: "FOLDER_DELETED" };
     },
@@ -132,7 +132,7 @@ export const mediaRoutes: readonly Route[] = [
           request.pathId("appId"),
           request.pathId("id"),
           request.bodyFields(),
-          request.readExpectedTags(),
+          request.readExpectedVersions(),
         ),
       ),
   },
@@ -145,7 +145,7 @@ export const mediaRoutes: readonly Route[] = [
         request.context,
         request.pathId("appId"),
         request.pathId("id"),
-        request.readExpectedTags(),
+        request.readExpectedVersions(),
       );
       return { status: "FILE_DELETED" };
     },

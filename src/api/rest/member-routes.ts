@@ -45,7 +45,7 @@ export const memberRoutes: readonly Route[] = [
       const ids = [request.pathId("organizationId"), request.pathId("userId")] as const;
       return replyWithMembers(
         request,
-        await members.setOrganizationMember(request.context, ...ids, role, request.readExpectedTags()),
+        await members.setOrganizationMember(request.context, ...ids, role, request.readExpectedVersions()),
       );
     },
   },
@@ -56,7 +56,7 @@ export const memberRoutes: readonly Route[] = [
       const ids = [request.pathId("organizationId"), request.pathId("userId")] as const;
       return replyWithMembers(
         request,
-        await members.removeOrganizationMember(request.context, ...ids, request.readExpectedTags()),
+        await members.removeOrganizationMember(request.context, ...ids, request.readExpectedVersions()),
       );
     },
   },
@@ -81,7 +81,7 @@ export const memberRoutes: readonly Route[] = [
       const ids = [request.pathId("appId"), request.pathId("userId")] as const;
       return replyWithMembers(
         request,
-        await members.setAppMember(request.context, ...ids, role, request.readExpectedTags()),
+        await members.setAppMember(request.context, ...ids, role, request.readExpectedVersions()),
       );
     },
   },
@@ -92,7 +92,7 @@ export const memberRoutes: readonly Route[] = [
       const ids = [request.pathId("appId"), request.pathId("userId")] as const;
       return replyWithMembers(
         request,
-        await members.removeAppMember(request.context, ...ids, request.readExpectedTags()),
+        await members.removeAppMember(request.context, ...ids, request.readExpectedVersions()),
       );
     },
   },
@@ -123,7 +123,7 @@ export const memberRoutes: readonly Route[] = [
         request.context,
         request.pathId("organizationId"),
         request.pathId("invitationId"),
-        request.readExpectedTags(),
+        request.readExpectedVersions(),
       );
       return { status: "INVITATION_REVOKED" };
     },

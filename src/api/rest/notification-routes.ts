@@ -56,7 +56,7 @@ export const notificationRoutes: readonly Route[] = [
       const ids = [request.pathId("appId"), request.pathId("notificationId")] as const;
       return replyWithNotification(
         request,
-        await notifications.updateNotification(request.context, ...ids, request.body, request.readExpectedTags()),
+        await notifications.updateNotification(request.context, ...ids, request.body, request.readExpectedVersions()),
       );
     },
   },
@@ -68,7 +68,7 @@ export const notificationRoutes: readonly Route[] = [
         request.context,
         request.pathId("appId"),
         request.pathId("notificationId"),
-        request.readExpectedTags(),
+        request.readExpectedVersions(),
       );
       return { status: "NOTIFICATION_DELETED" };
     },

@@ -48,7 +48,11 @@ export const peopleRoutes: readonly Route[] = [
     handle: async ({ administrators }, request) =>
       replyWithAdministrators(
         request,
-        await administrators.removeAdministrator(request.context, request.pathId("userId"), request.readExpectedTags()),
+        await administrators.removeAdministrator(
+          request.context,
+          request.pathId("userId"),
+          request.readExpectedVersions(),
+        ),
       ),
   },
   {
@@ -76,7 +80,7 @@ export const peopleRoutes: readonly Route[] = [
           request.context,
           request.pathId("appId"),
           request.bodyFields(EDITOR_SHAPE)["userId"],
-          request.readExpectedTags(),
+          request.readExpectedVersions(),
         ),
       ),
   },
@@ -103,7 +107,7 @@ export const peopleRoutes: readonly Route[] = [
         request.context,
         request.pathId("appId"),
         request.pathId("tokenId"),
-        request.readExpectedTags(),
+        request.readExpectedVersions(),
       );
       return { status: "TOKEN_REVOKED" };
     },

@@ -10,7 +10,7 @@ import { refuseField } from "../../rules/fields.js";
 import {
   computeListVersion,
   createEntityTag,
-  type ExpectedETags,
+  type ExpectedVersions,
   type ListItemVersion,
   parseIfMatch,
 } from "../../rules/precondition.js";
@@ -46,7 +46,7 @@ export interface RestRequest {
    */
   check<T>(read: () => T): T | undefined;
   /** Returns the entity tags in `If-Match`: versions of the resource on which the change may be based. */
-  readExpectedTags(): ExpectedETags;
+  readExpectedVersions(): ExpectedVersions;
   /**
    * Sets the `ETag` header and returns `answer`. The ETag consists of the resource's version (`updatedAt`) and of `answerTag`, a digest of
    * state that only the service changes. `If-Match` ignores `answerTag`.
@@ -171,7 +171,7 @@ export function createRestRequest(
         return text === undefined ? undefined : parseStringArray(text, name);
       }, undefined),
     check: (read) => readOrDefer(read, undefined),
-    readExpectedTags: () => readOrDefer(() => parseIfMatch(request.headers["if-match"]), undefined),
+    readExpectedVersions: () => readOrDefer(() => parseIfMatch(request.headers["if-match"]), undefined),
     setTag({ updatedAt }, answer, answerTag = null) {
       onTag(createEntityTag(updatedAt, answerTag));
       return answer;

@@ -20,7 +20,7 @@ export const settingRoutes: readonly Route[] = [
     method: "POST",
     path: SETTINGS_ROUTE,
     handle: ({ settings }, request) =>
-      settings.setSettings(request.context, request.pathId("appId"), request.body, request.readExpectedTags()),
+      settings.setSettings(request.context, request.pathId("appId"), request.body, request.readExpectedVersions()),
   },
   {
     method: "DELETE",
@@ -30,7 +30,7 @@ export const settingRoutes: readonly Route[] = [
         request.context,
         request.pathId("appId"),
         request.bodyFields(createFlatShape(["keys"]))["keys"],
-        request.readExpectedTags(),
+        request.readExpectedVersions(),
       ),
   },
   {
@@ -44,7 +44,7 @@ export const settingRoutes: readonly Route[] = [
           request.pathId("appId"),
           settingKey,
           value,
-          request.readExpectedTags(),
+          request.readExpectedVersions(),
         ),
       };
     },
@@ -61,7 +61,7 @@ export const settingRoutes: readonly Route[] = [
             request.pathId("appId"),
             keys,
             secret,
-            request.readExpectedTags(),
+            request.readExpectedVersions(),
           ),
         ),
       };

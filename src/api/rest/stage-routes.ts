@@ -43,7 +43,7 @@ export const appStageRoutes: readonly Route[] = [
     successStatus: 201,
     handle: async ({ stages }, request) => {
       const { fromAppId } = request.bodyFields(createFlatShape(["fromAppId"]));
-      const [isPlan, precondition] = [request.queryFlag("plan"), request.readExpectedTags()];
+      const [isPlan, precondition] = [request.queryFlag("plan"), request.readExpectedVersions()];
       const { plan, promotion, tag } = await stages.promote(
         request.context,
         request.pathId("appId"),

@@ -49,7 +49,7 @@ export const versionRoutes: readonly Route[] = [
       const restoredAction = await actionVersions.restoreActionVersion(
         request.context,
         ...ids,
-        request.readExpectedTags(),
+        request.readExpectedVersions(),
       );
       const { action } = restoredAction as { action: Action };
       return request.setTag(action, { status: "ACTION_RESTORED", ...restoredAction, ...createWarningsField(action) });

@@ -22,7 +22,7 @@ export const visitorRoutes: readonly Route[] = [
           request.context,
           request.pathId("appId"),
           origins,
-          request.readExpectedTags(),
+          request.readExpectedVersions(),
         ),
       };
     },

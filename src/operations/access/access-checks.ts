@@ -149,13 +149,13 @@ export function createAccessChecks(options: {
     { name, limit, windowMs, isVisitor }: { name: string; limit: number; windowMs: number; isVisitor: boolean },
   ): Promise<void> {
     const visitorsName = `${name} of visitors`;
-    let windowState = await rateWindow.takeTokens(appId, name, { limit, windowMs });
-    if (isVisitor && windowState.accepted) await rateWindow.takeTokens(appId, visitorsName, { limit, windowMs });
+    let windowState = await rateWindow.admitCall(appId, name, { limit, windowMs });
+    if (isVisitor && windowState.accepted) await rateWindow.admitCall(appId, visitorsName, { limit, windowMs });
     if (!isVisitor && !windowState.accepted) {
       const visitorShare = Math.max(1, Math.floor(limit * VISITORS_RATE_LIMIT_SHARE));
       const visitorExcess = (await rateWindow.count(appId, visitorsName, windowMs)) - visitorShare;
       if (visitorExcess > 0)
-        windowState = await rateWindow.takeTokens(appId, name, { limit: limit + visitorExcess, windowMs });
+        windowState = await rateWindow.admitCall(appId, name, { limit: limit + visitorExcess, windowMs });
     }
     // One GraphQL request can count several times, in different rate limits. The response reports the smallest remaining quota.
     const remaining = Math.min(limit, windowState.remaining);

@@ -8,7 +8,7 @@ import { TOKENS_PER_APP } from "../../limits.js";
 import { type Caller, TOKEN_SCOPES, type TokenScope } from "../../rules/access.js";
 import { parseOptionalId, refuseField, requireText } from "../../rules/fields.js";
 import { parseIsoTime } from "../../rules/iso-time.js";
-import { type ExpectedETags, type ListItemVersion, requireExpectedItemVersion } from "../../rules/precondition.js";
+import { type ExpectedVersions, type ListItemVersion, requireExpectedItemVersion } from "../../rules/precondition.js";
 import { throwIfUnknownField } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
 import { lockOrganizationOfApp, transactWithAppLock } from "../settings/app-lock.js";
@@ -114,7 +114,7 @@ function parseExpiry(value: unknown): Date | null {
 export interface TokenToRevoke {
   appId: number;
   id: number;
-  precondition?: ExpectedETags;
+  precondition?: ExpectedVersions;
 }
 
 interface AppTokensOptions {

@@ -4,7 +4,7 @@
  */
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { type ExpectedETags, requireExpectedItemVersion } from "../../rules/precondition.js";
+import { type ExpectedVersions, requireExpectedItemVersion } from "../../rules/precondition.js";
 import { isRoleAbove, type Role } from "../../rules/roles.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
@@ -152,7 +152,7 @@ export class OpenIdIdentityStore {
    * Removes an identity from the caller's account.
    * @throws NOT_FOUND; RESOURCE_CHANGED; REQUEST_INVALID if the person could not sign in without this identity
    */
-  async remove({ caller, address }: SignedInRequest, id: number, precondition?: ExpectedETags): Promise<void> {
+  async remove({ caller, address }: SignedInRequest, id: number, precondition?: ExpectedVersions): Promise<void> {
     const { personId } = caller;
     await this.options.db.transaction(async (manager) => {
       await lockSignInMethods(manager, personId);

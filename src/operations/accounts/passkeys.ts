@@ -17,7 +17,7 @@ import type { Caller } from "../../rules/access.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import { isObject } from "../../rules/describe-value.js";
 import { requireText } from "../../rules/fields.js";
-import { type ExpectedETags, requireExpectedItemVersion } from "../../rules/precondition.js";
+import { type ExpectedVersions, requireExpectedItemVersion } from "../../rules/precondition.js";
 import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { User } from "../access/people.js";
 import { recordAccessEvent } from "./access-events.js";
@@ -316,7 +316,7 @@ export class Passkeys {
    * Removes a passkey of the caller.
    * @throws NOT_FOUND; RESOURCE_CHANGED; REQUEST_INVALID if the person could not sign in without this passkey
    */
-  async remove({ caller, address }: SignedInRequest, id: number, precondition?: ExpectedETags): Promise<void> {
+  async remove({ caller, address }: SignedInRequest, id: number, precondition?: ExpectedVersions): Promise<void> {
     const { personId } = caller;
     await this.options.db.transaction(async (manager) => {
       await lockSignInMethods(manager, personId);

@@ -7,7 +7,7 @@ import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { PERSON_SESSION_IDLE_TIMEOUT_MS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { type ExpectedETags, requireExpectedItemVersion } from "../../rules/precondition.js";
+import { type ExpectedVersions, requireExpectedItemVersion } from "../../rules/precondition.js";
 import type { Credentials } from "../access/credentials.js";
 import { lockSignInMethods } from "./sign-in-methods.js";
 
@@ -150,7 +150,7 @@ export class PersonSessions {
   }
 
   /** Ends one session of the person in every process. @throws NOT_FOUND, RESOURCE_CHANGED */
-  async endSession(personId: number, id: number, precondition?: ExpectedETags): Promise<void> {
+  async endSession(personId: number, id: number, precondition?: ExpectedVersions): Promise<void> {
     if (precondition) {
       const sessions = await this.list(personId, id);
       const session = sessions.find((session) => session.id === id);

@@ -16,7 +16,7 @@ import {
 } from "../../rules/action-input.js";
 import { omitActionSourceMap } from "../../rules/action-source.js";
 import type { AddAssetUrls } from "../../rules/packages.js";
-import { type ExpectedETags, requireExpectedRowVersion } from "../../rules/precondition.js";
+import { type ExpectedVersions, requireExpectedRowVersion } from "../../rules/precondition.js";
 import type { TriggerEndpoint } from "../http/endpoints.js";
 
 /** An action in the form that callers receive. Times are ISO 8601. */
@@ -105,7 +105,7 @@ export async function requireAction(
 export interface DraftChangeTarget {
   appId: number;
   id: number;
-  precondition?: ExpectedETags;
+  precondition?: ExpectedVersions;
 }
 
 export type LockDraft = (manager: EntityManager, target: DraftChangeTarget, refusal: Status) => Promise<ActionRow>;

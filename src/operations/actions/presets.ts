@@ -9,7 +9,7 @@ import type { Caller } from "../../rules/access.js";
 import { describeValue, isObject, nestsDeeperThan } from "../../rules/describe-value.js";
 import { refuseField, requireText } from "../../rules/fields.js";
 import { JsonText } from "../../rules/json-text.js";
-import { type ExpectedETags, NEXT_UPDATED_AT_SQL, requireExpectedVersion } from "../../rules/precondition.js";
+import { type ExpectedVersions, NEXT_UPDATED_AT_SQL, requireExpectedVersion } from "../../rules/precondition.js";
 import { throwIfUnknownField } from "../../rules/unknown-fields.js";
 
 export interface PayloadPreset {
@@ -62,7 +62,7 @@ export class PayloadPresets {
   private async requireUnchangedPreset(
     executor: SqlClient,
     { appId, actionId, name }: { appId: number; actionId: number; name: string },
-    precondition: ExpectedETags,
+    precondition: ExpectedVersions,
   ): Promise<void> {
     if (!precondition) return;
     const preset = (await this.read(appId, actionId, executor)).find((preset) => preset.name === name);
@@ -92,7 +92,7 @@ export class PayloadPresets {
     actionId: number,
     name: unknown,
     payload: unknown,
-    precondition?: ExpectedETags,
+    precondition?: ExpectedVersions,
   ): Promise<PayloadPreset[]> {
     const title = requireText(name, "name");
     const text = toPayloadJson(payload);
@@ -120,7 +120,7 @@ export class PayloadPresets {
     appId: number,
     actionId: number,
     name: unknown,
-    precondition?: ExpectedETags,
+    precondition?: ExpectedVersions,
   ): Promise<PayloadPreset[]> {
     const title = requireText(name, "name");
     await this.options.db.transaction(async (manager) => {

@@ -5,7 +5,7 @@ import { ActionError, createRateLimitError } from "../../errors.js";
 import { ALERT_RULES_PER_APP } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { type AlertRuleFields, parseAlertRule } from "../../rules/alert-input.js";
-import { type ExpectedETags, requireExpectedVersion } from "../../rules/precondition.js";
+import { type ExpectedVersions, requireExpectedVersion } from "../../rules/precondition.js";
 import { recordChange } from "../records/audit.js";
 import { transactWithAppLock } from "../settings/app-lock.js";
 import type { AlertDeliverer as Delivery } from "./alert-delivery.js";
@@ -28,7 +28,7 @@ const MAX_MESSAGES_PER_MINUTE = 10;
 export interface AlertRuleChangeTarget {
   appId: number;
   id: number;
-  precondition?: ExpectedETags;
+  precondition?: ExpectedVersions;
 }
 
 interface AlertRulesOptions {

@@ -7,13 +7,13 @@ import { JSON_MAX_DEPTH } from "../../limits.js";
 import type { ActionWarning } from "../../rules/action-warnings.js";
 import { containsInfinity, isObject, nestsDeeperThan } from "../../rules/describe-value.js";
 import { parseOptionalId, refuseField, requireText } from "../../rules/fields.js";
-import { type ExpectedETags, NEXT_UPDATED_AT_SQL } from "../../rules/precondition.js";
+import { type ExpectedVersions, NEXT_UPDATED_AT_SQL } from "../../rules/precondition.js";
 import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 
 /** The app to change. If the app's ETag is not in `precondition`, the change is rejected. */
 export interface AppChangeTarget {
   appId: number;
-  precondition?: ExpectedETags;
+  precondition?: ExpectedVersions;
 }
 
 type FieldValidator = (value: unknown, name: string) => unknown;

@@ -11,7 +11,7 @@ import { VERSIONS_PER_APP_MAX, VERSIONS_PER_PAGE_DEFAULT, VERSIONS_PER_PAGE_MAX 
 import type { Caller } from "../../rules/access.js";
 import { createAppUpdateEvent } from "../../rules/app-events.js";
 import { parseLimitAndOffset } from "../../rules/page.js";
-import type { ExpectedETags } from "../../rules/precondition.js";
+import type { ExpectedVersions } from "../../rules/precondition.js";
 import { unescapeSettingKey } from "../../rules/setting-key-text.js";
 import type { SettingsByKey } from "../../rules/setting-tiers.js";
 import { recordChange } from "../records/audit.js";
@@ -141,7 +141,7 @@ interface AppVersionsOptions {
    * Checks the precondition of a request, in a transaction that has locked the app.
    * @throws RESOURCE_CHANGED if the app has none of the ETags in `precondition`
    */
-  checkETag: (manager: EntityManager, appId: number, precondition: ExpectedETags) => Promise<void>;
+  checkETag: (manager: EntityManager, appId: number, precondition: ExpectedVersions) => Promise<void>;
 }
 
 export class AppVersions {

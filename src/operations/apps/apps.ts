@@ -7,7 +7,7 @@ import { type Caller, mayPerformOnApp } from "../../rules/access.js";
 import { createAppUpdateEvent } from "../../rules/app-events.js";
 import { isObject } from "../../rules/describe-value.js";
 import { parseOptionalId, requireText } from "../../rules/fields.js";
-import { type ExpectedETags, NEXT_UPDATED_AT_SQL, requireExpectedVersion } from "../../rules/precondition.js";
+import { type ExpectedVersions, NEXT_UPDATED_AT_SQL, requireExpectedVersion } from "../../rules/precondition.js";
 import { createFlatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import type { People } from "../access/people.js";
@@ -204,7 +204,7 @@ export class Apps {
    * Checks the precondition (If-Match) of a request, in a transaction that has locked the app.
    * @throws RESOURCE_CHANGED if the app has none of the ETags in `precondition`
    */
-  async checkETag(manager: EntityManager, appId: number, precondition: ExpectedETags): Promise<void> {
+  async checkETag(manager: EntityManager, appId: number, precondition: ExpectedVersions): Promise<void> {
     if (precondition) requireExpectedVersion(toApp(await manager.findOneByOrFail(AppRow, { id: appId })), precondition);
   }
 }

@@ -17,7 +17,7 @@ import type { Caller } from "../../rules/access.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import { describeValue } from "../../rules/describe-value.js";
 import { parseExternalPageOrigins } from "../../rules/page-origins.js";
-import { type ExpectedETags, NEXT_UPDATED_AT_SQL, requireExpectedVersion } from "../../rules/precondition.js";
+import { type ExpectedVersions, NEXT_UPDATED_AT_SQL, requireExpectedVersion } from "../../rules/precondition.js";
 import { throwIfUnknownField } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
 import { transactWithAppLock } from "../settings/app-lock.js";
@@ -150,7 +150,7 @@ export class VisitorSessions {
   /** Replaces the app's list of page origins. @throws REQUEST_INVALID, RESOURCE_CHANGED */
   async setOrigins(
     caller: Caller,
-    { appId, precondition }: { appId: number; precondition: ExpectedETags },
+    { appId, precondition }: { appId: number; precondition: ExpectedVersions },
     input: unknown,
   ): Promise<AllowedVisitorOrigins> {
     const { db, allowHttp } = this.options;

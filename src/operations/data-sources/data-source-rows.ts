@@ -4,7 +4,7 @@ import type { DatabaseNotifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
 import type { EntryAccessRule } from "../../rules/entries/access-rules.js";
 import type { EntryHook } from "../../rules/entries/hooks.js";
-import { type ExpectedETags, requireExpectedVersion } from "../../rules/precondition.js";
+import { type ExpectedVersions, requireExpectedVersion } from "../../rules/precondition.js";
 import { getReferenceKey, getReferenceSqlParameters, type IdOrName } from "../../rules/reference.js";
 import type { IndexDefinition } from "./index-definitions.js";
 
@@ -54,7 +54,7 @@ type CheckDataSource = (
   executor: SqlClient,
   appId: number,
   id: number,
-  precondition: ExpectedETags,
+  precondition: ExpectedVersions,
 ) => Promise<StoredDataSource>;
 
 const createDataSourceCheck =

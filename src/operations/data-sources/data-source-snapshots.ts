@@ -5,7 +5,7 @@
 import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { VERSIONS_PER_DATA_SOURCE_MAX } from "../../limits.js";
-import type { ExpectedETags } from "../../rules/precondition.js";
+import type { ExpectedVersions } from "../../rules/precondition.js";
 import { checkDataSource, lockDataSource, lockEntryReplacement, type StoredDataSource } from "./data-source-rows.js";
 import type { EntryChangeCollector, EntryChangeTransactions, EntryWritingCaller } from "./entry-changes.js";
 import { readNewestEntryId, removeEntriesExcept } from "./entry-statements.js";
@@ -163,7 +163,7 @@ export class DataSourceSnapshots {
     source: StoredDataSource,
     writer: EntryWritingCaller,
     versionId: number,
-    precondition: ExpectedETags,
+    precondition: ExpectedVersions,
   ): Promise<number> {
     return changes.commit(source, writer, async (change) => {
       const { executor } = change;

@@ -14,7 +14,7 @@ import type { EntryData } from "../../rules/entries/entry-input.js";
 import { listHashedColumns } from "../../rules/entries/hooks.js";
 import { checkHookPlaceholders } from "../../rules/entries/sending-hooks.js";
 import type { ReserveResponseBytes } from "../../rules/page.js";
-import type { ExpectedETags } from "../../rules/precondition.js";
+import type { ExpectedVersions } from "../../rules/precondition.js";
 import type { IdOrName } from "../../rules/reference.js";
 import { recordChange } from "../records/audit.js";
 import { createHashQueueKey, type HashQueueKey } from "../records/hashes.js";
@@ -65,7 +65,7 @@ export function toNameTakenError(error: unknown): unknown {
 export interface DataSourceChangeTarget {
   appId: number;
   ref: IdOrName;
-  precondition?: ExpectedETags;
+  precondition?: ExpectedVersions;
 }
 
 /**

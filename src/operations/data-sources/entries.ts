@@ -11,7 +11,7 @@ import { createAccessDeniedError, maySelectEntryById } from "../../rules/entries
 import { parseEntryCommit, parseEntryData } from "../../rules/entries/entry-input.js";
 import type { JsonText } from "../../rules/json-text.js";
 import type { ReserveResponseBytes } from "../../rules/page.js";
-import type { ExpectedETags } from "../../rules/precondition.js";
+import type { ExpectedVersions } from "../../rules/precondition.js";
 import type { IdOrName } from "../../rules/reference.js";
 import { createFlatShape, refuseUnknownFields, throwIfUnknownField } from "../../rules/unknown-fields.js";
 import { type AdmittedRequest, throwDeferredError } from "../access/access-checks.js";
@@ -170,7 +170,7 @@ export class Entries {
     target: DataSourceReference,
     id: number,
     body: unknown,
-    precondition: ExpectedETags,
+    precondition: ExpectedVersions,
   ): Promise<Entry> {
     const { rights, source } = await this.open(request, target, "update");
     return this.options.writes.update(rights, source, { id, precondition }, parseEntryData(body, "the entry"));
@@ -180,7 +180,7 @@ export class Entries {
     request: AdmittedRequest,
     target: DataSourceReference,
     id: number,
-    precondition: ExpectedETags,
+    precondition: ExpectedVersions,
   ): Promise<Entry> {
     const { rights, source } = await this.open(request, target, "delete");
     throwIfUnknownField(request);
@@ -222,7 +222,7 @@ export class Entries {
     request: AdmittedRequest,
     target: DataSourceReference,
     versionId: number,
-    precondition?: ExpectedETags,
+    precondition?: ExpectedVersions,
   ): Promise<{ inserted: number }> {
     const { changes, versions } = this.options;
     const { rights, source } = await this.open(request, target);

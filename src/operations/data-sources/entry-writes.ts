@@ -3,7 +3,7 @@ import { ActionError } from "../../errors.js";
 import { meetsColumnConditions } from "../../rules/caller-rules.js";
 import { createAccessDeniedError, maySelectEntryById } from "../../rules/entries/entry-access.js";
 import type { EntryData } from "../../rules/entries/entry-input.js";
-import type { ExpectedETags } from "../../rules/precondition.js";
+import type { ExpectedVersions } from "../../rules/precondition.js";
 import { createHashQueueKey } from "../records/hashes.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import type { StoredDataSource } from "./data-source-rows.js";
@@ -23,7 +23,7 @@ import { createEntryValidator, toStorableEntry } from "./entry-validation.js";
 /** The entry to change. If the entry's ETag is not in `precondition`, the change is rejected. */
 export interface EntryChangeTarget {
   id: number;
-  precondition?: ExpectedETags;
+  precondition?: ExpectedVersions;
 }
 
 /**
@@ -60,7 +60,7 @@ export function requireUnchangedEntry(
   rights: CallerEntryRights,
   source: StoredDataSource,
   entry: StoredEntry,
-  precondition: ExpectedETags,
+  precondition: ExpectedVersions,
 ): void {
   if (!precondition || precondition.includes(entry.updatedAt.toISOString())) return;
   const isVisible = rights.singleEntryScope(source) !== null && canReadWrittenEntry(rights, source, entry.data);

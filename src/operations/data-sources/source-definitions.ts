@@ -9,7 +9,7 @@ import { ActionError } from "../../errors.js";
 import { type Caller, isPersonCaller } from "../../rules/access.js";
 import { checkIsUsersFlagChange, type DataSourceFields } from "../../rules/entries/data-source-input.js";
 import { listHashedColumns } from "../../rules/entries/hooks.js";
-import { type ExpectedETags, NEXT_UPDATED_AT_SQL } from "../../rules/precondition.js";
+import { type ExpectedVersions, NEXT_UPDATED_AT_SQL } from "../../rules/precondition.js";
 import { recordChange } from "../records/audit.js";
 import {
   checkDataSource,
@@ -156,7 +156,7 @@ export class DataSourceDefinitionStore {
   async change(
     executor: SqlClient,
     caller: Caller,
-    { appId, id, precondition }: { appId: number; id: number; precondition: ExpectedETags },
+    { appId, id, precondition }: { appId: number; id: number; precondition: ExpectedVersions },
     fields: DataSourceFields<IndexDefinition[]>,
   ): Promise<StoredDataSource> {
     const { name: currentName } = await checkDataSource(executor, appId, id, undefined);

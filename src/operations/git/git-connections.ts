@@ -13,7 +13,7 @@ import {
   parseGitConnectionInput,
   refuseUnknownGitConnectionFields,
 } from "../../rules/git-input.js";
-import { type ExpectedETags, NEXT_UPDATED_AT_SQL, requireExpectedVersion } from "../../rules/precondition.js";
+import { type ExpectedVersions, NEXT_UPDATED_AT_SQL, requireExpectedVersion } from "../../rules/precondition.js";
 import { getHighestRole, type Role } from "../../rules/roles.js";
 import type { Credentials } from "../access/credentials.js";
 import { requireCurrentRight } from "../access/current-rights.js";
@@ -56,7 +56,7 @@ export interface GitConnectionChange {
 
 export interface GitConnectionChangeTarget {
   appId: number;
-  precondition?: ExpectedETags;
+  precondition?: ExpectedVersions;
 }
 
 /** Row of the table app_git: the connection of an app to a Git repository, with encrypted secrets. */
@@ -126,7 +126,7 @@ export class GitConnections {
     };
   }
 
-  private checkPrecondition(appId: number, row: GitConnectionRow | null, precondition: ExpectedETags): void {
+  private checkPrecondition(appId: number, row: GitConnectionRow | null, precondition: ExpectedVersions): void {
     if (row) requireExpectedVersion(this.toGitConnection(appId, row), precondition);
     else if (precondition)
       throw new ActionError("RESOURCE_CHANGED", "no Git repository is connected to this app any more");

@@ -4,7 +4,7 @@ import type { EntityManager } from "typeorm";
 import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { MANIFEST_VERSION, type Manifest } from "../../rules/manifest.js";
-import type { ExpectedETags } from "../../rules/precondition.js";
+import type { ExpectedVersions } from "../../rules/precondition.js";
 import type { ActionImporter } from "../actions/import-steps.js";
 import { readAlertRules } from "../alerts/alert-rows.js";
 import { lockEmptyDataSourcesExcept } from "../data-sources/data-source-rows.js";
@@ -104,6 +104,6 @@ export function toManifest({
 }
 
 /** Checks that the entity tag of the app's manifest is one of the expected tags. @throws ActionError MANIFEST_CHANGED */
-export function checkManifestTag(state: StoredDefinitions, precondition: ExpectedETags): void {
+export function checkManifestTag(state: StoredDefinitions, precondition: ExpectedVersions): void {
   if (precondition && !precondition.includes(toManifest(state).tag)) throw new ActionError("MANIFEST_CHANGED");
 }

@@ -19,7 +19,7 @@ import {
   REPORTED_FAULTS_MAX,
 } from "../../rules/manifest.js";
 import type { ReserveResponseBytes } from "../../rules/page.js";
-import type { ExpectedETags } from "../../rules/precondition.js";
+import type { ExpectedVersions } from "../../rules/precondition.js";
 import type { ActionImporter } from "../actions/import-steps.js";
 import { type DataSourceRows } from "../data-sources/data-source-rows.js";
 import type { DataSourceDefinitionStore, IndexReplacement } from "../data-sources/source-definitions.js";
@@ -76,7 +76,7 @@ export interface ManifestApplyResponse {
 export interface ManifestApplyOptions extends ManifestApplyMode {
   appId: number;
   /** Entity tags that the request accepts for the app's current manifest; undefined accepts any manifest. */
-  precondition: ExpectedETags;
+  precondition: ExpectedVersions;
   /** True to return the differences without applying them (dry run). */
   isPlan: boolean;
   checkPermission: (operation: Operation) => void;

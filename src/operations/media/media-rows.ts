@@ -1,7 +1,7 @@
 /** Reads the rows of media folders and files, and converts them to the form of responses. */
 import { rows, type SqlClient } from "../../data/database.js";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
-import type { ExpectedETags } from "../../rules/precondition.js";
+import type { ExpectedVersions } from "../../rules/precondition.js";
 import type { MediaRules } from "./media-callers.js";
 
 export interface FolderRow extends Omit<MediaFolder, "createdAt" | "updatedAt"> {
@@ -34,7 +34,7 @@ export interface FileRow {
 export interface MediaChangeTarget {
   appId: number;
   id: number;
-  precondition?: ExpectedETags;
+  precondition?: ExpectedVersions;
 }
 
 export const SELECT_FOLDERS_SQL = `

@@ -5,7 +5,7 @@ import { ActionError } from "../../errors.js";
 import { SERVICE_ADMINISTRATORS_MAX } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { refuseField } from "../../rules/fields.js";
-import { type ExpectedETags, requireExpectedItemVersion } from "../../rules/precondition.js";
+import { type ExpectedVersions, requireExpectedItemVersion } from "../../rules/precondition.js";
 import { hasAdministratorRight, lockAdministrators } from "../access/administrator-right.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
@@ -64,7 +64,7 @@ export class Administrators {
   private async requireUnchangedAdministrator(
     manager: EntityManager,
     personId: number,
-    precondition: ExpectedETags,
+    precondition: ExpectedVersions,
   ): Promise<void> {
     if (!precondition) return;
     const administrators = await this.read(manager);
@@ -76,7 +76,7 @@ export class Administrators {
     caller: Caller,
     personId: number,
     isAdministrator: boolean,
-    precondition?: ExpectedETags,
+    precondition?: ExpectedVersions,
   ): Promise<Administrator[]> {
     const { db, credentials } = this.options;
     await db.transaction(async (manager) => {
@@ -123,7 +123,7 @@ export class Administrators {
    * sessions if no role remains at all. Returns the remaining administrators.
    * @throws ActionError FORBIDDEN, NOT_FOUND, LAST_ADMINISTRATOR, RESOURCE_CHANGED
    */
-  remove(caller: Caller, personId: number, precondition?: ExpectedETags): Promise<Administrator[]> {
+  remove(caller: Caller, personId: number, precondition?: ExpectedVersions): Promise<Administrator[]> {
     return this.changeAdministrator(caller, personId, false, precondition);
   }
 }

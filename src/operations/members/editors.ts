@@ -4,7 +4,7 @@ import { type Db, isUniqueViolation, rows, type SqlClient } from "../../data/dat
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { parseOptionalId, refuseField, requireEmail, requireText } from "../../rules/fields.js";
-import { type ExpectedETags, requireExpectedItemVersion } from "../../rules/precondition.js";
+import { type ExpectedVersions, requireExpectedItemVersion } from "../../rules/precondition.js";
 import type { RoleScope } from "../../rules/roles.js";
 import { createFlatShape, refuseUnknownFields, throwIfUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
@@ -159,7 +159,7 @@ export class Editors {
    */
   async remove(
     caller: Caller,
-    { appId, precondition }: { appId: number; precondition?: ExpectedETags },
+    { appId, precondition }: { appId: number; precondition?: ExpectedVersions },
     userId: unknown,
   ): Promise<Editor[]> {
     const { db, credentials } = this.options;

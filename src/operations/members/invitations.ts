@@ -15,7 +15,7 @@ import {
 import { type Caller, isPersonCaller } from "../../rules/access.js";
 import { describeValue } from "../../rules/describe-value.js";
 import { requireEmail } from "../../rules/fields.js";
-import { type ExpectedETags, requireExpectedItemVersion } from "../../rules/precondition.js";
+import { type ExpectedVersions, requireExpectedItemVersion } from "../../rules/precondition.js";
 import { isRoleAbove, parseRole, type RoleScope } from "../../rules/roles.js";
 import { createFlatShape, refuseUnknownFields, throwIfUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
@@ -177,7 +177,7 @@ export class Invitations {
   }
 
   /** Revokes an invitation. @throws NOT_FOUND if the invitation is not pending any more; FORBIDDEN; RESOURCE_CHANGED */
-  async revoke(caller: Caller, invitation: Invitation, precondition?: ExpectedETags): Promise<void> {
+  async revoke(caller: Caller, invitation: Invitation, precondition?: ExpectedVersions): Promise<void> {
     const { db, members } = this.options;
     const { personId, address } = caller;
     const { id, organizationId, email, role, appId } = invitation;

@@ -9,7 +9,7 @@ import type { Caller } from "../../rules/access.js";
 import { requireText } from "../../rules/fields.js";
 import {
   computeNextUpdatedAt,
-  type ExpectedETags,
+  type ExpectedVersions,
   type ListItemVersion,
   requireExpectedItemVersion,
 } from "../../rules/precondition.js";
@@ -44,7 +44,7 @@ export const toListItemVersions = (members: readonly Member[]): ListItemVersion[
 export interface MemberChangeTarget {
   scope: RoleScope;
   personId: number;
-  precondition?: ExpectedETags;
+  precondition?: ExpectedVersions;
 }
 
 export interface Organization {
@@ -144,7 +144,7 @@ async function requireUnchangedMember(
   manager: EntityManager,
   scope: RoleScope,
   personId: number,
-  precondition: ExpectedETags,
+  precondition: ExpectedVersions,
 ) {
   if (!precondition) return;
   const members = toListItemVersions(await listMembers(manager, scope));

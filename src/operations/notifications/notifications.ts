@@ -25,7 +25,7 @@ import {
   type RowSize,
   selectIdsThatFitOnPage,
 } from "../../rules/page.js";
-import { type ExpectedETags, requireExpectedVersion } from "../../rules/precondition.js";
+import { type ExpectedVersions, requireExpectedVersion } from "../../rules/precondition.js";
 import { recordChange } from "../records/audit.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import {
@@ -67,7 +67,7 @@ const MARK_ALL_READ = `
 export interface NotificationChangeTarget {
   appId: number;
   id: number;
-  precondition?: ExpectedETags;
+  precondition?: ExpectedVersions;
 }
 
 const COUNT_NOTIFICATIONS =

@@ -9,7 +9,7 @@ import { OutgoingError } from "../../engine/outgoing.js";
 import type { SecretScanner, SecretScannerCache } from "../../engine/secret-scan.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { type ExpectedETags, requireExpectedVersion } from "../../rules/precondition.js";
+import { type ExpectedVersions, requireExpectedVersion } from "../../rules/precondition.js";
 import { findSealedKeyMissingValue, parseSecretBindings, type SecretBinding } from "../../rules/secret-bindings.js";
 import { listSecretEncodings } from "../../rules/secret-encodings.js";
 import { findSecretsInSettingValue } from "../../rules/secrets.js";
@@ -80,7 +80,7 @@ export class SecretBindingStore {
   private async writeBindings(
     manager: EntityManager,
     caller: Caller,
-    target: { appId: number; precondition?: ExpectedETags },
+    target: { appId: number; precondition?: ExpectedVersions },
     body: unknown,
   ) {
     const { settings, allowPrivateNetwork } = this.options;
@@ -142,7 +142,7 @@ export class SecretBindingStore {
    */
   async set(
     caller: Caller,
-    target: { appId: number; precondition?: ExpectedETags },
+    target: { appId: number; precondition?: ExpectedVersions },
     body: unknown,
   ): Promise<BindingsWithUpdateTime> {
     await transactWithAppLock(this.options.db, target.appId, (manager) =>

@@ -9,7 +9,7 @@ import type { Caller } from "../../rules/access.js";
 import { createAppUpdateEvent } from "../../rules/app-events.js";
 import type { ReadAppSession } from "../../rules/app-session.js";
 import type { PageEnv, PageEnvWithSession } from "../../rules/env-script.js";
-import { type ExpectedETags, requireExpectedVersion } from "../../rules/precondition.js";
+import { type ExpectedVersions, requireExpectedVersion } from "../../rules/precondition.js";
 import { escapeSettingKey, unescapeSettingKey } from "../../rules/setting-key-text.js";
 import {
   checkRequestedSettingKeys,
@@ -98,7 +98,7 @@ export async function recordSettingsChangeTime(executor: SqlClient, appId: numbe
 /** The app whose settings a request changes, and the ETags that the request accepts (`If-Match`). */
 export interface SettingsChangeTarget {
   appId: number;
-  precondition?: ExpectedETags;
+  precondition?: ExpectedVersions;
 }
 
 export type { SettingsUse, StoredSetting };

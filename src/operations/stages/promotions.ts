@@ -11,7 +11,7 @@ import { ActionError } from "../../errors.js";
 import type { Caller, Operation } from "../../rules/access.js";
 import { refuseField } from "../../rules/fields.js";
 import type { Manifest } from "../../rules/manifest.js";
-import type { ExpectedETags } from "../../rules/precondition.js";
+import type { ExpectedVersions } from "../../rules/precondition.js";
 import { throwIfUnknownField } from "../../rules/unknown-fields.js";
 import type { AppliedManifestChange, ManifestPlan, Manifests } from "../manifest/manifests.js";
 import { recordChange } from "../records/audit.js";
@@ -60,7 +60,7 @@ export interface PromotionResult {
 const TAG_SEPARATOR = ".";
 
 /** Returns the second part of each tag whose first part (the source app's tag) is `sourceTag`. An empty list rejects the promotion. */
-const pickTargetTags = (precondition: ExpectedETags, sourceTag: string): ExpectedETags =>
+const pickTargetTags = (precondition: ExpectedVersions, sourceTag: string): ExpectedVersions =>
   precondition?.flatMap((tag) => {
     const [otherTag, ownTag] = tag.split(TAG_SEPARATOR);
     return otherTag === sourceTag && ownTag ? [ownTag] : [];
@@ -72,7 +72,7 @@ type CheckPermission = (operation: Operation, appId: number) => void;
 interface PromotionOptions {
   isPlan: boolean;
   checkPermission: CheckPermission;
-  precondition: ExpectedETags;
+  precondition: ExpectedVersions;
 }
 
 interface ApplyManifestOptions extends PromotionOptions {

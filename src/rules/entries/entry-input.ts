@@ -10,7 +10,7 @@ import {
   nestsDeeperThan,
 } from "../describe-value.js";
 import { refuseField, requireListOf, UNSTORABLE_TEXT_FAULT } from "../fields.js";
-import type { ExpectedETags } from "../precondition.js";
+import type { ExpectedVersions } from "../precondition.js";
 import { createFlatShape, refuseUnknownFields, type Shape } from "../unknown-fields.js";
 import { checkColumnName } from "./columns.js";
 import { HOOK_VERBS, type HookVerb } from "./sending-hooks.js";
@@ -133,7 +133,7 @@ export function parseEntryList(value: unknown, field: string): unknown[] {
 
 export interface ParsedEntryCommit {
   inserts: EntryData[];
-  updates: { id: number; data: EntryData; precondition: ExpectedETags }[];
+  updates: { id: number; data: EntryData; precondition: ExpectedVersions }[];
   deletes: number[];
   /** False if the commit removes all entries whose IDs it does not contain. */
   append: boolean;
@@ -160,7 +160,7 @@ export function parseEntryId(value: unknown, field: string): number {
 }
 
 /** Parses `ifUpdatedAt`, the time `updatedAt` that the entry must still have; undefined if the field is absent. @throws REQUEST_INVALID */
-export function parseIfUpdatedAt(value: unknown, field: string): ExpectedETags {
+export function parseIfUpdatedAt(value: unknown, field: string): ExpectedVersions {
   if (value === undefined || value === null) return undefined;
   const time = typeof value === "string" || value instanceof Date ? new Date(value).getTime() : Number.NaN;
   if (!Number.isNaN(time)) return [new Date(time).toISOString()];
