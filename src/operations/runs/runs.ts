@@ -101,8 +101,7 @@ export class Runs {
     isAwaited: boolean,
     disconnectSignal?: RunRequest["disconnectSignal"],
   ): Promise<EnqueuedOnDemandRun> {
-    const awaitedBy = isAwaited ? (run.causeRunId ?? null) : null;
-    const enqueued = await this.options.enqueuer.enqueueOnDemand(run, awaitedBy);
+    const enqueued = await this.options.enqueuer.enqueueOnDemand(run, isAwaited);
     const { id, isRepeated } = enqueued;
     return { id, isRepeated, waitForOutcome: () => this.waitForOutcome(enqueued, run, disconnectSignal) };
   }
