@@ -85,6 +85,8 @@ export class BrowserWatch {
     const priorities = new RendererPriorities();
     this.floodWatch = floods;
     this.memoryWatch = memory;
+    // Lists the processes at once, so that the flood watch can measure a browser that does not answer during its first run.
+    this.checkLaunches().catch(() => {});
     this.timers.push(
       repeatCheck(ANSWER_INTERVAL_MS, async () => floods.check(await isStillActiveAfterDelay(isActive))),
       repeatCheck(MEASURE_INTERVAL_MS, async () => {
