@@ -17,20 +17,16 @@ export class FairSemaphore {
   private readonly perKey = new Map<SemaphoreKey, number>();
   private taken = 0;
 
-  /**
-   * If `shares` is "halved", a key may hold at most half of the slots that other keys leave free. A function returns true for a key that may
-   * get a slot now; call `admitWaiting` when its answer changes without a free slot.
-   */
+  /** If `shares` is "halved", a key may hold at most half of the slots that other keys leave free. */
   constructor(
     private readonly slots: number,
     private readonly slotsOfKey: number,
-    private readonly shares: "equal" | "halved" | ((key: SemaphoreKey) => boolean) = "equal",
+    private readonly shares: "equal" | "halved" = "equal",
   ) {}
 
   private mayEnter(key: SemaphoreKey): boolean {
     const keyCount = this.perKey.get(key) ?? 0;
     if (this.taken >= this.slots || keyCount >= this.slotsOfKey) return false;
-    if (typeof this.shares === "function") return this.shares(key);
     return this.shares === "equal" || mayKeyGetSlot(this.slots, this.taken, keyCount);
   }
 
@@ -53,13 +49,9 @@ export class FairSemaphore {
       this.taken -= 1;
       if (this.perKey.get(key) === 1) this.perKey.delete(key);
       else this.perKey.set(key, this.perKey.get(key)! - 1);
-      this.admitWaiting();
+      // If `shares` is "halved", one free slot raises the maximum of several keys, so that several callers may get a slot.
+      while (this.callNext());
     };
-  }
-
-  admitWaiting(): void {
-    // If `shares` is "halved", one free slot raises the maximum of several keys, so that several callers may get a slot.
-    while (this.callNext());
   }
 
   private callNext(): boolean {

@@ -109,10 +109,14 @@ describe("the slots of a dispatcher", () => {
     slots.isSlotReserved = true;
     expect([slots.getSlotLimitOfApp(), slots.countFreeSlots(), slots.canAcquire(1)]).to.deep.equal([3, 16, true]);
     const own = [slots.tryAcquire(1)!, slots.tryAcquire(1)!];
-    expect([own[0]!.level, slots.tryAcquire(1)]).to.deep.equal([0, null]);
+    expect([own[0]!.level, slots.tryAcquire(1), slots.isAnyAppAtLimit()]).to.deep.equal([0, null, false]);
     own.push(slots.acquire(1));
     slots.isSlotReserved = false;
-    expect([slots.getSlotCountByApp().get(1), slots.canAcquire(1)]).to.deep.equal([3, false]);
+    expect([slots.getSlotCountByApp().get(1), slots.isAnyAppAtLimit(), slots.canAcquire(1)]).to.deep.equal([
+      3,
+      true,
+      false,
+    ]);
     for (const [left, slot] of own.reverse().entries()) {
       slot.free();
       expect(slots.getSlotCountByApp().get(1)).to.equal([2, 1, undefined][left]);
@@ -152,41 +156,6 @@ describe("the slots of a dispatcher", () => {
       last.free();
       expect(slots.isAnySlotUsed()).to.equal(false);
     }
-  });
-
-  it("are given to waiting callers of their app in order, but not while queued runs get free slots first", async () => {
-    let isQueueEmpty = false;
-    const slots = new Slots(
-      2,
-      () => {},
-      () => isQueueEmpty,
-    );
-    const own = slots.tryAcquire(1)!;
-    const got: number[] = [];
-    const waiting = [1, 2].map(async (caller) => {
-      const slot = await slots.waitForSlot(1);
-      got.push(caller);
-      return slot;
-    });
-    own.free();
-    await new Promise(setImmediate);
-    expect([got, slots.getSlotCountByApp().size]).to.deep.equal([[], 0]);
-    isQueueEmpty = true;
-    slots.admitWaiting();
-    (await waiting[0]!)!.free();
-    expect([(await waiting[1]!)!.level, got]).to.deep.equal([0, [1, 2]]);
-  });
-
-  it("let no caller wait for longer than briefly, and none while other apps use all slots", async () => {
-    const slots = createSlots(1);
-    const own = slots.tryAcquire(1)!;
-    expect(await slots.waitForSlot(1)).to.equal(null);
-    own.free();
-    expect(slots.countFreeSlots()).to.equal(4);
-    for (const app of [1, 2, 3, 4]) slots.tryAcquire(app);
-    const startedAt = performance.now();
-    expect(await slots.waitForSlot(1)).to.equal(null);
-    expect(performance.now() - startedAt).to.be.below(90);
   });
 
   it("report when one is free, and whether any is in use", () => {

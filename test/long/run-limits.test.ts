@@ -79,7 +79,7 @@ describe("limits of an action's runs", () => {
           await limiter.checkRun(id, null);
         }
         // The claim returns a run of the new key of the first app, and none of the other app.
-        const { run: claimed } = await repository.claim(HOLDER, new Map([[2, 9]]), 3);
+        const claimed = await repository.claim(HOLDER, new Map([[2, 9]]), 3);
         expect(claimed!.appId).to.equal(1);
         taken.push(performance.now() - start);
       }

@@ -47,7 +47,7 @@ describe("a backlog", () => {
   it("is cancelled completely: each run ends in one entry with its payload; runs of other apps and active ones stay", async () => {
     await addQueuedRuns(1, 2_500);
     await addQueuedRuns(2, 3);
-    const { run: running } = await new RunRepository(db).claim(HOLDER, new Map([[2, 1]]), 1);
+    const running = await new RunRepository(db).claim(HOLDER, new Map([[2, 1]]), 1);
     expect(running?.appId).to.equal(1);
     const backlogs = new QueuedRuns(db, new QueueLimits(db, BOUNDS), async () => false);
     expect(await backlogs.cancel(EDITOR, 1, {})).to.deep.equal({ cancelled: 2_499, more: false });

@@ -50,12 +50,12 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
       statements += 1;
       const of = ({ appId }: RunRecord) => slots.get(appId) ?? 0;
       const [run] = claimable(slots, share).sort((a, b) => of(a) - of(b) || a.id - b.id);
-      if (!run) return { run: null, isMoreClaimable: false, isQueueEmpty: rows.length === 0 };
+      if (!run) return null;
       rows.splice(rows.indexOf(run), 1);
       const after = new Map(slots).set(run.appId, of(run) + 1);
       await Promise.resolve();
       hooks.onClaim();
-      return { run, isMoreClaimable: claimable(after, share).length > 0, isQueueEmpty: false };
+      return { ...run, isMoreClaimable: claimable(after, share).length > 0 };
     },
     async claimById(_holder: string, id: number) {
       claimsById += 1;
@@ -219,13 +219,14 @@ describe("a dispatcher", () => {
     dispatcher.onRunQueued(1);
     await settled();
     expect([executed, statements()]).to.deep.equal([[1, 1], 2]);
-    // This claim finds no run, not even one of an app that uses its whole share. So the next free slot causes no claim.
+    // The app uses its whole share, so a claim cannot find its queued runs. The next free slot causes another claim.
     await dispatcher.claimQueued();
     expect(statements()).to.equal(3);
     await endOldestRun();
+    expect(statements()).to.equal(4);
     void call(1);
     await endOldestRun();
-    expect(statements()).to.equal(3);
+    expect(statements()).to.equal(4);
   });
 
   it("sends no statement for a run that a caller starts", async () => {

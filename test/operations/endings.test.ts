@@ -100,8 +100,8 @@ describe("runs that end together", () => {
   it("are not claimed if they are scheduled runs that are too late", async () => {
     const [late, ready] = [await start(0, null), await start(1, null)];
     await db.query("UPDATE run SET trigger = 'schedule', queued_at = now() - interval '1 hour' WHERE id = $1", [late]);
-    expect((await repository.claim(HOLDER, new Map(), 9)).run?.id).to.equal(ready);
-    expect((await repository.claim(HOLDER, new Map(), 9)).run).to.equal(null);
+    expect((await repository.claim(HOLDER, new Map(), 9))?.id).to.equal(ready);
+    expect(await repository.claim(HOLDER, new Map(), 9)).to.equal(null);
   });
 
   it("end after another request has deleted their app: queued runs are claimed, and outcomes of active runs are stored", async () => {
@@ -110,7 +110,7 @@ describe("runs that end together", () => {
     const [{ version }] = await db.query("SELECT secrets_version AS version FROM app WHERE id = $1", [appId]);
     await db.query("DELETE FROM app WHERE id = $1", [appId]);
     // The claimed runs have neither code nor secrets, because their app was deleted.
-    const { run: first } = await repository.claim(HOLDER, new Map(), 9);
+    const first = await repository.claim(HOLDER, new Map(), 9);
     const second = await repository.claimById(HOLDER, awaited);
     for (const run of [first, second]) expect([run?.code, run?.secretsVersion]).to.deep.equal([null, null]);
     expect([first?.id, second?.id]).to.deep.equal([queued, awaited]);

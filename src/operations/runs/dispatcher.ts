@@ -61,11 +61,7 @@ export class Dispatcher {
   private isClaimRequested = false;
 
   constructor(private readonly options: DispatcherOptions) {
-    this.slots = new Slots(
-      options.concurrency,
-      () => this.claimMissedRuns(),
-      () => !this.mustCheckQueue && this.stopping === null,
-    );
+    this.slots = new Slots(options.concurrency, () => this.claimMissedRuns());
   }
 
   /** Executes a claimed run, and frees its slot afterwards. @throws the errors of `RunExecution.execute` */
@@ -125,16 +121,18 @@ export class Dispatcher {
       this.mustCheckQueue = true;
       return false;
     }
+    const isAnyAppAtLimit = slots.isAnyAppAtLimit();
     const claimed = repository.claim(processId, slots.getSlotCountByApp(), slots.getSlotLimitOfApp());
     slots.isSlotReserved = true;
-    const { isQueueEmpty, isMoreClaimable } = await this.trackClaim(claimed, (claim) => {
-      if (claim.run) runInBackground(this.execute(claim.run, slots.acquire(claim.run.appId)));
-      return claim;
+    const run = await this.trackClaim(claimed, (next) => {
+      if (next) runInBackground(this.execute(next, slots.acquire(next.appId)));
+      return next;
     }).finally(() => {
       slots.isSlotReserved = false;
     });
-    this.mustCheckQueue = !isQueueEmpty || this.queuedDuringClaim.size > 0;
-    return isMoreClaimable;
+    // The claim does not find runs of an app that is at its limit.
+    this.mustCheckQueue = run !== null || isAnyAppAtLimit || this.queuedDuringClaim.size > 0;
+    return run?.isMoreClaimable ?? false;
   }
 
   private mayHaveMissedRun(): boolean {
@@ -151,7 +149,6 @@ export class Dispatcher {
         } while (this.isClaimRequested || this.mayHaveMissedRun());
       } finally {
         this.claimInProgress = null;
-        this.slots.admitWaiting();
       }
     };
     this.isClaimRequested = true;
@@ -189,11 +186,6 @@ export class Dispatcher {
     const parent = parentId === null ? undefined : this.activeRuns.get(parentId);
     const free = this.stopping ? null : this.slots.tryAcquire(appId);
     return free ?? (parent ? this.slots.tryAcquireNested(appId, parent.slot) : null);
-  }
-
-  /** Waits briefly for a slot that another run of the app uses. Returns null if none gets free. Queued runs get free slots first. */
-  async waitForSlot(appId: number): Promise<Slot | null> {
-    return this.stopping ? null : this.slots.waitForSlot(appId);
   }
 
   /** Call this method when any process has queued a run of the app. */

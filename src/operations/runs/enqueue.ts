@@ -52,15 +52,12 @@ export class Enqueuer {
 
   constructor(private readonly options: EnqueuerOptions) {}
 
-  /** @param isAwaited true if the caller waits for the outcome @throws OVERLOADED, the errors of `insertOnDemandRun` */
-  async enqueueOnDemand(requested: NewOnDemandRun, isAwaited = false): Promise<EnqueuedRun> {
+  /** @param awaitedBy ID of the run that waits for the new run @throws OVERLOADED, the errors of `insertOnDemandRun` */
+  async enqueueOnDemand(requested: NewOnDemandRun, awaitedBy: number | null = null): Promise<EnqueuedRun> {
     const { db, dispatcher, tracing } = this.options;
     const newRun = { ...requested, traceparent: tracing.getCurrentTraceparent() };
     const insert: InsertRun = (...mode) => insertOnDemandRun(db, newRun, ...mode);
-    const awaitedBy = isAwaited ? (newRun.causeRunId ?? null) : null;
-    const slot =
-      dispatcher.tryAcquireSlot(newRun.appId, awaitedBy) ??
-      (isAwaited && awaitedBy === null ? await dispatcher.waitForSlot(newRun.appId) : null);
+    const slot = dispatcher.tryAcquireSlot(newRun.appId, awaitedBy);
     const started = slot && (await this.startInSlot(slot, insert));
     return started ?? this.queueRun(newRun, insert, awaitedBy);
   }

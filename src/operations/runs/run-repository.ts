@@ -74,11 +74,11 @@ const CLAIM_NEXT_RUN = `
   claimed AS (
     UPDATE run SET ${setTargetStateSql("claim")}, holder = $1, started_at = now()
      WHERE id >= $5 AND id = (SELECT id FROM next) RETURNING ${RUN_RECORD_COLUMNS})
-  ${SELECT_CLAIMED}, claimed.id IS NOT NULL AND EXISTS (
+  ${SELECT_CLAIMED}, EXISTS (
            SELECT FROM waiting LEFT JOIN busy USING (app_id)
             WHERE waiting.app_id IS NOT NULL AND coalesce(busy.slots, 0) + (waiting.app_id = claimed."appId")::int < $4
-         ) AS "isMoreClaimable", NOT EXISTS (SELECT FROM waiting WHERE app_id IS NOT NULL) AS "isQueueEmpty"
-    FROM (SELECT) AS queue LEFT JOIN claimed ON true`;
+         ) AS "isMoreClaimable"
+    FROM claimed`;
 
 const CLAIM_RUN_BY_ID = `
   WITH claimed AS (
@@ -132,11 +132,8 @@ const CONCURRENT_END_STATEMENTS_MAX = 2;
 /** A longer log entry gets its own statement, so that the ends of other runs are not delayed. */
 const BATCHED_MAX_CHARACTERS = 64 * 1024;
 
-export interface Claim {
-  run: RunRecord | null;
+export interface ClaimedRun extends RunRecord {
   isMoreClaimable: boolean;
-  /** True if no run was ready to start, not even one of an app at its slot limit. */
-  isQueueEmpty: boolean;
 }
 
 interface StoredRun extends RunRecord {
@@ -173,11 +170,9 @@ export class RunRepository {
   }
 
   /** Claims the next run. @param usedSlots by app ID, for this process @param slotLimit an app with this many used slots gets no run */
-  async claim(holder: string, usedSlots: ReadonlyMap<number, number>, slotLimit: number): Promise<Claim> {
+  async claim(holder: string, usedSlots: ReadonlyMap<number, number>, slotLimit: number): Promise<ClaimedRun | null> {
     const values = [holder, [...usedSlots.keys()], [...usedSlots.values()], slotLimit, await this.getLowestId()];
-    const [row] = await queryPreparedRows<RunRecord & Omit<Claim, "run">>(this.db, "claim-run", CLAIM_NEXT_RUN, values);
-    const { isMoreClaimable, isQueueEmpty, ...run } = row!;
-    return { run: run.id === null ? null : run, isMoreClaimable, isQueueEmpty };
+    return (await queryPreparedRows<ClaimedRun>(this.db, "claim-run", CLAIM_NEXT_RUN, values))[0] ?? null;
   }
 
   async claimById(holder: string, id: number): Promise<RunRecord | null> {

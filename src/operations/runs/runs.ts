@@ -101,7 +101,8 @@ export class Runs {
     isAwaited: boolean,
     disconnectSignal?: RunRequest["disconnectSignal"],
   ): Promise<EnqueuedOnDemandRun> {
-    const enqueued = await this.options.enqueuer.enqueueOnDemand(run, isAwaited);
+    const awaitedBy = isAwaited ? (run.causeRunId ?? null) : null;
+    const enqueued = await this.options.enqueuer.enqueueOnDemand(run, awaitedBy);
     const { id, isRepeated } = enqueued;
     return { id, isRepeated, waitForOutcome: () => this.waitForOutcome(enqueued, run, disconnectSignal) };
   }

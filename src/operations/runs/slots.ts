@@ -2,8 +2,6 @@
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { RUN_CHAIN_DEPTH_MAX } from "../../limits.js";
 
-/** Milliseconds for which the call of an awaited run waits for a slot. Then the run is queued, so that other runners can start it. */
-const SLOT_WAIT_MS = 100;
 /** The number of slots is RUNNER_CONCURRENCY times this factor. */
 const TOTAL_SLOTS_FACTOR = 4;
 /** Maximum number of slots of one app while at least RUNNER_CONCURRENCY slots are in use. One if only this many or fewer are free. */
@@ -28,13 +26,10 @@ export class Slots {
   constructor(
     private readonly runnerConcurrency: number,
     private readonly onFree: () => void,
-    mayAdmitWaiting = () => true,
   ) {
     this.totalSlots = runnerConcurrency * TOTAL_SLOTS_FACTOR;
     this.idleSlotLimitOfApp = Math.max(1, runnerConcurrency - 1);
-    const mayAdmit = (appId: number | string) =>
-      mayAdmitWaiting() && this.canAcquire(appId as number, Number(this.isSlotReserved));
-    this.semaphore = new FairSemaphore(this.totalSlots, this.idleSlotLimitOfApp, mayAdmit);
+    this.semaphore = new FairSemaphore(this.totalSlots, this.idleSlotLimitOfApp);
     const getLimitPerApp = (level: number) => (level === 0 ? this.idleSlotLimitOfApp : 1);
     this.nestedSemaphores = Array.from(
       { length: RUN_CHAIN_DEPTH_MAX },
@@ -104,14 +99,7 @@ export class Slots {
     return this.semaphore.takenCountByKey as ReadonlyMap<number, number>;
   }
 
-  /** Waits for a slot that the app itself uses. Returns null after SLOT_WAIT_MS, or if no slot is free for any app. */
-  async waitForSlot(appId: number): Promise<Slot | null> {
-    if (this.countFreeSlots() === 0) return null;
-    const release = await this.semaphore.enter(appId, () => AbortSignal.timeout(SLOT_WAIT_MS)).catch(() => null);
-    return release && this.createSlot(0, release);
-  }
-
-  admitWaiting(): void {
-    this.semaphore.admitWaiting();
+  isAnyAppAtLimit(): boolean {
+    return [...this.getSlotCountByApp().values()].some((count) => count >= this.getSlotLimitOfApp());
   }
 }
