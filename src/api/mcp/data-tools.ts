@@ -132,7 +132,7 @@ const triggerTools: McpTool[] = [
 /** Returns the slug of a docs page from its name, or from its address at this service, with or without `.md` and `#section`. */
 const toDocsPageSlug = (page: string, base: string): string =>
   (page.startsWith(`${base}/docs/`) ? page.slice(base.length) : page)
-    .replace(/#.*$/, "")
+    .split("#", 1)[0]!
     .replace(/^\/?docs\//, "")
     .replace(/\.md$/, "");
 

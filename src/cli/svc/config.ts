@@ -50,7 +50,9 @@ export function parseServiceUrl(text: unknown, from: string): string {
       `${from} must be an http or https address without a password, query or fragment (got ${got})`,
     );
   }
-  return url.href.replace(/\/+$/, "");
+  let address = url.href;
+  while (address.endsWith("/")) address = address.slice(0, -1);
+  return address;
 }
 
 export function parseAppId(value: unknown, from: string): number {
