@@ -70,7 +70,7 @@ export function findDocumentGlobalNames(source: string, content?: string): reado
 
 /**
  * Returns the mode and the network access that code with the globals `names` needs. Ignores names that no browser has. `eval` needs a
- * document: in an isolate, the text that `eval` evaluates cannot use local variables.
+ * document, because its text may use any global.
  */
 export function computeCodeNeedsFromGlobals(names: readonly string[]): CodeNeeds {
   const needed = names.filter((name) => !DYNAMIC_CODE_NAMES.includes(name) && isDocumentGlobal(name));

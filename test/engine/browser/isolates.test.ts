@@ -196,40 +196,37 @@ describe("a run without a document", function () {
     expect(fewer.filter((name) => !(name in {}) && name !== "execute")).to.deep.equal([]);
   });
 
-  longTest(
-    "is repeated in a document if code made from text imports a module, which would crash an isolate",
-    async () => {
-      const makers = ["() => {}", "async () => {}", "function* () {}", "async function* () {}"];
-      const ways = [
-        "(0, eval)(text)",
-        "Function(text)",
-        "new Function(text)",
-        "Reflect.construct(Function, [text])",
-        "Function({ toString: () => (count++ === 0 ? text : '1') })",
-        "Function(text, '')",
-        ...makers.map((maker) => `(${maker}).constructor(text)`),
-        ...makers.slice(1).map((maker) => `Object.getPrototypeOf((${maker}).constructor)(text)`),
-      ];
-      const changed =
-        "for (const one of ['join', 'map', Symbol.iterator]) Array.prototype[one] = () => ''; RegExp.prototype.exec = () => null;" +
-        "RegExp.prototype.test = () => false; Object.prototype.apply = Object.prototype.construct = (_, values) => values;";
-      const texts = ["import('x')", "import\n/**/ ('x')", "return import.defer('x')", "import<!--\n('x')"];
-      for (const [at, text] of texts.entries()) {
-        for (const way of sampleOf(ways, at, texts.length)) {
-          const code = `const text = ${JSON.stringify(text)}; let count = 0; ${changed} const execute = async () => void ${way}`;
-          const [outcome, elsewhere] = [
-            await browsers.run(runOf(code, { mode: "isolate" })),
-            await browsers.run(runOf(code, { mode: "document" })),
-          ];
-          expect(outcome, way).to.deep.equal(elsewhere);
-        }
+  longTest("is repeated in a document if code made from text imports a module, which crashes an isolate", async () => {
+    const makers = ["() => {}", "async () => {}", "function* () {}", "async function* () {}"];
+    const ways = [
+      "(0, eval)(text)",
+      "Function(text)",
+      "new Function(text)",
+      "Reflect.construct(Function, [text])",
+      "Function({ toString: () => (count++ === 0 ? text : '1') })",
+      "Function(text, '')",
+      ...makers.map((maker) => `(${maker}).constructor(text)`),
+      ...makers.slice(1).map((maker) => `Object.getPrototypeOf((${maker}).constructor)(text)`),
+    ];
+    const changed =
+      "for (const one of ['join', 'map', Symbol.iterator]) Array.prototype[one] = () => ''; RegExp.prototype.exec = () => null;" +
+      "RegExp.prototype.test = () => false; Object.prototype.apply = Object.prototype.construct = (_, values) => values;";
+    const texts = ["import('x')", "import\n/**/ ('x')", "return import.defer('x')", "import<!--\n('x')"];
+    for (const [at, text] of texts.entries()) {
+      for (const way of sampleOf(ways, at, texts.length)) {
+        const code = `const text = ${JSON.stringify(text)}; let count = 0; ${changed} const execute = async () => void ${way}`;
+        const [outcome, elsewhere] = [
+          await browsers.run(runOf(code, { mode: "isolate" })),
+          await browsers.run(runOf(code, { mode: "document" })),
+        ];
+        expect(outcome, way).to.deep.equal(elsewhere);
       }
-      expect(lost).to.deep.equal([]);
-      const others = "[Function('a', 'return a + 1')(1), (0, eval)('1 + 1'), Function instanceof Function]";
-      const code = `const execute = async () => ${others}`;
-      expect(await resultOf(browsers, code, { mode: "isolate" })).to.deep.equal([2, 2, true]);
-    },
-  );
+    }
+    expect([...new Set(lost)]).to.deep.equal(["isolate"]);
+    const others = "[Function('a', 'return a + 1')(1), (0, eval)('1 + 1'), Function instanceof Function]";
+    const code = `const execute = async () => ${others}`;
+    expect(await resultOf(browsers, code, { mode: "isolate" })).to.deep.equal([2, 2, true]);
+  });
 
   for (const [index, mode] of ISOLATES.entries()) {
     describe(`in mode ${mode}`, () => {
@@ -349,7 +346,9 @@ describe("a run without a document", function () {
       for (const [title, code] of sampleOf(ways, index, 8)) {
         it(`reaches nothing by ${title}, although its app may reach the listener`, async () => {
           arrived = [];
+          // A run of a network isolate that has printed a line is not repeated in a document.
           const source = `const execute = async () => {
+            console.log("started");
             const Made = (async () => {}).constructor;
             await new Made("url", ${JSON.stringify(code)})(${JSON.stringify(url)}).catch(() => {});
             for (const end = Date.now() + 100; Date.now() < end; ) await 0;

@@ -17,7 +17,6 @@ import { ERROR_OR_CONSOLE_TEXT_MAX_CHARACTERS, HARNESS_SOURCE_NAME } from "./ans
 import { FORBIDDEN_GLOBAL_MEMBERS } from "./document-policy.js";
 import { CONSOLE_BINDING_NAME, DEVTOOLS_MESSAGE_MAX_CHARACTERS } from "./fresh-document.js";
 import { limitGlobalScope } from "./in-page/bounds.js";
-import { createCodeFromTextRestriction } from "./in-page/code-of-text.js";
 import { createHarnessCore } from "./in-page/core.js";
 import { createDocumentHarness } from "./in-page/document-harness.js";
 import { createConsoleInstaller, type HarnessLimits, replaceWorkerConsole } from "./in-page/harness-console.js";
@@ -131,7 +130,6 @@ function createIsolateHarnessScripts(
   const realm = createCallCode(
     createRealmHarness,
     HARNESS_CORE_CODE,
-    createCallCode(createCodeFromTextRestriction),
     createCallCode(createStandInDefiner),
     ifNetwork(realmPlatformSource),
     ifNetwork(SERVICE_OPENER_CODE),

@@ -1,6 +1,5 @@
 /** Harness (script that executes a run) of a ShadowRealm. Removes all globals that the mode does not have, and calls `execute`. */
 
-import type { CodeFromTextRestriction } from "./code-of-text.js";
 import type { HarnessCore } from "./core.js";
 import type { UsePlatform } from "./host-platform.js";
 import type { IsolateMessage } from "./messages.js";
@@ -11,18 +10,14 @@ import type { DefineStandIns } from "./stand-ins.js";
 /** The browser evaluates this function's source text when it creates the realm. So it can use only globals and its own code. */
 export function createRealmHarness(
   core: HarnessCore,
-  restrictCodeOfText: CodeFromTextRestriction,
   defineStandIns: DefineStandIns,
   installPlatform: InstallRealmPlatform | null,
   openService: OpenService | null,
   globals: readonly string[],
 ): unknown {
   let send: (message: IsolateMessage) => void = () => {};
-  const requestOtherMode = () => send("answer needs-more");
   core.keepOnlyGlobals(globals);
   core.installConsole((line) => send(`console ${line}`));
-  // In a network isolate, the run may already have sent a request, so `import()` only throws, and the run is not repeated.
-  restrictCodeOfText(installPlatform === null ? requestOtherMode : () => {});
 
   async function run(payload: string, settings: string, scripts: readonly string[]): Promise<void> {
     send(`answer ${await core.protectPromise(core.evaluateAndCall(payload, settings, scripts))}`);
@@ -40,7 +35,7 @@ export function createRealmHarness(
     ...scripts: string[]
   ): () => void {
     send = receive;
-    if (standInsJson !== null) defineStandIns(standInsJson, navigatorJson, requestOtherMode);
+    if (standInsJson !== null) defineStandIns(standInsJson, navigatorJson, () => send("answer needs-more"));
     if (base !== "") openService?.(base, settings, sendRequest);
     void run(payload, settings, scripts);
     return () => core.removeRunGlobals(globals);
