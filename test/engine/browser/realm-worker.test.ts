@@ -118,6 +118,8 @@ describe("the page around a thread of realms", () => {
   it("gets a new thread when the worker's own script has run", async () => {
     const workers: { onmessage: (() => void) | null; ended: boolean }[] = [];
     const context = createContext({
+      ShadowRealm: class {},
+      Uint8Array: { fromBase64() {} },
       Worker: class {
         onmessage = null;
         ended = false;

@@ -4,6 +4,7 @@ import { runInBackground } from "../../../background.js";
 import { PageNetwork } from "../network/page-network.js";
 import { ServiceCalls } from "../network/service-calls.js";
 import { type EvaluationMode, NO_SERVICE_BASE_URL, type PageRunOutcome, type PageRunRequest } from "../run.js";
+import { NEEDS_OTHER_MODE_ANSWER } from "./answer.js";
 import {
   CONSOLE_BINDING_NAME,
   callHarnessMethod,
@@ -59,6 +60,7 @@ interface IsolateWorker {
 export class Isolate implements Sandbox {
   private pageHarnessId = "";
   private pageRuns = 0;
+  /** Null in a browser without ShadowRealm. */
   private worker: IsolateWorker | null = null;
   private onWorkerAttached: (session: CDPSession) => void = () => {};
   private onAnswer: (answer: string | number) => void = () => {};
@@ -90,6 +92,7 @@ export class Isolate implements Sandbox {
 
   async reset(): Promise<boolean> {
     const { network } = this;
+    if (this.worker === null) return true;
     // If code of the last run still blocks the thread, the time limit of the reset passes, and the page is discarded.
     const [use, fetchCount] = (await this.callWorker("prepareRealm")) as ThreadPreparation;
     if (network && !network.requests.haveAllEnded(fetchCount)) {
@@ -101,6 +104,7 @@ export class Isolate implements Sandbox {
   }
 
   async execute(request: PageRunRequest): Promise<unknown> {
+    if (this.worker === null) return NEEDS_OTHER_MODE_ANSWER;
     // If this call has enabled the check of URLs, the thread is replaced: requests of earlier threads may not be checked.
     if (await this.network?.beginRun(request)) await this.startThread();
     this.serviceCalls?.beginRun(request);
@@ -160,9 +164,8 @@ export class Isolate implements Sandbox {
   }
 
   private async callWorker(method: string, ...values: readonly unknown[]): Promise<unknown> {
-    if (this.worker === null)
-      throw new Error("the isolate's web worker is not running: it did not start, or it has ended");
-    return callHarnessMethod(this.worker.session, this.worker.harnessId, method, values);
+    const { session, harnessId } = this.worker!;
+    return callHarnessMethod(session, harnessId, method, values);
   }
 
   /** Starts a thread, which replaces the previous one. */
@@ -170,7 +173,7 @@ export class Isolate implements Sandbox {
     const attached = new Promise<CDPSession>((resolve) => {
       this.onWorkerAttached = resolve;
     });
-    await callHarnessMethod(this.options.session, this.pageHarnessId, "replaceThread", []);
+    if (!(await callHarnessMethod(this.options.session, this.pageHarnessId, "replaceThread", []))) return;
     const session = await attached;
     const worker: IsolateWorker = { session, harnessId: "", texts: new ThreadTextCache() };
     this.worker = worker;

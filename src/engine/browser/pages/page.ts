@@ -18,7 +18,7 @@ import { DocumentSandbox } from "./document.js";
 import { CONSOLE_BINDING_NAME, SERVICE_CALL_PREFIX } from "./fresh-document.js";
 import { Isolate } from "./isolate.js";
 import { createPageLossOutcome, createTimeoutOutcome, type PageLossReason } from "./loss.js";
-import { type Sandbox, UNSUPPORTED_ISOLATE_SANDBOX } from "./sandbox.js";
+import type { Sandbox } from "./sandbox.js";
 
 /** Also the maximum time for which code of a run may remain active after the run. */
 export const RESET_TIMEOUT_MS = 1_000;
@@ -30,8 +30,6 @@ const CRASH_CAUSE_TIMEOUT_MS = 1_000;
 const LOSS_REPORT_TIMEOUT_MS = 100;
 const CRASH_CAUSE_POLL_MS = 25;
 const FOLLOW_UP_MAX_PAUSE_MS = 20;
-
-const HAS_ISOLATES_EXPRESSION = "typeof ShadowRealm === 'function' && typeof Uint8Array.fromBase64 === 'function'";
 
 /** `pending`: needs a reset. `crashed`: the renderer is gone, and the page will be lost when the reason is known. `lost` is final. */
 type PageState =
@@ -161,14 +159,6 @@ export class Page {
     this.print?.(payload);
   }
 
-  private async hasIsolates(): Promise<boolean> {
-    const { result } = await this.session.send("Runtime.evaluate", {
-      expression: HAS_ISOLATES_EXPRESSION,
-      returnByValue: true,
-    });
-    return result.value === true;
-  }
-
   private hadNoEffect(): boolean {
     return !this.hadOutput && this.proxyPort?.wasUsed() !== true;
   }
@@ -234,8 +224,7 @@ export class Page {
     const options = { connection, session, contextId, targetId, origin, proxyPort, markLost, onServiceRequest, print };
     this.mode = mode;
     const create = async () => {
-      if (mode === "document") this.sandbox = new DocumentSandbox(options);
-      else this.sandbox = (await this.hasIsolates()) ? new Isolate(options, mode) : UNSUPPORTED_ISOLATE_SANDBOX;
+      this.sandbox = mode === "document" ? new DocumentSandbox(options) : new Isolate(options, mode);
       await this.sandbox.prepare();
       return true;
     };

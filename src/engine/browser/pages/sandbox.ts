@@ -2,7 +2,6 @@
 import type { CDPSession, Connection } from "puppeteer";
 import type { ProxyPort } from "../network/proxy-port.js";
 import type { PageRunOutcome, PageRunRequest } from "../run.js";
-import { NEEDS_OTHER_MODE_ANSWER } from "./answer.js";
 import type { PageLossReason } from "./loss.js";
 
 export interface Sandbox {
@@ -31,13 +30,3 @@ export interface SandboxOptions {
   /** Called with each console line of a worker, as the JSON of a ConsoleLine. */
   print(payload: string): void;
 }
-
-/** For isolate modes in a browser without ShadowRealm. Its answer makes the service repeat the run in a document. */
-export const UNSUPPORTED_ISOLATE_SANDBOX: Sandbox = {
-  prepare: async () => {},
-  reset: async () => true,
-  execute: async () => NEEDS_OTHER_MODE_ANSWER,
-  endRun: () => {},
-  explainFailure: async (outcome) => outcome,
-  stop: () => {},
-};

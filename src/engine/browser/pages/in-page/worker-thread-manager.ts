@@ -13,12 +13,15 @@ export function createWorkerThreadManager(hasOrigin: boolean): unknown {
   let worker: Any = null;
   return {
     __proto__: null,
-    async replaceThread(): Promise<void> {
+    /** Returns false if the browser cannot run isolates. */
+    async replaceThread(): Promise<boolean> {
+      if (!self.ShadowRealm || !self.Uint8Array.fromBase64) return false;
       worker?.terminate();
       worker = new Worker(url);
       await new Promise((resolve) => {
         worker.onmessage = resolve;
       });
+      return true;
     },
   };
 }
