@@ -80,7 +80,7 @@ describe("a run whose code is known", () => {
     };
     await runs(WARM_UP_REQUESTS);
     const asked = await collectStatementsWithCachedToken(() => runs(RUNS));
-    expect(asked).to.deep.equal(Array(RUNS).fill(["insert-named-run-none", "finish-run"]));
+    expect(asked).to.deep.equal(Array(RUNS).fill(["insert-named-run-none", "finish-runs"]));
   });
 
   it("needs one more statement if a request to an HTTP trigger starts it: the search for the trigger", async () => {
@@ -98,7 +98,7 @@ describe("a run whose code is known", () => {
     };
     await runs(WARM_UP_REQUESTS);
     const asked = await collectStatementsWithCachedToken(() => runs(RUNS));
-    expect(asked).to.deep.equal(Array(RUNS).fill(["find-http-routes", "insert-named-run-none", "finish-run"]));
+    expect(asked).to.deep.equal(Array(RUNS).fill(["find-http-routes", "insert-named-run-none", "finish-runs"]));
   });
 
   it("needs two more statements for each request to another service, which read whether the app's secrets have changed", async () => {
@@ -113,7 +113,7 @@ describe("a run whose code is known", () => {
       await expectRun();
       await statementsOf(expectRun);
       const ofRun = all.filter((name) => /^insert-named|secrets-version|finish-run/.test(name));
-      expect(ofRun).to.deep.equal(["insert-named-run-none", ...Array(4).fill("secrets-version"), "finish-run"]);
+      expect(ofRun).to.deep.equal(["insert-named-run-none", ...Array(4).fill("secrets-version"), "finish-runs"]);
     } finally {
       host.closeAllConnections();
       host.close();
