@@ -204,8 +204,9 @@ export class Dispatcher {
   async claimQueued(): Promise<number> {
     if (this.stopping) return 0;
     await this.claimAll();
-    if (this.slots.countFreeSlots() === 0) return 0;
-    return this.options.repository.findLongestWait(this.slots.getSlotCountByApp(), this.slots.getSlotLimitOfApp());
+    const { slots } = this;
+    const waitMs = await this.options.repository.findLongestWait(slots.getSlotCountByApp(), slots.getSlotLimitOfApp());
+    return slots.countFreeSlots() === 0 ? 0 : waitMs;
   }
 
   getSlotUsage(): { total: number; free: number; waiting: number } {

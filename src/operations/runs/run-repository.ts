@@ -33,19 +33,8 @@ const IS_LATE = `trigger = 'schedule' AND queued_at < now() - ${LATE_AFTER_INTER
 
 const IS_READY = `${isInSourceStateSql("claim")} AND waits_for IS NULL`;
 
-/** Milliseconds for which the lowest ID of an unfinished run is cached. An outdated ID is only too low, so queries still find all runs. */
-const LOWEST_ID_CACHED_MS = 1_000;
-/** The cached ID is at least this far below the newest ID, because open transactions may still insert runs with lower IDs. */
+/** The lowest ID is at least this far below the newest ID, because open transactions may still insert runs with lower IDs. */
 const LOWEST_ID_MARGIN = 100_000;
-
-/** `BETWEEN` with a single state makes PostgreSQL use the index run_live. */
-const selectFirstUnfinishedSql = (state: string) => `
-    (SELECT id FROM run WHERE state BETWEEN '${state}' AND '${state}' AND finished_at IS NULL ORDER BY state, id LIMIT 1)`;
-const SELECT_FIRST_UNFINISHED_ID = `
-  SELECT least(
-    ${selectFirstUnfinishedSql("queued")},
-    ${selectFirstUnfinishedSql("running")},
-    (SELECT last_value - ${LOWEST_ID_MARGIN} FROM run_id_seq)) AS id`;
 
 /** Each step of this recursive query finds the next app with queued runs. The order makes PostgreSQL use the index run_ready. */
 const createAppsWithQueuedSql = (lowestId: string) => `
@@ -87,10 +76,15 @@ const CLAIM_RUN_BY_ID = `
     RETURNING ${RUN_RECORD_COLUMNS})
   ${SELECT_CLAIMED} FROM claimed`;
 
-/** Selects the longest wait of a run that CLAIM_NEXT_RUN could claim, in milliseconds. $1 to $4 are $2 to $5 of CLAIM_NEXT_RUN. */
+/**
+ * Selects the longest wait of a run that CLAIM_NEXT_RUN could claim, in milliseconds, and a lower bound of the IDs of queued runs. $1 to $4
+ * are $2 to $5 of CLAIM_NEXT_RUN. `BETWEEN` with a single state makes PostgreSQL use the index run_live.
+ */
 const SELECT_LONGEST_WAIT = `
   WITH RECURSIVE ${createAppsWithQueuedSql("$4::bigint")}
-  SELECT coalesce(max(extract(epoch FROM now() - first.since)) * 1000, 0)::float8 AS ms
+  SELECT coalesce(max(extract(epoch FROM now() - first.since)) * 1000, 0)::float8 AS ms,
+         least((SELECT id FROM run WHERE state BETWEEN 'queued' AND 'queued' AND finished_at IS NULL ORDER BY state, id LIMIT 1),
+               (SELECT last_value - ${LOWEST_ID_MARGIN} FROM run_id_seq)) AS "lowestId"
     FROM waiting LEFT JOIN unnest($1::bigint[], $2::int[]) AS busy (app_id, slots) USING (app_id)
     CROSS JOIN LATERAL (${selectFirstOfAppSql("coalesce(ready_at, queued_at) AS since", "$4::bigint", 1)}) AS first
    WHERE waiting.app_id IS NOT NULL AND coalesce(busy.slots, 0) < $3`;
@@ -147,8 +141,8 @@ export class RunRepository {
     maxConcurrentCalls: CONCURRENT_END_STATEMENTS_MAX,
     isCausedByOneItem: (error) => !isDatabaseUnavailable(error),
   });
-  /** Lower bound of the IDs of unfinished runs, so that queries skip the partitions of earlier days. */
-  private lowestId = { id: Promise.resolve(Number.MIN_SAFE_INTEGER), readAt: Number.NEGATIVE_INFINITY };
+  /** Claims skip runs with lower IDs, and so the partitions of earlier days. If such a run returns to the queue, `findLongestWait` finds it. */
+  private lowestId = Number.MIN_SAFE_INTEGER;
 
   /** @param maskPayload returns the payload text for a run's log entry; null if the entry can refer to the run's stored payload */
   constructor(
@@ -156,22 +150,9 @@ export class RunRepository {
     private readonly maskPayload: (run: RunRecord) => Promise<string | null> = async () => EMPTY_PAYLOAD,
   ) {}
 
-  private getLowestId(): Promise<number> {
-    if (performance.now() - this.lowestId.readAt > LOWEST_ID_CACHED_MS) {
-      const id = queryPreparedRows<{ id: number }>(this.db, "queue-floor", SELECT_FIRST_UNFINISHED_ID, []).then(
-        ([row]) => row!.id,
-      );
-      this.lowestId = { id, readAt: performance.now() };
-      id.catch(() => {
-        this.lowestId.readAt = Number.NEGATIVE_INFINITY;
-      });
-    }
-    return this.lowestId.id;
-  }
-
   /** Claims the next run. @param usedSlots by app ID, for this process @param slotLimit an app with this many used slots gets no run */
   async claim(holder: string, usedSlots: ReadonlyMap<number, number>, slotLimit: number): Promise<ClaimedRun | null> {
-    const values = [holder, [...usedSlots.keys()], [...usedSlots.values()], slotLimit, await this.getLowestId()];
+    const values = [holder, [...usedSlots.keys()], [...usedSlots.values()], slotLimit, this.lowestId];
     return (await queryPreparedRows<ClaimedRun>(this.db, "claim-run", CLAIM_NEXT_RUN, values))[0] ?? null;
   }
 
@@ -179,10 +160,13 @@ export class RunRepository {
     return (await queryPreparedRows<RunRecord>(this.db, "claim-by-id", CLAIM_RUN_BY_ID, [holder, id]))[0] ?? null;
   }
 
-  /** Returns the longest wait, in milliseconds, of a run that `claim` could return; 0 if there is none. */
+  /** Returns the longest wait, in milliseconds, of a run that `claim` could return; 0 if there is none. Call this method every second. */
   async findLongestWait(usedSlots: ReadonlyMap<number, number>, slotLimit: number): Promise<number> {
-    const values = [[...usedSlots.keys()], [...usedSlots.values()], slotLimit, await this.getLowestId()];
-    return (await queryPreparedRows<{ ms: number }>(this.db, "longest-wait", SELECT_LONGEST_WAIT, values))[0]!.ms;
+    const values = [[...usedSlots.keys()], [...usedSlots.values()], slotLimit, this.lowestId];
+    type Row = { ms: number; lowestId: number };
+    const [row] = await queryPreparedRows<Row>(this.db, "longest-wait", SELECT_LONGEST_WAIT, values);
+    this.lowestId = row!.lowestId;
+    return row!.ms;
   }
 
   async isOnlyRunner(holder: string): Promise<boolean> {
