@@ -106,12 +106,10 @@ describe("the slots of a dispatcher", () => {
 
   it("count for their app until they are released; a reserved one counts for every app", () => {
     const slots = createSlots(ORDINARY_SLOTS);
-    slots.isSlotReserved = true;
     expect([slots.getSlotLimitOfApp(), slots.countFreeSlots(), slots.canAcquire(1)]).to.deep.equal([3, 16, true]);
-    const own = [slots.tryAcquire(1)!, slots.tryAcquire(1)!];
-    expect([own[0]!.level, slots.tryAcquire(1), slots.isAnyAppAtLimit()]).to.deep.equal([0, null, false]);
+    const own = [slots.tryAcquire(1, 1)!, slots.tryAcquire(1, 1)!];
+    expect([own[0]!.level, slots.tryAcquire(1, 1), slots.isAnyAppAtLimit()]).to.deep.equal([0, null, false]);
     own.push(slots.acquire(1));
-    slots.isSlotReserved = false;
     expect([slots.getSlotCountByApp().get(1), slots.isAnyAppAtLimit(), slots.canAcquire(1)]).to.deep.equal([
       3,
       true,
@@ -127,10 +125,8 @@ describe("the slots of a dispatcher", () => {
   it("allow an app a run as if a reserved slot were free, but keep this slot for the claimed run", () => {
     const slots = createSlots(1);
     for (const app of [1, 2, 3]) slots.tryAcquire(app);
-    slots.isSlotReserved = true;
-    expect([slots.tryAcquire(4), slots.canAcquire(4), slots.canAcquire(1)]).to.deep.equal([null, true, false]);
+    expect([slots.tryAcquire(4, 1), slots.canAcquire(4), slots.canAcquire(1)]).to.deep.equal([null, true, false]);
     slots.acquire(4);
-    slots.isSlotReserved = false;
     expect([slots.canAcquire(4), slots.canAcquire(5)]).to.deep.equal([false, false]);
   });
 

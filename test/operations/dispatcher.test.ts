@@ -1,7 +1,7 @@
 /** Tests the order in which a process executes runs, and which runs start in nested slots. */
 import { expect } from "chai";
 import type { RunOutcome } from "../../src/operations/records/execution-logs.js";
-import { computeSlotCoolDownMs, Dispatcher } from "../../src/operations/runs/dispatcher.js";
+import { Dispatcher } from "../../src/operations/runs/dispatcher.js";
 import { LOST_OUTCOME, SERVICE_STOPPED_OUTCOME } from "../../src/operations/runs/outcomes.js";
 import type { RunRepository } from "../../src/operations/runs/run-repository.js";
 import type { RunRecord } from "../../src/operations/runs/run-types.js";
@@ -135,19 +135,6 @@ describe("a dispatcher", () => {
     };
     await endOldestRun();
     expect(executed).to.deep.equal([1, 1, 2]);
-  });
-
-  it("returns a large result at once, and delays only the next run of its app", async () => {
-    const { executed, call, endOldestRun } = startDispatcher(2);
-    const answer = call(1);
-    void call(1);
-    await endOldestRun({ ok: true, data: `"${"x".repeat(3 * 2 ** 20)}"` });
-    expect(await answer).to.include({ ok: true });
-    expect(executed).to.deep.equal([1]);
-    void call(2);
-    expect(executed).to.deep.equal([1, 2]);
-    await until(() => executed.length === 3);
-    expect(executed).to.deep.equal([1, 2, 1]);
   });
 
   it("serves an app that arrives later before further callers of an app that uses its share", async () => {
@@ -350,16 +337,6 @@ describe("a dispatcher", () => {
     ]);
     dispatcher.abortCancelledRun(5, null);
     expect(signals[3]!.reason).to.have.nested.property("error.name", "CancelledError");
-  });
-
-  it("keeps the slot of a large result in proportion to its size", () => {
-    const MB = 2 ** 20;
-    const coolDownAfterResult = (length: number) => computeSlotCoolDownMs({ ok: true, data: "x".repeat(length) });
-    expect([0, MB - 1, MB, 3 * MB].map(coolDownAfterResult)).to.deep.equal([0, 0, 150, 450]);
-    expect(computeSlotCoolDownMs({ ok: true, data: undefined })).to.equal(0);
-    expect(computeSlotCoolDownMs({ ok: false, error: { name: "E", message: "x".repeat(2 * MB), stack: "" } })).to.equal(
-      0,
-    );
   });
 
   it("starts nothing if it executes no runs", async () => {

@@ -14,21 +14,6 @@ interface ActiveRun {
   slot: Slot;
 }
 
-/** After its end, a run with a large result keeps its slot this long per MB. So large results block the main thread less often. */
-const COOL_DOWN_MS_PER_MB = 150;
-/** A run with a smaller result frees its slot at once. */
-const COOL_DOWN_MIN_BYTES = 1024 * 1024;
-
-export function computeSlotCoolDownMs(outcome: RunOutcome): number {
-  const bytes = outcome.ok ? (outcome.data?.length ?? 0) : 0;
-  return bytes < COOL_DOWN_MIN_BYTES ? 0 : (bytes / 2 ** 20) * COOL_DOWN_MS_PER_MB;
-}
-
-function releaseSlotAfter(slot: Slot, ms: number): void {
-  if (ms === 0) slot.free();
-  else setTimeout(() => slot.free(), ms);
-}
-
 /** Interval at which a process that stops checks whether all runs have ended. */
 const DRAIN_POLL_MS = 20;
 
@@ -70,14 +55,12 @@ export class Dispatcher {
     if (this.stopping?.aborted) controller.abort(SERVICE_STOPPED_OUTCOME);
     const { executeRun, processId } = this.options;
     // A run whose end could not be written stays active, so that this process does not queue it again: its code was executed.
-    const done = executeRun(run, processId, controller.signal).then((outcome) => {
-      this.activeRuns.delete(run.id);
-      return outcome;
-    });
-    done.then(
-      (outcome) => releaseSlotAfter(slot, computeSlotCoolDownMs(outcome)),
-      () => slot.free(),
-    );
+    const done = executeRun(run, processId, controller.signal)
+      .then((outcome) => {
+        this.activeRuns.delete(run.id);
+        return outcome;
+      })
+      .finally(() => slot.free());
     this.activeRuns.set(run.id, { appId: run.appId, controller, done, slot });
     for (const listener of this.startListeners.get(run.id) ?? []) listener(done);
     return done;
@@ -123,12 +106,9 @@ export class Dispatcher {
     }
     const isAnyAppAtLimit = slots.isAnyAppAtLimit();
     const claimed = repository.claim(processId, slots.getSlotCountByApp(), slots.getSlotLimitOfApp());
-    slots.isSlotReserved = true;
     const run = await this.trackClaim(claimed, (next) => {
       if (next) runInBackground(this.execute(next, slots.acquire(next.appId)));
       return next;
-    }).finally(() => {
-      slots.isSlotReserved = false;
     });
     // The claim does not find runs of an app that is at its limit.
     this.mustCheckQueue = run !== null || isAnyAppAtLimit || this.queuedDuringClaim.size > 0;
@@ -184,7 +164,8 @@ export class Dispatcher {
   tryAcquireSlot(appId: number, parentId: number | null): Slot | null {
     if (this.stopping?.aborted) return null;
     const parent = parentId === null ? undefined : this.activeRuns.get(parentId);
-    const free = this.stopping ? null : this.slots.tryAcquire(appId);
+    // One of the free slots is for the run that a claim in progress will return.
+    const free = this.stopping ? null : this.slots.tryAcquire(appId, this.claimInProgress ? 1 : 0);
     return free ?? (parent ? this.slots.tryAcquireNested(appId, parent.slot) : null);
   }
 

@@ -18,8 +18,6 @@ export class Slots {
   readonly totalSlots: number;
   private readonly idleSlotLimitOfApp: number;
   private readonly semaphore: FairSemaphore;
-  /** True while the database selects a queued run. One of the free slots is for the app of this run. */
-  isSlotReserved = false;
   /** One semaphore per nesting level. A run waits only for runs of the next level, so the runs of a chain cannot block each other. */
   private readonly nestedSemaphores: readonly FairSemaphore[];
 
@@ -62,9 +60,9 @@ export class Slots {
     };
   }
 
-  tryAcquire(appId: number): Slot | null {
-    // A reserved slot counts for each app, because it may be for a run of this app.
-    return this.canAcquire(appId, Number(this.isSlotReserved)) ? this.acquire(appId) : null;
+  /** @param reservedCount number of slots for claimed runs of unknown apps; they count for each app */
+  tryAcquire(appId: number, reservedCount = 0): Slot | null {
+    return this.canAcquire(appId, reservedCount) ? this.acquire(appId) : null;
   }
 
   /** Acquires a slot without a check of the limits. */
