@@ -65,7 +65,12 @@ function requireRootFields(schema) {
   });
 }
 
-/** Returns the operations of a document as TypeScript. @throws if a field is not in the schema */
+/**
+ * Returns the text of documents.ts: for each operation in `text`, its TypeScript types and a constant.
+ * @param root folder of the checkout, which contains schema/schema.graphql
+ * @param up path from the generated file to src/web
+ * @throws Error if an operation uses a field that is not in the schema
+ */
 export async function generateTypedDocuments(root, text, up = "..") {
   const schema = requireRootFields(parse(readFileSync(join(root, "schema/schema.graphql"), "utf8")));
   const document = parse(text, { noLocation: true });

@@ -64,13 +64,18 @@ export async function installUntilFound(find, installers) {
   return { path: null, failures };
 }
 
+/** False if no browser runs on this machine: a process without the role `runner`, or one that uses browsers on other machines. */
+export function needsChromium({ BROWSER_WS_ENDPOINTS = "", ROLES = "" }) {
+  const isRunner = ROLES.trim() === "" || ROLES.split(",").some((role) => role.trim() === "runner");
+  return isRunner && BROWSER_WS_ENDPOINTS.trim() === "";
+}
+
 /**
- * Installs Chromium unless this machine has it.
+ * Installs Chromium unless this machine has it, or does not need it.
  * @param packages resolves when the npm packages are installed, which only Puppeteer's installer needs
  */
 export async function ensureChromium(root, environment, packages) {
-  // With this variable, the service uses browsers on other machines, so this machine needs none.
-  if (environment.BROWSER_WS_ENDPOINTS?.trim()) return;
+  if (!needsChromium(environment)) return;
   const explicit = environment.CHROME_PATH || null;
   const find = () => findChromium(explicit, defaultChromiumPaths(environment.PUPPETEER_CACHE_DIR || null));
   // The service checks CHROME_PATH itself, and names all invalid variables in one message.

@@ -169,7 +169,10 @@ function parseRef(line: string): GitRef | null {
 /** Returns the bytes of the pack that a response contains. @throws GitRemoteError if the response contains no pack */
 function extractPack(packets: readonly Packet[]): Buffer {
   const start = packets.findIndex((received) => packetToLine(received) === "packfile");
-  if (start < 0) throw new GitRemoteError("the response of the Git server contains no files");
+  if (start < 0)
+    throw new GitRemoteError(
+      "the response of the Git server lacks the files of the commit (no packfile); try again, and check the Git server if this error repeats",
+    );
   const parts: Buffer[] = [];
   for (const received of packets.slice(start + 1)) {
     if (typeof received === "string") continue;

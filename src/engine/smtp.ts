@@ -51,7 +51,8 @@ async function* yieldMailContent(
   { content, maySendContent }: OutgoingMail,
   started: { value: boolean },
 ): AsyncGenerator<Buffer> {
-  if (!(await maySendContent())) throw new NotClaimedError("this process may no longer send the message");
+  if (!(await maySendContent()))
+    throw new NotClaimedError("this process has lost its claim on the message, so another process may send it");
   started.value = true;
   yield content;
 }

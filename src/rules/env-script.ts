@@ -13,7 +13,7 @@ export interface PageEnv {
   clientTimeoutMs: number;
 }
 
-/** Value of `window.ENV` in a page with a credential. */
+/** Value of `window.ENV` in a page that has a session: the page sends a cookie, or the token in `token`. */
 export interface PageEnvWithSession extends PageEnv {
   session: AppSession;
   /** Token of a page that has no cookie. The client library removes the token from `window.ENV` when it loads. */

@@ -85,11 +85,13 @@ export function parseEmail(body: unknown, path = ""): Email {
   const text = parseOptionalText(options["text"], `${optionsPath}text`);
   if (html === null && text === null)
     throw new ActionError("REQUEST_INVALID", 'a message needs the field "html" or "text" (got neither)');
+  // `from_name` is an older name of `fromName`.
+  const fromNameField = (options["from_name"] ?? null) === null ? "fromName" : "from_name";
   const email: Email = {
     kind: "email",
     to,
     subject,
-    fromName: parseOptionalSingleLineText(options["from_name"] ?? options["fromName"], `${optionsPath}from_name`),
+    fromName: parseOptionalSingleLineText(options[fromNameField], `${optionsPath}${fromNameField}`),
     html: html === null ? null : fillMessageTemplate(html, data, `${optionsPath}html`, { html: true }),
     text: text === null ? null : fillMessageTemplate(text, data, `${optionsPath}text`, { html: false }),
     headers: parseEmailHeaders(options["headers"], `${optionsPath}headers`),

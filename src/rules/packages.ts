@@ -49,7 +49,7 @@ const URL_MAX_CHARACTERS = 2048;
  */
 export function createPackageCatalogue(extra: unknown = []): PackageCatalogue {
   if (!Array.isArray(extra))
-    throw new Error(`packages must be an array of package entries (got ${describeValue(extra)})`);
+    throw new Error(`the content must be an array of package entries (got ${describeValue(extra)})`);
   const catalogue = new Map(BUILT_IN_PACKAGES.map((entry) => [entry.name, entry]));
   for (const [index, value] of extra.entries()) {
     const entry = parsePackageEntry(value, `packages[${index}]`);

@@ -36,6 +36,7 @@ export function parseRowCursor(cursor: unknown, name = "cursor"): number | null 
 /** Reserves memory for a response of this size, before its rows are read. Rejects if the response is too large. */
 export type ReserveResponseBytes = (bytes: number) => Promise<void>;
 
+/** ID of a row, and the bytes that the row adds to a response. */
 export interface RowSize {
   id: number;
   bytes: number;
@@ -43,12 +44,12 @@ export interface RowSize {
 
 /** Returns the IDs of the first rows that together fit into LIST_PAGE_MAX_BYTES, but at least one. First reserves memory for them. */
 export async function selectIdsThatFitOnPage(
-  sized: readonly RowSize[],
+  rowSizes: readonly RowSize[],
   reserve: ReserveResponseBytes = async () => undefined,
 ): Promise<number[]> {
   let sum = 0;
   const ids: number[] = [];
-  for (const { id, bytes } of sized) {
+  for (const { id, bytes } of rowSizes) {
     if (ids.length > 0 && sum + bytes > LIST_PAGE_MAX_BYTES) break;
     sum += bytes;
     ids.push(id);

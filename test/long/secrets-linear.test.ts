@@ -1,4 +1,4 @@
-/** Checks that a scan for secrets takes time linear in the sizes of the text and the secrets, for any content. Counts steps, not time. */
+/** Checks that a scan for secrets takes time linear in the size of the text, for any content of text and secrets. Counts steps, not time. */
 import { expect } from "chai";
 import { SecretScan } from "../../src/engine/secret-scan/scan.js";
 import { findSecretsInSettingValue } from "../../src/rules/secrets.js";

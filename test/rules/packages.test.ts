@@ -138,7 +138,7 @@ describe("the catalogue", () => {
   it("names the invalid entry and field", () => {
     const good = { name: "a", path: "/a.js" };
     const faulty: [unknown, RegExp][] = [
-      [{}, /packages must be an array/],
+      [{}, /the content must be an array/],
       [[good, 1], /packages\[1\] must be an object/],
       [[{ ...good, mode: "page" }], /mode must be one of isolate, network-isolate, document \(got "page"\)/],
       [[{ ...good, standalone: 1 }], /standalone must be true, false or an array of function names \(got 1\)/],
@@ -258,7 +258,15 @@ describe("the catalogue", () => {
       expect(Object.fromEntries(beyond)).to.deep.equal({
         "svc-datasources": [],
         "svc-session": [],
-        "svc-communicate": ["document", "location", "navigator", "navigator.clipboard", "navigator.share", "window"],
+        "svc-communicate": [
+          "document",
+          "isSecureContext",
+          "location",
+          "navigator",
+          "navigator.clipboard",
+          "navigator.share",
+          "window",
+        ],
         "svc-media": [],
         "svc-barcode": ["document"],
         "svc-csv": ["FileReader", "XMLHttpRequest", "self", "window"],

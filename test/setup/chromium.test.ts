@@ -7,7 +7,8 @@ import { type ChromiumPaths, defaultChromiumPaths, findChromium } from "../../sr
 import { importSetUpModule } from "./modules.js";
 
 type Installer = () => Promise<void>;
-const { installUntilFound } = await importSetUpModule<{
+const { installUntilFound, needsChromium } = await importSetUpModule<{
+  needsChromium(environment: Record<string, string>): boolean;
   installUntilFound(
     find: () => string | null,
     installers: Installer[],
@@ -88,6 +89,17 @@ describe("the search for Chromium", () => {
 });
 
 describe("installers of Chromium in the set-up", () => {
+  it("are only needed by runners without browsers on other machines", () => {
+    const environments: Record<string, string>[] = [
+      {},
+      { ROLES: "" },
+      { ROLES: "api, runner" },
+      { ROLES: "api,scheduler" },
+      { BROWSER_WS_ENDPOINTS: "ws://10.0.0.8:9222" },
+    ];
+    expect(environments.map(needsChromium)).to.deep.equal([true, true, true, false, false]);
+  });
+
   it("are tried in order until one installs a browser", async () => {
     const tried: string[] = [];
     let path: string | null = null;

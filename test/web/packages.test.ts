@@ -109,8 +109,17 @@ describe("the packages without a back end", () => {
   });
 
   longTest("svc-session requests the session in a page that has only a token", async () => {
-    const session = { appId: 1, user: { id: 7, firstName: "A", lastName: "B", email: "a@b.c" }, environment: "master" };
-    client.service.answers.set("POST /graphql", { body: { data: { runtimeEnv: { session } } } });
+    const person = { id: 7, firstName: "A", lastName: "B", email: "a@b.c" };
+    const dataSource = { id: 3, dataSourceId: 2, data: { Name: null } };
+    const answered = {
+      ...{ appId: 1, user: person, environment: "master", awaits: null },
+      entries: { dataSource: { ...dataSource, verified: { email: "2026-11-21T12:00:00.000Z", sms: null } } },
+    };
+    const session = {
+      ...{ appId: 1, user: person, environment: "master" },
+      entries: { dataSource: { ...dataSource, verified: { email: "2026-11-21T12:00:00.000Z" } } },
+    };
+    client.service.answers.set("POST /graphql", { body: { data: { runtimeEnv: { session: answered } } } });
     client.service.page.env = {};
     await load("session");
     await client.run(`Svc.configure({ appId: 1, token: "in-memory" })`);

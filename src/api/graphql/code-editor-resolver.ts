@@ -82,7 +82,7 @@ export class CodeEditorResolver {
 
   @Query(() => [CodeProblemType], {
     description:
-      "Checks code without saving it, and returns the problems that would prevent a save: the first error in the code, or, for code without an error, each package that the code uses but `dependencies` does not list.",
+      "Checks code without saving it, and returns the problems that would prevent a save. If the code has errors, the result is the first error. Otherwise, it is a list of the packages that the code uses but `dependencies` does not list.",
   })
   async codeProblems(
     @Ctx() context: RequestContext,

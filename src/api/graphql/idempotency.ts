@@ -67,6 +67,6 @@ export function findSharedIdempotencyKeyError(
   const keyFields = [...findFieldsUsingKey(schema, document, operationName)];
   if (keyFields.length < 2) return null;
   return new GraphQLError(
-    `the header Idempotency-Key can apply to only one field of a GraphQL document (got ${keyFields.length}: ${keyFields.slice(0, 5).join(", ")}); remove the header, and set the argument ${KEY_ARGUMENT_NAME} of each field`,
+    `the header Idempotency-Key can apply to only one root field of a GraphQL operation (got ${keyFields.length}: ${keyFields.slice(0, 5).join(", ")}); remove the header, and set the argument ${KEY_ARGUMENT_NAME} of each field`,
   );
 }

@@ -78,7 +78,7 @@ export class CredentialRecheck<Socket extends SocketWithToken> {
     this.sockets.delete(socket);
   }
 
-  /** Checks the token of one websocket. Returns false if the token is revoked or has expired. */
+  /** Checks the token of one websocket. Returns false if it is not valid. Without the database, returns the result of the last check. */
   async checkSocket(socket: Socket): Promise<boolean> {
     await this.updateSockets(socket.token ?? "", [socket]);
     return socket.caller !== null;

@@ -300,7 +300,10 @@ function registerApprovalRoutes(app: FastifyInstance, { oauth, pages, findServic
     const { personId } = requireDecider(request);
     const pendingDevice = await oauth.devices.find(request.params.userCode.slice(0, 20));
     if (!pendingDevice)
-      throw new ActionError("NOT_FOUND", "no program waits for a sign-in with this code; the code may have expired");
+      throw new ActionError(
+        "NOT_FOUND",
+        "no program waits for a sign-in with this code; check the code, or start the sign-in in the program again",
+      );
     const { clientName, scopes } = pendingDevice;
     const appId = readAppToList(request) ?? pendingDevice.appId;
     const apps = await oauth.listGrantableApps(personId, appId);

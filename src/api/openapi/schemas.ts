@@ -26,7 +26,7 @@ const SCALAR_SCHEMAS: Record<string, JsonSchema> = {
 };
 
 /** Input fields that exist in GraphQL but not in REST. */
-const GRAPHQL_INPUTS = ["NotificationInput.publishAt", "ActionSourceInput.fileList"];
+const GRAPHQL_ONLY_INPUT_FIELDS = ["NotificationInput.publishAt", "ActionSourceInput.fileList"];
 /** Fields that exist only in REST, or that have another type in REST than in GraphQL. */
 export const REST_FIELD_OVERRIDES: Record<string, Record<string, JsonSchema>> = {
   Message: {
@@ -121,7 +121,7 @@ export class OpenApiSchemas {
     if (isInputObjectType(type)) {
       // No input field is required in the schema, because src/rules reports missing fields one by one.
       const fields = Object.values(type.getFields())
-        .filter(({ name }) => !GRAPHQL_INPUTS.includes(`${type.name}.${name}`))
+        .filter(({ name }) => !GRAPHQL_ONLY_INPUT_FIELDS.includes(`${type.name}.${name}`))
         .map((field) => [field.name, this.createFieldSchema(field)]);
       return { type: "object", ...descriptionField, properties: Object.fromEntries(fields) };
     }

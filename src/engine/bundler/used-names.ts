@@ -57,8 +57,8 @@ function createsCodeFromText(program: Program, undeclaredNodes: ReadonlySet<unkn
       return;
     if (!CODE_CREATING_GLOBALS.includes(syntaxNode.callee.name) || !undeclaredNodes.has(syntaxNode.callee)) return;
     const [text] = syntaxNode.arguments;
-    const forThis = text?.type === "Literal" && /^\s*return this;?\s*$/.test(String(text.value));
-    isFound ||= !forThis && !isInsideTry(ancestors as AnyNode[]);
+    const returnsGlobalObject = text?.type === "Literal" && /^\s*return this;?\s*$/.test(String(text.value));
+    isFound ||= !returnsGlobalObject && !isInsideTry(ancestors as AnyNode[]);
   });
   return isFound;
 }

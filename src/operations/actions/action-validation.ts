@@ -24,7 +24,7 @@ import {
 import type { ScriptQuotaRequest } from "../packages/script-quota.js";
 import { createNameTakenError, isNameTaken, pickAuthoredFields } from "./action-rows.js";
 import type { CodeChecker } from "./code-checker.js";
-import type { BuiltSource, SourceBuilds } from "./source-builds.js";
+import type { ActionDataWithBuiltCode, SourceBuilds } from "./source-builds.js";
 import type { StoredDraftSnapshot } from "./versions.js";
 
 export interface ValidatedAction {
@@ -115,7 +115,7 @@ export class ActionValidation {
     return input;
   }
 
-  private parseCreatedInput(appId: number, { data, fault }: BuiltSource) {
+  private parseCreatedInput(appId: number, { data, fault }: ActionDataWithBuiltCode) {
     return this.checkInput(
       appId,
       readProperty(data, "code"),
@@ -125,7 +125,7 @@ export class ActionValidation {
     );
   }
 
-  private parseUpdatedInput(current: ActionRow, { data, fault }: BuiltSource): Promise<ActionInput> {
+  private parseUpdatedInput(current: ActionRow, { data, fault }: ActionDataWithBuiltCode): Promise<ActionInput> {
     const code = readProperty(data, "code") ?? current.code;
     const parse = (checkCode: CheckActionCode) =>
       parseActionUpdate(data, pickAuthoredFields(current), { checkCode: checkCode, ...this.checkOptions });

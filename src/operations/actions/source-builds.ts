@@ -27,8 +27,8 @@ const RETRY_SECONDS = 5;
 /** Valid code for an action whose source files cannot be built, so that its other fields can still be validated. */
 const PLACEHOLDER_CODE = "async function execute() {}";
 
-/** Data of an action after its source files were built: `code` is the result of the build. */
-export interface BuiltSource {
+/** Fields of an action, with `code` built from its source files if a build was needed. After a failed build, `code` is a placeholder. */
+export interface ActionDataWithBuiltCode {
   data: unknown;
   /** Error message of a failed build; otherwise null. */
   fault: string | null;
@@ -111,7 +111,7 @@ export class SourceBuilds {
     data: unknown,
     current: ActionRow | null,
     resolved: ResolvedDependencies,
-  ): Promise<BuiltSource> {
+  ): Promise<ActionDataWithBuiltCode> {
     if (!isObject(data)) return { data, fault: null };
     const source = selectSourceToBuild(data, current);
     if (source === undefined) return { data, fault: null };

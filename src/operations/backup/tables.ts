@@ -61,8 +61,8 @@ function sortByReferences(
 export async function readTables(client: Client): Promise<BackupTable[]> {
   const { rows: tables } = await client.query<BackupTable>(SELECT_TABLES, [EXCLUDED_TABLES]);
   const { rows: references } = await client.query<{ from: string; to: string }>(SELECT_REFERENCES);
-  const namedTables = tables.filter(({ name, columns }) => isTableName(name) && columns.every(isTableName));
-  return sortByReferences(namedTables, references);
+  const serviceTables = tables.filter(({ name, columns }) => isTableName(name) && columns.every(isTableName));
+  return sortByReferences(serviceTables, references);
 }
 
 const SELECT_PARTITIONS = `

@@ -156,17 +156,21 @@ export class EntryJoins {
     const { join, key, scope } = joinedSource;
     const statement = new SqlStatement();
     const from = matchingEntriesSql(joinedSource, keys, statement);
-    const { resultForm: shows } = join;
+    const { resultForm } = join;
     let figure = "count(*)";
-    if (shows.as === "sum") {
+    if (resultForm.as === "sum") {
       const source = createEntryDocumentSource("j", scope.canSee);
-      const value = valueAtPathSql(parseDocumentPath(shows.column, `join.${join.name}.sum`, source), source, statement);
+      const value = valueAtPathSql(
+        parseDocumentPath(resultForm.column, `join.${join.name}.sum`, source),
+        source,
+        statement,
+      );
       figure = `COALESCE(sum(CASE WHEN ${jsonTypeSql(value)} = 'number' THEN ${jsonTextSql(value)}::numeric END), 0)`;
     }
     const sql = `SELECT k.at, (${figure})::text AS figure ${from} GROUP BY k.at`;
     const rows = await this.read<{ at: number; figure: string }>(key.appId, sql, statement.values);
     const figures = new Map(rows.map(({ at, figure: text }) => [at, text]));
-    if (shows.as === "has") return keys.map((_, index) => figures.has(index));
+    if (resultForm.as === "has") return keys.map((_, index) => figures.has(index));
     return keys.map((_, index) => new JsonText(figures.get(index) ?? "0"));
   }
 

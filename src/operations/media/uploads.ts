@@ -268,7 +268,7 @@ export class Uploads {
       if (files.length >= FILES_PER_UPLOAD)
         throw new ActionError(
           "REQUEST_INVALID",
-          `one upload can contain at most ${FILES_PER_UPLOAD} files; send the others in another request`,
+          `one upload can contain at most ${FILES_PER_UPLOAD} files; no file was stored, so send all files again in several uploads`,
         );
       grants.requireRight(await folders.readRulesAt(grants, appId, folderId), "create");
       const key = createBlobKey();

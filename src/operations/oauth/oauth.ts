@@ -189,7 +189,7 @@ export class OAuthServer {
     const request = await this.devices.find(userCode);
     const expiredCodeError = new ActionError(
       "NOT_FOUND",
-      "no program waits for a sign-in with this code; the code may have expired",
+      "no program waits for a sign-in with this code; check the code, or start the sign-in in the program again",
     );
     if (!request) throw expiredCodeError;
     const client = await this.#requireClient(request.clientId);

@@ -216,7 +216,7 @@ export class Settings {
     await this.secretValues.requireMaskableSecrets(executor, appId, keys);
   }
 
-  /** Deletes settings, also settings without a value. Returns the keys of the deleted settings that had a value. */
+  /** Deletes settings, including declared settings that have no value. Returns the keys of the deleted settings that had a value. */
   async removeKeys(executor: SqlClient, caller: Caller, appId: number, keys: string[]): Promise<string[]> {
     const escapedKeys = keys.map(escapeSettingKey);
     await rows(executor, "DELETE FROM declared_setting WHERE app_id = $1 AND key = ANY ($2::text[])", [

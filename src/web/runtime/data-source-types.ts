@@ -22,7 +22,10 @@ export interface DataSource {
   accessRules: object[];
   hooks: object[];
   indexes: (string | string[] | { columns: string[]; unique: boolean })[];
-  /** True if the entries are the app's users, who sign in with `Svc.Session.authorize`. Only signed-in people can change this field, not code. */
+  /**
+   * True if the entries are the app's users, who sign in with `Svc.Session.authorize`. Only a person who is signed in to the service and can
+   * edit the app can change this field. Tokens and actions cannot.
+   */
   isUsers: boolean;
   createdAt: string;
   updatedAt: string;

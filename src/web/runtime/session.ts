@@ -14,6 +14,16 @@ const SESSION_QUERY = `query Session($appId: Int!) {
 /** With this media type, a rejected query has the HTTP status of its error. So the connection can replace an expired token. */
 const SESSION_QUERY_HEADERS = { Accept: "application/graphql-response+json" };
 
+const omitNulls = (fields: object) => Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
+
+/** Removes the null that GraphQL returns for each field without a value. In a session, only `user` and values of columns can be null. */
+function toAppSession({ user, entries, ...fields }: AppSession): AppSession {
+  const session = { ...(omitNulls(fields) as AppSession), user };
+  if (!entries) return session;
+  const { verified, ...dataSource } = entries.dataSource;
+  return { ...session, entries: { dataSource: { ...dataSource, ...(verified && { verified: omitNulls(verified) }) } } };
+}
+
 interface SessionQueryResponse {
   data?: { runtimeEnv?: { session: AppSession } | null } | null;
 }
@@ -26,7 +36,7 @@ export function createSessionReader({ appId, request }: Pick<Connection, "appId"
     const body = await request("POST", "/graphql", query, { headers: SESSION_QUERY_HEADERS });
     const { data } = body as SessionQueryResponse;
     if (!data?.runtimeEnv) throw toSvcError(body, 200);
-    return data.runtimeEnv.session;
+    return toAppSession(data.runtimeEnv.session);
   }
 
   return {

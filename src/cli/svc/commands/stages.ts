@@ -78,7 +78,9 @@ function addPromotions(stage: Command, run: CommandRunner, runAsEditor: CommandR
     .action((promotion: string) =>
       runAsEditor(async (session) => {
         if (!/^[1-9]\d{0,14}$/.test(promotion))
-          throw createUsageError(`the promotion must be an ID, a positive integer (got ${describeValue(promotion)})`);
+          throw createUsageError(
+            `the promotion must be an ID, a positive integer (got ${describeValue(promotion)}); "svc stage promotions" lists the IDs`,
+          );
         await session.confirm(`Roll app ${session.target.app} back by promotion ${promotion}?`);
         const { body } = await session.client.sendRequest("POST", `${APP_ROUTE}/promotions/${promotion}/rollback`);
         printPlan(session, body.promotion.plan);

@@ -222,7 +222,7 @@ export async function pushProject(
     throw createConflictError(
       session,
       compareManifests(server.manifest, now.manifest, true),
-      "the server was changed during the push",
+      "the app on the server was changed during the push, so nothing was pushed",
       canPullWithoutForce(base, now.manifest, local),
     );
   }

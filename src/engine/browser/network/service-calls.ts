@@ -1,4 +1,7 @@
-/** Performs requests of a run's client library (docs/internals/adr.md, 6). Checks every field, because the run may control the page. */
+/**
+ * Performs the requests that the client library `Svc` of a run sends through Node instead of the browser's network (docs/internals/adr.md, 6).
+ * Checks every field of a request, because the code of the run may have changed the library.
+ */
 import { CONCURRENT_OUTGOING_REQUESTS_PER_RUN } from "../../../limits.js";
 import type { PageRunRequest, SendOutgoingRequest, ServiceClient, ServiceRequest } from "../run.js";
 import type { AdmittedRunRequest, PageNetwork } from "./page-network.js";

@@ -28,14 +28,14 @@ function findClosingIndex(text: string, from: number): number {
   return -1;
 }
 
-const IMPORT_LINE = /^import \{ defineAction \} from (?:"svc"|'svc');?\r?\n*/m;
+const IMPORT_LINE_PATTERN = /^import \{ defineAction \} from (?:"svc"|'svc');?\r?\n*/m;
 
 /** Ranges of the file without the config block and its import. Each is [start, end), without `end` itself. */
 function findCodeRanges(text: string): [number, number][] {
   const start = text.indexOf(CONFIG_START);
   const configEnd = start < 0 ? -1 : findClosingIndex(text, start + CONFIG_START.length);
   if (configEnd < 0) return [[0, text.length]];
-  const imported = IMPORT_LINE.exec(text.slice(0, start));
+  const imported = IMPORT_LINE_PATTERN.exec(text.slice(0, start));
   const importStart = imported?.index ?? 0;
   const rest = /^;?(?:\r?\n){0,2}/.exec(text.slice(configEnd))![0].length;
   return [

@@ -11,7 +11,7 @@ type Operation = (...values: Any[]) => unknown;
 /** Function through which a realm (ShadowRealm of a run) uses the platform. `receive` gets the row of the result. */
 export type UsePlatform = (operation: string, receive: Receive, ...row: Any[]) => void;
 
-/** `detail` is the number of parameters of a method, or the value of a constant. */
+/** Member of a class. `detail` is the number of parameters of a method, or the value of a constant; otherwise 0. */
 export type PlatformMember = readonly [
   key: string,
   kind: "constructor" | "method" | "getter" | "accessor" | "constant",
