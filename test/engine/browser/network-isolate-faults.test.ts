@@ -1,8 +1,21 @@
-/** Tests the network isolate if calls of the DevTools protocol fail. */
+/** Tests the network isolate if calls of the DevTools protocol or callbacks of a run fail. */
 import { EventEmitter } from "node:events";
 import { setImmediate as turn } from "node:timers/promises";
+import { createContext, runInContext } from "node:vm";
 import { expect } from "chai";
+import { createRealmPlatformInstaller } from "../../../src/engine/browser/pages/in-page/realm-platform.js";
 import { Isolate } from "../../../src/engine/browser/pages/isolate.js";
+
+/** Returns the reasons of all rejected promises that nothing has handled during `work`. */
+async function recordUnhandledRejections(work: () => unknown): Promise<unknown[]> {
+  const unhandled: unknown[] = [];
+  const recordRejection = (reason: unknown) => unhandled.push(reason);
+  process.on("unhandledRejection", recordRejection);
+  await work();
+  await turn();
+  process.off("unhandledRejection", recordRejection);
+  return unhandled;
+}
 
 describe("a page with a network isolate", () => {
   it("reports that its browser ended while a worker started, and leaves no rejection unhandled", async () => {
@@ -10,19 +23,25 @@ describe("a page with a network isolate", () => {
     const worker = Object.assign(new EventEmitter(), { send: closed });
     const send = async () => ({ result: {} });
     const session = Object.assign(new EventEmitter(), { connection: () => ({ session: () => worker }), send });
-    const unhandled: unknown[] = [];
-    const recordRejection = (reason: unknown) => unhandled.push(reason);
-    process.on("unhandledRejection", recordRejection);
     const sandbox = new Isolate(
       { session, origin: "https://app-1.actions.internal", proxyPort: null } as never,
       "network-isolate",
     );
-    const start = sandbox["startThread"]();
-    session.emit("Target.attachedToTarget", { sessionId: "1" });
-    expect(await start.catch((error: Error) => error.message)).to.equal("Target closed");
-    await turn();
-    process.off("unhandledRejection", recordRejection);
+    const unhandled = await recordUnhandledRejections(async () => {
+      const start = sandbox["startThread"]();
+      session.emit("Target.attachedToTarget", { sessionId: "1" });
+      expect(await start.catch((error: Error) => error.message)).to.equal("Target closed");
+    });
     sandbox.stop();
     expect(unhandled).to.deep.equal([]);
+  });
+
+  it("stores no rejected promise for a microtask that throws, and calls the next one", async () => {
+    const calls: string[] = [];
+    const context = createContext({ URLSearchParams, record: (call: string) => calls.push(call) });
+    runInContext(`(${createRealmPlatformInstaller})(() => null, null)(null, "[]")`, context);
+    const code = `queueMicrotask(() => { record("first"); throw "lost" }); queueMicrotask(() => record("second"))`;
+    expect(await recordUnhandledRejections(() => runInContext(code, context))).to.deep.equal([]);
+    expect(calls).to.deep.equal(["first", "second"]);
   });
 });
