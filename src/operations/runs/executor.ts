@@ -16,7 +16,8 @@ import { ActionError } from "../../errors.js";
 import type { RunOutcome } from "../records/execution-logs.js";
 import type { OutgoingRequestRecord, RunRequestSender } from "../requests/run-requests.js";
 import type { ServiceMetrics } from "../watch/measures.js";
-import type { RequestTracing } from "../watch/tracing.js";
+import { createRequestSpanAttributes, PageRequestSpans } from "../watch/request-spans.js";
+import type { RequestTracing, TraceSpan } from "../watch/tracing.js";
 import { ConsoleWriter } from "./console.js";
 import {
   checkResult,
@@ -32,7 +33,6 @@ import {
 import type { PageScriptLoader, PreparedScripts } from "./page-scripts.js";
 import type { RunRepository } from "./run-repository.js";
 import { type RunSecrets, SECRETS_CHANGED_TOO_OFTEN_MESSAGE, type SecretStore } from "./run-secrets.js";
-import { RunTrace } from "./run-traces.js";
 import type { RunCode, RunRecord } from "./run-types.js";
 
 /** If the secrets change during this many searches of one outcome, the run fails. */
@@ -98,9 +98,9 @@ export interface ExecutorOptions {
   log: Logger;
 }
 
-/** Executes one run, and collects the facts that its row and its log entry contain. */
+/** Executes one run, and collects the facts of its row, its log entry and its OpenTelemetry spans (no paths, payloads or messages). */
 export class RunExecution {
-  private readonly trace: RunTrace;
+  private readonly span: TraceSpan;
   private readonly hosts = new Set<string>();
   private requests: readonly OutgoingRequestRecord[] = [];
   private mode: EvaluationMode | null = null;
@@ -114,7 +114,9 @@ export class RunExecution {
     private readonly holder: string,
     private readonly signal: AbortSignal,
   ) {
-    this.trace = new RunTrace(options.tracing, options.apiUrl, run);
+    const { id, appId, actionId, trigger, traceparent = null } = run;
+    const values = { "svc.run_id": id, "svc.app_id": appId, "svc.action_id": actionId, "svc.trigger": trigger };
+    this.span = options.tracing.beginSpan("run", "internal", traceparent, values);
   }
 
   /** @throws if the outcome cannot be written before this process stops or loses the run to another process */
@@ -130,7 +132,8 @@ export class RunExecution {
       const { appId, trigger } = this.run;
       const ended = { mode: this.mode ?? ("none" as const), outcome: toOutcomeMetricLabel(outcome) };
       this.options.measures.countEndedRun({ appId, trigger, ...ended, durationMs });
-      this.trace.endTrace(ended);
+      this.span.setAttributes({ "svc.outcome": ended.outcome, "svc.mode": ended.mode });
+      this.span.endSpan(ended.outcome !== "completed");
     }
   }
 
@@ -153,7 +156,7 @@ export class RunExecution {
     };
     let ended: PageRunOutcome;
     try {
-      ended = await this.trace.tracePage(options.runPage, pageRequest);
+      ended = await this.runPage(pageRequest);
     } finally {
       this.codeEndedAt = performance.now();
       await Promise.all([
@@ -166,6 +169,17 @@ export class RunExecution {
     // The outcome of an aborted run contains no text from the app's code.
     if (!ended.ok && ended.cause === "cancelled") return toUnscannedEvaluation(outcome);
     return { outcome, isCut: !ended.ok && ended.error.cut === true, secrets };
+  }
+
+  private async runPage(request: PageRunRequest): Promise<PageRunOutcome> {
+    const { tracing, apiUrl, runPage } = this.options;
+    if (!tracing.isOn) return runPage(request);
+    const browser = tracing.beginSpan("browser", "internal", this.span.traceparent);
+    const spans = new PageRequestSpans(tracing, browser, new URL(apiUrl).origin);
+    const outcome = await runPage({ mayRequest: () => true, ...request, onRequest: (sent) => spans.start(sent) });
+    spans.endAll();
+    browser.endSpan(!outcome.ok);
+    return outcome;
   }
 
   private buildPageRun(
@@ -213,10 +227,16 @@ export class RunExecution {
       printLine: writer.print,
       onHostContacted: (host) => this.hosts.add(host),
       startRequestSpan: (origin, method) => {
-        const endSpan = this.trace.startRequestSpan(origin, method);
+        const { tracing, measures } = this.options;
+        const values = createRequestSpanAttributes(new URL(origin), method);
+        const span = tracing.beginSpan("request", "client", this.span.traceparent, values);
         return (facts) => {
-          this.options.measures.requestEnded(facts);
-          endSpan(facts);
+          measures.requestEnded(facts);
+          const { status, sentBytes, receivedBytes, code } = facts;
+          span.setAttributes({ "http.request.body.size": sentBytes, "http.response.body.size": receivedBytes });
+          if (status !== null) span.setAttributes({ "http.response.status_code": status });
+          if (code !== null) span.setAttributes({ "error.type": code });
+          span.endSpan(code !== null || status === null || status >= 400);
         };
       },
     });
