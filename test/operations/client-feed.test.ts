@@ -114,8 +114,8 @@ describe("the list of client actions", () => {
     } as const;
     const nobody = { personId: null, credentialId: null, idempotencyKey: null };
     const { id } = await insertRunByActionId(service.db, { ...run, ...nobody }, BROWSER_HOLDER_ID);
-    const outcome = { state: "completed", type: "app.task.completed", data: { text: "{}", payloadAt: null } } as const;
-    expect(await repository.finish(id, BROWSER_HOLDER_ID, outcome)).to.equal(true);
+    const end = { id, holder: BROWSER_HOLDER_ID, state: "completed", data: { text: "{}", payloadAt: null } } as const;
+    expect(await repository.finish(end)).to.equal(true);
     const [{ ran }] = await service.db.query("SELECT last_run_at IS NOT NULL AS ran FROM action WHERE id = $1", [
       ids[0],
     ]);

@@ -40,9 +40,8 @@ describe("runs that end together", () => {
     return (await insertRunByActionId(db, { ...run, ...nobody, actionId }, holder)).id;
   }
 
-  const ending = (at: number, text = `{"at":${at}}`): RunEndRecord => ({
+  const ending = (at: number, text = `{"at":${at}}`): Omit<RunEndRecord, "id" | "holder"> => ({
     state: at % 2 === 0 ? "completed" : "failed",
-    type: at % 2 === 0 ? "app.task.completed" : "app.task.failed",
     data: { text, payloadAt: null },
     hosts: at % 3 === 0 ? [`h${at}:443`, 'a "quoted", host'] : [],
     requests: at % 4 === 0 ? JSON.stringify([{ host: `h${at}:443`, status: 200 }]) : null,
@@ -51,7 +50,7 @@ describe("runs that end together", () => {
   it("each get their state, hosts, requests and one entry, and update their actions", async () => {
     const ids: number[] = [];
     for (let at = 0; at < 20; at += 1) ids.push(await start(at));
-    const ended = await Promise.all(ids.map((id, at) => repository.finish(id, HOLDER, ending(at))));
+    const ended = await Promise.all(ids.map((id, at) => repository.finish({ id, holder: HOLDER, ...ending(at) })));
     expect(ended).to.deep.equal(Array(20).fill(true));
     const rows = await db.query(
       `SELECT run.id, run.state, run.hosts, run.requests::text AS requests, entry.type, entry.data, entry.task_id AS task
@@ -59,7 +58,8 @@ describe("runs that end together", () => {
     );
     expect(rows).to.deep.equal(
       ids.map((id, at) => {
-        const { state, type, hosts, requests } = ending(at);
+        const { state, hosts, requests } = ending(at);
+        const type = state === "completed" ? "app.task.completed" : "app.task.failed";
         return { id, state, hosts, requests, type, data: { at }, task: actions[at % actions.length] };
       }),
     );
@@ -69,27 +69,29 @@ describe("runs that end together", () => {
 
   it("also end one by one, only for their holder", async () => {
     const id = await start(0, randomUUID());
-    expect(await repository.finish(id, HOLDER, ending(0))).to.equal(false);
-    expect(await repository.finish(id, null, ending(1))).to.equal(false);
+    expect(await repository.finish({ id, holder: HOLDER, ...ending(0) })).to.equal(false);
+    expect(await repository.finish({ id, holder: null, ...ending(1) })).to.equal(false);
     expect(await db.query("SELECT state, finished_at FROM run")).to.deep.equal([
       { state: "running", finished_at: null },
     ]);
     expect(await db.query("SELECT FROM execution_log")).to.deep.equal([]);
     const own = await start(1);
-    expect(await repository.finish(own, HOLDER, ending(1))).to.equal(true);
-    expect(await repository.finish(own, null, ending(1)), "it has ended").to.equal(false);
+    expect(await repository.finish({ id: own, holder: HOLDER, ...ending(1) })).to.equal(true);
+    expect(await repository.finish({ id: own, holder: null, ...ending(1) }), "it has ended").to.equal(false);
   });
 
   it("end in a state that the table of transitions allows", async () => {
     const id = await start(0, null);
-    const completed = await repository.finish(id, null, ending(0)).catch((error: Error) => error.message);
+    const completed = await repository
+      .finish({ id, holder: null, ...ending(0) })
+      .catch((error: Error) => error.message);
     expect(completed).to.equal("a run in the state queued cannot change to the state completed");
     expect(await db.query("SELECT state FROM run")).to.deep.equal([{ state: "queued" }]);
   });
 
   it("return to the queue only for their holder, and only while they run", async () => {
     const [own, foreign, ended] = [await start(0), await start(1, randomUUID()), await start(2)];
-    await repository.finish(ended, HOLDER, ending(2));
+    await repository.finish({ id: ended, holder: HOLDER, ...ending(2) });
     const returned = [];
     for (const id of [own, foreign, ended]) returned.push(await repository.returnClaim(id, HOLDER));
     expect(returned).to.deep.equal([true, false, false]);
@@ -150,10 +152,12 @@ describe("runs that end together", () => {
     const free = [await start(1), await start(0, HOLDER, otherAction)];
     await db.transaction(async (rival) => {
       await rival.query("SELECT FROM action WHERE id = $1 FOR NO KEY UPDATE", [actions[0]]);
-      const alone = repository.finish(locked[0]!, HOLDER, ending(0));
+      const alone = repository.finish({ id: locked[0]!, holder: HOLDER, ...ending(0) });
       await untilLockWait(rival, alone);
       expect(await countLockWaits(rival), "one run").to.equal(0);
-      const together = Promise.all([...locked.slice(1), ...free].map((id) => repository.finish(id, HOLDER, ending(0))));
+      const together = Promise.all(
+        [...locked.slice(1), ...free].map((id) => repository.finish({ id, holder: HOLDER, ...ending(0) })),
+      );
       await untilLockWait(rival, together);
       expect(await countLockWaits(rival), "several runs").to.equal(0);
       expect([await alone, ...(await together)]).to.deep.equal(Array(5).fill(true));
@@ -176,16 +180,16 @@ describe("runs that end together", () => {
   it("end only for their holder, and once, whichever runs end with them", async () => {
     const [own, foreign, queued] = [await start(0), await start(1, randomUUID()), await start(2, null)];
     const ended = await Promise.all([
-      repository.finish(own, HOLDER, ending(0)),
-      repository.finish(foreign, HOLDER, ending(1)),
-      repository.finish(queued, null, ending(5)),
-      repository.finish(own, HOLDER, ending(3)),
-      repository.finish(queued, HOLDER, ending(4)),
+      repository.finish({ id: own, holder: HOLDER, ...ending(0) }),
+      repository.finish({ id: foreign, holder: HOLDER, ...ending(1) }),
+      repository.finish({ id: queued, holder: null, ...ending(5) }),
+      repository.finish({ id: own, holder: HOLDER, ...ending(3) }),
+      repository.finish({ id: queued, holder: HOLDER, ...ending(4) }),
     ]);
     expect(ended).to.deep.equal([true, false, true, false, false]);
     const again = await Promise.all([
-      repository.finish(queued, null, ending(5)),
-      repository.finish(own, HOLDER, ending(0)),
+      repository.finish({ id: queued, holder: null, ...ending(5) }),
+      repository.finish({ id: own, holder: HOLDER, ...ending(0) }),
     ]);
     expect(again).to.deep.equal([false, false]);
     const [{ entries }] = await db.query("SELECT count(*) AS entries FROM execution_log");
@@ -197,7 +201,7 @@ describe("runs that end together", () => {
   it("end if the app's secrets are those of the scan, alone and with others", async () => {
     const [{ version }] = await db.query("SELECT secrets_version AS version FROM app WHERE id = $1", [appId]);
     const end = (id: number, secretsVersion: number | null) =>
-      repository.finish(id, HOLDER, { ...ending(0), secretsVersion });
+      repository.finish({ id, holder: HOLDER, ...ending(0), secretsVersion });
     const ids = [await start(0), await start(1), await start(2)];
     expect(await end(ids[0]!, version + 1)).to.equal(false);
     expect(await Promise.all(ids.map((id, at) => end(id, version + at)))).to.deep.equal([true, false, false]);
@@ -209,7 +213,7 @@ describe("runs that end together", () => {
   it("end although the database rejects the output of one of them", async () => {
     const ids = [await start(0), await start(2), await start(4)];
     const ended = await Promise.allSettled(
-      ids.map((id, at) => repository.finish(id, HOLDER, ending(2 * at, at === 1 ? "no JSON" : "{}"))),
+      ids.map((id, at) => repository.finish({ id, holder: HOLDER, ...ending(2 * at, at === 1 ? "no JSON" : "{}") })),
     );
     expect(ended.map(({ status }) => status)).to.deep.equal(["fulfilled", "rejected", "fulfilled"]);
     const states = await db.query("SELECT state FROM run ORDER BY id");
@@ -229,10 +233,7 @@ describe("the statements that end runs together", () => {
     };
     const repository = new RunRepository({ query } as unknown as Db);
     const all = texts.map((text, at) =>
-      repository.finish(at + 1, HOLDER, {
-        ...{ state: "completed", type: "app.task.completed" },
-        data: { text, payloadAt: null },
-      }),
+      repository.finish({ id: at + 1, holder: HOLDER, state: "completed", data: { text, payloadAt: null } }),
     );
     for (let turn = 0; turn < 5; turn += 1) await new Promise(setImmediate);
     const atOnce = sizes.length;

@@ -68,7 +68,7 @@ function createApp(onEnd: (ending: RunEndRecord) => void = () => {}) {
     }),
   } as unknown as SecretScannerCache;
   const repository = {
-    async finish(_id: number, _holder: string, ending: RunEndRecord) {
+    async finish(ending: RunEndRecord) {
       app.steps.push("end");
       onEnd(ending);
       const stands = ending.secretsVersion === null || ending.secretsVersion === app.version;

@@ -87,9 +87,7 @@ describe("the limits of an action's runs", () => {
   const claim = (by = 0) => processes[by % 2]!.repository.claim(HOLDER, new Map(), 9);
   const complete = async (id: number, by = 0) => {
     const data = { text: "{}", payloadAt: null };
-    expect(
-      await processes[by % 2]!.repository.finish(id, HOLDER, { state: "completed", type: "app.task.completed", data }),
-    ).to.equal(true);
+    expect(await processes[by % 2]!.repository.finish({ id, holder: HOLDER, state: "completed", data })).to.equal(true);
   };
   const releaseDueRuns = (by = 0) => processes[by % 2]!.limiter.releaseDueRuns();
   const states = async () =>

@@ -201,13 +201,8 @@ export class ClientRuns {
       if (!started && refusal) throw refusal;
       const run = started ?? (await this.acceptReport(manager, caller, report, payload));
       refuseUnknownFields(report.body, RUN_REPORT_SHAPE);
-      const endedRun = { trigger: run.trigger, actionId: report.actionId };
-      await repository.finish(
-        run.id,
-        BROWSER_HOLDER_ID,
-        createRunEndRecord(endedRun, outcome, durationMs, null, true),
-        manager,
-      );
+      const endedRun = { ...run, actionId: report.actionId };
+      await repository.finish(createRunEndRecord(endedRun, BROWSER_HOLDER_ID, outcome, durationMs, null), manager);
       return { runId: run.id };
     });
   }

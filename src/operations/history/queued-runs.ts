@@ -120,9 +120,8 @@ async function cancelBatch(
   queued: readonly QueuedRunRow[],
   payload: string | null,
 ): Promise<number> {
-  const runs = queued.map((run) => {
-    const ending = createRunEndRecord(run, createCancelledRunOutcome(null), 0, run.payload || payload);
-    return { ...ending, id: run.id, holder: null };
-  });
+  const runs = queued.map((run) =>
+    createRunEndRecord(run, null, createCancelledRunOutcome(null), 0, run.payload || payload),
+  );
   return (await finishRuns(executor, runs)).filter(Boolean).length;
 }

@@ -274,10 +274,10 @@ export class RunExecution {
     if (scan) ({ payload } = scan);
     // An unstorable outcome gets no payload, because the payload may contain the value that the database has rejected.
     else if (outcome !== UNSTORABLE_OUTCOME) payload = await options.secrets.maskPayloadOfRun(run);
-    const endRecord = createRunEndRecord(run, outcome, durationMs, payload);
+    const endRecord = createRunEndRecord(run, holder, outcome, durationMs, payload);
     const facts = { hosts: [...this.hosts], sandbox: this.mode, requests: this.getRequestsJson() };
     const secretsVersion = scan?.version ?? null;
-    if (await options.repository.finish(run.id, holder, { ...endRecord, ...facts, secretsVersion })) return outcome;
+    if (await options.repository.finish({ ...endRecord, ...facts, secretsVersion })) return outcome;
     if (scan && (await secrets?.isOutdated(scan.version))) return null;
     options.log.warn({ runId: run.id }, "the outcome of a run was discarded, because the run had already ended");
     return outcome;

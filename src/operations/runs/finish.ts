@@ -5,8 +5,10 @@ import type { EvaluationMode } from "../../engine/browser/run.js";
 import { LOG_CHANNEL, type LogEntryData } from "../records/execution-logs.js";
 
 export interface RunEndRecord {
+  id: number;
+  /** Process that executes the run, or BROWSER_HOLDER_ID; null for a queued run. */
+  holder: string | null;
   state: RunEndState;
-  type: "app.task.completed" | "app.task.failed";
   data: LogEntryData;
   /** `host:port` of each host that the run contacted. */
   hosts?: readonly string[];
@@ -17,19 +19,14 @@ export interface RunEndRecord {
   secretsVersion?: number | null;
 }
 
-export interface RunToFinish extends RunEndRecord {
-  id: number;
-  holder: string | null;
-}
-
 /**
- * Ends runs. Each parameter except $11 is an array with a value per run. Locks the runs in the order of their IDs, to prevent deadlocks. Also
+ * Ends runs. Each parameter except $10 is an array with a value per run. Locks the runs in the order of their IDs, to prevent deadlocks. Also
  * stores the time of the actions' last run. Skips locked actions, whose locks would delay the ends of other apps' runs.
  */
 const FINISH_RUNS = `
   WITH ending AS (
-    SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::int[], $7::text[], $8::bigint[], $9::text[], $10::text[])
-             AS ending (id, holder, state, type, data, payload_at, hosts, secrets_version, sandbox, requests)),
+    SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::int[], $6::text[], $7::bigint[], $8::text[], $9::text[])
+             AS ending (id, holder, state, data, payload_at, hosts, secrets_version, sandbox, requests)),
   ended AS (
     UPDATE run SET state = ending.state, holder = NULL, finished_at = now(), hosts = ending.hosts::text[], sandbox = ending.sandbox,
                    requests = ending.requests::json, log_id = nextval('execution_log_id_seq')
@@ -37,20 +34,21 @@ const FINISH_RUNS = `
      WHERE run.id = ANY (ARRAY(SELECT id FROM run WHERE id = ANY ($1::bigint[]) ORDER BY id FOR NO KEY UPDATE)) AND run.id = ending.id AND run.finished_at IS NULL
        AND run.holder IS NOT DISTINCT FROM ending.holder
        AND coalesce(ending.secrets_version = (SELECT secrets_version FROM app WHERE app.id = run.app_id), true)
-    RETURNING run.id, run.app_id, run.action_id, run.log_id, ending.holder, ending.type, ending.data, ending.payload_at),
+    RETURNING run.id, run.app_id, run.action_id, run.log_id, run.state, ending.holder, ending.data, ending.payload_at),
   touched AS (
     UPDATE action SET last_run_at = now()
      WHERE id = ANY (ARRAY(SELECT id FROM action WHERE id IN (SELECT action_id FROM ended WHERE holder IS NOT NULL)
                               FOR NO KEY UPDATE SKIP LOCKED))),
   entry AS (
     INSERT INTO execution_log (id, app_id, task_id, run_id, type, data, payload_at)
-    SELECT log_id, app_id, action_id, id, type, coalesce($11, data)::json, payload_at FROM ended ORDER BY id RETURNING id, app_id, run_id)
+    SELECT log_id, app_id, action_id, id, CASE WHEN state = 'completed' THEN 'app.task.completed' ELSE 'app.task.failed' END,
+           coalesce($10, data)::json, payload_at FROM ended ORDER BY id RETURNING id, app_id, run_id)
   SELECT run_id AS "runId", pg_notify('${LOG_CHANNEL}', app_id || ':' || id || ':' || run_id) FROM entry`;
 
 const toArrayLiteral = (texts: readonly string[]): string => `{${texts.map((text) => JSON.stringify(text)).join(",")}}`;
 
 /** Returns for each run whether this call ended it. False: the run had ended before, or its holder or the app's secrets had changed. */
-export async function finishRuns(executor: SqlClient, runs: readonly RunToFinish[]): Promise<boolean[]> {
+export async function finishRuns(executor: SqlClient, runs: readonly RunEndRecord[]): Promise<boolean[]> {
   for (const { holder, state } of runs) checkRunTransition(holder === null ? "queued" : "running", state);
   // The entry of a single run can be a buffer, which an array of texts cannot contain.
   const singleEntry = runs.length === 1 ? runs[0]!.data.text : null;
@@ -58,7 +56,6 @@ export async function finishRuns(executor: SqlClient, runs: readonly RunToFinish
     runs.map(({ id }) => id),
     runs.map(({ holder }) => holder),
     runs.map(({ state }) => state),
-    runs.map(({ type }) => type),
     runs.map(({ data }) => (singleEntry === null ? data.text : null)),
     runs.map(({ data }) => data.payloadAt),
     runs.map(({ hosts = [] }) => toArrayLiteral(hosts)),

@@ -1,5 +1,5 @@
 /** Builds the final state and the log entry of a run that ended on the server or in a browser, or that never started. */
-import type { RunEndState, RunErrorName } from "../../data/run.js";
+import { BROWSER_HOLDER_ID, type RunEndState, type RunErrorName } from "../../data/run.js";
 import { createThreadPool } from "../../engine/threads.js";
 import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
@@ -89,21 +89,21 @@ function getEndState(outcome: RunOutcome): RunEndState {
   return outcome.cause === "cancelled" ? "cancelled" : "failed";
 }
 
-type EndedRun = Pick<RunRecord, "trigger" | "actionId" | "replayOf">;
+type EndedRun = Pick<RunRecord, "id" | "trigger" | "actionId" | "replayOf">;
 
 /** @param payload payload for the log entry, as JSON text; null if the entry refers to the payload of the run's row */
 export function createRunEndRecord(
-  run: EndedRun,
+  { id, trigger, actionId: taskId, replayOf }: EndedRun,
+  holder: string | null,
   outcome: RunOutcome,
   durationMs: number,
   payload: string | null,
-  isInBrowser = false,
 ): RunEndRecord {
-  const { trigger, actionId: taskId, replayOf } = run;
-  const runOn = isInBrowser ? "client" : "server";
+  const runOn = holder === BROWSER_HOLDER_ID ? "client" : "server";
   return {
+    id,
+    holder,
     state: getEndState(outcome),
-    type: outcome.ok ? "app.task.completed" : "app.task.failed",
     data: buildLogEntryData({ trigger, runOn, taskId, payload, durationMs, replayOf, outcome }),
   };
 }

@@ -3,7 +3,7 @@ import { type Db, isDatabaseUnavailable, queryPreparedRows, rows, type SqlClient
 import { BROWSER_HOLDER_ID, IS_RUNNING_SQL, isInSourceStateSql, setTargetStateSql } from "../../data/run.js";
 import { createBatchProcessor } from "../../engine/batches.js";
 import type { RunOutcome } from "../records/execution-logs.js";
-import { finishRuns, type RunEndRecord, type RunToFinish } from "./finish.js";
+import { finishRuns, type RunEndRecord } from "./finish.js";
 import {
   BROWSER_REPORT_GRACE_MS,
   createCancelledRunOutcome,
@@ -135,7 +135,7 @@ interface StoredRun extends RunRecord {
 }
 
 export class RunRepository {
-  private readonly endBatches = createBatchProcessor<RunToFinish, boolean>({
+  private readonly endBatches = createBatchProcessor<RunEndRecord, boolean>({
     processBatch: (runs) => finishRuns(this.db, runs),
     maxItems: ENDS_PER_STATEMENT_MAX,
     maxConcurrentCalls: CONCURRENT_END_STATEMENTS_MAX,
@@ -178,10 +178,9 @@ export class RunRepository {
     return rows(this.db, SELECT_QUEUED_BY_CAUSE, [ids]);
   }
 
-  /** Returns false if the run has ended, `holder` is not its process (null: queued), or the app's secrets have changed. */
-  async finish(id: number, holder: string | null, ending: RunEndRecord, executor?: SqlClient): Promise<boolean> {
-    const run = { ...ending, id, holder };
-    const { text } = ending.data;
+  /** Returns false if the run has ended, `run.holder` does not hold it, or the app's secrets have changed. */
+  async finish(run: RunEndRecord, executor?: SqlClient): Promise<boolean> {
+    const { text } = run.data;
     if (!executor && text.length <= BATCHED_MAX_CHARACTERS) return this.endBatches.add(run);
     try {
       return (await finishRuns(executor ?? this.db, [run]))[0]!;
@@ -194,9 +193,8 @@ export class RunRepository {
   /** Ends a run with an outcome that its code did not return. Returns false in the same cases as `finish`. */
   async finishWithoutCode(run: RunRecord, holder: string | null, outcome: RunOutcome): Promise<boolean> {
     const durationMs = run.startedAt ? Date.now() - run.startedAt.getTime() : 0;
-    const isInBrowser = holder === BROWSER_HOLDER_ID;
-    const payload = isInBrowser ? null : await this.maskPayload(run);
-    return this.finish(run.id, holder, createRunEndRecord(run, outcome, durationMs, payload, isInBrowser));
+    const payload = holder === BROWSER_HOLDER_ID ? null : await this.maskPayload(run);
+    return this.finish(createRunEndRecord(run, holder, outcome, durationMs, payload));
   }
 
   /** Returns false if the run is not queued (any more). @param displacedBy ID of the run that replaces this run, or null */
