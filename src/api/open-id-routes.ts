@@ -12,11 +12,12 @@ import {
   parseOpenIdFlowCookie,
 } from "../operations/accounts/open-id.js";
 import { toSafeReturnPath } from "../rules/return-path.js";
-import { NO_FIELDS, refuseUnknownFields } from "../rules/unknown-fields.js";
+import { createFlatShape, refuseUnknownFields } from "../rules/unknown-fields.js";
 import { toSignInRequest } from "./context.js";
 import { getPathPrefix } from "./page-origin.js";
 
 const FLOW_SECONDS = 600;
+const LINK_SHAPE = createFlatShape(["next"]);
 const PROVIDER_ROUTE = "/v1/auth/oidc/:provider";
 
 export interface OpenIdRoutesOptions {
@@ -53,7 +54,7 @@ export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: 
     if (!caller) throw new ActionError("UNAUTHORIZED");
     const { personId } = caller;
     if (caller.session !== "full" || personId === null) throw new ActionError("FORBIDDEN");
-    refuseUnknownFields(request.body, NO_FIELDS);
+    refuseUnknownFields(request.body, LINK_SHAPE);
     const linkRequest = { ...toSignInRequest(request.context), caller: { ...caller, personId } };
     const { url, flow } = await openId.startLink(
       linkRequest,

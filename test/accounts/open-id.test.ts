@@ -224,7 +224,8 @@ describe("Sign-in at an OpenID provider", () => {
     return browser.request(address, {
       method: "POST",
       headers: { ...headers, "content-type": "application/json" },
-      body: "{}",
+      // Studio sends the page to return to.
+      body: JSON.stringify({ next: "/studio#/account" }),
     });
   }
 
@@ -232,7 +233,7 @@ describe("Sign-in at an OpenID provider", () => {
     const { browser, user } = await person();
     account();
     const { url } = (await (await startLink(browser)).json()) as { url: string };
-    expect(await browser.follow(url, ofService)).to.equal(`${service.url}/studio`);
+    expect(await browser.follow(url, ofService)).to.equal(`${service.url}/studio#/account`);
     const { browser: later } = await signIn("closed");
     expect((await session(later)).user.id).to.equal(user.id);
     expect((await session(later)).organizations).to.not.have.length(0);
@@ -270,7 +271,7 @@ describe("Sign-in at an OpenID provider", () => {
     theirs.browser.cookies.set(...flow);
     expect(await theirs.browser.follow(url, ofService)).to.equal(`${service.url}/studio?sign-in=failed`);
     const again = (await (await startLink(mine.browser)).json()) as { url: string };
-    expect(await mine.browser.follow(again.url, ofService)).to.equal(`${service.url}/studio`);
+    expect(await mine.browser.follow(again.url, ofService)).to.equal(`${service.url}/studio#/account`);
     const other = (await (await startLink(theirs.browser)).json()) as { url: string };
     signOutAtProvider(theirs.browser);
     expect(await theirs.browser.follow(other.url, ofService)).to.equal(
