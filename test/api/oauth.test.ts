@@ -142,7 +142,7 @@ describe("programs that people allow", () => {
       await browser.setCookie({ name: "auth_token", value: service.tokens.editor, domain: "127.0.0.1", path: "/" });
       const back = `${service.url}/docs/`;
       const clientId = await newClient({ client_name: "<b>Browser</b> test", redirect_uris: [back] });
-      await page.goto(`${service.url}/oauth/authorize?${newRequest(clientId, { redirect_uri: back }).query}`);
+      await page.goto(`${service.url}/oauth/authorize?${newRequest(clientId, { redirect_uri: back }).query}&app=first`);
       await page.waitForSelector("form");
       expect(await page.$eval("#consent", (root) => root.textContent)).to.contain("<b>Browser</b> test wants to work");
       await page.click("input[value=manage]");
@@ -298,8 +298,10 @@ describe("programs that people allow", () => {
       await browser.setCookie({ name: "auth_token", value: service.tokens.editor, domain: "127.0.0.1", path: "/" });
       // The first list has as many apps as the service returns at most, and does not contain the app whose ID the person enters.
       await page.setRequestInterception(true);
+      let decisions = 0;
       page.on("request", async (request) => {
-        if (request.method() !== "GET" || !/\/oauth\/consent\?(?!.*&app=)/.test(request.url()))
+        if (request.method() === "POST") decisions += 1;
+        if (request.method() !== "GET" || !/\/oauth\/consent\?(?!.*&app=\d)/.test(request.url()))
           return request.continue();
         const headers = { authorization: `Bearer ${service.tokens.editor}` };
         const consent = (await (await fetch(request.url(), { headers })).json()) as { apps: object[] };
@@ -316,8 +318,10 @@ describe("programs that people allow", () => {
       await page.waitForSelector("::-p-xpath(//*[@role='alert'][.='You have no role on an app with the ID 999999.'])");
       await page.$eval("input[name=appId]", (input) => (input.value = ""));
       await appId!.type(`${service.appId}`);
-      await page.keyboard.press("Tab");
+      // This click takes the focus from the field. It shows the app, and must not allow the app that was shown before.
+      await page.click("button.primary");
       await page.waitForFunction(`document.querySelector("select").value === "${service.appId}"`);
+      expect(decisions).to.equal(0);
       const countGrants = async () => (await service.rest("GET", "/oauth/grants")).body.grants.length;
       const before = await countGrants();
       await page.$eval("button.primary", (button) => {

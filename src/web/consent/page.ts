@@ -122,8 +122,18 @@ function createDecisionForm(requested: ConsentRequest, { decide, showApp }: Cons
   select.addEventListener("change", showScopesOfApp);
   showScopesOfApp();
   const problem = createElement("div");
-  const showProblem = (error: unknown) => problem.replaceChildren(createProblemText(error));
-  const appIdField = createAppIdField((appId) => void showApp(appId).catch(showProblem));
+  // Called while a request is sent. A click must not send another decision, or one for the app that the form shows until the response.
+  const runWithButtonsDisabled = (request: () => Promise<void>) => {
+    const setButtonsDisabled = (isDisabled: boolean) => {
+      for (const button of form.querySelectorAll("button")) button.disabled = isDisabled;
+    };
+    setButtonsDisabled(true);
+    request().catch((error: unknown) => {
+      problem.replaceChildren(createProblemText(error));
+      setButtonsDisabled(false);
+    });
+  };
+  const appIdField = createAppIdField((appId) => runWithButtonsDisabled(() => showApp(appId)));
   const form = createElement(
     "form",
     {},
@@ -134,17 +144,7 @@ function createDecisionForm(requested: ConsentRequest, { decide, showApp }: Cons
     createElement("button", { type: "submit", className: "primary" }, "Allow"),
     createElement("button", { type: "button", name: "refuse" }, "Refuse"),
   );
-  // A second click must not send a second decision, which would allow the program twice.
-  const setButtonsDisabled = (isDisabled: boolean) => {
-    for (const button of form.querySelectorAll("button")) button.disabled = isDisabled;
-  };
-  const sendDecision = (decision: object) => {
-    setButtonsDisabled(true);
-    decide(decision).catch((error: unknown) => {
-      showProblem(error);
-      setButtonsDisabled(false);
-    });
-  };
+  const sendDecision = (decision: object) => runWithButtonsDisabled(() => decide(decision));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const scopes = [...form.querySelectorAll<HTMLInputElement>("input[name=scope]:checked")].map(({ value }) => value);
@@ -173,8 +173,10 @@ function showConsentRequest(requested: ConsentRequest, actions: ConsentActions):
 
 /** Requests what the program wants. With `appId`, requires this app to be in the list. @throws Error with a message for the person */
 async function requestConsent(path: string, appId: number | null): Promise<ConsentRequest> {
-  const query = appId === null ? "" : `${path.includes("?") ? "&" : "?"}app=${appId}`;
-  const requested = (await requestJson(path + query)) as unknown as ConsentRequest;
+  const [route = "", queryText] = path.split("?");
+  const query = new URLSearchParams(queryText);
+  if (appId !== null) query.set("app", String(appId));
+  const requested = (await requestJson(`${route}?${query}`)) as unknown as ConsentRequest;
   if (appId !== null && !requested.apps.some(({ id }) => id === appId))
     throw new Error(`You have no role on an app with the ID ${appId}.`);
   return requested;
