@@ -1,7 +1,7 @@
 /** Tests the command line `svc` on broken connections, behind proxies that respond instead of the service, and with saved sign-ins. */
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { createServer, request, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -155,6 +155,13 @@ describe("connections of the command line", () => {
     const { pid } = spawnSync(process.execPath, ["--version"]);
     writeFileSync(`${file}.lock`, String(pid));
     expect((await svc(folder, ["settings"], { env })).code).to.equal(0);
+    writeFileSync(file, JSON.stringify(saved).replaceAll(saved[`${service.url} ${app}`].refreshToken, "used"));
+    // An old lock is removed also if its process cannot be checked, for example because the process is another user's.
+    writeFileSync(`${file}.lock`, "not a process");
+    utimesSync(`${file}.lock`, 0, 0);
+    const last = start(folder, ["settings"], env);
+    await until(async () => last.printed() !== "");
+    expect(last.printed()).to.equal("error the session has expired; run svc login\n");
   });
 
   it("rejects addresses and tokens that no request can have, without their secrets", async () => {

@@ -85,7 +85,7 @@ export interface SavedToken {
 }
 
 const LOCK_POLL_MS = 50;
-/** Age from which a lock counts as left behind, even if a process has the ID of its creator. A renewal takes at most as long as one request. */
+/** Age from which a lock counts as left behind, even if a process has the ID of its creator, or the file contains no ID. A renewal takes at most as long as one request. */
 const LOCK_MAX_MS = 140_000;
 
 /** Creates a file with the ID of this process. Returns false if the file exists. */
@@ -102,8 +102,9 @@ function tryCreateLock(path: string): boolean {
 /** True if the process that created the lock was killed, so that it cannot remove the lock. */
 function isLeftBehind(lock: string): boolean {
   try {
+    if (Date.now() - statSync(lock).mtimeMs > LOCK_MAX_MS) return true;
     process.kill(Number(readFileSync(lock, "utf8")), 0);
-    return Date.now() - statSync(lock).mtimeMs > LOCK_MAX_MS;
+    return false;
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === "ESRCH";
   }
