@@ -313,11 +313,15 @@ test("waits", () => new Promise((resolve) => setTimeout(resolve, 60_000)));
     await json(folder, ["data", "push", "guests", "more.json"]);
     const { entries } = await json(folder, ["data", "pull", "guests"]);
     expect(entries.map(({ Name }: { Name: string }) => Name)).to.deep.equal(["Ann", "Bo\nb", "Cy"]);
-    const refusals: [args: string[], input: string, code: number, message: RegExp][] = [
+    const latin1 = Buffer.from('{"Name": "\u00fc"}', "latin1");
+    writeFileSync(join(folder, "latin1.json"), latin1);
+    const refusals: [args: string[], input: string | Buffer, code: number, message: RegExp][] = [
       [["data", "push", "guests"], "{", 2, /JSON lines or a JSON array/],
       [["data", "push", "guests"], '{"Name": "x"}\n{', 2, /JSON array \(line 2: [^()]+\)/],
       [["data", "push", "guests"], '{"Name": "x"}\n7', 1, /object/],
       [["data", "push", "guests", "none.json"], "", 2, /none\.json cannot be read/],
+      [["data", "push", "guests", "latin1.json"], "", 1, /latin1\.json is not UTF-8 text/],
+      [["data", "push", "guests"], latin1, 1, /standard input is not UTF-8 text/],
       [["data", "push", "guests", "--replace"], '{"Name": "x"}', 2, /pass --yes/],
       [["data", "push", "nothing"], "{}", 1, /DATA_SOURCE_NOT_FOUND/],
       [["data", "pull", "nothing"], "", 1, /DATA_SOURCE_NOT_FOUND/],

@@ -23,7 +23,7 @@ export interface EndedCommand {
 
 interface Options {
   env?: Record<string, string>;
-  input?: string;
+  input?: string | Buffer;
   /** True to simulate a terminal as the command's output. */
   isTerminal?: boolean;
 }

@@ -1,10 +1,11 @@
 /** Context of a command: its server and app, HTTP client, output, and questions to the person at the terminal. */
 import { createInterface } from "node:readline/promises";
-import { text } from "node:stream/consumers";
+import { buffer } from "node:stream/consumers";
 import { CliApiClient } from "./client.js";
 import { type ProcessEnvironment, readServerAndApp, type ServerAndApp, TokenStore } from "./config.js";
 import { CliError, createUsageError } from "./failure.js";
 import { CommandOutput, type ProgramStreams } from "./output.js";
+import { decodeText } from "./text-file.js";
 
 export interface GlobalOptions {
   json?: boolean;
@@ -60,8 +61,9 @@ export class CliSession {
     }
   }
 
-  readStdin(): Promise<string> {
-    return text(this.surroundings.stdin as unknown as NodeJS.ReadableStream);
+  /** Reads the standard input. @throws CliError if it is not UTF-8 text */
+  async readStdin(): Promise<string> {
+    return decodeText(await buffer(this.surroundings.stdin as unknown as NodeJS.ReadableStream), "standard input");
   }
 }
 

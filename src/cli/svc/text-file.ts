@@ -1,6 +1,15 @@
-/** Reads text files of a project, as a pull of a Git repository reads them. */
+/** Reads text files, as a pull of a Git repository reads them. */
 import { readFileSync } from "node:fs";
 import { CliError } from "./failure.js";
+
+/** Returns the text without a byte order mark. @param name name of the input in the error. @throws CliError if it is not UTF-8 text */
+export function decodeText(bytes: Uint8Array, name: string): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw new CliError(`${name} is not UTF-8 text`);
+  }
+}
 
 /**
  * Returns the text of a file without a byte order mark, which some editors on Windows write.
@@ -8,10 +17,5 @@ import { CliError } from "./failure.js";
  * @throws CliError if the file is not UTF-8 text; other errors of the file system
  */
 export function readTextFile(path: string, name: string): string {
-  const bytes = readFileSync(path);
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-  } catch {
-    throw new CliError(`${name} is not UTF-8 text`);
-  }
+  return decodeText(readFileSync(path), name);
 }

@@ -1,10 +1,9 @@
 /** svc data: copies entries between a data source (a table of the app) and a file of JSON lines, in both directions. */
-import { createReadStream } from "node:fs";
 import { resolve } from "node:path";
-import { text } from "node:stream/consumers";
 import type { Command } from "commander";
-import { createUsageError } from "../failure.js";
-import type { CommandRunner } from "../session.js";
+import { CliError, createUsageError } from "../failure.js";
+import type { CliSession, CommandRunner } from "../session.js";
+import { readTextFile } from "../text-file.js";
 
 const DATA_SOURCES_ROUTE = "/v1/apps/:app/data-sources";
 
@@ -33,13 +32,7 @@ export function addDataCommand(program: Command, run: CommandRunner): void {
     .option("--replace", "replace all entries")
     .action((source: string, file: string, { replace = false }: { replace?: boolean }) =>
       run(async (session) => {
-        const content =
-          file === "-"
-            ? await session.readStdin()
-            : await text(createReadStream(resolve(session.surroundings.cwd, file))).catch((error: Error) => {
-                throw createUsageError(`${file} cannot be read: ${error.message}`);
-              });
-        const entries = readEntries(content);
+        const entries = parseEntries(file === "-" ? await session.readStdin() : readEntriesFile(session, file));
         if (replace) await session.confirm(`Replace all entries of ${source} by ${entries.length}?`);
         const path = `${DATA_SOURCES_ROUTE}/${encodeURIComponent(source)}/import`;
         const query = { by: "name", append: !replace };
@@ -50,7 +43,16 @@ export function addDataCommand(program: Command, run: CommandRunner): void {
     );
 }
 
-function readEntries(content: string): unknown[] {
+function readEntriesFile({ surroundings }: CliSession, file: string): string {
+  try {
+    return readTextFile(resolve(surroundings.cwd, file), file);
+  } catch (error) {
+    if (error instanceof CliError) throw error;
+    throw createUsageError(`${file} cannot be read: ${(error as Error).message}`);
+  }
+}
+
+function parseEntries(content: string): unknown[] {
   let lineNumber: number | null = null;
   try {
     const trimmed = content.trim();
