@@ -229,9 +229,23 @@ describe("Svc.DataSources", () => {
     for (const name of ["svc-datasources", "svc-notifications"])
       await livePage.addScriptTag({ url: `${service.url}/client/packages/${name}.js` });
     await livePage.evaluate(`(async () => {
-      // The page's delays between two attempts to connect are up to 30 seconds.
+      // The page's delays between two attempts to connect are up to 5 minutes.
       const wait = window.setTimeout;
-      window.setTimeout = (call, ms) => wait(call, ms / 100);
+      window.delays = [];
+      window.setTimeout = (call, ms) => {
+        delays.push(ms);
+        return wait(call, ms / 100);
+      };
+      window.onlineListeners = 0;
+      const [add, remove] = [window.addEventListener, window.removeEventListener];
+      window.addEventListener = (type, ...rest) => {
+        if (type === "online") onlineListeners += 1;
+        add.call(window, type, ...rest);
+      };
+      window.removeEventListener = (type, ...rest) => {
+        if (type === "online") onlineListeners -= 1;
+        remove.call(window, type, ...rest);
+      };
       window.offers = [];
       window.titles = [];
       const source = await Svc.DataSources.connectByName("Offers");
@@ -249,6 +263,8 @@ describe("Svc.DataSources", () => {
     await service.rest("POST", `${app}/unpublish`);
     await livePage.waitForFunction('following.status() === "refused"');
     await livePage.evaluate("Svc.configure({})");
+    // The delays grow, because the app may stay unpublished.
+    await livePage.waitForFunction("delays.filter((ms) => ms > 64_000).length > 1");
     await publish(2);
     await service.rest("POST", `${app}/publish`);
     await livePage.waitForFunction("offers.length > 1 && titles.length > 1");
@@ -259,6 +275,7 @@ describe("Svc.DataSources", () => {
       [1, 2, 3],
       ["offer 1", "offer 2", "offer 3"],
     ]);
+    expect(await livePage.evaluate("onlineListeners")).to.be.at.most(2);
     await livePage.close();
   });
 

@@ -3,6 +3,8 @@ import { createClient, type Client as SocketClient } from "graphql-ws";
 import type { Connection } from "./connection.js";
 
 const RECONNECT_MAX_MS = 30_000;
+/** Maximum delay between two attempts with a token that the service rejects. Such tokens may never be valid again. */
+const REJECTED_TOKEN_MAX_MS = 5 * 60_000;
 const PING_INTERVAL_MS = 15_000;
 const PONG_TIMEOUT_MS = 5_000;
 /** WebSocket close codes after which a reconnect is useless: the service would reject the same token or the same protocol again. */
@@ -19,8 +21,8 @@ const FINAL_STATUSES = [
 
 /** Close codes and error statuses of a token that is not valid now. The token of a live page is valid again when its app is published again. */
 const INVALID_TOKEN_CAUSES: readonly (number | string)[] = [4401, 4403, "UNAUTHORIZED"];
-/** Number of retries after which `waitBeforeReconnect` has its longest delay. */
-const RETRIES_BEFORE_MAX_DELAY = 6;
+/** Retries that `waitBeforeReconnect` counts before the first attempt with a rejected token, so that this attempt starts after 16 to 32 seconds. */
+const RETRIES_BEFORE_REJECTION = 6;
 
 /** Returns the close code, or the statuses of the errors, that ended a subscription. */
 function listCauses(cause: unknown): (number | string)[] {
@@ -40,11 +42,16 @@ const isInvalidToken = (cause: unknown): boolean =>
  * Resolves when the next attempt to connect should start: after a delay, or as soon as the browser is online again. The delays grow, and
  * are random, so that not all clients reconnect at the same moment.
  */
-function waitBeforeReconnect(retries: number): Promise<void> {
-  const maxDelay = Math.min(RECONNECT_MAX_MS, 500 * 2 ** retries);
+function waitBeforeReconnect(retries: number, maxMs: number): Promise<void> {
+  const maxDelay = Math.min(maxMs, 500 * 2 ** retries);
   return new Promise((resolve) => {
-    setTimeout(resolve, maxDelay * (0.5 + Math.random() / 2));
-    addEventListener("online", () => resolve(), { once: true });
+    const endWait = () => {
+      clearTimeout(timer);
+      removeEventListener("online", endWait);
+      resolve();
+    };
+    const timer = setTimeout(endWait, maxDelay * (0.5 + Math.random() / 2));
+    addEventListener("online", endWait);
   });
 }
 
@@ -60,7 +67,7 @@ function openSocket({ resolveUrl, getToken }: Connection): SocketClient {
     connectionParams: () => (getToken() === null ? {} : { authToken: getToken() }),
     keepAlive: PING_INTERVAL_MS,
     retryAttempts: Number.POSITIVE_INFINITY,
-    retryWait: waitBeforeReconnect,
+    retryWait: (retries) => waitBeforeReconnect(retries, RECONNECT_MAX_MS),
     shouldRetry: (cause) => !isFinalError(cause),
     on: {
       ping(received) {
@@ -104,7 +111,7 @@ export function createSubscriptionSocket(connection: Connection): SubscriptionSo
   return {
     follow<Data>(query: string, variables: () => Record<string, unknown>, listener: SubscriptionListener<Data>) {
       let attempt = 1;
-      let isRejected = false;
+      let rejections = 0;
       let unsubscribe: () => void = () => undefined;
 
       function subscribe(): void {
@@ -112,8 +119,8 @@ export function createSubscriptionSocket(connection: Connection): SubscriptionSo
         const ownClient = client;
         // After `reconnect`, the subscription has already started again on the new WebSocket.
         const isOver = () => ownClient !== client || !resubscriptions.has(subscribe);
-        async function subscribeLater(retries = attempt++): Promise<void> {
-          await waitBeforeReconnect(retries);
+        async function subscribeLater(retries = attempt++, maxMs = RECONNECT_MAX_MS): Promise<void> {
+          await waitBeforeReconnect(retries, maxMs);
           if (!isOver()) subscribe();
         }
         // The getter calls `variables` again at each reconnect, because graphql-ws then sends the subscription again.
@@ -126,15 +133,15 @@ export function createSubscriptionSocket(connection: Connection): SubscriptionSo
         unsubscribe = ownClient.subscribe<Data>(request, {
           next({ data }) {
             attempt = 1;
-            isRejected = false;
+            rejections = 0;
             if (data && !isOver()) listener.next(data);
           },
           error(cause) {
             if (isOver()) return;
             if (!isFinalError(cause)) return void subscribeLater();
-            if (!isRejected) listener.refused(cause);
-            isRejected = true;
-            if (isInvalidToken(cause)) void subscribeLater(RETRIES_BEFORE_MAX_DELAY);
+            if (rejections === 0) listener.refused(cause);
+            const retries = RETRIES_BEFORE_REJECTION + rejections++;
+            if (isInvalidToken(cause)) void subscribeLater(retries, REJECTED_TOKEN_MAX_MS);
           },
           // The service ends all subscriptions when it shuts down. This subscription then starts again on the restarted service.
           complete: () => void (isOver() || subscribeLater()),
