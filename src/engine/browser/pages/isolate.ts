@@ -1,9 +1,18 @@
 /** Isolate modes: each run gets a ShadowRealm on the worker thread of a page. The page has an origin and a network, or neither. */
 import type { CDPSession, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
+import { listDocumentStandIns, NETWORK_ISOLATE_STAND_INS } from "../globals.js";
+import { findDocumentGlobalNames } from "../mode.js";
 import { PageNetwork } from "../network/page-network.js";
 import { ServiceCalls } from "../network/service-calls.js";
-import { type EvaluationMode, NO_SERVICE_BASE_URL, type PageRunOutcome, type PageRunRequest } from "../run.js";
+import {
+  DEFAULT_SOURCE_NAME,
+  type EvaluationMode,
+  NO_SERVICE_BASE_URL,
+  type PageRunOutcome,
+  type PageRunRequest,
+} from "../run.js";
+import { wrapInFunction } from "./action-script.js";
 import { NEEDS_OTHER_MODE_ANSWER } from "./answer.js";
 import {
   CONSOLE_BINDING_NAME,
@@ -15,9 +24,8 @@ import {
   serveEmptyDocument,
 } from "./fresh-document.js";
 import { ISOLATE_HARNESS_SCRIPTS, NETWORK_ISOLATE_HARNESS_SCRIPTS } from "./harness.js";
-import type { ThreadPreparation } from "./in-page/messages.js";
+import type { SentScript, ThreadPreparation } from "./in-page/messages.js";
 import type { Sandbox, SandboxOptions } from "./sandbox.js";
-import { ThreadTextCache } from "./thread-text-cache.js";
 
 interface IsolateKind {
   harnessScripts: { page: string; worker: string };
@@ -47,6 +55,32 @@ const KIND_BY_MODE: Readonly<Record<Exclude<EvaluationMode, "document">, Isolate
 const getServiceBase = ({ service, outgoing }: PageRunRequest): string =>
   service?.base ?? (outgoing ? NO_SERVICE_BASE_URL : "");
 
+/** Returns the stand-ins of a trial; null if the run is no trial. */
+function createStandInsJson({ packages, source, trialForMode }: PageRunRequest): string | null {
+  if (trialForMode === "network-isolate") return JSON.stringify(NETWORK_ISOLATE_STAND_INS);
+  if (trialForMode !== "document") return null;
+  const names = packages.flatMap((script) =>
+    "source" in script ? findDocumentGlobalNames(script.source, script.content) : [],
+  );
+  return JSON.stringify(listDocumentStandIns([...names, ...findDocumentGlobalNames(source)]));
+}
+
+/** Lists the scripts of a run. The thread gets the text of a package only once. Adds its key to `storedTexts`. */
+function listScripts(request: PageRunRequest, storedTexts: Set<string>): SentScript[] {
+  const { packages, sourceName: name = DEFAULT_SOURCE_NAME, source } = request;
+  const scripts = packages.flatMap((script): SentScript[] => {
+    if (!("source" in script)) return [];
+    const text = `${script.source}\n//# sourceURL=${script.name}`;
+    if (!script.content) return [[script.name, text, ""]];
+    // The stored text contains the name of the script, so the key contains it too.
+    const key = `${script.name}\n${script.content}`;
+    const isStored = storedTexts.has(key);
+    storedTexts.add(key);
+    return [[script.name, isStored ? null : text, key]];
+  });
+  return [...scripts, [name, wrapInFunction({ name, source }), ""]];
+}
+
 const CATCH_UP_TIMEOUT_MS = 200;
 /** Runs between two forced garbage collections of the page, which free ended workers. */
 const RUNS_PER_GARBAGE_COLLECTION = 50;
@@ -54,7 +88,8 @@ const RUNS_PER_GARBAGE_COLLECTION = 50;
 interface IsolateWorker {
   session: CDPSession;
   harnessId: string;
-  texts: ThreadTextCache;
+  /** Keys of the packages whose texts the thread stores. */
+  storedTexts: Set<string>;
 }
 
 export class Isolate implements Sandbox {
@@ -110,9 +145,12 @@ export class Isolate implements Sandbox {
     this.serviceCalls?.beginRun(request);
     const answer = await new Promise<string | number>((resolve) => {
       this.onAnswer = resolve;
-      const values = [...this.worker!.texts.createRunArguments(request), getServiceBase(request)];
+      const { payload, settings } = request;
+      const scripts = listScripts(request, this.worker!.storedTexts);
       // An error means that the worker has ended, which the browser reports as the loss of the page.
-      this.callWorker("run", ...values).catch(() => {});
+      this.callWorker("run", payload, settings, scripts, createStandInsJson(request), getServiceBase(request)).catch(
+        () => {},
+      );
     });
     return readAnswer(answer, (from, to) => this.callWorker("part", from, to));
   }
@@ -175,7 +213,7 @@ export class Isolate implements Sandbox {
     });
     if (!(await callHarnessMethod(this.options.session, this.pageHarnessId, "replaceThread", []))) return;
     const session = await attached;
-    const worker: IsolateWorker = { session, harnessId: "", texts: new ThreadTextCache() };
+    const worker: IsolateWorker = { session, harnessId: "", storedTexts: new Set() };
     this.worker = worker;
     session.on("Runtime.bindingCalled", ({ name, payload }) => {
       if (name === CONSOLE_BINDING_NAME && worker === this.worker) this.receiveMessage(payload);

@@ -6,8 +6,8 @@ export type RunAnswerText = "undefined" | `data ${string}` | `error ${string}`;
 /** `answer` contains a RunAnswerText, or `needs-more` if the code of the run uses a global that the isolate does not have. */
 export type IsolateMessage = `console ${string}` | `answer ${string}`;
 
-/** Script for a thread. `content` is its key in the thread's cache; empty if it must not be cached. `text` is null if the cache has it. */
-export type SentScript = readonly [name: string, text: string | null, content: string];
+/** Script for a thread. `key` identifies the text in the thread; empty for a text that is not stored. `text` is null if it is stored. */
+export type SentScript = readonly [name: string, text: string | null, key: string];
 
 /** `reuse` the worker thread for another run, `measure` its memory first, or `replace` it. `fetchCount`: calls of `fetch` in the last run. */
 export type ThreadPreparation = readonly [use: "reuse" | "measure" | "replace", fetchCount: number];
