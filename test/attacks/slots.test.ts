@@ -23,13 +23,19 @@ function acquireAllQueued(slots: Slots, appId: number): void {
   }
 }
 
+/** Returns a nested slot; null if none is free. */
+const acquireFreeNested = (slots: Slots, appId: number, parent: Slot): Promise<Slot | null> =>
+  Promise.race([slots.acquireNested(appId, parent), new Promise<null>((resolve) => setImmediate(resolve, null))]);
+
 /** For each of the app's slots, tries to acquire 40 slots for nested runs, and 40 more for each slot that it gets in this way. */
-function acquireAllNested(slots: Slots, appId: number, from: readonly Slot[]): Slot[] {
+async function acquireAllNested(slots: Slots, appId: number, from: readonly Slot[]): Promise<Slot[]> {
   const nested: Slot[] = [];
   const all = [...from];
   for (const parent of all) {
+    // A run at this level cannot start further runs.
+    if (parent.level === RUN_CHAIN_DEPTH_MAX) continue;
     for (let count = 0; count < 40; count += 1) {
-      const slot = slots.tryAcquireNested(appId, parent);
+      const slot = await acquireFreeNested(slots, appId, parent);
       if (!slot) continue;
       nested.push(slot);
       all.push(slot);
@@ -61,13 +67,13 @@ describe("the slots of a dispatcher", () => {
     expect([...slots.getSlotCountByApp().values()].every((count) => count <= SLOTS_PER_APP_MAX)).to.equal(true);
   });
 
-  it("are nested for at most a share of runs and one chain, even if every run of an app waits for forty others", () => {
+  it("are nested for at most a share of runs and one chain, even if every run of an app waits for forty others", async () => {
     const slots = createSlots(ORDINARY_SLOTS);
     const own = acquireAll(slots, 1);
     expect(own).to.have.length(SLOTS_PER_APP_MAX);
-    expect(acquireAllNested(slots, 1, own)).to.have.length(SLOTS_PER_APP_MAX + RUN_CHAIN_DEPTH_MAX - 1);
+    expect(await acquireAllNested(slots, 1, own)).to.have.length(SLOTS_PER_APP_MAX + RUN_CHAIN_DEPTH_MAX - 1);
     const other = slots.tryAcquire(2)!;
-    expect(acquireAllNested(slots, 2, [other])).to.have.length(SLOTS_PER_APP_MAX + RUN_CHAIN_DEPTH_MAX - 1);
+    expect(await acquireAllNested(slots, 2, [other])).to.have.length(SLOTS_PER_APP_MAX + RUN_CHAIN_DEPTH_MAX - 1);
   });
 
   it("let every chain of runs end, in whatever order its runs get slots", async () => {
@@ -130,12 +136,12 @@ describe("the slots of a dispatcher", () => {
     expect([slots.canAcquire(4), slots.canAcquire(5)]).to.deep.equal([false, false]);
   });
 
-  it("are nested for all runs of an app on the first level, and for one on each further level", () => {
+  it("are nested for all runs of an app on the first level, and for one on each further level", async () => {
     const slots = createSlots(ORDINARY_SLOTS);
     const [own] = acquireAll(slots, 1);
-    const first = [1, 2, 3, 4].map(() => slots.tryAcquireNested(1, own!));
+    const first = await Promise.all([1, 2, 3, 4].map(() => acquireFreeNested(slots, 1, own!)));
     expect(first.map((slot) => slot?.level)).to.deep.equal([1, 1, 1, undefined]);
-    const second = [first[0]!, first[1]!].map((parent) => slots.tryAcquireNested(1, parent));
+    const second = await Promise.all([first[0]!, first[1]!].map((parent) => acquireFreeNested(slots, 1, parent)));
     expect(second.map((slot) => slot?.level)).to.deep.equal([2, undefined]);
   });
 
@@ -154,7 +160,7 @@ describe("the slots of a dispatcher", () => {
     }
   });
 
-  it("report when one is free, and whether any is in use", () => {
+  it("report when one is free, and whether any is in use", async () => {
     let calls = 0;
     const slots = new Slots(1, () => (calls += 1));
     const taken = [1, 2, 3, 4].map((appId) => slots.tryAcquire(appId)!);
@@ -162,7 +168,7 @@ describe("the slots of a dispatcher", () => {
     taken[0]!.free();
     taken[0]!.free();
     expect(calls).to.equal(1);
-    const nested = slots.tryAcquireNested(2, taken[1]!)!;
+    const nested = await slots.acquireNested(2, taken[1]!);
     for (const slot of taken) slot.free();
     expect(slots.getSlotCountByApp().size).to.equal(0);
     expect(slots.isAnySlotUsed()).to.equal(true);

@@ -94,7 +94,7 @@ describe("a run that this process holds and does not execute", () => {
   after(() => database.stop());
 
   const state = async () => (await db.query("SELECT state FROM run WHERE id = $1", [run.id]))[0].state;
-  const execute = () => dispatcher.execute(run, dispatcher.tryAcquireSlot(1, null)!);
+  const execute = () => dispatcher.execute(run, dispatcher.tryAcquireSlot(1)!);
 
   it("returns to the queue at the second check if this process waits for no response to a claim", async () => {
     expect(await dispatcher.settleHeldRuns()).to.equal(0);

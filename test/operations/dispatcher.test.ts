@@ -87,7 +87,7 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
   }
   /** Starts a run with a caller that waits for it, as `runWithResult` does. */
   function call(appId: number): Promise<RunOutcome> {
-    const slot = dispatcher.tryAcquireSlot(appId, null);
+    const slot = dispatcher.tryAcquireSlot(appId);
     if (slot) return dispatcher.execute(runOf(++lastId, appId), slot);
     const id = addQueuedRun(appId);
     dispatcher.onRunQueued(appId);
@@ -185,7 +185,7 @@ describe("a dispatcher", () => {
     addQueuedRun(2);
     const drained = dispatcher.drain(new AbortController().signal);
     dispatcher.onRunQueued(2);
-    expect(dispatcher.tryAcquireSlot(2, null)).to.equal(null);
+    expect(dispatcher.tryAcquireSlot(2)).to.equal(null);
     dispatcher.onRunAwaited(1, addQueuedRun(1));
     await settled();
     expect(executed).to.deep.equal([1, 1]);
@@ -284,12 +284,12 @@ describe("a dispatcher", () => {
   it("starts nothing after the time of its stop, and aborts active runs", async () => {
     const { dispatcher, executed, signals, answers, call, addQueuedRun } = startDispatcher(2);
     void call(1);
-    const slot = dispatcher.tryAcquireSlot(2, null)!;
+    const slot = dispatcher.tryAcquireSlot(2)!;
     const child = addQueuedRun(1);
     expect(signals[0]!.aborted).to.equal(false);
     void dispatcher.drain(AbortSignal.abort());
     expect(signals[0]!.reason).to.equal(SERVICE_STOPPED_OUTCOME);
-    expect(dispatcher.tryAcquireSlot(1, 1)).to.equal(null);
+    expect(dispatcher.tryAcquireSlot(1)).to.equal(null);
     answers.awaited = [{ id: child, causeRunId: 1 }];
     await dispatcher.startQueuedChildRuns();
     dispatcher.onRunAwaited(1, child);
@@ -320,12 +320,10 @@ describe("a dispatcher", () => {
     answers.awaited = [{ id: child, causeRunId: 2 }];
     for (const app of [2, 3, 4]) void call(app);
     expect(executed).to.deep.equal([1, 2, 3, 4]);
-    expect(dispatcher.tryAcquireSlot(1, null)).to.equal(null);
+    expect(dispatcher.tryAcquireSlot(1)).to.equal(null);
     await dispatcher.startQueuedChildRuns();
     await settled();
     expect(executed).to.deep.equal([1, 2, 3, 4, 1]);
-    const nested = dispatcher.tryAcquireSlot(2, 3)!;
-    expect(nested.level).to.equal(1);
     answers.lost = [4];
     await dispatcher.settleHeldRuns();
     expect(signals.map(({ reason }) => reason)).to.deep.equal([

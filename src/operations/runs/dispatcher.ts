@@ -160,13 +160,10 @@ export class Dispatcher {
     );
   }
 
-  /** Returns a slot for a new run, or null. If an active run `parentId` waits for the new run, also tries an additional (nested) slot. */
-  tryAcquireSlot(appId: number, parentId: number | null): Slot | null {
-    if (this.stopping?.aborted) return null;
-    const parent = parentId === null ? undefined : this.activeRuns.get(parentId);
+  /** Returns a slot for a new run; null if none is free, or if this process stops. */
+  tryAcquireSlot(appId: number): Slot | null {
     // One of the free slots is for the run that a claim in progress will return.
-    const free = this.stopping ? null : this.slots.tryAcquire(appId, this.claimInProgress ? 1 : 0);
-    return free ?? (parent ? this.slots.tryAcquireNested(appId, parent.slot) : null);
+    return this.stopping ? null : this.slots.tryAcquire(appId, this.claimInProgress ? 1 : 0);
   }
 
   /** Call this method when any process has queued a run of the app. */

@@ -57,7 +57,7 @@ export class Enqueuer {
     const { db, dispatcher, tracing } = this.options;
     const newRun = { ...requested, traceparent: tracing.getCurrentTraceparent() };
     const insert: InsertRun = (...mode) => insertOnDemandRun(db, newRun, ...mode);
-    const slot = dispatcher.tryAcquireSlot(newRun.appId, awaitedBy);
+    const slot = dispatcher.tryAcquireSlot(newRun.appId);
     const started = slot && (await this.startInSlot(slot, insert));
     return started ?? this.queueRun(newRun, insert, awaitedBy);
   }

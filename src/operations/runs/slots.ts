@@ -77,13 +77,7 @@ export class Slots {
     return usedCount < this.totalSlots && usedByApp < this.getSlotLimitOfApp(usedCount);
   }
 
-  /** Returns a nested slot for a run whose result the run in the slot `parent` waits for; null if none of the next level is free. */
-  tryAcquireNested(appId: number, parent: Slot): Slot | null {
-    const release = this.nestedSemaphores[parent.level]?.tryEnter(appId);
-    return release ? this.createSlot(parent.level + 1, release) : null;
-  }
-
-  /** Like `tryAcquireNested`, but waits until a nested slot is free. */
+  /** Waits until a nested slot of the next level is free, for a run whose result the run in the slot `parent` waits for. */
   async acquireNested(appId: number, parent: Slot): Promise<Slot> {
     return this.createSlot(parent.level + 1, await this.nestedSemaphores[parent.level]!.enter(appId));
   }
