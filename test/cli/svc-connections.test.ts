@@ -111,6 +111,23 @@ describe("connections of the command line", () => {
     expect(logs.printed()).to.equal("error not signed in; run svc login, or set SVC_TOKEN\n");
   });
 
+  it("requests the token of a code less often after a response that is not from the service", async () => {
+    const { folder } = await newProject();
+    let pages = 0;
+    proxy.state.answer = (reply, body) => {
+      const answer = JSON.parse(String(body));
+      if (answer.device_code) Object.assign(answer, { interval: 0.05, expires_in: 1 });
+      else if (!answer.client_id) {
+        pages += 1;
+        return answerWithPage(reply);
+      }
+      return reply.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(answer));
+    };
+    const { code, err } = await svc(folder, ["login"], { env: { SVC_TOKEN: "", SVC_URL: proxy.url } });
+    expect([code, pages]).to.deep.equal([1, 2]);
+    expect(err).to.contain("the code expired");
+  });
+
   /** Signs in by a code, and saves the sign-in in the folder with an access token that has just expired. */
   async function saveExpiredSignIn(folder: string, app: number, url: string): Promise<void> {
     const send = async (path: string, form: Record<string, string>): Promise<Record<string, string>> =>

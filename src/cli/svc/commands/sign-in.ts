@@ -6,6 +6,8 @@ import { findProjectRoot, parseAppId, parseServiceUrl, readServerAndApp, type Se
 import { CliError, ConnectionError, createUsageError } from "../failure.js";
 import type { CliSession, CommandRunner } from "../session.js";
 
+/** Seconds by which the interval between two requests for a token grows (RFC 8628, section 3.5). */
+const SLOW_DOWN_SECONDS = 5;
 const REQUESTED_SCOPES = "read run settings data manage publish";
 
 interface LoginOptions {
@@ -71,9 +73,8 @@ async function signInByDevice(session: CliSession, client: CliApiClient): Promis
   while (Date.now() < deadline) {
     await delay(interval * 1000);
     const answer = await pollForToken(client, clientId, deviceCode);
-    if (answer === null) continue;
-    if (answer.status === 200) return session.store.set(client.target, toSavedToken(answer.body, clientId));
-    if (answer.body.error === "slow_down") interval += 5;
+    if (answer?.status === 200) return session.store.set(client.target, toSavedToken(answer.body, clientId));
+    if (answer === null || answer.body.error === "slow_down") interval += SLOW_DOWN_SECONDS;
     else if (answer.body.error !== "authorization_pending") {
       throw new CliError(`the sign-in failed: ${answer.body.error_description ?? answer.body.error}`);
     }
