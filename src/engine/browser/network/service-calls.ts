@@ -4,7 +4,7 @@
  */
 import { CONCURRENT_OUTGOING_REQUESTS_PER_RUN } from "../../../limits.js";
 import type { PageRunRequest, SendOutgoingRequest, ServiceClient, ServiceRequest } from "../run.js";
-import type { AdmittedRunRequest, PageNetwork } from "./page-network.js";
+import type { PageNetwork } from "./page-network.js";
 
 /** Maximum for a run: as many as the connections that a browser opens to one host. */
 export const CONCURRENT_SERVICE_REQUESTS_MAX = 6;
@@ -25,53 +25,60 @@ export type SendResponsePart = (
   last: boolean,
 ) => Promise<unknown>;
 
+/** Head of a response (status and headers as JSON), and then its text in parts. */
+type ResponseParts = AsyncGenerator<string, void>;
+type ActiveRequests = Map<number, AbortController>;
+
 /** One error for all runs, because creating an error takes longer than all other steps at the end of a run. */
 const RUN_ENDED_ERROR = new DOMException("The run has ended", "AbortError");
 
 const CALL_ID = /^(\d{1,15}):/;
 const isString = (value: unknown): value is string => typeof value === "string";
 
-/** Returns null if the text is no valid request to the service at the URL `base`. */
-function readRequest(json: string, base: string): ServiceRequest | null {
-  if (json.length > SERVICE_CALL_MAX_CHARACTERS) return null;
-  let message: unknown;
-  try {
-    message = JSON.parse(json);
-  } catch {
-    return null;
-  }
+/** @throws Error if the text is no valid request to the service at the URL `base` */
+function readRequest(json: string, base: string): ServiceRequest {
+  const message: unknown = json.length > SERVICE_CALL_MAX_CHARACTERS ? null : JSON.parse(json);
   const [method, address, headers, body] = Array.isArray(message) ? (message as unknown[]) : [];
-  if (!isString(method) || !isString(address) || !(body === null || isString(body))) return null;
-  if (typeof headers !== "object" || headers === null || !Object.values(headers).every(isString)) return null;
-  const url = URL.parse(address)?.href;
-  return url?.startsWith(base) ? { method, url, headers: headers as Record<string, string>, body } : null;
+  const areHeaders = typeof headers === "object" && headers !== null && Object.values(headers).every(isString);
+  const url = isString(address) ? URL.parse(address)?.href : undefined;
+  if (!isString(method) || !url?.startsWith(base) || !areHeaders || !(body === null || isString(body)))
+    throw new Error("the text is no request to the service");
+  return { method, url, headers: headers as Record<string, string>, body };
 }
 
-/** Returns `at`, or `at - 1` if `at` is between the two halves of a surrogate pair. */
-function findPartEnd(text: string, at: number): number {
-  const code = text.charCodeAt(at - 1);
-  return code >= 0xd800 && code <= 0xdbff ? at - 1 : at;
+function* splitText(text: string): Generator<string> {
+  for (let from = 0; from < text.length; ) {
+    const end = from + PART_CHARACTERS;
+    const last = text.charCodeAt(end - 1);
+    // Does not split the two halves of a surrogate pair.
+    const to = last >= 0xd800 && last <= 0xdbff ? end - 1 : end;
+    yield text.slice(from, to);
+    from = to;
+  }
+}
+
+async function* sendOutgoing(send: SendOutgoingRequest, options: string, signal: AbortSignal): ResponseParts {
+  if (options.length > OUTGOING_MAX_CHARACTERS) throw new Error("the options are too long");
+  const { head, text } = await send(options, signal);
+  yield head;
+  yield* splitText(text);
 }
 
 export class ServiceCalls {
-  private service: ServiceClient | undefined;
-  private sendOutgoing: SendOutgoingRequest | undefined;
-  private run = new AbortController();
-  private activeRequests = new Map<number, AbortController>();
-  private activeOutgoingCount = 0;
+  private run: Pick<PageRunRequest, "service" | "outgoing"> = {};
+  private serviceRequests: ActiveRequests = new Map();
+  private outgoingRequests: ActiveRequests = new Map();
 
   constructor(
     private readonly admitRequest: PageNetwork["admitRequest"],
     private readonly sendResponsePart: SendResponsePart,
   ) {}
 
-  /** Without `outgoing`, requests to other services are rejected. Without `service`, requests to this service get no response. */
+  /** Without `service` or `outgoing`, requests of this kind get no response. */
   beginRun({ service, outgoing }: Pick<PageRunRequest, "service" | "outgoing">): void {
-    this.service = service;
-    this.sendOutgoing = outgoing;
-    this.activeOutgoingCount = 0;
-    this.run = new AbortController();
-    this.activeRequests = new Map();
+    this.run = { service, outgoing };
+    this.serviceRequests = new Map();
+    this.outgoingRequests = new Map();
   }
 
   /** Handles `<id>:<content>`. Content: JSON of a request to the service, `outgoing ` and JSON options, or `cancel`. */
@@ -80,29 +87,23 @@ export class ServiceCalls {
     if (prefix === null) return;
     const id = Number(prefix[1]);
     const content = payload.slice(prefix[0].length);
-    if (content.startsWith(OUTGOING_PREFIX)) return this.performOutgoing(id, content.slice(OUTGOING_PREFIX.length));
-    const { service } = this;
-    if (service === undefined) return;
-    if (content === CANCEL_MESSAGE) return this.cancelRequest(id);
-    const request = readRequest(content, service.base);
-    if (request === null || this.activeRequests.has(id) || this.activeRequests.size >= CONCURRENT_SERVICE_REQUESTS_MAX)
-      return this.rejectRequest(id);
-    await this.performServiceRequest(id, request, service);
+    const { service, outgoing } = this.run;
+    const controller = new AbortController();
+    const { signal } = controller;
+    if (content.startsWith(OUTGOING_PREFIX)) {
+      const parts = outgoing && sendOutgoing(outgoing, content.slice(OUTGOING_PREFIX.length), signal);
+      await this.passResponse(id, parts, controller, this.outgoingRequests, CONCURRENT_OUTGOING_REQUESTS_PER_RUN);
+    } else if (content === CANCEL_MESSAGE) this.serviceRequests.get(id)?.abort();
+    else {
+      const parts = service && this.sendToService(service, content, signal);
+      await this.passResponse(id, parts, controller, this.serviceRequests, CONCURRENT_SERVICE_REQUESTS_MAX);
+    }
   }
 
   endRun(): void {
-    this.service = undefined;
-    this.sendOutgoing = undefined;
-    this.run.abort(RUN_ENDED_ERROR);
-    for (const controller of this.activeRequests.values()) controller.abort(RUN_ENDED_ERROR);
-  }
-
-  private async cancelRequest(id: number): Promise<void> {
-    const controller = this.activeRequests.get(id);
-    if (controller === undefined) return;
-    this.activeRequests.delete(id);
-    controller.abort(RUN_ENDED_ERROR);
-    await this.rejectRequest(id);
+    this.run = {};
+    for (const active of [this.serviceRequests, this.outgoingRequests])
+      for (const controller of active.values()) controller.abort(RUN_ENDED_ERROR);
   }
 
   /** Ignores an error, which means that the page has closed. */
@@ -110,79 +111,65 @@ export class ServiceCalls {
     await this.sendResponsePart(id, null, null, true).catch(() => {});
   }
 
-  private async performServiceRequest(id: number, request: ServiceRequest, service: ServiceClient): Promise<void> {
-    const { activeRequests: active } = this;
-    const controller = new AbortController();
-    const { signal } = controller;
+  /** Passes a response to the page. The client library in the run queues further requests, so only manipulated code sends too many. */
+  private async passResponse(
+    id: number,
+    parts: ResponseParts | undefined,
+    controller: AbortController,
+    active: ActiveRequests,
+    activeMax: number,
+  ): Promise<void> {
+    if (parts === undefined) return;
+    if (active.has(id) || active.size >= activeMax) return this.rejectRequest(id);
     active.set(id, controller);
-    let admitted: AdmittedRunRequest | null = null;
-    let status: number | null = null;
-    let head: string | null = null;
-    /** Must be called before the page gets the last part of the response, because the run may end when the page has this part. */
-    const endCall = (failure?: string) => {
-      admitted?.reportEnd(status, failure);
-      admitted = null;
-    };
-    /** Frees the request's slot first, because the page may send its next request as soon as it gets the last part. */
-    const sendLastPart = (text: string | null) => {
-      if (!signal.aborted) active.delete(id);
-      return this.sendResponsePart(id, head, text, true);
-    };
+    const { signal } = controller;
     try {
-      admitted = await this.admitRequest(request);
+      let head: string | null = (await parts.next()).value ?? null;
+      let text = "";
+      for await (const part of parts) {
+        signal.throwIfAborted();
+        // Waits until the page has received the text, so that the next part is read only afterwards (backpressure).
+        if (text !== "") {
+          await this.sendResponsePart(id, head, text, false);
+          head = null;
+        }
+        text = part;
+      }
       signal.throwIfAborted();
-      if (admitted === null) {
-        await sendLastPart(null);
-        return;
-      }
-      const response = await service.send({ ...request, headers: { ...request.headers, ...admitted.headers } }, signal);
-      status = response.status;
-      head = JSON.stringify([status, response.headers]);
-      let part = "";
-      // Waits until the page has received the part, so that the next part is read only afterwards (backpressure).
-      const sendPart = async () => {
-        if (part === "") return;
-        await this.sendResponsePart(id, head, part, false);
-        head = null;
-        part = "";
-      };
-      for await (const next of response.text) {
-        await sendPart();
-        part = next;
-        if (response.isLive) await sendPart();
-      }
-      endCall();
-      await sendLastPart(part);
-    } catch (error) {
-      if (signal.aborted) return;
-      endCall((error as Error).message);
-      // The command fails only if the page has closed.
-      await sendLastPart(null).catch(() => {});
-    } finally {
-      endCall();
+      // Frees the request's slot first, because the page may send its next request as soon as it gets the last part.
+      active.delete(id);
+      await this.sendResponsePart(id, head, text, true);
+    } catch {
+      // Otherwise the next run could get the error, because its requests have the same IDs.
+      if (signal.reason === RUN_ENDED_ERROR) return;
+      active.delete(id);
+      await this.rejectRequest(id);
     }
   }
 
-  /** Sends a request to another service, and passes its response to the page in parts. */
-  private async performOutgoing(id: number, options: string): Promise<void> {
-    const { sendOutgoing, run } = this;
-    // The client library in the run queues further requests, so only manipulated code sends too many.
-    const exceedsLimit =
-      options.length > OUTGOING_MAX_CHARACTERS || this.activeOutgoingCount >= CONCURRENT_OUTGOING_REQUESTS_PER_RUN;
-    if (sendOutgoing === undefined || exceedsLimit) return this.rejectRequest(id);
-    this.activeOutgoingCount += 1;
+  /** The generator ends before the page gets the last part of the response, because the run may end when the page has this part. */
+  private async *sendToService(service: ServiceClient, json: string, signal: AbortSignal): ResponseParts {
+    const request = readRequest(json, service.base);
+    const admitted = await this.admitRequest(request);
+    if (admitted === null) throw new Error("the request is blocked");
+    let status: number | null = null;
+    let failure: string | undefined;
     try {
-      const { head, text } = await sendOutgoing(options, run.signal);
-      let from = 0;
-      while (text.length - from > PART_CHARACTERS) {
-        const to = findPartEnd(text, from + PART_CHARACTERS);
-        await this.sendResponsePart(id, from === 0 ? head : null, text.slice(from, to), false);
-        from = to;
+      signal.throwIfAborted();
+      const headers = { ...request.headers, ...admitted.headers };
+      const response = await service.send({ ...request, headers }, signal);
+      status = response.status;
+      yield JSON.stringify([status, response.headers]);
+      for await (const text of response.text) {
+        yield text;
+        // The page gets a part when the next part is read.
+        if (response.isLive) yield "";
       }
-      if (!run.signal.aborted) this.activeOutgoingCount -= 1;
-      await this.sendResponsePart(id, from === 0 ? head : null, text.slice(from), true);
-    } catch {
-      // The reply fails only if the run has ended or its page has closed. Then no code waits for it.
+    } catch (error) {
+      if (!signal.aborted) failure = (error as Error).message;
+      throw error;
+    } finally {
+      admitted.reportEnd(status, failure);
     }
   }
 }

@@ -109,7 +109,7 @@ export function createDocumentHarness(
       core.installConsole(print);
       hostCalls.connect((text) => print(`service ${text}` satisfies DocumentMessage));
       // In a document, only requests to other services use this global. Requests to this service use the browser's network.
-      if (base !== "") openService(base, settings, hostCalls.send);
+      if (base !== "") openService(base, settings, hostCalls.open);
       return core.protectPromise(evaluateAndCall(scripts, payload, settings));
     },
   };

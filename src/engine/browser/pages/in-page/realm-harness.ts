@@ -27,7 +27,7 @@ export function createRealmHarness(
   function start(
     receive: (message: unknown) => void,
     base: string,
-    sendRequest: HostServiceCalls["send"],
+    openCalls: HostServiceCalls["open"],
     payload: string,
     settings: string,
     standInsJson: string | null,
@@ -36,7 +36,7 @@ export function createRealmHarness(
   ): () => void {
     send = receive;
     if (standInsJson !== null) defineStandIns(standInsJson, navigatorJson, () => send("answer needs-more"));
-    if (base !== "") openService?.(base, settings, sendRequest);
+    if (base !== "") openService?.(base, settings, openCalls);
     void run(payload, settings, scripts);
     return () => core.removeRunGlobals(globals);
   }

@@ -67,12 +67,6 @@ export function createRealmWorker(
     };
   }
 
-  /** Returns a function that sends requests of the client library. It does nothing after the run's answer. */
-  function createRequestSender(): (receivePart: (...part: unknown[]) => void, text: string) => number {
-    const runNumber = currentRunNumber;
-    return (receivePart, text) => (runNumber === currentRunNumber && calls ? calls.send(receivePart, text) : 0);
-  }
-
   return {
     __proto__: null,
     begin(bindingName: string): void {
@@ -105,7 +99,7 @@ export function createRealmWorker(
       removeRunGlobals = startRun(
         createReceiver(),
         base,
-        createRequestSender(),
+        calls?.open ?? null,
         payload,
         settings,
         standInsJson,

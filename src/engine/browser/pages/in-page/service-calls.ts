@@ -5,69 +5,61 @@ export type HostServiceCalls = ReturnType<typeof createHostServiceCalls>;
 export type OpenService = ReturnType<typeof createServiceOpener>;
 
 /** The first part has a `head`: status and headers as JSON. `text` is null if the request or the rest of the response failed. */
-type ReceivePart = (head: string | null, text: string | null, last: boolean) => void;
+type ReceivePart = (id: number, head: string | null, text: string | null, last: boolean) => void;
 
 interface CallQueue {
-  readonly max: number;
-  activeCount: number;
-  waiting: { id: number; receivePart: ReceivePart; text: string }[];
-  nextIndex: number;
+  freeSlots: number;
+  waiting: { id: number; text: string }[];
 }
 
 /** Runs outside of the run's global scope. The browser evaluates this function's source text. */
 export function createHostServiceCalls(serviceMax: number, outgoingMax: number) {
-  const active = new Map<number, { receivePart: ReceivePart; queue: CallQueue }>();
-  const createQueue = (max: number): CallQueue => ({ max, activeCount: 0, waiting: [], nextIndex: 0 });
-  let calls = createQueue(serviceMax);
-  let outgoing = createQueue(outgoingMax);
-  let callCount = 0;
   let sendToService: (text: string) => void = () => {};
+  let run: { receivePart: ReceivePart; queueOfActive: Map<number, CallQueue> } | null = null;
 
   function sendWaitingCalls(queue: CallQueue): void {
-    for (; queue.activeCount < queue.max && queue.nextIndex < queue.waiting.length; queue.nextIndex += 1) {
-      const { id, receivePart, text } = queue.waiting[queue.nextIndex]!;
-      queue.activeCount += 1;
-      active.set(id, { receivePart, queue });
+    while (queue.freeSlots > 0 && queue.waiting.length > 0) {
+      const { id, text } = queue.waiting.shift()!;
+      queue.freeSlots -= 1;
+      run!.queueOfActive.set(id, queue);
       sendToService(`${id}:${text}`);
     }
-    if (queue.nextIndex < queue.waiting.length) return;
-    queue.waiting = [];
-    queue.nextIndex = 0;
   }
 
   return {
     connect(binding: (text: string) => void): void {
       sendToService = binding;
     },
-    /** The text `cancel <ID>` cancels a request. A function for each request would stay in memory until the thread ends. */
-    send(receivePart: ReceivePart, text: string): number {
-      if (text.startsWith("cancel ")) {
-        const cancelled = Number(text.slice("cancel ".length));
-        if (active.has(cancelled)) sendToService(`${cancelled}:cancel`);
-        return cancelled;
-      }
-      const queue = text.startsWith("outgoing ") ? outgoing : calls;
-      callCount += 1;
-      const id = callCount;
-      queue.waiting.push({ id, receivePart, text });
-      sendWaitingCalls(queue);
-      return id;
+    /** Returns a function that sends requests of the run, and cancels a request for the text `cancel`. It does nothing after `reset`. */
+    open(receivePart: ReceivePart): (id: number, text: string) => void {
+      const opened = { receivePart, queueOfActive: new Map<number, CallQueue>() };
+      const service: CallQueue = { freeSlots: serviceMax, waiting: [] };
+      const outgoing: CallQueue = { freeSlots: outgoingMax, waiting: [] };
+      run = opened;
+      return (id, text) => {
+        if (run !== opened) return;
+        if (text === "cancel") {
+          if (run.queueOfActive.has(id)) sendToService(`${id}:cancel`);
+          return;
+        }
+        const queue = text.startsWith("outgoing ") ? outgoing : service;
+        queue.waiting.push({ id, text });
+        sendWaitingCalls(queue);
+      };
     },
     answer(id: number, head: string | null, text: string | null, last: boolean): void {
-      const call = active.get(id);
-      if (call === undefined) return;
-      // As a method, `receivePart` would get the object `call` as `this`, which cannot be passed to a realm.
-      const { receivePart } = call;
-      receivePart(head, text, last);
+      const queue = run?.queueOfActive.get(id);
+      if (run === null || queue === undefined) return;
+      // As a method, `receivePart` would get the object `run` as `this`, which cannot be passed to a realm.
+      const { receivePart, queueOfActive } = run;
+      receivePart(id, head, text, last);
       if (!last) return;
-      active.delete(id);
-      call.queue.activeCount -= 1;
-      sendWaitingCalls(call.queue);
+      queueOfActive.delete(id);
+      queue.freeSlots += 1;
+      sendWaitingCalls(queue);
     },
     reset(): void {
-      active.clear();
-      calls = createQueue(serviceMax);
-      outgoing = createQueue(outgoingMax);
+      run = null;
     },
   };
 }
@@ -80,7 +72,7 @@ export function createServiceOpener(bodyMax: number, callMax: number, globalName
   const { parse, stringify } = JSON;
   const pending: Any = { __proto__: null };
   let callCount = 0;
-  let post: (number: number, text: string) => number = () => 0;
+  let send: (id: number, text: string) => void = () => {};
 
   const createFetchError = () => new OriginalTypeError("Failed to fetch");
 
@@ -89,13 +81,6 @@ export function createServiceOpener(bodyMax: number, callMax: number, globalName
     let received = "";
     let state = 0;
     let settle: (() => void) | null = null;
-    const text = () =>
-      new OriginalPromise<string>((resolveText, rejectText) => {
-        settle = () => {
-          if (state !== 0) state === 1 ? resolveText(received) : rejectText(createFetchError());
-        };
-        settle();
-      });
     /** Resolves with the text that arrived since the last call, or with null at the end. Waits if there is no text. */
     const next = () =>
       new OriginalPromise<string | null>((resolvePart, rejectText) => {
@@ -109,6 +94,11 @@ export function createServiceOpener(bodyMax: number, callMax: number, globalName
         };
         settle();
       });
+    const text = async () => {
+      let all = "";
+      for (let part = await next(); part !== null; part = await next()) all += part;
+      return all;
+    };
     return (head: string | null, part: string | null, last: boolean): void => {
       if (head !== null) {
         const parsed = parse(head);
@@ -123,20 +113,19 @@ export function createServiceOpener(bodyMax: number, callMax: number, globalName
   function sendRequest(text: string): Promise<Any> {
     return new OriginalPromise((resolve, reject) => {
       callCount += 1;
-      const number = callCount;
-      let id = 0;
-      pending[number] = createPartReceiver(resolve, reject, () => {
-        if (pending[number] !== undefined) post(number, `cancel ${id}`);
+      const id = callCount;
+      pending[id] = createPartReceiver(resolve, reject, () => {
+        if (pending[id] !== undefined) send(id, "cancel");
       });
-      id = post(number, text);
+      send(id, text);
     });
   }
 
-  function receivePartOf(number: number, head: string | null, text: string | null, last: boolean): void {
-    const answer = pending[number];
-    if (answer === undefined) return;
-    if (last) delete pending[number];
-    answer(head, text, last);
+  function receivePart(id: number, head: string | null, text: string | null, last: boolean): void {
+    const receive = pending[id];
+    if (receive === undefined) return;
+    if (last) delete pending[id];
+    receive(head, text, last);
   }
 
   /** Sends a request to this service. Returns null if it is too long: the client library then uses the browser's network. */
@@ -150,8 +139,8 @@ export function createServiceOpener(bodyMax: number, callMax: number, globalName
   const request = (options: string): Promise<Any> => sendRequest(`outgoing ${options}`);
 
   /** Defines the global through which the client library sends requests to the service at the URL `base`. */
-  return (base: string, settings: string, sendToHost: HostServiceCalls["send"]): void => {
-    post = (number, text) => sendToHost((head, part, last) => receivePartOf(number, head, part, last), text);
+  return (base: string, settings: string, openCalls: HostServiceCalls["open"]): void => {
+    send = openCalls(receivePart);
     const value = { __proto__: null, base, call, request, settings };
     defineProperty(globalThis, globalName, { value, configurable: true });
   };
