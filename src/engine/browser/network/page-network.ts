@@ -44,15 +44,17 @@ export class PageNetwork {
 
   watch(session: CDPSession): Promise<unknown> {
     session.on("Network.requestWillBeSent", (event) => this.requests.onSent(event));
-    this.watchEnds(session);
+    session.on("Network.responseReceived", (event) => this.requests.onResponse(event));
+    session.on("Network.loadingFinished", ({ requestId }) => this.requests.onEnded(requestId));
+    session.on("Network.loadingFailed", (event) => this.requests.onFailed(event));
+    session.on("Network.webSocketCreated", (event) => this.requests.onWebSocket(event));
     return session.send("Network.enable", NO_BUFFERING_OPTIONS);
   }
 
   async enableUrlCheckInChild(child: CDPSession): Promise<void> {
     if (this.urlCheckPromise === null) return;
     child.on("Fetch.requestPaused", (event) => this.continueOrBlock(child, event));
-    this.watchEnds(child);
-    await this.enableUrlCheck(child);
+    await Promise.all([this.watch(child), this.enableUrlCheck(child)]);
   }
 
   continueOrBlock(session: CDPSession, event: Protocol.Fetch.RequestPausedEvent): void {
@@ -103,18 +105,8 @@ export class PageNetwork {
     return this.options.proxyPort?.wasUsedLate() === true;
   }
 
-  private watchEnds(session: CDPSession): void {
-    session.on("Network.responseReceived", (event) => this.requests.onResponse(event));
-    session.on("Network.loadingFinished", ({ requestId }) => this.requests.onEnded(requestId));
-    session.on("Network.loadingFailed", (event) => this.requests.onFailed(event));
-  }
-
   /** Pauses requests for the URL check. Ignores errors of a worker, which has no Fetch domain: its page's session pauses its requests. */
   private enableUrlCheck(session: CDPSession): Promise<unknown> {
-    session.on("Network.webSocketCreated", (event) => this.requests.onWebSocket(event));
-    return Promise.allSettled([
-      session.send("Fetch.enable", { patterns: [{ urlPattern: "*" }] }),
-      session.send("Network.enable", NO_BUFFERING_OPTIONS),
-    ]);
+    return session.send("Fetch.enable", { patterns: [{ urlPattern: "*" }] }).catch(() => {});
   }
 }
