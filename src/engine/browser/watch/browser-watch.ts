@@ -23,8 +23,7 @@ const CHECKS_WITHOUT_RENDERER_MAX = 6;
 /** A remote browser is ended after this many checks without an answer. A time limit would also count delays of this process. */
 const CHECKS_WITHOUT_ANSWER_MAX = 60;
 const ANSWER_INTERVAL_MS = 100;
-const MEASURE_INTERVAL_MS = 100;
-const PRIORITY_INTERVAL_MS = 50;
+const MEASURE_INTERVAL_MS = 50;
 /** The watch measures only if a run is still active after this time, because a measurement delays the end of a short run. */
 const MEASURE_AFTER_RUN_MS = 10;
 /** The cause of a crash is `memory` if the crash follows a kill or a full V8 heap within this time. */
@@ -90,12 +89,10 @@ export class BrowserWatch {
     this.timers.push(
       repeatCheck(ANSWER_INTERVAL_MS, async () => floods.check(await isStillActiveAfterDelay(isActive))),
       repeatCheck(MEASURE_INTERVAL_MS, async () => {
-        if (await isStillActiveAfterDelay(isActive)) await memory.check(measureProcesses(floods.processes, group));
-      }),
-      repeatCheck(PRIORITY_INTERVAL_MS, async () => {
         if (!(await isStillActiveAfterDelay(isActive))) return;
-        const renderers = floods.processes.filter(({ isRenderer }) => isRenderer);
-        priorities.update(measureProcesses(renderers, group));
+        const processes = measureProcesses(floods.processes, group);
+        priorities.update(processes.filter(({ isRenderer }) => isRenderer));
+        await memory.check(processes);
       }),
     );
   }

@@ -14,10 +14,8 @@ const SHARED_STEP_BYTES = 128 * 1024 * 1024;
 /** This growth within FAST_GROWTH_MS starts a search even below SHARED_MAX_BYTES, because fast growth slows down all other runs. */
 const SHARED_FAST_GROWTH_BYTES = 192 * 1024 * 1024;
 const FAST_GROWTH_MS = 1_000;
-/** The growth of a process younger than this does not count, because it is still starting. */
-const GROWTH_MIN_AGE_MS = 2_000;
 /** A renderer that used less CPU time since the last check is not suspected of filling the shared processes. */
-const SUSPECT_MIN_CPU_MS = 20;
+const SUSPECT_MIN_CPU_MS = 10;
 
 export class MemoryWatch {
   /** Unix time in milliseconds at which a killed process last existed; 0 if none was killed. */
@@ -25,7 +23,6 @@ export class MemoryWatch {
   private sharedBytes = 0;
   private searchAtBytes = SHARED_MAX_BYTES;
   private history: { at: number; byPid: Map<number, number> }[] = [];
-  private firstSeenAt = new Map<number, number>();
   private cpuMsAtLastCheck = new Map<number, number>();
   /** IDs of killed processes that still exist, because a busy machine needs time to free their memory. */
   private killedPids = new Set<number>();
@@ -62,17 +59,11 @@ export class MemoryWatch {
 
   private growsFast(shared: readonly MeasuredProcess[]): boolean {
     const now = performance.now();
-    this.firstSeenAt = new Map(shared.map(({ pid }) => [pid, this.firstSeenAt.get(pid) ?? now]));
-    const matureProcesses = shared.filter(({ pid }) => now - this.firstSeenAt.get(pid)! >= GROWTH_MIN_AGE_MS);
     this.history = this.history.filter(({ at }) => now - at < FAST_GROWTH_MS);
-    this.history.push({
-      at: now,
-      byPid: new Map(matureProcesses.map(({ pid, residentBytes }) => [pid, residentBytes])),
-    });
+    this.history.push({ at: now, byPid: new Map(shared.map(({ pid, residentBytes }) => [pid, residentBytes])) });
     const bytesByPidBefore = this.history[0]!.byPid;
-    const growth = matureProcesses.map(
-      ({ pid, residentBytes }) => residentBytes - (bytesByPidBefore.get(pid) ?? residentBytes),
-    );
+    // The growth of a process younger than FAST_GROWTH_MS does not count, because it is still starting.
+    const growth = shared.map(({ pid, residentBytes }) => residentBytes - (bytesByPidBefore.get(pid) ?? residentBytes));
     return growth.reduce((sum, bytes) => sum + bytes, 0) >= SHARED_FAST_GROWTH_BYTES;
   }
 
