@@ -76,8 +76,8 @@ describe("access of programs that people allowed", () => {
     const { id, appId } = await organization();
     const body = { name: "Second", organizationId: id };
     const secondApp = (await as(token, "POST", "/v1/admin/apps", body)).body.app.id;
-    const atPath = (path: string) => ({
-      give: (userId: number) => as(token, "PUT", `${path}/${userId}`, { role: "editor" }),
+    const atPath = (path: string, body: object = { role: "editor" }) => ({
+      give: (userId: number) => as(token, "PUT", `${path}/${userId}`, body),
       end: (userId: number) => as(token, "DELETE", `${path}/${userId}`),
     });
     const editors = `/v1/apps/${appId}/editors`;
@@ -89,7 +89,7 @@ describe("access of programs that people allowed", () => {
       ["member of the app", atPath(appMembers(appId))],
       ["member of the organization", atPath(members(id))],
       ["editor", asEditor],
-      ["administrator", atPath("/v1/admin/administrators")],
+      ["administrator", atPath("/v1/admin/administrators", {})],
     ] as const) {
       const person = await join(id, "reader", secondApp);
       expect((await give(person.id)).http, name).to.equal(200);

@@ -268,12 +268,16 @@ describe("a service whose database is not available", () => {
     const code = `async function execute({ payload: { origin } }) {
       return Svc.App.V3.Actions.request({ url: origin, method: "POST" }).catch(({ code, message }) => ({ code, message }));
     }`;
+    const rename = (from: string, to: string) => service.db.query(`ALTER TABLE app RENAME COLUMN ${from} TO ${to}`);
+    const isRestored = Promise.withResolvers<void>();
     const result = await runWithServer("failing", code, async (_request, response) => {
-      await service.db.query("ALTER TABLE app RENAME COLUMN secrets_version TO renamed_version");
+      await rename("secrets_version", "renamed_version");
       response.end("fine");
       await delay(1_000);
-      await service.db.query("ALTER TABLE app RENAME COLUMN renamed_version TO secrets_version");
+      await rename("renamed_version", "secrets_version");
+      isRestored.resolve();
     });
+    await isRestored.promise;
     expect(result.code).to.equal("TRANSPORT");
     expect(result.message).to.contain("the other server may have processed it");
   });

@@ -21,7 +21,7 @@ describe("a page with a network isolate", () => {
   it("reports that its browser ended while a worker started, and leaves no rejection unhandled", async () => {
     const closed = async () => Promise.reject(new Error("Target closed"));
     const worker = Object.assign(new EventEmitter(), { send: closed });
-    const send = async () => ({ result: {} });
+    const send = async () => ({ result: { value: true } });
     const session = Object.assign(new EventEmitter(), { connection: () => ({ session: () => worker }), send });
     const sandbox = new Isolate(
       { session, origin: "https://app-1.actions.internal", proxyPort: null } as never,
