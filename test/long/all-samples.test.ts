@@ -75,6 +75,7 @@ await import("../engine/browser/lost-zygote.test.js");
 await import("../engine/browser/meaning.test.js");
 await import("../engine/browser/memory.test.js");
 await import("../engine/browser/network-isolate.test.js");
+await import("../engine/browser/page-window.test.js");
 await import("../engine/browser/remote.test.js");
 await import("../engine/browser/renewal.test.js");
 await import("../engine/browser/request-faults.test.js");

@@ -6,8 +6,8 @@ import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
 import {
   DOCUMENT_HARNESS_SCRIPT,
+  DOCUMENT_LIMITS_SCRIPT,
   ISOLATE_HARNESS_SCRIPTS,
-  LIMITS_SCRIPT,
   NETWORK_ISOLATE_HARNESS_SCRIPTS,
 } from "../../src/engine/browser/pages/harness.js";
 import { type ConsoleLine, EVALUATION_MODES } from "../../src/engine/browser/run.js";
@@ -16,7 +16,7 @@ import { runOf } from "../engine/browser/support.js";
 
 /** Sources of the service's code that runs in the page with the action. The test replaces every name that this code contains. */
 const HARNESS_SOURCES = [
-  LIMITS_SCRIPT,
+  DOCUMENT_LIMITS_SCRIPT,
   DOCUMENT_HARNESS_SCRIPT,
   NETWORK_ISOLATE_HARNESS_SCRIPTS.worker,
   ISOLATE_HARNESS_SCRIPTS.worker,

@@ -16,8 +16,14 @@ import {
   SERVICE_CALL_PREFIX,
   serveEmptyDocument,
 } from "./fresh-document.js";
-import { DOCUMENT_HARNESS_SCRIPT, LIMITS_SCRIPT, WORKER_CONSOLE_SCRIPT } from "./harness.js";
+import {
+  DOCUMENT_HARNESS_SCRIPT,
+  DOCUMENT_LIMITS_SCRIPT,
+  WORKER_CONSOLE_SCRIPT,
+  WORKER_LIMITS_SCRIPT,
+} from "./harness.js";
 import { LeftoverDetector } from "./leftovers.js";
+import { PageWindowHider } from "./page-window-hider.js";
 import type { Sandbox, SandboxOptions } from "./sandbox.js";
 
 /** If earlier runs still use more memory after a garbage collection, the page is discarded. */
@@ -26,13 +32,14 @@ const REMAINING_MAX_BYTES = 24 * 1024 * 1024;
 const LAST_LINES_TIMEOUT_MS = 1_000;
 
 function limitDocuments(session: CDPSession): Promise<unknown> {
-  return session.send("Page.addScriptToEvaluateOnNewDocument", { source: LIMITS_SCRIPT });
+  return session.send("Page.addScriptToEvaluateOnNewDocument", { source: DOCUMENT_LIMITS_SCRIPT });
 }
 
 export class DocumentSandbox implements Sandbox {
   private readonly leftoverDetector: LeftoverDetector;
   private readonly children: PageChildTargets;
   private readonly network: PageNetwork;
+  private readonly pageWindow: PageWindowHider;
   private readonly serviceCalls: ServiceCalls;
   private harnessId = "";
   private isRunning = false;
@@ -48,6 +55,7 @@ export class DocumentSandbox implements Sandbox {
       ]),
     );
     this.network = new PageNetwork({ ...options, waitForSentEvents: this.children.waitForSentEvents });
+    this.pageWindow = new PageWindowHider(options);
     this.serviceCalls = new ServiceCalls(this.network.admitRequest, (...part) =>
       callHarnessMethod(session, this.harnessId, "answer", part),
     );
@@ -56,7 +64,7 @@ export class DocumentSandbox implements Sandbox {
 
   async prepare(): Promise<void> {
     const { session, origin } = this.options;
-    await this.children.attach();
+    await Promise.all([this.pageWindow.prepare(), this.children.attach()]);
     await limitDocuments(session);
     await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/*`, resourceType: "Document" }] });
     await this.network.watch(session);
@@ -69,6 +77,7 @@ export class DocumentSandbox implements Sandbox {
     const { session, origin } = this.options;
     const { leftoverDetector, network } = this;
     this.isRunning = false;
+    this.pageWindow.reset();
     if (leftoverDetector.hasReportedData() || this.children.hasHadChildren()) return false;
     await network.requests.waitUntilAllEnded();
     const { loaded } = await navigatePage(session, `${origin}/`);
@@ -99,6 +108,7 @@ export class DocumentSandbox implements Sandbox {
     // A flat list without objects, because a package may have changed the properties that objects inherit.
     const scripts = packages.flatMap((script) => ("url" in script ? ["", script.url] : [script.name, script.source]));
     scripts.push(name, wrapInFunction({ name, source }));
+    this.pageWindow.onRunStart();
     this.serviceCalls.beginRun({ outgoing });
     const base = outgoing ? NO_SERVICE_BASE_URL : "";
     const values = [CONSOLE_BINDING_NAME, scripts, payload, settings, base];
@@ -112,6 +122,7 @@ export class DocumentSandbox implements Sandbox {
 
   endRun(): void {
     this.serviceCalls.endRun();
+    this.pageWindow.onRunEnd();
   }
 
   async explainFailure(outcome: PageRunOutcome): Promise<PageRunOutcome> {
@@ -152,7 +163,7 @@ export class DocumentSandbox implements Sandbox {
   private prepareWorker(worker: CDPSession): Promise<unknown> {
     worker.on("Runtime.bindingCalled", (event) => this.options.print(event.payload));
     return Promise.all([
-      worker.send("Runtime.evaluate", { expression: LIMITS_SCRIPT }),
+      worker.send("Runtime.evaluate", { expression: WORKER_LIMITS_SCRIPT }),
       worker.send("Runtime.addBinding", { name: CONSOLE_BINDING_NAME }),
       worker.send("Runtime.evaluate", { expression: WORKER_CONSOLE_SCRIPT }),
     ]);

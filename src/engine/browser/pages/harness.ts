@@ -30,6 +30,7 @@ import { createRowCodecFactory } from "./in-page/rows.js";
 import { createHostServiceCalls, createServiceOpener } from "./in-page/service-calls.js";
 import { createStandInDefiner } from "./in-page/stand-ins.js";
 import { createValueFormatter } from "./in-page/value-formatter.js";
+import { makeDocumentAlwaysVisible } from "./in-page/visible-always.js";
 import { createWorkerThreadManager } from "./in-page/worker-thread-manager.js";
 
 export const CONSOLE_MAX_LINES = 10_000;
@@ -102,8 +103,11 @@ const LIMIT_SCOPE_CODE = createCallCode(
   JSON.stringify(FORBIDDEN_GLOBAL_MEMBERS),
 );
 
-/** For documents and workers. */
-export const LIMITS_SCRIPT = createStrictScript(LIMIT_SCOPE_CODE);
+export const DOCUMENT_LIMITS_SCRIPT = createStrictScript(
+  `[${LIMIT_SCOPE_CODE}, ${createCallCode(makeDocumentAlwaysVisible)}]`,
+);
+
+export const WORKER_LIMITS_SCRIPT = createStrictScript(LIMIT_SCOPE_CODE);
 
 export const WORKER_CONSOLE_SCRIPT = createStrictScript(
   createCallCode(replaceWorkerConsole, HARNESS_CORE_CODE, JSON.stringify(CONSOLE_BINDING_NAME)),

@@ -1,0 +1,33 @@
+/** Makes a document report that its window is visible, although the service hides it. Runs before any other code. */
+import type { Any } from "./any.js";
+
+declare const self: Any;
+
+/** The browser evaluates this function's source text, so it can use only globals and its own code. */
+export function makeDocumentAlwaysVisible(): void {
+  const scope = self;
+  const { apply, defineProperty, getOwnPropertyDescriptor } = Reflect;
+  const { prototype } = scope.Document;
+  const { stopImmediatePropagation } = scope.Event.prototype;
+
+  function override(name: string, value: unknown): void {
+    const descriptor: Any = getOwnPropertyDescriptor(prototype, name);
+    if (descriptor === undefined) return;
+    const { get } = {
+      get(this: Any) {
+        const actual = apply(descriptor.get, this, []);
+        // Other documents, such as those that a DOMParser creates, have no window.
+        return this === scope.document ? value : actual;
+      },
+    };
+    defineProperty(prototype, name, { __proto__: null, ...descriptor, get });
+  }
+
+  for (const name of ["hidden", "webkitHidden"]) override(name, false);
+  for (const name of ["visibilityState", "webkitVisibilityState"]) override(name, "visible");
+
+  const stopEvent = (event: Any) => {
+    if (event.isTrusted) apply(stopImmediatePropagation, event, []);
+  };
+  for (const type of ["visibilitychange", "webkitvisibilitychange"]) scope.addEventListener(type, stopEvent, true);
+}
