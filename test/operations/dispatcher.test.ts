@@ -282,12 +282,12 @@ describe("a dispatcher", () => {
   });
 
   it("starts nothing after the time of its stop, and aborts active runs", async () => {
-    const { dispatcher, executed, signals, answers, call, addQueuedRun } = startDispatcher(2);
+    const { dispatcher, executed, signals, answers, call, addQueuedRun, endOldestRun } = startDispatcher(2);
     void call(1);
     const slot = dispatcher.tryAcquireSlot(2)!;
     const child = addQueuedRun(1);
     expect(signals[0]!.aborted).to.equal(false);
-    void dispatcher.drain(AbortSignal.abort());
+    const drained = dispatcher.drain(AbortSignal.abort());
     expect(signals[0]!.reason).to.equal(SERVICE_STOPPED_OUTCOME);
     expect(dispatcher.tryAcquireSlot(1)).to.equal(null);
     answers.awaited = [{ id: child, causeRunId: 1 }];
@@ -297,16 +297,21 @@ describe("a dispatcher", () => {
     expect(executed).to.deep.equal([1]);
     void dispatcher.execute(runOf(99, 2), slot);
     expect(signals[1]!.reason).to.equal(SERVICE_STOPPED_OUTCOME);
+    await endOldestRun();
+    await endOldestRun();
+    await drained;
   });
 
-  it("aborts active runs when the time of its stop ends", () => {
-    const { dispatcher, signals, call } = startDispatcher(2);
+  it("aborts active runs when the time of its stop ends", async () => {
+    const { dispatcher, signals, call, endOldestRun } = startDispatcher(2);
     void call(1);
     const impatience = new AbortController();
-    void dispatcher.drain(impatience.signal);
+    const drained = dispatcher.drain(impatience.signal);
     expect(signals[0]!.aborted).to.equal(false);
     impatience.abort();
     expect(signals[0]!.reason).to.equal(SERVICE_STOPPED_OUTCOME);
+    await endOldestRun();
+    await drained;
   });
 
   it("finds runs that its runs wait for although their notification was lost, and aborts runs that it lost", async () => {
