@@ -33,7 +33,7 @@ const FINISH_RUNS = `
       FROM ending
      WHERE run.id = ANY (ARRAY(SELECT id FROM run WHERE id = ANY ($1::bigint[]) ORDER BY id FOR NO KEY UPDATE)) AND run.id = ending.id AND run.finished_at IS NULL
        AND run.holder IS NOT DISTINCT FROM ending.holder
-       AND coalesce(ending.secrets_version = (SELECT secrets_version FROM app WHERE app.id = run.app_id), true)
+       AND coalesce(ending.secrets_version = (SELECT app.secrets_version FROM app WHERE app.id = run.app_id), true)
     RETURNING run.id, run.app_id, run.action_id, run.log_id, run.state, ending.holder, ending.data, ending.payload_at),
   touched AS (
     UPDATE action SET last_run_at = now()
