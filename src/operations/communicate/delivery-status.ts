@@ -15,8 +15,8 @@ export const STATUS_RANKS: Partial<Record<MessageStatus, number>> = {
 export const isAdvance = (rank: number, status: MessageStatus = "sent"): boolean => rank > STATUS_RANKS[status]!;
 
 /**
- * Returns the status of a message whose attempts have ended: the worst status of the recipients for whom the server accepted it; null if
- * the server accepted it for none. Delivery reports can arrive between two attempts, so this status can be another one than `sent`.
+ * Returns the status of a message whose attempts have ended: the worst status among its accepted recipients; null if the server accepted
+ * no recipient. Delivery reports can arrive between two attempts, so this status is not always `sent`.
  */
 export function getStatusOfAccepted(
   recipients: readonly Recipient[],
