@@ -160,22 +160,15 @@ describe("the table of states", () => {
         expect((await apiClient.get(id)).status).to.equal("OK");
       });
 
-      it("run of an unpublished draft: an API token gets the reason, a visitor gets no hint that it exists", async () => {
+      it("run of an unpublished draft: ACTION_NOT_FOUND; a visitor gets no hint that it exists", async () => {
         const { id, name: named } = await make(apiClient, { active: true, triggers: [{ trigger: "manual" }] });
-        const unknown = { http: 404, error: "the app has no action with this ID or name" };
-        const reason = {
-          http: 404,
-          error: `the action ${named} is not published; publish it, or run its draft with an editor's session`,
-        };
+        const error = "the app has no action with this ID or name, or the action is not published";
         for (const verb of ["run", "runWithResult"]) {
-          for (const ref of [named, id]) {
-            for (const [as, expected] of [
-              ["api", reason],
-              ["live", unknown],
-            ] as const) {
+          for (const ref of [named, id, newName("missing")]) {
+            for (const as of ["api", "live"] as const) {
               const path = `/v3/apps/${service.appId}/actions/${ref}/${verb}`;
               const { http, body } = await service.rest("POST", path, { as, body: {} });
-              expect({ http, error: body.error }).to.deep.equal(expected);
+              expect({ http, error: body.error }).to.deep.equal({ http: 404, error });
               expect(body.status).to.equal("ACTION_NOT_FOUND");
             }
           }

@@ -1,13 +1,13 @@
 /** Finds the action that a call names, and checks that the action can run on demand. */
 import type { RunWaitReason, Trigger } from "../../data/action-types.js";
-import { type Db, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { type Caller, isPageCaller } from "../../rules/access.js";
-import { getReferenceSqlParameters, type IdOrName } from "../../rules/reference.js";
 import type { CallerActionAccess } from "./run-access.js";
 import type { RunCode } from "./run-types.js";
 
 export type OnDemandTrigger = "manual" | "http";
+
+/** The message is the same if a draft exists, because visitors must not learn about drafts. */
+const NO_ACTION_MESSAGE = "the app has no action with this ID or name, or the action is not published";
 
 export interface CalledAction extends RunCode {
   id: number;
@@ -54,7 +54,7 @@ export async function checkActionAccess(
 
 /** Returns the action if it can run, otherwise throws an ActionError. Does not check the access rule: first call `checkActionAccess`. */
 export function checkRunnable<Named extends CalledAction>(action: Named | undefined, trigger: OnDemandTrigger): Named {
-  if (!action) throw new ActionError("ACTION_NOT_FOUND");
+  if (!action) throw new ActionError("ACTION_NOT_FOUND", NO_ACTION_MESSAGE);
   if (action.isPaused) throw new ActionError("APP_NOT_PUBLISHED");
   if (action.actionVersion !== "v3") throw new ActionError("ACTION_NOT_V3");
   if (action.environment === "client") throw new ActionError("CLIENT_ACTION_NOT_RUNNABLE");
@@ -64,20 +64,4 @@ export function checkRunnable<Named extends CalledAction>(action: Named | undefi
     "TRIGGER_NOT_ALLOWED",
     `the action ${action.name} has no "${trigger}" trigger, so a request cannot run it`,
   );
-}
-
-/** If the action exists only as a draft, throws an error that says so. Otherwise, and for pages, throws `error`. */
-export async function throwMissingActionError(
-  db: Db,
-  caller: Caller,
-  { appId, ref }: { appId: number; ref: IdOrName },
-  error: unknown,
-): Promise<never> {
-  const isMissing = error instanceof ActionError && error.status === "ACTION_NOT_FOUND";
-  if (!isMissing || caller.copy === "master" || isPageCaller(caller)) throw error;
-  const values = [appId, "master", ...getReferenceSqlParameters(ref), false];
-  const [draft] = await rows<CalledAction>(db, createFindActionSql("$3", "$4", "$5"), values);
-  if (!draft) throw error;
-  const message = `the action ${draft.name} is not published; publish it, or run its draft with an editor's session`;
-  throw new ActionError("ACTION_NOT_FOUND", message);
 }

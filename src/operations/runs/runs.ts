@@ -15,7 +15,6 @@ import { waitForLogEntry, waitForRunResult } from "../records/log-wait.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import type { Dispatcher } from "./dispatcher.js";
 import type { EnqueuedRun, Enqueuer } from "./enqueue.js";
-import { throwMissingActionError } from "./find-action.js";
 import { createCancelledRunOutcome } from "./outcomes.js";
 import { createCallerActionAccess, type FindAppUser } from "./run-access.js";
 import type { NewOnDemandRun } from "./run-inserts.js";
@@ -82,12 +81,12 @@ export class Runs {
   }
 
   async run(caller: Caller, request: RunRequest): Promise<{ runId: number }> {
-    return { runId: (await this.enqueueRequest(caller, request, false)).id };
+    return { runId: (await this.enqueue(this.createNamedRun(caller, request), false)).id };
   }
 
   /** Returns the value of the action's function `execute`. @throws EXECUTION_FAILED with the error of the code; the errors of `run` */
   async runWithResult(caller: Caller, request: RunRequest): Promise<{ runId: number; result: JsonText | undefined }> {
-    const enqueued = await this.enqueueRequest(caller, request, true);
+    const enqueued = await this.enqueue(this.createNamedRun(caller, request), true, request.disconnectSignal);
     const outcome = await enqueued.waitForOutcome();
     const runId = enqueued.id;
     if (outcome.ok) return { runId, result: outcome.data === undefined ? undefined : new JsonText(outcome.data) };
@@ -156,12 +155,6 @@ export class Runs {
     const callerFields = { personId, credentialId, idempotencyKey, retryFailed, causeRunId };
     const access = createCallerActionAccess(caller, userOf);
     return { appId, ref, trigger: "manual", needsPublishedApp, access, copy, payload, ...callerFields };
-  }
-
-  private enqueueRequest(caller: Caller, request: RunRequest, isAwaited: boolean): Promise<EnqueuedOnDemandRun> {
-    const { db } = this.options;
-    const accepted = this.enqueue(this.createNamedRun(caller, request), isAwaited, request.disconnectSignal);
-    return accepted.catch((error: unknown) => throwMissingActionError(db, caller, request, error));
   }
 
   private waitForOutcome(
