@@ -3,13 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import { type Db, isInvalidDataError } from "../../data/database.js";
 import { retryInOutage } from "../../data/outage-retry.js";
-import {
-  type EvaluationMode,
-  modeHasNetwork,
-  type PageRunOutcome,
-  type PageRunRequest,
-  type SendOutgoingRequest,
-} from "../../engine/browser/run.js";
+import type { EvaluationMode, PageRunOutcome, PageRunRequest, SendOutgoingRequest } from "../../engine/browser/run.js";
 import type { ServiceRequestSender } from "../../engine/service-requests.js";
 import { createSourcePositionMapper } from "../../engine/source-positions.js";
 import { ActionError } from "../../errors.js";
@@ -20,6 +14,7 @@ import { createRequestSpanAttributes, PageRequestSpans } from "../watch/request-
 import type { RequestTracing, TraceSpan } from "../watch/tracing.js";
 import { ConsoleWriter } from "./console.js";
 import {
+  ACTION_DELETED_OUTCOME,
   checkResult,
   createFailedOutcome,
   createRunEndRecord,
@@ -32,24 +27,20 @@ import {
 } from "./outcomes.js";
 import type { PageScriptLoader, PreparedScripts } from "./page-scripts.js";
 import type { RunRepository } from "./run-repository.js";
-import { type RunSecrets, SECRETS_CHANGED_TOO_OFTEN_MESSAGE, type SecretStore } from "./run-secrets.js";
+import type { RunSecrets, SecretStore } from "./run-secrets.js";
 import type { RunCode, RunRecord } from "./run-types.js";
 
-/** If the secrets change during this many searches of one outcome, the run fails. */
-const SCANS_MAX = 20;
 const RETRY_DELAY_MS = 500;
 /** Maximum number of console lines about blocked requests per run, because a run can send hundreds of requests a second. */
 const BLOCKED_LINES_MAX = 100;
 
-/** If `secrets` is null, the outcome contains no text from the app's code, and needs no search for secrets. */
 interface Evaluation {
   outcome: RunOutcome;
   /** True if the end of the error's text is missing. */
-  isCut: boolean;
-  secrets: RunSecrets | null;
+  isCut?: boolean;
+  /** Absent if the outcome contains no text from the app's code, and so needs no search for secrets. */
+  secrets?: RunSecrets;
 }
-
-const toUnscannedEvaluation = (outcome: RunOutcome): Evaluation => ({ outcome, isCut: false, secrets: null });
 
 /** Returns a function that returns false for a URL with a secret. It then prints a console line with the key of the secret's setting. */
 function createUrlCheck(
@@ -141,10 +132,7 @@ export class RunExecution {
     const { run, options, signal } = this;
     const { code: action } = run;
     const secrets = await retryInOutage(signal, () => options.secrets.beginRun(run.appId, run.secretsVersion));
-    if (!action)
-      return toUnscannedEvaluation(
-        createFailedOutcome("ActionNotFoundError", "the action or its version was deleted before the run started"),
-      );
+    if (!action) return { outcome: ACTION_DELETED_OUTCOME };
     const limitMs = Math.min(options.timeoutMs, action.timeoutMs ?? options.timeoutMs);
     const scripts = await retryInOutage(signal, () => options.scripts.prepare(run, action, limitMs));
     const writer = new ConsoleWriter({ ...options, runId: run.id, mask: (lines) => secrets.mask(lines) });
@@ -159,15 +147,14 @@ export class RunExecution {
       ended = await this.runPage(pageRequest);
     } finally {
       this.codeEndedAt = performance.now();
-      await Promise.all([
-        this.tryAfterwards("revoke its token", async () => scripts.revokeToken?.()),
-        this.tryAfterwards("store its console", () => retryInOutage(signal, writer.flush)),
-      ]);
+      const steps = await Promise.allSettled([scripts.revokeToken?.(), retryInOutage(signal, writer.flush)]);
+      for (const { reason: err } of steps.filter(({ status }) => status === "rejected") as PromiseRejectedResult[])
+        options.log.warn({ err, runId: run.id }, "a run could not revoke its token or store its console");
     }
     if (!ended.ok) ended.error.stack = mapPositions(ended.error.stack);
     const outcome = toRunOutcome(ended, signal, scripts.responseMark);
     // The outcome of an aborted run contains no text from the app's code.
-    if (!ended.ok && ended.cause === "cancelled") return toUnscannedEvaluation(outcome);
+    if (!ended.ok && ended.cause === "cancelled") return { outcome };
     return { outcome, isCut: !ended.ok && ended.error.cut === true, secrets };
   }
 
@@ -202,7 +189,6 @@ export class RunExecution {
       signal,
       onMode: (mode) => {
         this.mode = mode;
-        if (!modeHasNetwork(mode)) secrets.stopReadingSecrets();
       },
       onHost: (host) => this.hosts.add(host),
       // The check of each URL takes time. A run without secrets needs no check if it has no token to read settings.
@@ -244,29 +230,15 @@ export class RunExecution {
     return send;
   }
 
-  private getRequestsJson(): string | null {
-    return this.requests.length === 0 ? null : JSON.stringify(this.requests);
-  }
-
-  private async tryAfterwards(description: string, step: () => Promise<unknown>): Promise<void> {
-    try {
-      await step();
-    } catch (error) {
-      const facts = { err: error, runId: this.run.id, failed: description };
-      this.options.log.warn(facts, "the code of a run has ended, and a step after it failed");
-    }
-  }
-
   private toFailedEvaluation(error: unknown): Evaluation {
-    if (error instanceof ActionError) return toUnscannedEvaluation(createFailedOutcome("Error", error.message));
+    if (error instanceof ActionError) return { outcome: createFailedOutcome("Error", error.message) };
     this.options.log.error({ err: error, runId: this.run.id }, "a run could not be executed");
-    return toUnscannedEvaluation(INTERNAL_FAILURE);
+    return { outcome: INTERNAL_FAILURE };
   }
 
-  /** Returns null if the app's secrets changed, so that the search of the outcome must be repeated. */
-  private async scanAndFinish(evaluation: Evaluation, durationMs: number): Promise<RunOutcome | null> {
+  private async scanAndFinish(evaluation: Evaluation, durationMs: number): Promise<RunOutcome> {
     const { run, holder, options } = this;
-    const { secrets, isCut } = evaluation;
+    const { secrets, isCut = false } = evaluation;
     const checkedOutcome = await checkResult(evaluation.outcome);
     const scan = await secrets?.scanOutcome(checkedOutcome, isCut, run.payload);
     const outcome = scan?.outcome ?? checkedOutcome;
@@ -275,10 +247,11 @@ export class RunExecution {
     // An unstorable outcome gets no payload, because the payload may contain the value that the database has rejected.
     else if (outcome !== UNSTORABLE_OUTCOME) payload = await options.secrets.maskPayloadOfRun(run);
     const endRecord = createRunEndRecord(run, holder, outcome, durationMs, payload);
-    const facts = { hosts: [...this.hosts], sandbox: this.mode, requests: this.getRequestsJson() };
+    const requests = this.requests.length === 0 ? null : JSON.stringify(this.requests);
+    const facts = { hosts: [...this.hosts], sandbox: this.mode, requests };
     const secretsVersion = scan?.version ?? null;
     if (await options.repository.finish({ ...endRecord, ...facts, secretsVersion })) return outcome;
-    if (scan && (await secrets?.isOutdated(scan.version))) return null;
+    if (scan && (await secrets?.isOutdated(scan.version))) return this.scanAndFinish(evaluation, durationMs);
     options.log.warn({ runId: run.id }, "the outcome of a run was discarded, because the run had already ended");
     return outcome;
   }
@@ -286,14 +259,9 @@ export class RunExecution {
   /** Repeats the write after a database error. If PostgreSQL cannot store the outcome, or the search fails, writes a failure instead. */
   private async finish(result: Evaluation, durationMs: number): Promise<RunOutcome> {
     const { db, log } = this.options;
-    let scanCount = 0;
     for (let next = result; ; ) {
       try {
-        const outcome = await this.scanAndFinish(next, durationMs);
-        if (outcome) return outcome;
-        scanCount += 1;
-        if (scanCount === SCANS_MAX)
-          next = toUnscannedEvaluation(createFailedOutcome("Error", SECRETS_CHANGED_TOO_OFTEN_MESSAGE));
+        return await this.scanAndFinish(next, durationMs);
       } catch (error) {
         if (error instanceof ActionError) {
           next = this.toFailedEvaluation(error);
@@ -302,7 +270,7 @@ export class RunExecution {
         log.warn({ err: error, runId: this.run.id }, "the end of a run could not be written");
         if (!db.isInitialized || isAbortedOutcome(this.signal.reason)) throw error;
         if (isInvalidDataError(error) && next.outcome !== UNSTORABLE_OUTCOME) {
-          next = toUnscannedEvaluation(UNSTORABLE_OUTCOME);
+          next = { outcome: UNSTORABLE_OUTCOME };
           // A request may contain the value that the database has rejected.
           this.requests = [];
         } else await delay(RETRY_DELAY_MS);

@@ -64,6 +64,10 @@ export const LOST_OUTCOME = createFailedOutcome(
   "the process that executed the run died, or did not reach the database in time",
   "aborted",
 );
+export const ACTION_DELETED_OUTCOME = createFailedOutcome(
+  "ActionNotFoundError",
+  "the action or its version was deleted before the run started",
+);
 export const DEADLOCK_OUTCOME = createFailedOutcome(
   "ConcurrencyError",
   'deadlock: the action\'s "concurrency" setting made this run wait for the run that waits for its result',

@@ -10,8 +10,8 @@ import type { SecretValues } from "../settings/secret-values.js";
 import type { Settings } from "../settings/settings.js";
 import { createFailedOutcome, EMPTY_PAYLOAD } from "./outcomes.js";
 
-export const SECRETS_CHANGED_TOO_OFTEN_MESSAGE =
-  "secret settings changed too often during the run, so it is unknown which values the run could read";
+/** A run fails if the secrets of its app change more often, because each change can cause another search of its outcome. */
+const CHANGES_PER_RUN_MAX = 1_000;
 
 function createLeakFailure(where: string, key: string): RunOutcome {
   return createFailedOutcome(
@@ -46,15 +46,13 @@ export interface ScannedOutcome {
   outcome: RunOutcome;
   /** Payload for the log entry, as JSON text; null if the entry can refer to the payload of the run's row. */
   payload: string | null;
-  /** Version of the app's secrets that the search covers; null if the run has no network access, so that it cannot read later secrets. */
-  version: number | null;
+  /** Version of the app's secrets that the search covers. */
+  version: number;
 }
 
 export class RunSecrets {
   private current: Pick<StartSecrets, "version" | "scanner" | "hasSecrets">;
-  private updating: Promise<void> | null = null;
-  /** False if the run has no network access, so that it cannot read settings after its start. */
-  private canRead = true;
+  private lastRead: Promise<unknown> = Promise.resolve();
 
   constructor(
     private readonly store: SecretStore,
@@ -75,28 +73,18 @@ export class RunSecrets {
     return this.startSecrets.contextSettings;
   }
 
-  /** Call this method if the run has no network access. It then cannot read secrets that change later, so these are not searched for. */
-  stopReadingSecrets(): void {
-    this.canRead = false;
-  }
-
-  private async readNewSecrets(): Promise<void> {
+  private async readNewSecrets(): Promise<SecretScanner> {
     const newSecrets = await this.store.readScannerSince(this.appId, this.startSecrets, this.current.version);
     this.current = newSecrets ?? this.current;
+    return this.current.scanner;
   }
 
   /** Reads new secrets, and returns a scanner for all. A read in progress may miss a change, so waits for it and reads again. */
-  private async getCurrentScanner(): Promise<SecretScanner> {
-    if (!this.canRead) return this.current.scanner;
-    // Ignores an error, because the caller that started this read receives it.
-    while (this.updating) await this.updating.catch(() => undefined);
-    this.updating = this.readNewSecrets();
-    try {
-      await this.updating;
-    } finally {
-      this.updating = null;
-    }
-    return this.current.scanner;
+  private getCurrentScanner(): Promise<SecretScanner> {
+    // Ignores an error of the last read, because its caller receives it.
+    const read = this.lastRead.catch(() => undefined).then(() => this.readNewSecrets());
+    this.lastRead = read;
+    return read;
   }
 
   async mask(lines: readonly ScannedText[]): Promise<string[]> {
@@ -118,15 +106,13 @@ export class RunSecrets {
   async scanOutcome(outcome: RunOutcome, isCut: boolean, payload: string): Promise<ScannedOutcome> {
     // A late request of the run can replace `this.current` during the search.
     const { current } = this;
-    const version = this.canRead ? current.version : null;
     const key = await findInOutcome(current.scanner, outcome, isCut);
     const scannedOutcome = key === null ? outcome : createLeakFailure(outcome.ok ? "result" : "error", key);
-    return { outcome: scannedOutcome, payload: await this.maskPayload(payload, current), version };
+    return { outcome: scannedOutcome, payload: await this.maskPayload(payload, current), version: current.version };
   }
 
   /** Reads new secrets. Returns true if the version has changed. @throws EXECUTION_FAILED if the secrets changed too often */
-  async isOutdated(version: number | null): Promise<boolean> {
-    if (version === null) return false;
+  async isOutdated(version: number): Promise<boolean> {
     await this.getCurrentScanner();
     return this.current.version !== version;
   }
@@ -205,8 +191,11 @@ export class SecretStore {
     const { secretValues } = this;
     if ((await secretValues.readVersion(appId)) === version) return null;
     const values = await secretValues.read(appId, startSecrets.version);
-    if (values.forgotten > startSecrets.version)
-      throw new ActionError("EXECUTION_FAILED", SECRETS_CHANGED_TOO_OFTEN_MESSAGE);
+    if (values.forgotten > startSecrets.version || values.version - startSecrets.version > CHANGES_PER_RUN_MAX)
+      throw new ActionError(
+        "EXECUTION_FAILED",
+        "secret settings changed too often during the run, so it is unknown which values the run could read",
+      );
     const current = this.getScanner(appId, `${startSecrets.version}-${values.version}`, [
       ...startSecrets.entries,
       ...values.entries,
