@@ -38,9 +38,9 @@ describe("console lines that cannot be stored", () => {
     await writer.flush();
     const lines = await new RunConsole(db).list(1, Number(id));
     expect(lines.map(({ seq, level, text }) => [seq, level, text])).to.deep.equal([
-      [0, "warn", "2 console lines could not be stored, because of an internal error"],
+      [0, "warn", "console lines could not be stored because of an internal error (lost lines: 2)"],
       [2, "log", "good 2"],
-      [3, "warn", "1 console line could not be stored, because of an internal error"],
+      [3, "warn", "console lines could not be stored because of an internal error (lost lines: 1)"],
     ]);
     expect(logged.map((facts) => (facts as { lines: number }).lines)).to.deep.equal([2, 1]);
   });

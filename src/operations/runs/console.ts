@@ -31,10 +31,6 @@ const SELECT_LINES = `
     FROM run LEFT JOIN console_line ON run_id = run.id AND seq > $3
    WHERE run.id = $1 AND app_id = $2 ORDER BY seq LIMIT $4`;
 
-/** Text of the line that replaces lines which could not be stored. */
-const createLossText = (count: number): string =>
-  `${count === 1 ? "1 console line" : `${count} console lines`} could not be stored, because of an internal error`;
-
 /** Replaces characters that a text column of PostgreSQL cannot store, such as NUL. */
 const toStorableText = (text: string): string => text.toWellFormed().replaceAll("\0", "\uFFFD");
 
@@ -91,17 +87,15 @@ export class ConsoleWriter {
       const texts = await this.options.mask(lines);
       await this.insertLines(lines.map((line, index) => ({ ...line, text: texts[index]! })));
     } catch (error) {
-      if (!isDatabaseUnavailable(error)) return this.reportLoss(lines, error);
-      this.lines = [...lines, ...this.lines];
-      throw error;
+      if (isDatabaseUnavailable(error)) {
+        this.lines = [...lines, ...this.lines];
+        throw error;
+      }
+      const { log, runId } = this.options;
+      log.error({ err: error, runId, lines: lines.length }, "console lines of a run are lost: storing them failed");
+      const text = `console lines could not be stored because of an internal error (lost lines: ${lines.length})`;
+      await this.insertLines([{ ...lines[0]!, level: "warn", text }]);
     }
-  }
-
-  /** Logs that the lines are lost, and stores one line that says so in their place. */
-  private async reportLoss(lines: readonly (ConsoleLine & { seq: number })[], error: unknown): Promise<void> {
-    const { log, runId } = this.options;
-    log.error({ err: error, runId, lines: lines.length }, "console lines of a run could not be stored; they are lost");
-    await this.insertLines([{ ...lines[0]!, level: "warn", text: createLossText(lines.length) }]);
   }
 }
 
