@@ -262,12 +262,11 @@ export const APP_UPDATE_EVENT_FIELD_NAMES_MAX_BYTES = 16 * 1024;
 
 /** Maximum number of devices on which one user of an app receives push messages. The oldest devices are removed. */
 export const PUSH_SUBSCRIPTIONS_PER_USER_MAX = 20;
-/**
- * Maximum numbers per app: of notifications, of devices of signed-in users that receive push messages, and of such devices of visitors who
- * are not signed in. The oldest are removed.
- */
+/** Maximum number of stored notifications of an app. The oldest are removed. */
 export const NOTIFICATIONS_PER_APP_MAX = 100_000;
+/** Maximum number of an app's push devices of signed-in users. The oldest are removed. */
 export const PUSH_SUBSCRIPTIONS_PER_APP_MAX = 100_000;
+/** Maximum number of an app's push devices of visitors who are not signed in. The oldest are removed. */
 export const VISITOR_PUSH_SUBSCRIPTIONS_PER_APP_MAX = 20_000;
 /** Maximum of the argument `lastSeconds` of the subscription to notifications, in seconds. */
 export const MISSED_NOTIFICATIONS_MAX_SECONDS = 30 * 24 * 60 * 60;

@@ -93,8 +93,8 @@ export function createCapacityPage(measured: StoredFigure): string {
   const stored = computeRunsPerSecondOfDatabase(languageCosts, small) * SECONDS_PER_DAY;
   return `# Capacity
 
-For operators who plan machines for a known number of runs. The first table contains measured costs of runs. The second table
-says how many runs a machine can execute, for several sizes of machines. To measure on your own machine and generate this page again:
+For operators who plan machines for a known number of runs a second. The first table contains measured costs of runs. The second table says
+how many runs a second a machine can execute, for several sizes of machines. To measure on your own machine and generate this page again:
 
 <!-- not run: measuring takes minutes of a quiet machine; test/bench/report.test.ts makes this page of the stored figures -->
 \`\`\`sh
@@ -122,7 +122,7 @@ ${formatCostTable(lines)}
 
 ## Machines for a number of runs
 
-The table of this section says how many runs a machine can execute, for several sizes of machines. It assumes that runs use ${USABLE_SHARE * 100} % of the
+The table of this section says how many runs a second a machine can execute, for several sizes of machines. It assumes that runs use ${USABLE_SHARE * 100} % of the
 processor time of the machine. The other ${100 - USABLE_SHARE * 100} % are for peaks, vacuum, checkpoints and backups.
 
 - **One machine** has all roles and the embedded PostgreSQL. Its number of runs is ${USABLE_SHARE * 100} % of its processor time, divided by the time that a

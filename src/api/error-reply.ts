@@ -45,7 +45,7 @@ function convertFastifyError(error: FastifyError): ActionError | null {
   return error.statusCode !== undefined && error.statusCode < 500 ? new ActionError("REQUEST_INVALID") : null;
 }
 
-const SCRIPT_REMOVED_MESSAGE = "a script of the action's dependencies was removed at the same moment; try again";
+const SCRIPT_REMOVED_MESSAGE = "a script of the action's dependencies was removed during this request; try again";
 const UPLOAD_DISCARDED_MESSAGE = "the upload was discarded before its file was stored; send the file again";
 
 /** Errors for violated foreign keys, by the suffix of the key's name. The first matching suffix applies. */

@@ -47,7 +47,7 @@ class SilentConnectionLimiter {
     const silentSockets = this.byAddress.get(address) ?? new Set();
     this.byAddress.set(address, silentSockets.add(socket));
     socket.once("close", () => this.removeSocket(socket, address));
-    // If the address has too many connections, closes the oldest if it has sent nothing, and stops tracking it.
+    // If the address has too many connections, stops tracking the oldest, and closes it if it has sent nothing.
     const [oldest] = silentSockets;
     if (silentSockets.size <= this.max || !oldest) return;
     this.removeSocket(oldest, address);

@@ -27,7 +27,7 @@ const WHERE_SHAPES: Partial<Record<TriggerType, Shape>> = {
   analytics: TRIGGER_WHERE_SHAPE,
   http: { fields: HTTP_WHERE_FIELDS },
 };
-/** Returns the allowed fields of a trigger (contract, section 3). `where` may have any fields if triggers of this type do not use it. */
+/** Returns the allowed fields of a trigger (contract, section 3). Types that do not use `where`, such as `schedule`, allow any `where`. */
 export const getTriggerShape = ({ trigger }: Record<string, unknown>): Shape => ({
   fields: { trigger: null, where: WHERE_SHAPES[trigger as TriggerType] ?? null },
 });

@@ -116,7 +116,7 @@ export function createUnknownFieldError(
 }
 
 /**
- * Rejects unknown fields. Must be called after all other checks, so that other faults are reported first.
+ * Rejects unknown fields. Must be called after all other checks of the body, so that other faults of the body are reported first.
  * @param path path of `body`, if it is a part of the request's body
  * @throws ActionError REQUEST_INVALID
  */

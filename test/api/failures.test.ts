@@ -34,7 +34,7 @@ const ERROR_BY_TABLE: Readonly<Record<string, string>> = {
   credential: "NOT_FOUND no such token or session",
   data_source: "DATA_SOURCE_NOT_FOUND no such data source",
   data_source_version: "VERSION_NOT_FOUND no such version",
-  kept_script: "OVERLOADED a script of the action's dependencies was removed at the same moment; try again",
+  kept_script: "OVERLOADED a script of the action's dependencies was removed during this request; try again",
   media_blob: "OVERLOADED the upload was discarded before its file was stored; send the file again",
   media_folder: "FOLDER_NOT_FOUND no such folder",
   notification: "NOTIFICATION_NOT_FOUND no such notification",

@@ -1,4 +1,5 @@
-/** Runs the commands of a documentation page as a reader would: in a new folder, and in a shell with only PATH and HOME. */
+/** Runs the commands of a documentation page as a reader would: in a new folder, and in a shell with only PATH, HOME and the
+ * variables that the test passes. */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";

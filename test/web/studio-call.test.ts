@@ -140,7 +140,7 @@ describe("the panel Call in Studio", () => {
     await page.waitForSelector('[aria-label="Refused requests"] li');
     const said = await page.$eval('[aria-label="Refused requests"]', (list) => list.textContent!);
     expect(said).to.match(
-      /^2 refused: the github signature is missing or not valid\. The last one .* SIGNATURE_INVALID$/,
+      /^2 refused: the github signature is missing, not valid or too old\. The last one .* SIGNATURE_INVALID$/,
     );
     expect(said).to.not.include("text of the body");
   });

@@ -97,7 +97,8 @@ export class SecretBindingInput {
   @Field(() => String, { nullable: true, description: BINDING_FORMAT_DESCRIPTION }) format?: unknown;
   @Field(() => Boolean, {
     nullable: true,
-    description: "True to remove the setting from `context.settings`; for keys that start with __. False by default.",
+    description:
+      "True to seal the setting, so that code does not receive it; only for keys that start with __. False by default.",
   })
   sealed?: unknown;
   @Field(() => String, { nullable: true, description: "URL of the token endpoint; for oauth2 only." })

@@ -5,7 +5,7 @@ import { formatInlineCode } from "./tables.js";
 /** Matches the description of the GraphQL argument `by`. REST routes need another description of `by`, which mentions the path. */
 const REFERENCE_MEANING = /^Meaning of the reference/;
 const BY_MEANING =
-  "`id` or `name`: meaning of the part of the path that can be an ID or a name. By default, digits are an ID, and any other text is a name.";
+  "`id` or `name`: states whether the path contains an ID or a name. By default, the service reads digits as an ID, and any other text as a name.";
 
 /** Meanings of query parameters for which the GraphQL operation has no argument of the same name. */
 const PARAMETER_MEANINGS: Readonly<Record<string, string>> = {

@@ -31,7 +31,7 @@ function findCommentEnd(text: string, start: number): number {
 /** Removes comments and trailing commas from a tsconfig.json for JSON.parse. Reads each character only once. */
 function toPlainJson(text: string): string {
   const pieces: string[] = [];
-  /** Index of the last comma, if only white space has followed this comma; otherwise -1. */
+  /** Index in `pieces` of the last comma, if only white space and comments have followed it; otherwise -1. */
   let comma = -1;
   for (let at = 0; at < text.length; ) {
     const afterComment = findCommentEnd(text, at);

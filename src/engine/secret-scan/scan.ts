@@ -30,7 +30,8 @@ export interface ScannedText {
   cut?: boolean;
 }
 
-const WHOLE_MAX_CHARACTERS = 64;
+/** Maximum length of strings in JSON that are compared with short secrets. */
+const SHORT_STRING_MAX_CHARACTERS = 64;
 /** Minimum length of key names in JSON that are searched for secrets. Shorter names are ordinary words. */
 const KEY_MIN_CHARACTERS = 16;
 const QUOTED_TEXT = /"([^"\\]{1,64})"(\s*:)?/g;
@@ -208,7 +209,7 @@ export class SecretScan {
   /** Returns the name of a secret in the JSON text; null if there is none. Ignores key names shorter than KEY_MIN_CHARACTERS. */
   findInJson(json: string): string | null {
     if (this.whole.size > 0) {
-      for (const text of readShortStringValues(json, WHOLE_MAX_CHARACTERS))
+      for (const text of readShortStringValues(json, SHORT_STRING_MAX_CHARACTERS))
         if (this.whole.has(text)) return this.whole.get(text)!;
     }
     return this.findLongSecret(json) === null ? null : this.findSecretBesideKeys(json);

@@ -112,7 +112,7 @@ export class AlertDeliverer {
   private async sendDelivery(delivery: ClaimedDelivery): Promise<void> {
     const outcome = await this.attemptDelivery(delivery);
     const status = outcome.status === "queued" && delivery.isLast ? "failed" : outcome.status;
-    const nextPauseSeconds = Math.min(
+    const retryDelaySeconds = Math.min(
       MAX_RETRY_DELAY_SECONDS,
       FIRST_RETRY_DELAY_SECONDS * 2 ** Math.min(delivery.attempts - 1, 10),
     );
@@ -121,7 +121,7 @@ export class AlertDeliverer {
       delivery.id,
       status,
       outcome.detail,
-      this.deliveries.signal.aborted ? 0 : nextPauseSeconds,
+      this.deliveries.signal.aborted ? 0 : retryDelaySeconds,
     ]);
   }
 

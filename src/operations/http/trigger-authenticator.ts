@@ -56,7 +56,10 @@ function checkSignature(
   keys: readonly string[],
 ): null {
   if (hasValidSignature(request, keys, auth, Date.now() / 1000)) return null;
-  throw new TriggerAuthenticationError("SIGNATURE_INVALID", `the ${auth.scheme} signature is missing or not valid`);
+  throw new TriggerAuthenticationError(
+    "SIGNATURE_INVALID",
+    `the ${auth.scheme} signature is missing, not valid or too old`,
+  );
 }
 
 export class TriggerAuthenticator {

@@ -261,7 +261,7 @@ export class Members {
       const before = await this.readRoleInScope(manager, scope, personId);
       if (isRoleAbove(role, callerRole)) throw createTooHighRoleError(`the role ${role}`);
       if (before !== null && isRoleAbove(before, callerRole))
-        throw createTooHighRoleError(`the person's current role ${before}`);
+        throw createTooHighRoleError(`the person's current role (${before})`);
       await requireUnchangedMember(manager, scope, personId, precondition);
       if (await this.hasExactRole(manager, scope, personId, role)) return throwIfUnknownField(caller);
       if (role !== "owner") await requireOtherOwner(manager, scope, personId);

@@ -15,7 +15,7 @@ function unsealWith(key: Buffer, bytes: Buffer, associatedData: string): string 
 
 interface TextCipherOptions {
   ring: KeyRing;
-  /** Label from which the key is derived. A text that was encrypted for one purpose cannot be decrypted for another. */
+  /** Label from which, with a key of the service, the key is derived. A text that was encrypted for one purpose cannot be decrypted for another. */
   purpose: string;
 }
 

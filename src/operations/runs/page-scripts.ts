@@ -97,7 +97,10 @@ export class PageScriptLoader {
       throw createDependencyError(dependency, "cannot be loaded in a server run");
     }
     const script = await this.readBuiltScript(path, `${dependency}.js`).catch(() => {
-      throw createDependencyError(dependency, "has no file in this installation");
+      throw createDependencyError(
+        dependency,
+        "has no file in this installation; ask the operator to build the service again",
+      );
     });
     return { ...script, ...findPackageRequirement(entry!, code, dependencies.some(isScriptAddress)), defines: "Svc" };
   }

@@ -5,7 +5,7 @@ import type { DraftOrLive, RunWaitReason, TriggerType } from "../../data/action-
 /** PostgreSQL channel. A message asks the process that executes a run to cancel it. */
 export const CANCEL_RUN_CHANNEL = "svc_cancel";
 
-/** PostgreSQL channel. The message `parent:child` means: the run `parent`, in any process, waits for the queued run `child`. */
+/** PostgreSQL channel. Message `parent:child`: the run `parent`, in any process, started the queued run `child`, and may wait for it. */
 export const AWAITED_RUN_CHANNEL = "svc_awaited";
 
 /** The message is the run's ID, or `run:other` if the run `other` replaces the run. */

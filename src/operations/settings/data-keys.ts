@@ -49,9 +49,7 @@ export class DataKeys {
     if (key) return key;
     const missingKey = `the key that encrypts the settings of this database (fingerprint ${fingerprint})`;
     if (ring.source === "SETTINGS_KEY") {
-      throw new StartError(
-        `SETTINGS_KEY does not contain ${missingKey}; add this key after the other keys and a comma`,
-      );
+      throw new StartError(`SETTINGS_KEY does not contain ${missingKey}; append a comma and this key to SETTINGS_KEY`);
     }
     throw new StartError(
       `the file ${ring.source} of DATA_DIR is missing, or does not contain ${missingKey}: copy the file from the previous DATA_DIR, or set SETTINGS_KEY to this key`,

@@ -111,7 +111,7 @@ export function createRequestFunctions(transport: OutgoingTransport | undefined)
     const text = await answer.text().catch(() => {
       throw createRequestError(
         "TRANSPORT",
-        "the service did not respond to this call of request(), but may have sent the request",
+        "the service sent the request, but did not return the whole response to this call of request()",
       );
     });
     const origin = String(fourth);

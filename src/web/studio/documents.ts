@@ -295,8 +295,8 @@ export const PullGitRepository: Document<PullGitRepositoryMutation, PullGitRepos
 export const CreateApp: Document<CreateAppMutation, CreateAppMutationVariables> =
   "mutation CreateApp($data:CreateAppInput!){created:createApp(data:$data){id}}";
 
-export const RenameApp: Document<RenameAppMutation, RenameAppMutationVariables> =
-  "mutation RenameApp($appId:Int!$data:UpdateAppInput!$ifUpdatedAt:DateTime!){app:updateApp(appId:$appId data:$data ifUpdatedAt:$ifUpdatedAt){id}}";
+export const UpdateApp: Document<UpdateAppMutation, UpdateAppMutationVariables> =
+  "mutation UpdateApp($appId:Int!$data:UpdateAppInput!$ifUpdatedAt:DateTime!){app:updateApp(appId:$appId data:$data ifUpdatedAt:$ifUpdatedAt){id}}";
 
 export const UnpublishApp: Document<UnpublishAppMutation, UnpublishAppMutationVariables> =
   "mutation UnpublishApp($appId:Int!$ifUpdatedAt:DateTime!){app:unpublishApp(appId:$appId ifUpdatedAt:$ifUpdatedAt){id}}";
@@ -991,7 +991,7 @@ export type SecretBindingInput = {
   origin?: string | null | undefined;
   /** Scopes of the token; for oauth2 only. */
   scopes?: Array<string | null | undefined> | null | undefined;
-  /** True to remove the setting from `context.settings`; for keys that start with __. False by default. */
+  /** True to seal the setting, so that code does not receive it; only for keys that start with __. False by default. */
   sealed?: boolean | null | undefined;
   /** URL of the token endpoint; for oauth2 only. */
   tokenUrl?: string | null | undefined;
@@ -2048,14 +2048,14 @@ export type CreateAppMutationVariables = Exact<{
 
 export type CreateAppMutation = { created: { id: number } };
 
-export type RenameAppMutationVariables = Exact<{
+export type UpdateAppMutationVariables = Exact<{
   appId: number;
   data: UpdateAppInput;
   ifUpdatedAt: string;
 }>;
 
 
-export type RenameAppMutation = { app: { id: number } };
+export type UpdateAppMutation = { app: { id: number } };
 
 export type UnpublishAppMutationVariables = Exact<{
   appId: number;

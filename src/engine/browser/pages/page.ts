@@ -185,7 +185,7 @@ export class Page {
     this.onIdleLoss?.();
   }
 
-  /** `onLoss` is called when the page becomes unusable while no run uses it; null while a run uses it. */
+  /** Sets the function that is called if the page is lost while it is idle. Pass null when the page stops being idle. */
   setIdleLossListener(onLoss: (() => void) | null): void {
     this.onIdleLoss = onLoss;
   }

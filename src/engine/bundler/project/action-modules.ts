@@ -65,7 +65,9 @@ const isShared = (path: string): boolean => path.startsWith("lib/") || path.star
 function toSourcePath(folder: string, path: string): string {
   if (path.startsWith(`${folder}/`)) return path.slice(folder.length + 1);
   if (isShared(path) || path === TSCONFIG_FILE) return path;
-  throw new ProjectError(`an action cannot import ${path}: put modules that several actions use into the folder lib/`);
+  throw new ProjectError(
+    `${folder}: an action cannot import ${path}; it can import only files of its folder, of lib/ and of actions/`,
+  );
 }
 
 const addFileName = (file: string, error: unknown): unknown =>

@@ -153,8 +153,8 @@ export function readGitPack(pack: Buffer): GitObjectsByHash {
       throw new PackageError(`the repository unpacks to more than ${UNPACKED_MAX_BYTES / 2 ** 20} MB`);
   };
   const objects = new Map<string, GitObject>();
-  /** Deltas whose base object has not been unpacked yet, by the hash of the base object. */
-  const waiting = new Map<string, Delta[]>();
+  /** Deltas that have not been applied yet, by the hash of the base object. */
+  const openDeltas = new Map<string, Delta[]>();
   const reader = new ByteReader(pack.subarray(HEADER_BYTES, pack.length - HASH_BYTES));
   for (let index = 0; index < count; index += 1) {
     const first = reader.readByte();
@@ -164,35 +164,35 @@ export function readGitPack(pack: Buffer): GitObjectsByHash {
     const base = typeCode === DELTA_OBJECT_TYPE ? reader.readBytes(HASH_BYTES).toString("hex") : null;
     const content = inflateObject(reader, size);
     if (base !== null) {
-      const deltas = waiting.get(base) ?? [];
+      const deltas = openDeltas.get(base) ?? [];
       deltas.push({ baseHash: base, content });
-      waiting.set(base, deltas);
+      openDeltas.set(base, deltas);
       continue;
     }
     const type = TYPE_BY_CODE[typeCode];
     if (type === undefined) throw createBrokenPackFault(`the pack has an object of the unknown type ${typeCode}`);
     objects.set(computeObjectHash({ type, content }), { type, content });
   }
-  resolveDeltas(objects, waiting, countUnpackedBytes);
+  resolveDeltas(objects, openDeltas, countUnpackedBytes);
   return objects;
 }
 
 function resolveDeltas(
   objects: Map<string, GitObject>,
-  waiting: Map<string, Delta[]>,
+  openDeltas: Map<string, Delta[]>,
   countUnpackedBytes: (bytes: number) => void,
 ): void {
-  const baseHashes = [...objects.keys()].filter((hash) => waiting.has(hash));
+  const baseHashes = [...objects.keys()].filter((hash) => openDeltas.has(hash));
   for (let hash = baseHashes.pop(); hash !== undefined; hash = baseHashes.pop()) {
     const { type, content } = objects.get(hash)!;
-    const deltas = waiting.get(hash) ?? [];
-    waiting.delete(hash);
+    const deltas = openDeltas.get(hash) ?? [];
+    openDeltas.delete(hash);
     for (const delta of deltas) {
       const object = { type, content: applyDelta(content, delta.content, countUnpackedBytes) };
       const objectHash = computeObjectHash(object);
       objects.set(objectHash, object);
-      if (waiting.has(objectHash)) baseHashes.push(objectHash);
+      if (openDeltas.has(objectHash)) baseHashes.push(objectHash);
     }
   }
-  if (waiting.size > 0) throw createBrokenPackFault("the base object of a delta is missing");
+  if (openDeltas.size > 0) throw createBrokenPackFault("the base object of a delta is missing");
 }

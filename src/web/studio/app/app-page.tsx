@@ -2,7 +2,7 @@
 import { type ComponentType, type FormEvent, useState } from "react";
 import { APP_ACCESS_SENTENCE } from "../actions/access-text.js";
 import { OriginsForm } from "../actions/origins-form.js";
-import { PublishApp, RenameApp, UnpublishApp } from "../documents.js";
+import { PublishApp, UnpublishApp, UpdateApp } from "../documents.js";
 import { AppPeople } from "../people/people-page.js";
 import { ConnectionsPage } from "../settings/connections-page.js";
 import { handleRejectedChange } from "../shared/api.js";
@@ -35,7 +35,7 @@ function AppFields({ api, app, appId, confirm, reloadApps }: PageProps) {
   const ids = { appId, ifUpdatedAt: app.updatedAt };
   const rename = async (event: FormEvent) => {
     event.preventDefault();
-    if (await runAndReload(api.request(RenameApp, { ...ids, data: { name } }))) field.markSaved(name);
+    if (await runAndReload(api.request(UpdateApp, { ...ids, data: { name } }))) field.markSaved(name);
   };
   const unpublish = async () => {
     const text =
@@ -85,7 +85,7 @@ function AppFields({ api, app, appId, confirm, reloadApps }: PageProps) {
             type="checkbox"
             checked={app.requiresTests}
             onChange={({ target }) =>
-              void runAndReload(api.request(RenameApp, { ...ids, data: { requiresTests: target.checked } }))
+              void runAndReload(api.request(UpdateApp, { ...ids, data: { requiresTests: target.checked } }))
             }
           />
           <span>

@@ -203,7 +203,7 @@ export function createRowCodecFactory() {
         for (let at = 0; at < values.length; at += 1) appendValue(row, values[at]);
         return row;
       },
-      /** Returns the row of the result of `work`, or of the error that it throws. */
+      /** Encodes as a row the result of `work`, or the error that it throws. */
       encodeOutcome(work: () => unknown): Any[] {
         const row: Any[] = [];
         try {
