@@ -12,15 +12,8 @@ export function wrapInFunction({ name, source }: { name: string; source: string 
 /** In the stack traces of `text`, corrects the columns of the code's first line, which SCRIPT_HEAD has shifted. */
 export function correctFirstLineStackColumns(text: string, name: string): string {
   const position = `${name}:1:`;
-  if (!text.includes(position)) return text;
-  return text
-    .split(position)
-    .map((part, index) => (index === 0 ? part : correctLeadingColumn(part)))
-    .join(position);
-}
-
-function correctLeadingColumn(text: string): string {
-  const digits = /^\d{1,9}/.exec(text)?.[0];
-  if (digits === undefined || Number(digits) <= SCRIPT_HEAD.length) return text;
-  return `${Number(digits) - SCRIPT_HEAD.length}${text.slice(digits.length)}`;
+  const [first = "", ...parts] = text.split(position);
+  const correctColumn = (digits: string) =>
+    Number(digits) > SCRIPT_HEAD.length ? String(Number(digits) - SCRIPT_HEAD.length) : digits;
+  return [first, ...parts.map((part) => part.replace(/^\d{1,9}/, correctColumn))].join(position);
 }

@@ -17,11 +17,11 @@ const DATA_PREFIX = "data ";
 /** Source name of the harness (the service's script in a page). Its stack frames are removed from stack traces. */
 export const HARNESS_SOURCE_NAME = "svc-harness.js";
 
-const HARNESS_POSITION = /\d+:\d+\)?/y;
-const STACK_FRAME = /^\s+at /;
-
-const EVAL_FRAME = /^(\s+at )eval \(([^()]+:\d+:\d+)\)$/;
-const EVALUATING_FRAME = "at eval (<anonymous>)";
+/** In patterns for the frames of a stack, white space excludes line breaks. Otherwise, a text of line breaks would take quadratic time. */
+const HARNESS_FRAME = /\n[ \t]+at [^\n]*svc-harness\.js:\d+:\d+\)?/g;
+const EVALUATING_FRAME = /\n[ \t]+at eval \(<anonymous>\)/g;
+const FRAME_IN_EVAL = /^([ \t]+at )eval \(([^()\n]+:\d+:\d+)\)$/gm;
+const FRAME_START = /^[ \t]+at /m;
 
 const APPEND_CHILD_PREFIX = /^Failed to execute 'appendChild' on 'Node': /;
 
@@ -32,35 +32,12 @@ function readStringOrFallback(value: unknown, fallback: string): string {
 export const isProbablyTruncated = (value: unknown): boolean =>
   typeof value === "string" && value.length >= ERROR_OR_CONSOLE_TEXT_MAX_CHARACTERS;
 
-function getTextAfterHarnessFrame(line: string): string | null {
-  const at = line.lastIndexOf(`${HARNESS_SOURCE_NAME}:`);
-  if (at === -1 || !STACK_FRAME.test(line)) return null;
-  HARNESS_POSITION.lastIndex = at + HARNESS_SOURCE_NAME.length + 1;
-  return HARNESS_POSITION.test(line) ? line.slice(HARNESS_POSITION.lastIndex) : null;
-}
-
-function getTextAfterEvaluatingFrame(line: string): string | null {
-  const frame = line.trimStart();
-  return frame !== line && frame.startsWith(EVALUATING_FRAME) ? frame.slice(EVALUATING_FRAME.length) : null;
-}
-
-/** Replaces each stack frame by the text `afterFrame`. Works line by line: a regular expression such as `\n\s+` takes quadratic time. */
-function removeFrames(text: string, afterFrame: (line: string) => string | null): string {
-  const [first = "", ...lines] = text.split("\n");
-  const keptLines = lines.map((line) => afterFrame(line) ?? `\n${line}`);
-  return [first, ...keptLines].join("");
-}
-
-export function removeHarnessFrames(stack: string): string {
-  return stack.includes(HARNESS_SOURCE_NAME) ? removeFrames(stack, getTextAfterHarnessFrame) : stack;
-}
+export const removeHarnessFrames = (stack: string): string => stack.replace(HARNESS_FRAME, "");
 
 /** Removes frames of the harness. If no frame is left, as for a syntax error of a package, adds a frame with the position `at`. */
 function cleanStack(stack: string, at: string): string {
-  const frames = removeFrames(removeHarnessFrames(stack), getTextAfterEvaluatingFrame);
-  const lines = frames.split("\n").map((line) => line.replace(EVAL_FRAME, "$1$2"));
-  if (at !== "" && !lines.some((line) => STACK_FRAME.test(line))) lines.push(`    at ${at}`);
-  return lines.join("\n");
+  const frames = removeHarnessFrames(stack).replace(EVALUATING_FRAME, "").replace(FRAME_IN_EVAL, "$1$2");
+  return at === "" || FRAME_START.test(frames) ? frames : `${frames}\n    at ${at}`;
 }
 
 function readFailure(json: string, sourceName: string): PageRunOutcome {
