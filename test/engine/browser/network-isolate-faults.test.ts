@@ -39,7 +39,7 @@ describe("a page with a network isolate", () => {
   it("stores no rejected promise for a microtask that throws, and calls the next one", async () => {
     const calls: string[] = [];
     const context = createContext({ URLSearchParams, record: (call: string) => calls.push(call) });
-    runInContext(`(${createRealmPlatformInstaller})(() => null, null)(null, "[]")`, context);
+    runInContext(`(${createRealmPlatformInstaller})(() => null)(null, "[]")`, context);
     const code = `queueMicrotask(() => { record("first"); throw "lost" }); queueMicrotask(() => record("second"))`;
     expect(await recordUnhandledRejections(() => runInContext(code, context))).to.deep.equal([]);
     expect(calls).to.deep.equal(["first", "second"]);

@@ -11,7 +11,7 @@ const LIMITS = { threadRuns: 100, measureAfter: 10, messageCharacters: 30 };
 
 interface RealmThread {
   begin(bindingName: string): void;
-  prepareRealm(): [use: string, fetchCount: number];
+  prepareRealm(): string;
   run(payload: string, settings: string, scripts: unknown[], standInsJson: null, base: string): void;
   part(from: number, to: number): string;
 }
@@ -56,7 +56,7 @@ function createRealmThread() {
       this.start();
       now += 1;
       receivers.at(-1)!(`answer ${answer}`);
-      return thread.prepareRealm()[0];
+      return thread.prepareRealm();
     },
   };
 }
@@ -64,11 +64,11 @@ function createRealmThread() {
 describe("the realm for the next run on a thread", () => {
   it("is created once for each run, after the last run was removed", () => {
     const simulation = createRealmThread();
-    expect(simulation.thread.prepareRealm()).to.deep.equal(["reuse", 0]);
+    expect(simulation.thread.prepareRealm()).to.equal("reuse");
     expect(simulation.countRealms()).to.deep.equal([1, 0]);
     expect(simulation.completeRun("data 1")).to.equal("reuse");
     expect(simulation.countRealms()).to.deep.equal([2, 1]);
-    expect(simulation.thread.prepareRealm()).to.deep.equal(["reuse", 0]);
+    expect(simulation.thread.prepareRealm()).to.equal("reuse");
     expect(simulation.countRealms()).to.deep.equal([2, 1]);
     expect(simulation.sent).to.deep.equal(["answer data 1"]);
   });
@@ -110,7 +110,7 @@ describe("the realm for the next run on a thread", () => {
     rest.receivers[0]!(`answer ${long}`);
     expect(sent).to.deep.equal([`long-answer ${long.length}`]);
     expect(thread.part(0, 10) + thread.part(10, long.length)).to.equal(long);
-    expect(thread.prepareRealm()).to.deep.equal(["reuse", 0]);
+    expect(thread.prepareRealm()).to.equal("reuse");
   });
 });
 

@@ -48,8 +48,6 @@ function describeReason(
 
 export class RunRequests implements ProxyCallbacks {
   private readonly urlByRequestId = new Map<string, string>();
-  /** Number of reported `fetch` calls, without preflights and redirects. */
-  private fetchCount = 0;
   private hasTooManyRequests = false;
   private onAllEnded: () => void = () => {};
   private readonly hosts = new Set<string>();
@@ -117,8 +115,7 @@ export class RunRequests implements ProxyCallbacks {
     this.pendingWebSocketChecks = Promise.all([this.pendingWebSocketChecks, urlCheck]);
   }
 
-  onSent({ requestId, request, type, redirectResponse }: Protocol.Network.RequestWillBeSentEvent): void {
-    if (type === "Fetch" && redirectResponse === undefined) this.fetchCount += 1;
+  onSent({ requestId, request }: Protocol.Network.RequestWillBeSentEvent): void {
     if (this.urlByRequestId.size < PENDING_REQUESTS_MAX) this.urlByRequestId.set(requestId, request.url);
     else this.hasTooManyRequests = true;
   }
@@ -169,11 +166,6 @@ export class RunRequests implements ProxyCallbacks {
     if (this.faults.has(fault) || this.faults.size >= FAULTS_MAX) return;
     this.faults.add(fault);
     this.run.onConsole?.({ level: "error", at: Date.now(), text: `A request failed: ${fault}` });
-  }
-
-  /** True if the browser has reported all `fetchCalls` calls of `fetch` that the run has made, and no request is active. */
-  haveAllEnded(fetchCalls: number): boolean {
-    return this.fetchCount >= fetchCalls && this.urlByRequestId.size === 0 && !this.hasTooManyRequests;
   }
 
   /** @throws Error if a request is still active after SETTLE_TIMEOUT_MS */

@@ -21,8 +21,6 @@ import { createHarnessCore } from "./in-page/core.js";
 import { createDocumentHarness } from "./in-page/document-harness.js";
 import { createConsoleInstaller, type HarnessLimits, replaceWorkerConsole } from "./in-page/harness-console.js";
 import { createWorkerPlatform } from "./in-page/host-platform.js";
-import { createWorkerTimers } from "./in-page/host-timers.js";
-import { createRealmErrorFactory } from "./in-page/realm-faults.js";
 import { createRealmHarness } from "./in-page/realm-harness.js";
 import { createRealmPlatformInstaller } from "./in-page/realm-platform.js";
 import { createRealmWorker, type ThreadLimits } from "./in-page/realm-worker.js";
@@ -118,17 +116,12 @@ function createIsolateHarnessScripts(
   { hasNetwork }: { hasNetwork: boolean },
 ): { page: string; worker: string } {
   const ifNetwork = (source: string) => (hasNetwork ? source : "null");
-  const realmPlatformSource = createCallCode(
-    createRealmPlatformInstaller,
-    ROW_CODEC_CODE,
-    createCallCode(createRealmErrorFactory),
-  );
+  const realmPlatformSource = createCallCode(createRealmPlatformInstaller, ROW_CODEC_CODE);
   const hostPlatformSource = createCallCode(
     createWorkerPlatform,
     JSON.stringify(NETWORK_ISOLATE_CLASSES),
     JSON.stringify(NETWORK_ISOLATE_NON_GLOBAL_CLASSES),
     ROW_CODEC_CODE,
-    createCallCode(createWorkerTimers),
     String(HOST_OBJECTS_MAX_CHARACTERS),
   );
   const realm = createCallCode(

@@ -24,7 +24,7 @@ import {
   serveEmptyDocument,
 } from "./fresh-document.js";
 import { ISOLATE_HARNESS_SCRIPTS, NETWORK_ISOLATE_HARNESS_SCRIPTS } from "./harness.js";
-import type { SentScript, ThreadPreparation } from "./in-page/messages.js";
+import type { SentScript, ThreadUse } from "./in-page/messages.js";
 import type { Sandbox, SandboxOptions } from "./sandbox.js";
 
 interface IsolateKind {
@@ -129,11 +129,9 @@ export class Isolate implements Sandbox {
     const { network } = this;
     if (this.worker === null) return true;
     // If code of the last run still blocks the thread, the time limit of the reset passes, and the page is discarded.
-    const [use, fetchCount] = (await this.callWorker("prepareRealm")) as ThreadPreparation;
-    if (network && !network.requests.haveAllEnded(fetchCount)) {
-      await this.waitForSentEvents();
-      await network.requests.waitUntilAllEnded();
-    }
+    const use = (await this.callWorker("prepareRealm")) as ThreadUse;
+    // The thread has reported all requests of the run before it answered this call.
+    await network?.requests.waitUntilAllEnded();
     await Promise.all([this.limitMemory(use), network?.clearCachesAndCookies()]);
     return network?.hasLateRequest() !== true;
   }
@@ -171,7 +169,7 @@ export class Isolate implements Sandbox {
     this.serviceCalls?.endRun();
   }
 
-  private async limitMemory(use: ThreadPreparation[0]): Promise<void> {
+  private async limitMemory(use: ThreadUse): Promise<void> {
     const { kind, options } = this;
     const mustReplace =
       use === "replace" || (use === "measure" && (await readUsedBytes(this.worker!.session)) > kind.workerMaxBytes);

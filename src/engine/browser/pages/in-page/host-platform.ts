@@ -1,6 +1,5 @@
 /** Web platform of a network isolate. Its objects stay in the worker, because only primitives and functions can enter a ShadowRealm. */
 import type { Any } from "./any.js";
-import type { WorkerTimers } from "./host-timers.js";
 import type { CreateRowCodec, ObjectHandle, Row } from "./rows.js";
 
 declare const self: Any;
@@ -40,11 +39,10 @@ export function createWorkerPlatform(
   namedClassNames: readonly string[],
   unnamedClassNames: readonly string[],
   createRows: CreateRowCodec,
-  createTimers: WorkerTimers,
   hostObjectsMaxCharacters: number,
 ) {
   const { AbortController, AbortSignal, CryptoKey, DOMException, QuotaExceededError, Request, Response } = self;
-  const { Blob, URLSearchParams, crypto, fetch: send, performance } = self;
+  const { Blob, URLSearchParams, clearTimeout, crypto, fetch: send, performance } = self;
   const { apply, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
   const iterators = [new self.Headers().keys(), new self.FormData().keys(), new Response("").body.values()];
   const iteratorPrototypes: Any[] = iterators.map(getPrototypeOf);
@@ -108,22 +106,11 @@ export function createWorkerPlatform(
 
   /** Characters and bytes in objects of the platform. V8 does not count them, and they are freed only when the thread ends. */
   let heldCharacters = 0;
-  let activeOperationCount = 0;
+  /** Number of promises of the platform that are not settled. The objects that they will create count only then. */
+  let pendingPromiseCount = 0;
 
   function countCharacters(row: Row): void {
     for (const word of row) if (typeof word === "string") heldCharacters += word.length;
-  }
-
-  /** Adds the size of the keys that an operation of WebCrypto creates to `heldCharacters`. V8 counts its other results. */
-  function addSizeWhenDone(work: Promise<unknown>): void {
-    activeOperationCount += 1;
-    const done = (result?: Any) => {
-      activeOperationCount -= 1;
-      for (const key of [result, result?.publicKey, result?.privateKey]) {
-        if (key instanceof CryptoKey) heldCharacters += (key.algorithm.length ?? key.algorithm.modulusLength ?? 0) / 8;
-      }
-    };
-    work.then(done, () => done());
   }
 
   function describeError(error: Any): string {
@@ -136,9 +123,10 @@ export function createWorkerPlatform(
   /** Creates the part of the platform that only one run uses. */
   function createForRun() {
     const runEnd = new AbortController();
-    const timers = createTimers();
     const startedAt = performance.now();
-    let fetchCount = 0;
+    /** IDs of the run's timers in the worker, by the IDs that the run gets, which start at 1. */
+    const timers = new Map<number, number>();
+    let lastTimerId = 0;
 
     const rows = createRows({
       isBuffer: (value) => value instanceof ArrayBuffer,
@@ -162,6 +150,10 @@ export function createWorkerPlatform(
       readCopy: () => undefined,
       describe(value) {
         if (value instanceof Blob) heldCharacters += (value as Any).size;
+        if (value instanceof CryptoKey) {
+          const { length, modulusLength } = (value as Any).algorithm;
+          heldCharacters += (length ?? modulusLength ?? 0) / 8;
+        }
         if (value instanceof Error || value instanceof DOMException) return describeError(value);
         const name = nameByPrototype.get(getPrototypeOf(value));
         if (name === undefined) throw new TypeError(`an isolate does not support the class ${value.constructor?.name}`);
@@ -200,7 +192,8 @@ export function createWorkerPlatform(
     /** Passes the result or the error of `work` to `receive`; for a promise, when it settles. Does nothing after the end of the run. */
     function respond(receive: Receive, work: () => unknown): void {
       const settle = (getResult: () => unknown): void => {
-        if (!runEnd.signal.aborted) receive(...rows.encodeOutcome(getResult));
+        const row = rows.encodeOutcome(getResult);
+        if (!runEnd.signal.aborted) receive(...row);
       };
       const fail = (error: unknown) =>
         settle(() => {
@@ -210,6 +203,11 @@ export function createWorkerPlatform(
         const value = work();
         if (value instanceof Promise) {
           receive("promise");
+          pendingPromiseCount += 1;
+          const count = () => {
+            pendingPromiseCount -= 1;
+          };
+          value.then(count, count);
           value.then((settled) => settle(() => settled), fail);
         } else settle(() => value);
       } catch (error) {
@@ -230,6 +228,34 @@ export function createWorkerPlatform(
       return new Proxy({}, { get });
     }
 
+    /** Starts a timer and returns its ID. `kind` is `setTimeout` or `setInterval`. */
+    function startTimer(kind: string, values: readonly Any[]): number {
+      if (values.length === 0) return self[kind]();
+      const [work, ms, ...parameters] = values;
+      // A `work` that is no function is only converted to text, which may throw. Its code would run outside of the realm.
+      if (typeof work !== "function") void `${work}`;
+      const handleTimer = () => {
+        if (kind === "setTimeout") timers.delete(id);
+        try {
+          if (typeof work === "function") apply(work, self, parameters);
+        } catch {
+          // Ignores errors of the callback, as a worker does.
+        }
+      };
+      const workerId: number = self[kind](handleTimer, ms);
+      lastTimerId += 1;
+      const id = lastTimerId;
+      timers.set(id, workerId);
+      return id;
+    }
+
+    function stopTimer(timerId: unknown): void {
+      // Converts the timer ID to a 32-bit integer, as browsers do. Timeouts and intervals share one sequence of IDs.
+      const id = +(timerId as number) | 0;
+      clearTimeout(timers.get(id));
+      timers.delete(id);
+    }
+
     /** Reads a body as text, which the realm parses as JSON. If the body cannot be read, calls the browser's method, which rejects. */
     const readJson = (target: Any, method: string): unknown =>
       (target instanceof Response || target instanceof Request) && !target.bodyUsed && target.body?.locked === false
@@ -244,18 +270,15 @@ export function createWorkerPlatform(
 
     /** Operations that replace methods of the worker's classes for this run, and operations for global functions and objects. */
     const runOperations: Readonly<Record<string, Operation>> = {
-      fetch(...values) {
-        fetchCount += 1;
-        return values.length === 0 ? send() : send(values[0], withRunSignal(values[0], values[1]));
-      },
+      fetch: (...values) => (values.length === 0 ? send() : send(values[0], withRunSignal(values[0], values[1]))),
       crypto: () => crypto,
       now: () => performance.now() - startedAt,
       timeOrigin: () => performance.timeOrigin + startedAt,
-      setTimeout: (...values) => timers.start("setTimeout", values),
-      setInterval: (...values) => timers.start("setInterval", values),
+      setTimeout: (...values) => startTimer("setTimeout", values),
+      setInterval: (...values) => startTimer("setInterval", values),
       queueMicrotask: (...values) => self.queueMicrotask(...values),
-      clearTimeout: (id) => timers.stop(id),
-      clearInterval: (id) => timers.stop(id),
+      clearTimeout: stopTimer,
+      clearInterval: stopTimer,
       "new Request": (...values) =>
         values.length === 0 ? new Request() : new Request(values[0], withRunSignal(values[0], values[1])),
       "Request.json": (target) => readJson(target, "Request.json"),
@@ -270,20 +293,15 @@ export function createWorkerPlatform(
       if (runEnd.signal.aborted) return;
       countCharacters(row);
       const perform = Object.hasOwn(runOperations, name) ? runOperations[name]! : operations.get(name)!;
-      respond(receive, () => {
-        const result = perform(...rows.decode(row));
-        if (name.startsWith("SubtleCrypto.")) addSizeWhenDone(result as Promise<unknown>);
-        return result;
-      });
+      respond(receive, () => perform(...rows.decode(row)));
     };
 
     return {
       usePlatform,
-      /** Ends the run's requests and timers, and ignores all later calls. Returns the number of the run's `fetch` calls. */
-      end(): number {
+      /** Ends the run's requests and timers, and ignores all later calls. */
+      end(): void {
         runEnd.abort();
-        timers.end();
-        return fetchCount;
+        for (const id of timers.values()) clearTimeout(id);
       },
     };
   }
@@ -291,6 +309,6 @@ export function createWorkerPlatform(
   return {
     description,
     createForRun,
-    isFull: () => activeOperationCount > 0 || heldCharacters > hostObjectsMaxCharacters,
+    isFull: () => pendingPromiseCount > 0 || heldCharacters > hostObjectsMaxCharacters,
   };
 }

@@ -9,8 +9,8 @@ export type IsolateMessage = `console ${string}` | `answer ${string}`;
 /** Script for a thread. `key` identifies the text in the thread; empty for a text that is not stored. `text` is null if it is stored. */
 export type SentScript = readonly [name: string, text: string | null, key: string];
 
-/** `reuse` the worker thread for another run, `measure` its memory first, or `replace` it. `fetchCount`: calls of `fetch` in the last run. */
-export type ThreadPreparation = readonly [use: "reuse" | "measure" | "replace", fetchCount: number];
+/** `reuse` the worker thread for another run, `measure` its memory first, or `replace` it. */
+export type ThreadUse = "reuse" | "measure" | "replace";
 
 /** `long-answer` contains only the length of the answer, which the service then reads in parts. */
 export type ThreadMessage = `console ${string}` | `service ${string}` | `answer ${string}` | `long-answer ${number}`;

@@ -1,7 +1,6 @@
 /** Defines the web platform in a ShadowRealm: classes such as `Request`, which use objects of the worker (host-platform.ts). */
 import type { Any } from "./any.js";
 import type { PlatformMember, UsePlatform, WorkerPlatformClass } from "./host-platform.js";
-import type { RealmErrorFactory } from "./realm-faults.js";
 import type { CreateRowCodec, Row } from "./rows.js";
 
 interface Call {
@@ -16,7 +15,7 @@ interface Call {
 export type InstallRealmPlatform = ReturnType<typeof createRealmPlatformInstaller>;
 
 /** The browser evaluates this function's source text. The function stores the globals it uses, because the action may replace them. */
-export function createRealmPlatformInstaller(createRows: CreateRowCodec, errors: RealmErrorFactory) {
+export function createRealmPlatformInstaller(createRows: CreateRowCodec) {
   const scope = globalThis as Any;
   const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf, ownKeys, setPrototypeOf } = Reflect;
   const { captureStackTrace } = Error as Any;
@@ -26,9 +25,12 @@ export function createRealmPlatformInstaller(createRows: CreateRowCodec, errors:
   const OwnPromise = Promise;
   const OwnDate = Date;
   const OwnTypeError = TypeError;
+  const OwnSyntaxError = SyntaxError;
   const OwnWeakMap = WeakMap;
   const { get: getOf, set: setOf } = OwnWeakMap.prototype;
-  const { URLSearchParams } = scope;
+  const { indexOf, slice } = String.prototype;
+  const { DOMException, QuotaExceededError, URLSearchParams } = scope;
+  const errorClasses: Any = { __proto__: null, TypeError, RangeError, SyntaxError, QuotaExceededError };
   const { toString: searchText } = URLSearchParams.prototype;
   const readByteLength: Any = getOwnPropertyDescriptor(ArrayBuffer.prototype, "byteLength")!.get;
   const prototypes: Any = {
@@ -94,12 +96,41 @@ export function createRealmPlatformInstaller(createRows: CreateRowCodec, errors:
       apply(receive, undefined, rows.encodeOutcome(work));
     },
     wrap(description, _handle, call: Call = PLAIN_CALL) {
-      if (description[0] === "[") return errors.createError(description, call.caller, call.trace);
+      if (description[0] === "[") return createError(description, call);
       const object = create(getPrototype(description));
       defineMembers(object, `${description}.`, classes[description].ownMembers, createMethod);
       return object;
     },
   });
+
+  /** For an error after the call has returned: sets the error's stack to frames that were recorded during the call. */
+  function setFrames(error: Any, kind: string, stack: unknown): void {
+    if (typeof stack !== "string") return;
+    const frames = apply(slice, stack, [apply(indexOf, `${stack}\n`, ["\n"])]);
+    define(error, "stack", `${kind}: ${error.message}${frames}`, false);
+  }
+
+  /** Creates an error of the platform in the realm, with the stack of the realm's code. */
+  function createError(description: string, { caller, trace }: Call): object {
+    const { 0: kind, 1: message, 2: name, 3: hasStack } = parse(description);
+    const isOfDom = kind === "DOMException";
+    const error = isOfDom ? new DOMException(message, name) : new (errorClasses[kind] ?? OwnTypeError)(message);
+    if (!hasStack) return error;
+    if (trace === undefined) captureStackTrace(error, caller);
+    else setFrames(error, isOfDom ? name : kind, trace.stack);
+    return error;
+  }
+
+  /** Parses the text of a response body as JSON. @throws SyntaxError with the stack of `trace` */
+  function parseJson(text: string, trace: Any): unknown {
+    try {
+      return parse(text);
+    } catch (error) {
+      const fault = new OwnSyntaxError((error as Error).message);
+      setFrames(fault, "SyntaxError", trace?.stack);
+      throw fault;
+    }
+  }
 
   /** Performs an operation of the worker. Returns its result, or a promise of it; throws if the worker reports an error. */
   function callPlatform(
@@ -159,7 +190,7 @@ export function createRealmPlatformInstaller(createRows: CreateRowCodec, errors:
   function createMethod(operation: string, key: string, length: number): Any {
     return createFunction(key, length, (caller, target, values) => {
       let convert: Call["convert"];
-      if (key === "json") convert = errors.parseJson;
+      if (key === "json") convert = parseJson;
       if (key === "getRandomValues") convert = (bytes) => rows.writeBytes(values[0], bytes);
       return callPlatform(operation, rows.encode(values, rows.encode([target])), caller, convert);
     });

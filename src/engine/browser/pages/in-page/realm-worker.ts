@@ -1,7 +1,7 @@
 /** Runs on the worker thread of an isolate: creates a ShadowRealm for each run, before the run starts. */
 import type { Any } from "./any.js";
 import type { WorkerPlatform } from "./host-platform.js";
-import type { SentScript, ThreadMessage, ThreadPreparation } from "./messages.js";
+import type { SentScript, ThreadMessage, ThreadUse } from "./messages.js";
 import type { HostServiceCalls } from "./service-calls.js";
 
 declare const self: Any;
@@ -75,15 +75,14 @@ export function createRealmWorker(
       createRealm();
     },
     /** Removes what the last run has left, and creates the realm for the next run, unless the thread must be replaced. */
-    prepareRealm(): ThreadPreparation {
-      if (startRunInRealm !== null) return ["reuse", 0];
+    prepareRealm(): ThreadUse {
+      if (startRunInRealm !== null) return "reuse";
       removeRunGlobals();
-      const fetchCount = hostRun?.end() ?? 0;
-      if (runs >= limits.threadRuns || host?.isFull() === true) return ["replace", fetchCount];
+      if (runs >= limits.threadRuns || host?.isFull() === true) return "replace";
       createRealm();
-      if (unmeasured < limits.measureAfter) return ["reuse", fetchCount];
+      if (unmeasured < limits.measureAfter) return "reuse";
       unmeasured = 0;
-      return ["measure", fetchCount];
+      return "measure";
     },
     /** `standInsJson`: globals that a trial replaces. `base`: URL of the service. */
     run(
