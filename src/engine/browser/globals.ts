@@ -41,9 +41,6 @@ export const TRIAL_NAVIGATOR_MEMBERS: readonly string[] =
     " ",
   );
 
-/** Other members of `performance` are missing in a network isolate, because they contain data of all runs of the thread. */
-export const NETWORK_ISOLATE_PERFORMANCE_MEMBERS: readonly string[] = ["now", "timeOrigin"];
-
 export const ISOLATE_GLOBALS: readonly string[] = `${LANGUAGE_GLOBALS} console`.split(" ");
 
 export const NETWORK_ISOLATE_GLOBALS: readonly string[] = [

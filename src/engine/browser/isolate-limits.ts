@@ -10,6 +10,8 @@ const HEAVY_CLASSES = new Set(
  * not work in an isolate, because it would transfer a buffer of the realm to the worker.
  */
 const UNSUPPORTED_NAMES: readonly unknown[] = ["createObjectURL", "revokeObjectURL", "byob"];
+/** Other members of `performance` are missing in a network isolate, because they contain data of all runs of the thread. */
+const CLOCK_MEMBERS: readonly unknown[] = ["now", "timeOrigin"];
 const LOOP_NODE_TYPES = ["ForStatement", "ForInStatement", "ForOfStatement", "WhileStatement", "DoWhileStatement"];
 const FUNCTION_NODE_TYPES = ["FunctionDeclaration", "FunctionExpression", "ArrowFunctionExpression"];
 
@@ -55,7 +57,8 @@ export function findReadMembers(node: AnyNode): readonly unknown[] {
 }
 
 /** True if code uses an unsupported name, or may create many heavy objects. `path`: syntax nodes around the node, then the node. */
-export const needsMoreThanNetworkIsolate = (node: AnyNode, path: readonly AnyNode[]): boolean =>
-  node.type === "Identifier"
-    ? HEAVY_CLASSES.has(node.name) && !createsAtMostOne(path)
-    : findReadMembers(node).some((name) => UNSUPPORTED_NAMES.includes(name));
+export function needsMoreThanNetworkIsolate(node: AnyNode, path: readonly AnyNode[]): boolean {
+  if (node.type !== "Identifier") return findReadMembers(node).some((name) => UNSUPPORTED_NAMES.includes(name));
+  if (node.name === "performance") return !findReadMembers(path.at(-2)!).some((name) => CLOCK_MEMBERS.includes(name));
+  return HEAVY_CLASSES.has(node.name) && !createsAtMostOne(path);
+}

@@ -1,15 +1,10 @@
 /** Chooses the cheapest sandbox mode that has all globals of the code (globals.ts). Parses the code, and never evaluates it. */
-import { type AnyNode, type MemberExpression, type Program, parse } from "acorn";
+import { type AnyNode, type Program, parse } from "acorn";
 import { fullAncestor } from "acorn-walk";
 import { analyze } from "eslint-scope";
 import browserGlobals from "globals";
 import { LRUCache } from "lru-cache";
-import {
-  ISOLATE_GLOBALS,
-  NETWORK_ISOLATE_GLOBALS,
-  NETWORK_ISOLATE_PERFORMANCE_MEMBERS,
-  REQUEST_SENDING_GLOBAL,
-} from "./globals.js";
+import { ISOLATE_GLOBALS, NETWORK_ISOLATE_GLOBALS, REQUEST_SENDING_GLOBAL } from "./globals.js";
 import { findReadMembers, needsMoreThanNetworkIsolate } from "./isolate-limits.js";
 import type { EvaluationMode } from "./run.js";
 
@@ -17,14 +12,12 @@ import type { EvaluationMode } from "./run.js";
 const ANALYZED_CODE_MAX_CHARACTERS = 16_384;
 /** With these names, code can reach any global without naming it. */
 const DYNAMIC_CODE_NAMES = ["globalThis", "eval", "eval()", "Function"];
-/** A network isolate has only these members of `performance`, so the analysis uses names such as `performance.now`. */
-const PERFORMANCE_MEMBER_NAMES = NETWORK_ISOLATE_PERFORMANCE_MEMBERS.map((member) => `performance.${member}`);
 
 const removeDynamicCodeNames = (names: readonly string[]) =>
   new Set(names.filter((name) => !DYNAMIC_CODE_NAMES.includes(name)));
 const ISOLATE_MODES = [
   { mode: "isolate", names: removeDynamicCodeNames(ISOLATE_GLOBALS) },
-  { mode: "network-isolate", names: removeDynamicCodeNames([...NETWORK_ISOLATE_GLOBALS, ...PERFORMANCE_MEMBER_NAMES]) },
+  { mode: "network-isolate", names: removeDynamicCodeNames([...NETWORK_ISOLATE_GLOBALS, "performance"]) },
 ] as const;
 
 interface CodeNeeds {
@@ -113,21 +106,13 @@ function computeCodeNeeds(code: string, definedGlobals: readonly string[]): Code
   }
 }
 
-/** Returns the names that the code uses but does not declare. Returns `performance.now` for this member, instead of `performance`. */
+/** Returns the names that the code uses but does not declare. */
 function findUndeclaredNames(program: Program): string[] {
-  const members = new Map<unknown, string>();
-  fullAncestor(program, (node) => {
-    const { type, computed, object, property } = node as MemberExpression;
-    if (type !== "MemberExpression" || computed || object.type !== "Identifier" || property.type !== "Identifier")
-      return;
-    const name = `${object.name}.${property.name}`;
-    if (PERFORMANCE_MEMBER_NAMES.includes(name)) members.set(object, name);
-  });
   const { globalScope } = analyze(program as Parameters<typeof analyze>[0], {
     ecmaVersion: 2024,
     sourceType: "script",
   });
-  return globalScope!.through.map(({ identifier }) => members.get(identifier) ?? identifier.name);
+  return globalScope!.through.map(({ identifier }) => identifier.name);
 }
 
 function hasNode(program: Program, test: (node: AnyNode, path: readonly AnyNode[]) => boolean): boolean {
