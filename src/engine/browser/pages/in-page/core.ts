@@ -23,7 +23,8 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
   const OwnPromise = Promise;
   const { then } = Promise.prototype;
   const { parse, stringify } = JSON;
-  const { includes } = Array.prototype;
+  const { has } = Set.prototype;
+  const endPrototypes = new Set<unknown>([Object.prototype, scope.EventTarget?.prototype]);
   const { read, format } = formatter;
   const { eval: evaluate } = scope;
 
@@ -95,20 +96,13 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
     protectPromise,
 
     /** Deletes all globals that are not in `globals`. Never deletes the members of Object.prototype and EventTarget.prototype. */
-    keepOnlyGlobals(globals: readonly string[]): void {
-      const keptGlobals = new Set<unknown>(globals);
-      const endPrototypes = [Object.prototype, scope.EventTarget?.prototype];
-      for (let holder = scope; !endPrototypes.includes(holder); holder = getPrototypeOf(holder)) {
-        for (const key of ownKeys(holder)) if (!keptGlobals.has(key)) deleteProperty(holder, key);
-      }
-    },
-
-    /** Removes the run's own globals, because the global object may stay in memory after the run. */
-    removeRunGlobals(globals: readonly string[]): void {
-      const keys = ownKeys(scope);
-      // A plain loop, because the action may have replaced the methods of arrays.
-      for (let at = 0; at < keys.length; at += 1) {
-        if (!apply(includes, globals, [keys[at]])) deleteProperty(scope, keys[at]!);
+    keepOnlyGlobals(globals: ReadonlySet<unknown>): void {
+      for (let holder = scope; !apply(has, endPrototypes, [holder]); holder = getPrototypeOf(holder)) {
+        const keys = ownKeys(holder);
+        // A plain loop, because the action may have replaced the methods of arrays.
+        for (let at = 0; at < keys.length; at += 1) {
+          if (!apply(has, globals, [keys[at]])) deleteProperty(holder, keys[at]!);
+        }
       }
     },
 

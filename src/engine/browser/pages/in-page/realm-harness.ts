@@ -16,7 +16,8 @@ export function createRealmHarness(
   globals: readonly string[],
 ): unknown {
   let send: (message: IsolateMessage) => void = () => {};
-  core.keepOnlyGlobals(globals);
+  const keptGlobals = new Set(globals);
+  core.keepOnlyGlobals(keptGlobals);
   core.installConsole((line) => send(`console ${line}`));
 
   async function run(payload: string, settings: string, scripts: readonly string[]): Promise<void> {
@@ -38,7 +39,8 @@ export function createRealmHarness(
     if (standInsJson !== null) defineStandIns(standInsJson, navigatorJson, () => send("answer needs-more"));
     if (base !== "") openService?.(base, settings, openCalls);
     void run(payload, settings, scripts);
-    return () => core.removeRunGlobals(globals);
+    // The global object may stay in memory after the run.
+    return () => core.keepOnlyGlobals(keptGlobals);
   }
 
   return (usePlatform: UsePlatform | null, description: string) => {
