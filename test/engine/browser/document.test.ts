@@ -18,7 +18,14 @@ describe("a page with a document", () => {
     const unhandledReasons: unknown[] = [];
     const recordReason = (reason: unknown) => unhandledReasons.push(reason);
     process.on("unhandledRejection", recordReason);
-    const sandbox = new DocumentSandbox({ session, connection: session, origin: ORIGIN, proxyPort } as never);
+    const lostSignal = new AbortController().signal;
+    const sandbox = new DocumentSandbox({
+      session,
+      connection: session,
+      origin: ORIGIN,
+      proxyPort,
+      lostSignal,
+    } as never);
     const failure = await sandbox.reset().catch((error: Error) => error.message);
     await turn();
     await turn();

@@ -32,7 +32,6 @@ describe("a page with a network isolate", () => {
       session.emit("Target.attachedToTarget", { sessionId: "1" });
       expect(await start.catch((error: Error) => error.message)).to.equal("Target closed");
     });
-    sandbox.stop();
     expect(unhandled).to.deep.equal([]);
   });
 

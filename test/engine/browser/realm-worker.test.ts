@@ -5,7 +5,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { createContext, runInContext } from "node:vm";
 import { expect } from "chai";
 import { createRealmWorker } from "../../../src/engine/browser/pages/in-page/realm-worker.js";
-import { createWorkerThreadManager } from "../../../src/engine/browser/pages/in-page/worker-thread-manager.js";
+import { replaceThread } from "../../../src/engine/browser/pages/in-page/replace-thread.js";
 
 const LIMITS = { threadRuns: 100, measureAfter: 10, messageCharacters: 30 };
 
@@ -131,10 +131,9 @@ describe("the page around a thread of realms", () => {
         }
       },
     });
-    const page = runInContext(`globalThis.self = globalThis; (${createWorkerThreadManager})(false)`, context);
     for (const last of [0, 1]) {
       let isThere = false;
-      const replaced = page.replaceThread().then(() => {
+      const replaced = runInContext(`globalThis.self = globalThis; (${replaceThread})(false)`, context).then(() => {
         isThere = true;
       });
       await turn();

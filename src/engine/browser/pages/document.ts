@@ -42,8 +42,6 @@ export class DocumentSandbox implements Sandbox {
   private readonly pageWindow: PageWindowHider;
   private readonly serviceCalls: ServiceCalls;
   private harnessId = "";
-  private isRunning = false;
-  private hasLateRequest = false;
 
   constructor(private readonly options: SandboxOptions) {
     const { session } = options;
@@ -76,7 +74,7 @@ export class DocumentSandbox implements Sandbox {
   async reset(): Promise<boolean> {
     const { session, origin } = this.options;
     const { leftoverDetector, network } = this;
-    this.isRunning = false;
+    leftoverDetector.isRunning = false;
     this.pageWindow.reset();
     if (leftoverDetector.hasReportedData() || this.children.hasHadChildren()) return false;
     await network.requests.waitUntilAllEnded();
@@ -92,17 +90,11 @@ export class DocumentSandbox implements Sandbox {
     // This command comes last, because it fails during the first moments after a navigation.
     await session.send("Page.resetNavigationHistory");
     // Checks for late requests last, because the browser has now reported all requests of the old document.
-    return (
-      !hasLeftovers &&
-      !usesTooMuchMemory &&
-      !this.hasLateRequest &&
-      !leftoverDetector.hasReportedData() &&
-      !network.hasLateRequest()
-    );
+    return !hasLeftovers && !usesTooMuchMemory && !leftoverDetector.hasReportedData() && !network.hasLateRequest();
   }
 
   async execute(request: PageRunRequest): Promise<unknown> {
-    this.isRunning = true;
+    this.leftoverDetector.isRunning = true;
     await this.network.beginRun(request);
     const { sourceName: name = DEFAULT_SOURCE_NAME, source, packages, payload, settings, outgoing } = request;
     // A flat list without objects, because a package may have changed the properties that objects inherit.
@@ -129,23 +121,10 @@ export class DocumentSandbox implements Sandbox {
     return this.network.requests.explainFailure(outcome);
   }
 
-  stop(): void {
-    this.serviceCalls.endRun();
-    this.leftoverDetector.stop();
-  }
-
   private listenToSession(): void {
-    const { session, origin, onServiceRequest } = this.options;
-    const onRequest = () => {
-      if (!this.isRunning) this.hasLateRequest = true;
-    };
-    session.on("Network.requestWillBeSent", ({ type, request }) => {
-      if (type !== "Document" || request.url !== `${origin}/`) onRequest();
-    });
-    session.on("Network.webSocketCreated", onRequest);
-    session.on("Network.webTransportCreated", onRequest);
-    session.on("Runtime.bindingCalled", ({ name, payload }) => {
-      if (name !== CONSOLE_BINDING_NAME || !payload.startsWith(SERVICE_CALL_PREFIX)) return;
+    const { session, onServiceRequest, print } = this.options;
+    session.on("Runtime.bindingCalled", ({ payload }) => {
+      if (!payload.startsWith(SERVICE_CALL_PREFIX)) return print(payload);
       onServiceRequest();
       runInBackground(this.serviceCalls.receiveMessage(payload.slice(SERVICE_CALL_PREFIX.length)));
     });
@@ -185,6 +164,6 @@ export class DocumentSandbox implements Sandbox {
   private async searchForLeftovers(): Promise<[boolean, boolean]> {
     // The old document could set cookies until now. The search below would find these cookies, so they are cleared first.
     if (await this.network.clearCachesAndCookies()) await this.clearMemoryCache();
-    return Promise.all([this.leftoverDetector.hasStoredData(this.options.origin), this.usesTooMuchMemory()]);
+    return Promise.all([this.leftoverDetector.hasStoredData(), this.usesTooMuchMemory()]);
   }
 }

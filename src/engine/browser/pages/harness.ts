@@ -24,12 +24,12 @@ import { createWorkerPlatform } from "./in-page/host-platform.js";
 import { createRealmHarness } from "./in-page/realm-harness.js";
 import { createRealmPlatformInstaller } from "./in-page/realm-platform.js";
 import { createRealmWorker, type ThreadLimits } from "./in-page/realm-worker.js";
+import { replaceThread } from "./in-page/replace-thread.js";
 import { createRowCodecFactory } from "./in-page/rows.js";
 import { createHostServiceCalls, createServiceOpener } from "./in-page/service-calls.js";
 import { createStandInDefiner } from "./in-page/stand-ins.js";
 import { createValueFormatter } from "./in-page/value-formatter.js";
 import { makeDocumentAlwaysVisible } from "./in-page/visible-always.js";
-import { createWorkerThreadManager } from "./in-page/worker-thread-manager.js";
 
 export const CONSOLE_MAX_LINES = 10_000;
 export const CONSOLE_MAX_CHARACTERS = 262_144;
@@ -141,7 +141,7 @@ function createIsolateHarnessScripts(
     JSON.stringify(THREAD_LIMITS),
   );
   return {
-    page: createStrictScript(createCallCode(createWorkerThreadManager, String(hasNetwork))),
+    page: createStrictScript(createCallCode(replaceThread, String(hasNetwork))),
     worker: createStrictScript(worker),
   };
 }

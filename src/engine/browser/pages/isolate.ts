@@ -82,8 +82,6 @@ function listScripts(request: PageRunRequest, storedTexts: Set<string>): SentScr
 }
 
 const CATCH_UP_TIMEOUT_MS = 200;
-/** Runs between two forced garbage collections of the page, which free ended workers. */
-const RUNS_PER_GARBAGE_COLLECTION = 50;
 
 interface IsolateWorker {
   session: CDPSession;
@@ -93,8 +91,6 @@ interface IsolateWorker {
 }
 
 export class Isolate implements Sandbox {
-  private pageHarnessId = "";
-  private pageRuns = 0;
   /** Null in a browser without ShadowRealm. */
   private worker: IsolateWorker | null = null;
   private onWorkerAttached: (session: CDPSession) => void = () => {};
@@ -158,24 +154,20 @@ export class Isolate implements Sandbox {
   }
 
   async explainFailure(outcome: PageRunOutcome): Promise<PageRunOutcome> {
-    if (this.network === null) return outcome;
-    const { requests } = this.network;
+    const requests = this.network?.requests;
     // Events about requests come from other threads of the browser, so they may arrive after the run's answer.
-    if (requests.isPending(outcome)) await this.waitForSentEvents().catch(() => {});
-    return requests.explainFailure(outcome);
-  }
-
-  stop(): void {
-    this.serviceCalls?.endRun();
+    if (requests?.isPending(outcome)) await this.waitForSentEvents().catch(() => {});
+    return requests?.explainFailure(outcome) ?? outcome;
   }
 
   private async limitMemory(use: ThreadUse): Promise<void> {
-    const { kind, options } = this;
     const mustReplace =
-      use === "replace" || (use === "measure" && (await readUsedBytes(this.worker!.session)) > kind.workerMaxBytes);
-    if (mustReplace) await this.startThread();
-    this.pageRuns += 1;
-    if (this.pageRuns % RUNS_PER_GARBAGE_COLLECTION === 0) await options.session.send("HeapProfiler.collectGarbage");
+      use === "replace" ||
+      (use === "measure" && (await readUsedBytes(this.worker!.session)) > this.kind.workerMaxBytes);
+    if (!mustReplace) return;
+    await this.startThread();
+    // Frees ended workers.
+    await this.options.session.send("HeapProfiler.collectGarbage");
   }
 
   private async openPage(): Promise<void> {
@@ -188,7 +180,7 @@ export class Isolate implements Sandbox {
     session.on("Fetch.requestPaused", answer);
     await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/` }] });
     const { loaded } = await navigatePage(session, `${origin}/`);
-    [this.pageHarnessId] = await Promise.all([installHarness(session, this.kind.harnessScripts.page), loaded]);
+    await loaded;
     // The enabled Fetch domain would make the start of each worker and each request slower.
     await session.send("Fetch.disable");
     session.off("Fetch.requestPaused", answer);
@@ -209,7 +201,9 @@ export class Isolate implements Sandbox {
     const attached = new Promise<CDPSession>((resolve) => {
       this.onWorkerAttached = resolve;
     });
-    if (!(await callHarnessMethod(this.options.session, this.pageHarnessId, "replaceThread", []))) return;
+    const expression = this.kind.harnessScripts.page;
+    const replaced = { expression, awaitPromise: true, returnByValue: true };
+    if ((await this.options.session.send("Runtime.evaluate", replaced)).result.value !== true) return;
     const session = await attached;
     const worker: IsolateWorker = { session, harnessId: "", storedTexts: new Set() };
     this.worker = worker;

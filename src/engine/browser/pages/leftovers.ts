@@ -1,5 +1,5 @@
 /** Detects data of a run, such as cookies, that stays in its browser context after a navigation. The page is then discarded. */
-import type { CDPSession, Protocol } from "puppeteer";
+import type { Protocol } from "puppeteer";
 import type { SandboxOptions } from "./sandbox.js";
 
 /** Maximum number of workers, and of frames in other processes, that a run can open. */
@@ -17,23 +17,24 @@ function hasCredentials(address: string): boolean {
 }
 
 export class LeftoverDetector {
+  /** If the page sends a request while this is false, the request counts as data of the last run. */
+  isRunning = false;
   private wasReported = false;
   private otherTargetCount = 0;
-  private readonly onTarget = ({ targetInfo }: Protocol.Target.TargetCreatedEvent) => this.countTarget(targetInfo);
 
-  constructor(
-    private readonly options: Pick<SandboxOptions, "connection" | "session" | "contextId" | "targetId" | "markLost">,
-  ) {
-    const { connection, session } = options;
+  constructor(private readonly options: SandboxOptions) {
+    const { connection, session, lostSignal } = options;
     const reportData = () => {
       this.wasReported = true;
     };
-    connection.on("Target.targetCreated", this.onTarget);
+    const onTarget = ({ targetInfo }: Protocol.Target.TargetCreatedEvent) => this.countTarget(targetInfo);
+    connection.on("Target.targetCreated", onTarget);
+    lostSignal.addEventListener("abort", () => connection.off("Target.targetCreated", onTarget));
     session.on("Page.frameAttached", reportData);
     session.on("Page.downloadWillBegin", reportData);
     session.on("Storage.cacheStorageListUpdated", reportData);
     session.on("Storage.indexedDBListUpdated", reportData);
-    this.watchCredentials(session, reportData);
+    this.watchRequests(reportData);
   }
 
   hasReportedData(): boolean {
@@ -41,17 +42,13 @@ export class LeftoverDetector {
   }
 
   /** True if the origin has cookies or stored data. Clearing them would take ten times as long as this search. */
-  async hasStoredData(origin: string): Promise<boolean> {
-    const { connection, session, contextId } = this.options;
+  async hasStoredData(): Promise<boolean> {
+    const { connection, session, contextId, origin } = this.options;
     const [{ cookies }, { usage }] = await Promise.all([
       connection.send("Storage.getCookies", { browserContextId: contextId }),
       session.send("Storage.getUsageAndQuota", { origin }),
     ]);
     return cookies.length > 0 || usage > 0 || this.wasReported;
-  }
-
-  stop(): void {
-    this.options.connection.off("Target.targetCreated", this.onTarget);
   }
 
   private countTarget({ browserContextId, targetId, type }: Protocol.Target.TargetInfo): void {
@@ -62,11 +59,15 @@ export class LeftoverDetector {
     else if (this.otherTargetCount > OTHER_TARGETS_MAX) this.options.markLost("crowd");
   }
 
-  /** Calls `reportData` for a URL with credentials, also for the target of a redirect before the browser follows it. */
-  private watchCredentials(session: CDPSession, reportData: () => void): void {
-    const check = (address: string) => hasCredentials(address) && reportData();
-    session.on("Network.requestWillBeSent", ({ request }) => check(request.url));
+  /** Checks the URL of each request, and the target of a redirect before the browser follows it. */
+  private watchRequests(reportData: () => void): void {
+    const { session, origin } = this.options;
+    const check = (address: string) => (!this.isRunning || hasCredentials(address)) && reportData();
+    session.on("Network.requestWillBeSent", ({ type, request }) => {
+      if (type !== "Document" || request.url !== `${origin}/`) check(request.url);
+    });
     session.on("Network.webSocketCreated", ({ url }) => check(url));
+    session.on("Network.webTransportCreated", ({ url }) => check(url));
     session.on("Network.responseReceivedExtraInfo", ({ headers }) => {
       for (const name of Object.keys(headers)) if (name.toLowerCase() === "location") check(headers[name]!);
     });

@@ -15,7 +15,6 @@ import { FAILED_LAUNCH_STATUS } from "../watch/browser-watch.js";
 import { parsePageAnswer } from "./answer.js";
 import { createConsoleLineParser } from "./console-lines.js";
 import { DocumentSandbox } from "./document.js";
-import { CONSOLE_BINDING_NAME, SERVICE_CALL_PREFIX } from "./fresh-document.js";
 import { Isolate } from "./isolate.js";
 import { createPageLossOutcome, createTimeoutOutcome, type PageLossReason } from "./loss.js";
 import type { Sandbox } from "./sandbox.js";
@@ -55,7 +54,7 @@ export class Page {
   private endedAt = Number.NEGATIVE_INFINITY;
   /** True if the last run started within FOLLOW_UP_MAX_PAUSE_MS after the previous run. */
   wasFollowUpRun = false;
-  private removeListeners: () => void = () => {};
+  private readonly lossController = new AbortController();
   private onTarget: (page: Page) => void = () => {};
   targetId = "";
 
@@ -94,8 +93,11 @@ export class Page {
     if (this.isUsable) this.onTarget(this);
     if (this.earlyCrashedTargetIds.has(targetId)) this.markLost("crashed");
     this.session = await connection.createSession({ targetId } as Protocol.Target.TargetInfo);
-    this.listen();
-    await this.session.send("Page.enable");
+    const { session } = this;
+    // The command fails only if the dialog or the page has closed.
+    const closeDialog = () => session.send("Page.handleJavaScriptDialog", { accept: false }).catch(() => {});
+    session.on("Page.javascriptDialogOpening", () => runInBackground(closeDialog()));
+    await session.send("Page.enable");
     return true;
   }
 
@@ -137,20 +139,9 @@ export class Page {
     };
     connection.on("Target.targetCrashed", handleCrash);
     connection.on("Target.detachedFromTarget", handleDetach);
-    this.removeListeners = () => {
+    this.lossController.signal.addEventListener("abort", () => {
       connection.off("Target.targetCrashed", handleCrash);
       connection.off("Target.detachedFromTarget", handleDetach);
-    };
-  }
-
-  private listen(): void {
-    const { session } = this;
-    session.on("Page.javascriptDialogOpening", () => {
-      // The command fails only if the dialog or the page has closed.
-      session.send("Page.handleJavaScriptDialog", { accept: false }).catch(() => {});
-    });
-    session.on("Runtime.bindingCalled", ({ name, payload }) => {
-      if (name === CONSOLE_BINDING_NAME && !payload.startsWith(SERVICE_CALL_PREFIX)) this.printLine(payload);
     });
   }
 
@@ -178,8 +169,7 @@ export class Page {
   markLost(loss: PageLossReason): void {
     if (!this.isUsable) return;
     this.state = { kind: "lost", loss };
-    this.removeListeners();
-    this.sandbox?.stop();
+    this.lossController.abort();
     this.proxyPort?.close();
     this.onLost?.();
     this.onIdleLoss?.();
@@ -221,7 +211,8 @@ export class Page {
     const onServiceRequest = () => {
       this.hadOutput = true;
     };
-    const options = { connection, session, contextId, targetId, origin, proxyPort, markLost, onServiceRequest, print };
+    const callbacks = { markLost, lostSignal: this.lossController.signal, onServiceRequest, print };
+    const options = { connection, session, contextId, targetId, origin, proxyPort, ...callbacks };
     this.mode = mode;
     const create = async () => {
       this.sandbox = mode === "document" ? new DocumentSandbox(options) : new Isolate(options, mode);
@@ -274,7 +265,6 @@ export class Page {
 
   async discard(): Promise<void> {
     this.markLost("discarded");
-    this.removeListeners();
     const { contextId: browserContextId, connection } = this;
     if (browserContextId === "") return;
     // The command fails only if the browser has ended, which also ends its contexts.

@@ -14,7 +14,6 @@ export interface Sandbox {
   endRun(): void;
   /** Adds reasons that the page does not get, such as a host that the proxy rejected, to the error message of a failed run. */
   explainFailure(outcome: PageRunOutcome): Promise<PageRunOutcome>;
-  stop(): void;
 }
 
 export interface SandboxOptions {
@@ -25,8 +24,10 @@ export interface SandboxOptions {
   origin: string;
   proxyPort: ProxyPort | null;
   markLost(loss: PageLossReason): void;
+  /** Aborted when the page is lost. */
+  lostSignal: AbortSignal;
   /** Called if the run sends a request that does not use the proxy port. */
   onServiceRequest(): void;
-  /** Called with each console line of a worker, as the JSON of a ConsoleLine. */
+  /** Called with each console line, as the JSON of a ConsoleLine. */
   print(payload: string): void;
 }
