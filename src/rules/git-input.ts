@@ -63,6 +63,8 @@ const isRefName = (name: string): boolean =>
   !/\.\.|\/\/|@\{|\/\.|\.\/|[./]$|\.lock$/.test(name) &&
   !name.startsWith(".");
 
+const isBranchName = (name: string): boolean => isRefName(name) && !name.startsWith("refs/");
+
 /** Throws the error for an invalid field whose value may contain a token, so that the message must not quote the value. */
 function throwWithoutValue(field: string, expected: string, value: unknown): never {
   throw new ActionError("REQUEST_INVALID", `${field} must be ${expected} (got ${describeType(value)})`);
@@ -113,7 +115,12 @@ export function parseGitConnectionInput(body: unknown, allowHttp: boolean): GitC
   const input: GitConnectionInput = {
     provider: provider as GitProvider,
     url: readUrl(body["url"], allowHttp),
-    branch: readText(branch, "branch", "the name of a branch", isRefName),
+    branch: readText(
+      branch,
+      "branch",
+      "the name of a branch, without refs/heads/, of ASCII letters, digits and the characters _ @ + . / -",
+      isBranchName,
+    ),
     folder: readText(
       folder,
       "folder",
@@ -123,8 +130,11 @@ export function parseGitConnectionInput(body: unknown, allowHttp: boolean): GitC
     tagPattern:
       tagPattern === null
         ? null
-        : readText(tagPattern, "tagPattern", "the name of a tag, with * for any characters, or null", (text) =>
-            isRefName(text.replaceAll("*", "x")),
+        : readText(
+            tagPattern,
+            "tagPattern",
+            "the name of a tag, of ASCII letters, digits and the characters _ @ + . / -, with * for any characters, or null",
+            (text) => isRefName(text.replaceAll("*", "x")),
           ),
     prune: readFlag(prune, "prune"),
     username: readText(

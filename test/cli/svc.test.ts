@@ -195,6 +195,18 @@ describe("the command line", () => {
     expect((await service.rest("GET", "/oauth/grants")).body.grants).to.have.length(before - 1);
   });
 
+  it("signs out on this machine although the server is not reachable, and says where to end the access", async () => {
+    const { folder } = await newProject();
+    const url = "http://127.0.0.1:9";
+    const env = { SVC_TOKEN: "", SVC_URL: url, SVC_APP: "1" };
+    const saved = { token: "svc_access_1", refreshToken: "svc_refresh_1", clientId: "c1", expiresAt: 0 };
+    write(folder, ".config/credentials.json", JSON.stringify({ [`${url} 1`]: saved }));
+    const { code, out, err } = await svc(folder, ["logout"], { env });
+    expect([code, out]).to.deep.equal([0, "Signed out\n"]);
+    expect(err).to.contain("did not confirm").and.contain(`${url}/oauth/programs`);
+    expect((await svc(folder, ["settings"], { env })).err).to.contain("not signed in");
+  });
+
   it("prints completions that the shells accept", async () => {
     const folder = newFolder();
     const { out } = await svc(folder, ["completion", "bash"]);

@@ -92,6 +92,8 @@ describe("a git connection, by rights and input,", () => {
       [{ ...fields(), url: `https://git:${TOKEN}@git.example/a` }, /^url must be .* \(got a string\)$/],
       [{ ...fields(), branch: "../x" }, /^branch must be the name of a branch/],
       [{ ...fields(), branch: "-x" }, /^branch must be/],
+      [{ ...fields(), branch: "refs/heads/main" }, /^branch must be the name of a branch, without refs\/heads\//],
+      [{ ...fields(), branch: "größe" }, /^branch must be .* ASCII letters/],
       [{ ...fields(), folder: "../x" }, /^folder must be a path/],
       [{ ...fields(), tagPattern: "v*\n" }, /^tagPattern must be/],
       [{ ...fields(), prune: 1 }, /^prune must be true or false/],

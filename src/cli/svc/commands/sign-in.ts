@@ -82,6 +82,19 @@ async function signInByDevice(session: CliSession, client: CliApiClient): Promis
   throw new CliError("the code expired before a person confirmed it; run svc login again");
 }
 
+/** Ends the access of a saved sign-in at the service. Returns false if the service does not confirm it. */
+async function endAccess({ store, target, client }: CliSession): Promise<boolean> {
+  const { refreshToken, clientId = "" } = store.get(target) ?? {};
+  if (refreshToken === undefined) return true;
+  const form = new URLSearchParams({ token: refreshToken, client_id: clientId });
+  try {
+    return (await client.sendWithoutToken("POST", "/oauth/revoke", form)).status === 200;
+  } catch (error) {
+    if (error instanceof ConnectionError) return false;
+    throw error;
+  }
+}
+
 export function addSignInCommand(program: Command, run: CommandRunner): void {
   program
     .command("login")
@@ -111,17 +124,14 @@ export function addSignInCommand(program: Command, run: CommandRunner): void {
     .description("remove the saved sign-in of this project")
     .action(() =>
       run(async (session) => {
-        const savedCredentials = session.store.get(session.target);
-        if (savedCredentials?.refreshToken !== undefined) {
-          const form = new URLSearchParams({
-            token: savedCredentials.refreshToken,
-            client_id: savedCredentials.clientId ?? "",
-          });
-          await session.client.sendWithoutToken("POST", "/oauth/revoke", form);
-        }
+        const isAccessEnded = await endAccess(session);
         session.store.remove(session.target);
         session.output.writeLine("Signed out");
-        session.output.writeJson({ signedOut: true });
+        if (!isAccessEnded)
+          session.output.writeNote(
+            `The server did not confirm that the access of this command line ended. To end it, open ${session.target.url}/oauth/programs`,
+          );
+        session.output.writeJson({ signedOut: true, accessEnded: isAccessEnded });
       }),
     );
 }
