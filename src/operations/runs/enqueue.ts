@@ -12,6 +12,7 @@ import type { RunAdmission } from "./run-admission.js";
 import {
   createSkippedError,
   type EnqueuedRow,
+  type InsertedRun,
   insertOnDemandRun,
   insertRunByActionId,
   type NewOnDemandRun,
@@ -24,9 +25,7 @@ import type { Slot } from "./slots.js";
 const CONCURRENT_INSERTS_MAX = 8;
 const CONCURRENT_INSERTS_PER_APP_MAX = 2;
 
-export interface EnqueuedRun {
-  id: number;
-  isRepeated: boolean;
+export interface EnqueuedRun extends InsertedRun {
   /** Present if this process executes the run. */
   done?: Promise<RunOutcome>;
 }

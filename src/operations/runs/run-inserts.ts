@@ -1,21 +1,72 @@
-/** SQL that inserts the row of a run, in one statement. A repeated idempotency key inserts no row and returns the first run. */
-import type { RunWaitReason } from "../../data/action-types.js";
+/** SQL that finds the action of a run and inserts its row, in one statement. A repeated idempotency key returns the first run instead. */
+import type { RunWaitReason, Trigger } from "../../data/action-types.js";
 import { type Db, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { RUN_TRANSITIONS } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
 import { IDEMPOTENCY_KEY_LIFETIME_HOURS } from "../../limits.js";
 import { getReferenceSqlParameters, type IdOrName } from "../../rules/reference.js";
 import { QUEUED_RUN_CHANNEL } from "../records/queue-limits.js";
-import {
-  type CalledAction,
-  checkActionAccess,
-  checkRunnable,
-  createFindActionSql,
-  createRunnableConditionSql,
-  type OnDemandTrigger,
-} from "./find-action.js";
 import { type CallerActionAccess, createStoredIdempotencyKey } from "./run-access.js";
-import type { NewRun, RunRecord } from "./run-types.js";
+import type { NewRun, RunCode, RunRecord } from "./run-types.js";
+
+type OnDemandTrigger = "manual" | "http";
+
+/** The message is the same if a draft exists, because visitors must not learn about drafts. */
+const NO_ACTION_MESSAGE = "the app has no action with this ID or name, or the action is not published";
+
+interface CalledAction extends RunCode {
+  id: number;
+  active: boolean;
+  actionVersion: string;
+  triggers: Trigger[];
+  waitsFor: RunWaitReason | null;
+  /** JSON text; null if the action has no access rule. */
+  access: string | null;
+  isPaused: boolean;
+}
+
+/** $1 is the app's ID, $2 `master` (draft) or `production` (live). The ID of a draft also finds its live version. */
+const createFindActionSql = (name: string, id: string, needsPublishedApp: string) => `
+  SELECT id, name, active, code, dependencies, assets, environment, action_version AS "actionVersion", triggers,
+         timeout_ms AS "timeoutMs", integration_origins AS "integrationOrigins", source->>'map' AS map, access::text AS access,
+         CASE WHEN (debounce->>'manual')::boolean THEN 'debounce' WHEN concurrency IS NOT NULL THEN 'concurrency' END AS "waitsFor",
+         ${needsPublishedApp}::boolean AND (SELECT published_at IS NULL FROM app WHERE app.id = action.app_id) AS "isPaused"
+    FROM action
+   WHERE id = coalesce(
+     (SELECT CASE WHEN $2::text = 'master' THEN family.id
+                  ELSE (SELECT id FROM action WHERE master_id = family.id) END
+        FROM (SELECT coalesce(master_id, id) AS id FROM action WHERE app_id = $1::bigint AND id = ${id}::bigint) AS family),
+     (SELECT id FROM action
+       WHERE app_id = $1::bigint AND name = ${name}::text AND (master_id IS NULL) = ($2::text = 'master')))`;
+
+/** SQL condition: `granted` (SQL parameter with the texts `metRules`) contains the action's rule, and `checkRunnable` accepts the action. */
+const createRunnableConditionSql = (granted: string, trigger: string) => `
+  (access IS NULL OR ${granted}::text[] IS NULL OR access = ANY (${granted}::text[])) AND active AND NOT "isPaused" AND environment <> 'client' AND "actionVersion" = 'v3'
+  AND EXISTS (SELECT FROM json_array_elements(triggers) AS entry WHERE entry->>'trigger' = ${trigger}::text)`;
+
+/** Returns true if it added a rule to `metRules`: then repeat the SQL statement. @throws ActionError ACTION_ACCESS_DENIED */
+async function checkActionAccess(action: CalledAction | undefined, access: CallerActionAccess): Promise<boolean> {
+  if (!action || action.isPaused || action.actionVersion !== "v3") return false;
+  const { metRules } = access;
+  if (action.access === null || metRules === null || metRules.has(action.access)) return false;
+  if (!(await access.meetsRule(action.access))) throw new ActionError("ACTION_ACCESS_DENIED");
+  metRules.add(action.access);
+  return true;
+}
+
+/** Returns the action if it can run, otherwise throws an ActionError. Does not check the access rule: first call `checkActionAccess`. */
+function checkRunnable<Named extends CalledAction>(action: Named | undefined, trigger: OnDemandTrigger): Named {
+  if (!action) throw new ActionError("ACTION_NOT_FOUND", NO_ACTION_MESSAGE);
+  if (action.isPaused) throw new ActionError("APP_NOT_PUBLISHED");
+  if (action.actionVersion !== "v3") throw new ActionError("ACTION_NOT_V3");
+  if (action.environment === "client") throw new ActionError("CLIENT_ACTION_NOT_RUNNABLE");
+  if (!action.active) throw new ActionError("ACTION_INACTIVE");
+  if (action.triggers.some((entry) => entry.trigger === trigger)) return action;
+  throw new ActionError(
+    "TRIGGER_NOT_ALLOWED",
+    `the action ${action.name} has no "${trigger}" trigger, so a request cannot run it`,
+  );
+}
 
 export type NewOnDemandRun = Omit<NewRun, "actionId" | "code" | "trigger" | "replayOf" | "versionId" | "waitsFor"> & {
   ref: IdOrName;
@@ -26,7 +77,7 @@ export type NewOnDemandRun = Omit<NewRun, "actionId" | "code" | "trigger" | "rep
   access: CallerActionAccess;
 };
 
-interface InsertedRun {
+export interface InsertedRun {
   id: number;
   /** True if an earlier request with the same key inserted the run. */
   isRepeated: boolean;
@@ -90,7 +141,7 @@ const createInsertByActionIdSql = (kind: UniqueKeyKind | null) => `
   WITH ${createInsertRunSql(kind, "(SELECT) AS row", "$10::bigint", "$11, $12::bigint, $13::bigint, $14::text")}
   SELECT id, ${NOTIFY_QUEUED} FROM inserted`;
 
-/** $10 to $15 are the `actionParameters` of `insertOnDemandRun`. Inserts no debounced run. */
+/** `insertOnDemandRun` passes the values of $10 to $15. Inserts no debounced run. */
 const createInsertOnDemandSql = (kind: UniqueKeyKind | null) => `
   WITH target AS (${createFindActionSql("$10", "$11", "$12")}),
   ${createInsertRunSql(
@@ -212,16 +263,13 @@ export async function insertOnDemandRun(
   const kind = chooseUniqueKeyKind(newRun);
   for (;;) {
     const run = { ...newRun, idempotencyKey: createStoredIdempotencyKey(access, newRun.idempotencyKey) };
-    const actionParameters = [
+    const values = [
+      ...listCommonParameters(run, holder),
       ...getReferenceSqlParameters(ref),
       needsPublishedApp,
       access.metRules && [...access.metRules],
       trigger,
       mayInsert,
-    ];
-    const values = [
-      ...listCommonParameters(run, holder),
-      ...actionParameters,
       ...(eventKey === null ? [] : [eventKey]),
     ];
     const [row] = await queryPreparedRows<OnDemandRow>(db, `insert-named-run-${kind}`, INSERT_ON_DEMAND[kind], values);
