@@ -126,7 +126,7 @@ const SELECT_NEXT_DUE_TIME = `
 export class RunAdmission {
   constructor(
     private readonly db: Db,
-    private readonly repository: Pick<RunRepository, "find" | "cancelQueued">,
+    private readonly repository: Pick<RunRepository, "cancelQueued">,
     private readonly measures: Pick<ServiceMetrics, "ticks">,
     private readonly log: Pick<Logger, "warn">,
   ) {}
@@ -169,7 +169,9 @@ export class RunAdmission {
   private async checkKey(key: ConcurrencyKey): Promise<void> {
     const { cancel, skippedTicks } = await this.db.transaction((manager) => this.checkLockedKey(manager, key));
     if (skippedTicks > 0) this.measures.ticks("concurrency", skippedTicks);
-    for (const run of cancel) await this.cancelRun(run);
+    for (const { runId, for: displacedBy } of cancel)
+      if (!(await this.repository.cancelQueued(runId, displacedBy)))
+        await this.db.query("SELECT pg_notify($1, $2)", createCancelRunNotice(runId, displacedBy));
   }
 
   private async checkLockedKey(
@@ -196,11 +198,5 @@ export class RunAdmission {
     if (needsRecheck || cancel.length > 0)
       await rows(manager, ADD_CHECK_REQUEST, [actionId, key, needsRecheck ? 0 : 1]);
     return { cancel, skippedTicks: skipped.filter(({ trigger }) => trigger === "schedule").length };
-  }
-
-  private async cancelRun({ runId, for: displacedBy }: RunAdmissionDecision["cancel"][number]): Promise<void> {
-    const run = await this.repository.find(runId);
-    if (run && !(await this.repository.cancelQueued(run, displacedBy)))
-      await this.db.query("SELECT pg_notify($1, $2)", createCancelRunNotice(runId, displacedBy));
   }
 }

@@ -1,6 +1,12 @@
 /** SQL statements that claim, skip and end runs. Read this file to learn in which order queued runs are claimed. */
 import { type Db, isDatabaseUnavailable, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
-import { BROWSER_HOLDER_ID, IS_RUNNING_SQL, isInSourceStateSql, setTargetStateSql } from "../../data/run.js";
+import {
+  BROWSER_HOLDER_ID,
+  IS_RUNNING_SQL,
+  isInSourceStateSql,
+  type RunState,
+  setTargetStateSql,
+} from "../../data/run.js";
 import { createBatchProcessor } from "../../engine/batches.js";
 import type { RunOutcome } from "../records/execution-logs.js";
 import { finishRuns, type RunEndRecord } from "./finish.js";
@@ -130,10 +136,6 @@ export interface ClaimedRun extends RunRecord {
   isMoreClaimable: boolean;
 }
 
-interface StoredRun extends RunRecord {
-  state: string;
-}
-
 export class RunRepository {
   private readonly endBatches = createBatchProcessor<RunEndRecord, boolean>({
     processBatch: (runs) => finishRuns(this.db, runs),
@@ -198,8 +200,9 @@ export class RunRepository {
   }
 
   /** Returns false if the run is not queued (any more). @param displacedBy ID of the run that replaces this run, or null */
-  async cancelQueued(run: StoredRun, displacedBy: number | null = null): Promise<boolean> {
-    return run.state === "queued" && this.finishWithoutCode(run, null, createCancelledRunOutcome(displacedBy));
+  async cancelQueued(id: number, displacedBy: number | null = null): Promise<boolean> {
+    const run = await this.find(id);
+    return run?.state === "queued" && this.finishWithoutCode(run, null, createCancelledRunOutcome(displacedBy));
   }
 
   /** Ends up to 100 runs of processes whose lease has expired. Returns the number of these runs. */
@@ -242,8 +245,8 @@ export class RunRepository {
     return (await queryPreparedRows(this.db, "unfinished-run", sql, [id, appId])).length > 0;
   }
 
-  async find(id: number, appId: number | null = null): Promise<StoredRun | null> {
+  async find(id: number, appId: number | null = null): Promise<(RunRecord & { state: RunState }) | null> {
     const sql = `SELECT ${RUN_RECORD_COLUMNS}, state FROM run WHERE id = $1 AND ($2::bigint IS NULL OR app_id = $2)`;
-    return (await rows<StoredRun>(this.db, sql, [id, appId]))[0] ?? null;
+    return (await rows<RunRecord & { state: RunState }>(this.db, sql, [id, appId]))[0] ?? null;
   }
 }

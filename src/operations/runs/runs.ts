@@ -17,7 +17,7 @@ import type { Dispatcher } from "./dispatcher.js";
 import type { EnqueuedRun, Enqueuer } from "./enqueue.js";
 import { createCancelledRunOutcome } from "./outcomes.js";
 import { createCallerActionAccess, type FindAppUser } from "./run-access.js";
-import type { NewOnDemandRun } from "./run-inserts.js";
+import type { InsertedRun, NewOnDemandRun } from "./run-inserts.js";
 import type { RunRepository } from "./run-repository.js";
 import { readRunOutcome, readScriptError, toPayloadText } from "./run-texts.js";
 import { AWAITED_RUN_CHANNEL, CANCEL_RUN_CHANNEL, createCancelRunNotice, type RunRecord } from "./run-types.js";
@@ -32,11 +32,7 @@ export interface RunRequest {
   disconnectSignal?: (() => AbortSignal) | undefined;
 }
 
-export interface EnqueuedOnDemandRun {
-  id: number;
-  isRepeated: boolean;
-  waitForOutcome(): Promise<RunOutcome>;
-}
+export type EnqueuedOnDemandRun = InsertedRun & { waitForOutcome(): Promise<RunOutcome> };
 
 /** Milliseconds in which a runner expects to start a queued run itself. Only afterwards, it reads the run's log entry. */
 const OWN_START_MS = 100;
@@ -53,9 +49,6 @@ interface RunsOptions {
   processId: string;
   isRunner: boolean;
 }
-
-const isRepeatable = ({ idempotencyKey, eventKey = null }: NewOnDemandRun): boolean =>
-  idempotencyKey !== null || eventKey !== null;
 
 function mayCancel(caller: Caller, run: RunRecord | null): boolean {
   if (isPersonCaller(caller)) return true;
@@ -120,7 +113,7 @@ export class Runs {
     if (!mayCancel(caller, run)) throw new ActionError("FORBIDDEN");
     if (!run) throw new ActionError("RUN_NOT_FOUND");
     throwIfUnknownField(caller);
-    if (await repository.cancelQueued(run)) return;
+    if (await repository.cancelQueued(runId)) return;
     const { state } = (await repository.find(runId, appId)) ?? run;
     if (state !== "running") throw new ActionError("RUN_NOT_CANCELLABLE");
     // The page may still execute the code of the cancelled run. The service ignores the page's later report.
@@ -180,9 +173,9 @@ export class Runs {
     return promise.finally(() => {
       stopListening();
       // The outcome is still useful if the client can repeat the request, or if another run waits for the outcome.
-      const isAbandoned = signal?.aborted && !startSignal.signal.aborted && !isRepeatable(run) && !run.causeRunId;
-      if (!isAbandoned) return;
-      runInBackground(repository.find(id).then((queued) => queued && repository.cancelQueued(queued)));
+      const mayRepeat = run.idempotencyKey !== null || Boolean(run.eventKey);
+      if (signal?.aborted && !startSignal.signal.aborted && !mayRepeat && !run.causeRunId)
+        runInBackground(repository.cancelQueued(id));
     });
   }
 }
