@@ -1,4 +1,5 @@
 /** Claims queued runs while slots are free, and executes each run until it ends. */
+import { EventEmitter } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import { runInBackground } from "../../background.js";
 import type { RunOutcome } from "../records/execution-logs.js";
@@ -35,7 +36,8 @@ export class Dispatcher {
   private claimsByUnknownRun = new Map<number, readonly object[]>();
   /** IDs of queued runs that active runs wait for. Each of these queued runs gets an additional (nested) slot. */
   private readonly awaitedRuns = new Set<number>();
-  private readonly startListeners = new Map<number, Set<(done: Promise<RunOutcome>) => void>>();
+  /** Emits the outcome of a run when this process starts the run. The name of the event is the run's ID. */
+  private readonly starts = new EventEmitter().setMaxListeners(0);
   /** Null until this process starts to stop. When this signal aborts, the active runs are ended. */
   private stopping: AbortSignal | null = null;
   /** True if the queue may contain runs that this process did not claim, for example because no slot was free for them. */
@@ -62,7 +64,7 @@ export class Dispatcher {
       })
       .finally(() => slot.free());
     this.activeRuns.set(run.id, { appId: run.appId, controller, done, slot });
-    for (const listener of this.startListeners.get(run.id) ?? []) listener(done);
+    this.starts.emit(String(run.id), done);
     return done;
   }
 
@@ -70,12 +72,8 @@ export class Dispatcher {
   addStartListener(runId: number, listener: (done: Promise<RunOutcome>) => void): () => void {
     const activeRun = this.activeRuns.get(runId);
     if (activeRun) listener(activeRun.done);
-    const listeners = this.startListeners.get(runId) ?? new Set();
-    this.startListeners.set(runId, listeners.add(listener));
-    return () => {
-      listeners.delete(listener);
-      if (listeners.size === 0) this.startListeners.delete(runId);
-    };
+    this.starts.on(String(runId), listener);
+    return () => this.starts.off(String(runId), listener);
   }
 
   /** Waits for a statement that may claim a run, and passes its result to `handleResult`, which must start the run before it returns. */
@@ -112,11 +110,7 @@ export class Dispatcher {
     });
     // The claim does not find runs of an app that is at its limit.
     this.mustCheckQueue = run !== null || isAnyAppAtLimit || this.queuedDuringClaim.size > 0;
-    return run?.isMoreClaimable ?? false;
-  }
-
-  private mayHaveMissedRun(): boolean {
-    return [...this.queuedDuringClaim].some((appId) => this.slots.canAcquire(appId));
+    return run?.isMoreClaimable || [...this.queuedDuringClaim].some((appId) => slots.canAcquire(appId));
   }
 
   /** Claims one run after the other, so that each claim counts the slot of the previous run. A call during a claim causes another claim. */
@@ -126,7 +120,7 @@ export class Dispatcher {
         do {
           this.isClaimRequested = false;
           while (await this.claimNext());
-        } while (this.isClaimRequested || this.mayHaveMissedRun());
+        } while (this.isClaimRequested);
       } finally {
         this.claimInProgress = null;
       }
@@ -188,7 +182,8 @@ export class Dispatcher {
   }
 
   getSlotUsage(): { total: number; free: number; waiting: number } {
-    return { total: this.slots.totalSlots, free: this.slots.countFreeSlots(), waiting: this.startListeners.size };
+    const waiting = this.starts.eventNames().length;
+    return { total: this.slots.totalSlots, free: this.slots.countFreeSlots(), waiting };
   }
 
   /** Starts queued runs that active runs have called, in nested slots, because the notification `parent:child` can be lost. */

@@ -105,11 +105,6 @@ export class PageScriptLoader {
     return { ...script, ...findPackageRequirement(entry!, code, dependencies.some(isScriptAddress)), defines: "Svc" };
   }
 
-  private async loadRequestsScript(): Promise<SourceScript> {
-    const script = await this.readBuiltScript(REQUESTS_SCRIPT, "svc-requests.js");
-    return { ...script, mode: "network-isolate", network: false, defines: "Svc" };
-  }
-
   private async createSessionScript(run: RunRecord): Promise<SourceScript> {
     const session = JSON.stringify(JSON.stringify(await this.options.sessionOf(run)));
     // Passes the session as JSON text, because the key `__proto__` in an object literal would set the prototype.
@@ -147,7 +142,8 @@ export class PageScriptLoader {
     if (dependencies.includes(SESSION_PACKAGE)) packages.unshift(await this.createSessionScript(run));
     if (!this.usesClientLibrary(action)) {
       const sendsRequests = usesRequestFunctions(code);
-      if (sendsRequests) packages.unshift(await this.loadRequestsScript());
+      const script = sendsRequests && (await this.readBuiltScript(REQUESTS_SCRIPT, "svc-requests.js"));
+      if (script) packages.unshift({ ...script, mode: "network-isolate", network: false, defines: "Svc" });
       return { packages, sendsRequests, responseMark };
     }
     const { credentials, catalogue, apiUrl } = this.options;
