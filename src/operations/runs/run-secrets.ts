@@ -40,16 +40,6 @@ interface StartSecrets {
 const CACHED_CHARACTERS_MAX = 16 * 1024 * 1024;
 const ENTRY_OVERHEAD_CHARACTERS = 256;
 
-/** Outcome and payload of a run, after the search for secrets that were known when the search began. */
-export interface ScannedOutcome {
-  /** A failure if the outcome of the run contained a secret. */
-  outcome: RunOutcome;
-  /** Payload for the log entry, as JSON text; null if the entry can refer to the payload of the run's row. */
-  payload: string | null;
-  /** Version of the app's secrets that the search covers. */
-  version: number;
-}
-
 export class RunSecrets {
   private current: Pick<StartSecrets, "version" | "scanner" | "hasSecrets">;
   private lastRead: Promise<unknown> = Promise.resolve();
@@ -73,13 +63,22 @@ export class RunSecrets {
     return this.startSecrets.contextSettings;
   }
 
+  /** @throws EXECUTION_FAILED if there are too many secrets, or if they changed too often */
   private async readNewSecrets(): Promise<SecretScanner> {
-    const newSecrets = await this.store.readScannerSince(this.appId, this.startSecrets, this.current.version);
-    this.current = newSecrets ?? this.current;
+    const { store, appId, startSecrets } = this;
+    if ((await store.secretValues.readVersion(appId)) === this.current.version) return this.current.scanner;
+    const { version, forgotten, entries } = await store.secretValues.read(appId, startSecrets.version);
+    if (forgotten > startSecrets.version || version - startSecrets.version > CHANGES_PER_RUN_MAX)
+      throw new ActionError(
+        "EXECUTION_FAILED",
+        "secret settings changed too often during the run, so it is unknown which values the run could read",
+      );
+    const allEntries = [...startSecrets.entries, ...entries];
+    this.current = { version, ...store.getScanner(appId, `${startSecrets.version}-${version}`, allEntries) };
     return this.current.scanner;
   }
 
-  /** Reads new secrets, and returns a scanner for all. A read in progress may miss a change, so waits for it and reads again. */
+  /** Reads new secrets, and returns a scanner for all. A read in progress may miss a change, so another read follows it. */
   private getCurrentScanner(): Promise<SecretScanner> {
     // Ignores an error of the last read, because its caller receives it.
     const read = this.lastRead.catch(() => undefined).then(() => this.readNewSecrets());
@@ -102,8 +101,11 @@ export class RunSecrets {
     return text === payload && payload !== EMPTY_PAYLOAD ? null : text;
   }
 
-  /** Searches the outcome, and masks the payload. @param isCut true if the end of the error's text is missing */
-  async scanOutcome(outcome: RunOutcome, isCut: boolean, payload: string): Promise<ScannedOutcome> {
+  /**
+   * Searches the outcome, and masks the payload as `maskPayload`. Returns a failure if the outcome contains a secret, and the version of the
+   * secrets that the search covers. @param isCut true if the end of the error's text is missing
+   */
+  async scanOutcome(outcome: RunOutcome, isCut: boolean, payload: string) {
     // A late request of the run can replace `this.current` during the search.
     const { current } = this;
     const key = await findInOutcome(current.scanner, outcome, isCut);
@@ -126,11 +128,11 @@ export class SecretStore {
   });
 
   constructor(
-    private readonly secretValues: Settings["secretValues"],
+    readonly secretValues: Settings["secretValues"],
     private readonly scannerCache: SecretScannerCache,
   ) {}
 
-  private getScanner(
+  getScanner(
     appId: number,
     key: string,
     entries: SecretValues["entries"],
@@ -181,25 +183,5 @@ export class SecretStore {
   async maskPayloadOfRun({ appId, payload }: { appId: number; payload: string }): Promise<string | null> {
     const masked = this.beginRun(appId).then((secrets) => secrets.maskPayload(payload));
     return masked.catch(() => EMPTY_PAYLOAD);
-  }
-
-  /**
-   * Returns a scanner for the secrets at the start of the run and all later ones; null if `version` is still current.
-   * @throws EXECUTION_FAILED if there are too many secrets, or if they changed too often
-   */
-  async readScannerSince(appId: number, startSecrets: StartSecrets, version: number) {
-    const { secretValues } = this;
-    if ((await secretValues.readVersion(appId)) === version) return null;
-    const values = await secretValues.read(appId, startSecrets.version);
-    if (values.forgotten > startSecrets.version || values.version - startSecrets.version > CHANGES_PER_RUN_MAX)
-      throw new ActionError(
-        "EXECUTION_FAILED",
-        "secret settings changed too often during the run, so it is unknown which values the run could read",
-      );
-    const current = this.getScanner(appId, `${startSecrets.version}-${values.version}`, [
-      ...startSecrets.entries,
-      ...values.entries,
-    ]);
-    return { ...current, version: values.version };
   }
 }
