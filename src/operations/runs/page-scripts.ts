@@ -112,23 +112,9 @@ export class PageScriptLoader {
     return { name: "svc-run-session.js", source, mode: "isolate" };
   }
 
-  private usesClientLibrary({ code, dependencies, assets }: CodeWithPackages): boolean {
-    const isNpmPackage = (name: string) => assets.some((asset) => asset.name === name && asset.version !== undefined);
-    const otherDependencies = [...new Set(dependencies)].filter((name) => !isNpmPackage(name));
-    return needsClientLibrary(code, otherDependencies, this.options.catalogue);
-  }
-
-  private async loadResponseScripts(mark: string): Promise<SourceScript[]> {
-    const library = await this.readBuiltScript(RESPONSE_LIBRARY, "svc-response.js");
-    const source = `__svcResponse(${JSON.stringify(mark)});`;
-    return [
-      { ...library, mode: "isolate", defines: "Svc" },
-      { name: "svc-response-mark.js", source, mode: "isolate" },
-    ];
-  }
-
   /** Returns the scripts to evaluate before the code. Issues a token if the code may use the client library. */
   async prepare(run: RunRecord, actionCode: CodeWithPackages, timeoutMs: number): Promise<PreparedScripts> {
+    const { credentials, catalogue, apiUrl } = this.options;
     const mayRespond = actionCode.code.includes("Svc") && RESPONSE_WORD.test(actionCode.code);
     const responseMark = mayRespond ? `response ${randomUUID()}` : null;
     // Calls of `Svc.App.V3.Actions.response` need no client library, so the search for uses of the library must not find these calls.
@@ -138,15 +124,22 @@ export class PageScriptLoader {
     const { code } = action;
     const dependencies = [...new Set(action.dependencies)];
     const packages = await Promise.all(dependencies.map((name) => this.loadPackageScript(name, action)));
-    if (responseMark !== null) packages.unshift(...(await this.loadResponseScripts(responseMark)));
+    if (responseMark !== null) {
+      const library = await this.readBuiltScript(RESPONSE_LIBRARY, "svc-response.js");
+      const source = `__svcResponse(${JSON.stringify(responseMark)});`;
+      packages.unshift({ name: "svc-response-mark.js", source, mode: "isolate" });
+      packages.unshift({ ...library, mode: "isolate", defines: "Svc" });
+    }
     if (dependencies.includes(SESSION_PACKAGE)) packages.unshift(await this.createSessionScript(run));
-    if (!this.usesClientLibrary(action)) {
+    const isNpmPackage = (name: string) =>
+      action.assets.some((asset) => asset.name === name && asset.version !== undefined);
+    const otherDependencies = dependencies.filter((name) => !isNpmPackage(name));
+    if (!needsClientLibrary(code, otherDependencies, catalogue)) {
       const sendsRequests = usesRequestFunctions(code);
       const script = sendsRequests && (await this.readBuiltScript(REQUESTS_SCRIPT, "svc-requests.js"));
       if (script) packages.unshift({ ...script, mode: "network-isolate", network: false, defines: "Svc" });
       return { packages, sendsRequests, responseMark };
     }
-    const { credentials, catalogue, apiUrl } = this.options;
     const { appId, id: runId, personId } = run;
     const expiresAt = new Date(Date.now() + timeoutMs + TOKEN_EXTRA_LIFETIME_MS);
     const { id, token } = await credentials.issue({ kind: "task", appId, runId, personId, expiresAt });
