@@ -1,17 +1,16 @@
 /**
- * Watches a browser. Ends it if it has lost a process that all pages need, or if it is remote and does not respond. For a local browser with active runs,
- * also measures the memory and CPU time of its processes, and checks that it responds.
+ * Watches a browser. Ends it if it has lost a process that all pages need, or does not respond. For a local browser with active runs, also
+ * measures the memory and CPU time of its processes, and stops floods.
  */
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import type { Chromium } from "../browser-source.js";
-import { findZygotePids, readProcessSandboxStates } from "../processes/sandbox-proof.js";
 import { FloodWatch } from "./floods.js";
 import { MemoryWatch } from "./memory.js";
 import { RendererPriorities } from "./priorities.js";
-import { hasProcessEnded, listBrowserProcesses, measureProcesses } from "./processes.js";
+import { listBrowserProcesses, measureProcesses } from "./processes.js";
 
 export const FAILED_LAUNCH_STATUS = "failed to launch";
 /** The browser is ended after this many failed starts of renderers within FAILURES_WITHIN_MS. A single failure may be chance. */
@@ -20,8 +19,11 @@ const FAILURES_WITHIN_MS = 5_000;
 export const LAUNCH_CHECK_INTERVAL_MS = 250;
 /** After this many checks in a row with pages but without renderers, the zygote (the process that starts renderers) counts as dead. */
 const CHECKS_WITHOUT_RENDERER_MAX = 6;
-/** A remote browser is ended after this many checks without an answer. A time limit would also count delays of this process. */
-const CHECKS_WITHOUT_ANSWER_MAX = 60;
+/** The browser is ended if it does not respond for this time, as counted in checks: a clock would also count delays of this process. */
+const HUNG_AFTER_MS = 5_000;
+const REMOTE_HUNG_AFTER_MS = 15_000;
+/** Replaces HUNG_AFTER_MS for a browser that gets too little CPU time because the machine is overloaded. */
+const STARVED_AFTER_MS = 60_000;
 const ANSWER_INTERVAL_MS = 100;
 const MEASURE_INTERVAL_MS = 50;
 /** The watch measures only if a run is still active after this time, because a measurement delays the end of a short run. */
@@ -29,16 +31,19 @@ const MEASURE_AFTER_RUN_MS = 10;
 /** The cause of a crash is `memory` if the crash follows a kill or a full V8 heap within this time. */
 const KILL_EFFECT_MS = 5_000;
 
-/** Calls `check` every `ms` milliseconds, or `onStillActive` if the last check is active. Ignores errors: the browser may have ended. */
-function repeatCheck(ms: number, check: () => Promise<void>, onStillActive = () => {}): NodeJS.Timeout {
-  let isChecking = false;
+/** Calls `check` every `ms` milliseconds, or `onLate` if the last check is active. Ignores errors: the browser may have ended. */
+function repeatCheck(ms: number, check: () => Promise<void>, onLate = (_lateMs: number) => {}): NodeJS.Timeout {
+  let lateMs: number | null = null;
   return setInterval(() => {
-    if (isChecking) return onStillActive();
-    isChecking = true;
+    if (lateMs !== null) {
+      lateMs += ms;
+      return onLate(lateMs);
+    }
+    lateMs = 0;
     check()
       .catch(() => {})
       .finally(() => {
-        isChecking = false;
+        lateMs = null;
       });
   }, ms);
 }
@@ -63,10 +68,8 @@ export class BrowserWatch {
   private readonly floodWatch: FloodWatch | null = null;
   private readonly memoryWatch: MemoryWatch | null = null;
   private readonly timers: NodeJS.Timeout[];
-  private readonly zygotePids: readonly number[];
   private failureTimes: number[] = [];
   private checksWithoutRenderer = 0;
-  private checksWithoutAnswer = 0;
   private networkServicePid: number | undefined;
   private isStopped = false;
 
@@ -74,12 +77,13 @@ export class BrowserWatch {
     const { chromium, isActive } = options;
     const { pid: group } = chromium;
     chromium.connection.on("Target.targetCrashed", this.onCrash);
-    const onLateAnswer = group === null ? () => this.countLateAnswer() : undefined;
-    this.timers = [repeatCheck(LAUNCH_CHECK_INTERVAL_MS, () => this.checkLaunches(), onLateAnswer)];
-    this.zygotePids = group === null ? [] : findZygotePids(readProcessSandboxStates(group));
+    const endIfRemoteHangs = (lateMs: number) => {
+      if (group === null && lateMs >= REMOTE_HUNG_AFTER_MS) this.endBrowser();
+    };
+    this.timers = [repeatCheck(LAUNCH_CHECK_INTERVAL_MS, () => this.checkLaunches(), endIfRemoteHangs)];
     // The processes of a remote browser are on another machine.
     if (group === null) return;
-    const floods = new FloodWatch(chromium, group);
+    const floods = new FloodWatch(chromium.connection, group);
     const memory = new MemoryWatch(group, () => chromium.stop());
     const priorities = new RendererPriorities();
     this.floodWatch = floods;
@@ -87,7 +91,16 @@ export class BrowserWatch {
     // Lists the processes at once, so that the flood watch can measure a browser that does not answer during its first run.
     this.checkLaunches().catch(() => {});
     this.timers.push(
-      repeatCheck(ANSWER_INTERVAL_MS, async () => floods.check(await isStillActiveAfterDelay(isActive))),
+      repeatCheck(
+        ANSWER_INTERVAL_MS,
+        async () => {
+          if (await isStillActiveAfterDelay(isActive)) await floods.sendRequest();
+        },
+        (lateMs) => {
+          floods.onLateAnswer();
+          if (lateMs >= (floods.isBrowserStarved() ? STARVED_AFTER_MS : HUNG_AFTER_MS)) this.endBrowser();
+        },
+      ),
       repeatCheck(MEASURE_INTERVAL_MS, async () => {
         if (!(await isStillActiveAfterDelay(isActive))) return;
         const processes = measureProcesses(floods.processes, group);
@@ -131,19 +144,12 @@ export class BrowserWatch {
     if (this.failureTimes.length >= FAILURES_MAX) this.endBrowser();
   };
 
-  private countLateAnswer(): void {
-    this.checksWithoutAnswer += 1;
-    if (this.checksWithoutAnswer >= CHECKS_WITHOUT_ANSWER_MAX) this.endBrowser();
-  }
-
   /**
-   * Ends a browser without a zygote, which can start no renderers and does not report their end. Also ends a browser whose network service
-   * has ended, because its open contexts have lost their proxies: all their requests fail.
+   * Ends a browser that has pages but no renderers: without its zygote, it can start none, and does not report their end. Also ends a
+   * browser whose network service has ended, because its open contexts have lost their proxies: all their requests fail.
    */
   private async checkLaunches(): Promise<void> {
     const { chromium, hasPages } = this.options;
-    if (this.zygotePids.some((pid) => hasProcessEnded(pid))) return this.endBrowser();
-    this.checksWithoutAnswer = 0;
     const processes = await listBrowserProcesses(chromium.connection);
     if (this.floodWatch !== null) this.floodWatch.processes = processes;
     // Calls `hasPages` after the browser's response, because a page that closed during the check needs no renderer.

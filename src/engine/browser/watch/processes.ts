@@ -1,5 +1,5 @@
 /** Lists the processes that a browser reports, and reads their CPU time and memory from /proc. */
-import { existsSync, globSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import type { Connection } from "puppeteer";
 
 const PAGE_BYTES = 4_096;
@@ -58,16 +58,6 @@ export function readBrowserProcessUsage(pid: number, group: number): Usage | nul
   }
 }
 
-/** True also for a zombie: it has exited, but its parent has not yet read its exit status. */
-export function hasProcessEnded(pid: number, readStat = readStatFields): boolean {
-  try {
-    return readStat(`/proc/${pid}/stat`)[0] === "Z";
-  } catch (error) {
-    // Other errors, such as too many open files, do not show that the process has ended.
-    return ["ENOENT", "ESRCH"].includes((error as NodeJS.ErrnoException).code ?? "");
-  }
-}
-
 /** Reads all processes of the machine (with /proc), so call it rarely. Leaves out zombies. By default, returns those of all groups. */
 export function listProcesses(group?: number): { pid: number; parent: number; commandLine: string }[] {
   const pids = existsSync("/proc") ? readdirSync("/proc").map(Number) : [];
@@ -79,18 +69,6 @@ export function listProcesses(group?: number): { pid: number; parent: number; co
     } catch {
       // The process has ended.
       return [];
-    }
-  });
-}
-
-/** True if a thread of these processes is running or waits for a CPU. `readStat` is for tests. */
-export function isAnyThreadRunnable(pids: readonly number[], readStat = readStatFields): boolean {
-  return globSync(pids.map((pid) => `/proc/${pid}/task/*/stat`)).some((path) => {
-    try {
-      return readStat(path)[0] === "R";
-    } catch {
-      // The thread has ended.
-      return false;
     }
   });
 }
