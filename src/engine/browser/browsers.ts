@@ -104,19 +104,14 @@ export class Browsers {
   /** @throws StartError with instructions if no browser starts */
   async start(): Promise<void> {
     const { supervisors } = this;
-    const faults = new Map<BrowserSupervisor, Error>();
-    const start = (supervisor: BrowserSupervisor) =>
-      supervisor.replaceBrowser().catch((fault) => faults.set(supervisor, fault));
-    await Promise.all(supervisors.map(start));
-    if (faults.size === supervisors.length) {
+    const attempts = await Promise.allSettled(supervisors.map((supervisor) => supervisor.startBrowser()));
+    const faults = attempts.flatMap((attempt) => (attempt.status === "rejected" ? [attempt.reason as Error] : []));
+    if (faults.length === supervisors.length) {
       await this.stop();
-      const [first, ...others] = faults.values();
-      throw others.length === 0 ? first! : new StartError([first!, ...others].map(({ message }) => message).join("; "));
+      const [first, ...others] = faults;
+      throw others.length === 0 ? first! : new StartError(faults.map(({ message }) => message).join("; "));
     }
-    for (const [supervisor, fault] of faults) {
-      supervisor.logFault(fault);
-      runInBackground(supervisor.restartBrowser());
-    }
+    for (const supervisor of supervisors) runInBackground(supervisor.keepRunning());
   }
 
   /** Never rejects. Repeats a run only if it has had no effect: no request was sent, and no console line was passed on. */
@@ -150,7 +145,8 @@ export class Browsers {
 
   /** `up` counts browsers; the others count contexts: with a run (`serving`), reserved for an app (`warm`), or unused (`spare`). */
   readonly countBrowsers = (): { up: number; serving: number; warm: number; spare: number } => {
-    const contexts = this.supervisors.flatMap((supervisor) => supervisor.countContexts());
+    const browsers = this.supervisors.flatMap((supervisor) => [...supervisor.browsers]);
+    const contexts = browsers.map(({ activeRuns, pool }) => ({ serving: activeRuns, ...pool.countIdlePages() }));
     const sum = (kind: "serving" | "warm" | "spare") => contexts.reduce((total, counts) => total + counts[kind], 0);
     const up = this.supervisors.filter(({ current }) => current !== null).length;
     return { up, serving: sum("serving"), warm: sum("warm"), spare: sum("spare") };

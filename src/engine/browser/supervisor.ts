@@ -1,4 +1,4 @@
-/** Keeps a browser running: starts it, and replaces it if it ends, does not respond, or has executed enough runs. */
+/** Keeps a browser running: starts it, and starts the next one if it ends, does not respond, or has executed enough runs. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import { runInBackground } from "../../background.js";
@@ -38,6 +38,8 @@ interface SupervisedBrowser {
   watch: BrowserWatch;
   runCount: number;
   activeRuns: number;
+  /** Is resolved when the browser has had too many runs or uses too much memory. */
+  worn: PromiseWithResolvers<void>;
 }
 
 /** High, because each app needs a new browser context after a replacement, which takes up to half a second. */
@@ -47,16 +49,16 @@ const BACKOFF_FIRST_MS = 100;
 const BACKOFF_MAX_MS = 1_000;
 const PAGE_REUSABLE_CAUSES: readonly RunFailureCause[] = ["script", "result", "retry"];
 const NO_OPENING_QUEUE: PageOpeningQueue = { enter: async () => () => undefined };
+const POOL_DEFAULTS = { openingQueue: NO_OPENING_QUEUE, spareContexts: 2, idlePagesMax: 48 };
 
 export const createCancelledOutcome = () =>
   createFailedPageRunOutcome("cancelled", "AbortError", "The run was cancelled before it began");
 
 export class BrowserSupervisor {
-  private readonly browsers = new Set<SupervisedBrowser>();
-  private startPromise: Promise<SupervisedBrowser> | null = null;
+  readonly browsers = new Set<SupervisedBrowser>();
+  private attempt: Promise<SupervisedBrowser> | null = null;
   private readonly stopping = new AbortController();
   private backoffMs = 0;
-  private lastFaultMessage = "";
   private newestBrowser: SupervisedBrowser | null = null;
 
   constructor(
@@ -73,15 +75,8 @@ export class BrowserSupervisor {
   }
 
   private createSupervisedBrowser(chromium: Chromium): SupervisedBrowser {
-    const { openProxyPort, openingQueue = NO_OPENING_QUEUE, spareContexts = 2, idlePagesMax = 48 } = this.options;
-    const pool = new PagePool({
-      chromium,
-      getCrashCause: () => browser.watch.getCrashCause(),
-      openProxyPort,
-      openingQueue,
-      spareContexts,
-      idlePagesMax,
-    });
+    const getCrashCause = () => browser.watch.getCrashCause();
+    const pool = new PagePool({ ...POOL_DEFAULTS, ...this.options, chromium, getCrashCause });
     const watch = new BrowserWatch({
       chromium,
       isActive: () => browser.activeRuns > 0,
@@ -92,18 +87,14 @@ export class BrowserSupervisor {
           "the browser starts no pages, lost its network service, or hangs; replacing it",
         ),
     });
-    const browser: SupervisedBrowser = { chromium, pool, watch, runCount: 0, activeRuns: 0 };
+    const worn = Promise.withResolvers<void>();
+    const browser: SupervisedBrowser = { chromium, pool, watch, runCount: 0, activeRuns: 0, worn };
     this.browsers.add(browser);
-    runInBackground(
-      chromium.ended.then(() => {
-        watch.stop();
-        this.onEnded(browser);
-      }),
-    );
+    runInBackground(chromium.ended.then(() => this.onEnded(browser)));
     return browser;
   }
 
-  private async launchBrowser(): Promise<SupervisedBrowser> {
+  private async openBrowser(): Promise<SupervisedBrowser> {
     const { source } = this;
     this.stopping.signal.throwIfAborted();
     const chromium = await source.open(this.stopping.signal);
@@ -122,16 +113,36 @@ export class BrowserSupervisor {
     browser.pool.fillInBackground();
     previous?.pool.retire();
     if (previous !== null) this.stopIfUnused(previous);
-    this.lastFaultMessage = "";
     return browser;
   }
 
-  /** Starts a browser that gets all new runs instead of the current one. Concurrent calls share one start. */
-  replaceBrowser(): Promise<SupervisedBrowser> {
-    this.startPromise ??= this.launchBrowser().finally(() => {
-      this.startPromise = null;
-    });
-    return this.startPromise;
+  /** Tries once to start a browser that gets all new runs. */
+  startBrowser(): Promise<SupervisedBrowser> {
+    this.attempt = this.openBrowser();
+    return this.attempt;
+  }
+
+  /** Starts the next browser after each failed attempt, and when a browser has ended or is worn. Resolves after `stop`. */
+  async keepRunning(): Promise<void> {
+    const { log, pause = (ms, signal) => delay(ms, undefined, { signal }).catch(() => undefined) } = this.options;
+    let lastFaultMessage = "";
+    for (;;) {
+      try {
+        const browser = (await this.attempt)!;
+        lastFaultMessage = "";
+        await Promise.race([browser.chromium.ended, browser.worn.promise]);
+        if (browser.chromium.isAlive()) log.info({ runs: browser.runCount }, "replacing the browser");
+      } catch (error) {
+        const { message } = error as Error;
+        if (message !== lastFaultMessage) log.error({ err: error }, "the browser did not start");
+        lastFaultMessage = message;
+      }
+      await pause(this.backoffMs, this.stopping.signal);
+      if (this.isStopped) return;
+      // The delay grows until a browser gets a run.
+      this.backoffMs = Math.min(Math.max(BACKOFF_FIRST_MS, this.backoffMs * 2), BACKOFF_MAX_MS);
+      this.attempt = this.openBrowser();
+    }
   }
 
   /** Stops a browser that another one has replaced, if it has no more runs. */
@@ -140,6 +151,7 @@ export class BrowserSupervisor {
   }
 
   private onEnded(browser: SupervisedBrowser): void {
+    browser.watch.stop();
     this.browsers.delete(browser);
     if (browser !== this.newestBrowser) return;
     this.newestBrowser = null;
@@ -150,47 +162,10 @@ export class BrowserSupervisor {
       { browser: this.source.name, browserPid: pid, runs: browser.activeRuns },
       "the browser ended unexpectedly",
     );
-    runInBackground(this.restartBrowser());
-  }
-
-  /** Retries until a browser is running. The delay between two attempts grows until a browser gets a run. */
-  async restartBrowser(): Promise<void> {
-    const { pause = (ms, signal) => delay(ms, undefined, { signal }).catch(() => undefined) } = this.options;
-    while (!this.isStopped) {
-      await pause(this.backoffMs, this.stopping.signal);
-      this.backoffMs = Math.min(Math.max(BACKOFF_FIRST_MS, this.backoffMs * 2), BACKOFF_MAX_MS);
-      if (this.isStopped) return;
-      try {
-        await this.replaceBrowser();
-        return;
-      } catch (error) {
-        this.logFault(error as Error);
-      }
-    }
-  }
-
-  logFault(fault: Error): void {
-    if (fault.message !== this.lastFaultMessage) this.options.log.error({ err: fault }, "the browser did not start");
-    this.lastFaultMessage = fault.message;
   }
 
   countActiveRuns(): number {
     return [...this.browsers].reduce((sum, { activeRuns }) => sum + activeRuns, 0);
-  }
-
-  countContexts(): { serving: number; warm: number; spare: number }[] {
-    return [...this.browsers].map(({ activeRuns, pool }) => ({ serving: activeRuns, ...pool.countIdlePages() }));
-  }
-
-  /** Counts a run. If the browser has had too many runs or uses too much memory, starts its replacement in the background. */
-  private countRun(browser: SupervisedBrowser): void {
-    const { log, runsPerBrowser = RUNS_PER_BROWSER } = this.options;
-    browser.runCount += 1;
-    this.backoffMs = 0;
-    const mustReplace = browser.runCount >= runsPerBrowser || browser.watch.usesTooMuchMemory();
-    if (!mustReplace || browser !== this.newestBrowser || this.startPromise !== null) return;
-    log.info({ runs: browser.runCount }, "replacing the browser");
-    this.replaceBrowser().catch((error) => log.error({ err: error }, "the browser could not be replaced"));
   }
 
   /** Resolves with null if no code was evaluated, so that another attempt is safe. */
@@ -205,15 +180,14 @@ export class BrowserSupervisor {
       // After an error, the caller tries another browser.
       const page = await pool.acquire(pageKey).catch(() => null);
       if (page === null) return null;
-      if (!page.isReady) {
-        pool.release(page, pageKey, false);
-        return null;
-      }
       if (request.signal?.aborted) {
         pool.release(page, pageKey, true);
         return createCancelledOutcome();
       }
-      this.countRun(browser);
+      this.backoffMs = 0;
+      browser.runCount += 1;
+      const { runsPerBrowser = RUNS_PER_BROWSER } = this.options;
+      if (browser.runCount >= runsPerBrowser || browser.watch.usesTooMuchMemory()) browser.worn.resolve();
       const outcome = await page.run(request);
       const cause = outcome.ok ? null : outcome.cause;
       if (page.loss !== null) this.options.onLoss?.(page.loss);
@@ -230,6 +204,6 @@ export class BrowserSupervisor {
     this.stopping.abort();
     // Also stops a browser that is starting. Otherwise this method would wait for the end of the start.
     await Promise.all([...this.browsers].map(({ chromium }) => chromium.stop()));
-    await this.startPromise?.catch(() => undefined);
+    await this.attempt?.catch(() => undefined);
   }
 }
