@@ -24,8 +24,11 @@ const outerAddress =
     .flatMap((list) => list ?? [])
     .find((one) => !one.internal && one.family === "IPv4")?.address ?? "127.0.0.2";
 
-/** Starts a broker that connects clients with the right token to the browser. It hides the browser's command line. */
-async function startBroker(socketUrl: string): Promise<{ endpoint: string; stop(): void }> {
+/** Starts a broker that connects clients with the right token to the browser. It rejects one method, and repeats the token in the error. */
+async function startBroker(
+  socketUrl: string,
+  rejectedMethod = "SystemInfo.getInfo",
+): Promise<{ endpoint: string; stop(): void }> {
   const server = new WebSocketServer({
     port: 0,
     host: "127.0.0.1",
@@ -37,7 +40,7 @@ async function startBroker(socketUrl: string): Promise<{ endpoint: string; stop(
     near.on("message", async (data) => {
       const { id, method } = JSON.parse(String(data));
       await ready;
-      const kept = method === "SystemInfo.getInfo";
+      const kept = method === rejectedMethod;
       if (kept) near.send(JSON.stringify({ id, error: { code: -32_601, message: `not by ${SECRET}` } }));
       else far.send(String(data));
     });
@@ -206,10 +209,17 @@ describe("browsers that were started elsewhere", () => {
       expect(await resultOf(browsers, READ_USER_AGENT)).to.equal("one");
       broker.stop();
       await until(() => !browsers.isReady());
-      const refused = await startFault([broker.endpoint.replace(SECRET, `not${SECRET}`)]);
+      const rejecting = await startBroker(one.socketUrl, "Target.setAutoAttach");
+      const refused = [
+        await startFault([rejecting.endpoint.replace(SECRET, `not${SECRET}`)]),
+        await startFault([rejecting.endpoint]),
+      ];
+      rejecting.stop();
+      expect(refused[0]).to.include("Unexpected server response: 401");
+      expect(refused[1]).to.include("it rejected a command");
       const received = lines.join();
       expect(received).to.include("does not report its command line").and.to.include("the browser ended unexpectedly");
-      expect(received + refused).to.not.include(SECRET);
+      expect(received + refused.join()).to.not.include(SECRET);
     },
   );
 

@@ -1,15 +1,18 @@
 /** Source of a remote browser, to which the service connects by its DevTools URL. */
 
 import { networkInterfaces } from "node:os";
+import querystring from "node:querystring";
 import type { Logger } from "pino";
-import type { Connection } from "puppeteer";
+import { type Connection, ProtocolError } from "puppeteer";
 import { StartError } from "../../../errors.js";
 import { type BrowserSource, openBrowserConnection } from "../browser-source.js";
 import { findUnsafeBrowserFlags } from "../chromium-flags.js";
-import { getEndpointName, getMaskedErrorMessage, openRemoteBrowserTransport } from "./remote-endpoint.js";
-import type { SocketTransport } from "./socket-transport.js";
+import { openSocketTransport, type SocketTransport } from "./socket-transport.js";
 
 const ANSWER_TIMEOUT_MS = 10_000;
+const DISCOVERY_TIMEOUT_MS = 2_000;
+/** Start of a DevTools URL's path. The next part is the browser's ID, which changes with each start of the browser. */
+const DEVTOOLS_PATH = "/devtools/browser/";
 
 export interface RemoteBrowserOptions {
   /** URL with `ws:` or `wss:`. Only its host and port are logged, because other parts may be credentials. */
@@ -24,6 +27,39 @@ export interface RemoteBrowserOptions {
 export interface RemoteBrowser extends BrowserSource {
   /** True if a connection to a proxy port from this IP address may come from this browser. */
   isAt(address: string): boolean;
+}
+
+/** Requests the WebSocket URL from a browser with `--remote-debugging-port`. Returns null if the browser sends no valid response. */
+async function discoverWebSocketUrl(endpoint: URL, stopped: AbortSignal): Promise<string | null> {
+  const protocol = endpoint.protocol === "wss:" ? "https:" : "http:";
+  const { username, password } = endpoint;
+  const basic = Buffer.from(`${querystring.unescape(username)}:${querystring.unescape(password)}`).toString("base64");
+  try {
+    const response = await fetch(`${protocol}//${endpoint.host}/json/version`, {
+      redirect: "error",
+      signal: AbortSignal.any([AbortSignal.timeout(DISCOVERY_TIMEOUT_MS), stopped]),
+      headers: username === "" ? {} : { authorization: `Basic ${basic}` },
+    });
+    const { webSocketDebuggerUrl } = (await response.json()) as { webSocketDebuggerUrl: string };
+    const discovered = new URL(endpoint);
+    discovered.pathname = new URL(webSocketDebuggerUrl).pathname;
+    return discovered.pathname.startsWith(DEVTOOLS_PATH) ? discovered.href : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Connects to the URL. If this fails, and the URL has no path or an old browser ID, requests the current URL from the browser. */
+async function openTransport(endpoint: URL, stopped: AbortSignal): Promise<SocketTransport> {
+  const { href, pathname, search } = endpoint;
+  try {
+    return await openSocketTransport(href, stopped);
+  } catch (error) {
+    const mayDiscover = pathname.startsWith(DEVTOOLS_PATH) || (pathname === "/" && search === "");
+    const discoveredUrl = mayDiscover ? await discoverWebSocketUrl(endpoint, stopped) : null;
+    if (discoveredUrl === null) throw error;
+    return openSocketTransport(discoveredUrl, stopped);
+  }
 }
 
 const isLoopback = (address: string) => /^127\.|^::1$/.test(address);
@@ -65,7 +101,7 @@ async function checkRemoteBrowser(
 export function createRemoteBrowserSource(options: RemoteBrowserOptions): RemoteBrowser {
   const { egressHost } = options;
   const endpoint = new URL(options.endpoint);
-  const name = getEndpointName(endpoint);
+  const name = `${endpoint.protocol}//${endpoint.host}`;
   let peer: string | null = null;
   return {
     name,
@@ -81,7 +117,7 @@ export function createRemoteBrowserSource(options: RemoteBrowserOptions): Remote
       let transport: SocketTransport | undefined;
       let timer: NodeJS.Timeout | undefined;
       try {
-        transport = await openRemoteBrowserTransport(endpoint, stopped);
+        transport = await openTransport(endpoint, stopped);
         timer = setTimeout(transport.close, ANSWER_TIMEOUT_MS);
         const connection = await openBrowserConnection(transport);
         await checkRemoteBrowser(connection, transport.peer, options, name);
@@ -90,7 +126,11 @@ export function createRemoteBrowserSource(options: RemoteBrowserOptions): Remote
         return { ...transport, connection, pid: null, getHeapFullTime: () => 0 };
       } catch (error) {
         transport?.close();
-        const reason = getMaskedErrorMessage(error, endpoint);
+        // Node leaves out the message if several addresses of a host reject the connection.
+        const { message, code } = error as NodeJS.ErrnoException;
+        // The text of a protocol error comes from the other side, which may repeat the credentials of the URL.
+        const reason =
+          error instanceof ProtocolError ? "it rejected a command, or closed the connection" : message || code;
         throw new StartError(`the browser at ${name} (BROWSER_WS_ENDPOINTS) cannot be used: ${reason}`);
       } finally {
         clearTimeout(timer);
