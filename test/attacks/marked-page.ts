@@ -88,12 +88,13 @@ export class MarkedPage {
   private async replace(): Promise<void> {
     // On a busy machine, a page may fail to open in time. The loop then opens another one.
     for (;;) {
-      const page = await Page.open(this.chromium.connection, null, () => null).catch(() => null);
-      if (await page?.setUp(runOf("").origin, this.mode)) {
-        this.page = page!;
+      const page = new Page(this.chromium.connection, null, () => null);
+      await page.open().catch(() => {});
+      if (await page.setUp(runOf("").origin, this.mode)) {
+        this.page = page;
         return;
       }
-      await page?.discard();
+      await page.discard();
     }
   }
 }

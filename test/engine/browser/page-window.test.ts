@@ -70,7 +70,8 @@ describe("the window of a document", () => {
   async function open(connection = chromium.connection): Promise<void> {
     do {
       await page?.discard();
-      page = await Page.open(connection, null, () => null);
+      page = new Page(connection, null, () => null);
+      await page.open();
     } while (!(await page.setUp(ORIGIN, "document")));
   }
 

@@ -5,7 +5,6 @@ import { PageNetwork } from "../network/page-network.js";
 import { ServiceCalls } from "../network/service-calls.js";
 import { DEFAULT_SOURCE_NAME, NO_SERVICE_BASE_URL, type PageRunOutcome, type PageRunRequest } from "../run.js";
 import { wrapInFunction } from "./action-script.js";
-import { PageChildTargets } from "./children.js";
 import {
   CONSOLE_BINDING_NAME,
   callHarnessMethod,
@@ -31,13 +30,18 @@ const REMAINING_MAX_BYTES = 24 * 1024 * 1024;
 
 const LAST_LINES_TIMEOUT_MS = 1_000;
 
+/** A new worker, or frame in another process, runs no code until the service has prepared it. */
+const AUTO_ATTACH = { autoAttach: true, waitForDebuggerOnStart: true, flatten: true };
+
 function limitDocuments(session: CDPSession): Promise<unknown> {
   return session.send("Page.addScriptToEvaluateOnNewDocument", { source: DOCUMENT_LIMITS_SCRIPT });
 }
 
 export class DocumentSandbox implements Sandbox {
   private readonly leftoverDetector: LeftoverDetector;
-  private readonly children: PageChildTargets;
+  /** DevTools sessions of the page, its workers, and its frames in other processes. */
+  private readonly sessions: Set<CDPSession>;
+  private hadChildren = false;
   private readonly network: PageNetwork;
   private readonly pageWindow: PageWindowHider;
   private readonly serviceCalls: ServiceCalls;
@@ -46,13 +50,8 @@ export class DocumentSandbox implements Sandbox {
   constructor(private readonly options: SandboxOptions) {
     const { session } = options;
     this.leftoverDetector = new LeftoverDetector(options);
-    this.children = new PageChildTargets(session, (child, type) =>
-      Promise.all([
-        this.network.enableUrlCheckInChild(child),
-        type === "worker" ? this.prepareWorker(child) : limitDocuments(child),
-      ]),
-    );
-    this.network = new PageNetwork({ ...options, waitForSentEvents: this.children.waitForSentEvents });
+    this.sessions = new Set([session]);
+    this.network = new PageNetwork({ ...options, waitForSentEvents: (timeoutMs) => this.waitForSentEvents(timeoutMs) });
     this.pageWindow = new PageWindowHider(options);
     this.serviceCalls = new ServiceCalls(this.network.admitRequest, (...part) =>
       callHarnessMethod(session, this.harnessId, "answer", part),
@@ -62,7 +61,7 @@ export class DocumentSandbox implements Sandbox {
 
   async prepare(): Promise<void> {
     const { session, origin } = this.options;
-    await Promise.all([this.pageWindow.prepare(), this.children.attach()]);
+    await Promise.all([this.pageWindow.prepare(), this.attachChildrenOf(session)]);
     await limitDocuments(session);
     await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/*`, resourceType: "Document" }] });
     await this.network.watch(session);
@@ -76,7 +75,7 @@ export class DocumentSandbox implements Sandbox {
     const { leftoverDetector, network } = this;
     leftoverDetector.isRunning = false;
     this.pageWindow.reset();
-    if (leftoverDetector.hasReportedData() || this.children.hasHadChildren()) return false;
+    if (leftoverDetector.hasReportedData() || this.hadChildren) return false;
     await network.requests.waitUntilAllEnded();
     const { loaded } = await navigatePage(session, `${origin}/`);
     const [harnessId, [hasLeftovers, usesTooMuchMemory]] = await Promise.all([
@@ -108,7 +107,7 @@ export class DocumentSandbox implements Sandbox {
       callHarnessMethod(this.options.session, this.harnessId, method, parameters);
     const answer = await readAnswer(await callHarness("run", values), (from, to) => callHarness("part", [from, to]));
     // Console lines of workers come from other DevTools sessions, so they may arrive after the answer.
-    if (this.children.hasChildren()) await this.children.waitForSentEvents(LAST_LINES_TIMEOUT_MS).catch(() => {});
+    if (this.sessions.size > 1) await this.waitForSentEvents(LAST_LINES_TIMEOUT_MS).catch(() => {});
     return answer;
   }
 
@@ -136,6 +135,34 @@ export class DocumentSandbox implements Sandbox {
     const isDocumentOfPage = event.resourceType === "Document" && event.request.url.startsWith(`${origin}/`);
     if (isDocumentOfPage) serveEmptyDocument(session, event.requestId);
     else this.network.continueOrBlock(session, event);
+  }
+
+  private attachChildrenOf(session: CDPSession): Promise<unknown> {
+    session.on("Target.attachedToTarget", (event) => runInBackground(this.attachChild(event)));
+    session.on("Target.detachedFromTarget", ({ sessionId }) => {
+      for (const child of this.sessions) if (child.id() === sessionId) this.sessions.delete(child);
+    });
+    return session.send("Target.setAutoAttach", AUTO_ATTACH);
+  }
+
+  private async attachChild({ sessionId, targetInfo }: Protocol.Target.AttachedToTargetEvent): Promise<void> {
+    this.hadChildren = true;
+    const child = this.options.session.connection()?.session(sessionId);
+    if (!child) return;
+    this.sessions.add(child);
+    await Promise.allSettled([
+      this.attachChildrenOf(child),
+      this.network.enableUrlCheckInChild(child),
+      targetInfo.type === "worker" ? this.prepareWorker(child) : limitDocuments(child),
+    ]);
+    // The command fails only if the worker or frame has ended.
+    await child.send("Runtime.runIfWaitingForDebugger").catch(() => {});
+  }
+
+  /** Resolves when all events that the page, its workers and frames have sent have arrived. Rejects after `timeoutMs`. */
+  private async waitForSentEvents(timeoutMs: number): Promise<void> {
+    const options = { timeout: timeoutMs };
+    await Promise.all([...this.sessions].map((session) => session.send("Runtime.getIsolateId", undefined, options)));
   }
 
   /** Sends all commands at once, so that all of them take effect before the worker's code starts. */

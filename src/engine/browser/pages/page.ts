@@ -55,29 +55,21 @@ export class Page {
   /** True if the last run started within FOLLOW_UP_MAX_PAUSE_MS after the previous run. */
   wasFollowUpRun = false;
   private readonly lossController = new AbortController();
-  private onTarget: (page: Page) => void = () => {};
   targetId = "";
 
-  private constructor(
+  constructor(
     private readonly connection: Connection,
     private readonly proxyPort: ProxyPort | null,
     private readonly getCrashCause: () => PageLossReason | null,
   ) {}
 
-  /** `onTarget` is called when the page has a DevTools target, before its renderer responds. @throws Error if the page does not open */
-  static async open(
-    connection: Connection,
-    proxyPort: ProxyPort | null,
-    getCrashCause: () => PageLossReason | null,
-    onTarget: (page: Page) => void = () => {},
-  ): Promise<Page> {
-    const page = new Page(connection, proxyPort, getCrashCause);
-    page.onTarget = onTarget;
+  /** @throws Error if the page does not open */
+  async open(): Promise<void> {
     // The reason of a failure does not matter: the caller opens another page.
-    const created = page.create().catch(() => false);
-    if (await page.completesWithin(OPEN_TIMEOUT_MS, () => created)) return page;
-    runInBackground(page.discard());
-    runInBackground(created.then(() => page.discard()));
+    const created = this.create().catch(() => false);
+    if (await this.completesWithin(OPEN_TIMEOUT_MS, () => created)) return;
+    runInBackground(this.discard());
+    runInBackground(created.then(() => this.discard()));
     throw new Error(`the browser did not open a page within ${OPEN_TIMEOUT_MS / 1_000} seconds, or the page was lost`);
   }
 
@@ -90,7 +82,6 @@ export class Page {
     this.contextId = context.browserContextId;
     const { targetId } = await connection.send("Target.createTarget", { url: "about:blank", ...context });
     this.targetId = targetId;
-    if (this.isUsable) this.onTarget(this);
     if (this.earlyCrashedTargetIds.has(targetId)) this.markLost("crashed");
     this.session = await connection.createSession({ targetId } as Protocol.Target.TargetInfo);
     const { session } = this;
@@ -114,8 +105,9 @@ export class Page {
     return this.state.kind === "lost" ? this.state.loss : null;
   }
 
+  /** True from the creation of the DevTools target, before the renderer responds. */
   get hasRenderer(): boolean {
-    return this.state.kind !== "crashed" && this.state.kind !== "lost";
+    return this.targetId !== "" && this.state.kind !== "crashed" && this.isUsable;
   }
 
   private setState(kind: "pending" | "ready" | "running"): void {

@@ -196,17 +196,13 @@ export class PagePool {
   private async open(): Promise<Page> {
     const { chromium, getCrashCause, openProxyPort } = this.options;
     const proxyPort = openProxyPort === null ? null : await openProxyPort();
-    let opening: Page | null = null;
-    const addPage = (page: Page) => {
-      opening = page;
-      this.pages.add(page);
-    };
+    const page = new Page(chromium.connection, proxyPort, getCrashCause);
+    this.pages.add(page);
     try {
-      const page = await Page.open(chromium.connection, proxyPort, getCrashCause, addPage);
-      if (!chromium.isAlive()) page.markLost("browser");
+      await page.open();
       return page;
     } catch (error) {
-      if (opening !== null) this.pages.delete(opening);
+      this.pages.delete(page);
       throw error;
     }
   }
