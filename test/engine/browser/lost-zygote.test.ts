@@ -7,12 +7,72 @@ import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import type { Chromium } from "../../../src/engine/browser/browser-source.js";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
+import { findZygotePids, readProcessSandboxStates } from "../../../src/engine/browser/processes/sandbox-proof.js";
 import { BrowserWatch, LAUNCH_CHECK_INTERVAL_MS } from "../../../src/engine/browser/watch/browser-watch.js";
-import { signalProcess } from "../../../src/engine/browser/watch/processes.js";
-import { longTest } from "../../harness/samples.js";
+import { hasProcessEnded, signalProcess } from "../../../src/engine/browser/watch/processes.js";
+import { longTest, sampleOf } from "../../harness/samples.js";
 import { until } from "../../harness/until.js";
 import { groupMembers, procFile, startHangingRun, zygotesOf } from "./process-group.js";
-import { resultOf, runOf, testBrowsers } from "./support.js";
+import { resultOf, runOf, startTestChromium, testBrowsers } from "./support.js";
+
+describe("the check of a zygote process", () => {
+  it("regards only a missing process as ended, and no other failed read", () => {
+    const read = (code: string) => () => {
+      throw Object.assign(new Error(code), { code });
+    };
+    const ended = ["ENOENT", "ESRCH", "EMFILE", "ENFILE", "ENOMEM"].filter((code) => hasProcessEnded(1, read(code)));
+    expect(ended).to.deep.equal(["ENOENT", "ESRCH"]);
+    expect([hasProcessEnded(1, () => ["Z", "0"]), hasProcessEnded(1, () => ["S", "0"])]).to.deep.equal([true, false]);
+  });
+});
+
+/** Numbers from which the test creates isolation keys, so that each run gets its own page. */
+const PAGES = sampleOf(
+  Array.from({ length: 20 }, (_, page) => page),
+  0,
+  4,
+);
+
+async function runOnPages(browsers: Browsers): Promise<void> {
+  for (const page of PAGES) {
+    expect(await resultOf(browsers, "const execute = async () => 1", { isolationKey: `${page}:master` })).to.equal(1);
+  }
+}
+
+describe("the zygotes of a browser", () => {
+  it("are those that its main process started, not a renderer that was just forked", () => {
+    const processes = [
+      { pid: 10, parent: 1, kind: "browser" },
+      { pid: 11, parent: 10, kind: "browser" },
+      { pid: 12, parent: 11, kind: "zygote" },
+      { pid: 13, parent: 11, kind: "zygote" },
+      { pid: 14, parent: 13, kind: "zygote" },
+      { pid: 15, parent: 14, kind: "zygote" },
+      { pid: 16, parent: 14, kind: "renderer" },
+    ];
+    expect(findZygotePids(processes)).to.deep.equal([12, 13]);
+  });
+
+  longTest("are the same while pages are opened and renderers end", async () => {
+    const browsers = testBrowsers();
+    await browsers.start();
+    try {
+      const found = findZygotePids(readProcessSandboxStates(browsers.getBrowserPid()!));
+      expect(found).to.have.length(2);
+      let isOver = false;
+      const runs = runOnPages(browsers).finally(() => {
+        isOver = true;
+      });
+      while (!isOver) {
+        expect(findZygotePids(readProcessSandboxStates(browsers.getBrowserPid()!))).to.have.members(found);
+        await delay(5);
+      }
+      await runs;
+    } finally {
+      await browsers.stop();
+    }
+  });
+});
 
 describe("a browser whose zygote process is killed", () => {
   let browsers: Browsers;
@@ -45,7 +105,7 @@ describe("a browser whose zygote process is killed", () => {
     expect(await resultOf(browsers, "const execute = async () => 3")).to.equal(3);
   });
 
-  longTest("fails the run in progress within seconds, not at the run's time limit", async () => {
+  longTest("fails the run in progress at once, not at the run's time limit", async () => {
     const { run, started } = startHangingRun(browsers);
     await started;
     killZygotes();
@@ -95,6 +155,23 @@ describe("the time until a browser without a zygote is stopped", () => {
   it("is 15 s for a remote browser that does not respond, but not for one whose response is late", async () => {
     expect(await timeUntilBroken(() => null)).to.be.within(15_000, 16_000);
     expect(await timeUntilBroken(() => ["renderer"])).to.equal(60_000);
+  });
+
+  longTest("is below 1 s for a local browser, by the clock of the checks", async () => {
+    const chromium = await startTestChromium();
+    const watch = watchBrowser(chromium, () => {});
+    try {
+      const zygotes = zygotesOf(chromium.pid!);
+      for (const pid of zygotes) signalProcess(pid, "SIGKILL");
+      await until(() => zygotes.every((pid) => hasProcessEnded(pid)));
+      // The clock stands still, so no check has run yet.
+      expect(chromium.isAlive()).to.equal(true);
+      mock.timers.tick(1_000);
+      await until(() => !chromium.isAlive());
+    } finally {
+      watch.stop();
+      await chromium.stop();
+    }
   });
 });
 

@@ -22,7 +22,7 @@ export function groupMembers(group: number): number[] {
 }
 
 /** Reads the file `what` of the process `pid` in /proc. Returns "" if the process has ended. */
-export function procFile(pid: number, what: "cmdline" | "statm" | "status"): string {
+export function procFile(pid: number, what: "cmdline" | "statm"): string {
   try {
     return readFileSync(`/proc/${pid}/${what}`, "utf8");
   } catch {

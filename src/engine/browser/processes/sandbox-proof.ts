@@ -6,6 +6,7 @@ import { listProcesses } from "../watch/processes.js";
 
 export interface ProcessSandboxState {
   pid: number;
+  parent: number;
   /** `browser`, `renderer`, `gpu-process`, or the service of a utility process. */
   kind: string;
   /** True if the process is sandboxed, or if its kind never runs code of actions (TRUSTED_KINDS). */
@@ -33,18 +34,24 @@ function getProcessKind(commandLine: string, pid: number, parent: number, group:
   return pid === group || parent === group ? "browser" : "unknown";
 }
 
-function readProcessSandboxStates(group: number): ProcessSandboxState[] {
+export function readProcessSandboxStates(group: number): ProcessSandboxState[] {
   return listProcesses(group).flatMap(({ pid, parent, commandLine }) => {
     try {
       const kind = getProcessKind(commandLine, pid, parent, group);
       const isFiltered = SECCOMP_FILTER_LINE.test(readFileSync(`/proc/${pid}/status`, "utf8"));
       const isSandboxed = isFiltered && (kind !== "renderer" || hasOwnUserNamespace(pid));
-      return { pid, kind, contained: isSandboxed || TRUSTED_KINDS.includes(kind) };
+      return { pid, parent, kind, contained: isSandboxed || TRUSTED_KINDS.includes(kind) };
     } catch {
       // The process has ended.
       return [];
     }
   });
+}
+
+/** Zygotes are processes that fork renderers. Only children of the main process count, because a new renderer first looks like a zygote. */
+export function findZygotePids(processes: readonly Pick<ProcessSandboxState, "pid" | "parent" | "kind">[]): number[] {
+  const mainPids = new Set(processes.filter(({ kind }) => kind === "browser").map(({ pid }) => pid));
+  return processes.filter(({ kind, parent }) => kind === "zygote" && mainPids.has(parent)).map(({ pid }) => pid);
 }
 
 /** Waits up to SANDBOX_TIMEOUT_MS until all processes are sandboxed. Null for a remote browser, and on systems other than Linux. */

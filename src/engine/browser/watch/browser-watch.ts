@@ -7,10 +7,11 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import type { Chromium } from "../browser-source.js";
+import { findZygotePids, readProcessSandboxStates } from "../processes/sandbox-proof.js";
 import { FloodWatch } from "./floods.js";
 import { MemoryWatch } from "./memory.js";
 import { RendererPriorities } from "./priorities.js";
-import { listBrowserProcesses, measureProcesses } from "./processes.js";
+import { hasProcessEnded, listBrowserProcesses, measureProcesses } from "./processes.js";
 
 export const FAILED_LAUNCH_STATUS = "failed to launch";
 /** The browser is ended after this many failed starts of renderers within FAILURES_WITHIN_MS. A single failure may be chance. */
@@ -68,6 +69,7 @@ export class BrowserWatch {
   private readonly floodWatch: FloodWatch | null = null;
   private readonly memoryWatch: MemoryWatch | null = null;
   private readonly timers: NodeJS.Timeout[];
+  private readonly zygotePids: readonly number[];
   private failureTimes: number[] = [];
   private checksWithoutRenderer = 0;
   private networkServicePid: number | undefined;
@@ -81,6 +83,7 @@ export class BrowserWatch {
       if (group === null && lateMs >= REMOTE_HUNG_AFTER_MS) this.endBrowser();
     };
     this.timers = [repeatCheck(LAUNCH_CHECK_INTERVAL_MS, () => this.checkLaunches(), endIfRemoteHangs)];
+    this.zygotePids = group === null ? [] : findZygotePids(readProcessSandboxStates(group));
     // The processes of a remote browser are on another machine.
     if (group === null) return;
     const floods = new FloodWatch(chromium.connection, group);
@@ -145,11 +148,12 @@ export class BrowserWatch {
   };
 
   /**
-   * Ends a browser that has pages but no renderers: without its zygote, it can start none, and does not report their end. Also ends a
-   * browser whose network service has ended, because its open contexts have lost their proxies: all their requests fail.
+   * Ends a browser without a zygote, which can start no renderers and does not report their end. Also ends a browser whose network service
+   * has ended, because its open contexts have lost their proxies: all their requests fail.
    */
   private async checkLaunches(): Promise<void> {
     const { chromium, hasPages } = this.options;
+    if (this.zygotePids.some((pid) => hasProcessEnded(pid))) return this.endBrowser();
     const processes = await listBrowserProcesses(chromium.connection);
     if (this.floodWatch !== null) this.floodWatch.processes = processes;
     // Calls `hasPages` after the browser's response, because a page that closed during the check needs no renderer.

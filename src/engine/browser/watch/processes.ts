@@ -58,6 +58,16 @@ export function readBrowserProcessUsage(pid: number, group: number): Usage | nul
   }
 }
 
+/** True also for a zombie: it has exited, but its parent has not yet read its exit status. */
+export function hasProcessEnded(pid: number, readStat = readStatFields): boolean {
+  try {
+    return readStat(`/proc/${pid}/stat`)[0] === "Z";
+  } catch (error) {
+    // Other errors, such as too many open files, do not show that the process has ended.
+    return ["ENOENT", "ESRCH"].includes((error as NodeJS.ErrnoException).code ?? "");
+  }
+}
+
 /** Reads all processes of the machine (with /proc), so call it rarely. Leaves out zombies. By default, returns those of all groups. */
 export function listProcesses(group?: number): { pid: number; parent: number; commandLine: string }[] {
   const pids = existsSync("/proc") ? readdirSync("/proc").map(Number) : [];
