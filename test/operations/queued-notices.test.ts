@@ -54,7 +54,7 @@ describe("a queued run", () => {
     idempotencyKey: null,
   } as const;
 
-  it("is announced with its app, and not before it can start", async () => {
+  it("is announced with its app if there is another runner, and not before it can start", async () => {
     const stored = { ...run, actionId: 1, trigger: "manual" } as const;
     expect(await collectNotices(() => insertRunByActionId(db, stored, null))).to.deep.equal(["1"]);
     expect(await collectNotices(() => insertRunByActionId(db, stored, randomUUID()))).to.deep.equal([]);
@@ -63,11 +63,19 @@ describe("a queued run", () => {
       { name: "n", triggers: [{ trigger: "manual" }] },
       { name: "limited", triggers: [{ trigger: "manual" }], concurrency },
     ]);
+    const processId = randomUUID();
     const access = { metRules: null, user: null, meetsRule: async () => true };
     const accept = (name: string, holder: string | null) => {
       const asked = { ...run, appId: 2, ref: { name }, trigger: "manual", needsPublishedApp: true, access } as const;
-      return insertOnDemandRun(db, asked, holder);
+      return insertOnDemandRun(db, asked, processId, holder);
     };
+    const addRunner = (id: string) =>
+      db.query("INSERT INTO instance (id, roles, lease_until) VALUES ($1, '{runner}', now() + interval '1 hour')", [
+        id,
+      ]);
+    await addRunner(processId);
+    expect(await collectNotices(() => accept("n", null))).to.deep.equal([]);
+    await addRunner(randomUUID());
     expect(await collectNotices(() => accept("n", null))).to.deep.equal(["2"]);
     expect(await collectNotices(() => accept("n", randomUUID()))).to.deep.equal([]);
     expect(await collectNotices(() => accept("limited", null))).to.deep.equal([]);

@@ -5,6 +5,10 @@ import { QUEUE_BYTES_APP_SHARE, QUEUED_RUNS_PER_APP_RESERVED } from "../../limit
 /** PostgreSQL channel. A message contains the ID of an app with a queued run that can start. An empty message stands for any app. */
 export const QUEUED_RUN_CHANNEL = "svc_queued";
 
+/** SQL condition: a process other than `processId` (SQL) executes runs. */
+export const createOtherRunnerExistsSql = (processId: string): string =>
+  `EXISTS (SELECT FROM instance WHERE id <> ${processId} AND 'runner' = ANY (roles) AND lease_until >= now())`;
+
 const COUNT_INTERVAL_MS = 1_000;
 /** Maximum share of the time for counting a long queue: a pause of at least 20 seconds follows a count of one second. */
 const COUNTING_SHARE_MAX = 1 / 20;

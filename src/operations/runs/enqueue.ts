@@ -53,9 +53,9 @@ export class Enqueuer {
 
   /** @param awaitedBy ID of the run that waits for the new run @throws OVERLOADED, the errors of `insertOnDemandRun` */
   async enqueueOnDemand(requested: NewOnDemandRun, awaitedBy: number | null = null): Promise<EnqueuedRun> {
-    const { db, dispatcher, tracing } = this.options;
+    const { db, dispatcher, tracing, processId } = this.options;
     const newRun = { ...requested, traceparent: tracing.getCurrentTraceparent() };
-    const insert: InsertRun = (...mode) => insertOnDemandRun(db, newRun, ...mode);
+    const insert: InsertRun = (...mode) => insertOnDemandRun(db, newRun, processId, ...mode);
     const slot = dispatcher.tryAcquireSlot(newRun.appId);
     const started = slot && (await this.startInSlot(slot, insert));
     return started ?? this.queueRun(newRun, insert, awaitedBy);

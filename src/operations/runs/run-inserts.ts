@@ -5,7 +5,7 @@ import { RUN_TRANSITIONS } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
 import { IDEMPOTENCY_KEY_LIFETIME_HOURS } from "../../limits.js";
 import { getReferenceSqlParameters, type IdOrName } from "../../rules/reference.js";
-import { QUEUED_RUN_CHANNEL } from "../records/queue-limits.js";
+import { createOtherRunnerExistsSql, QUEUED_RUN_CHANNEL } from "../records/queue-limits.js";
 import { type CallerActionAccess, createStoredIdempotencyKey } from "./run-access.js";
 import type { NewRun, RunCode, RunRecord } from "./run-types.js";
 
@@ -108,7 +108,7 @@ const UNIQUE_KEY_KINDS = {
   http_event: {
     table: "http_event",
     columns: "action_id, key",
-    values: "$16::bytea",
+    values: "$17::bytea",
     matches: "action_id = $1 AND key = $2",
     isRunGone: "NOT EXISTS (SELECT FROM run WHERE run.id = http_event.run_id)",
   },
@@ -132,16 +132,16 @@ const createInsertRunSql = (kind: UniqueKeyKind | null, source: string, action: 
            cause.id, coalesce(cause.chain_id, cause.id), coalesce(cause.depth + 1, 0), $9::text, ${action}, ${otherValues}
       FROM ${source}${kind ? " CROSS JOIN key" : ""} LEFT JOIN run AS cause ON cause.id = $8
     RETURNING id, state, waits_for)`;
-const NOTIFY_QUEUED = `
-  CASE WHEN inserted.state = '${RUN_TRANSITIONS.queue.to}' AND inserted.waits_for IS NULL
+const createNotifyQueuedSql = (condition: string) => `
+  CASE WHEN inserted.state = '${RUN_TRANSITIONS.queue.to}' AND inserted.waits_for IS NULL AND ${condition}
        THEN pg_notify('${QUEUED_RUN_CHANNEL}', ($1::bigint)::text) END`;
 
 /** `insertRunByActionId` passes the values of $10 to $14. */
 const createInsertByActionIdSql = (kind: UniqueKeyKind | null) => `
   WITH ${createInsertRunSql(kind, "(SELECT) AS row", "$10::bigint", "$11, $12::bigint, $13::bigint, $14::text")}
-  SELECT id, ${NOTIFY_QUEUED} FROM inserted`;
+  SELECT id, ${createNotifyQueuedSql("true")} FROM inserted`;
 
-/** `insertOnDemandRun` passes the values of $10 to $15. Inserts no debounced run. */
+/** Inserts no debounced run. Sends no notification if only the process $16 executes runs: it looks for the queued run itself. */
 const createInsertOnDemandSql = (kind: UniqueKeyKind | null) => `
   WITH target AS (${createFindActionSql("$10", "$11", "$12")}),
   ${createInsertRunSql(
@@ -151,7 +151,8 @@ const createInsertOnDemandSql = (kind: UniqueKeyKind | null) => `
     "runnable.target_id",
     `$14::text, NULL::bigint, NULL::bigint, (SELECT "waitsFor" FROM target)`,
   )}
-  SELECT target.*, inserted.id AS "runId", app.secrets_version AS "secretsVersion", ${NOTIFY_QUEUED}
+  SELECT target.*, inserted.id AS "runId", app.secrets_version AS "secretsVersion",
+         ${createNotifyQueuedSql(createOtherRunnerExistsSql("$16::uuid"))}
     FROM target JOIN app ON app.id = $1 LEFT JOIN inserted ON true`;
 
 const INSERT_BY_ACTION_ID = {
@@ -250,12 +251,13 @@ type OnDemandRow = CalledAction & { secretsVersion: number; runId: number | null
 
 /**
  * Returns null if the run must wait for other runs, but has a holder. Returns null also if `mayInsert` is false and the action can run.
- * @param holder process that executes the run now; null to queue the run
+ * @param processId ID of this process @param holder process that executes the run now; null to queue the run
  * @throws ACTION_ACCESS_DENIED, RUN_SKIPPED, and the errors of `checkRunnable`
  */
 export async function insertOnDemandRun(
   db: Db,
   newRun: NewOnDemandRun,
+  processId: string,
   holder: string | null,
   mayInsert = true,
 ): Promise<EnqueuedRow | null> {
@@ -268,8 +270,7 @@ export async function insertOnDemandRun(
       ...getReferenceSqlParameters(ref),
       needsPublishedApp,
       access.metRules && [...access.metRules],
-      trigger,
-      mayInsert,
+      ...[trigger, mayInsert, processId],
       ...(eventKey === null ? [] : [eventKey]),
     ];
     const [row] = await queryPreparedRows<OnDemandRow>(db, `insert-named-run-${kind}`, INSERT_ON_DEMAND[kind], values);

@@ -9,6 +9,7 @@ import {
 } from "../../data/run.js";
 import { createBatchProcessor } from "../../engine/batches.js";
 import type { RunOutcome } from "../records/execution-logs.js";
+import { createOtherRunnerExistsSql } from "../records/queue-limits.js";
 import { finishRuns, type RunEndRecord } from "./finish.js";
 import {
   BROWSER_REPORT_GRACE_MS,
@@ -116,9 +117,6 @@ const SELECT_HELD_DIFFERENCES = `
     FROM (SELECT id FROM run WHERE holder = $1) AS held FULL JOIN unnest($2::bigint[]) AS known (id) ON known.id = held.id
    WHERE held.id IS NULL OR known.id IS NULL`;
 
-const SELECT_OTHER_RUNNER = `
-  SELECT FROM instance WHERE id <> $1 AND 'runner' = ANY (roles) AND lease_until >= now() LIMIT 1`;
-
 const selectRunningSql = (condition: string) => `
   SELECT ${RUN_RECORD_COLUMNS}, holder FROM run WHERE ${IS_RUNNING_SQL} AND ${condition} ORDER BY id LIMIT 100`;
 const SELECT_OVERDUE_IN_BROWSERS = selectRunningSql(
@@ -172,7 +170,7 @@ export class RunRepository {
   }
 
   async isOnlyRunner(holder: string): Promise<boolean> {
-    return (await rows(this.db, SELECT_OTHER_RUNNER, [holder])).length === 0;
+    return (await rows(this.db, `SELECT WHERE ${createOtherRunnerExistsSql("$1")}`, [holder])).length === 0;
   }
 
   /** Returns up to 1,000 runs that the runs `ids` have called, and that are ready to start. */
