@@ -91,7 +91,7 @@ export const STATUS = {
   RUN_NOT_CANCELLABLE: { http: 409, message: "the run has ended already" },
   ENTRY_ALREADY_EXISTS: { http: 409, message: "an entry with the same values already exists" },
   MANIFEST_CHANGED: { http: 409, message: "the app was changed after you read its manifest" },
-  GIT_PULL_FAILED: { http: 409, message: "the git repository cannot be read" },
+  GIT_PULL_FAILED: { http: 409, message: "the Git repository cannot be read" },
   DATA_SOURCE_NOT_EMPTY: {
     http: 409,
     message: "the data source has entries; remove them before you remove the data source",

@@ -157,7 +157,7 @@ export function createPool(
   return pool.on("error", () => undefined).on("connect", () => undefined);
 }
 
-/** Switches sequential scans off: a generic plan is used for all apps, and PostgreSQL may choose one that suits only small apps. */
+/** Makes PostgreSQL avoid sequential scans: one generic plan is used for all apps, and it could otherwise suit only small apps. */
 const SET_GENERIC_PLANS_SQL = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET jit = off";
 
 /**

@@ -33,7 +33,7 @@ function convertFastifyError(error: FastifyError): ActionError | null {
   if (error.code === "FST_ERR_CTP_INVALID_MEDIA_TYPE") {
     return new ActionError(
       "REQUEST_INVALID",
-      "the Content-Type of the request is not valid, or this route does not accept it",
+      "the header Content-Type is not valid; send a media type such as application/json",
     );
   }
   if (error.code === "FST_ERR_BAD_URL") {

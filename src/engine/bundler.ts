@@ -142,7 +142,10 @@ export class Bundler {
   private startChild(sandbox: BundlerSandbox): ChildProcess {
     if (this.isStopped) throw new BundlerBusyError("the service is stopping");
     const child = startInSandbox(sandbox, this.script);
-    if (child.pid === undefined) throw new BundlerBusyError("the build process cannot start");
+    if (child.pid === undefined)
+      throw new BundlerBusyError(
+        "the build process cannot start; the machine may have too many processes or open files",
+      );
     this.running.add(child);
     child.once("close", () => this.running.delete(child));
     return child;
@@ -299,7 +302,7 @@ export class Bundler {
     if ("document" in answer) return JSON.parse(answer.document);
     if ("fault" in answer && answer.reason)
       this.options.log.warn({ reason: answer.reason }, "a repository could not be read");
-    throw new PackageError("fault" in answer ? answer.fault : "the git repository cannot be read");
+    throw new PackageError("fault" in answer ? answer.fault : "the Git repository cannot be read");
   }
 
   stop(): void {

@@ -1,6 +1,7 @@
 /**
- * Connects the service to hosts that apps name: resolves a host name once, checks all its addresses, and connects only to a checked
- * address. The class of an error shows if the host may have received the request.
+ * Connects the service to hosts that apps name. Resolves a host name once, checks all its addresses, and connects only to these addresses.
+ * Addresses of `trusted` hosts are not checked. After a NotConnectedError, the request was not sent. After any other error, the host may
+ * have received it.
  */
 import { promises as dns, type LookupAddress } from "node:dns";
 import { request as httpRequest, type IncomingMessage } from "node:http";
@@ -11,7 +12,7 @@ const CONNECT_TIMEOUT_MS = 10_000;
 const RESPONSE_TIMEOUT_MS = 20_000;
 const BODY_MAX_BYTES = 64 * 1024;
 
-/** Error before any byte was sent. `forbidden` is true if connections to the address are not allowed, so that a retry is useless. */
+/** Error before any byte of the request was sent. `forbidden` is true if connections to the address are not allowed, so that a retry is useless. */
 export class NotConnectedError extends Error {
   constructor(
     message: string,

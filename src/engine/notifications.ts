@@ -112,7 +112,7 @@ export function createDatabaseNotifications(options: {
     if (client !== lost) return;
     client = null;
     clearTimeout(timer);
-    // The connection is already lost.
+    // Closes the connection if it is still open. An error does not matter, because this client is not used any more.
     lost.end().catch(() => undefined);
     if (stopped) return;
     log.warn({ reason: error.message }, "lost the connection for database notifications");

@@ -13,15 +13,18 @@ export function describeFrequency(frequency: string): string {
   const everyFewHours = fields.minutes.size === 1 ? formatStep(fields.hours, 24, 3) : null;
   const time = `${minutes} ${everyFewHours ?? formatList(fields.hours, 24)}`;
   const sentence = describeCron(`${time} * * *`);
-  const describePart = (days: string) => describeCron(`${time} ${days}`).slice(sentence.length);
-  return sentence + describeDays(fields, describePart) + describePart(`* ${formatList(fields.months, 12)} *`);
+  /** Describes the last three cron fields, without the time of day. */
+  const describeDateFields = (dateFields: string) => describeCron(`${time} ${dateFields}`).slice(sentence.length);
+  return (
+    sentence + describeDays(fields, describeDateFields) + describeDateFields(`* ${formatList(fields.months, 12)} *`)
+  );
 }
 
 /** Returns the text for the days of a schedule. If both day fields are restricted, cron runs on days that match one of them. */
-function describeDays(fields: CronFields, describePart: (days: string) => string): string {
+function describeDays(fields: CronFields, describeDateFields: (days: string) => string): string {
   if (firesEveryDay(fields)) return "";
-  const days = describePart(`${formatList(fields.days, 31)} * *`);
-  const weekdays = describePart(`* * ${formatList(fields.weekdays, 7)}`);
+  const days = describeDateFields(`${formatList(fields.days, 31)} * *`);
+  const weekdays = describeDateFields(`* * ${formatList(fields.weekdays, 7)}`);
   if (fields.isAnyDay || fields.isAnyWeekday) return days + weekdays;
   return `${days}, or ${weekdays.replace(/^, (only )?/, "")}`;
 }

@@ -103,11 +103,13 @@ export function parseSettingsBody(body: unknown): [string, unknown][] {
   for (const [key, value] of entries) {
     checkKey(key);
     if (nestsDeeperThan(value, JSON_MAX_DEPTH)) {
-      throw createInvalidSettingError(`the setting ${describeValue(key)} must nest at most ${JSON_MAX_DEPTH} levels`);
+      throw createInvalidSettingError(
+        `the value of the setting ${describeValue(key)} must nest at most ${JSON_MAX_DEPTH} levels`,
+      );
     }
     if (containsInfinity(value))
       throw createInvalidSettingError(
-        `the setting ${describeValue(key)} must not contain a number above 1.8e308 or below -1.8e308`,
+        `the value of the setting ${describeValue(key)} must not contain a number above 1.8e308 or below -1.8e308`,
       );
   }
   return entries;

@@ -198,12 +198,12 @@ export class ServiceStarter {
     const api = await createApi({ ...shared, ...apiParts, httpTriggers, gitWebhooks, ...addresses, appExists });
     const { schema, documents, handleRequest } = api;
     releases.add("api", api.stop);
-    const sources = { accessChecks, tail, console, clientFeed, actionFeed, entries: store.entries, notify };
+    const subscriptionSources = { accessChecks, tail, console, clientFeed, actionFeed, entries: store.entries, notify };
     const isListedOrigin = (origin: string) => clients.visitors.isListed(origin);
     const readUpgrade = createWebsocketUpgradeTokenReader({ callers: shared.callers, runtimeUrl, isListedOrigin });
     const sockets = createSocketServer({
       ...shared,
-      ...sources,
+      ...subscriptionSources,
       resolvers,
       runtimeUrl,
       readUpgrade,

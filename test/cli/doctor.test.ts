@@ -18,7 +18,7 @@ import { longTest } from "../harness/samples.js";
 const PROGRAM = fileURLToPath(new URL("../../src/cli/doctor.js", import.meta.url));
 const KEY = Buffer.alloc(32, 7).toString("base64");
 
-/** Environment for `npm run doctor`: `environment`, and the variables of this process that name Chromium. */
+/** Environment for `npm run doctor`: `environment`, and the variables of this process that locate Chromium. */
 function environmentWith(environment: Record<string, string>): Record<string, string> {
   const { PUPPETEER_CACHE_DIR, CHROME_PATH } = process.env;
   return {

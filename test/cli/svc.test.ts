@@ -52,7 +52,10 @@ describe("the command line", () => {
       expect(err).to.match(message);
     }
     const { code, err } = await svcProcess(newFolder(), ["status"]);
-    expect([code, err]).to.deep.equal([2, "error no server is set; run svc init, or set SVC_URL\n"]);
+    expect([code, err]).to.deep.equal([
+      2,
+      'error no server is set; run svc init in a new folder, or set SVC_URL or "url" in svc.json\n',
+    ]);
   });
 
   const project = async (folder: string) => JSON.parse(readFileSync(join(folder, "svc.json"), "utf8"));

@@ -156,11 +156,11 @@ describe("the token of a registry", () => {
     const mirror = await startRegistry();
     const seen: { path: string; headers: IncomingHttpHeaders }[] = [];
     const tokens: (string | undefined)[] = [];
-    /** Origin of the archives that the mirror's package documents name. */
-    let archives = registry.url;
+    /** Origin of the archive URLs in the package documents that the mirror returns. */
+    let archiveOrigin = registry.url;
     const mirrored = async (path: string) => {
       const answer = Buffer.from(await (await fetch(mirror.url + path)).arrayBuffer());
-      return path.endsWith(".tgz") ? answer : String(answer).replaceAll(mirror.url, archives);
+      return path.endsWith(".tgz") ? answer : String(answer).replaceAll(mirror.url, archiveOrigin);
     };
     const there = tlsServer(async ({ url, headers }, response) => {
       seen.push({ path: url!, headers });
@@ -183,7 +183,7 @@ describe("the token of a registry", () => {
         response.writeHead(302, { location: elsewhere + url }).end();
       };
       await save("led-on");
-      archives = elsewhere;
+      archiveOrigin = elsewhere;
       registry.replacementHandler = async ({ url, headers }, response) => {
         tokens.push(headers.authorization);
         response.end(await mirrored(url!));

@@ -66,8 +66,10 @@ export function readServerAndApp(cwd: string, env: ProcessEnvironment): ServerAn
   const root = findProjectRoot(cwd);
   const file = root === null ? {} : readJson(join(root, PROJECT_FILE));
   const [url, app] = [env["SVC_URL"] ?? file["url"], env["SVC_APP"] ?? file["app"]];
-  if (url === undefined) throw createUsageError("no server is set; run svc init, or set SVC_URL");
-  if (app === undefined) throw createUsageError("no app is set; run svc init, or set SVC_APP");
+  if (url === undefined)
+    throw createUsageError('no server is set; run svc init in a new folder, or set SVC_URL or "url" in svc.json');
+  if (app === undefined)
+    throw createUsageError('no app is set; run svc init in a new folder, or set SVC_APP or "app" in svc.json');
   return {
     url: parseServiceUrl(url, env["SVC_URL"] === undefined ? "url of svc.json" : "SVC_URL"),
     app: parseAppId(app, env["SVC_APP"] === undefined ? "app of svc.json" : "SVC_APP"),

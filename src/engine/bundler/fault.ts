@@ -8,7 +8,7 @@ export class PackageError extends Error {
 /** Error in a file of a project folder. The message contains the path of the file. */
 export class ProjectError extends PackageError {}
 
-/** Error if the machine was too busy to bundle a package. A retry may succeed. */
+/** Error if a build process could not start or finish because of the machine, or because the service is stopping. A retry may succeed. */
 export class BundlerBusyError extends Error {
   override readonly name = "BundlerBusyError";
 }

@@ -74,7 +74,10 @@ function readNameClaim(value: unknown): string | null {
   return text.slice(0, NAME_MAX_CHARACTERS).replace(/[\uD800-\uDBFF]$/, "") || null;
 }
 
-/** Returns the e-mail address of a claim; null if it is not valid, because a cut or changed address could belong to another person. */
+/**
+ * Returns the e-mail address in a claim; null if it is not valid. Does not shorten or correct an invalid address, because the result could
+ * be the address of another person.
+ */
 function readEmailClaim(value: unknown): string | null {
   try {
     return requireEmail(value, "email");

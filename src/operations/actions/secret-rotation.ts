@@ -30,7 +30,7 @@ export function createHttpTriggerSecretRotator({
       if (!(await endpoints.replaceSecret(manager, appId, id, triggers))) {
         throw new ActionError(
           "TRIGGER_NOT_ALLOWED",
-          `the action ${JSON.stringify(name)} has no http trigger with a secret in its path, so there is no secret to replace`,
+          `the action ${JSON.stringify(name)} has no secret to replace; only http triggers with "auth": {"type": "secret"} have a secret in their URL`,
         );
       }
       await recordChange(manager, caller, { appId, type: "appAction.v3.rotateSecret", actionId: id, data: { name } });

@@ -77,7 +77,7 @@ function parsePart({ name, content }: ArchiveFile): Record<string, unknown> {
   } catch {
     // Ignores invalid JSON: the error below is thrown, as for JSON that is not an object.
   }
-  throw new ArchiveError(`the file is not a backup of Svc App Actions: its ${name} cannot be read`);
+  throw new ArchiveError(`the file is not a backup of Svc App Actions: its ${name} is not a JSON object`);
 }
 
 /** Parses the first part of a backup. @throws ArchiveError if it is not a valid manifest, or has another format version */

@@ -62,7 +62,10 @@ function findCommitGrants(
   return commitGrants;
 }
 
-/** Rejects a removal by ID if the access rule requires a `where`, and a replacement of all entries if the rule has conditions. */
+/**
+ * Rejects all removals if the access rule requires a `where`, which a commit does not have. If the rule has conditions, also rejects the
+ * replacement of all entries.
+ */
 function rejectUnfilteredRemoval(grant: EntryPermissions, append: boolean): void {
   if (!maySelectEntryById(grant) || (!append && Object.keys(grant.conditions).length > 0))
     throw createAccessDeniedError();

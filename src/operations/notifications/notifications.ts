@@ -44,9 +44,12 @@ import type { FindNotificationReader, NotificationReader } from "./reader.js";
 /** Maximum number of notifications that an app user can list: the newest that the user can read. */
 const LISTED_NOTIFICATIONS_MAX = 1_000;
 const NOTIFICATIONS_PER_QUERY = 1_000;
-/** A search for an app user's notifications ends when the scopes that it has read contain this many `where` objects in total. */
+/**
+ * Maximum number of `where` objects in the scopes of the searched notifications. A scope is one `where` or an array of them. A search for
+ * an app user's notifications tests this limit and the next one after each query.
+ */
 const COMPARED_ALTERNATIVES_MAX = 20_000;
-/** A search for an app user's notifications also ends after this many notifications whose scope this process has evaluated. */
+/** Maximum number of notifications whose scope this process evaluates in one search. PostgreSQL has already excluded the others. */
 const CHECKED_NOTIFICATIONS_MAX = 10_000;
 const PUBLISH_BATCH_SIZE = 100;
 

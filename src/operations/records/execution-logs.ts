@@ -209,6 +209,7 @@ function buildConditions(
   return { conditions, parameters: [appId, ...ids] };
 }
 
+/** Reads the entries of the execution log. */
 export class ExecutionLogs {
   constructor(private readonly db: Db) {}
 

@@ -64,7 +64,7 @@ function checkRunnable<Named extends CalledAction>(action: Named | undefined, tr
   if (action.triggers.some((entry) => entry.trigger === trigger)) return action;
   throw new ActionError(
     "TRIGGER_NOT_ALLOWED",
-    `the action ${action.name} has no "${trigger}" trigger, so a request cannot run it`,
+    `the action ${action.name} has no "${trigger}" trigger, so this request cannot run it; add this trigger to the action`,
   );
 }
 

@@ -104,7 +104,7 @@ export function findEntryPermissions(
 }
 
 /**
- * True if the caller may read an entry by its ID. False if the access rule requires a column in the `where`, which such a request does not
+ * True if the caller may select an entry by its ID, to read or remove it. False if the access rule requires a column in the `where`, which such a request does not
  * have. Conditions on values are checked after the entry is read.
  */
 export const maySelectEntryById = ({ requiredColumns: required, conditions: tests }: EntryPermissions): boolean =>

@@ -177,7 +177,7 @@ async function runDevelopment(session: CliSession, isThrowAway: boolean): Promis
 export function addDevelopCommand(program: Command, run: CommandRunner): void {
   program
     .command("dev")
-    .description("save drafts on the server whenever a file is saved, check types, and show runs with their console")
+    .description("push the project whenever a file is saved, check types, and show runs with their console")
     .option("--throw-away", "with a service that this command starts: delete its data at the end")
     .action(({ throwAway = false }: { throwAway?: boolean }) => run((session) => runDevelopment(session, throwAway)));
   program

@@ -26,7 +26,10 @@ function hasOwnUserNamespace(pid: number): boolean {
   return readlinkSync(`/proc/${pid}/ns/user`) !== readlinkSync("/proc/self/ns/user");
 }
 
-/** The main process, and a script that starts it, have no type on their command line. Other processes without a type are unknown. */
+/**
+ * Returns the kind of a browser's process. The main process has no type on its command line. It leads the process group, or the script that
+ * started it does. Other processes without a type are unknown.
+ */
 function getProcessKind(commandLine: string, pid: number, parent: number, group: number): string {
   const type = /[\0 ]--type=([^\0 ]*)/.exec(commandLine)?.[1];
   if (type === "utility") return /[\0 ]--utility-sub-type=([^\0 ]*)/.exec(commandLine)?.[1] ?? type;

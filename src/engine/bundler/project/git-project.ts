@@ -40,7 +40,7 @@ interface TreeEntry {
 }
 
 const createBrokenRepositoryFault = (reason: string) =>
-  new PackageError(`the git repository cannot be read: ${reason}`);
+  new PackageError(`the Git repository cannot be read: ${reason}`);
 
 function getObjectContent(objects: GitObjectsByHash, hash: string, type: GitObjectType): Buffer {
   const object = objects.get(hash);

@@ -24,7 +24,7 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
   const { then } = Promise.prototype;
   const { parse, stringify } = JSON;
   const { has } = Set.prototype;
-  const endPrototypes = new Set<unknown>([Object.prototype, scope.EventTarget?.prototype]);
+  const protectedPrototypes = new Set<unknown>([Object.prototype, scope.EventTarget?.prototype]);
   const { read, format } = formatter;
   const { eval: evaluate } = scope;
 
@@ -97,7 +97,7 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
 
     /** Deletes all globals that are not in `globals`. Never deletes the members of Object.prototype and EventTarget.prototype. */
     keepOnlyGlobals(globals: ReadonlySet<unknown>): void {
-      for (let holder = scope; !apply(has, endPrototypes, [holder]); holder = getPrototypeOf(holder)) {
+      for (let holder = scope; !apply(has, protectedPrototypes, [holder]); holder = getPrototypeOf(holder)) {
         const keys = ownKeys(holder);
         // A plain loop, because the action may have replaced the methods of arrays.
         for (let at = 0; at < keys.length; at += 1) {
