@@ -139,7 +139,7 @@ export class BrowserSupervisor {
       }
       await pause(this.backoffMs, this.stopping.signal);
       if (this.isStopped) return;
-      // The delay grows until a browser gets a run.
+      // The delay grows until a browser gets its first run.
       this.backoffMs = Math.min(Math.max(BACKOFF_FIRST_MS, this.backoffMs * 2), BACKOFF_MAX_MS);
       this.attempt = this.openBrowser();
     }
@@ -184,7 +184,8 @@ export class BrowserSupervisor {
         pool.release(page, pageKey, true);
         return createCancelledOutcome();
       }
-      this.backoffMs = 0;
+      // Only the first run: runs of a worn browser must not shorten the pauses between failed starts of the next one.
+      if (browser.runCount === 0) this.backoffMs = 0;
       browser.runCount += 1;
       const { runsPerBrowser = RUNS_PER_BROWSER } = this.options;
       if (browser.runCount >= runsPerBrowser || browser.watch.usesTooMuchMemory()) browser.worn.resolve();

@@ -20,9 +20,10 @@ import { BROWSER_START_TIMEOUT_MS } from "../../../src/engine/browser/browser-so
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { EVALUATION_MODES, type PageRunRequest } from "../../../src/engine/browser/run.js";
 import { longTest, sampleOf } from "../../harness/samples.js";
+import { sharedBrowserEndpoint } from "../../harness/shared-chromium.js";
 import { until } from "../../harness/until.js";
 import { groupMembers, largestRenderer, runWhileRenderersDie, startHangingRun } from "./process-group.js";
-import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
+import { createRemoteSource, failureOf, resultOf, runOf, testBrowsers } from "./support.js";
 
 /** Period in milliseconds in which the test measures processor time. An endless loop can use up to 50 ticks of 10 ms in this time. */
 const QUIET_WINDOW_MS = 500;
@@ -199,6 +200,30 @@ describe("the life of the browser", () => {
       await until(() => groupMembers(first).length === 0);
     } finally {
       await young.stop();
+    }
+  });
+
+  it("makes the pauses longer while the next one does not start, although it still executes runs", async () => {
+    const source = createRemoteSource(await sharedBrowserEndpoint());
+    let starts = 0;
+    const open: typeof source.open = async (stopped) => {
+      starts += 1;
+      if (starts > 1) throw new Error("no further browser");
+      return source.open(stopped);
+    };
+    const pauses: number[] = [];
+    const pause = async (ms: number, signal: AbortSignal) => {
+      pauses.push(ms);
+      await (pauses.length < 4 ? resultOf(worn, "const execute = async () => 1") : once(signal, "abort"));
+    };
+    const worn = testBrowsers({ sources: [{ ...source, open }], runsPerBrowser: 1, pause });
+    await worn.start();
+    try {
+      await resultOf(worn, "const execute = async () => 1");
+      await until(() => pauses.length === 4);
+      expect(pauses).to.deep.equal([0, 100, 200, 400]);
+    } finally {
+      await worn.stop();
     }
   });
 });
