@@ -209,14 +209,15 @@ describe("browsers that were started elsewhere", () => {
       expect(await resultOf(browsers, READ_USER_AGENT)).to.equal("one");
       broker.stop();
       await until(() => !browsers.isReady());
-      const rejecting = await startBroker(one.socketUrl, "Target.setAutoAttach");
-      const refused = [
-        await startFault([rejecting.endpoint.replace(SECRET, `not${SECRET}`)]),
-        await startFault([rejecting.endpoint]),
-      ];
-      rejecting.stop();
-      expect(refused[0]).to.include("Unexpected server response: 401");
-      expect(refused[1]).to.include("it rejected a command");
+      const refused: string[] = [];
+      for (const method of ["Target.setAutoAttach", "Browser.getVersion"]) {
+        const rejecting = await startBroker(one.socketUrl, method);
+        const wrong = await startFault([rejecting.endpoint.replace(SECRET, `not${SECRET}`)]);
+        expect(wrong).to.include("Unexpected server response: 401");
+        refused.push(wrong, await startFault([rejecting.endpoint]));
+        expect(refused.at(-1)).to.include("it rejected a command");
+        rejecting.stop();
+      }
       const received = lines.join();
       expect(received).to.include("does not report its command line").and.to.include("the browser ended unexpectedly");
       expect(received + refused.join()).to.not.include(SECRET);

@@ -103,6 +103,7 @@ export function createRemoteBrowserSource(options: RemoteBrowserOptions): Remote
   const endpoint = new URL(options.endpoint);
   const name = `${endpoint.protocol}//${endpoint.host}`;
   let peer: string | null = null;
+  let product = "";
   return {
     name,
 
@@ -121,6 +122,7 @@ export function createRemoteBrowserSource(options: RemoteBrowserOptions): Remote
         timer = setTimeout(transport.close, ANSWER_TIMEOUT_MS);
         const connection = await openBrowserConnection(transport);
         await checkRemoteBrowser(connection, transport.peer, options, name);
+        ({ product } = await connection.send("Browser.getVersion"));
         // Sets `peer` before the first context is created, because the proxy port of a context calls `isAt`.
         peer = transport.peer;
         return { ...transport, connection, pid: null, getHeapFullTime: () => 0 };
@@ -137,9 +139,6 @@ export function createRemoteBrowserSource(options: RemoteBrowserOptions): Remote
       }
     },
 
-    async checkSandbox({ connection }) {
-      const { product } = await connection.send("Browser.getVersion");
-      return { browser: name, product };
-    },
+    checkSandbox: async () => ({ browser: name, product }),
   };
 }
