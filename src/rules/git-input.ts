@@ -55,15 +55,14 @@ const GIT_FIELD_NAMES = [
 ];
 const READ_ONLY = ["lastPull", "hasToken", "webhookUrl", "userId", "updatedAt"];
 
-/** True for the name of a branch or tag that Git accepts (git-check-ref-format) and that has no special characters. */
+/** True for the name of a branch or tag, without `refs/`, that Git accepts (git-check-ref-format) and that has no special characters. */
 const isRefName = (name: string): boolean =>
   name.length <= REF_MAX_CHARACTERS &&
   /^[\w@+.-][\w@+./-]*$/.test(name) &&
   !name.startsWith("-") &&
+  !name.startsWith("refs/") &&
   !/\.\.|\/\/|@\{|\/\.|\.\/|[./]$|\.lock$/.test(name) &&
   !name.startsWith(".");
-
-const isBranchName = (name: string): boolean => isRefName(name) && !name.startsWith("refs/");
 
 /** Throws the error for an invalid field whose value may contain a token, so that the message must not quote the value. */
 function throwWithoutValue(field: string, expected: string, value: unknown): never {
@@ -119,7 +118,7 @@ export function parseGitConnectionInput(body: unknown, allowHttp: boolean): GitC
       branch,
       "branch",
       "the name of a branch, without refs/heads/, of ASCII letters, digits and the characters _ @ + . / -",
-      isBranchName,
+      isRefName,
     ),
     folder: readText(
       folder,
@@ -133,7 +132,7 @@ export function parseGitConnectionInput(body: unknown, allowHttp: boolean): GitC
         : readText(
             tagPattern,
             "tagPattern",
-            "the name of a tag, of ASCII letters, digits and the characters _ @ + . / -, with * for any characters, or null",
+            "the name of a tag, without refs/tags/, of ASCII letters, digits and the characters _ @ + . / -, with * for any characters, or null",
             (text) => isRefName(text.replaceAll("*", "x")),
           ),
     prune: readFlag(prune, "prune"),

@@ -96,6 +96,7 @@ describe("a git connection, by rights and input,", () => {
       [{ ...fields(), branch: "größe" }, /^branch must be .* ASCII letters/],
       [{ ...fields(), folder: "../x" }, /^folder must be a path/],
       [{ ...fields(), tagPattern: "v*\n" }, /^tagPattern must be/],
+      [{ ...fields(), tagPattern: "refs/tags/v*" }, /^tagPattern must be the name of a tag, without refs\/tags\//],
       [{ ...fields(), prune: 1 }, /^prune must be true or false/],
       [{ ...fields(), username: "a:b" }, /^username must be/],
       [{ ...fields(), token: "a\r\nx-y: z" }, /^token must be .* \(got a string\)$/],
