@@ -159,7 +159,8 @@ describe("the command line", () => {
     expect((await svc(folder, ["settings"], { env: noToken })).code).to.equal(0);
     const elsewhere = { ...noToken, SVC_URL: service.url.replace("127.0.0.1", "localhost") };
     expect((await svc(folder, ["settings"], { env: elsewhere })).err).to.contain("not signed in");
-    expect((await svc(folder, ["logout"], { env: noToken })).code).to.equal(0);
+    const signedOut = await svc(folder, ["logout", "--json"], { env: noToken });
+    expect([JSON.parse(signedOut.out), signedOut.err]).to.deep.equal([{ signedOut: true, accessEnded: null }, ""]);
     expect((await svc(folder, ["settings"], { env: noToken })).err).to.contain("not signed in");
   });
 

@@ -82,10 +82,13 @@ async function signInByDevice(session: CliSession, client: CliApiClient): Promis
   throw new CliError("the code expired before a person confirmed it; run svc login again");
 }
 
-/** Ends the access of a saved sign-in at the service. Returns false if the service does not confirm it. */
-async function endAccess({ store, target, client }: CliSession): Promise<boolean> {
+/**
+ * Ends the access that a person confirmed. Returns false if the service does not confirm the end, and null if the saved token was read from
+ * the standard input: this token stays valid.
+ */
+async function endAccess({ store, target, client }: CliSession): Promise<boolean | null> {
   const { refreshToken, clientId = "" } = store.get(target) ?? {};
-  if (refreshToken === undefined) return true;
+  if (refreshToken === undefined) return null;
   const form = new URLSearchParams({ token: refreshToken, client_id: clientId });
   try {
     return (await client.sendWithoutToken("POST", "/oauth/revoke", form)).status === 200;
@@ -127,7 +130,7 @@ export function addSignInCommand(program: Command, run: CommandRunner): void {
         const isAccessEnded = await endAccess(session);
         session.store.remove(session.target);
         session.output.writeLine("Signed out");
-        if (!isAccessEnded)
+        if (isAccessEnded === false)
           session.output.writeNote(
             `The server did not confirm that the access of this command line ended. To end it, open ${session.target.url}/oauth/programs`,
           );
