@@ -66,7 +66,7 @@ const ADVICE_BY_STATUS: Record<Status, [advice: string, retry: RetryAdvice]> = {
   DATA_SOURCE_ACCESS_DENIED: ["Change the access rules of the data source, or sign the user in to the page.", "no"],
   ACTION_ACCESS_DENIED: ["Change the field `access` of the action, or sign the user in to the page.", "no"],
   ACTION_NOT_FOUND: [
-    "Check the ID or name of the action. API tokens and pages of the published app can only run published actions.",
+    "Check the ID or name of the action. Pages of the published app, and API tokens without `?copy=draft`, can only run published actions.",
     "no",
   ],
   VERSION_NOT_FOUND: [
