@@ -35,6 +35,17 @@ describe("a page with a network isolate", () => {
     expect(unhandled).to.deep.equal([]);
   });
 
+  it("fails if the page cannot start a worker, so that the page is not taken for one of a browser without isolates", async () => {
+    const send = async () => ({ result: {}, exceptionDetails: { text: "Uncaught" } });
+    const session = Object.assign(new EventEmitter(), { send });
+    const sandbox = new Isolate(
+      { session, origin: "https://app-1.actions.internal", proxyPort: null } as never,
+      "isolate",
+    );
+    const failure = await sandbox["startThread"]().catch((error: Error) => error.message);
+    expect(failure).to.equal("the page of an isolate cannot start a worker: Uncaught");
+  });
+
   it("stores no rejected promise for a microtask that throws, and calls the next one", async () => {
     const calls: string[] = [];
     const context = createContext({ URLSearchParams, record: (call: string) => calls.push(call) });

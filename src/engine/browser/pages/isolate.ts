@@ -196,14 +196,16 @@ export class Isolate implements Sandbox {
     return callHarnessMethod(session, harnessId, method, values);
   }
 
-  /** Starts a thread, which replaces the previous one. */
+  /** Starts a thread, which replaces the previous one. @throws Error if the page cannot start a worker */
   private async startThread(): Promise<void> {
     const attached = new Promise<CDPSession>((resolve) => {
       this.onWorkerAttached = resolve;
     });
     const expression = this.kind.harnessScripts.page;
-    const replaced = { expression, awaitPromise: true, returnByValue: true };
-    if ((await this.options.session.send("Runtime.evaluate", replaced)).result.value !== true) return;
+    const parameters = { expression, awaitPromise: true, returnByValue: true };
+    const { result, exceptionDetails } = await this.options.session.send("Runtime.evaluate", parameters);
+    if (exceptionDetails) throw new Error(`the page of an isolate cannot start a worker: ${exceptionDetails.text}`);
+    if (!result.value) return;
     const session = await attached;
     const worker: IsolateWorker = { session, harnessId: "", storedTexts: new Set() };
     this.worker = worker;
