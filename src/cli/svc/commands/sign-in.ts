@@ -83,11 +83,13 @@ async function signInByDevice(session: CliSession, client: CliApiClient): Promis
 }
 
 /**
- * Ends the access that a person confirmed. Returns false if the service does not confirm the end, and null if the saved token was read from
+ * Removes the saved sign-in, and ends the access that a person confirmed. Returns false if the service does not confirm the end, and null if the saved token was read from
  * the standard input: this token stays valid.
  */
-async function endAccess({ store, target, client }: CliSession): Promise<boolean | null> {
+async function signOut({ store, target, client }: CliSession): Promise<boolean | null> {
   const { refreshToken, clientId = "" } = store.get(target) ?? {};
+  // Removes the sign-in first, because a server that does not respond delays the request by up to two minutes.
+  store.remove(target);
   if (refreshToken === undefined) return null;
   const form = new URLSearchParams({ token: refreshToken, client_id: clientId });
   try {
@@ -127,8 +129,7 @@ export function addSignInCommand(program: Command, run: CommandRunner): void {
     .description("remove the saved sign-in of this project")
     .action(() =>
       run(async (session) => {
-        const isAccessEnded = await endAccess(session);
-        session.store.remove(session.target);
+        const isAccessEnded = await signOut(session);
         session.output.writeLine("Signed out");
         if (isAccessEnded === false)
           session.output.writeNote(
