@@ -17,7 +17,7 @@ function read(file: string): string {
 /** Files of src/ that every part of the server may import. Each of them imports only files before it in this list. */
 const FOUNDATION_FILES = ["limits", "errors", "config", "postgres", "garbage-collection", "background", "version"];
 
-/** Returns the parts that each part may import, from the table in docs/internals/architecture.md. A part: a folder or file of src/. */
+/** Reads the table in docs/internals/architecture.md. Returns, for each part of src/ (a folder or file), the parts that it may import. */
 function allowedByTable(): Record<string, readonly string[]> {
   const allowed = Object.fromEntries(FOUNDATION_FILES.map((part, at) => [part, FOUNDATION_FILES.slice(0, at)]));
   for (const [, folders = "", imports = ""] of read("docs/internals/architecture.md").matchAll(

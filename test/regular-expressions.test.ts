@@ -1,6 +1,7 @@
 /**
  * Proves that each regular expression of src/ takes linear time, because one that backtracks over untrusted text blocks the process for all
- * apps. For a refused expression, write a parser, a scan, or an expression that cannot match the same characters in two ways.
+ * apps. If the test rejects an expression, replace it by a parser, a scan, or an expression that cannot match the same characters in two
+ * ways.
  */
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -46,7 +47,7 @@ async function programOf(file: string): Promise<Program> {
   return parse(code, { ecmaVersion: "latest", sourceType: "module" });
 }
 
-/** Returns the text of a string or template, with SAMPLE_VALUE in place of each inserted value. A missing argument is "", any other is null. */
+/** Returns the text of a string or template, with SAMPLE_VALUE for each inserted value; "" for a missing argument; null for other nodes. */
 function textOf(node: AnyNode | undefined): string | null {
   if (node === undefined) return "";
   if (node.type === "Literal" && typeof node.value === "string") return node.value;

@@ -32,7 +32,7 @@ function partsOf({ name, description, fields, inputFields, enumValues }: Members
   ];
 }
 
-/** Matches the beginning of a clause where a sentence is expected, and words that are not plain English. */
+/** Matches a description that begins like a clause instead of a sentence, or that contains a word that is not plain English. */
 const NOT_PLAIN =
   /^(what|who|whom|whether|how|where|of|when)\b|\b(whoever|whomever|whom|nobody|somebody|anew|hence|thereof|unless given|told|alone)\b/i;
 

@@ -1,6 +1,6 @@
 /**
- * Finds the lists of all kinds of triggers in code, schemas and docs. Each list must state which kinds the product's specification
- * defines.
+ * Finds the lists in code, schemas and docs that name all kinds of triggers. Each list must state which of these kinds the product's
+ * specification defines.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -15,9 +15,11 @@ const ROOTS = ["src", "docs", "schema", "examples", "README.md"];
 const TEXT_FILES = /\.(?:tsx?|md|graphql|json)$/;
 /** Matches files with generated types of GraphQL operations. Their lists come from the schema, which this test checks. */
 const GENERATED = /\/documents\.(?:ts|json)$/;
-/** Maximum number of lines of a list in code or docs. In a schema, lists have descriptions and are longer. */
+/** Maximum number of lines of a list in code or docs. */
 const LIST_LINES = 8;
+/** Maximum number of lines of a list in a schema. It is higher, because a schema also contains descriptions. */
 const SCHEMA_LINES = 12;
+/** Number of lines before and after a list in which the test searches for the word "specification". */
 const AROUND_LINES = 6;
 const NAMES_SPECIFICATION = /specification|SPECIFIED/i;
 
@@ -33,7 +35,7 @@ const filesIn = (root: string): string[] =>
 const KINDS = TRIGGER_TYPES.map((kind) => new RegExp(`(?<![\\w-])${kind}(?![\\w-])`));
 const namesAllKinds = (text: string): boolean => KINDS.every((kind) => kind.test(text));
 
-/** Returns the number of lists, and the first lines of those that do not name the specification. */
+/** Returns the number of lists. `silent` has the number of the first line of each list that does not mention the specification. */
 function findListsWithoutSpecification(text: string, most = SCHEMA_LINES): { lists: number; silent: number[] } {
   if (!namesAllKinds(text)) return { lists: 0, silent: [] };
   // Removes empty lines, but keeps the line numbers of the whole text.

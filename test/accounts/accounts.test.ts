@@ -228,7 +228,7 @@ describe("accounts of people", () => {
   });
 
   it("a session ends after 12 hours without use, and is renewed by use up to 30 days", async () => {
-    /** Creates a session with these ages and the time `left` (SQL intervals). No request has used it, so the service has not cached it. */
+    /** Creates a session of this age, last use and remaining time (SQL intervals). It is not cached, because no request has used it. */
     async function createAgedSession(created: string, used: string, left: string): Promise<string> {
       const token = cookieOf(await setup());
       const [row] = await rows<{ id: number }>(service.db, "SELECT max(credential_id) AS id FROM person_session");

@@ -1,6 +1,6 @@
 /**
- * Tests that a reset of a passphrase ends all access to the account. Also requests that are in progress during the reset cannot regain
- * access.
+ * Tests that a reset of a passphrase ends all access to the account. Also tests that requests that are in progress during the reset cannot
+ * regain access.
  */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
@@ -12,7 +12,7 @@ import { until } from "../harness/until.js";
 
 interface RequestInProgress {
   title: string;
-  /** Table for whose lock the request waits after its authorization. Without a table, the request waits for the row of the person. */
+  /** The test locks this table, so that the request stops after its authorization. By default, the test locks the person's row. */
   table?: string;
   prepare: (token: string, email: string) => Promise<() => Promise<Answer>>;
 }

@@ -60,7 +60,7 @@ interface TestCaller {
   /** Role in the access table; null for a person without a role. */
   role: CallerRole | null;
   scopes: readonly TokenScope[] | null;
-  /** Scopes of the apps on which the caller has the rights of its role. */
+  /** Apps on which the caller has the rights of its role, by their relation to the caller. */
   reachableScopes: readonly CallerScope[];
   token: string;
   /** True for a session of a signed-in person. Only such a caller can manage an account. */
@@ -291,7 +291,7 @@ describe("the access matrix", () => {
         const selection = isCompositeType(getNamedType(field.type)) ? "{ __typename }" : "";
         const text = `${operation} { ${field.name}${passed} ${selection} }`;
         requests += 1;
-        // The service delays refusals without a credential, for each client address separately. So each request has its own address.
+        // After some rejections without a credential, the service delays further ones to this address. So each request has another address.
         const headers = { "x-forwarded-for": `10.0.${requests >> 8}.${requests & 255}` };
         const { errors } = await service.graphql(text, {}, { as: null, headers });
         if (errors?.[0].extensions.status !== "UNAUTHORIZED") open.push(`${text}: ${JSON.stringify(errors?.[0])}`);

@@ -94,7 +94,7 @@ describe("Analytics events of clients", () => {
         BEGIN IF nextval('event_statement') IN (1, 3) THEN RAISE EXCEPTION 'stopping' USING ERRCODE = '57P01'; END IF;
         RETURN NULL; END $$;
       CREATE TRIGGER stop_some BEFORE INSERT ON log_event FOR EACH STATEMENT EXECUTE FUNCTION stop_some()`);
-    // One statement inserts fewer events than these, if they come from several requests.
+    // One statement stores at most 64 events of several requests. A single request may have more events, and they must not be separated.
     const events = Array.from({ length: 100 }, (_, n) => event(n, "analytics.event"));
     const answers: number[] = [];
     for (;;) {

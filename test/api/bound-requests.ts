@@ -10,7 +10,7 @@ export const SECRET = "sk_live_4eC39HqLyjWDarjtT1zdp7dc";
 export const OTHER = "sk_live_another_value_0123456789";
 const MANUAL = { active: true, triggers: [{ trigger: "manual" }] };
 
-/** Body of `execute` that sends one request to `payload.origin`, with the options in `payload.options`. */
+/** Body of `execute` that sends one request with `payload.options` to `payload.origin`. Returns the response, or the error. */
 export const REQUEST_CODE = `try { const { status, headers, body } = await request({ url: payload.origin + "/x", ...payload.options });
       return { status, headers, body: typeof body === "string" ? body : [...body] }; } catch (error) { return { code: error.code, message: error.message }; }`;
 

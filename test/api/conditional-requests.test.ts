@@ -71,7 +71,7 @@ describe("conditional requests", () => {
 
     describe(name, () => {
       const sampledTest = index % 4 === 0 ? it : longTest;
-      /** Number of this route among the routes that `npm test` tests, which is every fourth route. */
+      /** Index of this route among the routes that `npm test` tests. It tests every fourth route. */
       const sampleIndex = Math.floor(index / 4);
 
       async function sample() {

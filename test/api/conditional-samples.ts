@@ -26,9 +26,9 @@ export interface RestChange {
 
 export interface GraphqlChange {
   make: MakeSample;
-  /** Arguments of the mutation without `ifUpdatedAt`. The ID of the sample with this name replaces `$name`. */
+  /** Arguments of the mutation, without `owner` and `ifUpdatedAt`. A text such as `$userId` stands for `ids.userId` of the sample. */
   call: string;
-  /** Name of the argument that identifies the parent of the resource; by default `appId`. */
+  /** Argument that identifies the parent of the resource, with a comma at the end, or ""; by default `appId: 1, `. */
   owner?: string;
   selection?: string;
 }

@@ -175,7 +175,7 @@ describe("GraphQL's types", () => {
     expect(errors![0].extensions.status).to.equal("REQUEST_INVALID");
   });
 
-  /** Fields that return a page of items: their arguments (PAGE stands for those of the page), and the earlier name of the field `items`. */
+  /** Fields that return a page of items. In `args`, PAGE stands for the paging arguments. `earlier` is an earlier name of `items`. */
   const PAGES: Record<string, [args: string, earlier: string]> = {
     actions: ["appId: 1, PAGE", "actions"],
     actionLogs: ["appId: 1, options: { PAGE }", "logs"],

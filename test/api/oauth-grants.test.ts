@@ -55,7 +55,10 @@ describe("access of programs that people allowed", () => {
     expect(await may(theirs.tokens.access_token)).to.equal(401);
   });
 
-  /** Lists the tools and the apps, and refreshes the tokens, as this program. Returns two HTTP statuses and the error of the refresh. */
+  /**
+   * Sends three requests as this program: lists the tools, lists the apps, and refreshes the tokens. Returns the HTTP statuses of the two
+   * lists, and the error of the refresh.
+   */
   async function sendRequestsAs({ clientId, tokens }: Awaited<ReturnType<typeof authorizeClient>>) {
     const response = await fetch(`${service.url}/mcp`, {
       method: "POST",

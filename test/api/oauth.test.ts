@@ -318,7 +318,7 @@ describe("programs that people allow", () => {
       await page.waitForSelector("::-p-xpath(//*[@role='alert'][.='You have no role on an app with the ID 999999.'])");
       await page.$eval("input[name=appId]", (input) => (input.value = ""));
       await appId!.type(`${service.appId}`);
-      // This click takes the focus from the field. It shows the app, and must not allow the app that was shown before.
+      // This click takes the focus from the field, so the page shows the entered app. The click must not authorize the app shown before.
       await page.click("button.primary");
       await page.waitForFunction(`document.querySelector("select").value === "${service.appId}"`);
       expect(decisions).to.equal(0);

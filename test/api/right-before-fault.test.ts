@@ -80,7 +80,7 @@ describe("permission is checked before any other error", function () {
 
   async function refusal(route: string, as: string | null, query: string, body?: unknown) {
     requests += 1;
-    // The service delays refusals without a credential, for each client address separately. So each request has its own address.
+    // After some rejections without a credential, the service delays further ones to this address. So each request has another address.
     const address = `10.0.${requests >> 8}.${requests & 255}`;
     const headers = { "idempotency-key": "sample", "x-forwarded-for": address };
     const answer = await service.rest(route.split(" ")[0]!, `${addressOf(route, ids)}${query}`, { as, body, headers });

@@ -197,7 +197,7 @@ describe("the limits of an action", () => {
     expect((await result("own")).body.result).to.include("ConcurrencyError");
   });
 
-  /** Sets the debounce delay to 1 ms, so that the next call starts the run. The earlier, longer delay suits slow machines. */
+  /** Sets the debounce delay to 1 ms, so that the run starts soon after the next call. Before, a long delay suits slow machines. */
   const shortenDelay = (actionId: number) =>
     service.db.query("UPDATE action SET debounce = jsonb_set(debounce::jsonb, '{delayMs}', '1') WHERE id = $1", [
       actionId,

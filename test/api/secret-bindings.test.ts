@@ -240,7 +240,7 @@ describe("secret bindings", () => {
       const options = { auth: "__rejected", method: "POST", json: { amount: 1 } };
       expect((await bound.run(REQUEST_CODE, { options })).result).to.deep.include({ status: 200 });
       expect([tokens, bodies]).to.deep.equal([2, ["POST", "POST"]]);
-      // The origin has rejected a new token too. For a while, the service then requests no further token.
+      // From now on, the origin also rejects the new token. The service has just replaced a token, so for a while it requests no other one.
       accepted = 0;
       for (let turn = 0; turn < 3; turn += 1) {
         expect((await bound.run(REQUEST_CODE, { options })).result).to.deep.include({ status: 401 });

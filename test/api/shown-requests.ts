@@ -125,8 +125,8 @@ export const addressOf = ({ path, query }: ShownRequest, ids: KnownIds): string 
   ) + query;
 
 /**
- * Stores the first ID in a response, for later requests whose paths begin with this path. Stores the IDs of runs and users also by the name
- * of the parameter.
+ * Stores the first ID in the responses to a path, for later requests whose paths begin with this path. Stores the IDs of runs and users
+ * under the names of their parameters, `runId` and `userId`.
  */
 export function storeId(ids: KnownIds, { path }: ShownRequest, body: Record<string, unknown> | null): void {
   const runId = body?.["runId"];

@@ -78,7 +78,7 @@ describe("after the end of a run", () => {
   });
   after(() => host.stop());
 
-  /** Returns the requests that the host has received, after a request of this function, which the host receives last. */
+  /** Sends a request and waits for the response, so that all earlier ones have arrived. Returns the earlier requests and connections. */
   async function listReceivedRequests(): Promise<string[]> {
     const { port } = server.address() as AddressInfo;
     const own = request({ port, path: "/own", agent: false }).end();
@@ -89,7 +89,10 @@ describe("after the end of a run", () => {
     return received;
   }
 
-  /** Returns the host's requests before and after a run's end (during two further runs), and whether this run reported a host. */
+  /**
+   * Executes the code as a run, and then two other runs. Returns the requests that the host received until the end of the first run
+   * (`before`), and during the two others (`after`). `hadHost`: true if the first run reported a host.
+   */
   async function splitRequestsAtEnd(
     code: string,
     mode: EvaluationMode = "document",

@@ -7,7 +7,8 @@
 type Any = any;
 
 /**
- * Creates functions that mark and read all objects that are reachable from a global scope. A path identifies each object.
+ * Creates functions that mark and read the objects that are reachable from a global scope in at most three steps. A path such as
+ * `scope.navigator.storage` identifies each object.
  * @param mark unique text that the functions write
  */
 export function createStateMarker(scope: Any, mark: string) {
@@ -134,7 +135,7 @@ export function createStateMarker(scope: Any, mark: string) {
         if (found.has(path)) leaveOn(found.get(path), path, only);
       }
     },
-    /** Returns all readable values by path. */
+    /** Returns all readable values, and the results of functions that only read, by path. */
     async read(): Promise<Record<string, string>> {
       const state: Record<string, string> = {};
       const reads: [string, () => Any][] = [];

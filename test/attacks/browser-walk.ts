@@ -43,7 +43,7 @@ export function walkSurface(scope: Any, global: string): Record<string, string[]
   function follow(object: Any, depth: number): void {
     const tag = tagOf(object);
     if (typeof tag === "string" && object !== scope) {
-      // Of the object's own properties, only those count that code cannot remove, such as the properties of Location. The others are data.
+      // Lists only own properties that code cannot remove, such as the properties of Location. Other own properties are data.
       const fixed = ownKeys(object).filter((key) => getOwnPropertyDescriptor(object, key)?.configurable === false);
       found[tag] ??= new Set();
       for (const key of fixed) if (typeof key === "string" && !/^\d+$/.test(key)) found[tag].add(key);

@@ -52,7 +52,7 @@ function valuesOf(argument: InputPosition, type: GraphQLInputType = argument.typ
   return [TEXTS[String(type)] ?? '"x"'];
 }
 
-/** Returns lists of the required arguments, alone, with each optional one, and with all optional ones that contain a number. */
+/** Returns argument lists: the required arguments only, also with one optional argument, and with all optional ones that have a number. */
 function argumentLists(all: readonly InputPosition[], inside = ""): string[][] {
   const isNeeded = ({ name, type }: InputPosition) =>
     isNonNullType(type) || REQUIRED_BY_OPERATION.includes(`${inside}.${name}`);

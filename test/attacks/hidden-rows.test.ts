@@ -26,8 +26,9 @@ const PAGES = sampleOf(
 );
 const READABLE_BY_ALL = [{ type: ["read"], allow: "all" }];
 
-/** Patterns of times, and of fields about the last use of a token, session or person. Such values differ between two requests. */
+/** Matches times, which differ between two requests. */
 const TIME = /\d{4}-\d\d-\d\dT[\d:.]+Z/g;
+/** Matches fields about the last use of a token, session or person. Their values differ between two requests. */
 const LAST_USE = /"(lastUsedAt|lastUsedAddress|lastSeenAt|address)":(null|"[^"]*")/g;
 const HIDDEN_ROW = new RegExp(`${HIDDEN_TEXT}|\\b${HIDDEN_ID}\\b`);
 
@@ -105,8 +106,8 @@ describe("hidden rows", () => {
   }
 
   /**
-   * Sends the plain requests of each endpoint as each caller. If one succeeds, also sends the filtered requests. With `sampled`, `npm test`
-   * sends only a quarter of the filtered requests.
+   * Sends the plain requests of each endpoint as each caller. If one of them succeeds, also sends the endpoint's filtered requests as this
+   * caller. With `sampled`, `npm test` sends only a quarter of the filtered requests. Returns all responses, without times.
    */
   async function repliesTo(
     endpoints: readonly ListEndpoint[],

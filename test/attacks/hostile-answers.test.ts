@@ -133,7 +133,7 @@ describe("hosts that respond with anything to the service", () => {
 
     it("a host that never responds to one app's alerts does not delay those of other apps", async () => {
       const silent = await startHttpHost("");
-      // All rules exist before the first alert is sent, because requests to the silent host end at their time limit.
+      // The test creates all rules before it sends the first alert. Otherwise, the first requests could reach their time limit meanwhile.
       const rules: string[] = [];
       for (let rule = 0; rule < 20; rule += 1) rules.push(await createAlertRule(service.appId, silent.url.href));
       const otherRule = await createAlertRule(otherAppId, hook.url);

@@ -6,8 +6,9 @@ import { mediaOf } from "../media/support.js";
 import { COLUMN_SOURCE, HIDDEN_TEXT, VISIBLE_TEXT } from "./list-requests.js";
 import { addNumberedApp, PUSH_KEYS } from "./numbered-app.js";
 
-/** ID of the callers' app and of all its resources, and the same for an app in which the callers have no role. */
+/** ID of the callers' app, its organization and all its resources. */
 export const OWN_ID = 4001;
+/** ID of an app in which the callers have no role, and of its organization and all its resources. */
 export const HIDDEN_ID = 5001;
 
 const READABLE = [{ type: ["read"], allow: "all" }];
@@ -177,7 +178,7 @@ export function createHiddenRows(service: TestService) {
       return { admin, owner: await addMember("owner", HIDDEN_ID, HIDDEN_TEXT) };
     },
 
-    /** Adds a hidden app to the callers' organization. Of the callers, only the owner of the organization sees it. */
+    /** Adds an app to the callers' organization. Members of the callers' app do not see it. The owner of the organization does. */
     async addSiblingApp(): Promise<void> {
       await db.query("INSERT INTO app (organization_id, name) VALUES ($1, $2)", [OWN_ID, HIDDEN_TEXT]);
     },

@@ -13,9 +13,11 @@ import { until } from "../harness/until.js";
 import { type CallByNumber, callsByNumber } from "./calls-by-number.js";
 import { addNumberedApp } from "./numbered-app.js";
 
-/** IDs in the calls: of the caller's app and all its resources, of another app and all its resources, and of no resource. */
+/** ID of the caller's app and all its resources. */
 const OWN_ID = 4001;
+/** ID of another app and all its resources. */
 const FOREIGN_ID = 5001;
+/** ID that no resource has. */
 const UNUSED_ID = 6001;
 const MARK = "kept-by-the-other";
 

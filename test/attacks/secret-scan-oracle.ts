@@ -55,7 +55,7 @@ function decodeDigits(digits: string, bits: number, toValue: (digit: string) => 
 const BASE64_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const base64Value = (digit: string): number => BASE64_DIGITS.indexOf({ "-": "+", _: "/" }[digit] ?? digit);
 
-/** Returns the layers that groups of Base64 and hexadecimal digits decode to, each also with its escapes decoded. */
+/** Decodes the groups of Base64 and hexadecimal digits. Returns each decoded text, once as it is and once with its escapes decoded. */
 function decodeDigitGroups(bytes: number[]): number[][] {
   const text = Buffer.from(bytes).toString("latin1");
   const layers: number[][] = [];

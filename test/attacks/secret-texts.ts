@@ -97,7 +97,7 @@ export const cases: fc.Arbitrary<ScanCase> = fc
   })
   .filter(({ secrets }) => secrets.length > 0);
 
-/** Generates `count` texts. The scan must find a secret if and only if the oracle does; only then, masking must change the text. */
+/** For `count` texts: expects that the scan finds a secret if and only if the oracle does, and that masking changes these texts only. */
 export function expectSameVerdicts(count: number): void {
   const property = fc.property(cases, ({ secrets, text, cut }) => {
     const scan = new SecretScan(secrets);

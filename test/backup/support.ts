@@ -30,7 +30,7 @@ async function sendOrThrow(
   throw new Error(`${method} ${path}: ${answer.http} ${JSON.stringify(answer.body)}`);
 }
 
-/** Adds completed runs in several partitions, and a running run of another app, whose responses the test does not compare. */
+/** Adds completed runs in several partitions. Also adds a running run to another app. The test compares no responses of this other app. */
 async function fillPartitions({ db }: TestService): Promise<void> {
   const partitions = new Partitions({ db, days: 30 });
   for (const last of [150_000, 420_000]) {

@@ -11,7 +11,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { createSvcProjects, type RunningCommand } from "../harness/svc-projects.js";
 import { until } from "../harness/until.js";
 
-/** Starts a proxy for the service. `state.answer` responds instead of the service, or cuts the body of its response. */
+/** Starts a proxy for the service. If `state.answer` is set, it receives the body of each response, and responds to the client. */
 async function startProxy(serviceUrl: string) {
   const state = { answer: null as ((reply: ServerResponse, body: Buffer) => unknown) | null, answered: 0 };
   const server = createServer(async (incoming, reply) => {
@@ -128,7 +128,7 @@ describe("connections of the command line", () => {
     expect(err).to.contain("the code expired");
   });
 
-  /** Signs in by a code, and saves the sign-in in the folder with an access token that has just expired. */
+  /** Signs in by a code, and saves the sign-in in the folder. The saved file says that the access token has expired. */
   async function saveExpiredSignIn(folder: string, app: number, url: string): Promise<void> {
     const send = async (path: string, form: Record<string, string>): Promise<Record<string, string>> =>
       (
@@ -168,7 +168,7 @@ describe("connections of the command line", () => {
     const saved = JSON.parse(readFileSync(file, "utf8"));
     saved[`${service.url} ${app}`].expiresAt = 0;
     writeFileSync(file, JSON.stringify(saved));
-    // A command that was killed during its renewal left this lock.
+    // Creates the lock that a command leaves behind if it is killed while it renews its tokens.
     const { pid } = spawnSync(process.execPath, ["--version"]);
     writeFileSync(`${file}.lock`, String(pid));
     expect((await svc(folder, ["settings"], { env })).code).to.equal(0);

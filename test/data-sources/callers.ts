@@ -7,11 +7,9 @@ import type { TestService } from "../harness/service.js";
 
 const HOOKS = [{ type: "operations", runOn: ["insert", "update"], fields: { Password: ["hash"] } }];
 
-/**
- * PAGES need an access rule: anonymous callers, pages without an app user, and pages with an app user of either office. The callers in
- * TRUSTED need no access rule.
- */
+/** Callers that need an access rule: an anonymous caller, two pages without an app user, and two pages with one (London and Paris). */
 export const PAGES = ["nobody", "live", "viewer", "london", "paris"] as const;
+/** Callers that need no access rule. */
 export const TRUSTED = ["editor", "admin", "api", "task"] as const;
 export type Who = (typeof PAGES)[number] | (typeof TRUSTED)[number];
 
@@ -33,7 +31,7 @@ export const ACCESS_RULE_FORMS: Record<string, { rule: object | null; lets: read
   },
 };
 
-/** Returns a token of each caller. The users of both offices are signed in to separate pages. */
+/** Creates the app users `london` and `paris`, and signs them in, each to its own page. Returns a token of each caller except `nobody`. */
 export async function tokensOf(service: TestService): Promise<Partial<Record<Who, string>>> {
   const tokens: Partial<Record<Who, string>> = {};
   const base = `/v1/apps/${service.appId}/data-sources`;

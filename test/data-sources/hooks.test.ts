@@ -240,7 +240,7 @@ describe("hooks of data sources that send", () => {
         const call = { as: "live" as const, body: { data: { Email: `v${n}@example.com` } } };
         answers.push((await limited.rest("POST", `${path}/Open/entries`, call)).http);
       }
-      // Visitors may use the whole limit of 3. Their messages above two thirds of it (one here) do not count for the app, so it sends one more.
+      // Visitors may send 3 messages. Only 2 of these (two thirds of the limit) count for people and API tokens, so an editor may send one.
       expect(answers).to.deep.equal([201, 201, 201, 429]);
       expect((await limited.rest("POST", `${path}/Open/entries`, { body: { data: {} } })).http).to.equal(201);
       expect((await limited.rest("POST", `${path}/Open/entries`, { body: { data: {} } })).http).to.equal(429);

@@ -49,7 +49,7 @@ function allowsMoreValues(demand: { table: string; says: string }, before: Catal
 
 /**
  * Returns each difference that would break a statement written for `before` in `after`: of columns, constraints, unique indexes, functions
- * and sequences.
+ * and sequences. Does not return new foreign keys.
  */
 export function findBreakingDifferences(before: Catalogue, after: Catalogue): string[] {
   const tables = new Set(before.columns.map(({ table }) => table));

@@ -6,7 +6,8 @@ class AwayError extends Error {}
 class SlowError extends Error {}
 
 /**
- * Batches that double numbers. Key: a tenth of the number. Cost: the number. A batch waits for the test, and fails on a negative number.
+ * Creates a batch processor that doubles numbers. The key of a number is a tenth of it, its cost is the number itself. Each batch waits
+ * until the test calls `go`, and fails if it contains a negative number.
  */
 function createDoublingBatches({ most = 10, atOnce = 1, maxCost = 1_000 } = {}) {
   const calls: { items: readonly number[]; go: (error?: Error) => void }[] = [];

@@ -72,7 +72,7 @@ const commitOf = (root: Item): Item => ({
   content: Buffer.from(`tree ${hash(root)}\nauthor a\n\nb\n`),
 });
 
-/** Builds a pack with one commit. By default, its root folder contains only `settings.json`. */
+/** Builds the objects of a repository with one commit. By default, the root folder contains only `settings.json`, with this text. */
 function buildRepository(text: string | Buffer, entries?: [string, string, string][]) {
   const file = blob(text);
   const root = tree(entries ?? [["100644", "settings.json", hash(file)]]);

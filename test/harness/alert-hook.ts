@@ -8,7 +8,7 @@ import type { AddressInfo } from "node:net";
 import type { Db } from "../../src/data/database.js";
 import { until } from "./until.js";
 
-/** Maximum time in milliseconds in which the service checks all ended runs and sends their alerts. */
+/** Maximum time in milliseconds for which the test waits until the service has checked all ended runs and sent their alerts. */
 const SETTLE_LIMIT_MS = 180_000;
 
 interface ReceivedAlert {
@@ -64,8 +64,8 @@ const SELECT_ALERT_STATE = `
          (SELECT count(*)::int FROM alert_delivery WHERE rule_id = $1 AND status <> 'sent') AS unsent`;
 
 /**
- * Creates one alert rule for each of the actions, which sends an alert when a run of the live version fails. Returns the function `faults`,
- * which checks the received alerts.
+ * Creates an alert rule for each action. The rule sends an alert to the webhook when a run of the live version fails. Returns the function
+ * `faults`, which checks the received alerts.
  */
 export async function createFailureRules(
   hook: AlertHook,
@@ -90,7 +90,7 @@ export async function createFailureRules(
   }
   const since = new Date();
   return {
-    /** Returns the faults of all rules, after the service has checked and reported all ended runs. */
+    /** Waits until the service has checked all ended runs and sent their alerts, but at most SETTLE_LIMIT_MS. Returns all rules' faults. */
     async faults(db: Db): Promise<string[]> {
       const [{ now }] = await db.query("SELECT now()");
       const settled = async () =>

@@ -58,11 +58,11 @@ export interface ChaosOutcome extends FleetObservations {
   alertDifferences: string[];
   /** Number of killed instances. */
   kills: number;
-  /** Exit code and standard error of each ready instance that ended without SIGKILL. */
+  /** Exit code or signal, and standard error, of each ready instance that ended without SIGKILL. */
   crashes: string[];
-  /** Stack of each unexpected error of a request or of an operation that the instances logged. */
+  /** Stack of each unexpected error in the instances' logs, from requests and from operations on actions. */
   faults: string[];
-  /** Milliseconds from the last restart of the database, after all faults, until a scheduled run created after this restart completes. */
+  /** After all faults, the test restarts the database: milliseconds until a scheduled run that was created after this restart completes. */
   recoveryMs: number;
 }
 
@@ -136,7 +136,7 @@ export async function findRunFaults(db: Db, { acknowledged }: ResponseCounts) {
   return { unlogged, unknownRuns: acknowledged.filter((id) => !known.has(id)) };
 }
 
-/** Returns a function that starts the callers, and resolves when all have stopped. Callers send requests only to ready instances. */
+/** Returns a function that starts the callers and resolves when all have stopped. While no API instance is ready, their requests fail. */
 function createFleetCallers(
   fleet: ServiceFleet,
   callers: number,

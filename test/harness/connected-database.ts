@@ -24,8 +24,8 @@ export async function connectedDatabase(connections = 1): Promise<ConnectedDatab
 }
 
 /**
- * Deletes all rows of the tables, in this order, and starts all generated IDs at 1 again. TRUNCATE would take longer, because it creates a
- * file for each table and index.
+ * Deletes all rows of the tables, in this order. Then restarts all sequences of the database, also those of other tables, at 1. TRUNCATE
+ * would take longer, because it creates a file for each table and index.
  */
 export async function emptyTables(db: Db, tables: readonly string[]): Promise<void> {
   for (const table of tables) await db.query(`DELETE FROM ${table}`);

@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
-/** Maximum number of bytes, sum of both directions, before a cut. */
+/** Maximum number of bytes that the proxy forwards, in both directions together, before it cuts a connection. */
 const BYTES_BEFORE_CUT_MAX = 8_000;
 
 export interface CuttingProxy {

@@ -35,9 +35,9 @@ export interface CutsOutcome {
   unlogged: number;
   /** Number of database sessions that stay idle in a transaction, plus number of advisory locks that are not released. */
   openTransactionsAndLocks: number;
-  /** Milliseconds from the end of the cuts until the service was ready. */
+  /** Milliseconds from the end of the cuts until the service was ready; NaN if the process has ended. */
   readyMs: number;
-  /** Result of a run after the cuts. */
+  /** Result of a run after the cuts; null if the process has ended. */
   after: unknown;
 }
 
@@ -62,7 +62,7 @@ async function checkRuns(db: Db, acknowledged: number[]) {
                   WHERE d.datname = current_database() AND locktype = 'advisory') AS count`,
       )
     )[0].count as number;
-  // PostgreSQL ends the session of a cut connection only after a delay. The service also opens short transactions of its requests.
+  // Waits, because PostgreSQL ends the session of a cut connection with a delay, and because the service also opens short transactions.
   const none = until(async () => (await left()) === 0);
   return {
     unknownRuns: acknowledged.filter((id) => !known.has(id)),

@@ -22,7 +22,7 @@ export interface ServiceFleet {
   kills(): number;
   /** Exit code or signal, and standard error, of each ready instance that ended without SIGKILL. */
   crashes(): string[];
-  /** Stack of each unexpected error of a request or of an operation that the instances logged. */
+  /** Stack of each unexpected error in the instances' logs, from requests and from operations on actions. */
   faults(): string[];
 }
 
@@ -32,7 +32,7 @@ function endProcess(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // The process ended before it could be killed.
+    // Ignores the error: the process has already ended.
   }
 }
 

@@ -19,7 +19,7 @@ import { until } from "./until.js";
 export const TWO_OF_EACH_ROLE = ["api", "api", "scheduler", "scheduler", "runner", "runner"];
 
 const ANSWER_LIMIT_MS = 90_000;
-/** Maximum time in milliseconds from the end of an outage until all callers have results. */
+/** Maximum time in milliseconds until all runs have started before an outage, and until all callers have results after it. */
 const CASE_LIMIT_MS = 180_000;
 const RETRY_MS = 300;
 
@@ -120,7 +120,10 @@ export async function startOutages(roles: readonly string[]) {
   }
 
   return {
-    /** Starts the runs of one outage, and waits until all their callers have results, or until CASE_LIMIT_MS has passed. */
+    /**
+     * Starts runs, makes the database unavailable while they are in progress, restores it, and starts further runs. Then waits until all
+     * callers have results, or until CASE_LIMIT_MS has passed.
+     */
     async runOutage({ loss, awayMs, runDurationsMs, after }: DatabaseOutage): Promise<OutageVerdict> {
       cases += 1;
       const keys = new Set<string>();

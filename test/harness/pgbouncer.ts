@@ -70,7 +70,7 @@ admin_users = ${username}
 `,
   );
   chmodSync(folder, 0o755);
-  // PgBouncer refuses to run as root.
+  // PgBouncer refuses to run as root. In this case, it runs under the account `nobody`.
   const account = process.getuid?.() === 0 ? ["-u", "nobody"] : [];
   const child: ChildProcess = spawn(PROGRAM, ["-q", ...account, join(folder, "ini")], { stdio: "ignore" });
   const gone = once(child, "exit");

@@ -105,7 +105,7 @@ async function openConnections(client: Client, database: string): Promise<string
 async function drop(base: string, database: string): Promise<void> {
   const client = await connectAsAdmin(base);
   let open: string[] = [];
-  // PostgreSQL ends the session of a closed socket with a delay.
+  // Waits, because PostgreSQL ends the session of a closed socket with a delay.
   const closed = await until(async () => {
     open = await openConnections(client, database);
     return open.length === 0;

@@ -116,7 +116,7 @@ function end(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // The process ended before the signal was sent.
+    // Ignores the error: the process has already ended.
   }
 }
 

@@ -20,7 +20,7 @@ export interface LiveVersionFields {
 
 const CODE = "async function execute() { return 1; }";
 
-/** Inserts a draft and a live version of each action. Returns the live versions. Schedules start at `now`. */
+/** Publishes the app, and inserts a draft and a live version of each action. Schedules start at `now`. Returns the live versions. */
 export async function insertPublishedActions(
   db: Db,
   appId: number,

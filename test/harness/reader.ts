@@ -85,7 +85,7 @@ function killGroup({ pid }: ChildProcess): void {
   try {
     process.kill(-pid!, "SIGKILL");
   } catch {
-    // `kill` fails if all processes of the group have already ended.
+    // Ignores the error: all processes of the group have already ended.
   }
 }
 

@@ -52,8 +52,8 @@ export interface Release {
 }
 
 /**
- * Compiles the previous release, which takes a minute.
- * @param last last migration of the release to compile, if it is an older one
+ * Fetches and compiles the previous release, or an older one. Takes about a minute.
+ * @param last last migration of the older release
  * @throws Error in a shallow clone, which lacks the history
  */
 export function checkOutReleaseBefore(last?: string): Release {

@@ -22,8 +22,8 @@ export async function prepareReset(service: TestService, personId: number): Prom
 
 /**
  * Resets the passphrase of a person while `request` runs. Returns the result of `request`.
- * @param table table that `request` reads after its authorization, and that the reset does not use. A lock on this table blocks `request`
- * until the reset has ended. Without `table`, a lock on the person's row blocks first the reset, and then `request`.
+ * @param table table that `request` reads after its authorization, and that the reset does not use. This function locks the table until the
+ * reset has ended. Without `table`, it locks the person's row: the reset waits for the row, and then `request` waits behind the reset.
  */
 export async function resetDuring<T>(
   service: TestService,

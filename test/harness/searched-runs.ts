@@ -1,7 +1,10 @@
 /** Inserts completed runs into the database, without executing them, for tests that search runs by a word. */
 import type { TestService } from "./service.js";
 
-/** Inserts `count` runs that `word` finds, with queue times one second apart, the last one now. Returns these times, oldest first. */
+/**
+ * Inserts `count` runs that a search for `word` finds. Their queue times are one second apart, and the last one is now. Returns these
+ * times, oldest first.
+ */
 export async function insertSearchedRuns(
   { db, appId }: TestService,
   { actionId, word, count }: { actionId: number; word: string; count: number },

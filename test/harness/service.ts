@@ -45,7 +45,7 @@ export interface TestService {
   graphql(query: string, variables?: object, call?: Call): Promise<{ data?: any; errors?: any[] }>;
   /** Opens a graphql-ws client. The test must dispose of it. */
   socket(as?: TokenKind | (string & {})): Client;
-  /** Stops the service; closes only `db` if the test files share the service. */
+  /** Stops the service and closes `db`. If the test files share the service, closes only `db`. */
   stop(): Promise<void>;
 }
 
@@ -83,7 +83,10 @@ async function createFirstAppTemplate(dataDir: string): Promise<FirstAppTemplate
   return { name, first: first! };
 }
 
-/** Creates a database with the first app, and credentials.json in `dataDir`. The databases of one PostgreSQL server have the same tokens. */
+/**
+ * Creates a database with the first app, and writes the app's tokens to credentials.json in `dataDir`. All databases of one PostgreSQL
+ * server have the same tokens.
+ */
 async function createDatabaseWithFirstApp(dataDir: string) {
   const server = await startTestServer();
   const template = firstAppTemplates.get(server) ?? createFirstAppTemplate(dataDir);
@@ -130,13 +133,14 @@ export function createCallers(
   };
 }
 
-/** Returns BROWSER_WS_ENDPOINTS with the shared browser for a runner. In the long tests, each service starts its own Chromium instead. */
+/** Returns BROWSER_WS_ENDPOINTS with the shared browser for a runner. In the long tests, returns {}, so that runners start their own. */
 async function browserVariables({ ROLES = "runner" }: Record<string, string>): Promise<Record<string, string>> {
   return ROLES.includes("runner") && !runsAll() ? { BROWSER_WS_ENDPOINTS: await sharedBrowserEndpoint() } : {};
 }
 
 /**
- * Starts the service with a new database. `environment` overrides the test defaults: a free port, no rate limits, silent logs, no npm.
+ * Starts the service with a new database. `environment` overrides the test defaults: a free port, the shared browser, no rate limits, no
+ * log lines, and no npm packages.
  * @param toDatabaseUrl returns the URL with which the service connects to the database, such as the URL of a proxy
  */
 export async function startTestService(

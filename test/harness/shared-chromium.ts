@@ -7,7 +7,7 @@ let shared: Promise<RemoteChromium> | null = null;
 async function startShared(): Promise<RemoteChromium> {
   const chromium = await startRemoteChromium();
   shareProcess(chromium.pid, chromium.kill);
-  // A worker of mocha does not close its shared processes before it exits.
+  // Mocha's workers exit without closing their shared processes. So each process kills its Chromium when it exits.
   process.once("exit", () => void chromium.kill());
   return chromium;
 }

@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
 export interface StallingProxy {
-  /** URL of the target with the address of the proxy in place of its own. */
+  /** URL of the target, but with the port of the proxy. */
   url: string;
   /** Resolves when the proxy has held back bytes of a connection. If `passedBytes` is 0, resolves when a client has sent bytes. */
   stalled: Promise<void>;

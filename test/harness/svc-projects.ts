@@ -127,7 +127,7 @@ export function createSvcProjects(serviceOf: () => TestService) {
     return command;
   }
 
-  /** Creates a published app, of which the first person is an editor. Returns the app's ID. */
+  /** Creates a published app, and makes the person with the lowest ID its editor. Returns the app's ID. */
   async function newApp(name: string): Promise<number> {
     const service = serviceOf();
     const { body } = await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name } });

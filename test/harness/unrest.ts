@@ -11,7 +11,7 @@ export const WAIT_LIMIT_MS = 10_000;
 const READY_PROBE_LIMIT_MS = 5_000;
 
 export interface FleetObservations {
-  /** Longest time in milliseconds that a run was queued. If the database had an outage meanwhile, counts from the end of the outage. */
+  /** Longest time in milliseconds that a run was queued. Only the time since the last outage of the database counts. */
   longestQueuedMs: number;
   /** Number of times that an instance reported READY during an outage of the database. */
   readyWhileAway: number;

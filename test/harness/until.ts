@@ -10,7 +10,7 @@ const LIMIT_MS = 60_000;
 
 /**
  * Resolves to the first truthy result of `condition`.
- * @throws Error after `limitMs` without such a result, or the error that `condition` throws
+ * @throws Error if no result is truthy within `limitMs`, or the error that `condition` throws
  */
 export async function until<T>(condition: () => T | Promise<T>, limitMs = LIMIT_MS): Promise<NonNullable<T>> {
   const startedAt = Date.now();

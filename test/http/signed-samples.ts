@@ -5,8 +5,8 @@ import type { HttpAuth, SignatureScheme } from "../../src/data/action-types.js";
 export type SignatureAuth = Extract<HttpAuth, { type: "signature" }>;
 
 /**
- * Sample of one signature scheme. `key` is the value of the setting with the key. `signed` lists the headers that the signature covers, and
- * the headers that contain the signature. All header names are in lower case.
+ * Sample of one signature scheme. `key` is the value of the app's setting `auth.setting`. `signed` lists the headers that the signature
+ * covers, and the headers that contain the signature. All header names are in lower case.
  */
 export interface Sample {
   name: string;

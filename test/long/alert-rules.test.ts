@@ -21,7 +21,7 @@ const describeIfInstalled = (title: string, body: () => void) => {
 
 interface AlertCase {
   alert: string;
-  /** Samples of each metric by name, in promtool's notation, a minute apart. */
+  /** Metrics by name. Each value lists the samples of the metric in promtool's notation, one for each minute. */
   series: Record<string, string>;
   /** Labels of each firing alert, without the severity. An empty list means that the rule does not fire. */
   firing: Record<string, string>[];

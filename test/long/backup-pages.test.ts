@@ -109,7 +109,7 @@ describe("the pages on watching and backup", function () {
     const nameOf = (date: Date) => `svc-${date.toISOString().slice(0, 10)}`;
 
     /**
-     * Runs the crontab's command as cron does: by /bin/sh, with `\%` replaced by `%`, and with the variables of cron and of the crontab.
+     * Runs the crontab's command in /bin/sh, as cron does. Replaces `\%` by `%`, and sets the variables of cron and of the crontab.
      */
     function runByCron(lines: string): Promise<string> {
       const environment: Record<string, string> = { SHELL: "/bin/sh", LOGNAME: "svc", PATH: "/usr/bin:/bin" };

@@ -28,7 +28,7 @@ const FILE_MB = 50;
 /** Memory limit of the backup process in MB. Node needs about half of this limit to load the service's code. */
 const MEMORY_MAX_MB = 320;
 
-/** Runs a command of the service. Returns the last line of its output, and its maximum memory in MB. */
+/** Runs a command of the service. Returns the JSON in the last line of its output, and its peak memory in MB. @throws Error if it fails */
 async function runCommand(name: string, args: string[], environment: Record<string, string>) {
   const program = fileURLToPath(new URL(`../../src/cli/${name}.js`, import.meta.url));
   const { PATH } = process.env;

@@ -1,4 +1,4 @@
-/** Checks that a run's memory in the browser's own processes is limited, like that of its page, and is freed at the end of the run. */
+/** Tests the memory of a run in its page and in the browser's own processes: it is limited, and does not include that of other runs. */
 
 import { readdirSync, readFileSync } from "node:fs";
 import { expect } from "chai";

@@ -1,6 +1,6 @@
 /**
- * Checks that a run's code can change the language's own objects, such as Object.prototype. The service's code in the page runs in the same
- * scope, and must work as if nothing had changed.
+ * Runs code that changes the language's own objects, such as Object.prototype. The service's code in the page runs in the same scope, and
+ * must still work.
  */
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";

@@ -1,6 +1,6 @@
 /**
- * Kills processes of a fleet and loses its database: first for half a minute at a fixed pace, then at random for CHAOS_MINUTES (30 by
- * default).
+ * Kills processes of a fleet, and makes its database unavailable. The first test kills one process each second for half a minute. The
+ * second one kills at random for CHAOS_MINUTES (30 by default).
  */
 import { expect } from "chai";
 import { startAlertHook } from "../harness/alert-hook.js";

@@ -1,6 +1,6 @@
 /**
- * Runs each step of the templates in examples/ci against a service, as GitHub and GitLab do: in their shell, with their environment, from a
- * clone of this repository. Needs npm's registry. Takes minutes, because each job installs all packages.
+ * Runs each step of the templates in examples/ci against a service. Uses the shell and the environment of GitHub and GitLab, and a clone of
+ * this repository. Needs npm's registry. Takes minutes, because each job installs all packages.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -73,7 +73,10 @@ describe("the templates for CI", function () {
     return (await out) + (await err);
   }
 
-  /** Creates an app whose draft a person has changed in Studio, its repository, and the variables of the CI's settings. */
+  /**
+   * Creates an app with an action that a person has written in Studio. Returns the folder of the app's project, and the variables and
+   * secrets for the settings of the CI.
+   */
   async function newRepository() {
     const { folder, app } = await projects.newProject();
     const body = { name: "hello", code: "async function execute() {}", description: "Changed in Studio." };

@@ -1,6 +1,6 @@
 /**
- * Runs the commands of the documentation pages on containers and on upgrading with compose, without Docker: the commands of Dockerfile and
- * compose.yaml run as processes in a folder with the image's files. Builds no image, and does not test a container's sandbox.
+ * Runs the commands of the documentation pages on containers and on upgrading with compose, but without Docker. The commands of Dockerfile
+ * and compose.yaml run as processes in a folder with the image's files. Builds no image, and does not test a container's sandbox.
  */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, symlinkSync } from "node:fs";

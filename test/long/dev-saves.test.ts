@@ -1,5 +1,5 @@
 /**
- * Measures the time of `svc dev` from the save of a file to the saved draft, in a project of twelve TypeScript actions that share a module.
+ * Measures how long `svc dev` takes from the save of a file to the saved draft. Twelve TypeScript actions of the project share a module.
  * Prints the median, the 95th percentile, and the processor time that the command and the service use for each save.
  */
 import { readFileSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * Tests `npm run dev` in a copy of the sources: a change restarts the service. A change that does not compile leaves the service running. A
- * type error is printed.
+ * Tests `npm run dev` in a copy of the sources. A change restarts the service. After a syntax error, the service keeps the old code. After
+ * a type error, it restarts, and the error is printed.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";

@@ -26,7 +26,7 @@ describe("consecutive runs on a thread with fetch that fill memory", () => {
     });
   }
 
-  // Chromium aborts if an incremental garbage collection ends while a ShadowRealm's code runs. The flags in chromium-flags.ts prevent this.
+  // Without the flags in chromium-flags.ts, Chromium aborts if an incremental garbage collection ends while a ShadowRealm's code runs.
   it("fail as usual if they fill the memory, and the next run is not affected", async () => {
     for (const fill of [
       "new Array(1e5).fill(1.5)",

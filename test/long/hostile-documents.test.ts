@@ -102,7 +102,7 @@ function memoryOf({ pid }: ServiceProcess): number {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]) * 1024;
 }
 
-/** Waits until the memory has not decreased by a megabyte for SETTLED_MS. Returns the memory in bytes. */
+/** Waits until the memory stops decreasing: it must not fall by a megabyte within SETTLED_MS. Returns the memory in bytes. */
 async function waitForSettledMemory(service: ServiceProcess): Promise<number> {
   let least = memoryOf(service);
   let since = performance.now();
@@ -165,7 +165,10 @@ describe("five hundred hostile documents", function () {
     return longest;
   }
 
-  /** Sends documents over HTTP and the socket alternately. Returns their durations. @param from number of the first document */
+  /**
+   * Sends one document of each kind over HTTP, the next one of each kind over the socket, and so on. Returns the sorted durations, and
+   * descriptions of the documents that took too long. @param from number of the first document
+   */
   async function sendAll(from: number): Promise<{ times: number[]; slow: string[] }> {
     const slow: string[] = [];
     const times: number[] = [];

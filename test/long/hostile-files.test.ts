@@ -1,4 +1,4 @@
-/** Uploads more than a hundred malicious files: none executes, escapes its folder, reveals a location, or ends the process. */
+/** Uploads more than a hundred malicious files: none executes, escapes its folder, keeps a picture's metadata, or ends the process. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";

@@ -25,7 +25,7 @@ const APP_RATE_LIMIT = 60;
 const CONCURRENT_REQUESTS = 300;
 /** Maximum number of requests that the test sends from one address: far more than both processes accept in one window. */
 const REQUESTS_FROM_ONE_ADDRESS = 20 * APP_RATE_LIMIT * HTTP_TRIGGER_ADDRESS_RATE_LIMIT_FACTOR;
-/** Number of events beyond the limit of one action. */
+/** Number of event IDs that the test stores beyond the limit of one action. */
 const EXCESS_EVENTS = 5_000;
 const ROWS_PER_INSERT = 50_000;
 const TABLE_MAX_BYTES = 400 * 2 ** 20;

@@ -1,4 +1,4 @@
-/** Kills the browser in the milliseconds between a run's result and the renewal of its page, while promises of that renewal are pending. */
+/** Kills the browser up to 3 ms after a run's result, while its page is being renewed. No promise may then reject without a handler. */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";

@@ -1,6 +1,6 @@
 /**
- * Sends very large requests and reads very large responses, to a service with a heap of half a gigabyte: it survives and continues to
- * respond.
+ * Sends very large requests to a service with a heap of half a gigabyte, and reads very large responses. The service must survive and
+ * continue to respond.
  */
 import { readFileSync } from "node:fs";
 import { expect } from "chai";

@@ -1,6 +1,6 @@
 /**
- * Checks that the memory of platform objects, such as a Blob, is freed with the thread of the runs that created them. V8 does not count
- * this memory.
+ * Executes runs that create platform objects, such as a Blob. V8 does not count the memory of these objects. This memory must be freed when
+ * the thread of the runs ends.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { expect } from "chai";

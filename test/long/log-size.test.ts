@@ -1,6 +1,6 @@
 /**
- * Compares the times of lists of log entries in a long log and in a log with a thousandth of its entries. The measurements alternate between
- * both logs, so that only the ratio counts.
+ * Compares the time to list log entries of a long log with that of a short log (by default, a thousandth of the entries). The measurements
+ * alternate between both logs, so that only the ratio counts.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -21,7 +21,7 @@ import { until } from "../harness/until.js";
 const SMALL_LOG_ENTRIES = 10_000;
 /** Number of entries in the long log. LOG_ENTRIES=1000000 is quicker. */
 const LARGE_LOG_ENTRIES = Number(process.env["LOG_ENTRIES"] ?? 10_000_000);
-/** URL of a database on another server that `createLog` has filled in an earlier run of this test. The test deletes its log. */
+/** URL of a database that already has the long log, but no app. By default, the test fills a new database. The test deletes the log. */
 const GROWN_DATABASE_URL = process.env["LOG_DATABASE"];
 const DAYS = 30;
 const ROUNDS = 200;

@@ -1,5 +1,5 @@
 /**
- * Tests a lost response of the database: the database has assigned a run to this process, but the connection is cut before its response
+ * Tests a lost response of the database. The database has assigned a run to this process, but the connection is cut before the response
  * arrives.
  */
 import { randomUUID } from "node:crypto";

@@ -1,4 +1,4 @@
-/** Migrates the schema of a large database while a service runs: logs, runs and events become partitions, and requests do not wait. */
+/** Migrates the schema of a large database while a service runs. It partitions three tables, but requests do not wait for it. */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { Client } from "pg";
@@ -9,7 +9,7 @@ import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { checkOutReleaseBefore, type Release } from "../harness/release-before.js";
 import { sendRequestsUntil } from "../harness/unrest.js";
 
-/** Number of runs, and of log entries, and of log events. LOG_ENTRIES=100000 is quicker. */
+/** Number of rows in each of TABLES. LOG_ENTRIES=100000 is quicker. */
 const ROWS = Number(process.env["LOG_ENTRIES"] ?? 3_000_000);
 const LAST_MIGRATION_WITHOUT_PARTITIONS = "RunHistory1763600175000";
 const TABLES = ["run", "execution_log", "log_event"];
@@ -141,7 +141,7 @@ describe(`the schema of a database with ${ROWS} runs`, function () {
     await expectServed();
   });
 
-  /** Starts this release on the database, and expects that it serves the existing rows, which form the first partition, and new runs. */
+  /** Starts this release on the migrated database. Expects that a new run has the next ID, and that the last old run is still listed. */
   async function expectServed(): Promise<void> {
     const current = startProcess(environment());
     try {

@@ -99,7 +99,7 @@ const PACKAGE_SAMPLES: readonly PackageSample[] = [
   ],
 ];
 
-/** A dependency that cannot run, and the reason in its error. */
+/** Dependencies that cannot run. The error of each must name the reason. */
 const UNSUPPORTED: readonly (readonly [dependency: string, reason: RegExp])[] = [
   ["express", /needs the Node modules .*\bstring_decoder\b/],
   ["pg", /needs the Node modules .*\bdns\b/],

@@ -1,5 +1,5 @@
 /**
- * Checks that no input causes a 5xx or pauses the service's event loop: sends unusual values in each position of each route and field.
+ * Sends unusual values in each position of each route and field. No request may cause a 5xx or pause the service's event loop.
  * ODD_REQUESTS sets the number of requests (20,000 by default).
  */
 import { readFileSync } from "node:fs";

@@ -1,6 +1,7 @@
 /**
  * Generates outages of the database of 1 to 60 s. OUTAGE_CASES sets their number (200 by default). An outage consists mostly of waiting, so
- * OUTAGE_FLEETS fleets with a database each share the cases (4 by default). OUTAGE_SEED repeats a series.
+ * several fleets share the cases: OUTAGE_FLEETS sets their number (4 by default). Each fleet has its own database. OUTAGE_SEED repeats a
+ * series.
  */
 import { expect } from "chai";
 import fc from "fast-check";

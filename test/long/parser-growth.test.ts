@@ -1,6 +1,6 @@
 /**
- * Measures the parsers that read untrusted text on the main thread: for any repetition, twice the text takes at most two and a half times
- * as long.
+ * Measures the parsers that read untrusted text on the main thread. If a text repeats one fragment, twice as many repetitions may take at
+ * most two and a half times as long.
  */
 import { Readable } from "node:stream";
 import { expect } from "chai";
@@ -186,7 +186,7 @@ async function timeOf(parse: Parser, text: string, times: number): Promise<numbe
   return best;
 }
 
-/** Returns a description of excessive growth; null if there is none. */
+/** Returns a description if one piece takes too long, or if the time grows too fast with the length. Otherwise returns null. */
 async function findGrowthFault(parse: Parser, fragment: string): Promise<string | null> {
   const textOf = (length: number) => fragment.repeat(Math.ceil(length / fragment.length));
   for (const length of [512, LONGEST_TEXT_CHARACTERS / PIECE_COUNT]) {

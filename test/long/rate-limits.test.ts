@@ -1,5 +1,5 @@
 /**
- * Tests the rate limits of the classes `manage`, `run` and `publish` in real time: two processes, and 1,000 calls of each of these classes
+ * Tests the rate limits of the classes `manage`, `run` and `publish` in real time, with two processes. Sends 1,000 calls of each class
  * across the boundary of a window. Takes about 75 seconds.
  */
 import { type ChildProcess, spawn } from "node:child_process";
@@ -91,7 +91,8 @@ describe("the rate limits in real time", () => {
     });
     const accepted = (await Promise.all(calls)).filter((answer) => answer !== null);
     expect(performance.now() - started).to.be.above(WINDOW_MS);
-    // The service counted a call at some time between its sending and its response.
+    // The service counts a call between its sending and its response. So each span of `limit` + 1 accepted calls, from the first sending
+    // to the last response, must be at least as long as the window.
     const sent = accepted.map((answer) => answer.sent).sort(ascending);
     const received = accepted.map((answer) => answer.received).sort(ascending);
     const spans = received.slice(limit).map((end, index) => end - sent[index]!);

@@ -1,4 +1,4 @@
-/** Checks that the memory that runs leave in the heap of their shared thread is freed with the thread, over thousands of runs. */
+/** Executes thousands of runs that leave memory in the heap of their shared thread. The memory must be freed when the thread ends. */
 import { readdirSync, readFileSync } from "node:fs";
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";

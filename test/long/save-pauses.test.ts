@@ -1,4 +1,4 @@
-/** Saves a megabyte of code of each kind. Measures the pauses of the event loop, and the wait of another app's save during them. */
+/** Saves a megabyte of code, in several forms. Measures the pauses of the event loop, and the time of another app's saves meanwhile. */
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";

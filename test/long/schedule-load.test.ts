@@ -24,7 +24,7 @@ async function makeApp(db: Db): Promise<number> {
   return (await db.query(made, [organization.id]))[0].id;
 }
 
-/** Adds 100 schedules that become due, and `idle` others that do not. */
+/** Adds 100 schedules, which `claim` makes due, and `idle` others, which never become due. */
 async function prepare(db: Db, idle: number): Promise<void> {
   const appId = (await db.query("SELECT id FROM app"))[0]?.id ?? (await makeApp(db));
   await db.query(

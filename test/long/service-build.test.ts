@@ -1,5 +1,6 @@
 /**
- * Tests the build of `npm start`: its code is that of the complete build. Also tests the compression of the pages, and builds after changes.
+ * Tests that the build of `npm start` writes the same code as the complete build. Also tests the compression of the pages, and builds after
+ * changes.
  */
 import { execFileSync } from "node:child_process";
 import {

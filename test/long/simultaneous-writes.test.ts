@@ -1,6 +1,6 @@
 /**
- * Sends many changes of one app at once: each route with a body, and deletions. None causes a 5xx, except those in EXPECTED_STATUSES, and
- * no transaction deadlocks. WRITES sets the number of changes (6,000 by default), SEED their order.
+ * Sends many changes of one app at once: each route with a body, and deletions. Only the statuses in EXPECTED_STATUSES may have a 5xx code.
+ * No transaction may deadlock. WRITES sets the number of changes (6,000 by default), SEED their order.
  */
 import { expect } from "chai";
 import fc from "fast-check";

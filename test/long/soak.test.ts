@@ -1,5 +1,6 @@
 /**
- * Executes thousands of runs, and kills browsers during these runs: memory does not grow, no run is lost, and no process or file remains.
+ * Executes thousands of runs, and kills browsers during these runs. Memory must not grow, no run may be lost, and no process
+ * or file may remain.
  */
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
@@ -8,7 +9,7 @@ import type { RunMode } from "../../src/operations/watch/measures.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { until } from "../harness/until.js";
 
-/** Number of runs. It must be 1,500 or more, so that the last samples are not the first ones. */
+/** Number of runs. With fewer than 1,500 runs, the early and the late samples of the memory would overlap. */
 const RUNS = Number(process.env["SOAK_RUNS"] ?? 7_000);
 const APP_COUNT = 12;
 const CALLERS = 4;

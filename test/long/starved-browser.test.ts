@@ -12,7 +12,7 @@ const LOAD_MS = 15_000;
 const LOWEST_PRIORITY = 19;
 const LOOPS_PER_CORE = 4;
 
-/** Gives all threads of the browser the lowest priority, and also its session, which the kernel can schedule as one unit. */
+/** Gives all threads and the session of the browser the lowest priority. The kernel can schedule all threads of a session as one unit. */
 function lowerPriority(browser: number): void {
   const session = `/proc/${browser}/autogroup`;
   if (existsSync(session)) writeFileSync(session, String(LOWEST_PRIORITY));

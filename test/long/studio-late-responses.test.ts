@@ -58,7 +58,7 @@ describe("late responses in Studio", () => {
   }
 
   it("cause no error in the page", () => {
-    // Chromium logs each response with an error status. The service rejects some of the typed values.
+    // The service rejects some of the typed values, and Chromium logs each of these responses. The test ignores these errors.
     expect(watch.errors.filter((error) => !error.startsWith("Failed to load resource"))).to.deep.equal([]);
   });
 });

@@ -1,4 +1,4 @@
-/** Tests what Studio's first screens load, by the requests of a browser, and an editor whose files load late or not at all. */
+/** Tests which files Studio's first screens load, and their size. Also tests an editor whose files load late or not at all. */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";

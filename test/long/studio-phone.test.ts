@@ -59,7 +59,7 @@ for (const width of [390, 640]) {
         const { right, width } = element.getBoundingClientRect();
         return width > 0 && right > ${shownWidth} + 0.5;
       }).map((element) => element.outerHTML.slice(0, 120))`);
-    /** Returns texts that a flex container splits into items. Such items wrap separately, so brackets can lose their words. */
+    /** Returns texts that a flex container splits into items. The items wrap separately, so a word and its bracket can be on two lines. */
     const findSplitTexts = () =>
       page.evaluate(`[...document.querySelectorAll("body *")].filter((element) => {
         const texts = [...element.childNodes].filter((node) => node.nodeType === 3 && node.data.trim() !== "");

@@ -40,7 +40,10 @@ const PARTS = [
   '"abcdefgh1":',
 ];
 
-/** Repeats `part`, then adds another character, so that a search for the end fails. The buffer makes V8 join the parts at this point. */
+/**
+ * Repeats `part`, then adds another character, so that a search for the end fails. The conversion to a buffer makes V8 join the parts
+ * before the measurement.
+ */
 const textOf = (part: string, characters: number) =>
   Buffer.from(`${part.repeat(Math.ceil(characters / part.length))}!`).toString();
 

@@ -1,6 +1,6 @@
 /**
- * Tests an upgrade without downtime: a process of the previous release serves, a process of this release starts beside it and migrates the
- * schema, both serve, and the old one stops. Then tests a rollback: an old process starts on the newer schema.
+ * Tests an upgrade without downtime. A process of this release starts beside one of the previous release, and migrates the schema. Both
+ * serve for a while, and then the old one stops. Then tests a rollback: an old process starts on the newer schema.
  */
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -129,7 +129,7 @@ describe("this release and the previous one on one database, under load", functi
     expect((await served.process.ended).code, served.process.stderr()).to.equal(0);
   }
 
-  /** Creates the actions for the load through the API of one process. Returns the IDs of the live versions by name. */
+  /** Publishes the app and the actions for the load, through the API of one process. Returns the IDs of the live versions by name. */
   async function publish(url: string): Promise<Map<string, number>> {
     await call(url, "POST", `/v1/apps/${appId}/publish`);
     const liveIds = new Map<string, number>();
@@ -145,7 +145,7 @@ describe("this release and the previous one on one database, under load", functi
     return liveIds;
   }
 
-  /** Saves through one process, and runs, reads and counts through the other one. Then swaps the two. */
+  /** Saves an action and a setting through one process. Reads both and runs the action through the other one. Then swaps the two. */
   async function saveAcross(one: ServingProcess, other: ServingProcess): Promise<void> {
     const actions = `/v3/apps/${appId}/actions`;
     const { actions: found } = await call(one.url, "GET", actions);

@@ -1,5 +1,5 @@
 /**
- * Runs the commands of the documentation page on upgrading: starts clones of the previous release with data, backs them up, upgrades them,
+ * Runs the commands of the documentation page on upgrading. Starts clones of the previous release with data, backs them up, upgrades them,
  * and rolls back. Needs npm's registry and Debian's package `postgresql`. Takes ten minutes or more, because each clone installs its
  * packages twice.
  */

@@ -57,7 +57,7 @@ describe("a flood over few connections", () => {
     expect(peak - before).to.be.below(GROWTH_MAX_BYTES);
   }
 
-  /** Sends 500 requests on each connection without waiting for responses. Reconnects when the service closes one, or after a second. */
+  /** Sends 500 requests on each connection without waiting for responses. Reconnects after a second, or when the service disconnects. */
   async function floodPipelines(connections: number, token: () => string): Promise<void> {
     const { hostname, port } = new URL(url);
     const end = Date.now() + FLOOD_MS;

@@ -134,7 +134,7 @@ export const WHOLE_PLAN = {
   ],
 };
 export const NOTHING = { created: [], changed: [], removed: [] };
-/** Plan of the manifest for an app that already has the manifest's definitions, but no values for their bindings. */
+/** Plan of the manifest for an app that already has all its definitions. Only the values of the secret bindings are missing. */
 export const UNCHANGED_PLAN = { ...NOTHING, missing: WHOLE_PLAN.missing };
 
 const deep = JSON.parse(`${"[".repeat(600)}${"]".repeat(600)}`);

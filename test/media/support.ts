@@ -67,7 +67,7 @@ export const CALLERS_WITH_RULES: readonly MediaCaller[] = ["viewer", "live", "un
 
 export const refusalStatusOf = (who: MediaCaller): number => (who === "no token" ? 401 : 403);
 
-/** Issues the tokens that the set-up of the app has not created: that of a task, and that of a live page without a person. */
+/** Creates the token of a task, and the token of a live page without a person. Returns the tokens of all kinds of callers. */
 export async function issueMediaTokens({ db, appId, tokens }: TestService): Promise<MediaTokens> {
   const unnamedLive = generateToken("live");
   await db.query("INSERT INTO credential (kind, hash, app_id) VALUES ('live', $1, $2)", [

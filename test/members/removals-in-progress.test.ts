@@ -1,4 +1,4 @@
-/** Tests requests that give a person a role or a token while this person, or the administrator who sent the request, is being removed. */
+/** Tests requests that give a person a role or a token. Meanwhile, another request removes this person or the sender. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import type { Role } from "../../src/rules/roles.js";

@@ -43,7 +43,7 @@ describe("alerts", function () {
   let masterId = 0;
   let copyId = 0;
 
-  // The service has no scheduler and no runner, so the test writes the ends of runs, and no process ends runs of dead processes.
+  // The service has only the API, so no process executes runs or ends lost runs. The test itself inserts ended runs.
   before(async () => {
     const clock = { now: () => Date.now() + moved, msUntil: (time: number) => time - Date.now() - moved };
     hook = await startHook();
@@ -84,7 +84,7 @@ describe("alerts", function () {
        VALUES ($1, $2, 'production', $3, '{}', $4, now(), $5)`,
       [service.appId, copyId, more.trigger ?? "manual", state, more.reason ?? null],
     );
-  /** Waits for one complete check of the alert rules, by any process. */
+  /** Requests a check of the alert rules. Waits until a process has completed one. */
   async function waitForCheck(): Promise<void> {
     const sql = "UPDATE alert_cursor SET looked_at = '-infinity' RETURNING looked_until";
     await service.db.query(sql);
@@ -170,7 +170,7 @@ describe("alerts", function () {
     moved = 30_000;
     await waitForCheck();
     expect(hook.heard).to.deep.equal([]);
-    // The tick is more than 60 s late, which the next check must report. Each process checks every 15 s.
+    // The tick is more than 60 s late, which the next check must report. One of the processes checks every 10 to 15 s.
     moved = 61_000;
     await waitForCheck();
     expect((await received(1))[0]).to.contain("its schedule does not run");
@@ -305,7 +305,7 @@ describe("alerts", function () {
     await create({ channel: "slack", setting: "__slack" });
     await end("failed");
     await waitForCheck();
-    // A message of an earlier test to the webhook can still arrive.
+    // A message that an earlier test sent to the webhook can still arrive. So the test searches for the message to Slack.
     const sent = await until(() => hook.heard.find(({ path }) => path === "/hook/slack"));
     await service.db.query("UPDATE action SET name = 'job' WHERE id = $1", [masterId]);
     expect(Object.keys(sent.body)).to.deep.equal(["text"]);

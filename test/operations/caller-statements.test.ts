@@ -1,4 +1,4 @@
-/** Tests that slow statements that callers cause leave database connections for the lease and for other apps. */
+/** Tests that slow statements of callers leave database connections for the lease and for other apps. */
 import { expect } from "chai";
 import { pino } from "pino";
 import { DATABASE_POOL_CONNECTIONS, type Db } from "../../src/data/database.js";

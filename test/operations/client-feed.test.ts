@@ -68,7 +68,7 @@ describe("the list of client actions", () => {
   after(() => service.stop());
   const { create, update } = clientActions(() => service);
 
-  /** Creates a database that adds the total size of the code in each of its results to `statements`. */
+  /** Wraps the database: for each query, appends the total size of the code in its result to `statements`. */
   function createCountingDatabase(statements: number[]): Db {
     const query = async (sql: string, parameters: unknown[]) => {
       const found: { code?: string }[] = await service.db.query(sql, parameters);

@@ -10,7 +10,7 @@ import { RunConsole } from "../../src/operations/runs/console.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { until } from "../harness/until.js";
 
-/** Time in milliseconds that is longer than the interval at which the service checks a run. */
+/** Time in milliseconds for which the service listens after the last caller left. Longer than the pause between reads of a console. */
 const LINGER_MS = 500;
 
 describe("a wait for a run whose reader leaves", () => {

@@ -118,7 +118,7 @@ describe("followers of execution logs after gaps", () => {
       await db.query("INSERT INTO organization (name) VALUES ('o')");
       await db.query("INSERT INTO app (organization_id, name) VALUES (1, 'a')");
       let run = 0;
-      /** Writes an entry. Other transactions see the entry after `ready` has resolved. */
+      /** Writes an entry in a transaction. When `ready` resolves, commits the transaction, or rolls it back if `isKept` is false. */
       const write = (ready: Promise<unknown>, isKept = true) => {
         const written = Promise.withResolvers<number>();
         const done = db
@@ -180,7 +180,7 @@ describe("followers of execution logs after gaps", () => {
 });
 
 describe("a follower of execution logs", () => {
-  /** Creates a tail that follows two apps. The methods that `over` returns replace those of the ExecutionLogs that the tail reads. */
+  /** Creates two apps, and a tail of their logs. The methods that `over` returns replace those of the ExecutionLogs that the tail reads. */
   async function createTail(over: (logs: ExecutionLogs) => Partial<ExecutionLogs>, readAttempts?: number) {
     const { db, url, stop } = await connectedDatabase(8);
     const log = pino({ level: "silent" });

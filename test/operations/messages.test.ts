@@ -1,5 +1,6 @@
 /**
- * Tests messages with a real mail server: the service stores each before it sends it, gives it one final status, and sends it only once.
+ * Tests messages with a real mail server. The service stores each message before it sends the message, and sends it only once. Each message
+ * gets one final status.
  */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
@@ -233,7 +234,7 @@ describe("messages", () => {
     taken.push(await report("delivered", "later@example.com"));
     expect(taken).to.deep.equal([1, 0, 0, 0]);
     expect(await message(id)).to.include({ status: "queued", attempts: 1 });
-    // The next attempt is under way when this report arrives, and must not overwrite its status.
+    // This report arrives during the next attempt. The attempt must not overwrite the status that the report sets.
     server.behaviour.onRecipient = async () => {
       taken.push(await report("delivered", "bob@example.com"));
       return null;

@@ -279,7 +279,7 @@ describe("notifications", function () {
     expect(pushed).to.have.length(3);
   });
 
-  /** Publishes a notification for this user, then one for everybody. Waits until all push messages are sent. */
+  /** Publishes a notification for this user, then one for everybody. Waits for `everyone` push messages, and until all are sent. */
   async function pushBoth(Email: string, everyone: number) {
     await published("for the user", { ...PUSH, scope: { Email } });
     await published("for everybody", PUSH);

@@ -16,7 +16,7 @@ import { longTest } from "../harness/samples.js";
 describe("devices for push messages", () => {
   let database: ConnectedDatabase;
   let devices: PushSubscriptions;
-  /** ID of the app user who is signed in, by the ID of the credential of the page. */
+  /** Maps the ID of a page's credential to the ID of the app user who is signed in to the page. */
   const users = new Map<number, number>();
   let endpoints = 0;
 

@@ -64,7 +64,7 @@ describe("push messages that cannot be delivered", () => {
       log,
     });
 
-  /** Publishes a notification to this number of devices. Returns the paths of their endpoints. */
+  /** Stores this number of devices, and a notification that is due for all of them. Returns the paths of the devices' endpoints. */
   async function publish(count: number): Promise<string[]> {
     const names = Array.from({ length: count }, () => `secret-${randomUUID()}`);
     for (const { subscription } of names.map((name) => pushService.device(name))) {

@@ -45,7 +45,7 @@ describe("the retention of an app's data", () => {
   afterEach(() => emptyTables(db, ["message", "idempotency", "action_version"]));
   after(() => database.stop());
 
-  /** Deletes old data with a limit of LOW_LIMIT_BYTES instead of each limit of bytes. Returns the number of warnings. */
+  /** Deletes old data, with LOW_LIMIT_BYTES in place of each limit in BYTE_LIMITS. Returns the number of warnings. */
   async function clean(): Promise<number> {
     let warnings = 0;
     const watched = new Proxy(db, {

@@ -114,7 +114,7 @@ describe("retention", () => {
          SELECT $1, $2::bigint, $3::bigint, '{}' FROM generate_series(1, $4::int)`,
           [type, organization, subject, count],
         );
-      // The entries of inactive apps are written first, so that they are the oldest.
+      // The entries of the quiet organization, of the quiet account and of failed sign-ins are written first, so that they are the oldest.
       await add(3, quiet!, one!);
       await add(4, null, one!);
       await add(5, null, null, "person.signInFailed");

@@ -1,5 +1,5 @@
 /**
- * Tests the end of a run: the service scans the outcome for all secrets that were valid until then, even if secrets change during the scan.
+ * Tests the end of a run. The service scans the outcome for all secrets that were valid until then, even if secrets change during the scan.
  */
 import { syncBuiltinESMExports } from "node:module";
 import { mock } from "node:test";
@@ -35,7 +35,10 @@ const RUN: RunRecord = {
 const REQUEST = { host: "a.example:443", method: "GET", status: 200, sentBytes: 0, receivedBytes: 1, code: null };
 const REQUESTS = [{ ...REQUEST, durationMs: 1 }];
 
-/** Creates an app whose secrets change while the end of a run is scanned. Records the written ends and the order of the steps. */
+/**
+ * Creates an app without secrets, and a function that executes a run. A test adds a secret during the run by changing `app.version`.
+ * Records the written ends and the order of the steps.
+ */
 function createApp(onEnd: (ending: RunEndRecord) => void = () => {}) {
   const app = {
     version: 1,

@@ -61,7 +61,7 @@ describe("the limits of an action's runs", () => {
   const limit = (concurrency: Concurrency | null, debounce: Debounce | null = null) =>
     db.query("UPDATE action SET concurrency = $1, debounce = $2", [concurrency, debounce]);
 
-  /** Adds a run that cannot start at once, as one of the two processes. */
+  /** Adds a run that waits for the concurrency limit. One of the two processes then checks if the run can start at once. */
   async function addRun(
     payload: string | object = {},
     { by = 0, trigger = "manual" as const, personId = null as number | null } = {},

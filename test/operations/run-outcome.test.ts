@@ -11,7 +11,7 @@ const ROW_COUNT = runsAll() ? 40_000 : 20_000;
 const CREATE_REFUSE_FUNCTION = `
   CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$`;
 
-/** Steps after the outcome of a run, each with its database statement. */
+/** Steps after the outcome of a run, each with the event of a database trigger that makes it fail. */
 const LATER_STEPS = {
   "the end of its token": "BEFORE UPDATE ON credential",
   "the keeping of its console lines": "BEFORE INSERT ON console_line",

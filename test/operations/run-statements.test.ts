@@ -29,7 +29,7 @@ describe("a run whose code is known", () => {
   });
   after(() => service.stop());
 
-  /** Returns the statements of each run request, by name or beginning, without those of the service's own work. */
+  /** Returns a list for each HTTP request: the names of its SQL statements, or their beginnings. Omits OTHER_STATEMENTS. */
   async function statementsOf(runs: () => Promise<unknown>): Promise<string[][]> {
     const { query } = pg.Client.prototype;
     const asking = new AsyncLocalStorage<string[]>();

@@ -1,6 +1,6 @@
 /**
- * Tests dependencies that are external URLs of scripts: the service fetches them once when an action is saved, stores them by content, and
- * warns when they change.
+ * Tests dependencies that are external URLs of scripts. When an action is saved, the service fetches each script once and stores it by
+ * content. It warns if the content at the URL changes.
  */
 import { createHash } from "node:crypto";
 import { once } from "node:events";

@@ -136,8 +136,8 @@ describe("the scope of a notification", () => {
     });
     expect(isUserInScope(scope, many)).to.equal(false);
     expect(isUserInScope(scope, { ...ANN, tags: [1, 2] })).to.equal(true);
-    // The limit is 20,000 steps. Each value of `tags` takes one step, plus one for each item of the condition's list. The list `tags` itself
-    // counts as another value, and its lookup takes one step.
+    // The limit is 20,000 steps. The lookup of `tags` takes one step. Each value of `tags` takes one step, plus one for each item of the
+    // condition's list. The list `tags` itself counts as another value.
     const fits = (where: object, length: number) =>
       isUserInScope(parseNotificationScope(where), { ...ANN, tags: Array(length).fill(1) });
     for (const [where, most] of [

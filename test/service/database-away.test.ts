@@ -217,7 +217,7 @@ describe("a service whose database is not available", () => {
     expect(repeated.body.status).to.equal("ENTRY_ALREADY_EXISTS");
   });
 
-  /** Runs a server action that can send requests to a local TLS server as `origin`. @returns the result of the run */
+  /** Runs a server action that can send requests to a local TLS server. `payload.origin` is its origin. @returns the result of the run */
   async function runWithServer(name: string, code: string, answer: RequestListener) {
     const undoTrust = trustLocalhost();
     const server = tlsServer(answer).listen(0, "127.0.0.1");

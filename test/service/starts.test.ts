@@ -35,7 +35,7 @@ describe("the start of a service", () => {
     return startService(readConfig({ ...given, ...(database && { DATABASE_URL: database }), ...environment }));
   }
 
-  /** Starts a service that must fail. Returns the last line of its error, after everything that it started has ended. */
+  /** Starts a service that must fail. Returns its error, which must be one line. No process that the service started may remain. */
   async function startAndReadFault(environment: Record<string, string>, database?: string | null): Promise<string> {
     const before = childProcesses().sort();
     const outcome = await start(environment, database).catch((error: unknown) => formatFatalError(error));

@@ -1,5 +1,5 @@
 /**
- * Tests each subscription with each way to lose the right to it, with two instances: one changes the right, the other serves the
+ * Tests each subscription with each way to lose the right to it. Uses two instances: one changes the right, the other serves the
  * subscriber. In the long tests, each instance is a separate process.
  */
 import { randomBytes } from "node:crypto";
@@ -88,7 +88,7 @@ describe("a subscription whose caller loses the right to it, over two instances"
   });
 
   const subscriptions = async () => {
-    // Generating the metrics keeps the process busy for longer than the interval between two checks. This delay lets other work continue.
+    // Each check makes the process generate all metrics. Without this delay, the checks would leave no time for other work.
     await delay(30);
     const response = await fetch(`${far}/metrics`);
     return Number(/what="subscriptions"[^\n]* (\d+)/.exec(await response.text())?.[1]);

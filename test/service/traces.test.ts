@@ -1,6 +1,6 @@
 /**
- * Tests traces with a collector in this process: one trace leads from the request through the run and its browser to the requests of the
- * action.
+ * Tests traces with a collector in this process. One trace must lead from the request through the run and its browser to the requests of
+ * the action.
  */
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";

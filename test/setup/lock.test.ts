@@ -24,7 +24,7 @@ describe("the lock of the set-up", () => {
   /** Resolves to "free" or to the error's message. Does not wait for another holder. */
   const tryLock = () => withLock(root, async () => "free", 0).catch((error: Error) => error.message);
 
-  /** Writes what an earlier version of the set-up wrote into the lock. */
+  /** Writes the lock of an earlier version of the set-up: a folder with a file that contains the holder's process ID. */
   function putProcessId(pid: number): void {
     mkdirSync(join(root, ".setup.lock"), { recursive: true });
     writeFileSync(join(root, ".setup.lock/pid"), String(pid));

@@ -8,7 +8,7 @@ import { importSetUpModule, urlOfSetUpModule } from "./modules.js";
 
 const { ensurePackages } = await importSetUpModule<{ ensurePackages(root: string): Promise<void> }>("packages");
 
-/** Replacement for npm that records its working directory. Without a `.package-lock.json`, the next set-up installs again. */
+/** Replacement for npm that records its working directory. It writes no `.package-lock.json`, so the next set-up installs again. */
 const INSTALLING_NPM = `#!/bin/sh
 pwd >> ../folders.txt
 mkdir node_modules

@@ -56,7 +56,7 @@ describe("the set-up's check for outdated files", () => {
 
   it("installs neither a file for each icon, nor the thousands of files of all components of react-aria", () => {
     const { packages } = JSON.parse(readFileSync(join(PROJECT, "package-lock.json"), "utf8"));
-    // package.json pins packages that GraphiQL needs to releases that do not need react-aria.
+    // GraphiQL needs packages of which some releases depend on react-aria. package.json pins releases that do not.
     expect(packages).to.not.have.any.keys("node_modules/lucide-react", "node_modules/react-aria");
   });
 

@@ -190,7 +190,7 @@ describe("removed previews", () => {
   });
 
   it("have only few and small rows in the tables that are not deleted in batches", async () => {
-    // The rows of these tables are deleted when the stage is closed, with the app, or with one batch of the rows to which they refer.
+    // The service deletes the rows of these tables when it closes the stage, or together with the rows to which they refer.
     const small = [
       ["ai_usage", "app", "app_editor", "app_git", "app_member", "app_stage", "app_user_session", "data_source"],
       ["data_source_tally", "declared_setting", "git_webhook", "http_secret", "integration_token", "invitation"],

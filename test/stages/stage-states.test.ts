@@ -42,7 +42,7 @@ describe("stages that are not finished or are removed", () => {
     );
   const namesOfStages = async (): Promise<string[]> =>
     (await send("GET", `/v1/apps/${service.appId}/stages`)).body.stages.map(({ name }: { name: string }) => name);
-  /** Creates a stage, and calls `work` with its ID before the service writes its definitions. Returns the response of the creation. */
+  /** Creates a stage, and calls `work` with its ID before the service finishes the stage. Returns the response of the creation. */
   async function whileUnfinished(
     name: string,
     work: (id: number, manager: EntityManager) => Promise<void>,

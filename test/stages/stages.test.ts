@@ -39,7 +39,10 @@ describe("stages and promotions", () => {
     return service.rest("DELETE", `/v3/apps/${id}/actions/${actionId}`);
   };
 
-  /** Creates a stage while a transaction holds the locks of `first` and, once the request waits, executes `last`. Expects a refusal. */
+  /**
+   * Executes the SQL `first`, which locks something, and requests a new stage. When the request waits for the lock, executes `last` and
+   * releases the lock. Expects a refusal.
+   */
   const expectRefused = async (source: number, first: string, last = "SELECT") => {
     const sent = await service.db.transaction(async (manager) => {
       await manager.query(first);

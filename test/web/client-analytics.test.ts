@@ -39,7 +39,7 @@ describe("Svc.App.Analytics in a browser", () => {
       await client.service.requests(ANALYTICS_PATH);
       const rejectedAt = performance.now();
       client.service.answers.clear();
-      // The first request has ended, so that these events are added during the pause.
+      // Waits until the first request has ended. So the page adds the next events during its pause after the rejection.
       await client.page.waitForNetworkIdle({ idleTime: 200 });
       await client.run(`for (let n = 0; n < 20; n += 1) Svc.App.Analytics.event("two " + n)`);
       const sent = await client.service.requests(ANALYTICS_PATH, 3);

@@ -157,7 +157,7 @@ export async function followEntries({ page, studio }: StudioSession, service: Te
   await shows("Basel");
 }
 
-/** Returns the visible entries. The values of an entry are separated by bars. */
+/** Returns the visible entries, without the first and the last cell of each row. Bars separate the values of an entry. */
 export const readCells = (page: Page): Promise<string[]> =>
   page.$$eval(".grid-rows .grid-row", (all) =>
     all.map((row) =>

@@ -1,4 +1,4 @@
-/** Tests a search in Studio's list of runs whose first page has a match, and whose older pages never end and have none. */
+/** Tests a search in Studio's list of runs. Only the first page has a match. The older pages are empty, and their number is unlimited. */
 import { expect } from "chai";
 import type { HTTPRequest, Page } from "puppeteer";
 import { until } from "../harness/until.js";

@@ -126,7 +126,7 @@ export async function findTextsLostByReads(page: Page, place: string): Promise<s
   return [...first.map((lost) => `first read: ${lost}`), ...second.map((lost) => `second read: ${lost}`)];
 }
 
-/** Types, clicks the save button with this name, and types again while the responses are held. */
+/** Types, clicks this save button, and types again while responses are held. Returns a sentence for each text that a response replaced. */
 async function findTextsLostBySave(page: Page, place: string, button: string): Promise<string[]> {
   await reopen(page, place);
   await typeIntoFields(page);
@@ -137,7 +137,7 @@ async function findTextsLostBySave(page: Page, place: string, button: string): P
   return lost.map((text) => `${button}: ${text}`);
 }
 
-/** Returns a sentence for each typed text that a response to a read or to a save has replaced on this page of Studio. */
+/** Tests a page of Studio with late responses to reads and saves. Returns a sentence for each typed text that a response has replaced. */
 export async function findLostTexts(page: Page, place: string): Promise<string[]> {
   const lost = await findTextsLostByReads(page, place);
   const buttons = new Set((await page.evaluate("saveButtonNames()")) as string[]);

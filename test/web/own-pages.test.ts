@@ -351,7 +351,7 @@ describe("pages on other origins", () => {
       }
     });
 
-    /** Opens the example page. The test answers its dialogs with the newest code by e-mail. `navigations` lists the URLs that it opens. */
+    /** Opens the example page. Enters the code of the newest e-mail in its dialogs. `navigations` lists the URLs that the page opens. */
     async function openExamplePage() {
       const page = await (await browser.createBrowserContext()).newPage();
       await page.browserContext().overridePermissions(url, ["notifications", "clipboard-read", "clipboard-write"]);

@@ -27,7 +27,7 @@ export function waitForChart(page: Page, runs: number, failed: number) {
   );
 }
 
-/** Checks the chart of runs: with filters that match no run, with an invalid filter (one error), and with more runs than it counts. */
+/** Checks the chart with filters that match no run, with an invalid filter (which shows one error), and with more runs than it counts. */
 export async function checkCharts(
   service: TestService,
   page: Page,

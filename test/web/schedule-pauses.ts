@@ -49,7 +49,7 @@ async function pauseAllSchedules({ service, page, studio }: StudioSession): Prom
   await page.waitForSelector(studio.withText("span", "on"));
 }
 
-/** Checks that the page says that it does not list all schedules, and does not claim that the action has no live schedule. */
+/** The page must say that it does not list all schedules. It must not claim that the action "nightly" has no live schedule. */
 export async function checkUnlistedSchedule({ service, page, studio }: StudioSession, actionId: number): Promise<void> {
   await insertEarlierSchedules(service, actionId);
   await page.reload();

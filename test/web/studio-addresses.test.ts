@@ -195,7 +195,7 @@ const NAMED_ROLES = new Set(
   ),
 );
 
-/** Returns the roles of the controls without a name in the page's accessibility tree. */
+/** Returns a description of each control in the page's accessibility tree that has no name. */
 async function findUnnamedControls(page: Page): Promise<string[]> {
   const listUnnamed = ({ role, name = "", children = [] }: SerializedAXNode): string[] => [
     ...(NAMED_ROLES.has(role) && name.trim() === "" ? [`a ${role} without a name`] : []),
@@ -268,7 +268,7 @@ describe("the addresses of Studio", () => {
     await show({ address: `/${items.app}/${view}`, head: VIEW_DETAILS[view].label });
   }
 
-  /** Opens an address from another page. Adds a message to `faults` if the result is not the expected page. */
+  /** Opens an address from another page. Adds a message to `faults` if the page is wrong, a control has no name, or a time has AM or PM. */
   async function open(shown: Shown, faults: string[]): Promise<void> {
     try {
       await openOtherPage(shown);

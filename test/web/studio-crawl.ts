@@ -7,7 +7,10 @@ const OPTIONS_PER_CONTROL_MAX = 8;
 /** Page that the crawler opens between two pages. */
 const QUIET_PAGE = "#/apps";
 
-/** Code that finds the controls (of an open dialog, if any) by keys that are equal for all rows of a list. Skips dangerous buttons. */
+/**
+ * Code that stores the controls of the page, or of its open dialog, in the map `controls`. A control that each row of a list has gets one
+ * key, so the map contains it once. Skips dangerous buttons.
+ */
 const CONTROLS_CODE = `
   const root = [...document.querySelectorAll("dialog[open]")].at(-1) ?? document.body;
   const wordsOf = (element) => (element.getAttribute("aria-label") ?? element.labels?.[0]?.textContent ?? element.textContent)
@@ -34,7 +37,10 @@ const ARROW_KEY_GROUPS = ["tablist", "menu", "menubar", "listbox", "grid", "radi
   .map((role) => `[role=${role}]`)
   .join();
 
-/** Returns code that types, selects or focuses. It evaluates to absent, unreachable, changed, or the key that presses the control. */
+/**
+ * Returns code that types into a control, selects an option, or only focuses the control. The code evaluates to "changed", to the key that
+ * must be pressed next, or to the reason of a failure ("absent" or "unreachable").
+ */
 const focusCode = (key: string) => `(() => {
   ${CONTROLS_CODE}
   const [element, value] = controls.get(${JSON.stringify(key)}) ?? [];
@@ -72,7 +78,7 @@ const readPlace = (page: Page) => page.evaluate("location.hash") as Promise<stri
 
 /** Replaces the numbers in a URL. URLs that differ only in numbers show the same kind of screen. */
 export const kindOfPlace = (href: string): string =>
-  // A run's page shows the same with all filters of the list.
+  // The parameters of a run's page are filters of the list. The page itself is the same for all of them.
   href.replace(/\d+/g, "#").replace(/(\/runs\/#)\?.*$/, "$1");
 
 export const linksOn = (page: Page) =>

@@ -134,7 +134,7 @@ describe("Studio's editor", () => {
   longTest(
     "marks code that a save would reject while it is typed, with the service's message, and removes the mark",
     async () => {
-      // The compiler reports another error in the same code.
+      // The service rejects Svc.Media, because its package is not a dependency. The compiler reports the unknown function `prase`.
       const code = "async function execute(context) {\n  Svc.Media;\n  return Svc.CSV.prase();\n}";
       const answered = page.waitForResponse((answer) => {
         const sent = answer.request().postData() ?? "";

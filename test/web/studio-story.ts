@@ -1,6 +1,6 @@
 /**
- * Tests the work of a person in Studio at a given window width, from the creation of the account to an action, an access rule and the mail
- * server.
+ * Tests the work of a person in Studio at a given window width. The person creates an account, and later an action, an access rule and the
+ * settings of the mail server.
  */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";

@@ -229,7 +229,7 @@ describe("Svc.DataSources", () => {
     for (const name of ["svc-datasources", "svc-notifications"])
       await livePage.addScriptTag({ url: `${service.url}/client/packages/${name}.js` });
     await livePage.evaluate(`(async () => {
-      // The page's delays between two attempts to connect are up to 5 minutes.
+      // Shortens the page's delays between two attempts to connect, which are up to 5 minutes.
       const wait = window.setTimeout;
       window.delays = [];
       window.setTimeout = (call, ms) => {

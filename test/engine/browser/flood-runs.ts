@@ -36,8 +36,9 @@ export const FLOOD_ENDED = /caused so much work in the browser that other runs h
 export interface FloodOutcome {
   outcome: PageRunOutcome;
   lost: number;
-  /** Duration of the other app's longest run in milliseconds: `longest` during the flood, and `quiet` before it. */
+  /** Duration of the other app's longest run during the flood, in milliseconds. */
   longest: number;
+  /** Duration of the other app's longest run before the flood, in milliseconds. */
   quiet: number;
 }
 

@@ -78,7 +78,7 @@ describe("the group of processes with the lowest priority", () => {
     /**
      * Reports the processor use of two renderers, as shares of a core, until the first renderer is in the expected control group.
      * @param isIdle true if the idle group is expected
-     * @param more number of threads that each renderer has in addition from the second report on
+     * @param more number of additional threads that each renderer has from the second report on
      */
     async function reportSharesUntil(shares: readonly [number, number], isIdle: boolean, more = 0): Promise<void> {
       const priorities = new RendererPriorities();

@@ -25,8 +25,9 @@ import { until } from "../../harness/until.js";
 import { groupMembers, largestRenderer, runWhileRenderersDie, startHangingRun } from "./process-group.js";
 import { createRemoteSource, failureOf, resultOf, runOf, testBrowsers } from "./support.js";
 
-/** Period in milliseconds in which the test measures processor time. An endless loop can use up to 50 ticks of 10 ms in this time. */
+/** Period in milliseconds in which the test measures processor time. */
 const QUIET_WINDOW_MS = 500;
+/** Maximum processor time of idle processes in this period, in ticks of 10 ms. An endless loop would use up to 50 ticks. */
 const QUIET_TICKS = 4;
 
 /** Returns the folders of this process's browsers. */

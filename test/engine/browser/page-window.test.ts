@@ -10,7 +10,7 @@ const { origin: ORIGIN } = runOf("");
 
 /** Code that evaluates to true if the browser's last record of the page's visibility is `hidden`. */
 const IS_HIDDEN_CODE = `performance.getEntriesByType("visibility-state").at(-1).name === "hidden"`;
-/** Code of an array: true if the browser has ever hidden the page, and the time in ms at which it showed the page again, or null. */
+/** Code that evaluates to an array: true if the browser has ever hidden the page; the time in ms at which it showed the page, or null. */
 const SHOWN_CODE = `(() => {
   const all = performance.getEntriesByType("visibility-state");
   const shown = all.slice(all.findIndex(({ name }) => name === "hidden")).find(({ name }) => name === "visible");

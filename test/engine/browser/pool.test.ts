@@ -140,7 +140,7 @@ describe("a page after a run", () => {
   });
 
   it("serves a waiting run, which gives back its turn to open a page", async () => {
-    // The previous test has not released the page yet.
+    // The previous test has not released the page yet. So the run waits until `runIt` releases it.
     const { promise: turn, resolve: grant } = Promise.withResolvers<void>();
     let left = 0;
     enter = async () => {

@@ -70,7 +70,7 @@ describe("the priority of a browser", () => {
       import { getPriority, setPriority } from "node:os";
       import { lowerBrowserPriority } from "${module}";
       setPriority(10);
-      // Root is allowed to raise priorities.
+      // Root could raise the priority again, so the program continues as another user.
       if (process.getuid() === 0) process.setuid(65534);
       lowerBrowserPriority(process.pid);
       console.log(getPriority());`;

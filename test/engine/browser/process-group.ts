@@ -83,7 +83,7 @@ export async function runWhileRenderersDie(
       try {
         process.kill(alive[kill % alive.length]!, "SIGKILL");
       } catch {
-        // The renderer had already ended.
+        // Ignores the error: the renderer has already ended.
       }
       await until(() => outcomes.length > before + 1);
     }

@@ -1,5 +1,6 @@
 /**
- * Tests browsers that another process has started. They work like the service's own browsers, can come and go, and are unchanged after use.
+ * Tests browsers that another process has started. They work like the service's own browsers, can start and end at any time, and are
+ * unchanged after use.
  */
 
 import { createServer, type Server } from "node:http";

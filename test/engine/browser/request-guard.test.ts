@@ -118,7 +118,8 @@ describe("URLs that a run may not request", () => {
   const FORMS = `const bytes = [...new TextEncoder().encode(s)];
     const base64 = (before) => btoa(before + String.fromCharCode(...bytes));`;
   /**
-   * Returns code that sends `texts` (code of an array) with one API, and waits for it at most until the promise of `limitCode` resolves.
+   * Returns code that sends each text of `texts` (code of an array) with one API. The code waits for the API, but at most until the
+   * promise of `limitCode` resolves.
    */
   const codeFor = (
     way: string,
@@ -167,7 +168,7 @@ describe("URLs that a run may not request", () => {
     server.close();
   });
 
-  /** Returns code of a run that sends each encoding of each secret. The run returns "sent" or the error for each encoding. */
+  /** Returns code of a run that sends each encoding of each secret. For each encoding, it returns "sent" if any was sent, else an error. */
   const codeOf = (way: string) => `const execute = async ({ payload: { secrets } }) => {
     const outcomes = {};
     for (const s of secrets) {

@@ -1,5 +1,5 @@
 /**
- * Tests statistics of a data source's queries: they contain no values, their number has a limit, and they name the indexes that PostgreSQL
+ * Tests statistics of a data source's queries. They contain no values, and their number has a limit. They name the indexes that PostgreSQL
  * really uses.
  */
 import { expect } from "chai";

@@ -40,7 +40,10 @@ export async function compareWheres(client: Client, count: number, seed: number)
   return total;
 }
 
-/** Rounds numbers to twelve digits, because sums are exact in one implementation and rounded in the other. */
+/**
+ * Rounds numbers to twelve digits, because sums are exact in one implementation and rounded in the other. Also sorts the members of
+ * objects, and removes undefined ones.
+ */
 function roundNumbers(value: unknown): unknown {
   if (typeof value === "number") return Number(value.toPrecision(12));
   if (Array.isArray(value)) return value.map(roundNumbers);

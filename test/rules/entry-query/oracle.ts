@@ -35,7 +35,10 @@ export async function foundBySql(
   return queries.map((_, at) => rows.map(({ found }) => found[at]!));
 }
 
-/** Matches paths with a number, such as `a.2`. For these, sift differs from MongoDB, unlike mingo (see docs/reference/data-sources.md). */
+/**
+ * Matches paths with a number, such as `a.2`. For these paths, mingo has the same results as MongoDB, but sift has others (see
+ * docs/reference/data-sources.md).
+ */
 const PATH_UNLIKE_SIFT = /\.\d/;
 
 export const foundBySift = (documents: readonly Json[], query: Query): boolean[] => documents.map(sift(query));
@@ -70,8 +73,8 @@ function readsLetterInSift(document: Json, query: Query): boolean {
 }
 
 /**
- * Returns the results of the service's SQL that differ from sift's: `likeMingo` if mingo agrees with the SQL on a numbered path, otherwise
- * `wrong`.
+ * Returns the results of the service's SQL that differ from sift's. `likeMingo` lists those of queries with a numbered path if mingo agrees
+ * with the SQL. `wrong` lists all others.
  */
 export async function findDisagreements(client: Client, documents: readonly Json[], queries: readonly Query[]) {
   const ours = await foundBySql(client, documents, queries);
@@ -106,7 +109,7 @@ export async function aggregatedBySql(
   return rows.map(({ d }) => d);
 }
 
-/** Replaces $convertToNumber, which mingo lacks, by $convert, which accepts no boolean and no empty text. */
+/** Replaces $convertToNumber, which mingo lacks, by $convert. The result for a boolean or an empty text is null. */
 function convertToNumber(expression: unknown): unknown {
   if (Array.isArray(expression)) return expression.map(convertToNumber);
   if (typeof expression !== "object" || expression === null) return expression;
