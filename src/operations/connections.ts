@@ -23,13 +23,13 @@ export function computeMaxConnections({ roles }: Pick<Config, "roles">): number 
 }
 
 export interface DatabaseConnectionCounts {
-  /** The lowest of the connection limits of the PostgreSQL server, this database user and this database. */
+  /** Lowest of three connection limits: of the server (without connections for superusers), of this database user and of this database. */
   maxConnections: number;
   /** Number of open connections to the PostgreSQL server, including those of other users and databases. */
   openConnections: number;
 }
 
-/** Counts sessions with a `datid`: connections to a database. PostgreSQL hides most other columns for sessions of other users. */
+/** Counts sessions that have a `datid`: connections to a database. PostgreSQL hides most other columns of other users' sessions. */
 export const SELECT_OPEN_DATABASE_CONNECTIONS = `
   SELECT least(current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
                (SELECT nullif(rolconnlimit, -1) FROM pg_roles WHERE rolname = current_user),

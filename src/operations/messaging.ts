@@ -59,8 +59,8 @@ export function createMessagingAndNotificationModules(
     alerts: createAlertModules({ ...sharedParts, settings, notice: communicate.notice }),
 
     /**
-     * Releases messages (e-mail, text, push) that this process has claimed but is not sending, because the response to the claim was lost.
-     * With `mayDeclareDead`, also releases the messages of processes whose lease has expired.
+     * Releases messages (e-mail, text, push) that this process has claimed but is not sending, for example because the response to the
+     * claim was lost. With `mayDeclareDead`, also releases the messages of processes whose lease has expired.
      */
     async recover(mayDeclareDead: boolean): Promise<void> {
       await communicate.recover(mayDeclareDead);
@@ -71,7 +71,7 @@ export function createMessagingAndNotificationModules(
 
 /**
  * Creates the interface through which hooks of data sources send messages.
- * @param outboxWriter returns the module that stores messages, which is created later than this interface
+ * @param outboxWriter returns the module that stores messages; a function, because this module is created later
  */
 export function createHookMessageStore(accessChecks: AccessChecks, outboxWriter: () => OutboxWriter): HookMessageStore {
   return {

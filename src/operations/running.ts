@@ -42,7 +42,10 @@ interface RunningParts {
   onRenewal: (mayDeclareDead: boolean) => Promise<void>;
 }
 
-/** Ends (or queues again) runs that no process executes any more. Also ends browser runs that exceed their time limit. */
+/**
+ * Ends (or queues again) runs that no process executes any more. Also ends browser runs that exceed their time limit, skips scheduled runs
+ * that are too late, and starts queued runs that other runs wait for.
+ */
 async function settleRuns(
   { config, measures, log }: ProcessDependencies,
   { repository, dispatcher }: { repository: RunRepository; dispatcher: Dispatcher },

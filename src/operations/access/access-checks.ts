@@ -100,8 +100,8 @@ export interface AccessChecks {
   /** Checks access to an operation that belongs to no app, such as reading one's own account. @throws UNAUTHORIZED, FORBIDDEN */
   requireServiceAccess(request: AccessCheckInput, operation: Operation): Caller;
   /**
-   * Checks access to an operation on an organization. If `organizationId` is null, the method selects the caller's organization with the
-   * lowest ID that allows the operation.
+   * Checks access to an operation on an organization. If `organizationId` is null, the method selects the organization with the lowest ID
+   * in which a role of the caller allows the operation. For an administrator without a role, it selects the lowest ID of all organizations.
    * @throws ActionError UNAUTHORIZED, FORBIDDEN, NOT_FOUND (only for administrators)
    */
   requireOrganizationAccess(

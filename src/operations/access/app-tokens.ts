@@ -75,7 +75,7 @@ async function selectValidTokens(executor: SqlClient, condition: string, appId: 
   }));
 }
 
-/** Returns the app's tokens, the `admin` tokens of the service, and the sign-in sessions and tokens of people with a role on the app. */
+/** Returns the app's tokens and the service's `admin` tokens. Also returns the sessions and tokens of people with a role on the app. */
 export const listTokensWithSessions = (db: Db, appId: number): Promise<TokenSummary[]> =>
   selectValidTokens(
     db,

@@ -98,7 +98,8 @@ async function createFirstApp(db: Db, credentials: Credentials, path: string, ba
     await manager.query("LOCK TABLE organization IN EXCLUSIVE MODE");
     if ((await rows(manager, "SELECT 1 FROM organization LIMIT 1")).length > 0) return false;
     const first = await createAppWithTokens(manager, credentials, "example.com");
-    // The database stores only hashes of the tokens, so the file must exist before the commit. If the commit fails, the next start replaces it.
+    // The database stores only hashes of the tokens, so the file must exist before the commit. After a failed commit, the next start
+    // replaces the file.
     writeFirstCredentials(path, { baseUrl, ...first });
     return true;
   });

@@ -61,7 +61,7 @@ interface CredentialRow {
   scopes: TokenScope[] | null;
   roles: [appId: number, role: Role][] | null;
   organizations: [organizationId: number, role: Role][] | null;
-  /** For an OAuth token: roles that the person who authorized the token has on the app. Null for all other credentials. */
+  /** For an OAuth token: app roles of the person who authorized it; also `owner` for an administrator. Null for all other credentials. */
   grantRoles: Role[] | null;
   session: "full" | "provisional" | null;
   /** For a person's session: true if `last_used_at` must be updated, because it is more than a minute old. Null for other credentials. */
@@ -96,8 +96,8 @@ const SELECT_CREDENTIAL = `
    WHERE c.hash = $1 AND ${IS_CREDENTIAL_VALID_SQL}`;
 
 /**
- * Extends a session in use, and stores the time at which its person was last seen. Skips a person whose row is locked: waiting for the lock
- * could cause a deadlock.
+ * Extends a session in use, and stores the time at which its person was last seen. If the person's row is locked, does not store this time,
+ * because waiting for the lock could cause a deadlock.
  */
 const RENEW_CREDENTIAL = `
   WITH used AS (
@@ -322,8 +322,8 @@ export class Credentials {
   }
 
   /**
-   * Revokes a credential of the app, or a credential of any app if `appId` is null. In a transaction, call `clearCallerCaches` again after
-   * the commit.
+   * Revokes a credential of the app. If `appId` is null, the credential can belong to any app. In a transaction, call `clearCallerCaches`
+   * again after the commit, because this process may have cached the credential again before the commit.
    * @throws ActionError NOT_FOUND
    */
   async revoke(id: number, appId: number | null, executor: SqlClient = this.options.db): Promise<void> {

@@ -34,7 +34,7 @@ export class People {
   }
 
   /**
-   * Checks that `userId` is null, or the ID of a person who belongs to the app's organization or has a role on the app.
+   * Checks that the person `userId` belongs to the app's organization or has a role on the app. Null is also valid.
    * @throws REQUEST_INVALID
    */
   async requireAppUser(executor: SqlClient, appId: number, userId: number | null): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * Accounts of people: creates the first administrator, signs people in by passphrase, resets passphrases. Sessions,
- * one-time links and the counts of failed sign-ins are in other files of this folder.
+ * Accounts of people: creates accounts from set-up links and invitations, signs people in by passphrase, changes and
+ * resets passphrases. Sessions, one-time links and the counts of failed sign-ins are in other files of this folder.
  */
 import type { EntityManager } from "typeorm";
 import { runInBackground } from "../../background.js";
@@ -50,7 +50,7 @@ const INSERT_PERSON = `
   VALUES ($1, $2, $3, $4, $5, $6) RETURNING ${USER_COLUMNS}`;
 const INSERT_OWNER = "INSERT INTO organization_member (organization_id, person_id, role) VALUES ($1, $2, 'owner')";
 const SET_PASSPHRASE = "UPDATE person SET passphrase_hash = $2 WHERE id = $1";
-/** A null parameter keeps the value of its column. A new hash $4 is stored only if the current hash is still $5. */
+/** A null parameter keeps the value of its column. Changes nothing if there is a new hash $4 and the current hash is no longer $5. */
 const UPDATE_PERSON = `
   UPDATE person SET first_name = coalesce($2, first_name), last_name = coalesce($3, last_name),
          passphrase_hash = coalesce($4, passphrase_hash)
@@ -280,8 +280,8 @@ export class Accounts {
   }
 
   /**
-   * Sends a link for a new passphrase if the account exists. Returns before it looks for the account, so that the
-   * duration does not reveal whether the account exists.
+   * Sends a link for a new passphrase if the account exists; at most three links per account in ten minutes. Returns
+   * before it looks for the account, so that the duration does not reveal whether the account exists.
    * @throws ActionError REQUEST_INVALID; RATE_LIMIT_EXCEEDED if the network address sent too many requests
    */
   requestReset({ address }: SignInRequest, body: Record<string, unknown>): void {

@@ -30,7 +30,7 @@ const SELECT_APPS = `
 export type ReadCallerAccess = (caller: Caller) => Promise<CallerAccess>;
 
 export function createCallerAccessReader({ db }: { db: Db }): ReadCallerAccess {
-  /** Returns organizations or apps of the person. An administrator of the service counts as the owner of all. */
+  /** Returns at most 1,000 organizations or apps of the person. An administrator of the service counts as the owner of all. */
   async function readMemberships(
     sql: string,
     isAdmin: boolean,

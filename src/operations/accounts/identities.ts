@@ -94,7 +94,7 @@ export class OpenIdIdentityStore {
     await rows(executor, INSERT_IDENTITY, [personId, issuer, subject, provider, managesRoles]);
   }
 
-  /** Creates a person in the identity's organization (if null: the one with the lowest ID). Returns null if it does not exist. */
+  /** Creates a person in the identity's organization; if it is null, in the one with the lowest ID. Returns null if there is none. */
   async createPerson(executor: SqlClient, identity: ProvenIdentity): Promise<User | null> {
     const { organizationId, firstName, lastName, email } = identity;
     return (await rows<User>(executor, INSERT_PERSON, [organizationId, firstName, lastName, email]))[0] ?? null;

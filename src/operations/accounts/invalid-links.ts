@@ -5,7 +5,7 @@
 import { rows, type SqlClient } from "../../data/database.js";
 import type { RoleScope } from "../../rules/roles.js";
 
-/** Locks people in the order of their IDs, so that changes of one person's roles and new reset links run one after the other. */
+/** Locks people in the order of their IDs. So changes of one person's roles and new reset links run one after the other. */
 export const lockPeople = (executor: SqlClient, ids: readonly (number | null)[]) =>
   rows(executor, "SELECT FROM person WHERE id = ANY ($1::bigint[]) ORDER BY id FOR NO KEY UPDATE", [ids]);
 
@@ -26,8 +26,8 @@ const LOCK_LINKS = `
    ORDER BY id FOR NO KEY UPDATE`;
 
 /**
- * Locks a person, and then the unused links that the person created or can use, and the link `linkId`. Call this function before a
- * transaction changes the person and uses or revokes a link: the same order of locks prevents deadlocks.
+ * Locks a person first. Then locks the link `linkId`, and all unused links that the person created or can use. Call this function in a
+ * transaction before it changes the person and its links. The same order of locks in all transactions prevents deadlocks.
  */
 export async function lockPersonAndOneTimeLinks(
   executor: SqlClient,
@@ -55,15 +55,15 @@ const REVOKE_RECEIVED_INVITATIONS = `
   UPDATE one_time_link SET revoked_at = now() FROM invitation
    WHERE link_id = one_time_link.id AND used_at IS NULL AND revoked_at IS NULL AND link_id IN (${SELECT_LINKS_OF_INVITED})
      AND organization_id = $2 AND ($3::bigint IS NULL OR ${isAppOrStageSql("app_id", "$3")})`;
-/** Revokes reset links by and for the person $1, because the creator must have a higher role than the person who uses the link. */
+/** Revokes reset links that the person $1 created or can use: the creator of a link must have a higher role than the person who uses it. */
 const REVOKE_RESETS = `
   UPDATE one_time_link SET revoked_at = now()
    WHERE kind = 'reset' AND (created_by = $1 OR person_id = $1) AND used_at IS NULL AND revoked_at IS NULL`;
 
 /**
- * Revokes pending invitations that the person may no longer create, and reset links by or for the person. Call this function after a change
- * of the person's roles, in the same transaction. Otherwise a former administrator could regain a role with a link, or take over the
- * account of a person who now has a higher role.
+ * Revokes pending invitations that the person created and may no longer create. Also revokes reset links that the person created or can
+ * use. Call this function after a change of the person's roles, in the same transaction. Otherwise a former administrator could use a link
+ * to regain a role, or to take over the account of a person with a higher role.
  */
 export async function revokeInvalidOneTimeLinks(executor: SqlClient, personId: number): Promise<void> {
   await lockPersonAndOneTimeLinks(executor, personId);
@@ -72,9 +72,9 @@ export async function revokeInvalidOneTimeLinks(executor: SqlClient, personId: n
 }
 
 /**
- * Revokes pending invitations for the person to the organization and its apps, or to the app and its stages if `appId` is set. Call this
- * function after a role of the person was removed or lowered, in the same transaction, which must have locked the organization. Otherwise
- * the person could regain the role with an older invitation.
+ * Revokes the person's pending invitations to the organization and its apps. If `appId` is set, revokes only those to this app and its
+ * stages. Call this function after you remove or lower a role, in the same transaction. Otherwise the person could regain the role with an
+ * older invitation. Lock the organization first.
  */
 export async function revokeReceivedInvitations(
   executor: SqlClient,

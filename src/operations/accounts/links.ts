@@ -26,7 +26,7 @@ const REVOKE_LINKS_OF_PERSON = `
 
 export interface NewOneTimeLink {
   kind: OneTimeLinkKind;
-  /** Person who can use the link; null if the person has no account yet. */
+  /** Person who can use the link; null for set-up links and invitations, which belong to no account. */
   personId?: number | null;
   /** Person who created the link; null if the service created it. */
   createdBy?: number | null;
@@ -111,7 +111,7 @@ export class OneTimeLinks {
     return (await rows(executor, REVOKE_LINKS, [id])).length > 0;
   }
 
-  /** Revokes all unused links of this kind for the person or, if `personId` is null, for people without an account. */
+  /** Revokes all unused links of this kind that belong to this person. If `personId` is null, revokes those that belong to no account. */
   async revokeAll(
     kind: OneTimeLinkKind,
     personId: number | null,

@@ -32,8 +32,8 @@ const REVOKE_SESSIONS = `
      AND NOT EXISTS (SELECT FROM person WHERE id = $1 AND is_administrator)`;
 
 /**
- * Revokes the OAuth grants of a former administrator of the service on apps on which the person has no role. Call this function before
- * `endSessionsIfNoRoleLeft`: transactions must lock grants before tokens, so that they cannot deadlock.
+ * Revokes a person's OAuth grants for apps on which the person has no role. Call this function when an administrator of the service loses
+ * this right, before `endSessionsIfNoRoleLeft`: all transactions must lock grants before tokens, so that they cannot deadlock.
  */
 export const revokeGrantsWithoutRole = (executor: SqlClient, personId: number) =>
   executor.query(REVOKE_GRANTS, [null, null, personId]);
@@ -43,9 +43,9 @@ export const endSessionsIfNoRoleLeft = (executor: SqlClient, personId: number) =
   executor.query(REVOKE_SESSIONS, [personId]);
 
 /**
- * Revokes the access that a person loses with a role in the organization, or on the app if `appId` is set. This access includes one-time
- * links, OAuth grants, tokens and sessions. Call this function after the removal of the role, in the same transaction, which must have
- * locked the organization. After the commit, call `clearCallerCaches`.
+ * Revokes the access that a person loses together with a role: one-time links, OAuth grants, tokens and sessions. The role was in the
+ * organization or, if `appId` is set, on this app. Lock the organization first, and call this function after you remove the role, in the
+ * same transaction. After the commit, call `clearCallerCaches`.
  */
 export async function revokeLostAccess(executor: SqlClient, scope: RoleScope, personId: number): Promise<void> {
   const { organizationId, appId } = scope;

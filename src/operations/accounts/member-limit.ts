@@ -11,8 +11,8 @@ const COUNT_OF_ORGANIZATION = `${COUNT_MEMBERS} FROM organization_member WHERE o
 const COUNT_OF_APP = `${COUNT_MEMBERS} FROM app_role WHERE app_id = $1 AND NOT of_organization`;
 
 /**
- * Checks that the organization, or the app if `appId` is set, can have one more member. Does nothing if the person is a member already.
- * Call this function before you write the role, in the same transaction, which must have locked the organization.
+ * Checks that the organization can have one more member. If `appId` is set, checks the app instead. Does nothing if the person is a member
+ * already. Lock the organization first, and call this function before you write the role, in the same transaction.
  * @throws REQUEST_INVALID
  */
 export async function requireMemberCapacity(

@@ -74,10 +74,7 @@ function readNameClaim(value: unknown): string | null {
   return text.slice(0, NAME_MAX_CHARACTERS).replace(/[\uD800-\uDBFF]$/, "") || null;
 }
 
-/**
- * Returns the e-mail address in a claim; null if it is not valid. Does not shorten or correct an invalid address, because the result could
- * be the address of another person.
- */
+/** Returns the e-mail address of a claim; null if it is not valid. Does not repair it: the result could be another person's address. */
 function readEmailClaim(value: unknown): string | null {
   try {
     return requireEmail(value, "email");
@@ -89,7 +86,7 @@ function readEmailClaim(value: unknown): string | null {
 /** True if the claim has this value. Some providers, such as Amazon Cognito, send booleans as text. */
 const isBooleanClaim = (value: unknown, expected: boolean): boolean => value === expected || value === String(expected);
 
-/** Returns the strings in the value of a claim, which is a single string or a list of strings. */
+/** Returns the strings in the value of a claim, which is a single string or a list. Returns at most 1,000 strings of a list. */
 const readClaimStrings = (value: unknown): string[] =>
   (Array.isArray(value) ? value : [value]).filter((text): text is string => typeof text === "string").slice(0, 1_000);
 
@@ -186,8 +183,8 @@ export class OpenId {
     });
     const claims: Record<string, unknown> = { ...tokens.claims() };
     const { issuer, userinfo_endpoint: endpoint } = configuration.serverMetadata();
-    // Many providers send groups only in the user info. If this request fails, the sign-in must fail; otherwise the person would lose the
-    // role.
+    // Many providers send groups only in the user info. If this request fails, the sign-in must fail too: without groups, the service would
+    // remove the person's role.
     const userInfo =
       endpoint === undefined
         ? {}
@@ -279,8 +276,8 @@ export class OpenId {
   }
 
   /**
-   * Starts a sign-in at the provider that links the person's identity there to the account of the signed-in caller. Returns the same as
-   * `start`.
+   * Starts a sign-in at the provider for a caller who is already signed in. The callback then links the identity at the provider to the
+   * caller's account. Returns the same as `start`.
    * @throws the same errors as `start`
    */
   async startLink({ caller }: SignedInRequest, id: string, redirectUri: string, next: string) {
@@ -321,7 +318,7 @@ export class OpenId {
     }
   }
 
-  /** Returns the URL at which the provider signs the browser out; null if the provider has no such URL. */
+  /** Returns the URL at which the provider signs the browser out; null if the provider is unknown, does not answer or has no such URL. */
   async findEndSessionUrl(id: string, returnTo: string): Promise<string | null> {
     const provider = this.options.providers.find((provider) => provider.id === id);
     if (!provider) return null;

@@ -147,8 +147,8 @@ export class Passkeys {
   }
 
   /**
-   * Returns a function that deletes a challenge if it is valid, and returns true if it deleted one. A challenge is valid until it expires,
-   * for the session to which it was issued. If `sessionId` is null, only challenges for a sign-in are valid.
+   * Returns a function that deletes a valid challenge. The function returns false if the challenge is not valid. A challenge is valid until
+   * it expires, for the session to which it was issued. If `sessionId` is null, only challenges for a sign-in are valid.
    */
   private createChallengeConsumer(sessionId: number | null) {
     return async (challenge: string) =>

@@ -88,7 +88,7 @@ const CLEAR_PROVISIONAL_FLAG = "UPDATE person_session SET is_provisional = false
 export class PersonSessions {
   constructor(private readonly options: { db: Db; credentials: Credentials }) {}
 
-  /** Ends the session `id`, or all sessions except `except` if `id` is null. Returns the number of ended sessions. */
+  /** Ends the session `id`. If `id` is null, ends all sessions except `except`. Returns the number of ended sessions. */
   private async endSessions(
     personId: number,
     id: number | null,

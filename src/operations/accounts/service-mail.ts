@@ -18,7 +18,7 @@ export type SendServiceMail = (mail: ServiceEmail) => Promise<void>;
 
 const SMTP_GREETING_TIMEOUT_MS = 20_000;
 const SMTP_IDLE_TIMEOUT_MS = 60_000;
-/** Delays before further attempts. They end within the hour for which a reset link is valid. A stop of the process ends the attempts. */
+/** Delays before further attempts. All attempts start within the hour for which a reset link is valid. A stop of the process ends them. */
 const RETRY_DELAYS_MS: readonly number[] = [10_000, 60_000, 10 * 60_000];
 const LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "::1"];
 

@@ -69,8 +69,8 @@ export class PersonSignInAttempts {
   constructor(private readonly options: { db: Db }) {}
 
   /**
-   * Counts an attempt as failed before its result is known, so that concurrent attempts count. Returns the time of the attempt, which
-   * `uncountAttempt` needs. @throws RATE_LIMIT_EXCEEDED
+   * Counts an attempt as failed before its result is known, so that concurrent attempts cannot exceed the limits. Returns the time of the
+   * attempt, which `uncountAttempt` needs. @throws RATE_LIMIT_EXCEEDED
    */
   private async countAttempt(subjects: readonly Buffer[]): Promise<number> {
     return this.options.db.transaction(async (manager) => {

@@ -15,7 +15,8 @@ export const ACTION_EDITED_CHANNEL = "svc_action_edited";
 
 export interface ActionChange {
   /**
-   * True if the subscriber must read all actions again, because notifications may be lost. All other fields are then null, false or empty.
+   * True if the subscriber must read all actions: at its start, and after notifications may have been lost. All other fields are then null,
+   * false or empty.
    */
   reset: boolean;
   /** ID of the draft; null if `reset` is true. */

@@ -54,7 +54,8 @@ function requireKnownFields(data: unknown, validatedAction: ValidatedAction): Va
 }
 
 /**
- * Runs `validate` and checks that the URL paths are free. If several checks fail, throws the error that is first in the validation table.
+ * Runs `validate`, and checks that no other action uses the URL paths. If several checks fail, throws the error that is first in the
+ * validation table. For this reason, also checks the name for duplicates after `validate` has failed.
  */
 async function validateWithFreeNameAndPaths(
   manager: EntityManager,

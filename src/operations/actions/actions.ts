@@ -114,7 +114,7 @@ export class Actions {
 
   /**
    * Creates a draft.
-   * @param idempotencyKey if the same credential sent a request with this key before, `create` returns the response of that request
+   * @param idempotencyKey if the same credential sent this request with this key before, `create` returns the response of that request
    * @throws the error statuses of invalid fields (rules/validation-table.ts), NAME_ALREADY_EXISTS, DEPENDENCY_UNRESOLVED; REQUEST_INVALID
    *   if the app's actions together are too large
    */

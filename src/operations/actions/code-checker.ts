@@ -18,7 +18,7 @@ export interface CodeCheckResult {
 
 /** Maximum number of concurrent checks. Each app has at most one of them, so that an app with long code does not block others. */
 const MAX_CONCURRENT_CHECKS = 4;
-/** Code up to this length is checked on the main thread, because the check takes a few milliseconds and starting a thread takes longer. */
+/** Code up to this length is checked on the main thread. The check takes a few milliseconds, less than the start of a thread. */
 const MAIN_THREAD_MAX_CHARACTERS = 4_096;
 /**
  * Maximum number of cached results, each a few hundred bytes. One import can contain fewer actions than this, so its results stay cached.

@@ -50,7 +50,7 @@ const readFieldsAfterRestore = (version: ActionInput, { access }: ActionInput): 
 const formatVersionLabel = (side: ComparedVersionSelector): string =>
   typeof side === "number" ? `version ${side}` : side;
 
-/** Two versions whose code is longer in total are compared in another thread, so that the comparison does not block other requests. */
+/** If two versions together have more code than this, another thread compares them, so that the main thread can handle other requests. */
 const MAIN_THREAD_MAX_CHARACTERS = 8_192;
 /** Maximum number of concurrent comparisons in other threads of this process. Each app has at most one. */
 const MAX_CONCURRENT_COMPARISONS = 4;

@@ -1,6 +1,6 @@
 /**
- * Exports an app's actions as one document, and imports documents of this format. A document contains no IDs of actions, so that any app can
- * import it. The log trigger of an action keeps the ID of its data source, which only the exported app has.
+ * Exports an app's actions as one document, and imports documents of this format. A document contains no IDs of actions, so that any app
+ * can import it. The log trigger of an action keeps the ID of its data source, which only the exported app has.
  */
 
 import type { EntityManager } from "typeorm";

@@ -89,13 +89,13 @@ const INSERT_SNAPSHOT = `
     INSERT INTO kept_script_use (sha256, action_version_id) SELECT sha256, id FROM version, unnest($5::text[]) AS sha256)
   SELECT id FROM version`;
 
-/** Returns a hash of the fields that authors can write. A draft that was restored from a version has the same hash as this version. */
+/** Returns a hash of the fields that authors can write. Versions store this hash, to find the versions that equal a draft. */
 const hashDraftState = (row: ActionRow): Buffer =>
   createHash("sha256")
     .update(JSON.stringify(pickAuthoredFields(row)))
     .digest();
 
-/** Deletes all versions but the newest VERSIONS_PER_ACTION_MAX. New versions have higher IDs: each insert holds the lock of the draft. */
+/** Keeps only the newest VERSIONS_PER_ACTION_MAX versions. Newer versions have higher IDs, because each insert holds the draft's lock. */
 const DELETE_OLD_VERSIONS = `
   DELETE FROM action_version WHERE action_id = $1 AND id <=
     (SELECT id FROM action_version WHERE action_id = $1 ORDER BY id DESC OFFSET ${VERSIONS_PER_ACTION_MAX} LIMIT 1)`;
@@ -123,8 +123,8 @@ async function writeSnapshot(manager: EntityManager, row: ActionRow, { occasion,
 }
 
 /**
- * Stores a version of a draft in the transaction that changes the draft, and deletes the oldest versions. If storing
- * fails, the function logs the error and rolls back to a savepoint, so that the change is saved without a version.
+ * Stores a version of a draft in the transaction that changes the draft. Deletes the oldest versions above VERSIONS_PER_ACTION_MAX. If
+ * storing fails, the function logs the error and rolls back to a savepoint, so that the change is saved without a version.
  * @param manager a transaction that has locked or created the draft
  * @returns the ID of the version; null if it could not be stored
  */
@@ -196,9 +196,11 @@ export async function readPublishedState(manager: EntityManager, versionId: numb
 const SET_PUBLISHING_TIME = "UPDATE action_version SET published_at = $2 WHERE id = $1 AND state = $3";
 
 /**
- * Stores the restored draft as a new version if the restored version no longer exists. A restore first stores a "pre-restore" version,
- * which can displace the oldest version. If both have the same content, the new version gets the publishing time of the displaced version.
+ * Stores the restored draft as a new version if the restored version no longer exists. The reason: a restore first stores a "pre-restore"
+ * version, which can displace the oldest version. If the new version has the same content as the displaced version, it gets the publishing
+ * time of that version.
  * @param manager a transaction that has locked the draft
+ * @param displaced the restored version, as it was before the "pre-restore" version was stored
  */
 export async function storeDisplacedVersion(
   manager: EntityManager,
@@ -245,7 +247,7 @@ export async function requireActionVersion(
   };
 }
 
-/** SQL condition and SQL order of a list of versions. */
+/** SQL condition and sort order for all versions of an action, the newest first. */
 const ALL_VERSIONS = ["version.action_id = $1", "version.id DESC"] as const;
 const PUBLISHED_VERSIONS = [
   `${ALL_VERSIONS[0]} AND version.published_at IS NOT NULL`,

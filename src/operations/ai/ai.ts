@@ -1,6 +1,6 @@
 /**
- * Implements `Svc.AI` for server actions. Sends requests to the AI provider in the app's setting `__ai`, counts them toward the daily limits
- * of this setting, and logs them. The action passes options and receives the answer, but never the provider's key.
+ * Implements `Svc.AI` for server actions. Sends requests to the AI provider in the app's setting `__ai`, counts them toward the daily
+ * limits of this setting, and logs them. The action passes options and receives the answer, but never the provider's key.
  */
 import { LRUCache } from "lru-cache";
 import type { Logger } from "pino";
@@ -58,7 +58,7 @@ const MAX_COUNTED_RUNS = 2_000;
 /** Time in milliseconds for which the counts of a run are stored in memory. */
 const RUN_COUNTS_TTL_MS = 10 * 60 * 1000;
 
-/** Time in milliseconds for which a call retries to use an unavailable database after the provider has sent its paid answer. */
+/** If the database is unavailable after the provider has answered, a call retries for this time, because the answer is already paid for. */
 const OUTAGE_RETRY_MS = 5_000;
 
 const CHARACTERS_PER_TOKEN = 4;
@@ -159,7 +159,7 @@ export class Ai {
     return runBudget;
   }
 
-  /** Returns the caller's run, if it executes a server action. @throws AiError INTEGRATION_UNAVAILABLE for other callers */
+  /** Returns the ID of the caller's run if it executes a server action. @throws AiError INTEGRATION_UNAVAILABLE for other callers */
   private async requireServerRun({ runId }: Caller, appId: number): Promise<number> {
     const runRows =
       runId === null
@@ -238,7 +238,7 @@ export class Ai {
     const requested = parseAiOptions(call, options);
     const setting = parseAiSetting((await settings.readAll(appId)).get(AI_SETTING_KEY), allowHttp);
     const model = selectAiModel(setting, requested.model);
-    // Before the call is counted, because calls that the provider does not support must not use up the daily limits.
+    // Builds the request before the call is counted: a call that the provider does not support must not use up the daily limits.
     const request = PROVIDER_APIS[setting.provider].buildRequest(requested, model, setting.key);
     const expected = estimateTotalTokens(requested);
     const correctTokenCount = await this.usage.reserve(appId, expected, setting);

@@ -5,7 +5,7 @@ import type { AiCompletion, CompletionEventReader } from "../../rules/ai/answer.
 import { AiError } from "../../rules/ai/failure.js";
 import { ServerSentEventReader } from "../../rules/ai/provider-json.js";
 
-/** Unsent text above this length is scanned again only after its length has doubled, so that the total time of all scans stays linear. */
+/** Unsent text above this length is scanned again only after its length has doubled. So the total time of all scans stays linear. */
 const ALWAYS_SCANNED_CHARACTERS = 1_024;
 
 export class StreamedCompletionReader {

@@ -1,6 +1,6 @@
 /**
- * Sends alerts to webhooks and Slack. Repeats a message for up to a day, so a receiver can get a message twice, with the same ID. Stores
- * the status of each response, but not its body.
+ * Sends alerts to webhooks and Slack. Repeats attempts that failed temporarily, for up to a day. So a receiver can get a message twice,
+ * with the same ID. Stores the status of each response, but not its body.
  */
 
 import type { Logger } from "pino";
@@ -25,8 +25,8 @@ const FIRST_RETRY_DELAY_SECONDS = 15;
 const MAX_RETRY_DELAY_SECONDS = 3_600;
 
 /**
- * Claims the oldest message of each rule, so that messages arrive in order. $1 is the maximum number of messages, $2 are app IDs, $3 are the
- * numbers of messages of these apps that this process is sending.
+ * Claims the oldest message of each rule, so that messages arrive in order. $1 is the maximum number of messages. $2 are app IDs. $3 are
+ * the numbers of messages that this process is sending for these apps.
  */
 const CLAIM_DELIVERIES = `
   UPDATE alert_delivery SET due_at = now() + ${CLAIM_DURATION}, attempts = attempts + 1

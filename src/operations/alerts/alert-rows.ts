@@ -134,8 +134,8 @@ export async function lockEnabledAlertRules(executor: SqlClient): Promise<Watche
 }
 
 /**
- * Ends the alerts about actions that were unpublished after the message about their failure. Without a live version, no run could end them.
- * Rules for `silent` go on, because an action that does not run is what they watch.
+ * Ends the reported alerts about actions that are no longer published: no run of these actions could end the alerts. Affects rules for
+ * `failed` and `skipped`. Rules for `silent` continue, because they watch for actions that do not run.
  */
 export async function endAlertsOfUnpublishedActions(executor: SqlClient, ruleIds: readonly number[]): Promise<void> {
   const sql = `DELETE FROM alert_state AS state USING alert_rule AS rule

@@ -79,7 +79,8 @@ interface ScheduleState {
 }
 
 /**
- * State of a rule for an action or the app. `firstFiringState` is the state when the rule first began to fire in this evaluation, or null.
+ * State of a rule for an action or the app, before and after this evaluation. `firstFiringState` is the state with which the rule first
+ * began to fire during the evaluation; null if it did not begin to fire.
  */
 interface RuleEvaluation {
   rule: WatchedAlertRule;
@@ -92,7 +93,8 @@ interface RuleEvaluation {
 const createEvaluationKey = (ruleId: number, actionId: number): string => `${ruleId}:${actionId}`;
 
 /**
- * Returns the ID of the action whose state the run changes: WHOLE_APP_ID if the rule has one state for the app, null if it ignores the run.
+ * Returns the ID of the action whose state a run of `actionId` changes. Returns WHOLE_APP_ID if the rule has one state for the whole app,
+ * and null if the rule ignores the run.
  */
 function findAffectedActionId(rule: WatchedAlertRule, actionId: number): number | null {
   if (rule.actionId !== null) return rule.actionId === actionId ? actionId : null;
@@ -259,8 +261,8 @@ export class AlertWatch {
   }
 
   /**
-   * Queues the messages about a rule's state, and stores the state. An error, for example in one app's settings, does not affect other apps:
-   * the next evaluation tries again.
+   * Queues the messages about a rule's state, and stores the state. An error, for example in one app's settings, does not affect other
+   * apps. After an error, the next evaluation tries again.
    */
   private async storeEvaluation(
     manager: EntityManager,

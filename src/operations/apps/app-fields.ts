@@ -76,7 +76,7 @@ function validateFields(body: Record<string, unknown>, asAdmin: boolean): AppCha
   return Object.fromEntries(input.map(([name, check]) => [name, check(body[name], name)]));
 }
 
-/** Returns a warning for each field in the body that differs from the app but was ignored, because only owners and admins of the app can change it. */
+/** Returns a warning for each new value that was ignored, because only owners and admins of the app can change the field. */
 export function createIgnoredFieldWarnings(body: Record<string, unknown>, app: object): ActionWarning[] {
   const current = app as Record<string, unknown>;
   return ADMIN_ONLY_FIELDS.filter((name) => Object.hasOwn(body, name) && body[name] !== current[name]).map((name) => ({

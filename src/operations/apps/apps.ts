@@ -85,7 +85,7 @@ export class Apps {
 
   /**
    * Changes fields of the app.
-   * @param keys keys of settings that this transaction has already written, to list in the log event together with the fields
+   * @param keys keys of settings that this transaction has already written; the log event lists them together with the fields
    */
   private async changeApp(
     manager: EntityManager,

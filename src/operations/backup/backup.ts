@@ -44,7 +44,7 @@ export interface BackupOptions {
   secret: BackupSecret | null;
   /** Master keys that encrypt the settings, if the backup should contain them; otherwise null. */
   keys: readonly Buffer[] | null;
-  /** Opens the media store. `space` is the prefix of the keys of this database's files in the store. */
+  /** Opens the media store. `space` is the prefix of all file keys that belong to this database. */
   openStore: (space: string) => Promise<BlobStore>;
 }
 

@@ -247,8 +247,8 @@ export class BackupLoader {
   }
 
   async removeWrittenFiles(): Promise<void> {
-    // Ignores errors, because the reason why the backup cannot be loaded is reported instead. Remaining files are in a folder of the media
-    // store that no database uses.
+    // Ignores errors, because the restore reports the error that stopped it. Files that remain are in a folder of the media store that no
+    // database uses.
     for (const key of this.writtenBlobKeys) await this.store?.remove(key).catch(() => undefined);
   }
 

@@ -192,7 +192,7 @@ async function loadParts(
   }
 }
 
-/** Returns the key prefix of the previous database's files in the media store; null if there was no previous database. */
+/** Returns the prefix of all file keys that belong to the previous database; null if there was no previous database. */
 async function readPreviousStorePrefix(client: Client): Promise<string | null> {
   const { rows } = await client.query<{ isThere: boolean }>(
     `SELECT to_regclass('${PREVIOUS_TABLES_SCHEMA}.media_store') IS NOT NULL AS "isThere"`,

@@ -1,6 +1,6 @@
 /**
- * Sends an app's actions to clients in browsers: first all actions, then each change. The service reads each change
- * once for all clients that use the same app and the same kind of actions (drafts or live versions).
+ * Sends the actions that start on analytics events to clients in browsers: first all actions, then each change. The service reads each
+ * change of an app only once for all clients that use drafts, and once for all clients that use live versions.
  */
 import type { Logger } from "pino";
 import { runInBackground } from "../../background.js";

@@ -100,7 +100,7 @@ export class PageSessions {
     }
   }
 
-  /** Creates the page's credential, and returns its token. `viewer`: the key that limits logged page views; null logs no view. */
+  /** Creates the page's credential, and returns its token. @param viewer key of the limit on logged page views; null to log no page view */
   private async mintCredential(
     session: Omit<NewCredential, "pageSession"> & { kind: "viewer" | "live"; appId: number },
     viewer: string | null,

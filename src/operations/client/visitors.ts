@@ -1,6 +1,6 @@
 /**
- * Creates and extends sessions of visitors: for the app's page on this service, and for pages on origins that an editor
- * has listed. Also limits the number of sessions per network address and per app, and their lifetime.
+ * Creates and extends sessions of visitors whose pages are on origins that an editor has listed. Limits the number of all
+ * visitor sessions per network address range and per app. `page-sessions.ts` creates the sessions for the app's own page.
  */
 import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
@@ -43,10 +43,11 @@ const LISTED_ORIGIN_CACHE_MAX_ENTRIES = 1_000;
 const ORIGIN_MAX_CHARACTERS = 300;
 const SELECT_LISTED_ORIGIN = "SELECT 1 FROM app WHERE origins @> ARRAY[$1::text] LIMIT 1";
 
-/** Maximum number of old sessions that one request deletes, so that the visitor does not wait long. */
+/** Maximum number of old sessions of a network address range that one request deletes, so that the visitor does not wait long. */
 const MAX_SESSIONS_PER_DELETE = 100;
 /**
- * Only every 100th new session of a process checks the number of sessions of its app, because the check reads many index entries.
+ * Only every 100th new session of a process checks the number of sessions of its app, because the check reads many index entries. The check
+ * deletes up to 100 times MAX_SESSIONS_PER_DELETE sessions.
  */
 const SESSIONS_PER_APP_CHECK = 100;
 
@@ -190,8 +191,8 @@ export class VisitorSessions {
 
 /**
  * Returns a function that limits the visitor sessions of each network address range and of each app. Call the function
- * before you create a session. It deletes the oldest sessions without a signed-in user if their number has reached a
- * limit. It throws RATE_LIMIT_EXCEEDED if app users are signed in to all sessions of the address range.
+ * before you create a session. If the number of sessions has reached a limit, it deletes the oldest sessions without a
+ * signed-in user. It throws RATE_LIMIT_EXCEEDED if app users are signed in to all sessions of a full address range.
  */
 export function createVisitorSessionPruner() {
   let newSessionCount = 0;

@@ -1,6 +1,6 @@
 /**
  * Receives delivery reports of e-mail and text message providers. Checks the signature of each request. Stores a report
- * only if it advances the status of its message, or is the first report of a delay.
+ * only if it advances the status of its message or of a recipient, or is the first report of a delay.
  */
 
 import { createHmac, timingSafeEqual } from "node:crypto";
@@ -143,7 +143,7 @@ export class DeliveryReports {
 
   constructor(private readonly options: DeliveryReportsOptions) {}
 
-  /** Returns the kinds of messages (email, sms) with whose secret the request is signed. @throws UNAUTHORIZED if no secret matches */
+  /** Returns the kinds of messages (email, sms) whose secret matches the request's signature. @throws UNAUTHORIZED if no secret matches */
   private async findSignedKinds(
     appId: number,
     { body, signature: input }: DeliveryReportRequest,

@@ -1,4 +1,4 @@
-/** Order of the delivery statuses of messages and recipients: which status replaces which, and the status of a message from its recipients. */
+/** Decides which delivery status replaces another, and computes the status of a message from the statuses of its recipients. */
 import type { MessageStatus, Recipient, StoredDeliveryOutcome } from "./outbox.js";
 
 /** Rank of each message status. A report changes the status of a message only if the new status has a higher rank. */
@@ -11,7 +11,7 @@ export const STATUS_RANKS: Partial<Record<MessageStatus, number>> = {
   complained: 3,
 };
 
-/** True if a report with the status `rank` is newer than this status. A recipient without a status has the rank of a sent message. */
+/** True if a reported status with this rank replaces `status`. A recipient without a status has the rank of a sent message. */
 export const isAdvance = (rank: number, status: MessageStatus = "sent"): boolean => rank > STATUS_RANKS[status]!;
 
 /**
@@ -25,7 +25,10 @@ export function getStatusOfAccepted(
   return statuses.sort((a, b) => STATUS_RANKS[b]! - STATUS_RANKS[a]!)[0] ?? null;
 }
 
-/** Returns the outcome of an attempt with the statuses in `stored`, the recipients that the message has in the database now. */
+/**
+ * Adds statuses from delivery reports, which can arrive during an attempt, to the outcome of this attempt.
+ * @param stored recipients as the database has them now; a stored status replaces the status in `outcome`
+ */
 export function addReportedStatuses(
   outcome: StoredDeliveryOutcome,
   stored: readonly Recipient[],

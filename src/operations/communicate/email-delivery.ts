@@ -1,6 +1,6 @@
 /**
- * Makes one attempt to send an e-mail: composes it, sends it to the app's mail server and returns the outcome. Does not
- * write to the database.
+ * Makes one attempt to send an e-mail: composes it, sends it to the mail server of the app or of the operator, and
+ * returns the outcome. Does not write to the database.
  */
 import { isIP } from "node:net";
 import MailComposer from "nodemailer/lib/mail-composer";

@@ -144,7 +144,7 @@ export class OutboxWriter {
     if (status === "queued") await this.options.outbox.announce(executor);
   }
 
-  /** Stores a log event which says that a hook of a data source sent no message, with the reason `fault`. */
+  /** Stores a log event which says that a hook's message cannot be sent, or not to all its addresses. `fault` is the reason. */
   storeHookRefusal(
     executor: SqlClient,
     emitter: LogEventCause,

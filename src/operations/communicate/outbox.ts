@@ -129,7 +129,7 @@ const RELEASE_MESSAGES = `
 const RELEASE_LOST_MESSAGES = `
   ${RELEASE_MESSAGES} WHERE holder IS NOT NULL
      AND NOT EXISTS (SELECT FROM instance WHERE instance.id = message.holder AND lease_until >= now()) RETURNING id`;
-/** Releases messages that the process $1 has claimed but is not sending. $2 are the messages that the process is sending. */
+/** Releases messages that the process $1 claimed more than 10 seconds ago and is not sending. $2 are the messages that it is sending. */
 const RELEASE_ORPHAN_MESSAGES = `
   ${RELEASE_MESSAGES} WHERE holder = $1 AND id <> ALL ($2::bigint[]) AND claimed_at < now() - interval '10 seconds' RETURNING id`;
 
@@ -159,7 +159,7 @@ export class Outbox {
     await rows(executor, `SELECT pg_notify('${QUEUED_MESSAGE_CHANNEL}', '')`);
   }
 
-  /** Claims up to `count` due messages; per app up to `share`, including those that this process is already sending (`sendingByApp`). */
+  /** Claims up to `count` due messages. `share` is the limit per app, including messages that this process is sending (`sendingByApp`). */
   async claim(
     holder: string,
     {

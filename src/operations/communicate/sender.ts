@@ -25,7 +25,7 @@ const STORE_RETRY_DELAY_MS = 500;
 
 type DeliverMessage = (message: ClaimedMessage, control: DeliveryAttemptControl) => Promise<DeliveryAttemptOutcome>;
 
-/** Milliseconds before the next attempt: doubled each time, up to an hour, minus up to a quarter at random to spread retries. */
+/** Returns the delay before the next attempt. It doubles each time, up to an hour, and varies by up to a quarter to spread retries. */
 function computeRetryDelayMs(attempts: number): number {
   const longestPauseMs = Math.min(MAX_RETRY_DELAY_MS, FIRST_RETRY_DELAY_MS * 2 ** Math.min(attempts - 1, 10));
   return longestPauseMs * (0.75 + Math.random() / 4);

@@ -6,8 +6,8 @@ import type { ClaimedMessage, MessageStatus, Recipient, StoredDeliveryOutcome } 
 const MAX_LOGGED_RECIPIENTS = 10;
 
 /**
- * Returns the cause of a log event about a message: the run that sent the message. So the limit on chains of runs includes runs that the
- * event starts.
+ * Returns the cause of a log event about a message: the run that sent the message. The event can start further runs. They then count toward
+ * the limit on chains of runs.
  */
 export const toMessageEventCause = ({
   runId,

@@ -66,8 +66,8 @@ const SAVE_SIGN_IN = `
         proof = excluded.proof, verified = excluded.verified, pending = excluded.pending, created_at = clock_timestamp()`;
 
 /**
- * Adds the confirmed address $7 to a sign-in. Changes nothing if the user has signed out, or if the column $6 of the user's entry no longer
- * contains the address.
+ * Adds the confirmed address $7 to a sign-in, which is then no longer pending. Changes nothing if the user has signed out, or if the column
+ * $6 of the user's entry no longer contains the address.
  */
 const ADD_PROOF = `
   UPDATE app_user_session SET verified = verified || $5::jsonb, pending = false
@@ -251,8 +251,8 @@ export class AppUsers {
   }
 
   /**
-   * Adds a confirmed address to the sign-in on the caller's page. Returns false if the user is no longer signed in, or if the user's entry
-   * no longer has this address.
+   * Completes the sign-in on the caller's page with a second factor: a confirmed address. Returns false if the user is no longer signed in,
+   * or if the user's entry no longer has this address.
    */
   async addProof(caller: Caller, source: StoredDataSource, proof: VerifiedAddress): Promise<boolean> {
     const { entryId, column, address, by } = proof;

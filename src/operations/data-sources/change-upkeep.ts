@@ -58,7 +58,7 @@ export class EntryChangeCleanup {
       deletedRows = (await rows(this.options.db, DELETE_OLD_FAILURES)).length;
   }
 
-  /** Returns the Unix time in milliseconds at which the next cleanup is due. */
+  /** Deletes old records. Returns the Unix time in milliseconds at which the next cleanup is due. */
   async clean(): Promise<number> {
     await this.deleteOldChanges();
     await this.deleteOldFailures();

@@ -102,8 +102,8 @@ export const checkDataSource = createDataSourceCheck(SELECT_BY_ID);
 export const lockDataSource = createDataSourceCheck(`${SELECT_BY_ID} FOR NO KEY UPDATE`);
 
 /**
- * Like `lockDataSource`, for a change of the name. This change must wait for transactions that insert entries. To wait for them after
- * `lockDataSource` could deadlock with an insert that adds a column to the data source, so this lock waits for them first.
+ * Like `lockDataSource`, for a change of the name. A change of the name must wait for transactions that insert entries. This lock already
+ * waits for them. A wait after `lockDataSource` could deadlock with an insert that adds a column to the data source.
  */
 export const lockDataSourceForRename = createDataSourceCheck(`${SELECT_BY_ID} FOR UPDATE`);
 
@@ -113,8 +113,8 @@ export async function lockDataSourceForRemoval(executor: SqlClient, appId: numbe
 }
 
 /**
- * Locks the empty data sources whose names are not in `names`, which a manifest with `prune` removes. So no other transaction can insert
- * entries into these data sources. Call this function before the transaction takes weaker locks on them. Otherwise it could deadlock with a
+ * Locks the empty data sources whose names are not in `names`, so that no other transaction can insert entries. A manifest with `prune`
+ * removes these data sources. Call this function before the transaction takes weaker locks on them. Otherwise it could deadlock with a
  * request that inserts an entry.
  */
 export async function lockEmptyDataSourcesExcept(

@@ -54,8 +54,8 @@ const DELETE_EMPTY_VERSION = "DELETE FROM data_source_version WHERE app_id = $1 
 const SET_VERSION_COUNTS = "UPDATE data_source_version SET entries = $3, bytes = $4 WHERE app_id = $1 AND id = $2";
 
 /**
- * Deletes snapshots of data source $2 beyond the newest $3, and of the app beyond $4 bytes (0: no limit). Never deletes the app's newest
- * snapshot.
+ * Keeps only the newest $3 snapshots of the data source $2. Also deletes the oldest snapshots of the app if all together have more than $4
+ * bytes (0: no limit). Never deletes the app's newest snapshot.
  */
 const DELETE_OLD_VERSIONS = `
   DELETE FROM data_source_version WHERE app_id = $1 AND id IN (

@@ -70,7 +70,7 @@ export interface DataSourceChangeTarget {
 
 /**
  * Removes all entries, then locks the data source's row. If other requests inserted entries before this lock, unlocks the row and starts
- * again, because a removal that waits for a locked entry while it holds the row could deadlock.
+ * again: a removal that waits for a locked entry could deadlock while it holds the row.
  */
 async function removeAllEntries(executor: SqlClient, source: StoredDataSource): Promise<void> {
   for (let rounds = 1; ; rounds += 1) {

@@ -42,7 +42,7 @@ const ADD_NEW_COLUMNS = `
 
 /**
  * Locks the data source before the counts, as a removal does, so that no deadlock can occur. Locks the counts before the change gets its
- * ID, so that a subscriber that sees a change also sees all changes with lower IDs.
+ * ID. So a subscriber that sees a change also sees all changes with lower IDs.
  */
 const UPDATE_SOURCE_SIZE = `
   WITH source AS MATERIALIZED (
@@ -305,7 +305,7 @@ export class EntryChangeTransactions {
   }
 }
 
-/** Sets `forgotten` to a new change ID, so that positions of a removed data source with the same name cause a `reset`. */
+/** Sets `forgotten` to a new change ID, so that a position from an earlier data source with the same name causes a `reset`. */
 const INSERT_SOURCE_SIZE = `
   WITH tally AS (
     INSERT INTO data_source_tally (app_id, data_source_id, entries, bytes, forgotten)

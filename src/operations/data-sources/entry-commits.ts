@@ -63,8 +63,8 @@ function findCommitGrants(
 }
 
 /**
- * Rejects all removals if the access rule requires a `where`, which a commit does not have. If the rule has conditions, also rejects the
- * replacement of all entries.
+ * Rejects every removal if the access rule requires a column in the `where`, because a commit has no `where`. If the rule has conditions,
+ * rejects a replacement of all entries, and allows a removal by ID.
  */
 function rejectUnfilteredRemoval(grant: EntryPermissions, append: boolean): void {
   if (!maySelectEntryById(grant) || (!append && Object.keys(grant.conditions).length > 0))
@@ -237,8 +237,8 @@ export class EntryCommits {
   }
 
   /**
-   * Removes all entries that the commit does not contain. First locks all entries, including those in `namedIds`, in the order of their IDs,
-   * so that no deadlock can occur. Only a small removal gets a log event for each entry.
+   * Removes all entries that the commit does not contain. First locks all entries, including those in `namedIds`, in the order of their
+   * IDs, so that no deadlock can occur. Only a small removal gets a log event for each entry.
    */
   private async removeUnnamedEntries(
     change: EntryChangeCollector,

@@ -33,7 +33,7 @@ export interface StoredEntryChangeSet {
 export interface EntryDifferences {
   inserted: EntryView[];
   updated: EntryView[];
-  /** Entries that were deleted or no longer match the `where`, each with the data of its last matching state. */
+  /** Entries that were deleted or no longer match the `where`, each with its data from before all changes of this message. */
   deleted: EntryView[];
 }
 

@@ -1,4 +1,4 @@
-/** Exports all entries that a caller can see, as CSV, JSON or JSON lines, in batches, so that only one batch is in memory. */
+/** Exports all entries that a caller can see as CSV, JSON or JSON lines. Reads them in batches, so that only one batch is in memory. */
 
 import Papa from "papaparse";
 import { toReadableEntryText } from "../../rules/entries/entry-input.js";

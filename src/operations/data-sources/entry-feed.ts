@@ -163,8 +163,9 @@ export class EntryChangeFeed {
   }
 
   /**
-   * Starts the subscription after the position `since`. Starts it after the newest change if `since` is missing, if later changes are no
-   * longer stored, or if the subscriber's rights have changed: stored changes do not show which entries became visible.
+   * Starts the subscription after the position `since`. Without `since`, starts it after the newest change. If later changes are no longer
+   * stored, also starts it there, and sends a `reset`. Does the same if the subscriber's rights have changed, because stored changes do not
+   * show which entries became visible.
    */
   private async startSubscriber(feed: DataSourceFeed, subscriber: EntrySubscriber): Promise<void> {
     const source = await this.findSource(feed);
@@ -300,7 +301,10 @@ export class EntryChangeFeed {
     for (const feed of theirFeeds) this.checkSubscribers(feed, (subscriber) => chosenSubscribers.has(subscriber));
   }
 
-  /** Sends each subscriber a new position. Runs at fixed intervals, so that the time of a new position does not reveal changes that a subscriber cannot see. */
+  /**
+   * Sends each subscriber a new position. Runs at fixed intervals: otherwise the time of a new position would reveal a change that the
+   * subscriber cannot see.
+   */
   private renewPositions(feed: DataSourceFeed): void {
     this.runInOrder(feed, async () => {
       const sameRequests = Map.groupBy(

@@ -48,7 +48,7 @@ export interface EntryImportOptions {
   rows: AsyncIterable<unknown>;
   /** True to keep the existing entries of the data source; false to replace them. */
   keepsExisting: boolean;
-  /** Name of the operation in the log event, in the audit log and in the snapshot that is taken before the import. */
+  /** Name of the operation in the log event, in the audit log and in the snapshot of the entries from before the import. */
   operation: string;
   /** Object into which the reader writes the columns and the delimiter of a CSV file while it reads the file. */
   layout?: CsvLayout;
@@ -152,7 +152,7 @@ async function removeExistingEntries(change: EntryChangeCollector): Promise<void
   change.addRemovedBatch(await removeEntriesExcept(change.executor, change.source, [], change.remainingCapacity));
 }
 
-/** Checks that the caller may remove all entries, as an import that replaces entries needs. @throws DATA_SOURCE_ACCESS_DENIED */
+/** Checks that the caller may remove all entries. An import that replaces entries needs this right. @throws DATA_SOURCE_ACCESS_DENIED */
 function requireReplaceRight(rights: CallerEntryRights, source: StoredDataSource): void {
   const { requiredColumns: required } = rights.grant(source, "delete");
   if (required.length > 0) throw createAccessDeniedError();
@@ -163,7 +163,7 @@ export class EntryImports {
 
   constructor(private readonly options: EntryImportsOptions) {}
 
-  /** Returns a function that frees the slot. @throws OVERLOADED if no slot is free */
+  /** Takes a slot, and returns a function that frees it. @throws OVERLOADED if no slot is free, or if the app already uses one */
   private acquireImportSlot(appId: number): () => void {
     if (this.importingApps.has(appId) || this.importingApps.size >= MAX_CONCURRENT_IMPORTS) {
       throw new ActionError(

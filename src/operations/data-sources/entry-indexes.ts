@@ -210,8 +210,8 @@ export class EntryIndexes {
   /**
    * Creates the requested indexes of a data source, and drops its other indexes. Skips a non-unique index that cannot be built.
    * @param save stores the definitions after the new indexes are built, and before other indexes are dropped
-   * @throws REQUEST_INVALID for too many indexes, or for a value that is too large for a unique index; ENTRY_ALREADY_EXISTS for equal values
-   *   in a unique index; the errors of `save`
+   * @throws REQUEST_INVALID for too many indexes, or for a value that is too large for a unique index; ENTRY_ALREADY_EXISTS for equal
+   *   values in a unique index; the errors of `save`
    */
   apply(
     key: DataSourceKey,

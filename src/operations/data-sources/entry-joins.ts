@@ -1,4 +1,4 @@
-/** Adds entries of other data sources of the app (joins) to a page of query results. Each join is one SQL statement for the whole page. */
+/** Adds entries of the app's data sources (joins) to a page of query results. Each join needs two SQL statements for the whole page. */
 import { ActionError } from "../../errors.js";
 import { throwQueryLimitError } from "../../rules/entry-query/checks.js";
 import { jsonTextSql, jsonTypeSql } from "../../rules/entry-query/operators.js";
@@ -60,7 +60,7 @@ async function openJoin<Source extends DataSourceKey>(
   return { join, key: source, scope: await sources.scopeOf(source, join.where) };
 }
 
-/** Builds FROM and WHERE for the joined entries. `k.at` is the index in `keys` of the entry that gets the joined entry. */
+/** Builds FROM and WHERE for the joined entries. `k.at` identifies the entry of the result page: it is the entry's index in `keys`. */
 function matchingEntriesSql({ join, key, scope }: ReadableJoin, keys: JoinValues, statement: SqlStatement): string {
   const source = createEntryDocumentSource("j", scope.canSee);
   const fieldPath = `join.${join.name}`;
@@ -174,7 +174,7 @@ export class EntryJoins {
     return keys.map((_, index) => new JsonText(figures.get(index) ?? "0"));
   }
 
-  /** Returns an SQL condition for each join with `required`: true for an entry with at least one joined entry. */
+  /** Returns an SQL condition for each join with `required`. The condition is true for an entry with at least one joined entry. */
   async buildRequiredConditions<Source extends DataSourceKey>(
     key: DataSourceKey,
     joins: readonly JoinOptions[],

@@ -30,7 +30,7 @@ export interface CallerEntryRights {
   /** Entry of the user who is signed in to the caller's page; null if there is none, or if the caller is trusted. */
   user: Pick<AppUser, "id" | "dataSourceId"> | null;
   writer: EntryWritingCaller;
-  /** Creates the error for a missing right. A missing data source causes the same error, so that it does not reveal which ones exist. */
+  /** Creates the error for a missing right. A missing data source causes the same error, so that callers cannot find out which exist. */
   accessError(): ActionError;
   /** True if the access rules allow the caller to use the operation on at least some entries. */
   mayUse(source: StoredDataSource, verb: EntryVerb): boolean;

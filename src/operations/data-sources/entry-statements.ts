@@ -1,6 +1,6 @@
 /**
- * SQL statements that insert, update and delete entries in batches. The condition of each statement contains the IDs of
- * the app and of the data source.
+ * SQL statements that insert, lock, read, update and delete entries in batches. Each statement selects entries by the IDs
+ * of the app and of the data source. Statements on locked entries need only the IDs of the app and of the entries.
  */
 import { rows, type SqlClient } from "../../data/database.js";
 import type { StoredEntry } from "./entry.js";
@@ -172,7 +172,7 @@ interface RemovedBatch extends DeletedEntries {
 
 /**
  * Removes all entries of the data source, except those whose ID is in `keptIds` and those that this transaction has written.
- * @param lastStatesMax maximum number and bytes of removed entries up to which their last states are returned
+ * @param lastStatesMax maximum number and bytes of removed entries; above it, `lastStates` in the result is null
  */
 export async function removeEntriesExcept(
   executor: SqlClient,

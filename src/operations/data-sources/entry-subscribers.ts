@@ -5,7 +5,7 @@ import type { EntryDifferences } from "./entry-differences.js";
 import type { Position } from "./entry-positions.js";
 
 export interface EntryChangeMessage extends EntryDifferences {
-  /** True if the subscriber must read all entries again, because this message does not list all changes. */
+  /** True if the subscriber must read all entries again. This message then lists no changes. */
   reset: boolean;
   /** Position of this message in the stream of changes. A later subscription can resume from this position. */
   position: string;

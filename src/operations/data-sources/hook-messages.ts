@@ -103,8 +103,8 @@ function buildMessage(
 }
 
 /**
- * Compiles the `where` of a hook to a condition for the written entries. Returns a fault for a `where` that an earlier release has
- * stored and that is invalid now: its hook must not prevent writes of entries.
+ * Compiles the `where` of a hook to a condition for the written entries. An earlier release may have stored a `where` that is invalid now.
+ * In this case, the function returns a fault instead of throwing, because a hook must not prevent writes of entries.
  */
 function compileHookWhere(
   source: StoredDataSource,

@@ -60,7 +60,7 @@ export class AppUserSessions {
   };
 
   /**
-   * Finds the data source of users. Throws the same error for a missing data source as for one without users, so that a page cannot find out
+   * Finds the data source of users. A missing data source causes the same error as a data source without users. So a page cannot find out
    * which data sources exist.
    */
   private findUserSource(appId: number, ref: IdOrName): Promise<StoredDataSource> {

@@ -34,12 +34,12 @@ function throwIfLimitReached(fullSubjects: readonly { wait: number }[]): void {
   throw createRateLimitError(message, retryAfter);
 }
 
-/** A key for which failed attempts are counted: a network address, or a network address together with a guessed user. */
+/** A key for which failed attempts are counted: a network address, a guessed user, or a guessed user from one network address. */
 interface AttemptKey {
   hash: Buffer;
   /** Number of failures within ten minutes after which further attempts are rejected. */
   failuresMax: number;
-  /** If set, this limit applies only after a failure of the key with this hash. So others cannot lock out a network address. */
+  /** If set, the limit blocks an attempt only if the key with this hash has a failure too. So other senders cannot lock out an app user. */
   appliesAfterFailureOf?: Buffer;
 }
 
@@ -73,10 +73,11 @@ export class AppUserSignInAttempts {
   }
 
   /**
-   * Runs `attempt`. If its result is false, counts a failure for the network address, and one for each guessed user from this address.
+   * Runs `attempt`. If its result is false, counts a failure for the network address, and one for each guessed user from this address. With
+   * `totalMax`, also counts one for each guessed user from all addresses.
    * @param guessed values that each identify a guessed user
-   * @param totalMax number of failures for one guessed user from all addresses, after which each address has only one attempt; null: no
-   *   limit
+   * @param totalMax number of failures for one guessed user from all network addresses, after which each network address has only one
+   *   attempt; null: no limit
    * @throws RATE_LIMIT_EXCEEDED after too many failures, without running `attempt`; errors of `attempt`
    */
   async runCounted(

@@ -48,7 +48,7 @@ const RESERVE_IDS = `
 /** Returns null for undefined, so that the SQL keeps the old value of the column. */
 const toJsonParameter = (value: unknown): string | null => (value === undefined ? null : JSON.stringify(value));
 
-/** Maximum wait of a request for the build of its indexes. A longer build continues in the background: millions of entries take minutes. */
+/** Maximum wait for the build of indexes that are not unique. A longer build continues in the background: it can take minutes. */
 const INDEX_WAIT_MS = 3_000;
 
 export type NewDataSourceFields = Pick<
@@ -121,7 +121,7 @@ export class DataSourceDefinitionStore {
    * Inserts a data source with its first entries.
    * @param texts data of each entry as JSON text
    * @param id a reserved ID; null if the database must choose an ID
-   * @throws REQUEST_INVALID if the entries exceed the app's quota
+   * @throws REQUEST_INVALID if the entries exceed the app's quota, APP_NOT_FOUND
    */
   async insert(
     executor: SqlClient,

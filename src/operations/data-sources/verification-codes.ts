@@ -23,7 +23,7 @@ interface CodeLimit {
   count: number;
   seconds: number;
   limitKeyOf: (request: VerificationCodeRequest) => readonly unknown[];
-  /** If set, the limit applies only after a request with the key that this function returns. So other addresses cannot lock out a user. */
+  /** If set, the limit blocks a request only if an earlier one had the key that this returns. So other senders cannot lock out a user. */
   appliesAfterRequestOf?: (request: VerificationCodeRequest) => readonly unknown[];
 }
 

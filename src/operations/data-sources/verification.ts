@@ -35,7 +35,7 @@ export interface VerificationCodeSentResponse {
   expiresAt: string;
 }
 
-/** Number of wrong codes for one recipient from all addresses in ten minutes, after which each address has only one attempt. */
+/** Number of wrong codes for one recipient from all network addresses in ten minutes. Then each network address has only one attempt. */
 const CODE_FAILURES_TOTAL = 100;
 
 /* Selects the first entry with the address, as a sign-in with a password does. */
@@ -186,7 +186,10 @@ export class AppUserVerification {
     return { status: "CODE_SENT", expiresAt: new Date(Date.now() + this.codes.validSeconds * 1_000).toISOString() };
   }
 
-  /** Checks a code and signs the user in. @throws UNAUTHORIZED for a wrong or expired code or an unknown address; RATE_LIMIT_EXCEEDED */
+  /**
+   * Checks a code, and signs the user in or completes the sign-in with the second factor.
+   * @throws UNAUTHORIZED for a wrong or expired code or an unknown address; RATE_LIMIT_EXCEEDED
+   */
   private async redeemCode(
     caller: Caller,
     { source, column, by, purpose, hash }: CodeRecipient,

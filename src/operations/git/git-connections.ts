@@ -27,7 +27,7 @@ const [TOKEN_PURPOSE, SECRET_PURPOSE] = ["git token", "git webhook"];
 
 export interface LastGitPull {
   ref: string;
-  /** Hash of the commit; null if the repository could not be read. */
+  /** Hash of the commit; null if the pull failed before it found the commit. Also null if the last attempt was interrupted. */
   commit: string | null;
   /** Names of the actions that the pull published. Empty for the pull of a branch, which publishes nothing. */
   published: string[];

@@ -13,7 +13,10 @@ const PULL_ATTEMPTS_MAX = 3;
 const GIVEN_UP_ERROR =
   "the last attempt of this pull was interrupted, so the service does not repeat the pull; start a pull by hand";
 
-/** Adds a webhook of the app $1, unless one already waits for the ref $2, too many wait, or the repository was disconnected. */
+/**
+ * Adds a webhook of the app $1 for the ref $2. Adds nothing if a webhook for this ref already waits, if too many webhooks wait, or if no
+ * repository is connected.
+ */
 const ADD_WEBHOOK = `
   WITH waiting AS (SELECT ref FROM git_webhook WHERE app_id = $1 AND holder IS NULL),
   connected AS (SELECT app_id FROM app_git WHERE app_id = $1 AND (SELECT count(*) FROM waiting) < ${WAITING_GIT_WEBHOOKS_PER_APP_MAX} FOR KEY SHARE),
@@ -34,8 +37,9 @@ const CLAIM_WEBHOOKS = `
   RETURNING id, app_id AS "appId", ref`;
 
 /**
- * Releases claimed webhooks whose pull no process runs. Deletes webhooks without attempts left, and webhooks whose ref has a newer webhook.
- * For a webhook with neither, stores an error as the app's last pull, unless another pull has ended since the last attempt began.
+ * Releases claimed webhooks whose pull no process runs, so that a process repeats the pull. Deletes a webhook instead if it has no attempts
+ * left, or if its ref has a newer webhook. If it has no attempts left and no newer webhook, also stores an error as the app's last pull. A
+ * pull that ended after the last attempt began keeps its result.
  */
 const RELEASE_WEBHOOKS = `
   WITH lost AS (
@@ -66,7 +70,7 @@ export interface ClaimedGitWebhook {
 export interface ReleasedGitWebhook {
   appId: number;
   ref: string;
-  /** True if the service gives up, because the webhook has used all its attempts, and its ref has no newer webhook in the queue. */
+  /** True if the service gives up: the webhook has no attempts left, and the queue has no newer webhook for its ref. */
   isGivenUp: boolean;
 }
 
@@ -80,8 +84,7 @@ export class GitWebhookQueue {
   constructor(private readonly options: GitWebhookQueueOptions) {}
 
   /**
-   * Adds a webhook to the queue. Returns false if the app has WAITING_GIT_WEBHOOKS_PER_APP_MAX waiting webhooks, none of them for this
-   * ref.
+   * Adds a webhook to the queue, unless one for this ref already waits there. Returns false if too many other webhooks of the app wait.
    */
   async add(appId: number, ref: string): Promise<boolean> {
     const [row] = await rows<{ isAccepted: boolean }>(this.options.db, ADD_WEBHOOK, [appId, ref]);
@@ -101,8 +104,8 @@ export class GitWebhookQueue {
 
   /**
    * Puts claimed webhooks back into the queue if no process runs their pulls. This happens if the database's response
-   * to the claim was lost, or if the pull failed with an error that a retry may fix. With `mayDeclareDead`, also
-   * releases webhooks of processes whose lease has expired.
+   * to the claim was lost, or if the pull failed temporarily. With `mayDeclareDead`, also releases webhooks of processes
+   * whose lease has expired.
    * @param knownIds IDs of the webhooks whose pulls are in progress in this process
    */
   release(knownIds: readonly number[], mayDeclareDead: boolean): Promise<ReleasedGitWebhook[]> {
@@ -111,8 +114,8 @@ export class GitWebhookQueue {
   }
 
   /**
-   * Subtracts the current attempt of webhooks whose pulls this process interrupts because it stops. Other processes cannot claim these
-   * webhooks until the lease of this process has expired.
+   * Subtracts the current attempt of webhooks. Call this method when this process stops and interrupts the pulls of these webhooks. Other
+   * processes cannot claim them until the lease of this process has expired.
    */
   async returnAttempts(interrupted: readonly number[]): Promise<void> {
     const { db, holder } = this.options;

@@ -37,8 +37,8 @@ const getPullCounterColumn = ({ isTag: publishes }: GitPullPosition): string =>
   publishes ? "tag_pulls" : "branch_pulls";
 
 /**
- * Returns an SQL condition that is true if this pull is still the newest: no later pull has started. For a pull that has not started yet,
- * it is true if no pull has started since the webhook's last attempt.
+ * Returns an SQL condition and the value of its parameter. The condition is true if no later pull has started. A pull that has not started
+ * yet has no number. Then the number of the webhook's last attempt is used. Without an earlier attempt, the condition is always true.
  */
 function buildNewestPullCondition(position: GitPullPosition, parameter: string): { sql: string; value: number | null } {
   const counter = getPullCounterColumn(position);
@@ -69,7 +69,7 @@ export class GitPullOrder {
   constructor(private readonly db: Db) {}
 
   /**
-   * Gives the pull the next number in the order of the app's pulls, and stores this number in `position` and for the webhook.
+   * Gives the pull the next number of the app's pulls. Stores this number in `position`, and also in the row of the pull's webhook.
    * @throws ActionError MANIFEST_CHANGED if the Git connection was changed, or if a later pull has started since the webhook's last attempt
    */
   async start(position: GitPullPosition): Promise<void> {

@@ -90,7 +90,7 @@ const readActionNames = (document: unknown): Set<string> => {
   return new Set((actions ?? []).map(({ name }) => String(name)));
 };
 
-/** Returns the drafts in the manifest that differ from their live versions, as the transaction of `manager` sees them. */
+/** Returns the drafts that the manifest contains and that differ from their live versions. Reads them in the transaction of `manager`. */
 async function findChangedDrafts(manager: EntityManager, appId: number, document: unknown): Promise<DraftToPublish[]> {
   const drafts: DraftToPublish[] = [];
   for (const name of readActionNames(document)) {
@@ -241,7 +241,8 @@ export class GitPulls {
 
   /**
    * Waits until the app has no other pull in progress, and then runs the pull.
-   * @returns null if no repository is connected, or if a webhook started the pull and its ref needs no pull any more
+   * @returns null if no repository is connected. For a webhook, also null if the connection no longer uses its branch or tag, or if an
+   *   earlier pull has already published the tag
    */
   async pullInTurn(request: QueuedGitPull): Promise<GitPull | null> {
     const { appId } = request;

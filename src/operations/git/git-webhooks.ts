@@ -93,7 +93,7 @@ export class GitWebhooks {
     this.runningPulls.onDeliveryEnd(listener);
   }
 
-  /** Starts pulls while slots are free. Returns null, because the next webhook or the end of a pull causes the next call. */
+  /** Starts pulls while slots are free. Returns null (no next time), because the next webhook or the end of a pull causes a call. */
   async deliverDue(): Promise<null> {
     for (let free = this.runningPulls.countFree(); free > 0; free = this.runningPulls.countFree()) {
       const claimed = await this.options.deliveries.claim(free);
@@ -104,7 +104,7 @@ export class GitWebhooks {
   }
 
   /**
-   * Puts webhooks whose pull failed temporarily back into the queue, so that a process repeats the pull. With
+   * Puts webhooks back into the queue if their pull failed temporarily, so that a process repeats the pull. With
    * `mayDeclareDead`, does the same for webhooks of processes whose lease has expired.
    */
   async recover(mayDeclareDead: boolean): Promise<void> {

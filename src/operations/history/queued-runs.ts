@@ -24,7 +24,7 @@ export interface QueuedRunsSummary {
   oldestAt: string | null;
 }
 
-/** Result of cancelling queued runs. `more` is true if queued runs remain, because the request reached its time limit. */
+/** Result of cancelling queued runs. `more` is true if queued runs may remain, because the request reached its time limit. */
 export interface QueuedRunsCancellation {
   cancelled: number;
   more: boolean;
@@ -84,7 +84,7 @@ export class QueuedRuns {
     private readonly hasSecrets: (appId: number) => Promise<boolean>,
   ) {}
 
-  /** Returns the number, bytes and age of the app's queued runs. Counts again, unless a long queue was counted recently. */
+  /** Returns the number, bytes and age of the app's queued runs. If the queue of all apps is long, can use a recent count. */
   async read(appId: number): Promise<QueuedRunsSummary> {
     const depth = (await this.queueLimits.readDepths()).find((appDepth) => appDepth.appId === appId);
     return {
@@ -96,8 +96,8 @@ export class QueuedRuns {
 
   /**
    * Cancels the queued runs of the app or of one action, and writes a log entry for each. If the app has secrets, the entries contain no
-   * payload, because searching all payloads would take too long. The audit log gets one entry for the request. Each batch updates this
-   * entry in its transaction, so that no run is cancelled without an entry. @throws REQUEST_INVALID
+   * payload, because a search for secrets in all payloads would take too long. The audit log gets one entry for the request. Each batch
+   * updates this entry in its transaction, so that no run is cancelled without an entry. @throws REQUEST_INVALID
    */
   async cancel(caller: Caller, appId: number, input: { actionId?: unknown }): Promise<QueuedRunsCancellation> {
     const actionId = parseOptionalId(input.actionId, "actionId");

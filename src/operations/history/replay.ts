@@ -27,7 +27,7 @@ interface ReplayedRow {
   copy: DraftOrLive;
   actionId: number | null;
   active: boolean;
-  /** Condition for which the replay waits; null for none. Never `debounce`, because a replay starts at once. */
+  /** "concurrency" if the replay waits for other runs of the action; otherwise null. A replay ignores the action's `debounce`. */
   waitsFor: "concurrency" | null;
   environment: Environment;
   versionId: number | null;

@@ -41,7 +41,7 @@ const SEARCH_WORDS_MAX = 5;
 const SEARCH_RESULTS_MAX = 1_000;
 /** Runs that were queued within this interval may have IDs in another order than their queue times, because their transactions overlap. */
 const OUT_OF_ORDER_INTERVAL = "interval '1 minute'";
-/** Run states that are rare and for which there is a separate index. */
+/** Rare run states. A partial index contains only runs in these states. */
 const INDEXED_STATES: readonly RunState[] = ["failed", "skipped", "cancelled"];
 
 export function parseOptionalChoice<T extends string>(value: unknown, name: string, allowed: readonly T[]): T | null {

@@ -23,7 +23,7 @@ export interface RunSummary {
   state: RunState;
   /** Scheduled time for which the run was started; null for runs of other triggers. */
   tick: string | null;
-  /** Number of scheduled times (from `tick` on), or of skipped runs after log events, that this row represents. */
+  /** A row can represent several scheduled times (from `tick` on), or several skipped runs after log events. This is their number. */
   tickCount: number;
   reason: string | null;
   /** Condition, other than a free slot, for which a queued run waits; null if there is no such condition. */
@@ -74,7 +74,7 @@ const EXCERPT_MAX_CHARACTERS = 200;
 const ENTRY_MAX_BYTES = 8 * 1024;
 /** Maximum bytes of a completed run's log entry without the payload. A list reads the beginning of such an entry, and skips larger entries. */
 const CUT_ENTRY_MAX_BYTES = 64 * 1024;
-/** Number of characters in the beginning that a list reads: the fields before the result, and enough of the result for an excerpt. */
+/** Number of characters that a list reads of a completed run's log entry. They include enough of the result for an excerpt. */
 const CUT_CHARACTERS = 600;
 const UNFINISHED_RUNS_MAX = 100;
 const CAUSED_RUNS_MAX = 100;

@@ -125,7 +125,7 @@ function buildPayload(
   return JSON.stringify({ trigger: "http", request: requestData });
 }
 
-/** Returns the hash of the event ID, by which a repeated event is recognized; null if the request contains no event ID. */
+/** Returns the hash of the request's event ID; null if there is none. A request with the same hash repeats the event. */
 function hashEventId({ where }: TriggerRoute, request: HttpTriggerRequest, body: unknown): Buffer | null {
   const id = readWebhookEventId(request, where, body);
   return id === null
@@ -219,7 +219,7 @@ export class HttpTriggers {
     return { address, routes };
   }
 
-  /** Returns the caller of a draft's URL. @throws UNAUTHORIZED without a caller, FORBIDDEN if the caller may not edit the app's actions */
+  /** Checks that the caller of a draft's URL may edit the app's actions, and returns the caller. @throws UNAUTHORIZED, FORBIDDEN */
   checkAuthor(caller: Caller | null, appId: number): Caller {
     if (!caller) throw new ActionError("UNAUTHORIZED");
     if (mayPerformOnApp(caller, "updateAction", appId)) return caller;

@@ -89,7 +89,7 @@ export async function writeRoutes(manager: EntityManager, { id, appId, masterId,
   try {
     await rows(manager, ADD_ROUTES, [appId, isDraft, id, pathShapes, methods, settings]);
   } catch (error) {
-    // In a deadlock, two transactions exchange the paths of two actions. Then the path is already in use, too.
+    // Two transactions that exchange the paths of two actions cause a deadlock. The path is in use then, too.
     if (!isUniqueViolation(error, "http_route_pkey") && !isDeadlock(error)) throw error;
     throw new ActionError(
       "TRIGGERS_INVALID",
@@ -132,7 +132,10 @@ function selectMostSpecificRoutes(routes: readonly TriggerRoute[], pathShapes: r
 
 const HAS_URL_SECRET = `settings->'auth'->>'type' = 'secret'`;
 
-/** $1 is the app's ID, $2 true for drafts. $3 are patterns of the path, $4 of the path without its last segment, which may be a secret. */
+/**
+ * Selects the routes that match a path in the app $1. $2 is true for drafts. $3 are the patterns that match the whole path. $4 are the
+ * patterns that match the path without its last segment, which may be a secret.
+ */
 const SELECT_MATCHING_ROUTES = `
   SELECT route.action_id AS "actionId", coalesce(action.master_id, action.id) AS "masterId", route.settings AS "where", secret.sealed,
          CASE WHEN route.settings->'auth'->>'setting' IS NULL THEN 0 ELSE app.secrets_version END AS "secretsVersion",

@@ -34,7 +34,7 @@ export function planAppFieldChanges(
 ): DefinitionsPlan {
   const plan: DefinitionsPlan = { changes: [], faults: [], requiredOperations: [], apply: async () => undefined };
   if (definition === undefined) return plan;
-  // The schema of the manifest reports unknown fields.
+  // Ignores unknown fields. The schema check of the manifest reports them.
   const input = Object.entries(definition).filter(
     ([name, value]) =>
       Object.hasOwn(currentFields, name) && !isDeepStrictEqual(value, currentFields[name as keyof AppDefinition]),

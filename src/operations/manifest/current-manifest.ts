@@ -55,7 +55,7 @@ export async function readManifestSize(executor: SqlClient, appId: number): Prom
 /**
  * Reads the current definitions of the app.
  * @param lock true to lock the rows of data sources and drafts until the transaction ends; the transaction must have locked the app
- * @param pruned manifest that will be applied with `prune`. With `lock`, the empty data sources that it removes are locked too
+ * @param pruned manifest that will be applied with `prune`. If `lock` is true, also locks the empty data sources that `prune` will remove
  */
 export async function readStoredDefinitions(
   manager: EntityManager,

@@ -189,8 +189,9 @@ function planSourceWrites(
 }
 
 /**
- * Returns the data sources that `prune` removes. With `keepsData`, leaves out data sources with entries.
- * @throws ActionError DATA_SOURCE_NOT_EMPTY if such a data source has entries, and `keepsData` is false
+ * Returns the data sources that `prune` removes, because the manifest does not contain them. If `keepsData` is true, leaves out data
+ * sources with entries.
+ * @throws ActionError DATA_SOURCE_NOT_EMPTY if `keepsData` is false and one of the data sources has entries
  */
 async function findRemovableSources(
   { manager, appId, keepsData }: ManifestPlanContext,

@@ -63,7 +63,7 @@ const FIELD_BY_STATUS_PREFIX: readonly [prefix: string, field: string][] = [
 /** Matches the path of a field at the start of an error message, such as `hooks[0].runOn`. */
 const LEADING_PATH_PATTERN = /^[a-zA-Z]\w{0,60}(?:\.\w{1,60}|\[\d{1,6}\]){0,20}/;
 
-/** Returns the field's path in its item, with a leading dot, from the error's path, its message, or its status. */
+/** Returns the path of the wrong field in its item, such as `.name`; "" if unknown. Uses the error's path, message or status. */
 function findFaultPath({ status, message, path: errorPath }: ActionError, fields: readonly string[]): string {
   if (errorPath !== undefined) return `.${errorPath}`;
   const path = LEADING_PATH_PATTERN.exec(message)?.[0] ?? "";

@@ -95,7 +95,7 @@ interface PreparedParts {
   preparedActions: readonly PreparedManifestAction[];
   /** Reserved IDs by name, for the data sources that the manifest creates. */
   reservedIds: ReadonlyMap<string, number>;
-  /** IDs of all data sources by name, also of new ones, to which triggers in `preparedActions` refer. */
+  /** IDs of all data sources by name, including new ones. Triggers in `preparedActions` contain these IDs. */
   idsByName: ReadonlyMap<string, number>;
   /** Indexes that were built for the new definitions of the data sources; absent in a dry run. */
   indexChanges?: readonly IndexReplacement[];

@@ -42,8 +42,8 @@ function checkSettingItem({ key, tier, value, secret }: SettingItem): void {
 interface SettingWrites {
   publicValues: [string, unknown][];
   /**
-   * Keys of new settings without a value, and of private settings that keep their value but change their field `secret`. Logs mask the
-   * values of private and protected settings in `secret`, and show the values of settings in `shown`.
+   * Keys of settings whose declaration changes, but not their value: new settings without a value, and private settings whose field
+   * `secret` changes. Logs mask the values of private and protected settings in `secret`. They show the values of settings in `shown`.
    */
   declaredKeys: { secret: string[]; shown: string[] };
   /** Keys of settings to remove. */

@@ -8,7 +8,7 @@ import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import { MEDIA_QUOTA_MIN_BYTES_PER_FILE } from "../../limits.js";
 
-/** Seconds for which a blob is protected during its upload. If the process crashes, another process can delete the blob afterwards. */
+/** Lease of a blob during its upload. After the lease has expired (the process has crashed), another process can delete the blob. */
 const LEASE_SECONDS = 60;
 /** Interval at which a process renews the leases of the blobs that it is uploading. */
 const RENEW_INTERVAL_MS = 15_000;
@@ -85,7 +85,7 @@ export class MediaBlobs {
     return rows(this.options.db, sql, values).finally(releaseSlot);
   }
 
-  /** Returns the bytes with which a blob counts against the app's quota. Small blobs count as MEDIA_QUOTA_MIN_BYTES_PER_FILE. */
+  /** Returns how many bytes of the app's quota a blob uses: its own bytes, but at least MEDIA_QUOTA_MIN_BYTES_PER_FILE. */
   computeQuotaBytes(bytes: number) {
     return Math.max(bytes, MEDIA_QUOTA_MIN_BYTES_PER_FILE);
   }
@@ -103,7 +103,7 @@ export class MediaBlobs {
 
   /**
    * Marks a blob as used by a file. Call this function in the transaction that stores the file.
-   * @throws ActionError OVERLOADED if the lease of the blob has expired
+   * @throws ActionError OVERLOADED if the blob was marked as unused, because its lease had expired
    */
   async markUsed(executor: SqlClient, key: string, bytes: number): Promise<void> {
     const markedRows = await rows(executor, MARK_BLOB_USED, [key, Math.max(bytes, MEDIA_QUOTA_MIN_BYTES_PER_FILE)]);
@@ -147,7 +147,7 @@ export class MediaBlobs {
     return blobRows.map(({ key }) => key);
   }
 
-  /** Returns those of the keys for which the database has no row. */
+  /** Returns the keys without a row in the database. */
   async listKeysWithoutRow(keys: readonly string[]): Promise<string[]> {
     const blobRows = await rows<{ key: string }>(
       this.options.db,

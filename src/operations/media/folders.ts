@@ -65,7 +65,7 @@ const SELECT_FOLDER_DEPTH = `
     SELECT parent_id, 1 AS step FROM media_folder WHERE app_id = $1 AND id = $2
     UNION ALL SELECT above.parent_id, step + 1 FROM media_folder AS above JOIN up ON above.app_id = $1 AND above.id = up.parent_id)
   SELECT coalesce(max(step), 0)::int AS depth FROM up`;
-/** Selects the number of levels that a folder and the folders inside it have together. */
+/** Selects the number of nesting levels in a folder, including its own: 1 for a folder that contains no folders. */
 const SELECT_TREE_HEIGHT = `
   WITH RECURSIVE down AS (
     SELECT id, 1 AS step FROM media_folder WHERE app_id = $1 AND id = $2
@@ -220,7 +220,7 @@ export class MediaFolders {
     const row = id === null ? null : await this.findOrThrow(grants, appId, id);
     if (row) grants.requireRight(row.rules, "read");
     const requestedName = typeof input.name === "string" && input.name !== "" ? input.name : null;
-    // PostgreSQL rejects a NUL character. The error is the same as for a search without results, because no name contains NUL.
+    // No name contains NUL, which PostgreSQL rejects. So this throws the same error as a search without results.
     if (requestedName?.includes("\0") && !grants.isTrusted) throw grants.accessError();
     const filter: MediaListConditions =
       requestedName === null

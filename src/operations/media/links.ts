@@ -10,7 +10,7 @@ import type { MediaFiles } from "./files.js";
 import type { MediaRightsResolver } from "./media-callers.js";
 import { createFileContentUrl, type FileRow } from "./media-rows.js";
 
-/** Label from which the signing key is derived, so that this key differs from keys for other purposes. */
+/** Label for deriving the signing key. Each purpose has another label, and therefore another key. */
 const LINK_KEY_PURPOSE = "svc media link 1";
 
 export interface ExpiringMediaUrl {
@@ -33,7 +33,7 @@ interface SignedMediaUrlsOptions {
   baseUrl: string;
 }
 
-/** The file of a signed URL. The ID is not enough: after a restore from a backup, another file can get the same ID. */
+/** Identifies the file of a signed URL. The ID alone does not: after a restore from a backup, another file can get the same ID. */
 type LinkedFile = Pick<FileRow, "id" | "createdAt">;
 
 function signText(master: Buffer, text: string): Buffer {
@@ -47,7 +47,7 @@ const createLinkText = (appId: number, { id, createdAt }: LinkedFile, expires: s
 /** Returns the text that release 0.1 signed, without the file's time of creation. */
 const createOldLinkText = (appId: number, { id }: LinkedFile, expires: string): string => `${appId}/${id}/${expires}`;
 
-/** True if a URL with this expiry time can only have been signed after the file was created, because URLs have a maximum lifetime. */
+/** True if a URL with this expiry time must have been signed after the file was created: URLs have a maximum lifetime. */
 const isSignedAfterCreation = ({ createdAt }: LinkedFile, expires: string): boolean =>
   (Number(expires) - MEDIA_LINK_LIFETIME_MAX_SECONDS) * 1000 > createdAt.getTime();
 
@@ -71,7 +71,7 @@ export class SignedMediaUrls {
     return { url, expiresAt: new Date(expires * 1000).toISOString() };
   }
 
-  /** True if the signed URL of the file has not expired, and the service still has the key of its signature. */
+  /** True if the URL has not expired, and the service has signed it for this file with a key that it still has. */
   isValid(appId: number, file: LinkedFile, { expires, signature }: SignedUrlParameters): boolean {
     if (!/^\d{10}$/.test(expires) || !/^[\w-]{43}$/.test(signature)) return false;
     if (Number(expires) * 1000 <= Date.now()) return false;

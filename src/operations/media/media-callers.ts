@@ -16,7 +16,7 @@ export interface MediaAccess {
   isTrusted: boolean;
   hasRight(rules: MediaRules, right: MediaRight): boolean;
   /**
-   * Checks that the access rules grant the caller a right. Also throws the error that an earlier check of the request has deferred, if any.
+   * Checks that the access rules grant the caller a right. If an earlier check of the request has deferred an error, throws this error.
    * @throws ActionError UNAUTHORIZED or FORBIDDEN, which do not reveal if the file or folder exists
    */
   requireRight(rules: MediaRules, right: MediaRight): void;
@@ -30,7 +30,7 @@ export interface MediaAccess {
   accessError(): ActionError;
 }
 
-/** Sender of the log events of requests without a credential, which count against the quota of the app's visitors. */
+/** Sender of log events that a request without a credential causes. These events count against the quota of the app's visitors. */
 const ANONYMOUS_EMITTER = { kind: "live", credentialId: 0, personId: null, runId: null } as const;
 
 /** Returns the sender of the log events that the request causes. */

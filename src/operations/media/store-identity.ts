@@ -10,7 +10,7 @@ import { StartError } from "../../errors.js";
 const RECORD_STORE_IDENTITY =
   "UPDATE media_store SET identity = $1 WHERE identity IS NULL OR identity = $2 RETURNING identity";
 
-/** Selects if another API process than $1 is running, and if the database has media files. */
+/** Selects whether an API process other than $1 is running, and whether the database has media files. */
 const SELECT_STORE_USE = `
   SELECT EXISTS (SELECT FROM instance WHERE id <> $1 AND 'api' = ANY (roles) AND lease_until >= now()) AS "isServed",
          EXISTS (SELECT FROM media_file) AS "hasFiles"`;
@@ -28,7 +28,7 @@ export async function readMediaStoreId(db: Db): Promise<string | null> {
 }
 
 /**
- * Stores in the database that this process's media store contains the database's files.
+ * Stores the ID of this process's media store in the database, as the ID of the store that contains the database's files.
  * @param storeName name of the store in error messages, such as "the folder /data/media of DATA_DIR"
  * @throws StartError if the database names another store that must not be replaced
  */
@@ -56,7 +56,7 @@ export async function claimMediaStore(options: {
         "If that store is lost, run UPDATE media_store SET identity = NULL",
     );
   }
-  // If no row was updated, another process has stored the ID of its media store since this process read the ID. Then checks again.
+  // If no row was updated, another process has just stored the ID of its media store. Then this function starts again.
   if ((await rows(db, RECORD_STORE_IDENTITY, [identity, recorded])).length === 0) return claimMediaStore(options);
   if (recorded !== null) log.warn({ store: storeName }, "the media store of this database was changed");
 }

@@ -18,12 +18,12 @@ const SWEEP_INTERVAL_MS = 30_000;
 const COMPARE_INTERVAL_MS = 6 * 3_600_000;
 /** Time from the start of a process to its first comparison of the media store with the database. */
 const FIRST_COMPARE_DELAY_MS = 600_000;
-/** Time from the start of a comparison that fails to the next one. Each comparison lists the whole media store. */
+/** Time from the start of a failed comparison to the next attempt. It is long, because each attempt lists the whole media store. */
 const COMPARE_RETRY_MS = 60_000;
 const BATCH_SIZE = 500;
 /** Minimum age of a blob without a row before it is deleted. The transaction that inserts the row of a younger blob may not be committed yet. */
 const ORPHAN_MIN_AGE_MS = 3_600_000;
-/** Blobs without a row are deleted this long after they were found, so that an administrator who restored an old database can save them. */
+/** Time from finding a blob without a row to its deletion. Until then, an administrator who restored an old database can save the blob. */
 const ORPHAN_WAIT_MS = COMPARE_INTERVAL_MS - 3_600_000;
 const LOGGED_FILE_IDS_MAX = 20;
 
@@ -90,7 +90,11 @@ export class MediaSweep {
     }
   }
 
-  /** Deletes blobs without a row in the database, such as those of a deleted app. `stored` has the keys of all blobs in the media store. */
+  /**
+   * Finds blobs without a row in the database, such as those of a deleted app. Deletes those that were first found ORPHAN_WAIT_MS ago or
+   * earlier.
+   * @returns `stored`: keys of all blobs in the media store; `orphans`: number of deleted blobs
+   */
   private async removeOrphans(): Promise<{ orphans: number; stored: Set<string> }> {
     const { db, store, blobs } = this.options;
     const storedKeys = new Set<string>();
@@ -120,8 +124,9 @@ export class MediaSweep {
   }
 
   /**
-   * Returns the IDs of files created before `before` whose blob is not in `stored`, the keys of all blobs in the media store. Also stores in
-   * the database which blobs are missing.
+   * Returns the IDs of files whose blob is missing in the media store. Also marks the missing blobs in the database.
+   * @param stored keys of all blobs in the media store
+   * @param before checks only files that were created before this time
    */
   private async findFilesWithMissingBlob(stored: ReadonlySet<string>, before: Date): Promise<number[]> {
     const { db } = this.options;
@@ -150,7 +155,7 @@ export class MediaSweep {
     if (await this.mayRemove()) await this.options.blobs.removeUnlessUsed(key, (key) => this.removeBytes(key));
   }
 
-  /** Deletes blobs without a row in the database, and finds files whose blob is missing in the media store. */
+  /** Deletes blobs that have had no row in the database for ORPHAN_WAIT_MS. Finds files whose blob is missing in the media store. */
   async compare(): Promise<MediaStoreComparison> {
     const { log } = this.options;
     const before = new Date(Date.now() - 1_000);

@@ -33,7 +33,7 @@ import { type MediaAccess, type MediaRightsResolver, toLogEventCause } from "./m
 import type { MediaPictures } from "./media-pictures.js";
 import { findFile, toFile } from "./media-rows.js";
 
-/** Number of bytes by which the reserved quota of a file grows at a time, if the file is longer than expected. */
+/** If a file is longer than expected, its reserved quota grows in steps of this many bytes. */
 const QUOTA_STEP_BYTES = 4 * 1024 * 1024;
 
 interface StoredUpload extends ReceivedUpload {
@@ -80,7 +80,7 @@ const INSERT_FILE = `
   INSERT INTO media_file (app_id, folder_id, name, content_type, bytes, checksum, width, height, blob_key, thumbnail_key, user_id)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id`;
 
-/** Slots for concurrent uploads. One app can use at most half of the slots that other apps leave free. */
+/** Slots for concurrent uploads. One app can use at most half (rounded up) of the slots that other apps leave free. */
 class UploadSlots {
   private readonly byApp = new Map<number, number>();
   private takenCount = 0;
@@ -324,7 +324,7 @@ export class Uploads {
   }
 
   /**
-   * Starts an upload request. `length` is the value of Content-Length, from which the size of the files is estimated; null if unknown.
+   * Starts an upload request. `length` is the value of Content-Length, an estimate of the size of the files; null if unknown.
    * @throws ActionError RATE_LIMIT_EXCEEDED, OVERLOADED
    */
   async beginUpload(admission: AdmittedRequest, appId: number, length: number | null): Promise<MediaUploadInProgress> {

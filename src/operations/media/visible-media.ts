@@ -14,8 +14,8 @@ export interface MediaListConditions {
 }
 
 /**
- * Values of $3 and $4 in the SQL of a list: the access rules of files that allow the caller to read, and the IDs of readable folders. Null if
- * the caller can read everything.
+ * Values of $3 and $4 in the SQL of a list. A caller can read a file with one of the access rules `ownRules`, and the folders `folderIds`.
+ * Null if the caller can read everything.
  */
 export type VisibleMediaParameters = readonly [ownRules: string[], folderIds: number[]] | null;
 

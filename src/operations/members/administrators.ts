@@ -119,8 +119,8 @@ export class Administrators {
   }
 
   /**
-   * Removes the administrator right from a person. Ends the person's OAuth grants on apps where the person has no role, and the person's
-   * sessions if no role remains at all. Returns the remaining administrators.
+   * Removes the administrator right from a person. Ends the person's OAuth grants on apps where the person has no role. If the person has
+   * no role at all, also ends the person's sessions. Returns the remaining administrators.
    * @throws ActionError FORBIDDEN, NOT_FOUND, LAST_ADMINISTRATOR, RESOURCE_CHANGED
    */
   remove(caller: Caller, personId: number, precondition?: ExpectedVersions): Promise<Administrator[]> {

@@ -33,8 +33,8 @@ const ADD_EDITOR = `
   ON CONFLICT (app_id, person_id) DO UPDATE SET person_id = excluded.person_id RETURNING xmax = 0 AS "isNew"`;
 const REMOVE_EDITOR = "DELETE FROM app_editor WHERE app_id = $1 AND person_id = $2 RETURNING person_id";
 /**
- * Removes the roles of the former editor $2 on the stages of the app $1. Keeps the roles that the person may have because of another role on
- * the app.
+ * Removes the roles of the former editor $2 on the stages of the app $1. If the person still has another role on the app, keeps the roles
+ * on the stages that may come from it.
  */
 const REMOVE_STAGE_ROLES = [
   ["app_editor", "TRUE", "other.role IN ('owner', 'admin')"],
@@ -153,8 +153,8 @@ export class Editors {
   }
 
   /**
-   * Removes the role editor on the app and its stages from a person. Revokes the tokens that act for the person on those of these apps where
-   * the person has no other role. Returns the remaining editors.
+   * Removes the role editor on the app and its stages from a person. Where the person then has no role, revokes the tokens that act for the
+   * person. Returns the remaining editors.
    * @throws ActionError APP_NOT_FOUND, REQUEST_INVALID, FORBIDDEN, RESOURCE_CHANGED
    */
   async remove(

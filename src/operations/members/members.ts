@@ -83,7 +83,7 @@ const DELETE_APP_ROLES = [
   "DELETE FROM app_editor WHERE app_id = $1 AND person_id = $2 RETURNING updated_at AS at",
   "DELETE FROM app_member WHERE app_id = $1 AND person_id = $2 RETURNING updated_at AS at",
 ];
-/** Run these statements after DELETE_APP_ROLES, whose locks make the creation of a new stage wait for this transaction. */
+/** Run these statements after DELETE_APP_ROLES. Its locks prevent the creation of a new stage until the transaction ends. */
 const DELETE_STAGE_ROLES = ["app_editor", "app_member"].map(
   (table) =>
     `DELETE FROM ${table} WHERE app_id IN (SELECT app_id FROM app_stage WHERE root_id = $1) AND person_id = $2`,
@@ -158,7 +158,10 @@ async function requireUnchangedMember(
 export class Members {
   constructor(private readonly options: { db: Db; credentials: Credentials }) {}
 
-  /** True if the caller's role is higher than all roles of the person. Reads the roles from the database. */
+  /**
+   * True if the caller is an administrator, or is owner or admin in each organization of the person, with a role above all roles of the
+   * person there. False if the person is an administrator. Reads the roles from the database.
+   */
   private async outranksPerson(manager: EntityManager, caller: Caller, personId: number): Promise<boolean> {
     if (await isAdministrator(manager, personId)) return false;
     if (await hasAdministratorRight(manager, caller)) return true;

@@ -41,8 +41,8 @@ interface AppFeed {
 
 export interface NotificationFeed {
   /**
-   * Streams the notifications that the caller can read. `after` is the cursor of the last notification that the caller received; null for
-   * only new notifications, and those of the last `lastSeconds` seconds.
+   * Streams the notifications that the caller can read. `after` is the cursor of the last notification that the caller received. If it is
+   * null, streams the notifications of the last `lastSeconds` seconds (by default none) and new ones.
    */
   follow(appId: number, caller: Caller, after: number | null, lastSeconds?: number): SubscriptionSource<Notification>;
 }

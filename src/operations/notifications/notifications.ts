@@ -44,12 +44,9 @@ import type { FindNotificationReader, NotificationReader } from "./reader.js";
 /** Maximum number of notifications that an app user can list: the newest that the user can read. */
 const LISTED_NOTIFICATIONS_MAX = 1_000;
 const NOTIFICATIONS_PER_QUERY = 1_000;
-/**
- * Maximum number of `where` objects in the scopes of the searched notifications. A scope is one `where` or an array of them. A search for
- * an app user's notifications tests this limit and the next one after each query.
- */
+/** Maximum of `where` objects in the scopes that a search for a user's notifications reads. The search checks it after each query. */
 const COMPARED_ALTERNATIVES_MAX = 20_000;
-/** Maximum number of notifications whose scope this process evaluates in one search. PostgreSQL has already excluded the others. */
+/** Maximum of notifications whose scopes this process evaluates in a search. The search checks it after each query. */
 const CHECKED_NOTIFICATIONS_MAX = 10_000;
 const PUBLISH_BATCH_SIZE = 100;
 

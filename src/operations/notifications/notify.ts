@@ -70,7 +70,8 @@ export function createNotificationModules(options: {
     }),
 
     /**
-     * Assigns the devices and subscriptions of a page to the user who is signed in to it. Call this function after a sign-in or sign-out.
+     * Assigns the push devices of a page to the user who is now signed in to it, and notifies all processes that the user has changed. Call
+     * this function after a sign-in or sign-out.
      */
     async userChanged(caller: Caller, appId: number): Promise<void> {
       await pushSubscriptions.assignToCurrentUser(caller, appId);

@@ -1,12 +1,12 @@
 /**
- * Logs push messages that are not delivered. A burst of failures causes few lines: of each kind of failure, an app gets one line a minute,
- * with the number of failures since its last line.
+ * Logs push messages that are not delivered. To keep the log short, writes at most one line a minute for each app and kind of failure. The
+ * line contains the number of failures since the previous line.
  */
 import { LRUCache } from "lru-cache";
 import type { Logger } from "pino";
 
 const LINE_INTERVAL_MS = 60_000;
-/** Maximum number of kinds of failures, over all apps, whose last line is known. Further ones replace the oldest. */
+/** Maximum number of pairs of app and kind of failure for which this process remembers the last line. Further pairs replace the oldest. */
 const KNOWN_FAILURES_MAX = 10_000;
 
 /** Push message that was not delivered. The endpoint is a secret, so the log contains only its host. */

@@ -31,7 +31,10 @@ const SELECT_DEVICES = `
 const INSERT_DELIVERIES = `
   INSERT INTO push_delivery (notification_id, subscription_id, due_at) SELECT $1, id, $3 FROM unnest($2::bigint[]) AS wanted (id)`;
 
-/** Claims up to $2 deliveries that are due at $1. $5 is the claiming process, which is already sending $4 messages of the apps $3. */
+/**
+ * Claims up to $2 deliveries that are due at $1 for the process $5. The arrays $3 (app IDs) and $4 (numbers) say how many messages of each
+ * app the process is already sending.
+ */
 const CLAIM_DELIVERIES = `
   WITH first AS (
     SELECT delivery.id, subscription.app_id, delivery.due_at
@@ -58,8 +61,9 @@ const DELETE_DELIVERY = "DELETE FROM push_delivery WHERE id = $1 AND holder = $2
 const POSTPONE_DELIVERY = `
   UPDATE push_delivery SET holder = NULL, due_at = $3, attempts = attempts - $4 WHERE id = $1 AND holder = $2`;
 /**
- * Releases the deliveries that the process $1 claimed but does not send (all except $2), and, if $3 is true, those of dead processes.
- * Subtracts the attempt from the deliveries $4, which the process $1 never tried to send.
+ * Releases deliveries that the process $1 has claimed but is not sending; it is sending $2. If $3 is true, also releases the deliveries of
+ * dead processes. Subtracts the attempt from the deliveries $4, which the process $1 never tried to send. Deletes a delivery without
+ * attempts left.
  */
 const RELEASE_DELIVERIES = `
   WITH lost AS (
@@ -126,9 +130,9 @@ function createPayload({ notificationId, data, payload }: PushDelivery): string 
 
 export class PushSender {
   private readonly deliveries = new DeliveryTracker(CONCURRENT_PUSHES_MAX);
-  /** Apps whose turn is over in this round: deliveries were created for one notification of each. */
+  /** IDs of apps that have had their turn in this round: this process has created the deliveries of one of their notifications. */
   private readonly expandedApps = new Set<number>();
-  /** Claimed deliveries that this process never tried to send, and whose claim it has not given back yet. */
+  /** IDs of claimed deliveries that this process never tried to send and has not released yet. */
   private readonly unattemptedIds = new Set<number>();
   private readonly failureLog: PushFailureLog;
 
@@ -287,8 +291,8 @@ export class PushSender {
   }
 
   /**
-   * Puts deliveries back into the queue that this process claimed but does not send, because the response to the claim was lost. With
-   * `mayDeclareDead`, also releases the deliveries of processes whose lease has expired.
+   * Releases deliveries that this process has claimed but is not sending, for example because the response to the claim was lost. With
+   * `mayDeclareDead`, also releases the deliveries of processes whose lease has expired. Gives up deliveries without attempts left.
    */
   async recover(mayDeclareDead: boolean): Promise<void> {
     const { db, processId, log } = this.options;

@@ -27,7 +27,7 @@ export interface PushDevice {
   createdAt: string;
 }
 
-/** Maximum number of visitors' devices for one network address: as many as visitors' sessions, because many people can share an address. */
+/** Maximum number of visitors' devices per network address. It equals the maximum of sessions, because many people can share an address. */
 export const VISITOR_PUSH_SUBSCRIPTIONS_PER_ADDRESS_MAX = 1_000;
 
 /** Stores a device, or replaces the row with the same endpoint. Copies `visitor_block`, because the credential may be deleted before the device. */

@@ -55,7 +55,7 @@ interface ValidCredential {
 }
 
 /**
- * Returns those of the credentials whose current user meets the conditions of `scope`. If `scope` is null, returns all of them, also
+ * Returns the valid credentials whose current user meets the conditions of `scope`. If `scope` is null, returns all credentials, also
  * expired ones.
  */
 export type FindCredentialsInScope = (

@@ -1,6 +1,6 @@
 /**
- * Creates and stores a VAPID key pair for each app, with which the app's requests to push services are signed. The private key is stored
- * encrypted.
+ * Creates and stores a VAPID key pair for each app. The service signs the app's requests to push services with it. The private key is
+ * stored encrypted.
  */
 import { type Db, rows } from "../../data/database.js";
 import { generateVapidKeys, type VapidKeys } from "../../engine/push-message.js";

@@ -41,8 +41,8 @@ const REGISTRATION_SCHEMA = z.object({
 });
 
 /**
- * True if the service may send an authorization code to this redirect URL. Allowed are https URLs, http URLs of the person's own computer,
- * and URLs whose scheme contains a dot (such as `com.example.app:`) or is in DESKTOP_SCHEMES.
+ * True if the service may send an authorization code to this redirect URL. Allows https URLs, and http URLs of the person's own computer.
+ * Also allows URLs of programs: their scheme contains a dot (such as `com.example.app:`) or is in DESKTOP_SCHEMES.
  */
 export function isAllowedRedirectUrl(text: string): boolean {
   const url = URL.parse(text);

@@ -87,7 +87,7 @@ export class OauthDeviceRequests {
   }
 
   /**
-   * Returns the ID of the grant with which a person authorized the program that polls with this code.
+   * Returns the ID of the grant that a person has created for the program with this device code.
    * @throws OauthError in all other cases, for example while the person has not decided yet
    */
   async poll(deviceCode: string, clientId: string): Promise<number> {

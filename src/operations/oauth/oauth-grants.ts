@@ -95,7 +95,7 @@ export class OauthGrants {
 
   /**
    * Lists up to 500 apps on which the person has a role, with the highest role on each app. An administrator counts as owner of all apps.
-   * @param appId app that is first in the list, so that it is never left out; null for no such app
+   * @param appId app to list first, so that the maximum never leaves it out; null to prefer no app
    */
   async listGrantableApps(
     personId: number,

@@ -1,6 +1,6 @@
 /**
- * OAuth 2.1 server with which people sign in from programs. Supports authorization codes with PKCE, device codes, refresh tokens that can
- * be used once, and revocation (RFC 7009).
+ * OAuth 2.1 server. With it, people give programs access to their apps. Supports authorization codes with PKCE, device codes, refresh
+ * tokens that can be used once, and revocation (RFC 7009).
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Db, SqlClient } from "../../data/database.js";
@@ -263,8 +263,8 @@ export class OAuthServer {
   }
 
   /**
-   * Stores new tokens, and uses up the old code or token (`redeem`), in one transaction, so that a program can retry after a failure. The
-   * access token gets the scopes in `grant`.
+   * Stores new tokens, and marks the old code or token as used (`redeem`). Both happen in one transaction, so that a program can retry
+   * after a failure. The access token gets the scopes in `grant`.
    */
   async #issue(
     client: OauthClient,

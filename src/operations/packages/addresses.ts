@@ -17,7 +17,7 @@ export const SCRIPT_MAX_BYTES = 5 * 1024 * 1024;
 const DOWNLOAD_TIMEOUT_MS = 8_000;
 /** Time limit in milliseconds of a request that checks if the URL of a stored script still returns the same content. */
 export const URL_RECHECK_TIMEOUT_MS = 4_000;
-/** Milliseconds for which a URL that did not respond is not checked again, so that further saves of actions do not wait for it. */
+/** If a URL did not respond, the service does not check it again for this many milliseconds. So further saves do not wait for it. */
 const UNRESPONSIVE_URL_MS = 60_000;
 
 function requireHttps(url: URL): void {

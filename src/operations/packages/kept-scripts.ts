@@ -40,13 +40,13 @@ export interface StoredScript {
   raw?: Buffer;
   names: readonly string[] | null;
   global: string | null;
-  /** True if the source may call `eval`. Some libraries contain this word only in a list of names. */
+  /** True if the source contains `eval(`. The name alone does not count, because some libraries contain it only in a list of names. */
   callsEval: boolean;
 }
 
 const DIRECT_EVAL_PATTERN = /\beval\s*\(/;
 const CACHED_SCRIPTS_MAX_BYTES = 64 * 1024 * 1024;
-/** Minutes for which the version that was chosen for a dependency is reused without a request to the registry. */
+/** After the service has chosen a version for a dependency, it reuses this version for this many minutes without asking the registry. */
 const CHOSEN_VERSION_REUSE_MINUTES = 10;
 /** Days after which the service forgets the version that it chose for a dependency, unless a later save chose it again. */
 const CHOSEN_VERSION_RETENTION_DAYS = 30;
@@ -85,7 +85,7 @@ const SELECT_USED_SCRIPTS = `
   SELECT sha256 FROM kept_script_use JOIN action_version ON action_version.id = action_version_id
     JOIN action ON action.id = action_version.action_id WHERE app_id = $1`;
 
-/** Selects the total bytes of the scripts that the app $1 uses, the stored scripts $2, and one script with the hash $3 and $4 bytes. */
+/** Selects the total bytes of these scripts: those that the app $1 uses, the scripts $2, and a script with the hash $3 and $4 bytes. */
 const SELECT_SCRIPT_BYTES = `
   SELECT (coalesce(sum(bytes + declaration_bytes) FILTER (WHERE sha256 <> $3), 0)
           + coalesce(sum(bytes + declaration_bytes) FILTER (WHERE sha256 = $3), $4::float8))::float8 AS bytes

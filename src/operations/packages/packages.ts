@@ -85,7 +85,10 @@ export const NO_EXPORTED_ASSETS: ExportedAssets = { storedAssets: [], versions: 
 
 export const NO_RESOLVED_DEPENDENCIES: ResolvedDependencies = { assets: new Map(), lateAssets: [], firstError: null };
 
-/** Converts an error of the bundler to an error for the action's author, with `retryAfter` if the package did not cause it. */
+/**
+ * Converts an error of the bundler to an error for the action's author, with `retryAfter` if the package did not cause it. Returns other
+ * errors unchanged.
+ */
 export function toBundlingError(dependency: string, error: unknown): unknown {
   if (error instanceof PackageError) {
     const alternative = findPackageAlternative(dependency);
@@ -255,8 +258,8 @@ export class DependencyResolver {
   }
 
   /**
-   * Returns the packages that the code of an action can import: the JavaScript expression of the package's value, by the name of the
-   * import. The expression is `undefined` for a package that could not be resolved.
+   * Returns an object whose keys are the names that the code of an action can import. Each value is a JavaScript expression for the
+   * package: `undefined` for a package that could not be resolved.
    */
   buildImports(
     dependencies: readonly string[],

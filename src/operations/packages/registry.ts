@@ -23,7 +23,7 @@ const PARSE_MEMORY_MB = 384;
 const PARSE_TIMEOUT_MS = 10_000;
 /** Value of `retryAfter` in errors that occur because the registry or the host of a script is not available. */
 export const REGISTRY_DOWN_RETRY_SECONDS = 30;
-/** The full document is much longer than this short one, but only the full document has the times of publication. */
+/** Header `Accept` for the short document of a package. The full document is much longer, but only it has the times of publication. */
 const SHORT_DOCUMENT_TYPE = "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8";
 const FULL_DOCUMENT_TYPE = "application/json";
 const DAY_MS = 86_400_000;

@@ -31,7 +31,7 @@ function createQuotaError(dependency: string): ActionError {
 }
 
 export class ScriptQuota {
-  /** Upper bound of the total script bytes, by app. The exact total is computed only if this bound exceeds the limit. */
+  /** Upper bound of the total script bytes, by app. If it is unknown or exceeds the limit, the exact total is computed. */
   private readonly upperBounds = createBoundedCache<number, number>(10_000, { ttl: SIZE_CACHE_MS, noUpdateTTL: true });
   /** Hashes of the scripts that a request has already counted. */
   private readonly countedScriptsByAuthor = new WeakMap<ScriptQuotaRequest, Set<string>>();

@@ -89,7 +89,7 @@ export async function recordChange(
   return first!.id;
 }
 
-/** Replaces the data of an audit log entry. Used if several transactions make one change, such as cancelling many runs in batches. */
+/** Replaces the data of an audit log entry, for a change in several transactions, such as cancelling many runs in batches. */
 export async function updateChangeData(
   executor: SqlClient,
   entryId: number,

@@ -150,7 +150,7 @@ const toLogEntry = ({ id, type, createdAt, data }: LogEntryRow): LogEntry => ({
   data: new JsonText(data),
 });
 
-/** A log entry, with the IDs of its app and action, by which subscribers filter. */
+/** A log entry with the IDs of its app and action. Subscribers filter by these IDs. */
 export interface LogEntryEvent {
   appId: number;
   taskId: number;
@@ -231,7 +231,7 @@ export class ExecutionLogs {
     return ids.flatMap((id) => byId.get(id) ?? []);
   }
 
-  /** Returns the ID of a run's log entry; null if the run has none. Rows of old runs do not contain this ID, so their entry is searched. */
+  /** Returns the ID of a run's log entry; null if it has none. Rows of old runs do not contain this ID, so this searches the entries. */
   private async findIdOfRun(runId: number): Promise<number | null> {
     const sql = "SELECT log_id AS id, finished_at IS NOT NULL AS ended FROM run WHERE id = $1";
     const [run] = await queryPreparedRows<{ id: number | null; ended: boolean }>(this.db, "entry-of-run", sql, [runId]);
@@ -309,7 +309,7 @@ export class ExecutionLogs {
     return (await rows<{ id: number }>(this.db, sql, [appId, cursorId, upTo])).map((row) => row.id);
   }
 
-  /** Returns a cursor after which at most the newest `count` entries of the app up to the ID `upTo` follow. It is not below `cursorId`. */
+  /** Returns the cursor after which the app's newest `count` entries with IDs up to `upTo` begin; at least `cursorId`. */
   async findCursorBeforeNewest(appId: number, count: number, cursorId: number, upTo: number): Promise<number> {
     const sql = `SELECT id FROM execution_log WHERE app_id = $1 AND id > $2 AND id <= $3
         ORDER BY id DESC OFFSET $4 LIMIT 1`;

@@ -9,7 +9,7 @@ import { ActionError } from "../../errors.js";
 import { getAddressBlock } from "../../rules/address-block.js";
 import type { DataSender } from "./received-data-limiter.js";
 
-/** Parameters of argon2id that OWASP recommends for computers with little memory. */
+/** Memory of argon2id. OWASP recommends this memory with two passes and one lane for computers with little memory. */
 const MEMORY_KIB = 19_456;
 const ARGON2_PASSES = 2;
 const ARGON2_LANES = 1;
@@ -45,7 +45,7 @@ export const createHashQueueKey = (appId: number, { address, credentialId }: Dat
 });
 
 const appHashQueue = new FairSemaphore(CONCURRENT_HASHES_MAX, CONCURRENT_HASHES_MAX);
-/** Lets only one hash of each client at a time into the queue of the app, so that the clients of an app take turns. */
+/** Each client can have only one hash in the queue of its app. So the clients of an app take turns. */
 const senderQueue = new FairSemaphore(Number.POSITIVE_INFINITY, 1);
 const waitingByKey = new Map<number | string, number>();
 

@@ -79,13 +79,14 @@ export function createStoreEventsParameters(
   return [...EVENT_COLUMNS.map((column) => events.map((event) => event[column])), share, queuedCounts];
 }
 
-/** If the last known number of an app's queued runs is lower, the statement counts them exactly. */
+/** The statement counts an app's queued runs exactly only if their last known number is below this maximum. */
 const EXACT_COUNT_MAX = 1_000;
 
 /**
- * Stores events. $1 to $12 are the columns of NewLogEvent, $13 is the maximum queued runs of one app, $14 are the last known numbers of the
- * apps' queued runs. Adds the e-mail address only of users with a role on the app or a token of the app. Otherwise a caller could look up
- * the address of anyone in the organization. Events of unknown apps have no row in the result.
+ * Stores events, and runs of the actions that they trigger. $1 to $12 are the columns of NewLogEvent. $13 is the maximum queued runs of one
+ * app. $14 contains the last known number of queued runs of each event's app. Adds the e-mail address only of users with a role on the app
+ * or a token of the app. Otherwise a caller could look up the address of anyone in the organization. Events of unknown apps have no row in
+ * the result.
  */
 export const STORE_EVENTS_SQL = `
   WITH source AS (

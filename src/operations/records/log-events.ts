@@ -113,7 +113,7 @@ export class LogEventStore {
 
   constructor(private readonly options: LogEventsOptions) {}
 
-  /** Returns the number of runs that the events probably start. Each event counts at least as its share of a statement's maximum. */
+  /** Estimates how many runs the events start. Each event counts as at least RUNS_PER_STATEMENT / EVENTS_PER_STATEMENT runs. */
   private estimateCost(events: readonly NewLogEvent[]): number {
     const runsPerEvent = this.runsPerEvent.get(events[0]!.appId) ?? RUNS_OF_FIRST_EVENTS;
     return events.length * Math.max(runsPerEvent, RUNS_PER_STATEMENT / EVENTS_PER_STATEMENT);
@@ -142,7 +142,7 @@ export class LogEventStore {
     return storedEvents;
   }
 
-  /** Stores events of runs in separate transactions, because they may have to write log entries too, and other events in batches. */
+  /** Stores events in `executor`. Without it, stores events of a run in a separate transaction (for log entries), and others in batches. */
   private storeEvents(events: readonly NewLogEvent[], executor?: SqlClient): Promise<StoredEvents> {
     if (executor) return this.storeEventsWithHaltedRuns(executor, events);
     return events[0]!.runId === null
@@ -152,7 +152,7 @@ export class LogEventStore {
 
   /**
    * Stores validated events of one app and queues the runs that they trigger, in the transaction `executor` or in a separate one. Stores all
-   * events or none. One statement stores them: with several, concurrent transactions could deadlock on the runs of debounced actions.
+   * events or none. Uses one statement: with several statements, concurrent transactions could deadlock on the runs of debounced actions.
    */
   async storeAll(
     emitter: LogEventCause,

@@ -13,13 +13,13 @@ import { createSubscriptionSource, type SubscriptionSource } from "./subscriptio
 
 /** Maximum number of log entries that one read returns. LIST_PAGE_MAX_BYTES limits their total size. */
 const ENTRIES_PER_READ = 25;
-/** Maximum attempts of a read. They take about half a minute or longer, in which a database can restart. */
+/** Maximum attempts of a read. Together, they take at least half a minute. In this time, a database can restart. */
 const READ_ATTEMPTS = 60;
 const READ_RETRY_DELAY_MS = 500;
-/** For the first subscriber, entries up to this many IDs below the newest are read, because some of them may not be committed yet. */
+/** For the first subscriber, reading starts this many IDs below the newest ID, because lower IDs may not be committed yet. */
 const UNCOMMITTED_IDS_MAX = 1_000;
 const OPEN_TRANSACTION_CHECK_INTERVAL_MS = 20;
-/** Maximum milliseconds for which newer entries wait for open transactions, which may still write entries with lower IDs. */
+/** Maximum wait for open transactions, because they may still write entries with lower IDs. Then newer entries are sent anyway. */
 const OPEN_TRANSACTION_WAIT_MAX_MS = 5_000;
 /** Maximum number of missed log entries that a subscriber gets when it reconnects. Older missed entries are skipped. */
 const MISSED_ENTRIES_MAX = 1_000;
@@ -201,7 +201,7 @@ export function createLogTail(options: {
     planAdvance();
   }
 
-  /** Sends a reconnected subscriber its missed entries, and then adds it to the other subscribers. New entries do not wait for this. */
+  /** Sends a reconnected subscriber its missed entries, and then adds it to the other subscribers, who get new entries in the meantime. */
   async function resumeSubscriber(subscriber: TailSubscriber, after: number): Promise<void> {
     const upTo = deliveredUpTo!;
     const { appId } = subscriber;

@@ -3,7 +3,7 @@ import type { DatabaseNotifications } from "../../engine/notifications.js";
 import { ActionError, createClientDisconnectedError } from "../../errors.js";
 import { type ExecutionLogs, LOG_CHANNEL, type LogEntry } from "./execution-logs.js";
 
-/** Milliseconds between two checks of the run, because a notification can be lost and a skipped run causes none. */
+/** Milliseconds between two checks of the run. Checks are necessary: a notification can be lost, and a skipped run causes none. */
 const LOOK_UP_INTERVAL_MS = 1_000;
 
 const toAbortError = ({ reason }: AbortSignal): ActionError =>

@@ -10,10 +10,10 @@ export const createOtherRunnerExistsSql = (processId: string): string =>
   `EXISTS (SELECT FROM instance WHERE id <> ${processId} AND 'runner' = ANY (roles) AND lease_until >= now())`;
 
 const COUNT_INTERVAL_MS = 1_000;
-/** Maximum share of the time for counting a long queue: a pause of at least 20 seconds follows a count of one second. */
+/** Maximum share of its time in which a process counts a long queue. After a count of one second, it pauses for at least 20 seconds. */
 const COUNTING_SHARE_MAX = 1 / 20;
 const LONG_QUEUE_RUNS = 10_000;
-/** Highest limit of an app at which the app's queued runs are counted again for each new run. */
+/** If an app's limit is at most this number, the service counts the app's queued runs again before it queues a run. */
 const EXACTLY_COUNTED_LIMIT_MAX = 1_000;
 
 /** Reason of a skipped run that a trigger could not queue. */
@@ -43,8 +43,9 @@ export interface AppQueueDepth {
 }
 
 /**
- * Returns the maximum queued runs of one app: a tenth of the capacity that is free after `queued` runs of all apps, but at least
- * QUEUED_RUNS_PER_APP_RESERVED and at most `maxRunsPerApp`.
+ * Returns the maximum queued runs of one app: a tenth of the free capacity, but at least QUEUED_RUNS_PER_APP_RESERVED and at most
+ * `maxRunsPerApp`.
+ * @param queued number of queued runs of all apps
  */
 export function computeAppQueueLimit(queued: number, { maxRuns, maxRunsPerApp }: RunQueueBounds): number {
   const tenthOfFree = Math.floor((maxRuns - queued) / 10);
@@ -134,7 +135,7 @@ export class QueueLimits {
     this.total.bytes -= bytes;
   }
 
-  /** Returns the number, bytes and age of queued runs for each app that has any. Counts again, unless a long queue was counted recently. */
+  /** Returns the number, bytes and age of queued runs for each app that has any. If the queue is long, can use a recent count. */
   async readDepths(): Promise<AppQueueDepth[]> {
     // Does not use the result of a count in progress, because it may miss runs that were queued just before this call.
     if (this.countInProgress) await this.countInProgress.catch(() => undefined);

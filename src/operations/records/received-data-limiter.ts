@@ -25,7 +25,7 @@ function createTooMuchDataError(owner: string, megabytes: number, retryAfter: nu
 }
 
 interface ReceivedDataLimiterOptions {
-  /** Maximum bytes that callers other than visitors can send to one app per minute; 0 means unlimited. */
+  /** Maximum bytes that callers other than visitors can send to one app per minute. Visitors have a share of it. 0 means unlimited. */
   quotaBytes: number;
   diskSpace: DiskSpaceMonitor;
 }

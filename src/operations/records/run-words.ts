@@ -21,7 +21,7 @@ const RUNS_PER_BATCH = 500;
 const BATCH_LIMIT_MS = 5_000;
 const WORDS_PER_RUN_MAX = 5_000;
 const INDEX_INTERVAL_MS = 2_000;
-/** Each batch also checks the runs that ended within this time before the last indexed run, because some may have been committed later. */
+/** Each batch starts this long before the end of the previous batch, because some runs may have been committed late. */
 const OVERTAKEN_INTERVAL = "interval '60 seconds'";
 const WORD_MAX_CHARACTERS = 64;
 /** Number of the newest runs that a search reads without the index. */
@@ -218,8 +218,8 @@ export class RunSearch {
   }
 
   /**
-   * Returns the IDs of the app's newest runs in which each searched word is the beginning of a word. Words consist of ASCII letters, digits
-   * and all characters outside ASCII. Only for ASCII letters, case does not matter.
+   * Returns the IDs of the app's newest runs that contain all searched words. A searched word can be the beginning of a longer word. Words
+   * consist of ASCII letters, digits and all characters outside ASCII. Ignores the case of ASCII letters only.
    * @throws ActionError REQUEST_INVALID if the search contains no word, or takes too long
    */
   async find(appId: number, search: string, { before = null, limit: maxRuns }: RunSearchPosition): Promise<number[]> {

@@ -15,7 +15,7 @@ function unsealWith(key: Buffer, bytes: Buffer, associatedData: string): string 
 
 interface TextCipherOptions {
   ring: KeyRing;
-  /** Label from which, with a key of the service, the key is derived. A text that was encrypted for one purpose cannot be decrypted for another. */
+  /** The encryption key is derived from this label and a key of the service. So a text with one purpose cannot be decrypted for another. */
   purpose: string;
 }
 

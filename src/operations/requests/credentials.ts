@@ -94,8 +94,8 @@ function parseAwsKeys(binding: SecretBinding, value: unknown): AwsKeys {
 }
 
 /**
- * Returns the path that the signature for S3 covers: S3 decodes the requested path, and encodes all characters except unreserved ones and
- * slashes. A URL may contain further characters as they are, such as `=` or `(`.
+ * Returns the path that the signature for S3 covers. S3 decodes the requested path, and then encodes all characters except unreserved ones
+ * and slashes. So it also encodes characters that the URL may contain unencoded, such as `=` or `(`.
  */
 function encodeS3Path(path: string): string {
   const encode = (character: string) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`;

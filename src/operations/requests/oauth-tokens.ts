@@ -16,7 +16,7 @@ const RENEW_BEFORE_EXPIRY_MS = 30_000;
 const DEFAULT_LIFETIME_MS = 300_000;
 const LIFETIME_MAX_MS = 24 * 3_600_000;
 const FETCH_TIMEOUT_MS = 10_000;
-/** Each request to a token endpoint holds a database connection while it waits for the response. */
+/** Maximum concurrent requests to token endpoints. Each one holds a database connection while it waits for the response. */
 const CONCURRENT_FETCHES_MAX = 2;
 /** A rejected token is replaced at most once in this many milliseconds, because an origin may reject every token. */
 const REPLACEMENT_INTERVAL_MS = 10_000;
@@ -259,7 +259,7 @@ export class OauthTokens {
     return tokenPromise;
   }
 
-  /** Returns the app's access and refresh tokens with the keys of their settings, so that the service can mask the tokens in responses. */
+  /** Returns the app's cached access and refresh tokens, each with the key of its setting. The service masks them in responses. */
   listKnownTokens(appId: number): [key: string, token: string][] {
     const appTokens = [...this.cachedTokens.values()].filter((token) => token.appId === appId);
     return appTokens.flatMap(({ key, accessToken, refreshToken }) => [

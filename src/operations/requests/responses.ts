@@ -1,4 +1,4 @@
-/** Decodes a response to text for the action's code, and masks the secrets of bindings in all forms in which a body can contain them. */
+/** Decodes a response to text for the action's code. Masks the secrets of bindings, also in compressed or differently encoded bodies. */
 import type { Transform } from "node:stream";
 import { finished } from "node:stream/promises";
 import {
@@ -30,11 +30,11 @@ const COMPRESSED_MIN_BYTES = 12;
 
 type Decoder = Transform & { bytesWritten: number };
 
-/** Compressed format in which a body can be. `canBegin` returns false if the decoder would reject the body because of its first bytes. */
+/** Compressed format of a body. `canBegin` returns false if the first bytes show that the body does not have this format. */
 interface CompressedFormat {
   createDecoder(): Decoder;
   canBegin(body: Buffer): boolean;
-  /** True if a body can consist of several frames, of which the decoder reads only one. */
+  /** True if a body can consist of several frames, and the decoder reads only the first one. */
   hasFrames?: boolean;
 }
 
@@ -50,8 +50,8 @@ const ZSTD_MAGIC = 0xfd2fb528;
 const ZSTD_SKIPPABLE_MAGIC = 0x184d2a5;
 
 /**
- * Formats in which bodies are searched for secrets. `canBegin` avoids decoders, which occupy threads. Raw deflate and Brotli have no magic
- * number, so their decoders always run.
+ * Formats in which the service searches bodies for secrets. Decoders occupy threads, so `canBegin` checks the first bytes before a decoder
+ * starts. Raw deflate and Brotli have no magic number, so their decoders always run.
  */
 const COMPRESSED_FORMATS: readonly CompressedFormat[] = [
   { createDecoder: () => createGunzip(ZLIB_OPTIONS), canBegin: (body) => body.readUInt16BE(0) === GZIP_MAGIC },
@@ -70,7 +70,7 @@ const COMPRESSED_FORMATS: readonly CompressedFormat[] = [
 ];
 /** Codes of errors for data that is invalid in a format. Errors with other codes have other causes, for example a lack of memory. */
 const INVALID_DATA_CODE = /^Z_(?:DATA_ERROR|BUF_ERROR|NEED_DICT)$|^ERR_.*FORMAT|^ZSTD_error_(?!memory|.*TooLarge)/;
-/** An invalid body is decoded again in parts of these sizes, each time only within the part that failed before. */
+/** Sizes in bytes of the parts in which an invalid body is decoded again. Each attempt splits only the part that failed before. */
 const REPEATED_PART_BYTES = [4_096, 64, 1];
 
 const UTF8 = "utf-8";
@@ -96,7 +96,7 @@ function decodeTwoByte(bytes: Buffer): string[] {
   return [evenBytes.toString("utf16le"), Buffer.from(evenBytes).swap16().toString("utf16le")];
 }
 
-/** Returns texts that code could decode from the bytes. Most one-byte charsets give the same text, because they all contain ASCII. */
+/** Returns the texts that code could decode from the bytes. Further one-byte charsets are not needed, because almost all contain ASCII. */
 const listDecodedTexts = (body: Buffer): Set<string> =>
   new Set([
     ...decodeOneByte(body),
@@ -151,7 +151,8 @@ async function decodeParts(decoder: Decoder, parts: readonly Buffer[], origin: s
 }
 
 /**
- * Decodes a body up to the first invalid data. A decoder loses the output of the part with this data, so smaller parts are decoded again.
+ * Decodes a body up to the first invalid data. A decoder discards the output of the whole part that contains this data. So this function
+ * decodes that part again in smaller parts.
  */
 async function decompressReadablePart(
   { createDecoder }: CompressedFormat,

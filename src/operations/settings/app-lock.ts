@@ -9,14 +9,16 @@ import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import { OVERLOADED_RETRY_SECONDS } from "../../limits.js";
 
-/** Maximum number of concurrent transactions that change apps, in total (half of DATABASE_POOL_CONNECTIONS) and per app. */
+/** Maximum number of concurrent transactions that change apps: half of DATABASE_POOL_CONNECTIONS. */
 const APP_CHANGES_MAX = 5;
+/** Maximum number of concurrent transactions that change one app. */
 const APP_CHANGES_PER_APP = 2;
 /** Maximum number of changes of one app that wait in memory for their start. */
 const WAITING_CHANGES_PER_APP = 100;
 const CHANGE_WAIT_MAX_MS = 30_000;
-/** Maximum number of concurrent transactions that change entries, in total and per app. These transactions can be slow. */
+/** Maximum number of concurrent transactions that change entries. These transactions can be slow. */
 const ENTRY_CHANGES_MAX = 8;
+/** Maximum number of concurrent transactions that change entries of one app. */
 const ENTRY_CHANGES_PER_APP = 4;
 
 /** Separate limits for changes of apps and of entries. So changes of an app do not wait for changes of entries, which visitors can make. */

@@ -37,7 +37,7 @@ async function readCurrentFingerprint(executor: SqlClient): Promise<string> {
 }
 
 export class DataKeys {
-  /** A committed data key never changes: a rotation changes only the master key under which the data key is stored. */
+  /** Cache of data keys. A data key never changes: a rotation changes only the master key under which the data key is stored. */
   private readonly cachedKeys = createBoundedCache<number, KeyObject>(CACHED_KEYS_MAX);
 
   constructor(private readonly options: { db: Db; ring: KeyRing }) {}

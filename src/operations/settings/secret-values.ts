@@ -20,7 +20,7 @@ export interface SecretValues {
   forgotten: number;
   /** Keys and current values of the private and protected settings. */
   underscore: [string, unknown][];
-  /** Keys and values of the secret settings in `underscore`, and of values that were replaced after the requested version. */
+  /** Keys and values of the secret settings in `underscore`. Also contains values that were replaced after the requested version. */
   entries: [string, unknown][];
 }
 

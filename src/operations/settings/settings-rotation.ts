@@ -1,4 +1,4 @@
-/** Replaces the master key SETTINGS_KEY by a new key, in an order in which each process always has the keys that it needs. */
+/** Replaces the master key SETTINGS_KEY by a new key. The order of the steps ensures that each process always has the necessary keys. */
 import type { Db } from "../../data/database.js";
 import { createMasterKey } from "../../engine/cipher.js";
 import { createKeyRing, readKeyFile, writeKeyFile } from "../../engine/key-ring.js";
@@ -20,8 +20,8 @@ function readMasterKeys(path: string): Buffer[] {
 }
 
 /**
- * Replaces the master key in the key file by a new key. The file contains both keys until no data key needs the old key, so that the command
- * can be repeated after a failure.
+ * Replaces the master key in the key file by a new key. The file contains both keys until no data key needs the old key. So the command can
+ * be repeated after a failure.
  */
 async function rotateFile(db: Db, path: string): Promise<number> {
   const newKey = createMasterKey();
@@ -33,7 +33,8 @@ async function rotateFile(db: Db, path: string): Promise<number> {
 
 /**
  * Encrypts the data keys of all apps under a new master key, while other processes use settings. Creates the new key in the file at `path`,
- * or uses the first key in `keys`, which every process must already have. Returns the number of apps.
+ * or uses the first key in `keys`, which every process must already have. Returns the number of data keys
+ * that were encrypted again.
  * @throws StartError if a master key in use is not available; then no data key has changed
  */
 export async function rotateSettingsKey(options: {

@@ -34,7 +34,7 @@ import { deleteUnusedOauthTokens, SecretValueReader, type StoredSetting, setSecr
 import { readStoredSettingStatus } from "./setting-definitions.js";
 import { findDraftsReadingSetting, type SettingsUse } from "./setting-readers.js";
 
-/** Returns a text that is part of a value's encryption, so that the value can be decrypted only for the same app and setting. */
+/** Returns the label of a value's encryption. The value can be decrypted only with the same label (same app and setting). */
 const createSettingLabel = (appId: number, key: string): string => `app:${appId}:${key}`;
 
 type SettingEntries = [key: string, value: unknown][];
@@ -178,7 +178,7 @@ export class Settings {
       tier: getSettingTier(key),
       text: JSON.stringify(value),
     }));
-    // Counts each key twice, because the audit log stores it too. Counts two rows per setting, because the old value is also stored.
+    // Counts each key twice, because the audit log stores it too. Counts two rows for the whole change.
     const bytes = Buffer.byteLength(texts.map(({ key, text }) => key + key + text).join(""));
     receivedDataLimiter.takeRows(caller, appId, bytes, 2);
     await checkSize(executor, appId, texts);

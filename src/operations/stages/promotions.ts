@@ -184,7 +184,8 @@ export class StagePromotions {
   }
 
   /**
-   * Copies the definitions of the app `fromAppId` to the app `appId`. Settings of the app `appId` that have a value keep the value.
+   * Copies the definitions of the app `fromAppId` to the app `appId`, and removes definitions that only the app `appId` has. It keeps its
+   * settings with their values, its secret bindings, and data sources that have entries.
    * @param precondition version tags of both apps' definitions that the request accepts
    * @throws REQUEST_INVALID if the apps are not stages of one group; MANIFEST_CHANGED; errors of applying a manifest
    */

@@ -45,7 +45,7 @@ const REMOVAL_PAUSE_MS = 100;
 /** An app in a group of stages. Times are ISO 8601 text. */
 export interface Stage {
   appId: number;
-  /** Name of the stage; null for the original app, from which the group started. */
+  /** Name of the stage; null for the original app of the group. */
   name: string | null;
   appName: string;
   /** Time at which the stage expires and is closed; null if the stage never expires. */
@@ -54,7 +54,7 @@ export interface Stage {
 }
 
 /**
- * Returns the ID of the app from which the group of `appId` started; null for an unfinished or closed stage, whose `root_id` is its own ID.
+ * Returns the ID of the original app of the group of `appId`. Returns null for an unfinished or closed stage: its `root_id` is its own ID.
  * @param lock "FOR SHARE" to prevent the closing of the stage until the transaction ends
  */
 export async function findStageGroupRootId(
@@ -91,7 +91,7 @@ const INSERT_STAGE = `
 const INSERT_UNFINISHED_STAGE = `
   INSERT INTO app_stage (app_id, root_id, name, expires_at) VALUES ($1, $1, $2, now() + interval '${UNFINISHED_STAGE_MINUTES} minutes')`;
 
-/** $2 is the number of hours after which the stage $1 expires; null: never. Returns no row if the stage is closed. */
+/** Adds the unfinished stage $1 to the group of the app $3. It expires after $2 hours (null: never). Returns no row if it is closed. */
 const FINISH_STAGE = `
   UPDATE app_stage SET root_id = $3, expires_at = now() + $2::int * interval '1 hour'
    WHERE app_id = $1 AND expires_at <> ${CLOSED_STAGE_EXPIRY_SQL} RETURNING app_id`;
@@ -107,7 +107,7 @@ const ROLE_TABLES = ["app_editor", "app_member"] as const;
 const LOCK_ROLES = ROLE_TABLES.map(
   (table) => `SELECT FROM ${table} WHERE app_id = $1 ORDER BY person_id FOR KEY SHARE`,
 );
-/** Deletes roles on the new stage $2 of people who have lost their role on the app $1 since the roles were copied. */
+/** Deletes the roles on the new stage $2 that belong to people without a role on the app $1. They lost it after the roles were copied. */
 const DELETE_LOST_ROLES = ROLE_TABLES.map(
   (table) => `
   DELETE FROM ${table} WHERE app_id = $2 AND person_id NOT IN (
@@ -226,7 +226,7 @@ export class Stages {
 
   /**
    * Creates a stage with the definitions, public settings and roles of the app `appId`, but without its data.
-   * @throws FORBIDDEN without the right on the original app of the group; NAME_REQUIRED, NAME_ALREADY_EXISTS, REQUEST_INVALID;
+   * @throws FORBIDDEN without the right on the app or the original app of its group; NAME_REQUIRED, NAME_ALREADY_EXISTS, REQUEST_INVALID;
    *   APP_NOT_FOUND if another request deletes the app or the new stage
    */
   async create(caller: Caller, appId: number, body: unknown): Promise<App> {
@@ -248,7 +248,7 @@ export class Stages {
           await requireStageAllowed(manager, rootId, name);
           const finishedStages = await rows(manager, FINISH_STAGE, [stageId, expiresInHours, rootId]);
           if (finishedStages.length === 0) throw new ActionError("APP_NOT_FOUND");
-          // Waits for removals of members in progress, which cannot find the new stage. Then deletes the roles that these removals miss.
+          // Member removals in progress cannot find the new stage. Waits for them, and then deletes the roles that they missed.
           for (const lockedId of [rootId, appId]) for (const sql of LOCK_ROLES) await rows(manager, sql, [lockedId]);
           for (const sql of DELETE_LOST_ROLES) await rows(manager, sql, [appId, stageId]);
         },

@@ -18,7 +18,7 @@ import type { ServiceMetrics, TickResultLabel } from "../watch/measures.js";
 
 const BATCH_SIZE = 100;
 const MINUTE_MS = 60_000;
-/** Delay before a claim is repeated, because another scheduler has locked the schedule or the database's clock is behind. */
+/** Delay before the next claim if a due schedule is left: another scheduler has locked it, or the database's clock is behind. */
 const CLAIM_RETRY_DELAY_MS = 50;
 
 const SKIP_REASONS = {
@@ -36,7 +36,7 @@ const toMetricLabel = (reason: string | null): TickResultLabel => {
   return label as TickResultLabel;
 };
 
-/** $1 is this process's estimate of the database's time. `now()` is also a limit, because runs get `now()` as `queued_at`. */
+/** $1 is this process's estimate of the database's time. A schedule must be due at `now()` too, because runs get `now()` as `queued_at`. */
 const SELECT_DUE_SCHEDULES = `
   SELECT action_id AS "actionId", app_id AS "appId", frequency, timezone, next_tick AS "dueAt", coalesce(offset_ms, 0) AS "offsetMs"
     FROM schedule WHERE next_tick <= least($1, now()) ORDER BY next_tick LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED`;
@@ -108,7 +108,10 @@ interface TickResult {
   reason: string | null;
 }
 
-/** Queues at most one due tick of a schedule, and only if no scheduled run of the action is in progress. Skips all other ticks. */
+/**
+ * Returns the runs to store for the due ticks of a schedule: at most one queued run, and skipped runs for all other ticks. Queues a run
+ * only if the app is published, its schedules are not paused, and no scheduled run of the action is in progress.
+ */
 function decideTickResults(
   due: DueRow,
   owedTicks: DueTicks,

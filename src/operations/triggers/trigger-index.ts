@@ -1,6 +1,6 @@
 /**
- * Maintains the tables `schedule` and `log_trigger`, which list the actions that start without a caller. They change in the transaction
- * that publishes an action.
+ * Maintains the tables `schedule` and `log_trigger`. They list the live actions that start without a caller. The transaction that changes a
+ * live version also changes these tables.
  */
 import type { ActionRow } from "../../data/action.js";
 import type { RunWaitReason } from "../../data/action-types.js";

@@ -39,7 +39,7 @@ export interface SkippedOrFailedTicks {
   runId: number;
 }
 
-/** A time at which so many scheduled runs of all apps start that some of these runs start late. */
+/** A time at which too many scheduled runs of all apps start, so that some of them start late. */
 export interface CrowdedTick {
   tick: string;
   /** Number of scheduled actions of all apps that start at this time. */
@@ -74,7 +74,7 @@ const SELECT_SCHEDULED_ACTIONS = `
     FROM schedule JOIN action ON action.id = schedule.action_id
    WHERE schedule.app_id = $1 ORDER BY schedule.next_tick, action.id LIMIT ${LISTED_ACTIONS_MAX + 1}`;
 
-/** Actions with a random delay (jitter) do not count, because they start at another time. */
+/** Selects start times of the app $1 at which more than $2 actions of all apps start. Actions with jitter (a random delay) start later. */
 const SELECT_CROWDED_MINUTES = `
   SELECT next_tick AS tick, count(*)::int AS count FROM schedule
    WHERE next_tick IN (SELECT DISTINCT next_tick FROM schedule WHERE app_id = $1)

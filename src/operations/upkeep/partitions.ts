@@ -18,7 +18,7 @@ const LOCK_TIMEOUT_MS = 30;
 const LOCK_ATTEMPTS_MAX = 60;
 /** Maximum of the random pause between two attempts. */
 const ATTEMPT_PAUSE_MAX_MS = 300;
-/** Maximum partitions that one transaction detaches. High, because after each such transaction, all connections plan their statements again. */
+/** Maximum partitions that one transaction detaches. It is high, because all connections plan their statements again after a detachment. */
 const DETACHED_PER_TRANSACTION_MAX = 30;
 const DETACH_PAUSE_MS = 100;
 /** Pause after each dropped table, so that other statements run undisturbed. */
@@ -33,7 +33,7 @@ interface PartitionFamily {
   tables: readonly [head: string, ...others: string[]];
   /** Column with the time at which a row was written. */
   timeColumn: string;
-  /** Additional days for which rows stay, because other rows refer to them: a log entry refers to the payload of its run. */
+  /** Additional days until rows are dropped, because other rows refer to them. For example, a log entry refers to its run's payload. */
   extraRetentionDays: number;
   /** SQL condition for rows in use, whose partition must not be dropped. */
   busyCondition?: string;
@@ -192,7 +192,7 @@ export class Partitions {
     }
   }
 
-  /** Returns the oldest partitions, up to the first that has a row newer than `olderDays` days or can still get rows. */
+  /** Returns the oldest partitions. Stops before the first that has rows in use or newer than `olderDays` days, or can still get rows. */
   private async listOldPartitions(
     family: PartitionFamily,
     olderDays: number,

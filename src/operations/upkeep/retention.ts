@@ -107,12 +107,12 @@ const DELETE_AUDIT_ENTRIES_OF_GONE_APP = `
     SELECT id FROM audit_entry WHERE app_id = $2 AND created_at < now() - $1 * interval '1 day'
      ORDER BY id LIMIT $3) RETURNING id`;
 
-/** Rows of a table of which only the newest of each owner stay. All other rows are deleted. */
+/** Rows with a maximum per owner, for example per app. The service keeps the newest rows of each owner, and deletes the others. */
 interface RetainedRows {
   table: string;
   /** SQL source of the rows, with the columns of the table; by default, the table. */
   source?: string;
-  /** SQL condition for the rows to which the maximum `kept` applies. */
+  /** SQL condition: only these rows count, and only these rows are deleted. */
   condition?: string;
   /** SQL expression for the ID of the owner; by default, the owner is the app. */
   owner?: string;

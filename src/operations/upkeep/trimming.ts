@@ -10,7 +10,7 @@ import { createFailureSkipper } from "./skipped-failures.js";
 
 const TRIM_INTERVAL_MS = 60_000;
 const BATCH_SIZE = 1_000;
-/** An app is measured again when it has written this share of its limit, so that the cost is proportional to the written data. */
+/** An app is measured again after it has written this share of its limit. So apps that write little cause little work. */
 const REMEASURE_SHARE = 1 / 8;
 /** Interval at which all apps are measured. The first measurement is at the start, because the limit may have been lowered. */
 const MEASURE_ALL_INTERVAL_MS = 3_600_000;
@@ -87,8 +87,8 @@ interface MeasuredPage {
 const REFERRING_TABLES = ["execution_log", "console_line", "run_search"];
 
 /**
- * Returns SQL that deletes a batch of rows. $1 is the app's ID, $2 the highest ID to delete, $3 the highest ID that the previous batch has
- * deleted, $4 the size of a batch. `originCondition` is the condition for rows of visitors, or for all other rows.
+ * Returns SQL that deletes a batch of rows of the app $1. Deletes IDs above $3 (the last ID of the previous batch) and up to $2. $4 is the
+ * maximum number of rows. `originCondition` selects either rows of visitors or all other rows.
  */
 const createDeleteSql = ({ table, isDeletable }: RowKind, originCondition: string) => `
   WITH batch AS (

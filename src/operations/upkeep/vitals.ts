@@ -1,4 +1,4 @@
-/** Reads figures for monitoring about the whole service, such as the number of running runs, and about the queued runs of each app. */
+/** Reads figures for monitoring: figures of the whole service, such as the number of running runs, and the queued runs of each app. */
 import type { ProcessRole } from "../../config.js";
 import { type Db, rows } from "../../data/database.js";
 import { IS_RUNNING_SQL } from "../../data/run.js";

@@ -72,7 +72,7 @@ function createRequestCounter(register: Registry): (request: OutgoingRequestFact
   };
 }
 
-/** The series of an app start at 0 before its first run, so that Prometheus counts a first failed run as an increase. */
+/** Counts runs by app. The series of an app start at 0. Otherwise Prometheus would not count the app's first run as an increase. */
 class AppRunCounter {
   private readonly counter = new Counter({
     name: "svc_app_runs_total",
