@@ -34,7 +34,8 @@ async function syncFolder(path: string): Promise<void> {
 }
 
 /**
- * Writes the file `path`, which only its owner can read. Encrypts the file unless `secret` is null. If writing fails, no file remains.
+ * Writes the file `path`, which only its owner can read. Encrypts the file unless `secret` is null. After an error, no incomplete file
+ * remains.
  * @throws ArchiveError if the file exists or cannot be created; errors that `parts` throws; other errors of the file system
  */
 export async function writeArchive(
@@ -101,7 +102,7 @@ async function* decompressBytes(bytes: Transform): AsyncGenerator<Buffer> {
 
 /**
  * Yields the files in the backup. Use them only after the last one was yielded, because their digest is verified at the end.
- * @throws ArchiveError if the file cannot be read or is damaged, or if the secret is missing or wrong
+ * @throws ArchiveError if the file cannot be read, is no backup or is damaged, or if `secret` does not match its encryption
  */
 export async function* readArchive(path: string, secret: BackupSecret | null): AsyncGenerator<ArchiveFile> {
   const source = Readable.from(await readCompressedBytes(path, secret), { objectMode: false });

@@ -26,10 +26,10 @@ export function createBatchProcessor<Item, Result>(options: {
   /** Returns the expected cost of an item. A batch takes no further item when the sum of its costs reaches `maxCost`. */
   costOf?: (item: Item) => number;
   maxCost?: number;
-  /** True if one item may have caused the error, and nothing was written. Then `processBatch` is called for each item separately. */
+  /** True if nothing was written, and one item may have caused the error. Then `processBatch` is called for each item separately. */
   isCausedByOneItem: (error: unknown) => boolean;
   /**
-   * True if the items of one key may have caused the error, and nothing was written. Then `processBatch` is called for each key separately.
+   * True if nothing was written, and the items of one key may have caused the error. Then `processBatch` is called for each key separately.
    */
   isCausedByOneKey?: (error: unknown) => boolean;
 }): BatchProcessor<Item, Result> {

@@ -1,7 +1,10 @@
 /** Creates caches of recently used values with a maximum number of entries. */
 import { LRUCache } from "lru-cache";
 
-/** The cache allocates memory only for its entries. The option `max` of lru-cache would allocate memory for all entries in advance. */
+/**
+ * Returns a cache that allocates memory only for its entries. With the option `max`, lru-cache would allocate memory for all of them in
+ * advance.
+ */
 export function createBoundedCache<Key extends {}, Value extends {}>(
   max: number,
   options: { ttl?: number; noUpdateTTL?: boolean } = {},

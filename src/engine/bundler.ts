@@ -32,12 +32,15 @@ interface BuildLimits {
   bytes: number;
 }
 const BUILD_LIMITS: BuildLimits = { ms: 30_000, bytes: 512 * 2 ** 20 };
-/** If a build reaches the time limit with less CPU time than this share of the limit, the machine is too busy: not the package's fault. */
+/**
+ * Share of the time limit. If a build reaches the limit with less CPU time than this, the machine is too busy, and the package is not at
+ * fault.
+ */
 const MIN_CPU_SHARE = 1 / 2;
 const USAGE_CHECK_MS = 100;
 const ERROR_TEXT_MAX_CHARACTERS = 4_096;
 const SCRIPT_MAX_BYTES = 5 * 1024 * 1024;
-/** Maximum size of a build process's response: two bytes per byte of a script, because characters may be escaped, and 2 MB for the rest. */
+/** Maximum size of a build process's response: 2 MB, and two bytes for each byte of a script, because characters may be escaped. */
 const ANSWER_MAX_BYTES = 2 * SCRIPT_MAX_BYTES + 2 * 1024 * 1024;
 /** Empty job with which a sandbox is tested. Every build process that can start answers this job. */
 const EMPTY_JOB: BundlerJob = {
@@ -92,7 +95,10 @@ const formatSeconds = (ms: number) => `${ms / 1_000} s`;
 const formatMegabytes = (bytes: number) => `${bytes / 2 ** 20} MB`;
 const createKilledFault = () =>
   new BundlerBusyError("the build process was ended before it finished; the machine may have too little memory");
-/** Error codes if a process cannot start under another account: no permission, or (EINVAL) the account has no ID in this container. */
+/**
+ * Error codes if a process cannot start under another account. EPERM and EACCES: no permission. EINVAL: the account has no ID in this
+ * container.
+ */
 const ACCOUNT_ERROR_CODES: readonly unknown[] = ["EPERM", "EACCES", "EINVAL"];
 const createLimitFault = (limit: string) => new PackageError(`the bundler exceeded its limit of ${limit}`);
 
@@ -111,7 +117,7 @@ interface BundlerOptions {
 
 /** Returns the error for a process that has ended without a response, although the service has not killed this process. */
 function createEndError({ signalCode }: ChildProcess, { ms, bytes }: BuildLimits, errorText: string): Error {
-  // The kernel kills processes by SIGKILL if the machine has no free memory. At the limits of the sandbox, it uses other signals.
+  // SIGKILL means that the machine had no free memory. At the limits of the sandbox, the kernel uses other signals.
   if (signalCode === "SIGKILL") return createKilledFault();
   const missingResource = signalCode === null ? findMissingResource(errorText) : null;
   if (missingResource !== null)
@@ -123,7 +129,7 @@ function killProcess(child: ChildProcess): void {
   try {
     if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
   } catch {
-    // The group has already ended.
+    // Ignores the error: the process group has already ended.
   }
 }
 
@@ -203,7 +209,7 @@ export class Bundler {
       const header = Buffer.from(JSON.stringify(job));
       const lengthPrefix = Buffer.alloc(4);
       lengthPrefix.writeUInt32BE(header.length);
-      // Writing fails if the process ends before it has read everything. The response of the process then contains the reason.
+      // Ignores errors of writing. A process that ends before it has read everything sends the reason in its response.
       const sent = pipeline(Readable.from([lengthPrefix, header, ...archives]), child.stdin!).catch(() => undefined);
       const text = await readStream(child.stdio[3] as Readable).catch(() => "");
       await sent;
@@ -227,7 +233,7 @@ export class Bundler {
       return true;
     } catch (error) {
       if (error instanceof BundlerBusyError) throw error;
-      // If no process could start, the sandbox is unusable only if the system rejected the account of its processes.
+      // A process that cannot start makes a sandbox unusable only if the system rejected its account. Any other reason is temporary.
       const isAccountRejected = ACCOUNT_ERROR_CODES.includes((error as NodeJS.ErrnoException).code);
       if (child === undefined && !isAccountRejected) throw createKilledFault();
       if (child?.signalCode) throw createKilledFault();

@@ -1,7 +1,6 @@
 /**
- * Connects the service to hosts that apps name. Resolves a host name once, checks all its addresses, and connects only to these addresses.
- * Addresses of `trusted` hosts are not checked. After a NotConnectedError, the request was not sent. After any other error, the host may
- * have received it.
+ * Connects the service to hosts that apps name: resolves a host name once, checks all its addresses, and connects only to a checked
+ * address. Does not check trusted hosts. A NotConnectedError means that the host has not received the request.
  */
 import { promises as dns, type LookupAddress } from "node:dns";
 import { request as httpRequest, type IncomingMessage } from "node:http";
@@ -12,7 +11,10 @@ const CONNECT_TIMEOUT_MS = 10_000;
 const RESPONSE_TIMEOUT_MS = 20_000;
 const BODY_MAX_BYTES = 64 * 1024;
 
-/** Error before any byte of the request was sent. `forbidden` is true if connections to the address are not allowed, so that a retry is useless. */
+/**
+ * Error if there is no connection, so that no byte of a request was sent. `forbidden` is true if the service may not connect to the
+ * address: a retry is useless.
+ */
 export class NotConnectedError extends Error {
   constructor(
     message: string,
@@ -34,7 +36,7 @@ interface HttpRequest {
 export interface HttpResponse {
   status: number;
   headers: IncomingMessage["headers"];
-  /** Start of the response's body, at most 64 KB. */
+  /** Start of the response's body, at most 64 × 1024 characters. */
   body: string;
 }
 
@@ -67,7 +69,8 @@ export interface AddressCheckedConnections {
   request(url: URL, request: HttpRequest): Promise<HttpResponse>;
   /**
    * Requests a file. Follows up to three redirects.
-   * @throws NotConnectedError, ResponseTooLargeError, TooManyRedirectsError; others for an incomplete response
+   * @throws NotConnectedError, ResponseTooLargeError, TooManyRedirectsError, errors of `checkUrl`; the abort reason after `timeoutMs` or an
+   * abort; other errors for an incomplete response
    */
   download(url: URL, request: DownloadRequest): Promise<Download>;
 }
@@ -134,7 +137,10 @@ function waitForConnection(socket: Socket, event: "connect" | "secureConnect", l
   });
 }
 
-/** Handles a switch of protocols that the request did not ask for. The response has no body, and Node emits no other event for it. */
+/**
+ * Handles a response that switches protocols (status 101), although the request did not ask for it. Node emits only `upgrade` for this
+ * response, which has no body.
+ */
 function handleProtocolSwitch(
   request: ReturnType<typeof httpRequest>,
   handleResponse: (head: Pick<HttpResponse, "status" | "headers">) => void,
@@ -154,7 +160,7 @@ function readResponse(request: ReturnType<typeof httpRequest>): Promise<HttpResp
         body += chunk;
         if (body.length > BODY_MAX_BYTES) response.destroy();
       });
-      // The status has arrived. After an error in the body, the result contains the part that has arrived.
+      // After an error in the body, the result contains the status and the part of the body that has arrived.
       response
         .on("error", () => undefined)
         .once("close", () => {

@@ -28,7 +28,7 @@ function decryptBytes(key: Buffer | KeyObject, sealed: Buffer, associatedData: s
 
 export const createMasterKey = (): Buffer => randomBytes(32);
 
-/** The data key is a key object, because converting a Buffer for each value would take longer than the decryption. */
+/** Creates a data key. It is a key object, because converting a Buffer for each value would take longer than the decryption. */
 export const createDataKey = (): KeyObject => createSecretKey(randomBytes(32));
 
 /** Returns a text that identifies a master key without revealing it. */

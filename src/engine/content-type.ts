@@ -67,7 +67,10 @@ function detectTextType(text: string): string {
   return XML_START.test(text) ? "application/xml" : "text/plain";
 }
 
-/** Types that the library `file-type` does not distinguish: TIFF files, and MP3 files that begin with ID3 data. */
+/**
+ * Types of files that the library `file-type` may not recognize, by their first characters: TIFF files, and MP3 files that begin with ID3
+ * data.
+ */
 const TYPE_BY_START: readonly (readonly [start: string, type: string])[] = [
   ["II*\0", "image/tiff"],
   ["MM\0*", "image/tiff"],
@@ -79,12 +82,12 @@ function detectTypeByStart(head: Buffer): string | undefined {
   return TYPE_BY_START.find(([known]) => start.startsWith(known))?.[1];
 }
 
-/** Returns the media type in lower case and without parameters; `application/octet-stream` if it is unknown. */
+/** Returns the media type in lower case; `application/octet-stream` if it is unknown. Only `audio/ogg; codecs=opus` has a parameter. */
 export async function detectContentType(head: Buffer): Promise<string> {
   const text = decodeHead(head);
   // If the library throws an error, the type is unknown.
   const fileType = await fileTypeFromBuffer(head).catch(() => undefined);
-  // The library may take other texts for XML or HTML, and does not detect plain text. So `detectTextType` decides in these cases.
+  // The library may mistake a text for XML or HTML, and does not detect plain text. In both cases, `detectTextType` decides.
   if (text !== null && (fileType === undefined || /xml|html/.test(fileType.mime))) return detectTextType(text);
   return fileType?.mime ?? detectTypeByStart(head) ?? "application/octet-stream";
 }

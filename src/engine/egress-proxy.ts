@@ -18,13 +18,16 @@ import { findPeerUid } from "./egress-proxy/socket-owner.js";
 const LOOPBACK_ADDRESS = "127.0.0.1";
 const WEB_PORTS: readonly number[] = [80, 443];
 const CONNECT_TIMEOUT_MS = 10_000;
-/** Range of global IPv6 addresses. All other addresses are unassigned or embed an IPv4 address. */
+/** Range of the assigned global IPv6 addresses. ipaddr.js also calls unassigned addresses outside of this range "unicast". */
 const GLOBAL_UNICAST_V6 = ipaddr.parseCIDR("2000::/3") as [ipaddr.IPv6, number];
 
 export interface EgressProxyOptions {
   /** True allows all addresses and ports: only for tests and local development. */
   allowPrivateNetwork: boolean;
-  /** Returns the private endpoints that runs may contact: IP addresses by `host:port`. The service's port is known only after its start. */
+  /**
+   * Returns the private endpoints that runs may contact: IP addresses by `host:port`. This is a function, because the service knows its own
+   * port only after its start.
+   */
   endpoints?: () => ReadonlyMap<string, string>;
   /** IP address of this machine from which connections are made; null lets the system choose. */
   localAddress?: string | null;
@@ -33,7 +36,10 @@ export interface EgressProxyOptions {
   host?: string;
   /** True if proxy ports accept connections from this IP address. Called for each connection. By default, all are accepted. */
   servesAddress?: (peer: string) => boolean;
-  /** True if proxy ports accept local processes with this user ID. By default, and without a known user ID, all are accepted. */
+  /**
+   * True if proxy ports accept local processes with this user ID. Without this function, or if the system does not report the ID, all
+   * processes are accepted.
+   */
   servesUid?: (uid: number) => boolean;
   connectTimeoutMs?: number;
   /** Returns all addresses of a host name; default: the machine's resolver. */
@@ -126,7 +132,7 @@ async function resolveDestination(hostname: string, port: number, options: Egres
 }
 
 const createRunEndedError = () => new RequestError("the run has ended", 403);
-/** This error is created only once, because creating an error would take most of the time at the end of a run. */
+/** Created only once, because creating an error takes most of the time at the end of a run. */
 const RUN_ENDED_ERROR = createRunEndedError();
 
 class ProxyPort implements EgressProxyPort {
@@ -244,7 +250,7 @@ class ProxyPort implements EgressProxyPort {
     if (this.closed) return;
     this.closed = true;
     this.endRun();
-    // The server is already closed.
+    // Ignores the error, which means that the server is already closed.
     this.server.close(true).catch(() => {});
     this.onClose(this);
   }

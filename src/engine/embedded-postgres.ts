@@ -35,7 +35,7 @@ export interface EmbeddedPostgres {
 }
 
 interface EmbeddedPostgresOptions {
-  /** Absolute path of the service's data folder, which is created. Its subfolder `postgres` has the database files. */
+  /** Absolute path of the service's data folder, which is created if it is missing. Its subfolder `postgres` has the database files. */
   dataDir: string;
   log: Logger;
   /** Additional server settings, which only tests pass. `fsync: "off"` also makes the first start faster. */
@@ -70,7 +70,9 @@ function saveUrl(dataDir: string, password: string, port: number): string {
   return url;
 }
 
-/** Creates a missing cluster. Returns the saved password, or a new one if there was no cluster or no password file. */
+/**
+ * Creates a missing cluster, and returns the superuser's password. This is a new one if there was no cluster, or if no password was saved.
+ */
 async function prepareCluster(context: PostgresClusterContext, dataDir: string, sync: boolean): Promise<string> {
   const saved = readSavedUrl(dataDir)?.password;
   const exists = hasPostgresCluster(context.clusterDir);

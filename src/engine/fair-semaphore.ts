@@ -17,7 +17,10 @@ export class FairSemaphore {
   private readonly perKey = new Map<SemaphoreKey, number>();
   private taken = 0;
 
-  /** If `shares` is "halved", a key may hold at most half of the slots that other keys leave free. */
+  /**
+   * If `shares` is "halved", a key may hold at most half of the slots that other keys leave free. With any value, it may hold at most
+   * `slotsOfKey`.
+   */
   constructor(
     private readonly slots: number,
     private readonly slotsOfKey: number,
@@ -49,7 +52,8 @@ export class FairSemaphore {
       this.taken -= 1;
       if (this.perKey.get(key) === 1) this.perKey.delete(key);
       else this.perKey.set(key, this.perKey.get(key)! - 1);
-      // If `shares` is "halved", one free slot raises the maximum of several keys, so that several callers may get a slot.
+      // One freed slot can let several callers continue: if `shares` is "halved", it raises the maximum of several keys, and other slots
+      // may be free too.
       while (this.callNext());
     };
   }
@@ -89,7 +93,10 @@ export class FairSemaphore {
     return this.waiting.get(key)?.size ?? 0;
   }
 
-  /** Returns a function that frees the taken slot; null if no slot is free, or if other callers of the key already wait. */
+  /**
+   * Returns a function that frees the taken slot; null if all slots are taken, if the key has its maximum, or if other callers of the key
+   * already wait.
+   */
   tryEnter(key: SemaphoreKey): (() => void) | null {
     return this.mayEnter(key) && !this.waiting.has(key) ? this.takeSlot(key) : null;
   }

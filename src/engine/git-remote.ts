@@ -9,7 +9,9 @@ const LENGTH_DIGITS = 4;
 const BLOB_FILTER = "filter blob:limit=1m";
 const REFS_MAX = 1_000;
 const LIST_MAX_BYTES = 256 * 1024;
-/** Maximum packets of a response. A pack of 5 MB has 5,000 packets of 1 KB, which are the smallest that occur. */
+/**
+ * Maximum number of packets in a response. Git servers send a pack in packets of 1 KB or more, so a pack of 5 MB has about 5,000 at most.
+ */
 const PACKETS_MAX = 20_000;
 const REASON_MAX_CHARACTERS = 300;
 /** Side-band channels in the packfile section of a response: the pack's bytes, and error messages. */
@@ -54,7 +56,10 @@ interface GitRef {
   target: string;
 }
 
-/** Bytes of a line, or a packet that ends a section ("delimiter"), a response ("flush") or the connection ("end"). */
+/**
+ * Content of a packet: a line, or a part of the pack. A packet without content ends a section ("delimiter"), a response ("flush") or the
+ * connection ("end").
+ */
 type Packet = Buffer | "flush" | "delimiter" | "end";
 
 const encodePacket = (line: string): string =>
@@ -194,7 +199,10 @@ interface GitRemote {
   fetch(ref: GitRef): Promise<Buffer>;
 }
 
-/** Checks that the Git server supports what this module needs. @throws GitRemoteError, and errors of `send` */
+/**
+ * Checks that the Git server supports what this module needs, and returns functions that read from the repository.
+ * @throws GitRemoteError, and errors of `send`
+ */
 export async function openGitRemote(send: SendGitRequest): Promise<GitRemote> {
   const capabilities = await requestCapabilities(send);
   const features = (capabilities.get("fetch") ?? "").split(" ");

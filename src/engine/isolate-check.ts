@@ -36,7 +36,10 @@ const ISOLATE_RELEASE_MS = 500;
 const CODE_POSITION = / \[code:(\d+):(\d+)\]$/;
 const MESSAGE_MAX_CHARACTERS = 200;
 
-/** Each source gets a new isolate, which costs a millisecond, so that sources of different actions never share one. */
+/**
+ * Creates a checker that compiles each source in a new isolate, so that sources of different actions never share one. A new isolate costs a
+ * millisecond.
+ */
 export function createCompileChecker({
   concurrency = 2,
   memoryMb = SYNTAX_CHECK_MEMORY_MB,

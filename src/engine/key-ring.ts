@@ -85,7 +85,10 @@ function readOrCreateKeys(path: string): Buffer[] {
   return readKeyFile(path);
 }
 
-/** Uses `keys` (from the environment) or, if that is null, the file at `path`. Keys that the file loses stay valid until a restart. */
+/**
+ * Uses `keys` (from the environment) or, if that is null, the file at `path`. A key that is removed from the file stays valid in this
+ * process until it restarts.
+ */
 export function createKeyRing({ keys, path }: { keys: readonly Buffer[] | null; path: string }): KeyRing {
   let knownKeys: readonly Buffer[] = keys ?? (existsSync(path) ? readKeyFile(path) : []);
   return {

@@ -1,4 +1,4 @@
-/** Log of the process. Its lines about errors contain no values from the errors, such as parameters, rows and bodies. */
+/** Log of the process. Its lines about errors leave out all properties that may contain values, such as the parameters of a query. */
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from "pino";
 
 const LOGGED_FIELDS = ["code", "constraint", "table", "column", "routine", "syscall"] as const;

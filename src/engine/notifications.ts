@@ -17,11 +17,11 @@ type NotificationHandler = (payload: string) => void;
 
 export interface DatabaseNotifications {
   start(): Promise<void>;
-  /** Subscribes to one of the option's `channels`. Returns a function that unsubscribes. */
+  /** Subscribes to a channel from `options.channels`. Returns a function that unsubscribes. */
   listen(channel: string, listener: NotificationHandler): () => void;
   /**
-   * Like `listen`, for a channel to which the process listens only while it has followers. Calls `onGap` whenever notifications may have
-   * been missed: when listening starts, and after a lost connection.
+   * Subscribes to a channel to which the process listens only while it has followers. Calls `onGap` whenever notifications may have been
+   * missed: when listening starts, and after a lost connection. Returns a function that unsubscribes.
    */
   follow(channel: string, listener: NotificationHandler, onGap: () => void): () => void;
   /** Calls `listener` after each lost connection, because notifications may have been missed. Returns a function that unsubscribes. */
@@ -43,7 +43,10 @@ interface ChannelState {
   leaveTimer: NodeJS.Timeout | undefined;
 }
 
-/** `listen` accepts only `channels`, and `follow` only `followed`. Each channel name is a plain SQL identifier. */
+/**
+ * Creates the notifications of this process. `listen` accepts only `channels`, and `follow` only `followed`. Each channel name is a plain
+ * SQL identifier.
+ */
 export function createDatabaseNotifications(options: {
   url: string;
   channels: readonly string[];
@@ -75,7 +78,7 @@ export function createDatabaseNotifications(options: {
       await next.connect();
       await next.query(channels.map((channel) => `LISTEN ${pg.escapeIdentifier(channel)}`).join("; "));
     } catch (error) {
-      // The client of a failed attempt may be half-open.
+      // Closes the connection, which may be open even if the attempt failed. Ignores errors of closing, because `error` has the reason.
       next.end().catch(() => undefined);
       throw error;
     }
@@ -112,7 +115,8 @@ export function createDatabaseNotifications(options: {
     if (client !== lost) return;
     client = null;
     clearTimeout(timer);
-    // Closes the connection if it is still open. An error does not matter, because this client is not used any more.
+    // Closes the socket, which may still be open after a failed or unanswered query. Ignores errors, because this connection is not used
+    // any more.
     lost.end().catch(() => undefined);
     if (stopped) return;
     log.warn({ reason: error.message }, "lost the connection for database notifications");

@@ -132,8 +132,7 @@ function toOutgoingError(error: unknown, origin: string): OutgoingError {
 }
 
 /**
- * Settles like `promise`, but rejects as soon as the signal aborts, because undici does not abort a connection attempt, and `onPart` may be
- * slow.
+ * Settles like `promise`, but rejects as soon as the signal aborts. undici does not abort a connection attempt, and `onPart` may be slow.
  */
 async function rejectOnAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>();

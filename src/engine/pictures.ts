@@ -13,13 +13,14 @@ import type { Logger } from "pino";
 const CHILD_PROGRAM = fileURLToPath(new URL("./pictures/child.js", import.meta.url));
 
 const PICTURE_MAX_PIXELS = 50_000_000;
-/** Limits of a picture process. At CPU_LIMIT_SECONDS, the kernel sends SIGXCPU, which ends the process. */
+/** Time after which the service kills a picture process. */
 const TIME_LIMIT_MS = 60_000;
+/** CPU time after which the kernel sends SIGXCPU, which ends the picture process. */
 const CPU_LIMIT_SECONDS = 12;
 const DATA_LIMIT_KB = 1_048_576;
 const HEADER_MAX_BYTES = 4_096;
 const LIMIT_REASON = "decoding the picture takes more time, memory or pixels than allowed";
-/** Error text after SIGKILL, which the service sends at the time limit and when it stops, and the kernel without free memory. */
+/** Error text after SIGKILL. The service sends SIGKILL at the time limit and when it stops; the kernel sends it if no memory is free. */
 const KILLED_REASON = "the process that decodes pictures was ended before it finished";
 /** Errors of the kernel while it has too few resources (EAGAIN, ENOMEM, ENFILE). */
 const MISSING_RESOURCE_MESSAGES = [
@@ -74,7 +75,10 @@ export class PictureProcessBusyError extends Error {
 }
 
 export interface PictureInspection {
-  /** Width and height in pixels in the displayed orientation; null if the picture cannot be decoded within the limits. */
+  /**
+   * Width and height in pixels in the displayed orientation; null if the picture cannot be decoded within the limits, or if its thumbnail
+   * is too large.
+   */
   size: [width: number, height: number] | null;
   thumbnail: Buffer | null;
 }
@@ -104,7 +108,7 @@ class PartReader {
     }
   }
 
-  /** Reads the next `bytes` bytes. @throws InvalidPictureError if `bytes` exceeds `maxBytes` */
+  /** Reads the next `bytes` bytes. @throws InvalidPictureError if `bytes` exceeds `maxBytes`; errors of `streamBytes` */
   async readBytes(bytes: number, maxBytes: number): Promise<Buffer> {
     if (bytes > maxBytes) throw new InvalidPictureError(`the converted picture has more than ${maxBytes} bytes`);
     const chunks: Buffer[] = [];
@@ -154,7 +158,7 @@ export class PictureProcessor {
     try {
       setPriority(child.pid, CHILD_NICENESS);
     } catch {
-      // The picture process has ended, or the service has no right to change the priority of this process.
+      // Ignores the error: the process has ended, or the service may not change its priority, which then stays normal.
     }
     return child;
   }
@@ -197,7 +201,7 @@ export class PictureProcessor {
         : new InvalidPictureError(LIMIT_REASON);
     };
     try {
-      // If the process ends before it has read everything, its response contains the reason.
+      // Ignores errors of writing. A process that ends before it has read everything sends the reason in its response.
       const sent = pipeline(source, child.stdin!).catch(() => undefined);
       const result = await readParts(new PartReader(answer, createEndError));
       await sent;
@@ -217,7 +221,7 @@ export class PictureProcessor {
     try {
       child = this.startChild(job);
     } catch (error) {
-      // The service is root, but has no right to change its account, or the account has no ID in this container (EINVAL).
+      // EPERM: the service is root, but may not change its account. EINVAL: the account has no ID in this container.
       if (["EPERM", "EINVAL"].includes((error as NodeJS.ErrnoException).code ?? "")) return false;
       throw error;
     }

@@ -51,11 +51,14 @@ export function createPublicHostResolver(options: { servers?: readonly string[];
   };
 }
 
-/** The system's resolver also resolves names of the local network. */
+/** Resolves a host name with the system's resolver, which also resolves names of the local network. */
 export const systemHostResolver: ResolveHost = (hostname) => dns.lookup(hostname, { all: true, verbatim: true });
 
 const publicLookup = createPublicHostResolver();
 
-/** If private networks are allowed, apps use the system's resolver: only it finds names in the hosts file and search domains. */
+/**
+ * Returns the resolver for host names that apps use. If private networks are allowed, this is the system's resolver: only it finds names in
+ * the hosts file and search domains.
+ */
 export const selectHostResolver = (allowPrivateNetwork: boolean): ResolveHost =>
   allowPrivateNetwork ? systemHostResolver : publicLookup;

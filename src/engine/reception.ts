@@ -63,7 +63,7 @@ export class UploadReceiver {
   /** Flushes one file at a time. The database writes to the same disk, and would otherwise wait for hundreds of files. */
   private flushBytes(put: () => Promise<void>): Promise<void> {
     const done = this.flushed.then(put);
-    // Only the caller gets the error of `done`.
+    // After an error, the next flush starts as usual. Only the caller of this flush gets the error.
     this.flushed = done.catch(() => undefined);
     return done;
   }
@@ -172,7 +172,7 @@ export class UploadReceiver {
   async removeOldFiles(olderThanMs: number): Promise<number> {
     let removed = 0;
     for (const name of await readdir(this.folder).catch(() => [])) {
-      // Another process may have removed the file since this process read the folder.
+      // Skips a file that another process has removed since this process read the folder.
       const stats = await stat(join(this.folder, name)).catch(() => null);
       if (!stats || Date.now() - stats.mtimeMs < olderThanMs) continue;
       await rm(join(this.folder, name), { force: true });

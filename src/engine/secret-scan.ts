@@ -26,6 +26,7 @@ export interface SecretScanner {
 
 export interface SecretScannerCache {
   /**
+   * Returns a scanner for a set of secrets.
    * @param owner owner of the work, such as an app; owners take turns in the thread
    * @param key text that is different for each set of secrets
    */

@@ -4,8 +4,9 @@
  */
 import { Agent, type IncomingMessage, type RequestOptions, request as send } from "node:http";
 
-/** Methods that the API allows for pages of other origins (src/api/cors.ts), without those that only routes for files need. */
+/** Methods that the API allows for pages of other origins (src/api/cors.ts). */
 const ALLOWED_METHODS = ["GET", "POST", "PUT", "DELETE"];
+/** The API also allows headers for files and for MCP, and `Authorization`. A page's request does not need them. */
 const ALLOWED_HEADERS = [
   "auth-token",
   "content-type",
@@ -18,7 +19,7 @@ const REDIRECT_STATUSES = [301, 302, 303, 307, 308];
 /** Header values that HTTP and `fetch` allow. They contain no line breaks. */
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const PART_MAX_CHARACTERS = 256 * 1024;
-/** The page must get responses of this content type line by line. */
+/** Content type of live responses, which the page gets line by line. */
 const NDJSON_TYPE = "application/x-ndjson";
 
 interface SentRequest {

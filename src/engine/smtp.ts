@@ -13,13 +13,16 @@ export type { DeliveryOutcome, RefusedRecipient } from "./smtp/outcome.js";
 export interface SmtpServer {
   host: string;
   port: number;
-  /** True for TLS from the first byte. False for STARTTLS if the server offers it. */
+  /**
+   * True for TLS from the first byte. False for STARTTLS if the server offers it. With a `user`, STARTTLS is required. Loopback hosts get
+   * no STARTTLS.
+   */
   secure: boolean;
   user: string | null;
   password: string | null;
   /** ID of the owner of the message, such as the app. Different owners never share a connection. */
   owner: string;
-  /** If the promise rejects, nothing was sent. The error's property `forbidden` means that a retry is useless. */
+  /** If the promise rejects, nothing was sent. A retry is useless if the error's property `forbidden` is true. */
   connect: (host: string, port: number) => Promise<Socket>;
 }
 
@@ -157,7 +160,7 @@ export function createSmtpClient({ times = SMTP_TIMEOUTS }: { times?: SmtpTimeou
       if (session) session.isBroken = true;
       if (error instanceof NotClaimedError) return { kind: "fenced" };
       const delivery = createDeliveryErrorOutcome(error as Error, started.value);
-      // The server had closed the idle connection before this message, so the message did not cause the failure.
+      // True if the server had closed the idle connection before this message. The caller then sends the message again.
       const isStale = session?.isReused && !started.value && delivery.kind === "refused" && delivery.code === null;
       return isStale && !signal.aborted ? "stale" : delivery;
     } finally {

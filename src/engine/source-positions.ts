@@ -17,7 +17,8 @@ function createPositionFinder(map: string): FindPosition {
 }
 
 /**
- * Returns a function that replaces the positions in a stack trace, and removes lines of code that the service added.
+ * Returns a function that replaces the positions in a stack trace by positions in the source files. It removes the trace's lines about code
+ * that the service added.
  * @param name name of the built code in stack traces
  * @param map source map of the built code; null if the author wrote the code itself
  */

@@ -16,7 +16,7 @@ interface ThreadPoolOptions {
 }
 
 interface ThreadPool<I, O> {
-  /** Several calls can run concurrently. Rejects with the error that the function throws. */
+  /** Calls the function in a thread. Several calls can run concurrently. Rejects with the error that the function throws. */
   call(input: I): Promise<ThreadOutcome<O>>;
 }
 

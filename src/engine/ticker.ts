@@ -4,19 +4,24 @@ import type { Logger } from "pino";
 /** Maximum sleep. It limits the delay of the work after a lost notification, a changed clock or an outage of the database. */
 const SLEEP_MAX_MS = 1_000;
 const RETRY_MS = 500;
-/** A ticker without a successful call for this time is unhealthy. */
+/** A ticker is unhealthy if it had no successful call for this time. */
 const UNHEALTHY_AFTER_MS = 10_000;
 
 export interface Ticker {
   /** Resolves when the first call of `work` has ended. */
   start(): Promise<void>;
-  /** Calls `work` now, because some of the work may be due earlier than expected. */
+  /**
+   * Calls `work` now, because some of the work may be due earlier than expected. During a call of `work`, the next call follows at once.
+   */
   wake(): void;
   isHealthy(): boolean;
   stop(): Promise<void>;
 }
 
-/** `work` returns the Unix time in milliseconds of the next work, or null for none. `msUntil` converts this to a delay. */
+/**
+ * Creates a ticker. `work` returns the Unix time in milliseconds of the next work, or null for none. `msUntil` converts this time to a
+ * delay.
+ */
 export function createTicker(options: {
   work: () => Promise<number | null>;
   msUntil: (time: number) => number;

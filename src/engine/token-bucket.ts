@@ -7,13 +7,16 @@ const SHARED_KEY = Symbol("others");
 export interface TokenBucket {
   /** Takes `cost` tokens, and returns 0. If too few are left, takes none, and returns the seconds after which a retry would be allowed. */
   takeTokens(key: string, cost?: number): number;
-  /** Takes tokens for work that is done, even if too few are left. Then at most `limit` tokens are missing, which one window restores. */
+  /**
+   * Takes tokens for work that is already done, even if too few are left. At most `limit` tokens are missing then, and one window restores
+   * them.
+   */
   charge(key: string, cost: number): void;
 }
 
 /**
- * Each bucket allows `limit` calls at once, and then `limit` calls evenly spread over each `windowMs`. `keysMax` is the maximum number of
- * keys with their own bucket. `clock` returns milliseconds, and is for tests.
+ * Creates rate limits. Each bucket allows `limit` calls at once, and then `limit` calls evenly spread over each `windowMs`. `keysMax` is
+ * the maximum number of keys with their own bucket. `clock` returns milliseconds, and is for tests.
  */
 export function createTokenBucket(options: {
   limit: number;

@@ -21,7 +21,7 @@ export interface Caller {
   organizations: ReadonlyMap<number, Role>;
   /** Scopes of an API token; null for an API token without scopes, and for all other kinds of credentials. */
   scopes: readonly TokenScope[] | null;
-  /** Only for an OAuth token: the app role of the person who authorized the client (null for none), which limits the client's rights. */
+  /** Only for an OAuth token: app role of the person who authorized the client; null for none. This role limits the client's rights. */
   grantor?: Role | null;
   /** Only for the session of a person. A `provisional` session has no role until the person registers a passkey. */
   session?: "full" | "provisional";
@@ -63,13 +63,13 @@ const OPERATOR_ROLES = ["administrator", "owner", "admin", "editor", "operator"]
 const READER_ROLES = ["administrator", "owner", "admin", "editor", "reader"] as const;
 const MEMBER_ROLES = ["administrator", "owner", "admin", "editor", "operator", "reader"] as const;
 const BACKEND_CALLERS = ["administrator", "owner", "admin", "editor", "api", "task"] as const;
-/** Callers that may read all data of the app: people except operators, and the app's own back ends with an API or task token. */
+/** Callers that may read all data of the app: people except operators, and the app's back ends, which have an API or task token. */
 const BACKEND_READERS = ["administrator", "owner", "admin", "editor", "reader", "api", "task"] as const;
 const RUN_CALLERS = ["administrator", "owner", "admin", "editor", "operator", "api", "task", "viewer", "live"] as const;
 /** Callers that can read notifications. A page gets only the notifications for everyone and those for the app user who is signed in on it. */
 const NOTIFICATION_READERS = ["administrator", "owner", "admin", "editor", "api", "task", "viewer", "live"] as const;
 const CLIENT_CALLERS = ["administrator", "owner", "admin", "editor", "viewer", "live"] as const;
-/** Credentials of pages on which an app user (a user of one app, not of the service) can sign in. */
+/** Credentials of pages. On a page, an app user (a user of one app, not of the service) can sign in. */
 const PAGE_CALLERS = ["viewer", "live"] as const;
 
 /** Access table: the callers and token scopes that each operation allows. Every operation has a row. */
@@ -124,7 +124,7 @@ export const ACCESS_TABLE = {
   publishAction: { callers: AUTHOR_ROLES, scopes: ["publish"], rateClass: "publish" },
   unpublishAction: { callers: AUTHOR_ROLES, scopes: ["publish"], rateClass: "publish" },
   runAction: { callers: RUN_CALLERS, scopes: ["run"], rateClass: "run" },
-  // `runDraft` or `runLive` is checked if the request names a version (draft or live), otherwise `runAction`.
+  // If a request names a version (draft or live), the service checks `runDraft` or `runLive`; otherwise `runAction`.
   runDraft: { callers: OPERATOR_ROLES, scopes: ["manage"], rateClass: "run" },
   runLive: { callers: [...OPERATOR_ROLES, "api"], scopes: ["run"], rateClass: "run" },
   listRuns: { callers: [...MEMBER_ROLES, "api"], scopes: ["read"] },

@@ -53,7 +53,7 @@ export const NO_RUN_LIMITS = { concurrency: null, debounce: null, timeoutMs: nul
 
 type NullableLimits = { [Limit in keyof RunLimits]-?: Required<RunLimits>[Limit] | null };
 
-/** Returns only the run limits that are neither null nor 0: in responses, a limit that is not set has no field (specification). */
+/** Returns only the run limits that are set (neither null nor 0). In responses, other limits have no field (specification). */
 export function omitRunLimitsIfNull(limits: NullableLimits): Pick<ActionInput, keyof NullableLimits> {
   const { concurrency, debounce, timeoutMs, jitterSeconds } = limits;
   return {
@@ -223,8 +223,8 @@ export function parseNewAction(data: unknown, checkOptions: ActionCheckOptions =
 }
 
 /**
- * Returns the action after an update. Omitted fields stay unchanged; null or "" clears `description`. Validates the whole action, because
- * changed and unchanged fields must fit together.
+ * Returns the action after an update. Omitted fields stay unchanged; null or "" clears `description`, `frequency` or `timezone`. Validates
+ * the whole action, because changed and unchanged fields must fit together.
  * @throws ActionError as {@link parseNewAction}
  */
 export function parseActionUpdate(

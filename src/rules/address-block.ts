@@ -7,8 +7,8 @@ const HEXTET_COUNT = 8;
 const HEXTETS_OF_BLOCK = 4;
 
 /**
- * Returns the key under which a rate limit counts a request: the credential, and the block of `address` if it is set. With an address,
- * visitors who share a page's token do not share the limit.
+ * Returns the key under which a rate limit counts a request: the credential and, if `address` is set, its block. With an address, visitors
+ * who share a page's token do not share the limit.
  */
 export const getRateLimitKey = ({
   credentialId,

@@ -78,7 +78,7 @@ export function computeAlertStateAfterRun(rule: AlertRule, state: AlertRuleState
 }
 
 /**
- * Returns the rule's next state after a periodic check, which finds what no run reports: a missing success, a planned run that did not
+ * Returns the rule's next state after a periodic check. The check finds what no run reports: a missing success, a planned run that did not
  * start, or a long queue.
  */
 export function computeAlertStateAfterCheck(

@@ -37,7 +37,10 @@ export interface AlertRuleFields {
   enabled: boolean;
 }
 
-/** Expected `actionId` of a rule for `queued`, for error messages. In an update, an absent `actionId` would keep the stored action. */
+/**
+ * Text for error messages: the expected `actionId` of a rule with the condition `queued`. It says null, because in an update, an absent
+ * `actionId` would keep the stored action.
+ */
 export const QUEUED_ACTION_EXPECTATION = 'null if "condition" is "queued", which is for the whole app';
 
 function requireOneOf<T extends string>(value: unknown, allowed: readonly T[], field: string): T {

@@ -1,6 +1,6 @@
 /**
  * Decides which callers an access rule allows: everyone, signed-in app users, or app users whose columns have certain values. Also checks
- * if an entry meets the conditions of such a rule.
+ * if an entry meets the conditions of an access rule.
  */
 
 import { containsTextFolded } from "./comparable-text.js";
@@ -74,8 +74,8 @@ export function checkColumnConditions(value: unknown, field: string): asserts va
 }
 
 /**
- * Checks that the value is a caller rule: everyone, signed-in users, or conditions on the user's columns. @throws
- * REQUEST_INVALID that names `field`
+ * Checks that the value is a caller rule: everyone, signed-in users, or conditions on the user's columns.
+ * @throws REQUEST_INVALID that names `field`
  */
 export function checkCallerRule(value: unknown, field: string): asserts value is CallerRule {
   if (value === ALL_CALLERS_RULE || value === "loggedIn") return;

@@ -1,6 +1,6 @@
 /**
- * Parses a large report that a browser sends about a run, in a worker thread. The result of the run stays JSON text, because parsing it
- * could create two million objects.
+ * Parses a large report that a browser sends about a run, in a worker thread. The payload and the result of the run stay JSON text, because
+ * parsing them could create two million objects.
  */
 import { JSON_MAX_DEPTH } from "../limits.js";
 import { containsInfinity, isObject } from "./describe-value.js";

@@ -2,8 +2,8 @@
 import type { AnyNode, Expression, Pattern } from "acorn";
 
 /**
- * Initial value of a variable, and the scope of this value: the expression `value` or, if `key` is set, the property `key` of `value`. null
- * if the initial value is not known.
+ * Initial value of a variable: the expression `value` or, if `key` is set, the property `key` of this expression. `scope` is the scope of
+ * the expression. null if the initial value is not known.
  */
 export type Binding = { value: Expression; key: string | null; scope: LexicalScope } | null;
 

@@ -18,7 +18,10 @@ interface CodeFault {
   offset: number;
 }
 
-/** Definition of `execute` at the top level: its index in the source, and the reason why its form is rejected (null if it is accepted). */
+/**
+ * Definition of `execute` at the top level. `offset` is its index in the source. `refusalReason` says why its form is rejected; null if it
+ * is accepted.
+ */
 interface ExecuteDefinition {
   offset: number;
   refusalReason: string | null;
@@ -160,7 +163,7 @@ function findVariableRefusalReason(kind: string, id: Pattern, init: AnyNode | nu
   return refusal ?? (kind === "const" ? null : `an async function expression bound by ${kind}`);
 }
 
-/** @param form kind of the function, with its article, such as "an arrow function" */
+/** Returns the reason why a function cannot be `execute`; null if it can. @param form kind of the function, such as "an arrow function" */
 function findFunctionRefusalReason(node: FunctionNode, form: string): string | null {
   if (node.generator) return `${form} that is a generator`;
   if (!node.async) return `${form} that is not async`;

@@ -1,4 +1,4 @@
-/** Decides for runs with the same concurrency key (a value in their payload) which of them start, wait, are skipped or are cancelled. */
+/** Decides about runs with the same concurrency key (a value in their payload): which start, wait, are skipped or are cancelled. */
 import type { ConcurrencyPolicy } from "../data/action-types.js";
 
 /** Unfinished run: it has started, or it waits because the concurrency limit is reached. */

@@ -33,8 +33,8 @@ const FIELDS: readonly FieldRange[] = [
 const TEXT_MAX_CHARACTERS = 255;
 
 /**
- * Matches one item of a cron field: a number, a range or `*`. Only the latter two can have a step: cron programs interpret `5/15`
- * differently.
+ * Matches one item of a cron field: a number, a range or `*`. A range or `*` can have a step. A number cannot, because cron programs
+ * interpret `5/15` differently.
  */
 const FIELD_ITEM = /^(?:\*|(\d{1,2})(?:-(\d{1,2}))?)(?:\/(\d{1,2}))?$/;
 

@@ -67,7 +67,10 @@ function isExactDate(text: string): boolean {
   return parseDate(text) !== undefined && (clock === undefined || zone !== undefined);
 }
 
-/** Suggests a type that fits all cells. Returns `text` if a cell would lose characters or its time of day as another type. */
+/**
+ * Suggests a type that fits all cells that are not blank. Returns `text` if converting would change the text of a number, or if a time has
+ * no time zone.
+ */
 export function detectCsvCellType(cells: readonly string[]): CsvCellType {
   const texts = cells.map((cell) => cell.trim()).filter((text) => text !== "");
   if (texts.length === 0) return "text";

@@ -52,7 +52,8 @@ export class CsvParser {
   }
 
   /**
-   * Parses the next part of the text, and returns the rows that end in it. Ignores empty lines, so that CRLF works too. @throws CsvError
+   * Parses the next part of the text, and returns the rows that end in it. Ignores empty lines, so that CRLF works too.
+   * @throws CsvError
    */
   write(text: string): string[][] {
     const rows: string[][] = [];
@@ -158,7 +159,10 @@ function parseSampleRows(text: string, delimiter: string, isWhole: boolean): str
   }
 }
 
-/** `fit` is 2 if all rows have as many cells as the header, 1 if no row has more, otherwise 0; also 0 if the header has one cell. */
+/**
+ * Rates how well rows fit a delimiter. `fit` is 2 if all rows have as many cells as the header, and 1 if no row has more. Otherwise, or if
+ * the header has only one cell, it is 0.
+ */
 function rateRows(rows: string[][] | null): { fit: number; columns: number } {
   const [header, ...rest] = rows ?? [];
   const columns = header?.length ?? 0;
@@ -174,7 +178,8 @@ export interface CsvDetectionResult {
 }
 
 /**
- * Detects the delimiter: the one in a first line such as `sep=;`, otherwise the one whose rows fit the header best, otherwise a comma.
+ * Detects the delimiter: the one in a first line such as `sep=;`; otherwise the one whose rows fit the header best; otherwise one that the
+ * header contains; otherwise a comma.
  * @param isWhole true if the sample is the whole text
  */
 export function detectDelimiter(sample: string, isWhole: boolean): CsvDetectionResult {

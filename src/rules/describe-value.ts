@@ -13,7 +13,7 @@ export function describeValue(value: unknown): string {
   return `${quotedStart.slice(0, QUOTED_CHARACTERS_MAX).toWellFormed()}…"`;
 }
 
-/** Like `describeValue`, but quotes no text and no number, because they may be secrets. */
+/** Describes a value like `describeValue`, but quotes no text and no number, because they may be secrets. */
 export const describeType = (value: unknown): string =>
   typeof value === "string" || typeof value === "number" ? `a ${typeof value}` : describeValue(value);
 

@@ -8,8 +8,9 @@ const TEXT_MAX_CHARACTERS = 255;
 export const UNSTORABLE_TEXT_FAULT = "must not contain the character U+0000 or a lone surrogate";
 
 /**
- * Rejects a field. @throws REQUEST_INVALID with the message `<field> must be <expected> (got <received>)`, or with UNSTORABLE_TEXT_FAULT if
- * the received text has a character that PostgreSQL cannot store
+ * Rejects a field. The message is `<field> must be <expected> (got <received>)`. If PostgreSQL cannot store the received text, the message
+ * contains UNSTORABLE_TEXT_FAULT instead.
+ * @throws REQUEST_INVALID
  */
 export function refuseField(field: string, expected: string, received: unknown): never {
   if (typeof received === "string" && findUnstorableCharacter(received) >= 0)

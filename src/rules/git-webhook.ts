@@ -14,7 +14,9 @@ const SIGNATURE_BY_PROVIDER: Record<Exclude<GitProvider, "gitlab">, Omit<Signatu
   gitea: { type: "signature", scheme: "hmac", header: "X-Gitea-Signature" },
 };
 
-/** True if the header contains the webhook's secret, which GitLab sends instead of a signature. Compares in constant time. */
+/**
+ * True if the header X-Gitlab-Token contains the webhook's secret, which GitLab sends instead of a signature. Compares in constant time.
+ */
 function hasSecretHeader({ header }: SignedRequest, secret: string): boolean {
   const [input, expected] = [Buffer.from(header("x-gitlab-token") ?? ""), Buffer.from(secret)];
   return input.length === expected.length && timingSafeEqual(input, expected);

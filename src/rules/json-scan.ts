@@ -134,7 +134,10 @@ function skipValue(text: string, from: number, nesting: NestingStack, levels: nu
   return INVALID_JSON;
 }
 
-/** Returns "invalid" if the text is not JSON or a number has over 400 digits, "deep" if it nests deeper than `levels`, otherwise null. */
+/**
+ * Returns "deep" if the text nests deeper than `levels`, and "invalid" if it is not JSON or a number has over 400 digits. Otherwise returns
+ * null.
+ */
 export function findJsonFault(text: string, levels: number): "invalid" | "deep" | null {
   const nesting = new NestingStack();
   const valueEnd = skipValue(text, skipWhitespace(text, 0), nesting, levels);

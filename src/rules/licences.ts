@@ -11,7 +11,8 @@ export function isAllowedLicence(licence: string | null, allowed: readonly strin
   try {
     return satisfies(licence, [...allowed]);
   } catch {
-    // `licence` is no SPDX expression, but for example a sentence, "UNLICENSED" or the name of a file.
+    // `licence` is no SPDX expression, but for example a sentence or "UNLICENSED". It is allowed only if the list contains exactly this
+    // text.
     return allowed.includes(licence);
   }
 }

@@ -244,10 +244,13 @@ export function createManifestJsonSchema(id: string): object {
 
 const getSchemaFields = (schema: z.ZodObject): readonly string[] => Object.keys(schema.shape);
 
-/** Allowed fields of a setting in the manifest. The three constants below have those of alerts, data sources and the app. */
+/** Allowed fields of a setting in the manifest. */
 export const SETTING_SHAPE: Shape = createFlatShape(getSchemaFields(settingSchema));
+/** Allowed fields of an alert rule in the manifest. */
 export const ALERT_FIELDS: readonly string[] = getSchemaFields(alertSchema);
+/** Allowed fields of a data source in the manifest. */
 export const DATA_SOURCE_FIELDS: readonly string[] = getSchemaFields(dataSourceSchema);
+/** Allowed fields of the app in the manifest. */
 export const APP_SHAPE: Shape = createFlatShape(getSchemaFields(appSchema));
 
 /** Converts a path to text: `["actions", 3, "name"]` becomes `actions[3].name`. */
@@ -294,8 +297,8 @@ function describeIssue(issue: z.core.$ZodIssue, document: unknown): string {
 const addArticle = (type: string): string => `${/^[aeiou]/.test(type) ? "an" : "a"} ${type}`;
 
 /**
- * Validates a manifest with the schema. Returns the faults in the order of the document, without texts of the document. `isReadable` is
- * false if a fault prevents the check of the rest.
+ * Validates a manifest with the schema. Returns up to REPORTED_FAULTS_MAX faults. They contain names of the document's fields, but no text
+ * values, which may be secrets. `isReadable` is false if a fault prevents the check of the rest.
  */
 export function findManifestSchemaFaults(document: unknown): { faults: ManifestPathFault[]; isReadable: boolean } {
   const { error } = MANIFEST_SCHEMA.safeParse(document);
@@ -320,8 +323,8 @@ export function findManifestSchemaFaults(document: unknown): { faults: ManifestP
 const filterObjects = (list: unknown) => (Array.isArray(list) ? list.filter(isObject) : []);
 
 /**
- * Removes fields of `document` whose null the schema rejects, because GraphQL sends null for absent fields. Leaves null as the value of a
- * public setting, where it is valid.
+ * GraphQL sends null for absent fields. Removes these fields from `document` if the schema rejects null there, or if they are in the
+ * `where` of a trigger. Leaves null as the value of a public setting, where it is valid.
  */
 export function removeNullFields(document: unknown): void {
   if (!isObject(document)) return;

@@ -49,7 +49,7 @@ export function toValidUploadName(input: string | undefined): string {
 }
 
 /**
- * Parses the ID of a folder: a number, or a text of digits, as forms send it. null is the top level, outside of all folders.
+ * Parses the ID of a folder: a number, or a text of digits, which forms send. Returns null for the top level, outside of all folders.
  * @throws REQUEST_INVALID
  */
 export function parseMediaFolderId(value: unknown, field = "folderId"): number | null {

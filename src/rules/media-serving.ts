@@ -1,4 +1,4 @@
-/** Determines headers of a response that contains a file: the content type, whether browsers show or download it, and the byte range. */
+/** Determines how a response sends a file: its content type, whether browsers show or download it, and the range of bytes. */
 
 /** Content types that browsers can show safely, because they contain no code. Browsers download files of all other types. */
 const INLINE_TYPES = new Set([
@@ -7,7 +7,10 @@ const INLINE_TYPES = new Set([
   ...["video/mp4", "video/webm", "video/ogg", "video/quicktime", "text/plain"],
 ]);
 
-/** Matches content types that a browser may execute as a page or script. Such files are sent as application/octet-stream. */
+/**
+ * Matches content types that a browser may execute as a page or script. The service sends these files, except SVG, as
+ * application/octet-stream.
+ */
 const EXECUTABLE_TYPE =
   /^(?:text\/(?!plain$)|application\/(?:xhtml|(?:pdf|x-shockwave-flash|wasm|x-mimearchive)$)|image\/svg|multipart\/|message\/)/;
 const EXECUTABLE_TYPE_ENDINGS = ["xml", "json", "javascript"];
@@ -25,7 +28,7 @@ export interface MediaResponseHeaders {
 }
 
 /**
- * Returns how the service sends a media file: with which type, and if browsers show or download the file.
+ * Returns the content type with which the service sends a media file, and if browsers show or download the file.
  * @param isReadable false if the service could not decode the picture; then browsers download the file
  */
 export function getMediaResponseHeaders(contentType: string, isReadable: boolean): MediaResponseHeaders {
@@ -54,8 +57,8 @@ export function containsEntityTag(header: string | undefined, tag: string): bool
 }
 
 /**
- * Parses the header Range (RFC 9110, section 14). null: the response must contain the whole file, also if several ranges are requested.
- * "none": the range starts after the end of the file.
+ * Parses the header Range (RFC 9110, section 14). Returns null if the response must contain the whole file, also if several ranges are
+ * requested. Returns "none" if the range starts after the end of the file.
  * @param bytes size of the file
  */
 export function parseRangeHeader(

@@ -67,7 +67,7 @@ export function parseOptionalText(value: unknown, field: string): string | null 
 
 const isHostLabel = (text: string): boolean => HOST_LABEL.test(text) && !text.startsWith("-") && !text.endsWith("-");
 
-/** True for a valid e-mail address whose domain contains a dot: an address such as `ann@example` is nearly always a typing error. */
+/** True for a valid e-mail address whose domain contains a dot. An address such as `ann@example` is nearly always a typing error. */
 export function isEmailAddress(text: string): boolean {
   const at = text.lastIndexOf("@");
   const [local, labels] = [text.slice(0, at), text.slice(at + 1).split(".")];
@@ -85,7 +85,7 @@ function readRecipient(value: unknown, field: string): EmailRecipient {
   return { email, name: parseOptionalSingleLineText(name, `${field}.name`), type: type as RecipientType };
 }
 
-/** Removes repeated addresses. Of an address that is in `to` and in `bcc`, the recipient in `to` remains. */
+/** Removes repeated addresses. If an address occurs several times, keeps its recipient in `to`, otherwise the one in `cc`. */
 function removeRepeatedAddresses(recipients: readonly EmailRecipient[]): EmailRecipient[] {
   const byAddress = new Map<string, EmailRecipient>();
   const rank = ({ type }: EmailRecipient) => RECIPIENT_TYPES.indexOf(type);

@@ -85,7 +85,7 @@ export function parseEmail(body: unknown, path = ""): Email {
   const text = parseOptionalText(options["text"], `${optionsPath}text`);
   if (html === null && text === null)
     throw new ActionError("REQUEST_INVALID", 'a message needs the field "html" or "text" (got neither)');
-  // `from_name` is an older name of `fromName`.
+  // `from_name` is an older name of `fromName`. If a message has both, `from_name` applies.
   const fromNameField = (options["from_name"] ?? null) === null ? "fromName" : "from_name";
   const email: Email = {
     kind: "email",

@@ -32,8 +32,8 @@ const TAG_BYTES = 16;
 const SEALED_CHUNK_BYTES = CHUNK_BYTES + TAG_BYTES;
 
 /**
- * With these values, each guess of a passphrase needs 128 MB of memory. A file cannot change them: a malicious file would set higher
- * values.
+ * Parameters of scrypt, with which each guess of a passphrase needs 128 MB of memory. They are not read from the file, because a malicious
+ * file could set higher values.
  */
 const SCRYPT_PARAMETERS = { N: 2 ** 17, r: 8, p: 1, maxmem: 160 * 2 ** 20 };
 

@@ -11,7 +11,7 @@ export interface ArchiveFile {
   content: Buffer;
 }
 
-/** Readers hold a whole file of an archive in memory, so a file must not be larger. */
+/** Maximum size of a file in an archive, because readers hold a whole file in memory. */
 const ARCHIVE_FILE_MAX_BYTES = 8 * 2 ** 20;
 const BLOCK_BYTES = 512;
 const END_PART_NAME = "end.json";

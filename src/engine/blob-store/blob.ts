@@ -17,10 +17,13 @@ export interface ByteRange {
 export interface BlobStore {
   /**
    * Moves the file at `path` into the store. Resolves when the blob is on disk, or the S3 server has confirmed it.
-   * @throws MediaStoreUnavailableError
+   * @throws MediaStoreUnavailableError if the S3 server is temporarily unavailable; other errors of the store
    */
   put(key: string, path: string): Promise<void>;
-  /** Opens a stream of the blob, or of a range of its bytes. @throws BlobMissingError, MediaStoreUnavailableError */
+  /**
+   * Opens a stream of the blob, or of a range of its bytes.
+   * @throws BlobMissingError; MediaStoreUnavailableError if the S3 server is temporarily unavailable; other errors of the store
+   */
   read(key: string, range?: ByteRange): Promise<Readable>;
   remove(key: string): Promise<void>;
   list(): AsyncIterable<BlobEntry>;

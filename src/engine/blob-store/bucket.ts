@@ -26,11 +26,11 @@ import {
 
 const CONNECT_TIMEOUT_MS = 5_000;
 const IDLE_TIMEOUT_MS = 30_000;
-/** The client repeats other requests itself. It cannot repeat an upload, whose body is a stream. */
+/** Maximum attempts of an upload. The S3 client repeats other requests itself, but cannot repeat an upload, whose body is a stream. */
 const PUT_ATTEMPTS_MAX = 3;
 const PUT_RETRY_MS = 200;
 const TOO_MANY_REQUESTS = 429;
-/** Matches the codes of errors of a connection, or of the lookup of the server's name. */
+/** Matches the codes of connection errors, and of failed lookups of the server's name. */
 const CONNECTION_ERROR_CODE = /^E(?:CONN|PIPE|HOST|NET|TIMEDOUT|SOCKETTIMEDOUT|AI_AGAIN|NOTFOUND)/;
 
 function isNotFound(error: unknown): boolean {
@@ -49,7 +49,7 @@ const convertStoreError = (error: unknown): unknown =>
   isTemporary(error) ? new MediaStoreUnavailableError(error) : error;
 
 const ignoreLine = () => undefined;
-/** Without a logger, the client writes warnings to the console, so that the log of the service has lines that are not JSON. */
+/** Without a logger, the client writes warnings to the console. Then the service's log would have lines that are not JSON. */
 const SILENT_LOGGER = { trace: ignoreLine, debug: ignoreLine, info: ignoreLine, warn: ignoreLine, error: ignoreLine };
 
 function createClient({ endpoint, region }: Bucket): S3Client {

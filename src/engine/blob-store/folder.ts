@@ -53,7 +53,7 @@ export function createFolderBlobStore(root: string, space: string): BlobStore {
     remove: (key) => rm(getBlobPath(key), { force: true }),
 
     async *list(): AsyncIterable<BlobEntry> {
-      // The folder does not exist before the first file. Any other error must not look like an empty store.
+      // Before the first file, the folder does not exist, and the store is empty. Other errors must not look like an empty store.
       const names = await readdir(home).catch((error: unknown) => {
         if (isNotFound(error)) return [];
         throw error;
@@ -61,7 +61,7 @@ export function createFolderBlobStore(root: string, space: string): BlobStore {
       for (const name of names) {
         if (!/^[0-9a-f]{2}$/.test(name)) continue;
         for (const key of await readdir(join(home, name))) {
-          // Another process may have removed the file after this process has read the folder.
+          // Skips a file that another process has removed since this process read the folder.
           const stats = isBlobKey(key) ? await stat(join(home, name, key)).catch(() => null) : null;
           if (stats) yield { key, modifiedAt: stats.mtimeMs };
         }

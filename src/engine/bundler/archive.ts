@@ -48,7 +48,8 @@ function getPathInPackage({ path }: ReadEntry): string {
 
 /**
  * Returns the files of an archive that a bundle needs.
- * @throws PackageError if the archive is too large, or has entries that are not files or folders of the package
+ * @throws PackageError if the archive is damaged or too large, has no package.json, or has entries that are not files or folders of the
+ * package
  */
 export function unpackPackageFiles(archive: Buffer): PackageFiles {
   const files: PackageFiles = new Map();

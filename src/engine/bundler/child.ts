@@ -1,6 +1,6 @@
 /**
- * Program of a build process, which opens untrusted packages, sources and Git packs, without environment, network and writable files. It
- * reads its job and the archives or pack from standard input, writes the result as JSON to file descriptor 3, and ends.
+ * Program of a build process. The process opens untrusted packages, sources and Git packs, so it has no environment, network or writable
+ * files. It reads its job and the archives or pack from standard input, writes the result as JSON to file descriptor 3, and ends.
  */
 
 import { createWriteStream } from "node:fs";

@@ -70,7 +70,10 @@ function createDeclarationFinder(tree: FileTree) {
     return [resolvedPath, ...beside].find((path) => isDeclarationFile(path) && tree.read(path)) ?? null;
   }
 
-  /** True if modules in the folder can import the package. For a missing package, the resolver takes a thousand times as long. */
+  /**
+   * True if modules in the folder can import the package. Without this check, the resolver takes a thousand times as long for a missing
+   * package.
+   */
   function isInstalled(name: string, startFolder: string): boolean {
     for (let at = startFolder; ; at = dirname(at)) {
       if (tree.read(join(at, "node_modules", name, "package.json"))) return true;

@@ -8,16 +8,16 @@ export class PackageError extends Error {
 /** Error in a file of a project folder. The message contains the path of the file. */
 export class ProjectError extends PackageError {}
 
-/** Error if a build process could not start or finish because of the machine, or because the service is stopping. A retry may succeed. */
+/** Error if a build could not start or finish: the machine is too busy, or the service is stopping. A retry may succeed. */
 export class BundlerBusyError extends Error {
   override readonly name = "BundlerBusyError";
 }
 
-/** Error if no sandbox works on this machine in which npm packages can be opened safely. */
+/** Error if this machine has no working sandbox in which npm packages can be opened safely. */
 export class SandboxUnavailableError extends Error {
   override readonly name = "SandboxUnavailableError";
 
-  /** @param allowsNetwork true if the operator has set NPM_SANDBOX=off, so that no sandbox without a network is needed */
+  /** @param allowsNetwork true if the operator has set NPM_SANDBOX=off, which also allows sandboxes with network access */
   constructor(allowsNetwork = false) {
     super(
       allowsNetwork

@@ -26,7 +26,7 @@ const EXISTING_GLOBALS = new Set([
 const isUsableGlobalName = (name: string): boolean =>
   IDENTIFIER.test(name) && !RESERVED_WORDS.has(name) && !EXISTING_GLOBALS.has(name) && !(name in Object.prototype);
 
-/** A longer browser build is not searched for the name of its global, because the search must parse the whole file. */
+/** Maximum length of a browser build that is searched for the name of its global. The search parses the whole file. */
 const WRAPPER_MAX_CHARACTERS = 2_000_000;
 const README_MAX_CHARACTERS = 200_000;
 
@@ -70,7 +70,7 @@ function findWrappers({ body }: Program): AnyNode[] {
 
 const equalsIgnoringCase = (left: string, right: string): boolean => left.toLowerCase() === right.toLowerCase();
 
-/** Returns the global name that a script sets if a `<script>` element loads it; null if there is none. */
+/** Returns the global name that a script sets if a `<script>` element loads it; null if there is none, or if several names are possible. */
 export function findGlobalNameInBuild(source: string, packageName: string): PackageGlobalName | null {
   if (source.length > WRAPPER_MAX_CHARACTERS) return null;
   try {
@@ -134,7 +134,10 @@ function findSpelling(text: string, packageName: string): string | null {
   return most?.[0] ?? null;
 }
 
-/** `date-fns` becomes dateFns, and `@scope/some.name` someName, or scopeSomeName if someName is a keyword or a global of browsers. */
+/**
+ * Converts a package name to the name of a global: `date-fns` to dateFns, `@scope/some.name` to someName. If someName is a keyword or
+ * exists in browsers, the result is scopeSomeName; without a scope, it is npmSomeName.
+ */
 export function toCamelCaseName(packageName: string): string {
   const camel = (text: string) => {
     const words = text.split(/[^A-Za-z0-9$_]+/).filter(Boolean);

@@ -46,7 +46,7 @@ const PACKAGE_NAMESPACE = "package";
 const REASON_MAX_CHARACTERS = 300;
 
 const NODE_GLOBAL = "process";
-/** Replacements that bundlers for browsers usually make: names such as `NODE_ENV`, each with its constant value. */
+/** Names that bundlers for browsers usually replace, such as `process.env.NODE_ENV`, each with the expression that replaces it. */
 const BUILD_DEFINITIONS = {
   [`${NODE_GLOBAL}.env.NODE_ENV`]: '"production"',
   [`${NODE_GLOBAL}.browser`]: "true",
@@ -193,8 +193,8 @@ async function detectModuleShape(
 }
 
 /**
- * Returns the code that sets the package's global: to the default export, or to an object with all exports if there is no default export
- * or `namespace` is true.
+ * Returns the code that sets the package's global. Its value is the default export. If there is none, or if `namespace` is true, the value
+ * is an object with all exports.
  */
 async function createWrapper(
   tree: FileTree,
@@ -291,7 +291,7 @@ export async function buildPackageScript(
     version,
     licence: readLicence(tree.readManifest(folder)),
   }));
-  // Ignores errors, because actions can use a package without its type declarations. Only the main module of a package has them.
+  // Only the main module of a package has declarations. Ignores errors, because actions can use a package without its declarations.
   const declarations = subpath === "" ? await collectDeclarations(tree, root, packageGlobal).catch(() => null) : null;
   return { source, global: packageGlobal.name, names: findUsedGlobalNames(program), parts, declarations };
 }

@@ -8,7 +8,7 @@ async function readChildPids(pid: number): Promise<number[]> {
   return children.split(" ").filter(Boolean).map(Number);
 }
 
-/** Returns seconds; Infinity if the machine does not report the time. */
+/** Returns the CPU time of a process and its children in seconds; Infinity if the machine does not report it. */
 export async function readProcessTreeCpuTime(pid: number): Promise<number> {
   try {
     const [stat, children] = await Promise.all([readFile(`/proc/${pid}/stat`, "latin1"), readChildPids(pid)]);
@@ -27,7 +27,7 @@ export async function readProcessTreeCpuTime(pid: number): Promise<number> {
   }
 }
 
-/** Returns bytes of resident memory; 0 if the machine does not report them. */
+/** Returns the resident memory of a process and its children in bytes; 0 if the machine does not report it. */
 export async function readProcessTreeMemory(pid: number): Promise<number> {
   try {
     const [status, children] = await Promise.all([readFile(`/proc/${pid}/status`, "utf8"), readChildPids(pid)]);

@@ -17,9 +17,12 @@ const SANDBOX_NICENESS = 10;
 const UNPRIVILEGED_ACCOUNT = { uid: 64_051, gid: 64_051 };
 /** Limits that Node cannot set: no core dump, no written file, limited CPU time, memory and file descriptors. */
 const SHELL_LIMITS = `ulimit -c 0; ulimit -f 0; ulimit -S -t ${CPU_LIMIT_SECONDS}; ulimit -H -t ${CPU_LIMIT_SECONDS + 1}; ulimit -d ${DATA_LIMIT_KB} 2>/dev/null; ulimit -n 64; exec "$0" "$@"`;
-/** In namespaces of its own, the process has only an empty network, and cannot read the memory of the service's process. */
+/** Starts a process in its own namespaces. There, it reaches no network, and cannot read the memory of the service's process. */
 export const UNSHARE_COMMAND: readonly string[] = ["unshare", "--user", "--net", "--"];
-/** Removes all rights to write, create and delete files, with Landlock (system calls 444 and 446), which Perl can call but Node cannot. */
+/**
+ * Removes all rights to write, create and delete files, with Landlock (system calls 444 and 446). Perl can make these calls, but Node
+ * cannot.
+ */
 const SEAL_SCRIPT = `
 my $version = syscall 444, 0, 0, 1;
 my $rights = pack "Q", 0x1ff2 | ($version > 2 ? 0x4000 : 0);
@@ -79,7 +82,7 @@ function areNamespacesDisabled(limitsFolder: string): boolean {
     try {
       return Number(readFileSync(join(limitsFolder, name), "utf8")) === 0;
     } catch {
-      // The kernel has no such limit.
+      // The file is missing, because the kernel has no such limit.
       return false;
     }
   });
@@ -121,7 +124,7 @@ export function startInSandbox({ commands, account }: BundlerSandbox, script: st
   try {
     if (child.pid !== undefined) setPriority(child.pid, SANDBOX_NICENESS);
   } catch {
-    // The process has ended, or the service has no right to change its priority. In the second case, the priority stays normal.
+    // Ignores the error: the process has ended, or the service may not change its priority, which then stays normal.
   }
   return child;
 }

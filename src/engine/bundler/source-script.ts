@@ -175,11 +175,11 @@ async function buildWithExports(job: SourceBuildJob): Promise<SourceBuildResult>
   }
 }
 
-/** True if a file is a CommonJS module. All files share one script, and only ES modules are strict by definition. */
+/** True if a file is a CommonJS module. Its code may not work in strict mode, and all files share one script. */
 const containsCommonJs = ({ inputs }: Metafile): boolean =>
   Object.values(inputs).some(({ format }) => format === "cjs");
 
-/** Builds the script of an action. @throws PackageError that names file, line and column */
+/** Builds the script of an action. @throws PackageError; for invalid code, its message contains file, line and column */
 export async function buildSourceScript(job: SourceBuildJob): Promise<BuiltSourceScript> {
   const result = await buildWithExports(job).catch((error: unknown) => {
     const errors = getBuildErrors(error);

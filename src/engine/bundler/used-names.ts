@@ -4,8 +4,9 @@ import { fullAncestor } from "acorn-walk";
 import { analyze } from "eslint-scope";
 import globals from "globals";
 
-/** Results of `findUsedGlobalNames` that are no names: `import()`, and `eval()` for code that is created from text. */
+/** Stands for a dynamic import in the result of `findUsedGlobalNames`. It is not the name of a global. */
 const IMPORT_CALL_NAME = "import()";
+/** Stands for code that is created from text, in the result of `findUsedGlobalNames`. */
 const EVAL_CALL_NAME = "eval()";
 const CODE_CREATING_GLOBALS = ["eval", "Function"];
 /** For this global, `findUsedGlobalNames` returns each used member, because most scripts only read members that identify the browser. */
@@ -69,7 +70,10 @@ function isInsideTry(ancestors: readonly AnyNode[]): boolean {
   );
 }
 
-/** If the node reads a property of the global object, such as `window.alert`, returns the property's name; otherwise null. */
+/**
+ * If the node reads a global of browsers from `globalThis`, such as `globalThis.alert`, returns the global's name; otherwise null. esbuild
+ * has already replaced `self` by `globalThis`.
+ */
 function readGlobalObjectMember(node: AnyNode): string | null {
   if (node.type !== "MemberExpression" || node.computed || node.property.type !== "Identifier") return null;
   const { object, property } = node;

@@ -6,7 +6,7 @@ import { type FindSocketOwner, openSocketOwnerFinder, type SocketEndpoint } from
 
 const TABLES = { ipv4: "/proc/net/tcp", ipv6: "/proc/net/tcp6" } as const;
 const UID_COLUMN = 7;
-/** Error codes of reading tables in /proc that do not exist, or that the system hides. */
+/** Error codes if a table in /proc does not exist (ENOENT), or if the system hides it (EACCES). */
 const NOT_REPORTED_CODES = ["ENOENT", "EACCES"];
 
 /** Result if the process at the other end of the connection has ended. The number is not a valid user ID. */
@@ -26,7 +26,7 @@ export async function readSocketUidFromProc(
   const pair = ` ${formatSocketEnd(localEnd)} ${formatSocketEnd(remoteEnd)} `;
   const path = TABLES[ipaddr.process(localEnd.address).kind()];
   const table = await readFile(path, "latin1").catch((error: NodeJS.ErrnoException) => {
-    // After any other error, such as too many open files, the client must be rejected.
+    // Throws any other error, such as too many open files, so that the proxy rejects the client.
     if (!NOT_REPORTED_CODES.includes(error.code ?? "")) throw error;
     return null;
   });

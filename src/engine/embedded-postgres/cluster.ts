@@ -16,12 +16,18 @@ export interface PostgresClusterContext {
   clusterDir: string;
 }
 
-/** Returns an argument that means `folder` to a program that runs in it. On Linux, parent folders need not be accessible. */
+/**
+ * Returns a path to `folder` for a program whose working directory is this folder. On Linux, the program then needs no access to the parent
+ * folders.
+ */
 export function getDataFolderArgument(folder: string): string {
   return process.platform === "linux" ? "/proc/self/cwd" : folder;
 }
 
-/** The started program gets no environment of this process: variables such as PGDATA and PGPORT would change its behavior. */
+/**
+ * Returns options for starting a PostgreSQL program. It gets no environment of this process: variables such as PGDATA would change its
+ * behavior.
+ */
 export function createPostgresSpawnOptions(account: SystemAccount | null, folder: string): SpawnOptions {
   return { ...account, cwd: folder, env: { LC_ALL: "C", TZ: "UTC" } };
 }

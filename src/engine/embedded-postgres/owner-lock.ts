@@ -1,4 +1,4 @@
-/** Lock file of a data folder. It contains the ID of the process that owns the folder. */
+/** Lock file of a data folder. It contains the ID and the start time of the process that owns the folder. */
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { EmbeddedPostgresError } from "./failure.js";
 import { isProcessAlive, readProcessStartTicks } from "./processes.js";
@@ -70,7 +70,10 @@ export function findDataFolderLockHolder(path: string): number | null {
   return findRunningOwner(readText(path))?.pid ?? null;
 }
 
-/** Locks a data folder for this process. @throws EmbeddedPostgresError with the PID of the running process that owns the folder */
+/**
+ * Locks a data folder for this process.
+ * @throws EmbeddedPostgresError if a running process owns the folder; the message contains its PID
+ */
 export function acquireDataFolderLock(path: string, folder: string): DataFolderLock {
   const ownOwnerText = JSON.stringify({
     pid: process.pid,

@@ -14,7 +14,9 @@ import { createPostgresServerLog, POSTGRES_LOG_SETTINGS } from "./server-log.js"
 import { startPostgresWatchdog } from "./watchdog.js";
 
 const READY_TIMEOUT_MS = 120_000;
-/** Wait after SIGTERM, in which the server processes of closed connections end. After SIGINT, each of them would log a warning. */
+/**
+ * Time between SIGTERM and SIGINT, in which the server processes of closed connections end. After SIGINT, each of them would log a warning.
+ */
 const SMART_STOP_TIMEOUT_MS = 1_000;
 const FAST_STOP_TIMEOUT_MS = 20_000;
 const IMMEDIATE_STOP_TIMEOUT_MS = 10_000;
@@ -46,6 +48,7 @@ export function readPostmasterPidFile(clusterDir: string): { pid: number; port: 
 /**
  * Stops a server. SIGTERM waits for the clients. SIGINT ends their transactions and writes a checkpoint. If this takes too long, SIGQUIT
  * ends the server at once; no commit is lost.
+ * @throws EmbeddedPostgresError if the server still runs after SIGQUIT
  */
 async function stopServer(pid: number): Promise<void> {
   for (const [signal, limit] of [
@@ -71,7 +74,8 @@ export async function stopOrphanedPostmaster(clusterDir: string, log: Logger): P
     await stopServer(orphan.pid);
     return;
   }
-  // The PID now belongs to another program. While this program runs, PostgreSQL would not start if the file existed.
+  // The PID now belongs to another program. PostgreSQL would mistake this program for a running server, and not start. So the file is
+  // removed.
   rmSync(join(clusterDir, "postmaster.pid"), { force: true });
 }
 

@@ -29,7 +29,7 @@ export function createPostgresServerLog(log: Logger, onReady: () => void): Postg
   let fault: string | null = null;
 
   function handleLine(text: string): void {
-    // A line that starts with a tab continues the previous line, which may not be in the log, so it is skipped.
+    // A line that starts with a tab continues the previous line. It is skipped, because the log may not contain the previous line.
     if (text === "" || text.startsWith("\t")) return;
     const [, backend, sqlState = "", severity = "", logText = ""] = LOG_LINE.exec(text) ?? [];
     if (severity === "") {
@@ -41,7 +41,7 @@ export function createPostgresServerLog(log: Logger, onReady: () => void): Postg
     const isServerFault = fatal || SERVER_FAULT_SQLSTATE.test(sqlState);
     const message = isServerFault ? logText : "withheld, it may quote data";
     if (fatal) fault = message;
-    // If the server rejects a statement, the client that sent it reports the error.
+    // Logs rejected statements only at the level debug, because the client that sent the statement reports the error.
     const level =
       isServerFault && severity !== "LOG" && severity !== "INFO" && !severity.startsWith("DEBUG") ? "warn" : "debug";
     log[level]({ backend, sqlState, severity, postgres: message }, "PostgreSQL");

@@ -11,7 +11,7 @@ const WATCHDOG_SCRIPT = `
   kill -QUIT "$1"`;
 
 interface Watchdog {
-  /** Call this method after the server has ended, because another process may soon get the server's PID. */
+  /** Ends the watchdog. Call this method after the server has ended, because another process may soon get the server's PID. */
   stop(): Promise<void>;
 }
 

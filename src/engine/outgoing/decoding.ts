@@ -14,13 +14,16 @@ import { getTransportErrorCode, OutgoingError } from "./failure.js";
 
 export const ACCEPT_ENCODING = "gzip, deflate, br, zstd";
 
-/** Maximum encodings of a body. A second one is legal but rare, and a long chain would only keep the process busy. */
+/** Maximum number of encodings of a body. A second one is legal but rare, and a long chain would only keep the process busy. */
 const ENCODINGS_MAX = 2;
 /** Maximum window as a power of two: 8 MB, as RFC 8878 requires for HTTP. The default would allow 128 MB per response. */
 const ZSTD_WINDOW_LOG = 23;
 const ZLIB_METHOD_DEFLATE = 8;
 
-/** By specification, `deflate` is a zlib stream, but some servers send a raw deflate stream. */
+/**
+ * Returns a decoder for `deflate`. By specification, this is a zlib stream, but some servers send a raw deflate stream. The first byte
+ * shows the format.
+ */
 const createInflater = (firstByte: number) =>
   (firstByte & 0x0f) === ZLIB_METHOD_DEFLATE ? createInflate() : createInflateRaw();
 
@@ -34,7 +37,10 @@ async function readFirstPart(parts: AsyncIterator<Buffer>): Promise<Buffer | nul
 
 const createZstdDecoder = () => createZstdDecompress({ params: { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG } });
 
-/** Node's decoder ignores bytes after a frame, so each frame gets a new decoder. @throws OutgoingError TRANSPORT for too many frames */
+/**
+ * Decodes a zstd body. Node's decoder ignores bytes after a frame, so each frame gets a new decoder.
+ * @throws OutgoingError TRANSPORT for too many frames
+ */
 async function* decodeZstdFrames(body: AsyncIterable<Buffer>, origin: string): AsyncGenerator<Buffer> {
   const parts = body[Symbol.asyncIterator]();
   let unread = await readFirstPart(parts);
@@ -51,7 +57,7 @@ async function* decodeZstdFrames(body: AsyncIterable<Buffer>, origin: string): A
           decoder.write(unread, (error) => (error ? reject(error) : resolve()));
         });
         unread = unread.subarray(decoder.bytesWritten - bytesBefore);
-        // Unread bytes mean that a frame has ended, and with it the output of this decoder.
+        // Unread bytes mean that the frame, and so the output of this decoder, has ended. The next frame gets a new decoder.
         if (unread.length > 0) return;
       }
       decoder.end();

@@ -85,7 +85,7 @@ async function renderPicture(file: Buffer, job: PictureJob): Promise<Generator<B
   }
 }
 
-/** Yields the file without private metadata first, which needs no decoder, because a decoder may crash this process. */
+/** First yields the file without private metadata. This needs no decoder, so it works even if a decoder crashes this process later. */
 async function* answerJob(file: Buffer, job: PictureJob): AsyncGenerator<Buffer> {
   if (job.resize) return yield* await renderPicture(file, job);
   let parts: Buffer[];

@@ -139,7 +139,9 @@ function cleanWebp(file: Buffer): Buffer[] {
   return [header, ...retained];
 }
 
-/** Removes comments and XMP data. Other extension blocks contain loops and times of an animation. */
+/**
+ * Keeps the images, and the extension blocks with loops and times of an animation. Removes all other blocks, such as comments and XMP data.
+ */
 function cleanGif(file: Buffer): Buffer[] {
   const tableBytes = (flags: number) => (flags & 0x80 ? 3 * 2 ** ((flags & 7) + 1) : 0);
   const findBlocksEnd = (from: number): number => {
@@ -187,7 +189,7 @@ export function removePrivateMetadata(file: Buffer, contentType: string): Buffer
   try {
     return CLEANER_BY_TYPE[contentType]?.(file) ?? [file];
   } catch (error) {
-    // A RangeError means that the length of a block points beyond the end of the file, or that a TIFF file has 64-bit offsets.
+    // A RangeError means that a block ends after the end of the file, or that a TIFF file has 64-bit offsets.
     if (error instanceof RangeError)
       throw new DamagedPictureError("a part of the picture file is incomplete, or has a format that is not supported");
     throw error;

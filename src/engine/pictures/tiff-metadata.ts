@@ -31,7 +31,10 @@ class TiffEditor {
     else this.file.writeUInt16BE(value, offset);
   }
 
-  /** False for an offset that cannot be valid, above DIRECTORIES_MAX, and for a visited directory, so that a cycle of directories ends. */
+  /**
+   * Returns false if the offset is invalid, if its directory was visited before, or after DIRECTORIES_MAX visits. So a cycle of directories
+   * ends.
+   */
   private isFirstVisit(offset: number): boolean {
     if (offset < 8 || offset + 6 > this.file.length || this.visited.has(offset) || this.visited.size >= DIRECTORIES_MAX)
       return false;

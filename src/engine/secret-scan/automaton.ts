@@ -1,6 +1,6 @@
 /**
  * Finds occurrences of many byte strings (patterns) in one linear pass (Aho and Corasick, 1975). Nodes of the trie are numbered in
- * depth-first order of the sorted patterns, so that the first child of node `n` is `n + 1`.
+ * depth-first order of the sorted patterns. So the first child of node `n` is `n + 1`.
  */
 import { PATTERN_MIN_BYTES, PatternStartFinder } from "./beginnings.js";
 import { ENTIRE_TEXT_SPANS, type Spans } from "./spans.js";
@@ -12,9 +12,12 @@ export interface PatternMatch {
   end: number;
 }
 
-/** After a match of at most this length, a search for the next start of a pattern is faster than following failure links. */
+/** Maximum length of a matched prefix after which a search for the next start of a pattern is faster than following failure links. */
 const SHORT_MATCH_BYTES = 3;
-/** If a text was cut within an escape, up to five bytes of the escape follow the last byte that matches a pattern. */
+/**
+ * Number of last bytes of a cut text at which the beginning of a pattern may end. If the text was cut within an escape, up to five bytes of
+ * the escape follow this end.
+ */
 const CUT_DISTANCE_MAX_BYTES = 6;
 
 const HASH_FACTOR = 0x9e3779b1;
@@ -130,7 +133,10 @@ export class Automaton {
     }
   }
 
-  /** Shortens failure links (Knuth and others, 1977): skips a node if each byte that fails at the link's start also fails at this node. */
+  /**
+   * Shortens failure links (Knuth and others, 1977). A link skips a node whose only child has the same byte as the first child of the
+   * link's start: if this byte did not match at the start, it cannot match at this node either.
+   */
   private shortenFailureLinks(order: Int32Array): void {
     const { firstChildLabel: first, branches, failureLinks: fail } = this;
     for (const node of order) {
@@ -155,7 +161,7 @@ export class Automaton {
     return order;
   }
 
-  /** Returns the node of the longest suffix of the bytes read so far, including `byte`, that is a prefix of a pattern. */
+  /** Returns the node of the longest beginning of a pattern with which the bytes read so far end. `byte` is the last of these bytes. */
   private findNextNode(from: number, byte: number): number {
     const { firstChildLabel: first, branches, failureLinks: fail } = this;
     for (let node = from; node !== 0; node = fail[node]!) {
@@ -181,7 +187,7 @@ export class Automaton {
       else {
         const before = node;
         node = this.findNextNode(node, byte);
-        // The node is not a child of the previous node, so the matched prefix became shorter.
+        // The matched prefix is short, and did not become longer. A search for the next start of a pattern is now faster.
         if (depth[node]! <= SHORT_MATCH_BYTES && depth[node]! <= depth[before]!) break;
       }
       const patterns = report[node]!;
@@ -231,13 +237,13 @@ export class Automaton {
     let at = from;
     while (at !== -1 && at < lastStart) {
       const started = this.beginnings.findNextBeginning(bytes, words, at, lastStart);
-      // The next span may begin among the bytes that were already read, and each byte is read only once.
+      // `scanFrom` may read beyond `to`. Then the next span begins after the bytes that were read, so that each byte is read only once.
       at = started === -1 ? lastStart : this.scanFrom(bytes, started, onHit);
     }
     return at;
   }
 
-  /** Returns the length of the longest prefix of a pattern that is at the end of `bytes`. */
+  /** Returns the length of the longest beginning of a pattern with which `bytes` ends. */
   countBytesBegunAtEnd(bytes: Uint8Array): number {
     let node = 0;
     for (let at = Math.max(0, bytes.length - this.longestPatternBytes); at < bytes.length; at += 1)

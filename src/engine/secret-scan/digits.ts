@@ -61,7 +61,7 @@ function addRuns(
 /** Two runs (sequences of digits) are aligned in the same way if their starts differ by a multiple of this number. */
 const DIGITS_PER_ALIGNMENT = 4;
 
-/** Returns the parts of runs (sequences of digits) within `reach` bytes of a span (range to search) or of the end of the text. */
+/** Returns the parts of runs (sequences of digits) within `reach` bytes of a span (range to search) or of the end of the last run. */
 function selectRunsNear(runs: readonly number[], spans: Spans, reach: number): readonly number[] {
   if (spans === ENTIRE_TEXT_SPANS) return runs;
   const near: number[] = [];
@@ -141,7 +141,7 @@ class DigitRuns {
       if (places !== null) this.recordPositions(from, to, places.subarray(started, next));
       started = next;
     }
-    // Only one separator at the end, so that the end of a truncated text stays close to the end of the bytes.
+    // Keeps only one separator at the end. So the end of a truncated text stays close to the end of the bytes.
     return { bytes: bytes.subarray(0, end + 1), textIndexes: places?.subarray(0, end + 1) ?? null };
   }
 
@@ -187,8 +187,8 @@ export function findTrailingDigitsStart(bytes: Uint8Array): number {
 }
 
 /**
- * Yields the decoded runs (sequences) of digits of a layer, and each of these results also with its escapes removed. Decodes only digits
- * near the spans (ranges to search). Each yielded layer is valid until the next one.
+ * Yields the decoded runs (sequences) of digits of a layer. If a result contains escapes, also yields it without one level of them. Decodes
+ * only digits near the spans (ranges to search). Each yielded layer is valid until the next one.
  * @param longest length in bytes of the longest pattern
  */
 export function* decodeDigitLayers(layer: DecodedLayer, spans: Spans, longest: number): Generator<DecodedLayer> {

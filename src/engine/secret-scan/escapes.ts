@@ -47,7 +47,7 @@ function decodeEscapeAt(bytes: Uint8Array, index: number): number {
   return value < 0 ? 0 : (PERCENT_LENGTH << LENGTH_SHIFT) | value;
 }
 
-/** Like decodeEscapeAt, but only for an escape that contains the number of a character, such as `\u0041` or `\x41`. */
+/** Decodes like `decodeEscapeAt`, but only an escape that contains the number of a character, such as `\u0041` or `\x41`. */
 function decodeNumberAt(bytes: Uint8Array, index: number): number {
   const letter = bytes[index + 1];
   const digits = letter === LOWER_U ? 4 : letter === LOWER_X ? 2 : 0;
@@ -64,7 +64,10 @@ const ESCAPE_BYTES = 6;
 const IN_ESCAPES = new Set(Buffer.from("\\%uxnr\r\n0123456789abcdefABCDEF"));
 const isHighSurrogate = (unit: number): boolean => (unit & 0xfc00) === 0xd800;
 
-/** Returns the index before `end` from which text may be an incomplete escape, even a nested one, or half a surrogate pair; else `end`. */
+/**
+ * Returns the index at which an incomplete escape (even a nested one) or half of a surrogate pair may begin before `end`. Returns `end` if
+ * there is none.
+ */
 export function findIncompleteEscape(text: string, end: number): number {
   let first = end;
   for (let at = end - 1; at >= 0; at -= 1) {
@@ -143,7 +146,10 @@ class SpanMapper {
     this.next = before[0] ?? BEYOND_EVERY_TEXT;
   }
 
-  /** Call it after the input from `from` to `to` was written, so that the output has `length` bytes. `isSame` is false for an escape. */
+  /**
+   * Converts the span boundaries up to `to`. Call it after the input from `from` to `to` was written, so that the output has `length`
+   * bytes. `isSame` is false for an escape.
+   */
   recordWritten(from: number, to: number, length: number, isSame: boolean): void {
     for (; this.next <= to; this.next = this.before[this.spans.length] ?? BEYOND_EVERY_TEXT) {
       this.spans.push(isSame ? length - (to - Math.max(from, this.next)) : length);

@@ -38,7 +38,7 @@ export interface NumeralSystem {
   bit: number;
   /** A sequence of this many digits always encodes 8 complete bytes, at whichever digit the first byte begins. */
   minDigits: number;
-  /** Number of digits at the start of a sequence of digits at which the first encoded byte may begin. */
+  /** Number of first digits of a sequence that must be tried as the start of the encoded bytes. */
   shiftCount: number;
   /** Decodes `digits` digits into complete words, which it writes to `output` from `started` on. Returns the number of decoded digits. */
   decodeWords(pairs: Uint16Array, from: number, digits: number, output: Int32Array, started: number): number;

@@ -1,4 +1,4 @@
-/** Masks a text while it is still being received. Its end must wait if it may be the beginning of a secret. */
+/** Masks a text while it is still being received. Holds back the end of the received text while it may be the beginning of a secret. */
 import { findIncompleteEscape } from "./escapes.js";
 
 export interface SecretRange {
@@ -56,14 +56,14 @@ function findEndBeforeSecrets(undecidedStart: number, ranges: readonly SecretRan
   return to;
 }
 
-/** Returns the index from which text must be kept: at most `to - 1`, so that the caller never passes `from: 0` in the middle of a text. */
+/** Returns the index from which the caller must keep the text. It is at most `to - 1`, so that `from` is 0 only at the start of a text. */
 const findNeededStart = (text: string, to: number): number =>
   Math.max(0, Math.min(findIncompleteEscape(text, to), to - 1));
 
 /**
  * Masks the secrets in the part of a text that can be passed on.
  * @param sorted ranges of secrets in the text, by their start
- * @param replacements texts that replace short secrets, which count only as complete strings; by the secret's value
+ * @param replacements names of the short secrets, which count only as complete strings, by the secret's value
  * @param undecidedStart index from which the text may become a part of another secret; the text's length for none
  */
 export function maskStartOfStreamedText(

@@ -3,21 +3,22 @@ import { PATTERN_MIN_BYTES } from "./beginnings.js";
 import { decodeEscapesOnce } from "./escapes.js";
 import { createInitialLayer, type DecodedLayer, isLineBreak } from "./layers.js";
 
-/** A longer secret cannot be in a host name. */
+/** Maximum length of a host name. A longer secret cannot be in a host name. */
 const HOST_MAX_CHARACTERS = 253;
 /** Maximum number of nested levels of escapes that are removed from a secret's value. */
 const VALUE_LAYERS_MAX = 2;
 /** Values that look the same in URLs and JSON, so that one pattern is enough for them. */
 const NEVER_ESCAPED = /^[\w.~-]*$/;
-/** Matches the start of a value that could be the rest of an escape. ESCAPE_START_AT_END matches an end that could start an escape. */
+/** Matches the start of a value if it could be the end of an escape that begins before the value. */
 const ESCAPE_REST_AT_START = /^(?:u[\da-f]{4}|[\da-f]{1,4}|[nrt"\\/])/i;
+/** Matches the end of a value if it could be the start of an escape that ends after the value. */
 const ESCAPE_START_AT_END = /(?:%[\da-f]?|\\(?:u[\da-f]{0,3}|x[\da-f]?)?)$/i;
 const LINE_BREAKS = /\r\n|\r|\n/g;
 const LABEL_SEPARATORS = /[.-]/g;
 
 const toPatternBytes = (text: string): Uint8Array => createInitialLayer(text, true).bytes;
 
-/** Yields the value, also with its escapes removed: decoding a text also decodes the escapes of the value itself. */
+/** Yields the value, and the value with its escapes removed: decoding a text also decodes the escapes of a value in it. */
 function* yieldUnescapedVariants(text: string): Generator<Uint8Array> {
   let layer: DecodedLayer | null = createInitialLayer(text, true);
   for (let times = 0; layer !== null && times <= VALUE_LAYERS_MAX; times += 1, layer = decodeEscapesOnce(layer))
@@ -29,7 +30,10 @@ const decodeUrlText = (text: string): string =>
 const reverseText = (text: string): string => Array.from(text).reverse().join("");
 const reverseCodeUnits = (text: string): string => text.split("").reverse().join("");
 
-/** Returns the value with plus signs for spaces (forms), slashes for backslashes (URLs), lines joined by spaces, and reversed. */
+/**
+ * Returns variants of the value: unchanged, with plus signs for spaces (forms), with slashes for backslashes (URLs), with lines joined by
+ * spaces, and reversed.
+ */
 function createWrittenVariants(value: string): string[] {
   const forward = new Set([
     value,
@@ -42,16 +46,22 @@ function createWrittenVariants(value: string): string[] {
 
 const removeLineBreaks = (bytes: Uint8Array): Uint8Array => bytes.filter((byte) => !isLineBreak(byte));
 
-/** Reversed hex digits decode to the bytes in reverse order, with the two digits of each byte exchanged. */
+/**
+ * Decodes the hex digits of the bytes in reverse order. The result has the bytes in reverse order, with the two digits of each byte
+ * exchanged.
+ */
 const decodeReversedHex = (bytes: Buffer): Uint8Array => Buffer.from(reverseCodeUnits(bytes.toString("hex")), "hex");
 
-/** Length of a value from which 8 bytes remain without the digits that contain bits of surrounding text: at most two at each end. */
+/**
+ * Minimum length of a value whose reversed base64 digits encode 8 bytes, even without the digits that contain bits of surrounding text.
+ * There are at most two of these digits at each end.
+ */
 const REVERSED_MIN_BYTES = 11;
 
 /** Decodes base64 digits in reverse order, without the digits that contain bits of the surrounding text. */
 function* yieldReversedBase64Patterns(bytes: Buffer): Generator<Uint8Array> {
   const decoded = (digits: string): Uint8Array => Buffer.from(reverseCodeUnits(digits), "base64");
-  // A shorter value would have too few digits without these digits, so all its digits are used.
+  // A shorter value has too few digits if those with bits of surrounding text are left out. So one pattern contains all its digits.
   if (bytes.length < REVERSED_MIN_BYTES) yield decoded(bytes.toString("base64").replaceAll("=", ""));
   for (const shift of [0, 1, 2]) yield decoded(createInnerDigits(bytes, shift, "base64"));
 }
@@ -95,7 +105,10 @@ export function createSecretPatterns(value: string): Uint8Array[] {
   ]);
 }
 
-/** Returns the digits of bytes that begin `shift` bytes after a multiple of three, without digits that depend on surrounding text. */
+/**
+ * Returns the encoded digits of bytes that begin `shift` bytes after a multiple of three. Leaves out digits that depend on surrounding
+ * text.
+ */
 function createInnerDigits(bytes: Buffer, shift: number, encoding: "base64" | "base64url"): string {
   const padded = Buffer.concat([Buffer.alloc(shift), bytes]);
   const first = Math.ceil((shift * 8) / 6);
@@ -118,7 +131,10 @@ const DROPPED_BYTES = new Set(Buffer.from(" +\t\r\n/\\"));
 export const removeBytesThatUrlsMayDrop = (bytes: Uint8Array): Uint8Array =>
   bytes.filter((byte) => !DROPPED_BYTES.has(byte));
 
-/** Returns patterns of a value that a URL contains unencoded: the value, and its JSON text, which also covers repeated encoding. */
+/**
+ * Returns patterns that find a value, or its JSON text, in a URL from which characters were dropped. Returns no patterns if URLs and JSON
+ * do not alter the value.
+ */
 export function createUrlSecretPatterns(value: string): Uint8Array[] {
   if (!ALTERED_CHARACTER.test(value)) return [];
   const broken = ["\n", "\r\n", "\r", ""].map((lineBreak) => value.replace(LINE_BREAKS, lineBreak));
@@ -129,7 +145,10 @@ export function createUrlSecretPatterns(value: string): Uint8Array[] {
   return removeDuplicatePatterns(texts);
 }
 
-/** Returns patterns of a value in a host name: encoded forms, because a host name is in lower case, so that it cannot be decoded. */
+/**
+ * Returns patterns that find a value in a host name. Encoded text in a host name is in lower case and cannot be decoded, so the patterns
+ * include encoded forms of the value.
+ */
 export function createHostSecretPatterns(value: string): Uint8Array[] {
   if (value.length > HOST_MAX_CHARACTERS) return [];
   const bytes = Buffer.from(value);

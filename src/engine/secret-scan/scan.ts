@@ -55,7 +55,8 @@ function* createLayers(text: string, mapped: boolean, longest: number): Generato
     yield { layer, isDecoded: false };
   }
   for (const layer of decodeDigitLayers(plain, ENTIRE_TEXT_SPANS, longest)) yield { layer, isDecoded: true };
-  // Characters before an encoded value may have formed an escape with its first digits, so also decodes outside of `newSpans`.
+  // Characters before an encoded value may have formed an escape with its first digits. So this step decodes near all ranges that any layer
+  // changed, not only near `newSpans`.
   for (const layer of decodeDigitLayers(bare, bare.changedSpans, longest)) yield { layer, isDecoded: true };
 }
 

@@ -21,7 +21,10 @@ export function viewAsUint16Numbers(bytes: Uint8Array): Uint16Array {
 
 export const repeatByteInWord = (byte: number): number => byte * LOW_BIT_OF_EACH_BYTE;
 
-/** Returns a number other than 0 if a byte of `word` equals the byte in `repeatedByte`: 0 minus 1 sets the highest bit of this byte. */
+/**
+ * Returns a number other than 0 if a byte of `word` equals the byte in `repeatedByte`. Equal bytes have the difference 0, and subtracting 1
+ * from it sets the highest bit.
+ */
 export function findEqualBytes(word: number, repeatedByte: number): number {
   const difference = word ^ repeatedByte;
   return (difference - LOW_BIT_OF_EACH_BYTE) & ~difference & HIGH_BIT_OF_EACH_BYTE;

@@ -29,7 +29,9 @@ export type DeliveryOutcome =
   /** This process has lost its claim on the message, so it did not send the content. */
   | { kind: "fenced" };
 
-/** Error of nodemailer, or of connecting, which sets `forbidden`: true if the connection is not allowed, so that a retry is useless. */
+/**
+ * Error of nodemailer or of the connection. `forbidden` is true if the service may not connect to the server, so that a retry is useless.
+ */
 type SmtpError = Error & Partial<SMTPConnection.SMTPError> & { forbidden?: boolean; library?: string; reason?: string };
 
 /** Returns the text as one line of limited length without control characters: PostgreSQL could not store U+0000. */

@@ -24,7 +24,10 @@ interface ServerConnections {
   waitingCallers: (() => void)[];
 }
 
-/** Two servers have the same key only if all their settings, including the credentials, are equal. */
+/**
+ * Returns the key of a server's connections. Two servers have the same key only if all their settings, including the credentials, are
+ * equal.
+ */
 const computeServerKey = (server: object): string => createHash("sha256").update(JSON.stringify(server)).digest("hex");
 
 export class SmtpPool<Server extends object> {
@@ -69,7 +72,10 @@ export class SmtpPool<Server extends object> {
     }
   }
 
-  /** Returns an idle connection to the server, or opens one. Call `returnSession` afterwards. @throws the signal's reason */
+  /**
+   * Returns an idle connection to the server, or opens one. Call `returnSession` afterwards.
+   * @throws the abort reason of the signal; errors of opening a connection
+   */
   async takeSession(server: Server, signal: AbortSignal): Promise<PooledSmtpSession> {
     const key = computeServerKey(server);
     const idle = await this.acquireSession(key, signal);

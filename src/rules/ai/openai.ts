@@ -184,7 +184,8 @@ export const OPENAI_API: AiProviderApi = {
         return buildJsonRequest("/embeddings", createBearerHeader(key), { model, input: options.input });
       case "image": {
         const { prompt, size } = options;
-        // "dall-e" models send the bytes of an image only with the field `response_format`. Newer models always do, and reject this field.
+        // "dall-e" models send the bytes of an image only with the field `response_format`. Newer models always send the bytes, and reject
+        // this field.
         const formatOption = model.startsWith("dall-e") && { response_format: "b64_json" };
         return buildJsonRequest("/images/generations", createBearerHeader(key), {
           model,

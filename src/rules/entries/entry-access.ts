@@ -89,7 +89,7 @@ export const findDecidingRuleIndex = (
 
 /**
  * Returns the columns and entries that the caller may access with the operation (`verb`).
- * @throws DATA_SOURCE_ACCESS_DENIED if no rule matches, if the app user lacks a value that the rule's conditions use, or if these conditions
+ * @throws DATA_SOURCE_ACCESS_DENIED if no rule matches, if the app user lacks a value for the rule's conditions, or if the conditions
  * contradict each other
  */
 export function findEntryPermissions(
@@ -104,8 +104,8 @@ export function findEntryPermissions(
 }
 
 /**
- * True if the caller may select an entry by its ID, to read or remove it. False if the access rule requires a column in the `where`, which such a request does not
- * have. Conditions on values are checked after the entry is read.
+ * True if the caller may select an entry by its ID, to read, change or remove it. False if the access rule requires a column in the
+ * `where`, without a condition on its value. A request with an ID has no `where`.
  */
 export const maySelectEntryById = ({ requiredColumns: required, conditions: tests }: EntryPermissions): boolean =>
   required.every((column) => Object.hasOwn(tests, column));
@@ -125,7 +125,8 @@ export function convertColumnConditionsToWhere(tests: ColumnConditions): Record<
 }
 
 /**
- * Returns the column that a key of a `where` names. null if the key is no whole column, but `createdAt`, a path into a column, or invalid.
+ * Returns the column that a key of a `where` names. Returns null if the key is a field such as `entry.createdAt`, a path into a column, or
+ * invalid.
  */
 export function getColumnNamedByWhereKey(key: string): string | null {
   try {
@@ -163,7 +164,7 @@ function* listFilterConditions(filters: readonly unknown[]): Generator<[column: 
 export const listWhereColumns = (where: unknown): Set<string> =>
   new Set([...listRequiredConditions(where)].map(([column]) => column));
 
-/** Yields the columns that must equal a value to match the `where`, with this value. */
+/** Yields each column that the `where` requires to equal a value, with this value. */
 function* listRequiredValues(where: unknown): Generator<[column: string, value: unknown]> {
   for (const [column, condition] of listRequiredConditions(where)) {
     if (!isObject(condition)) yield [column, condition];

@@ -93,7 +93,8 @@ function looksLikeReadEntry(body: Record<string, unknown>): body is { data: Entr
 }
 
 /**
- * Returns the columns of an entry in a request: the body itself, or its field `data` if the body looks like an entry of a response.
+ * Returns the columns of an entry in a request. They are in the body itself, or in its field `data` if the body looks like an entry of a
+ * response.
  * @throws ActionError REQUEST_INVALID that names `fieldPath`
  */
 export function parseEntryData(body: unknown, fieldPath: string): EntryData {
@@ -111,8 +112,8 @@ export function parseEntryData(body: unknown, fieldPath: string): EntryData {
 }
 
 /**
- * Returns an entry's data, as JSON text, in a form that `parseEntryData` reads as this data. Data that it would reject, or read as an entry of
- * a response, becomes the field `data` of an object.
+ * Converts the JSON text of an entry's data to a form from which `parseEntryData` returns the same data. Data that it would reject, or
+ * mistake for an entry of a response, becomes the field `data` of an object.
  */
 export function toReadableEntryText(dataText: string): string {
   if (!dataText.includes('"data"')) return dataText;

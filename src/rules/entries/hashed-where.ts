@@ -4,7 +4,7 @@ import { describeValue, isObject } from "../describe-value.js";
 import { WHERE_MAX_DEPTH } from "../entry-query/checks.js";
 import { getColumnNamedByWhereKey } from "./entry-access.js";
 
-/** Parts of a `where`: the conditions on columns that are not hashed, and for each hashed column the text to compare with its hash. */
+/** Parts of a `where`: the conditions on other columns, and the text to compare with each hashed column. */
 export interface SeparatedWhere {
   whereWithoutHashed: Record<string, unknown>;
   hashedComparisons: readonly (readonly [column: string, text: string])[];
@@ -27,7 +27,7 @@ function parseComparedText(column: string, condition: unknown): string {
   );
 }
 
-/** Each comparison costs much CPU time, so that a request may cause only one per column. @throws REQUEST_INVALID */
+/** Rejects a second comparison with the same hashed column, because each comparison costs much CPU time. @throws REQUEST_INVALID */
 function rejectRepeatedColumns(comparisons: SeparatedWhere["hashedComparisons"]): void {
   const columns = comparisons.map(([column]) => column);
   const repeatedColumn = columns.find((column, index) => columns.indexOf(column) < index);
@@ -41,7 +41,7 @@ function rejectRepeatedColumns(comparisons: SeparatedWhere["hashedComparisons"])
 /**
  * Splits a `where` into comparisons with hashed columns and all other conditions. Returns null if it has no hashed column at its top level
  * or in `$and`. In other nested conditions, hashed columns count as missing.
- * @throws REQUEST_INVALID if a condition on a hashed column is no comparison with a text or number, or compares the column a second time
+ * @throws REQUEST_INVALID if a condition on a hashed column is no comparison with a text or number, or if a column is compared twice
  */
 export function separateHashedConditions(where: unknown, hashed: readonly string[], depth = 0): SeparatedWhere | null {
   // A `where` that nests deeper is rejected when it is compiled to SQL.

@@ -31,7 +31,7 @@ export interface AggregateStageSql {
   keys: readonly string[] | null;
 }
 
-/** Maximum size in bytes of a document, and of all values that the $push accumulators of a stage collect. Above it, the query fails. */
+/** Maximum size in bytes of a document, and of all values that a stage collects with $push. Above it, the query fails. */
 const COLLECTED_MAX_BYTES = 8 * 1024 * 1024;
 /** Bytes that PostgreSQL needs for each collected value in addition to its content. */
 const VALUE_OVERHEAD_BYTES = 100;

@@ -17,7 +17,7 @@ export const QUERY_JOINS_MAX = 5;
 export const AGGREGATE_STAGES_MAX = 10;
 export const AGGREGATE_FIELDS_MAX = 50;
 
-/** @throws REQUEST_INVALID with this message */
+/** Throws the error for a query that exceeds a limit. @throws REQUEST_INVALID with `message` */
 export function throwQueryLimitError(message: string): never {
   throw new ActionError("REQUEST_INVALID", message);
 }

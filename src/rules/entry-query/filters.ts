@@ -1,6 +1,6 @@
 /**
- * Compiles `$filters` to SQL: conditions `{column, condition, value}` that people choose in a user interface. Equality ignores case, and a
- * text that contains a number equals this number.
+ * Compiles `$filters` to SQL: conditions `{column, condition, value}` that people choose in a user interface. Equality ignores case, and
+ * compares a number as its decimal text, so that the text "5" equals the number 5.
  */
 import { containsTextFoldedSql, foldCaseSql, formatDecimal, listEquivalentTexts } from "../comparable-text.js";
 import { isObject } from "../describe-value.js";
@@ -77,7 +77,9 @@ function requireComparedText(value: unknown, fieldPath: string): string {
   return requireScalarText(value, fieldPath);
 }
 
-/** Returns a condition that compares as numbers if the operand is a number or a text with a number, otherwise as texts. */
+/**
+ * Returns a condition that compares numbers if the operand is a number, or a text with a number. Otherwise, the condition compares texts.
+ */
 const createComparison =
   (sign: string): CompileCondition =>
   (value, fieldPath, statement) => {

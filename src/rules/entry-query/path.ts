@@ -122,8 +122,8 @@ export function jsonTypesAlongPathSql(
 }
 
 /**
- * Returns SQL that is true if a value along the path is an array or, if `testsElements`, the value at its end is a non-empty array. Returns
- * null if no value can be an array.
+ * Returns SQL that is true if a value along the path is an array. With `testsElements`, it is also true if the value at the path's end is a
+ * non-empty array. Returns null if no value can be an array.
  */
 export function hasArrayOnPathSql(
   segments: readonly string[],

@@ -25,7 +25,7 @@ interface ShapeSortKey extends ShapeField {
 }
 
 export interface QueryShape {
-  /** Columns with their operators, sorted. Inside $or, $nor and $not, they have this operator as a prefix. */
+  /** Columns with their operators, sorted. A column inside $or, $nor or $not also has this operator as a prefix. */
   where: string[];
   order: string[];
   aggregate: boolean;
@@ -36,7 +36,7 @@ export interface DetailedQueryShape extends QueryShape {
   sorting: readonly ShapeSortKey[];
 }
 
-/** Maximum number of conditions and sort keys. Slow queries with more are not counted, because they rarely repeat. */
+/** Maximum number of conditions and sort keys. The service does not count slow queries with more, because they rarely repeat. */
 const SHAPE_PARTS_MAX = 12;
 const INDEXED_COLUMNS_MAX = 3;
 const INDEXABLE_OPERATORS = ["$eq", "$in", "$gt", "$gte", "$lt", "$lte"];
@@ -89,8 +89,8 @@ function readSorting(order: unknown): ShapeSortKey[] {
 }
 
 /**
- * Returns the shape of a valid query. null if it has too many parts, or a column that the data source does not list: with invented names,
- * callers could fill the service's list of shapes.
+ * Returns the shape of a valid query. Returns null if it has too many parts, or if the data source does not list one of its columns.
+ * Otherwise, callers could fill the service's list of shapes with invented names.
  * @param isKnownColumn returns true if the data source lists the column
  */
 export function createQueryShape(
@@ -115,8 +115,8 @@ const sortsInOneDirection = (sorting: readonly ShapeSortKey[]): boolean =>
   sorting.every(({ descending }) => descending === sorting[0]!.descending);
 
 /**
- * True if an index on these columns helps queries of this shape. They must have a condition on its first column, or sort by exactly these
- * columns in one direction.
+ * True if an index on these columns helps queries of this shape. The queries must have a condition on the index's first column, or sort by
+ * exactly these columns in one direction.
  */
 export function canIndexSpeedUpQueries(
   columns: readonly string[],

@@ -9,7 +9,7 @@ import { describeValue } from "../describe-value.js";
 const PATTERN_MAX_CHARACTERS = 200;
 /** Maximum repetition count in `{n}` or `{n,m}` that PostgreSQL allows. */
 const REPETITIONS_MAX = 255;
-/** Maximum number of elements, where `x{3}` counts as `xxx`: PostgreSQL's automaton has a copy for each repetition. */
+/** Maximum number of elements. `x{3}` counts as three, because PostgreSQL's automaton has a copy for each repetition. */
 const EXPANDED_SIZE_MAX = 1_000;
 
 const LINE_TERMINATORS = "\\n\\r\\u2028\\u2029";
@@ -64,7 +64,9 @@ export interface PostgresRegExp {
   ignoreCase: boolean;
 }
 
-/** The message is a noun phrase, before which `translateRegExpToPostgres` writes "contains". */
+/**
+ * Error for a construct that cannot be translated. The message is a noun phrase that `translateRegExpToPostgres` writes after "contains".
+ */
 class UntranslatableError extends Error {}
 
 const rejectExpression = (feature: string): never => {

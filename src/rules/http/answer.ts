@@ -60,7 +60,8 @@ export function createResponseFromOptions(options: unknown): HttpTriggerResponse
   if (STATUSES_WITHOUT_BODY.includes(status)) return { status, headers, body: null };
   const { body, type } = readBody(input);
   if (type !== null) headers["content-type"] ??= type;
-  // The service sends text in UTF-8. A response of `request()` that the action passes on has decoded text, and headers about the original.
+  // The service sends text in UTF-8. An action may pass on a response of `request()`, whose text is already decoded, but whose headers
+  // still describe the original. So these headers are corrected.
   if (!(body instanceof Uint8Array)) {
     delete headers["content-encoding"];
     const contentType = headers["content-type"]?.replace(CHARSET_PARAMETER, "; charset=utf-8");
@@ -78,7 +79,7 @@ export function createResponseFromJson(json: string | Uint8Array | undefined): H
   return { status: 200, headers: { "content-type": "application/json; charset=utf-8" }, body: json };
 }
 
-/** Headers of every response of an HTTP trigger. If the response is a page, they take away the rights of the service's origin from it. */
+/** Headers of every response of an HTTP trigger. With them, a page in a response does not get the rights of the service's origin. */
 export const TRIGGER_RESPONSE_SECURITY_HEADERS = {
   "x-content-type-options": "nosniff",
   "content-security-policy": "sandbox allow-scripts allow-forms",

@@ -4,7 +4,7 @@ export const PATH_SEGMENTS_MAX = 8;
 export const PATH_PATTERN_SEGMENT_MAX_CHARACTERS = 200;
 /** Maximum length of a segment of a request's path. It exceeds that of a pattern, because the segment may be the value of a parameter. */
 export const REQUEST_PATH_SEGMENT_MAX_CHARACTERS = 1_024;
-/** First path segment of requests that run the draft of an action instead of its live version. */
+/** First path segment of requests that run an action's draft, not its live version. */
 export const DRAFT_PATH_SEGMENT = "draft";
 
 const PARAMETER_SEGMENT = /^:([A-Za-z_]\w{0,63})$/;

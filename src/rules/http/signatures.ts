@@ -1,6 +1,7 @@
 /**
- * Verifies the signatures of webhook requests, as Stripe, GitHub and other senders document them. Signatures cover the raw bytes of the
- * body. Read this file if the service rejects the requests of a sender.
+ * Verifies the signatures of webhook requests, as Stripe, GitHub and other senders document them. Most signatures cover the raw bytes of
+ * the body; Twilio's covers the URL, with the fields of a form or a digest of the body. Read this file if the service rejects the requests
+ * of a sender.
  */
 import { createHash, createHmac, createPublicKey, timingSafeEqual, verify as verifyWith } from "node:crypto";
 import type { HttpAuth, SignatureScheme } from "../../data/action-types.js";
@@ -158,7 +159,7 @@ const SIGNATURE_VERIFIERS: Record<SignatureScheme, VerifySignature> = {
   hmac: verifyHmac,
 };
 
-/** Returns the signing keys in the value of a setting: a string, or an array of two while the key is being changed. Ignores empty keys. */
+/** Returns the signing keys in the value of a setting: a string or, while the key is being changed, an array of two. Ignores empty keys. */
 export function parseSigningKeys(setting: unknown): string[] {
   const values = Array.isArray(setting) ? setting.slice(0, 2) : [setting];
   return values.filter((value) => typeof value === "string" && value.trim() !== "") as string[];

@@ -1,4 +1,7 @@
-/** Reads the `config` in an action's file without executing the file. Supports literals and (imported) constants; rejects calls. */
+/**
+ * Reads the `config` in an action's file without executing the file. Supports literals, constants (also imported ones) and simple
+ * operators. Rejects calls, except of functions from the module "svc".
+ */
 import type { AnyNode, Expression, Property, SpreadElement } from "acorn";
 import { parse } from "acorn";
 import { build, type Loader, type Plugin } from "esbuild";
@@ -131,7 +134,10 @@ class ConstantEvaluator {
     return this.#evaluateConstant(this.#exports.get(name) ?? name, name, name);
   }
 
-  /** Returns the value of a constant. @param path path of the expression that refers to it @param root start of paths inside its value */
+  /**
+   * Returns the value of a constant. For error messages: `path` is the path at which the config uses the constant, and `root` starts the
+   * paths inside the constant's value.
+   */
   #evaluateConstant(name: string, path: string, root = name): unknown {
     const init = this.#values.get(name);
     if (init === undefined) throw new NotLiteralError(`${name} (not a constant)`, path);

@@ -57,7 +57,10 @@ class ByteReader {
     return this.bytes.subarray(this.at - count, this.at);
   }
 
-  /** Reads a number in groups of seven bits, lowest group first. It begins with the lowest `bits` bits of `first`, a byte already read. */
+  /**
+   * Reads the rest of a number in groups of seven bits, the lowest group first. `first` is the number's first byte, which the caller has
+   * read. Its lowest `bits` bits are the start of the number.
+   */
   readNumber(first: number, bits: number): number {
     let value = first & (2 ** bits - 1);
     let factor = 2 ** bits;

@@ -12,7 +12,7 @@ export interface RepositoryReadJob {
   entries: readonly string[];
 }
 
-/** The service ignores all other folders of a repository. PROJECT_FILES lists the files outside of these folders. */
+/** Folders of a project that the service reads. Outside of these folders, it reads only PROJECT_FILES. */
 const PROJECT_FOLDERS: readonly string[] = ["actions", "data", "lib"];
 const PROJECT_FILES: readonly string[] = [
   "alerts.json",
