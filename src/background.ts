@@ -3,7 +3,7 @@
 /** Receives the failure of background work. */
 export type ReportFailure = (error: unknown) => void;
 
-/** The default throws the error again, so that an unhandled rejection ends a test or a command. */
+/** Throws the error again until another reporter is set. The unhandled rejection then ends the test or the command. */
 let reportFailure: ReportFailure = (error) => {
   throw error;
 };

@@ -53,15 +53,21 @@ export interface Config {
   queueMaxMb: number;
   logRetentionDays: number;
   /**
-   * Maximum megabytes of an app's finished runs with their logs, and separately of its log events. 0 means unlimited. The runs and events
-   * that visitors cause count separately, against half of this maximum.
+   * Maximum megabytes of an app's finished runs with their logs. The same maximum applies separately to its log events. Runs and events
+   * that visitors cause have a separate maximum of half the size. 0 means unlimited.
    */
   logMaxMb: number;
   /** Maximum megabytes that all callers of an app except its visitors can store in a minute. 0 means unlimited. */
   intakeQuotaMb: number;
-  /** Maximum megabytes of an app's entries in data sources, and separately of the snapshots of these entries. 0 means unlimited. */
+  /**
+   * Maximum megabytes of an app's entries in data sources. The same maximum applies separately to the snapshots of these entries. 0 means
+   * unlimited.
+   */
   dataSourceQuotaMb: number;
-  /** Free megabytes on the disk below which the service rejects events and changes; 0 switches this check off. */
+  /**
+   * Minimum free megabytes: on the disk of the embedded database, or below DATABASE_MAX_MB if it is set. With less, the service rejects
+   * events and changes. 0 switches this check off.
+   */
   diskFreeMinMb: number;
   /** Maximum megabytes of the database of DATABASE_URL; 0 means unlimited. */
   databaseMaxMb: number;
@@ -88,7 +94,7 @@ export interface Config {
   /** From address of the service's mail, optionally with a name: `Name <address>`. */
   mailFrom: string | null;
   openIdProviders: readonly OpenIdProvider[];
-  /** GraphQL documents that app users may send: any, or only those of the client library ("persisted"). */
+  /** GraphQL documents that app users may send: any, or only those of the client library and Studio ("persisted"). */
   graphqlDocuments: "any" | "persisted";
   /** URL of an OpenTelemetry collector, without `/v1/traces`; null if the service sends no traces. */
   otlpEndpoint: string | null;
@@ -106,7 +112,10 @@ export class ConfigError extends StartError {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Returns an error message for each variable that another variable requires, and for a RUNTIME_URL with the host of the service. */
+/**
+ * Returns an error message for each missing variable that another variable requires. Also rejects a RUNTIME_URL that has the service's
+ * host.
+ */
 function findVariableConflicts(env: Environment): string[] {
   const isSet = (name: string) => Boolean(env[name]?.trim());
   const requiredTogether = [
@@ -193,8 +202,8 @@ function createConfig(values: EnvironmentVariables, openIdProviders: OpenIdProvi
 }
 
 /**
- * Reads the configuration from environment variables (contract, section 1), and messages about the invalid ones. In the configuration,
- * these have their defaults.
+ * Reads the configuration from environment variables (contract, section 1). Each invalid variable adds a message to `faults`, and has its
+ * default in `config`.
  */
 export function readConfigAndFaults(env: Environment = process.env): { config: Config; faults: string[] } {
   const { values, faults: invalidValues } = readEnvironmentVariables(env);

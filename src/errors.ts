@@ -176,13 +176,13 @@ export class MediaStoreUnavailableError extends ActionError {
 export const createClientDisconnectedError = (): ActionError =>
   new ActionError("REQUEST_INVALID", "the client disconnected before the service sent the response");
 
-/** Returns the HTTP code of an error (contract, section 4): 503 for a dependency that may be resolved later, otherwise that of its status. */
+/** Returns the HTTP code of an error's status (contract, section 4), or 503 for a dependency that may be resolved later. */
 export function getHttpStatus({ status, details }: ActionError): number {
   if (status === "DEPENDENCY_UNRESOLVED" && details.retryAfter !== undefined) return 503;
   return STATUS[status].http;
 }
 
-/** Creates the error for a request above a rate limit (contract, section 4), always with both details. `retryAfter` is in seconds. */
+/** Creates the error for a request above a rate limit (contract, section 4), with `retryAfter` (in seconds) and `nextValidRequestDate`. */
 export function createRateLimitError(
   message: string,
   retryAfter: number,
@@ -198,8 +198,8 @@ export class StartError extends Error {
 }
 
 /**
- * Returns the text for an error that ends the process: for a StartError, an ActionError or a system error, the message in one line.
- * Otherwise, returns the stack trace.
+ * Returns the text for an error that ends the process. For a StartError, an ActionError or a system error, this is the message in one line.
+ * For any other error, it is the stack trace.
  */
 export function formatFatalError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);

@@ -5,8 +5,8 @@ import { runInNewContext } from "node:vm";
 type Collect = (how: { type: "minor" }) => void;
 
 /**
- * Returns V8's function `gc`. Sets the flag that exposes the function only for a moment, so that JavaScript contexts that are created later
- * do not have it.
+ * Returns V8's function `gc`. Sets the flag that exposes the function only for a moment. JavaScript contexts that are created later
+ * therefore do not have it.
  */
 function exposeCollectFunction(): Collect {
   setFlagsFromString("--expose-gc");
@@ -24,8 +24,8 @@ let collectGarbage: Collect | null = null;
  *
  * - Switches pretenuring off. V8 would allocate nodes of GraphQL documents directly in the old generation, because the nodes of cached
  *   documents live long. Only a full collection would free the nodes of rejected documents: 1,500 took 176 MB instead of 11 MB in a test.
- * - Lets the heap double before a full collection starts. In a process that allocates slowly, V8 would start one after a quarter is added.
- *   Each run with a result of 6 MB then caused a full collection, which delays the runs of all apps by 20 to 50 ms.
+ * - Lets the heap double before a full collection starts. In a process that allocates slowly, V8 would start one when the heap has grown by
+ *   a quarter. Each run with a result of 6 MB then caused a full collection, which delays the runs of all apps by 20 to 50 ms.
  */
 export function setGarbageCollectionFlags(): void {
   setFlagsFromString("--no-allocation-site-pretenuring");
@@ -33,8 +33,8 @@ export function setGarbageCollectionFlags(): void {
 }
 
 /**
- * Collects the garbage of the young generation, which takes about a millisecond. V8 itself waits until buffers use 64 MB, so a stream that
- * is forwarded in chunks would occupy that much memory.
+ * Collects the garbage of the young generation, which takes about a millisecond. V8 itself starts this only when buffers use 64 MB. A
+ * stream that is forwarded in chunks would therefore occupy that much memory.
  */
 export function collectYoungGarbage(): void {
   collectGarbage ??= exposeCollectFunction();

@@ -16,10 +16,11 @@ export const RESULT_MAX_BYTES = 6 * 1024 * 1024;
 export const NON_PUBLIC_SETTINGS_PER_APP_MAX_BYTES = 100 * 1024;
 
 /**
- * Maximum number and total size of an app's secrets. Secrets are the texts and long numbers in private and protected settings. The service
- * masks them in the results and logs of runs.
+ * Maximum number of an app's secrets: the texts and long numbers in private and protected settings. The service masks secrets in the
+ * results and logs of runs.
  */
 export const SECRETS_PER_APP_MAX = 20_000;
+/** Maximum total size of an app's secrets. */
 export const SECRETS_PER_APP_MAX_BYTES = 512 * 1024;
 
 export const ACTION_NAME_MAX_CHARACTERS = 255;
@@ -59,8 +60,8 @@ export const HTTP_TRIGGER_ADDRESS_RATE_LIMIT_FACTOR = 10;
  */
 export const HTTP_EVENT_IDS_PER_ACTION_MAX = 864_000;
 /**
- * Maximum share of an app's rate limit that requests of visitors can use up for people and API tokens. With a limit of 30 runs, people and
- * API tokens can always start 10 runs.
+ * Maximum share of an app's rate limit that visitors can use. The rest stays free for people and API tokens: they can always start 10 of 30
+ * runs.
  */
 export const VISITORS_RATE_LIMIT_SHARE = 2 / 3;
 
@@ -84,10 +85,11 @@ export const CONCURRENT_LARGE_BODIES_MAX_BYTES = 3 * LARGE_BODY_MAX_BYTES;
 /** Request bodies up to this size are parsed immediately. Larger bodies wait until it is the turn of their sender. */
 export const IMMEDIATELY_PARSED_BODY_MAX_BYTES = 32 * 1024;
 /**
- * Maximum total size of the request bodies up to BODY_MAX_BYTES that a process receives at the same time, from all callers and from one
- * network address. Bodies up to IMMEDIATELY_PARSED_BODY_MAX_BYTES do not count: they have separate limits, a quarter of these.
+ * Maximum total size of request bodies from IMMEDIATELY_PARSED_BODY_MAX_BYTES to BODY_MAX_BYTES that a process receives at the same time.
+ * Smaller bodies have separate limits: a quarter of this one, and a quarter of the next one.
  */
 export const CONCURRENT_BODIES_MAX_BYTES = 64 * 1024 * 1024;
+/** Maximum total size of the same bodies if they come from one network address. */
 export const CONCURRENT_BODIES_PER_ADDRESS_MAX_BYTES = 16 * 1024 * 1024;
 
 /** Maximum nesting depth of payloads, results and settings. PostgreSQL and JSON.stringify can fail for deeper values. */
@@ -107,11 +109,19 @@ export const SYNTAX_CHECK_TIMEOUT_MS = 1_000;
 export const CODE_RULES_CHECK_MEMORY_MB = 256;
 export const CODE_RULES_CHECK_TIMEOUT_MS = 15_000;
 
-/** Maximum queued runs of all apps, and of one app. Above it, calls are rejected, events start no runs, but schedules still queue runs. */
+/**
+ * Maximum queued runs of all apps. Above a limit of the queue, the service rejects calls, and events start no runs. Schedules still queue
+ * runs.
+ */
 export const QUEUE_MAX = 1_000_000;
+/**
+ * Maximum queued runs of one app. The service reduces it to a tenth of the free capacity of the queue, but not below
+ * QUEUED_RUNS_PER_APP_RESERVED.
+ */
 export const QUEUE_MAX_PER_APP = 100_000;
-/** Maximum size of all queued payloads. QUEUE_BYTES_APP_SHARE is the maximum share of one app. */
+/** Maximum size of all queued payloads. */
 export const QUEUE_MAX_MB = 4_096;
+/** Maximum share of QUEUE_MAX_MB that the payloads of one app can use. */
 export const QUEUE_BYTES_APP_SHARE = 1 / 10;
 /** Number of queued runs that an app may always have, even if other apps have filled the queue. */
 export const QUEUED_RUNS_PER_APP_RESERVED = 20;
@@ -148,7 +158,7 @@ export const ESTIMATED_SCHEDULED_RUNS_PER_CORE_AND_MINUTE = 300;
 /** Maximum delay by which the scheduled runs of an action can be spread (jitter), in seconds. */
 export const SCHEDULE_JITTER_MAX_SECONDS = 300;
 
-/** Maximum number of runs after the first one in a chain, in which each run starts the next one by a call or a log event. */
+/** Maximum number of runs after the first one in a chain. In a chain, each run starts the next one by a call or a log event. */
 export const RUN_CHAIN_DEPTH_MAX = 8;
 /** Maximum number of runs that the log events of one chain of runs can start in a minute. */
 export const RUNS_PER_CHAIN_AND_MINUTE = 100;
@@ -156,19 +166,23 @@ export const RUNS_PER_CHAIN_AND_MINUTE = 100;
 /** Number of the newest stored events on which an author can test the filter of a trigger. */
 export const BACKTEST_EVENTS_MAX = 1_000;
 
-/**
- * Maximum requests in progress in one process: of a credential, of a visitor at one address, and of all visitors at one address. All
- * callers without a credential at one address also have the limit REQUESTS_IN_PROGRESS_PER_ADDRESS.
- */
+/** Maximum requests in progress of one credential in one process. Visitors have the two limits below instead. */
 export const REQUESTS_IN_PROGRESS_PER_CREDENTIAL = 512;
+/** Maximum requests in progress of one visitor at one network address, in one process. */
 export const REQUESTS_IN_PROGRESS_PER_VISITOR = 64;
+/**
+ * Maximum requests in progress of all visitors at one network address, in one process. Callers without a credential have this limit too,
+ * separately.
+ */
 export const REQUESTS_IN_PROGRESS_PER_ADDRESS = 512;
 
-/** Maximum messages that clients send on one WebSocket, and on all WebSockets of a credential or network address, in each time window. */
+/** Maximum messages that a client sends on one WebSocket in the time window. */
 export const SOCKET_MESSAGES_PER_SOCKET = { limit: 400, windowMs: 8_000 };
+/** Maximum messages on all WebSockets of one network address, and on all WebSockets of one credential at this address. */
 export const SOCKET_MESSAGES_PER_SENDER = { limit: 2_000, windowMs: 10_000 };
-/** Maximum open WebSockets of a network address in one process, in total and without an operation in progress (idle). */
+/** Maximum open WebSockets of one network address in one process. */
 export const SOCKETS_PER_ADDRESS = 4_096;
+/** Maximum idle WebSockets of one network address in one process. Idle means that no GraphQL operation is in progress. */
 export const IDLE_SOCKETS_PER_ADDRESS = 512;
 
 /** Maximum number of unknown tokens from one network address that one process looks up in RATE_WINDOW_MS. */
@@ -181,8 +195,9 @@ export const UNKNOWN_TOKENS_PER_ADDRESS_AND_MINUTE = 300;
 export const VISITOR_SESSION_LIFETIME_MS = 12 * 60 * 60 * 1000;
 export const VISITOR_SESSION_RENEWED_LIFETIME_MAX_MS = 30 * 24 * 60 * 60 * 1000;
 
-/** Maximum stored visitor sessions of an app, from one network address and in total. The oldest without a signed-in user are removed. */
+/** Maximum stored visitor sessions of an app from one network address. The service removes the oldest ones without a signed-in user. */
 export const VISITOR_SESSIONS_PER_ADDRESS_MAX = 1_000;
+/** Maximum stored visitor sessions of an app in total. */
 export const VISITOR_SESSIONS_PER_APP_MAX = 100_000;
 
 /** Time limit of a call to a language model, and maximum size of the request body of such a call. */
@@ -196,10 +211,13 @@ export const NEW_VISITOR_SESSIONS_PER_ADDRESS_AND_MINUTE = 120;
 
 export const ALERT_RULES_PER_APP = 100;
 
-/** Maximum requests in RATE_WINDOW_MS with which one credential sends analytics events, or reports of runs in browsers. */
+/**
+ * Maximum requests of one credential in RATE_WINDOW_MS that report runs in browsers or analytics events. The requests of app users for
+ * their notifications have the same limit separately.
+ */
 export const CLIENT_REPORTS_PER_CREDENTIAL_AND_MINUTE = 600;
 
-/** Maximum requests for the TypeScript declarations of packages, for one app in one process and RATE_WINDOW_MS. */
+/** Maximum requests of one app in RATE_WINDOW_MS for the TypeScript declarations of packages. Each process counts separately. */
 export const TYPE_DECLARATION_REQUESTS_PER_APP_AND_MINUTE = 300;
 
 /** Maximum size of a log event or analytics event, as JSON in UTF-8 (contract, section 3). */
@@ -207,15 +225,16 @@ export const EVENT_MAX_BYTES = 32 * 1024;
 
 /** Maximum MB that all callers of an app except its visitors can store in a minute. The variable INTAKE_QUOTA_MB replaces this default. */
 export const INTAKE_QUOTA_MB = 64;
-/** Shares of INTAKE_QUOTA_MB that all visitors of an app, and the visitors at one network address, can store in a minute. */
+/** Share of INTAKE_QUOTA_MB that all visitors of an app can store in a minute. */
 export const INTAKE_QUOTA_VISITORS_SHARE = 1 / 2;
+/** Share of INTAKE_QUOTA_MB that visitors at one network address can store in a minute. */
 export const INTAKE_QUOTA_ADDRESS_SHARE = 1 / 8;
 /** Estimated disk space that a database row needs in addition to its content. */
 export const INTAKE_ROW_OVERHEAD_BYTES = 200;
 
 /**
- * Maximum disk space of an app's finished runs and logs, and separately of its events. Runs and events that visitors cause do not count:
- * they have a separate limit of half the size. The variable LOG_MAX_MB replaces this default.
+ * Maximum disk space of an app's finished runs and logs. The same maximum applies separately to its events. Runs and events that visitors
+ * cause have a separate limit of half the size. The variable LOG_MAX_MB replaces this default.
  */
 export const LOG_MAX_MB = 1_024;
 /** Minimum age in days of a version that the service chooses for an npm package. The variable NPM_MIN_AGE_DAYS replaces this default. */
@@ -240,22 +259,30 @@ export const INVITATION_LIFETIME_DEFAULT_HOURS = 168;
 export const VERSIONS_PER_APP_MAX = 100;
 /** Maximum bytes of an app's stored versions of actions. The oldest are removed. */
 export const ACTION_VERSIONS_PER_APP_MAX_BYTES = 1024 * 1024 * 1024;
-/** Maximum items in the audit log of an app, and of an account. Frequent types of items count separately. The oldest are removed. */
+/**
+ * Maximum entries in the audit log of an app or organization. Frequent types of entries count separately. The oldest entries are removed.
+ */
 export const AUDIT_ENTRIES_PER_APP_MAX = 100_000;
+/** Maximum entries in the audit log of a person's account. The oldest entries are removed. */
 export const AUDIT_ENTRIES_PER_ACCOUNT_MAX = 10_000;
 /** Maximum number of stored sessions of an app's pages. The oldest are removed, even if they are still valid. */
 export const PAGE_SESSIONS_PER_APP_MAX = 100_000;
-/** Maximum stored bytes of an app's sent messages, and of its responses to requests with an Idempotency-Key. The oldest are removed. */
+/** Maximum stored bytes of an app's sent messages. The oldest are removed. */
 export const SENT_MESSAGES_PER_APP_MAX_BYTES = 512 * 1024 * 1024;
+/** Maximum stored bytes of an app's responses to requests with an Idempotency-Key. The oldest are removed. */
 export const IDEMPOTENT_RESPONSES_PER_APP_MAX_BYTES = 64 * 1024 * 1024;
 
-/** Free disk space below which the service rejects events and changes. Below half of it, the service also rejects new runs. */
+/**
+ * Minimum free space: on the disk of the embedded database, or below DATABASE_MAX_MB if it is set. With less, the service rejects events
+ * and changes. With less than half, it also rejects new runs.
+ */
 export const DISK_FREE_MIN_MB = 1_024;
 /** `Retry-After` of OVERLOADED responses while the disk is nearly full. */
 export const LOW_DISK_RETRY_SECONDS = 60;
 
-/** Maximum page loads in RATE_WINDOW_MS that are logged as `app.view` events, for one viewer and for one app. */
+/** Maximum page loads of one viewer in RATE_WINDOW_MS that the service logs as `app.view` events. */
 export const LOGGED_PAGE_VIEWS_PER_VIEWER_AND_MINUTE = 60;
+/** Maximum page loads of one app in RATE_WINDOW_MS that the service logs as `app.view` events. */
 export const LOGGED_PAGE_VIEWS_PER_APP_AND_MINUTE = 600;
 
 export const APP_UPDATE_EVENT_FIELD_NAMES_MAX_BYTES = 16 * 1024;
@@ -271,7 +298,7 @@ export const VISITOR_PUSH_SUBSCRIPTIONS_PER_APP_MAX = 20_000;
 /** Maximum of the argument `lastSeconds` of the subscription to notifications, in seconds. */
 export const MISSED_NOTIFICATIONS_MAX_SECONDS = 30 * 24 * 60 * 60;
 
-/** Maximum requests from one network address in RATE_WINDOW_MS with which mail and SMS providers report deliveries. */
+/** Maximum reports about deliveries that mail and SMS providers send from one network address in RATE_WINDOW_MS. */
 export const DELIVERY_REPORTS_PER_ADDRESS_AND_MINUTE = 600;
 
 export const ANALYTICS_EVENTS_PER_REQUEST = 100;
@@ -282,21 +309,25 @@ export const LIST_PAGE_MAX_BYTES = 8 * 1024 * 1024;
 /** Maximum size of the response to one GraphQL request, and of an exported document. */
 export const GRAPHQL_RESPONSE_MAX_BYTES = 16 * 1024 * 1024;
 
-/**
- * Limits of data sources (tables of entries): size of an entry as JSON in UTF-8, entries of one commit, entries of a data source, and data
- * sources of an app.
- */
+/** Limits of data sources (tables of entries). This one is the maximum size of an entry as JSON in UTF-8. */
 export const ENTRY_MAX_BYTES = 1024 * 1024;
 export const ENTRIES_PER_COMMIT_MAX = 100_000;
 export const ENTRIES_PER_DATA_SOURCE = 5_000_000;
 export const DATA_SOURCES_PER_APP = 1_000;
+/** Maximum size of all entries of an app. The variable DATA_SOURCE_QUOTA_MB replaces this default. */
 export const DATA_SOURCE_QUOTA_MB = 10_240;
 export const ENTRY_IMPORT_TIMEOUT_MS = 15 * 60_000;
 /** Maximum number of stored snapshots of a data source. The oldest are removed. */
 export const VERSIONS_PER_DATA_SOURCE_MAX = 30;
-/** A write of more entries than this creates one log event instead of one for each entry, and subscribers must read all entries again. */
+/**
+ * Number of entries up to which a write creates one log event for each entry. A larger write creates a single event, and subscribers must
+ * read all entries again.
+ */
 export const BULK_WRITE_THRESHOLD_ENTRIES = 1_000;
-/** Maximum failed sign-ins of one app user, and from one network address, in APP_USER_SIGN_IN_WINDOW_SECONDS. */
+/**
+ * Maximum failed sign-ins to an app from one network address in APP_USER_SIGN_IN_WINDOW_SECONDS. The failures for one app user at one
+ * address also have this limit.
+ */
 export const APP_USER_SIGN_IN_FAILURES_MAX = 10;
 export const APP_USER_SIGN_IN_WINDOW_SECONDS = 600;
 /**
@@ -305,8 +336,9 @@ export const APP_USER_SIGN_IN_WINDOW_SECONDS = 600;
  */
 export const PERSON_SESSION_IDLE_TIMEOUT_MS = 12 * 3_600_000;
 export const PERSON_SESSION_LIFETIME_MAX_MS = 30 * 24 * 3_600_000;
-/** Lifetime of the one-time link that creates the first administrator, and of the link that resets a person's sign-in. */
+/** Lifetime of the one-time link that creates the first administrator. */
 export const SETUP_LINK_LIFETIME_MS = 3_600_000;
+/** Lifetime of the link that resets a person's sign-in. */
 export const SIGN_IN_RESET_LINK_LIFETIME_MS = 3_600_000;
 /** Time limit of one SQL statement that queries entries of data sources. */
 export const ENTRY_QUERY_TIMEOUT_MS = 5_000;
@@ -325,10 +357,14 @@ export const THUMBNAIL_LIMITS = { edge: 320, quality: 75, maxBytes: 512 * 1024 }
 export const RESIZED_PICTURE_MAX_BYTES = 32 * 1024 * 1024;
 /** Maximum total size of the converted pictures that one process caches in memory. */
 export const RESIZED_PICTURES_CACHE_MAX_BYTES = 32 * 1024 * 1024;
-/** Maximum number of pictures that one process converts or keeps waiting. Further requests fail with OVERLOADED. */
+/**
+ * Maximum number of pictures that one process converts or keeps waiting. One app can use at most half of what other apps leave free.
+ * Further requests fail with OVERLOADED.
+ */
 export const PICTURE_CONVERSIONS_WAITING_MAX = 300;
-/** Maximum number of uploads in progress in one process: of all callers, and of all callers who are not trusted (such as visitors). */
+/** Maximum number of uploads in progress in one process. One app can use at most half of what other apps leave free. */
 export const UPLOADS_IN_PROGRESS_MAX = 256;
+/** Maximum number of uploads in progress by callers who are not trusted, such as visitors. */
 export const VISITOR_UPLOADS_IN_PROGRESS_MAX = 64;
 export const FILES_PER_UPLOAD = 20;
 export const MEDIA_FOLDERS_PER_APP_MAX = 10_000;
@@ -337,7 +373,7 @@ export const MEDIA_FOLDER_DEPTH_MAX = 50;
 /** Maximum number of rows that the service counts exactly. If a list has more rows, its `total` is an estimate. */
 export const EXACT_COUNT_MAX_ROWS = 10_000;
 
-/** Maximum characters that a search in runs reads of a run's log entry, and of its console output. */
+/** Maximum characters of a run's log entry that a search in runs reads. The same maximum applies to the run's console output. */
 export const RUN_SEARCH_TEXT_MAX_CHARACTERS = 32 * 1024;
 /** Time limit of one search in runs. */
 export const RUN_SEARCH_TIMEOUT_MS = 5_000;

@@ -42,9 +42,15 @@ export function clearDiskFullState(): void {
   diskFullAt = null;
 }
 
-/** SQLSTATE code of a rejected write, for example if the server became a standby, or if a provider stops writes because of a full disk. */
+/**
+ * SQLSTATE code of a write to a read-only database. The server may have become a standby, or a provider stops writes because of a full
+ * disk.
+ */
 export const READ_ONLY = "25006";
-/** Time for which the database counts as read-only after a rejected write. Each process writes its lease more often than that. */
+/**
+ * Time for which the database counts as read-only after a rejected write. Each process writes its lease more often, so the state lasts
+ * while the database rejects writes.
+ */
 const READ_ONLY_MS = 5_000;
 /** Time (`performance.now()`) of PostgreSQL's last error for a write to a read-only database. */
 let readOnlyAt = Number.NEGATIVE_INFINITY;
@@ -107,12 +113,15 @@ class TimeLimitedClient extends ClientWithErrorListener {
 
 /** Options with time limits for TypeORM's pool and for the pools of this file. */
 export const TIME_LIMITED_POOL_OPTIONS = { ...LIMITED_POOL_SETTINGS, Client: TimeLimitedClient };
-/** Time after which the client stops waiting for a statement. PostgreSQL's own limit must be shorter, so that it cancels the statement. */
+/**
+ * Time after which the client stops waiting for a statement. PostgreSQL's own limit must be shorter, so that PostgreSQL cancels the
+ * statement first.
+ */
 const POOLER_READ_LIMIT_MS = STATEMENT_LIMIT_MS + 5_000;
 
 /**
  * Options for connections through a pooler such as PgBouncer. A pooler rejects `statement_timeout` at the start of a session, so the
- * operator sets this limit for the database role.
+ * operator must set this limit for the database role.
  */
 export const POOLER_CONNECTION_OPTIONS = {
   ...KEEP_OPEN,
@@ -157,7 +166,9 @@ export function createPool(
   return pool.on("error", () => undefined).on("connect", () => undefined);
 }
 
-/** Makes PostgreSQL avoid sequential scans: one generic plan is used for all apps, and it could otherwise suit only small apps. */
+/**
+ * Makes all apps share one plan of a statement. Avoids sequential scans, because PostgreSQL could choose a plan that suits only small apps.
+ */
 const SET_GENERIC_PLANS_SQL = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET jit = off";
 
 /**
@@ -212,7 +223,8 @@ export async function isPoolerUrl(url: string): Promise<boolean> {
 }
 
 /**
- * SQLSTATE codes of a server that stops, starts, lacks resources or is read-only, of lost connections, and of statements that took too long.
+ * SQLSTATE codes that mean that the database is unavailable: the server stops, starts, lacks resources or is read-only, or the connection
+ * was lost. Includes the codes of statements that took too long.
  */
 const UNAVAILABLE_SQLSTATES = /^(08|53|57P0\d|57014|25P03|25006)/;
 const UNAVAILABLE_ERROR_CODES =
@@ -225,7 +237,7 @@ const UNAVAILABLE_MESSAGES =
 export const isClientStatementTimeout = (error: unknown): boolean =>
   error instanceof Error && error.message === "Query read timeout";
 
-/** True if an error means that the database was unavailable or a time limit ended the statement; false for errors of the statement. */
+/** True if the database was unavailable or a time limit ended the statement; false for errors of the statement itself. */
 export function isConnectionFault(error: unknown): boolean {
   if (error instanceof pg.DatabaseError) return UNAVAILABLE_SQLSTATES.test(error.code ?? "");
   if (!(error instanceof Error)) return false;

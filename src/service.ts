@@ -48,8 +48,8 @@ export interface Service {
   /** Resolves with an error if the service can no longer work. The caller must then call `stop`. */
   failed: Promise<Error>;
   /**
-   * Accepts no more work, gives running actions the grace period to finish, and ends all child processes. A second call returns the same
-   * promise; with `now` it also ends the grace period.
+   * Accepts no more work, gives running actions the grace period to finish, and then ends all child processes. A second call returns the
+   * same promise. With `now`, it also ends the grace period at once.
    */
   stop(how?: { now: boolean }): Promise<void>;
 }

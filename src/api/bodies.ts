@@ -31,7 +31,7 @@ declare module "fastify" {
     isReport?: true;
     /** True if callers without a credential may send bodies up to the route's `bodyLimit`, not only up to BODY_MAX_BYTES. */
     isLargeForAll?: true;
-    /** True if the route passes on the bytes of the body as they arrive, so that the header `Content-Encoding` can have any value. */
+    /** True if the route forwards the bytes of the body as they arrive. The header `Content-Encoding` can then have any value. */
     acceptsEncodedBody?: true;
   }
 }
@@ -43,12 +43,19 @@ function getBodyLimit({ routeOptions, context }: FastifyRequest): number {
   return isTrusted || isReport || isLargeForAll ? bodyLimit : Math.min(bodyLimit, BODY_MAX_BYTES);
 }
 
-/** Key of one quota for all requests for missing apps and all anonymous requests without an app, so that made-up IDs get no own quotas. */
+/**
+ * Key of the quota that all requests for missing apps and all anonymous requests without an app share. Otherwise, each made-up ID would
+ * have its own quota.
+ */
 const MISSING_APP_QUOTA_KEY = "none";
 
 /**
- * Returns the key of the memory quota for the request's body: the ID of the credential's app, otherwise of the app in the path, because a
- * sender can name any app there. Returns null (no quota) for a caller without an app, such as a person, on a path without an app.
+ * Returns the key of the memory quota for the request's body.
+ *
+ * - The ID of the credential's app.
+ * - Otherwise, the ID of the app in the path. It comes second, because a sender can name any app there.
+ * - MISSING_APP_QUOTA_KEY for a missing app, and for an anonymous caller if the path names no app.
+ * - null (no quota) for other callers, such as people, if the path names no app.
  */
 async function findQuotaKey({ context, params }: FastifyRequest, appExists: AppExistsCheck): Promise<string | null> {
   const callerAppId = context.caller?.appId;
@@ -62,7 +69,8 @@ async function findQuotaKey({ context, params }: FastifyRequest, appExists: AppE
 type AppExistsCheck = (appId: number) => Promise<boolean>;
 
 /**
- * Returns the `Content-Length` of the request; the maximum size of the body if the request is chunked.
+ * Returns the number of bytes to reserve: the `Content-Length`, or the maximum size of the body if the request is chunked. If the route
+ * streams the body, a larger `Content-Length` counts as this maximum.
  * @throws ActionError PAYLOAD_TOO_LARGE
  */
 function readContentLength(request: FastifyRequest): number {
@@ -251,7 +259,7 @@ export function registerBodyParsing(
       done(error as Error);
     }
   });
-  // Frees the memory that was reserved for the body, because the body has been parsed, or the route reads it as a stream.
+  // Frees the memory that was reserved for the body. At this point the body has been parsed, or the route reads it as a stream.
   app.addHook("preValidation", (request, _reply, done) => {
     arrivalCallbacks.get(request)?.();
     done();

@@ -1,6 +1,7 @@
 /**
  * Reads the credential of a request (contract, section 2). Does not accept the service's cookie if a page of another origin made the
- * browser send the request (contract, section 7). Read this file before you accept a cookie anywhere.
+ * browser send the request (contract, section 7). The load of a page, for example after a click on a link, is an exception. Read this file
+ * before you accept a cookie anywhere.
  */
 import type { IncomingHttpHeaders } from "node:http";
 import { parseCookie } from "cookie";
@@ -21,8 +22,11 @@ export interface CrossSiteCheckInput {
 }
 
 /**
- * Sender of a request: "own" for a page of this service or the person at the browser, "foreign" for a page of another origin, "unknown"
- * for programs and old browsers, which do not name the sender.
+ * Kind of a request's sender.
+ *
+ * - "own": a page of this service, or the person at the browser.
+ * - "foreign": a page of another origin.
+ * - "unknown": a program or old browser, which does not name the sender.
  */
 export type RequestOriginKind = "own" | "foreign" | "unknown";
 
@@ -30,15 +34,15 @@ export interface CallerReader {
   /** Returns the kind of sender. Reads the header `Origin` if it is present, otherwise `Sec-Fetch-Site`. */
   detectRequestSource(headers: IncomingHttpHeaders): RequestOriginKind;
   /**
-   * Returns the service's own origin: the origin of PUBLIC_URL. If PUBLIC_URL is not set, returns the `Origin` header of a request from a
-   * page of the service; for other requests, `http://` and the `Host` header.
+   * Returns the service's own origin: the origin of PUBLIC_URL if it is set. Otherwise, returns the `Origin` header of a request from a
+   * page of the service. For other requests, joins `http://` and the `Host` header.
    */
   getOwnOrigin(headers: IncomingHttpHeaders): string;
   /**
    * Returns the token of a request, or null. Precedence: `Auth-token`, `Authorization`, cookie. Ignores the cookie if a page of another
-   * origin reads data.
-   * @throws ActionError CROSS_SITE_REQUEST for a sign-in by a page of another origin, and for a sign-in or change with the cookie that does
-   * not come from a page of the service
+   * origin reads data. A click on a link to a page does not count as such a read.
+   * @throws ActionError CROSS_SITE_REQUEST if a page of another origin signs in, or makes a change with the cookie. Also rejects both if
+   * the request has the cookie but does not name its sender, as in old browsers
    */
   readToken(request: CrossSiteCheckInput): string | null;
 }

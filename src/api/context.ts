@@ -58,7 +58,8 @@ export const toSignInRequest = ({ caller, address, browser }: RequestContext): S
 });
 
 /**
- * Reads the header `Idempotency-Retry`. Returns true if the caller wants a new run in place of a failed run with the same idempotency key.
+ * Reads the header `Idempotency-Retry`. Returns true if the caller wants a new run in place of a failed or cancelled run with the same
+ * idempotency key.
  * @throws REQUEST_INVALID for an unknown value
  */
 export function readIdempotencyRetryHeader(header: string | string[] | undefined): boolean {

@@ -81,7 +81,7 @@ const ERROR_BY_FOREIGN_KEY: readonly [string, Status, string?][] = [
   ["credential_parent_id_fkey", "NOT_FOUND", "no such token or session"],
 ];
 
-/** Returns the error for the row that a violated foreign key refers to, and logs the violation; null for other errors. */
+/** Returns the error for a missing row that a foreign key refers to, and logs the violation; null for other errors. */
 function convertMissingReference(error: unknown, log: Logger): ActionError | null {
   const key = findViolatedForeignKey(error);
   const [, status, message] = ERROR_BY_FOREIGN_KEY.find(([end]) => key?.endsWith(end)) ?? [];

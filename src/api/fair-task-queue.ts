@@ -4,7 +4,10 @@
  */
 import { createRateLimitError } from "../errors.js";
 
-/** Pause of a caller (key) after its task, as a multiple of the task's duration. With 9, a caller gets at most a tenth of the thread. */
+/**
+ * Pause of a caller (key) after its task, as a multiple of the task's duration, but at most PAUSE_MAX_MS. With 9, a caller gets a tenth of
+ * the thread.
+ */
 const PAUSE_FACTOR = 9;
 /** Pause of the whole queue after each task, as a multiple of the task's duration. With 1, half of the thread stays free for other work. */
 const SHARED_PAUSE_FACTOR = 1;
@@ -12,17 +15,19 @@ const PAUSE_MAX_MS = 3_000;
 /** Maximum number of waiting tasks of one key. */
 const WAITING_TASKS_MAX = 256;
 const RETRY_AFTER_SECONDS = 2;
-/** If the queue stores this number of callers (keys), it removes those without tasks that need not pause. */
+/** Number of stored callers (keys) at which the queue removes the callers that have no tasks and need not pause. */
 const KEYS_BEFORE_CLEANUP = 1_000;
 
 export interface FairTaskQueue {
   /**
-   * Runs `work` when it is the key's turn: immediately, unless the key must pause or other keys wait.
-   * @param max maximum duration in milliseconds that counts for the key's pause. On a busy machine, `work` may take longer
+   * Runs `work` when it is the key's turn: immediately, unless the key or the queue must pause, or other keys wait.
+   * @param max maximum duration in milliseconds that counts for the pauses. On a busy machine, `work` may take longer
    * @throws RATE_LIMIT_EXCEEDED if too many tasks of this key wait; errors of `work`
    */
   runInTurn<T>(key: string, work: () => T, max?: number): Promise<T>;
-  /** Lengthens the key's pause as if a task of the key took `ms` milliseconds. For work that runs outside of a turn. */
+  /**
+   * Lengthens the pauses of the key and of the queue, as if a task of the key took `ms` milliseconds. For work that runs outside of a turn.
+   */
   extendPause(key: string, ms: number): void;
 }
 

@@ -4,7 +4,10 @@ import { ActionError } from "../errors.js";
 /** Character by which the form parser replaces bytes that are not UTF-8, without an error. */
 const REPLACEMENT_CHARACTER = "\ufffd";
 
-/** @throws REQUEST_INVALID if the form field `field` contains bytes that are not UTF-8 */
+/**
+ * Rejects text with U+FFFD, which the form parser writes for bytes that are not UTF-8. So a form cannot contain this character itself.
+ * @throws REQUEST_INVALID that names the form field `field`
+ */
 export function rejectInvalidUtf8(text: unknown, field: string): void {
   if (typeof text !== "string" || !text.includes(REPLACEMENT_CHARACTER)) return;
   throw new ActionError("REQUEST_INVALID", `the form field ${field} must be UTF-8 text (got bytes that are not UTF-8)`);

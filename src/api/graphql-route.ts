@@ -164,7 +164,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
 
   const isAnonymous = (request: FastifyRequest) => request.context.caller === null;
 
-  /** Rejects a request of an anonymous caller before its body is read, if the body is larger than a known introspection query. */
+  /** Rejects a request of an anonymous caller before its body is read, if the body may be larger than a known introspection query. */
   async function rejectLargeAnonymousRequest(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
     const length = Number(request.headers["content-length"] ?? Number.POSITIVE_INFINITY);
     if (!isAnonymous(request) || length <= ANONYMOUS_REQUEST_MAX_BYTES) return undefined;

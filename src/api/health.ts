@@ -79,7 +79,9 @@ function createUnreadableResponse({ code = "" }: NodeJS.ErrnoException): string 
   return [`HTTP/1.1 ${line}`, ...headers, "", body].join("\r\n");
 }
 
-/** True if a run may have sent the request: the request has a run's token, or is a CORS preflight, which never has a token. */
+/**
+ * True if a run may have sent the request, because the request has a run's token. Also true for CORS preflights, which never have a token.
+ */
 function isPossiblyFromRun({ method, headers }: IncomingMessage): boolean {
   const token = headers["auth-token"] ?? headers.authorization?.replace(/^bearer /i, "");
   return method === "OPTIONS" || String(token).startsWith(RUN_TOKEN_PREFIX);

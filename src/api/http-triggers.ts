@@ -53,7 +53,7 @@ function splitUrl(url: string): { path: string; query: string } {
 }
 
 /**
- * Reads the app, path and method of a request to a trigger.
+ * Reads the app and the path of a request to a trigger, and if the request calls the draft.
  * @throws NOT_FOUND for a path that no trigger can have
  */
 function readTriggerAddress(request: FastifyRequest): HttpTriggerAddress {
@@ -72,7 +72,8 @@ function readTriggerAddress(request: FastifyRequest): HttpTriggerAddress {
 }
 
 /**
- * Returns the token of an editor who calls a draft's trigger: from a header, or from the cookie if a page of the service sent the request.
+ * Returns the token of an editor who calls a draft's trigger. Reads the headers, and the cookie only if a page of the service sent the
+ * request.
  */
 function readEditorToken(headers: IncomingHttpHeaders): string | null {
   const bearerToken = readTokenHeader(headers);
@@ -138,7 +139,10 @@ function listPossibleUrls({ raw, headers: { host } }: FastifyRequest, publicUrl:
   return [path.startsWith(`${pathname.replace(/\/$/, "")}/`) ? origin + path : publicUrl + path];
 }
 
-/** True if a browser would show the response as a page of the service's own origin although RUNTIME_URL names another origin. */
+/**
+ * True if a browser would show the response as a page of the service's own origin although RUNTIME_URL names another origin. False for
+ * drafts.
+ */
 function mustRedirectToRuntime(
   { headers }: FastifyRequest,
   { isDraft }: HttpTriggerAddress,

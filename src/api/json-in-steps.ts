@@ -8,7 +8,10 @@ const [QUOTE, BACKSLASH, COMMA, COLON] = [34, 92, 44, 58] as const;
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125] as const;
 const WHITESPACE_BYTES = [9, 10, 13, 32];
 
-/** Maximum bytes of array elements that one step parses. A single larger element is one step, up to VALUE_MAX_BYTES. */
+/**
+ * Number of bytes after which a step stops parsing elements of an array. The step's last element can exceed it, because an element may have
+ * up to VALUE_MAX_BYTES.
+ */
 const BATCH_BYTES = 128 * 1024;
 const VALUE_MAX_BYTES = 2 * 1024 * 1024;
 
@@ -92,7 +95,7 @@ class JsonReader {
     if (this.skipIfNext(CLOSE_ARRAY)) return parts;
     for (;;) {
       const batch = this.parseBatch();
-      // The batch is empty although a comma precedes it, so the JSON is invalid.
+      // An empty batch means that there is no element before or after a comma, so the JSON is invalid.
       if (batch.length === 0) throw createInvalidJsonError(this.at);
       for (const element of batch) parts.push(element);
       yield;

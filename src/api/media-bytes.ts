@@ -37,8 +37,8 @@ function readContentLength({ headers }: FastifyRequest): number | null {
 }
 
 /**
- * Returns a function to call with each file of an upload before the file is read. If the client disconnects, the read of the last file
- * fails; without this function, it would never end.
+ * Returns a function that must be called with each file of an upload before the file is read. If the client disconnects, the read of the
+ * current file then fails. Otherwise it would never end.
  */
 function abortReadsOnDisconnect({ raw }: FastifyRequest) {
   let current: Readable | undefined;

@@ -9,7 +9,7 @@ import type { Metrics } from "./health.js";
 export interface MetricSources {
   /** Reads figures of the whole service, such as queue lengths, from the database. Rejects while the database is unavailable. */
   readVitalSigns: ReadVitals;
-  /** Returns the number of connections in this process's database pool, by state. */
+  /** Returns the number of connections in this process's database pools, by state. */
   countDatabaseConnections: () => { busy: number; idle: number; waiting: number };
   /** Returns the number of database connections that this process has lost since it started. */
   countLostConnections: () => number;
@@ -255,7 +255,10 @@ function registerRunnerMetrics(register: Registry, runner: NonNullable<MetricSou
   });
 }
 
-/** Builds the text of `/metrics` for one process. While the database is unavailable, the text contains only the metrics of this process. */
+/**
+ * Builds the text of `/metrics` for one process. While the database is unavailable, the metrics of the whole service are missing, except
+ * `svc_database_up`.
+ */
 export function createMetrics(sources: MetricSources): Metrics {
   const register = new Registry();
   const readVitals = registerVitalSignMetrics(register, sources);

@@ -1,6 +1,6 @@
 /**
- * Determines the origin of pages that run authors' code: the setting RUNTIME_URL, otherwise the service's own origin. Redirects signed-in
- * editors to that origin.
+ * Determines the origin of pages that run authors' code: the setting RUNTIME_URL, otherwise the service's own origin. Redirects browsers to
+ * that origin.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
@@ -52,7 +52,9 @@ const createPreviewPath = ({ appId, actionId }: PreviewPage) =>
 /** Returns the path of a URL without a trailing slash; "" if the URL has no path. */
 export const getPathPrefix = (address: string): string => new URL(address).pathname.replace(/\/$/, "");
 
-/** Registers the rule that the origin RUNTIME_URL serves only PAGE_ORIGIN_ROUTES. Returns the redirects of pages to this origin. */
+/**
+ * Registers the rule that the origin RUNTIME_URL serves only PAGE_ORIGIN_ROUTES. Returns the functions that redirect pages to this origin.
+ */
 export function registerRuntimePageOrigin(
   app: FastifyInstance,
   { sessions, baseUrl, runtimeUrl }: RuntimePageOriginOptions,
@@ -86,7 +88,8 @@ export function registerRuntimePageOrigin(
       }
       const { once } = request.query as { once?: unknown };
       const session = typeof once === "string" ? await sessions.redeem(once, preview) : null;
-      // The one-time code was already used, for example because the person reloaded the page. The service's own origin creates a new code.
+      // The one-time code is missing or was already used, for example if the person reloaded the page. The service's own origin creates a
+      // new code.
       if (!session) reply.redirect(baseUrl + path.slice(0, -1));
       return session;
     },

@@ -18,7 +18,7 @@ class SequentialRequestFeed {
   private isAnswered = true;
   /** Number of bytes of the current body that the parser has not received; null if the body's length is unknown. */
   private remainingBodyBytes: number | null = null;
-  /** Functions that start requests whose first bytes arrived in the same slice as the end of the previous request. */
+  /** Functions that start requests which arrived early: their first bytes were in the same slice as the end of the previous request. */
   private readonly earlyRequests: (() => void)[] = [];
 
   constructor(

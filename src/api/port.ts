@@ -7,12 +7,12 @@ import { handleRequestsOneByOne } from "./pipelining.js";
 export interface HttpServerLimits {
   /**
    * Maximum time in milliseconds to receive the head of a request (headTimeoutMs), the whole request (requestTimeoutMs), or an upload
-   * form (formTimeoutMs).
+   * (formTimeoutMs).
    */
   headTimeoutMs: number;
   requestTimeoutMs: number;
   formTimeoutMs: number;
-  /** Interval in milliseconds at which the server looks for requests that take longer than one of the three limits above. */
+  /** Interval in milliseconds at which Node looks for requests that exceed headTimeoutMs or formTimeoutMs. */
   checkIntervalMs: number;
   /** Maximum number of open connections. */
   connectionsMax: number;
@@ -20,7 +20,7 @@ export interface HttpServerLimits {
   silentConnectionsPerAddress: number;
 }
 
-/** Default limits. `connectionsMax` leaves file descriptors for the database. 512 connections of one address are enough for a busy proxy. */
+/** Default limits. `connectionsMax` leaves file descriptors for the database. 512 connections of an address are enough for a busy proxy. */
 const DEFAULT_LIMITS: HttpServerLimits = {
   headTimeoutMs: 10_000,
   requestTimeoutMs: 60_000,
@@ -66,7 +66,10 @@ const isUploadRequest = ({ headers, url = "" }: IncomingMessage): boolean =>
  */
 const opensWebsocket = ({ headers }: IncomingMessage): boolean => headers.upgrade?.toLowerCase() === "websocket";
 
-/** Applies the time limit `limitMs` to requests other than uploads. Node has only one limit for all requests, that of uploads. */
+/**
+ * Applies the time limit `limitMs` to all requests except uploads. Node has a single limit for all requests, so Node's limit is that of
+ * uploads.
+ */
 function limitRequestTime(
   { handleRequest, rejectInvalidRequest }: Pick<HttpEntryPoint, "handleRequest" | "rejectInvalidRequest">,
   limitMs: number,

@@ -29,7 +29,7 @@ export interface RequestBodyBudget {
    * Waits until `bytes` of memory are free, and reserves them.
    * @param app ID of the app that the request is for; null if it is for no app
    * @returns a function that frees the memory; repeated calls have no effect
-   * @throws OVERLOADED if no memory is free in time
+   * @throws OVERLOADED if no memory is free in time, or if too many bodies from this address already wait
    */
   reserveBytes(address: string, bytes: number, app: string | null): Promise<() => void>;
   reservedBytes(): number;

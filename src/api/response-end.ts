@@ -3,7 +3,10 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { WebSocket } from "ws";
 
-/** Functions to call when a connection closes, because Node then emits `close` only on the first of the connection's open responses. */
+/**
+ * Functions to call when a connection closes. The event `close` of the responses is not enough, because Node emits it only on the first
+ * open response of the connection.
+ */
 const endCallbacksBySocket = new WeakMap<Socket, Set<() => void>>();
 
 function getEndCallbacks(socket: Socket): Set<() => void> {

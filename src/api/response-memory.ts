@@ -14,7 +14,9 @@ const RETRY_AFTER_SECONDS = 2;
 const HEAP_SHARE_FOR_RESPONSES = 1 / 10;
 /** Share of the free response memory that one owner (an app or a person) may use. */
 const OWNER_SHARE_OF_FREE_BYTES = 1 / 2;
-/** Maximum size of a response's JSON text, as a multiple of GRAPHQL_RESPONSE_MAX_BYTES. The text also has field names and brackets. */
+/**
+ * Maximum size of a JSON text for several sockets, as a multiple of GRAPHQL_RESPONSE_MAX_BYTES. The text also has field names and brackets.
+ */
 const WRITTEN_SIZE_FACTOR = 2;
 /** Minimum memory for all responses together. With less, the service could not send two of the largest responses at the same time. */
 const TOTAL_MIN_BYTES = 4 * GRAPHQL_RESPONSE_MAX_BYTES;
@@ -22,7 +24,7 @@ const TOTAL_MIN_BYTES = 4 * GRAPHQL_RESPONSE_MAX_BYTES;
 const CHANGE_RESULT_FACTOR = 2;
 /** Maximum bytes of a result that the service returns even when it is overloaded. */
 const SMALL_RESULT_BYTES = 64 * 1024;
-/** Reads of at least this many bytes take turns by owner (an app or a person), so that no owner delays all others. */
+/** Reads of more bytes than this take turns by owner (an app or a person), so that no owner delays all others. */
 const LARGE_READ_BYTES = 512 * 1024;
 /** Time to read and send one megabyte (measured). After a large read, the owner must pause in proportion to its size. */
 const READ_DURATION_MS_PER_MB = 10;
@@ -35,16 +37,17 @@ export interface ResponseMemoryOptions {
 
 export interface ResponseBudget {
   /**
-   * Reserves memory for data that a resolver is about to read. Resolves when the resolver may read it. The first read may
-   * be larger than the limit of a response.
-   * @throws ActionError REQUEST_INVALID if the response exceeds its limit or the caller has disconnected; OVERLOADED if all responses
-   * together exceed the limit of the process; RATE_LIMIT_EXCEEDED if too many responses of this owner wait
+   * Reserves memory for data that a resolver is about to read. Resolves when the resolver may read the data. The first read of a request
+   * may be larger than the limit of a response.
+   * @throws ActionError REQUEST_INVALID if the response exceeds its limit or the caller has disconnected; OVERLOADED if the owner has used
+   * up its share of the memory; RATE_LIMIT_EXCEEDED if too many responses of this owner wait
    */
   readonly reserveBytes: (bytes: number) => Promise<void>;
   /**
-   * Runs one part of a request, such as a GraphQL root field, after all earlier parts, and counts the bytes of its result. If the result is
-   * too large, the part's changes stay, and later parts are rejected.
-   * @throws the errors of `reserveBytes` before the part starts; OVERLOADED after the part if there is no memory for its result
+   * Runs one part of a request, such as a GraphQL root field, after all earlier parts, and counts the bytes of its result. The part's
+   * changes stay even if this function throws an error about the result.
+   * @throws the errors of `reserveBytes` before the part starts. After the part: REQUEST_INVALID if the results of all parts together are
+   * too large, OVERLOADED if there is no memory for the result
    */
   runPart<T>(work: () => Promise<T>): Promise<T>;
   /**

@@ -5,7 +5,7 @@
 import { Readable } from "node:stream";
 import { MIN_READ_SPEED } from "./reader-pace.js";
 
-/** Length from which a text is sent in slices. The buffers of the operating system can hold a smaller text. */
+/** Length above which a text is sent in slices. The buffers of the operating system can hold a shorter text. */
 export const LARGE_RESPONSE_MIN_CHARACTERS = 64 * 1024;
 const SLICE_CHARACTERS = 128 * 1024;
 

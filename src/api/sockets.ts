@@ -133,7 +133,7 @@ type OperationContext = SubscriptionSources &
 /** Yields nothing, because `reply` has already sent the result. */
 async function* yieldNothing(): AsyncGenerator<never, void, void> {}
 
-/** Replaces graphql-js's `execute` in graphql-ws. Sends the result as JSON text, which graphql-ws would parse again. */
+/** Replaces graphql-js's `execute` in graphql-ws. Sends the result itself as JSON text, because graphql-ws would parse the text again. */
 async function performOperation(args: ExecutionArgs, format: FormatError): Promise<AsyncGenerator<never, void, void>> {
   const { responseBudget: budget, reply, releaseSlot } = args.contextValue as OperationContext;
   try {
@@ -187,7 +187,10 @@ export function createSocketServer({
   );
   let openedSockets = 0;
 
-  /** Returns the senders whose rate limits a message counts against: the network address, and the credential of an authenticated client. */
+  /**
+   * Returns the senders whose rate limits a message counts against: the network address, and an authenticated client's credential at this
+   * address.
+   */
   function listRatedSenders({ caller, request }: SocketContext["extra"]): string[] {
     const networkAddress = getClientAddress(request);
     const address = getRequestSenderKeyByAddress(networkAddress);

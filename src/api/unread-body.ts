@@ -9,8 +9,8 @@ const DISCARDED_BODY_MAX_BYTES = 64 * 1024 * 1024;
 const DISCARDED_BODY_MAX_MS = 30_000;
 
 /**
- * Keeps a connection open that the client wants to close after the response, until the rest of the request has arrived. Node would close
- * it together with the response.
+ * Handles a client that wants the connection closed after the response: closes it only when the rest of the request has arrived too. Node
+ * would close it right after the response.
  */
 function closeAfterRequest(request: IncomingMessage, response: ServerResponse): void {
   if (response.shouldKeepAlive) return;

@@ -1,7 +1,11 @@
 /**
- * Checks which origins may open a websocket (contract, section 7). Only pages of the service's own origin can use the cookie. Allowed
- * without a cookie: programs (no origin), pages of apps (opaque origin or RUNTIME_URL), origins in an app's list, and documents of server
- * runs.
+ * Checks which origins may open a websocket (contract, section 7). Only pages of the service's own origin can use the cookie.
+ *
+ * Allowed without a cookie:
+ * - programs (no origin)
+ * - pages of apps (opaque origin or RUNTIME_URL)
+ * - origins in an app's list
+ * - documents of server runs
  */
 import type { IncomingHttpHeaders } from "node:http";
 import { ActionError } from "../errors.js";

@@ -12,7 +12,10 @@ import { People } from "../operations/access/people.js";
 import { createAccountModules } from "../operations/accounts/people-accounts.js";
 import { type CommandDatabase, parseCommandLine, runCommand, withMigratedDatabase } from "./command.js";
 
-/** Returns PUBLIC_URL, otherwise the URL that the service wrote into credentials.json, because with PORT=0 only this file has the port. */
+/**
+ * Returns PUBLIC_URL, or the URL that the service wrote into credentials.json: with PORT=0, only this file has the port. Without both,
+ * returns `http://HOST:PORT`.
+ */
 function findServiceUrl({ publicUrl, dataDir, host, port }: Config): string {
   if (publicUrl !== null) return publicUrl;
   try {

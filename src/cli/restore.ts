@@ -1,6 +1,6 @@
 /**
- * `npm run restore -- FILE`: restores a backup into an empty database and this installation's media store. The last line of the output is
- * JSON.
+ * `npm run restore -- FILE`: restores a backup into this installation's media store and an empty database. With --replace, it first deletes
+ * the content of the database. The last line of the output is JSON.
  */
 import "reflect-metadata";
 import { existsSync } from "node:fs";
@@ -23,7 +23,10 @@ const USAGE =
 
 const OPTIONS = { ...BACKUP_SECRET_OPTIONS, replace: { type: "boolean", default: false } } as const;
 
-/** Matches names of media folders. Any other name in a backup is rejected, because it could be a path outside of the media store. */
+/**
+ * Matches names of media folders. The command removes no folder with another name, because the name could be a path outside of the media
+ * store.
+ */
 const MEDIA_FOLDER_NAME_PATTERN = /^[0-9a-f]{16}$/;
 
 const writeWarning = (message: string) => process.stderr.write(`warning: ${message}\n`);

@@ -101,7 +101,10 @@ function createTokenTask(kind: CredentialKind, values: OptionValues): TokenTask 
   };
 }
 
-/** Returns the ID of the person whose token `--app` creates: the app's editor with the lowest ID. @throws StartError if there is none */
+/**
+ * Returns the ID of the app's editor with the lowest ID. An editor token that is created with `--app` belongs to this person.
+ * @throws StartError if the app has no editor
+ */
 async function findFirstEditor(db: Db, appId: number): Promise<number> {
   const sql = `SELECT person_id AS "personId" FROM app_editor WHERE app_id = $1 ORDER BY person_id LIMIT 1`;
   const [editor] = await rows<{ personId: number }>(db, sql, [appId]);

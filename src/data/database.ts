@@ -48,7 +48,10 @@ const STATEMENT_POOL_RATIO = PREPARED_STATEMENT_CONNECTIONS / DATABASE_POOL_CONN
 
 /** Number of connections, in addition to the pools, that only `queryOnReservedConnection` uses. */
 export const RESERVED_CONNECTIONS = 1;
-/** Maximum milliseconds to open the reserved connection, and of a statement on it, such as the renewal of a process's lease (lease.ts). */
+/**
+ * Maximum milliseconds to open the reserved connection. Each statement on it, such as the renewal of a process's lease (lease.ts), has the
+ * same limit.
+ */
 const RESERVED_LIMIT_MS = 3_000;
 
 /** Connections to PostgreSQL. TypeORM calls them a DataSource; in this service, a data source is a table of entries. */
@@ -229,7 +232,8 @@ export async function withSchemaLock<T>(url: string, work: (query: ExecuteQuery)
   const client = createClient(url);
   await client.connect();
   try {
-    // Polls, because CREATE INDEX CONCURRENTLY waits for all open statements, and so also for a statement that would wait for this lock.
+    // Polls, because CREATE INDEX CONCURRENTLY waits for all open statements. A statement of another process that waited for this lock
+    // would block it.
     const lock = "SELECT pg_try_advisory_lock($1) AS taken";
     while (!(await client.query<{ taken: boolean }>(lock, [MIGRATION_LOCK])).rows[0]!.taken) await delay(LOCK_POLL_MS);
     return await work(async (sql) => (await client.query(sql)).rows);

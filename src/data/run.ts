@@ -81,7 +81,7 @@ export const RUN_TRANSITIONS = {
 
 export type RunTransitionName = keyof typeof RUN_TRANSITIONS;
 
-/** State in which a run ends, except `skipped`, in which only runs that never started can end. */
+/** State in which a run ends, without `skipped`: only runs that never started end as `skipped`. */
 export type RunEndState = "completed" | "failed" | "cancelled";
 
 export type RunErrorName =

@@ -79,7 +79,10 @@ export interface OpenedDatabase {
   notifications: DatabaseNotifications;
 }
 
-/** @throws StartError with one line if the database cannot be used */
+/**
+ * Migrates the schema, opens the connections and starts to receive notifications. Waits while the database is unavailable.
+ * @throws StartError with one line if the database cannot be used
+ */
 export async function openServiceDatabase(
   config: Config,
   url: string,

@@ -12,7 +12,7 @@ const PROBE_INTERVAL_MS = 2_000;
 /** Minimum milliseconds for which the disk counts as full after a rejected write. */
 const DISK_FULL_MIN_MS = 5_000;
 
-/** Creates periodic work that, while the disk counts as full, makes PostgreSQL write to it. A write that succeeds ends this state. */
+/** Creates periodic work. While the disk counts as full, it makes PostgreSQL write to the disk. A write that succeeds ends this state. */
 export function createDiskFullProbe({ db, log }: { db: Db; log: Logger }): Ticker {
   async function probeDisk(): Promise<number> {
     const next = Date.now() + PROBE_INTERVAL_MS;

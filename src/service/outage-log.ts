@@ -1,6 +1,6 @@
 /**
- * Keeps the log short while the database is unavailable: one line at the start of the outage, one a minute, and one at the end. Read this
- * file if lines about the database are missing from the log.
+ * Keeps the log short while the database is unavailable: writes one line at the start of the outage, one a minute, and one at the end. Read
+ * this file if lines about the database are missing from the log.
  */
 import type { DestinationStream, Logger } from "pino";
 import {

@@ -9,8 +9,8 @@ import type { ServiceMetrics } from "../operations/watch/measures.js";
 import type { ResourceReleaseStack } from "./releases.js";
 
 /**
- * Clock of the schedules. `now` returns the Unix time in milliseconds, `msUntil` the real milliseconds until `time`: a test's clock can run
- * at another speed.
+ * Clock of the schedules. `now` returns the Unix time in milliseconds. `msUntil` returns the real milliseconds until `time`, because a
+ * test's clock can run at another speed.
  */
 export interface Clock {
   now(): number;
@@ -49,7 +49,7 @@ export interface RunnerState {
   isClaimingRuns: () => boolean;
 }
 
-/** Returns a readiness check for each component of this process (ROLES). It returns false until the component replaces it. */
+/** Returns a readiness check for each component of this process (ROLES). A check returns false until its component replaces it. */
 export function createInitialReadinessChecks({ roles }: Config): ReadinessChecks {
   const reportNotReady = () => false;
   return {

@@ -9,7 +9,7 @@ import { isLocalAddress } from "../engine/local-address.js";
 import { StartError } from "../errors.js";
 import { readCatalogue } from "../operations/operations.js";
 
-/** True if the process stores something in DATA_DIR: the embedded database, the key of the settings, or media files. */
+/** True if the process may store something in DATA_DIR: the embedded database, the key of the settings, or media files. */
 const needsDataDir = ({ databaseUrl, settingsKeys, roles }: Config): boolean =>
   databaseUrl === null || settingsKeys === null || roles.has("api") || roles.has("scheduler");
 

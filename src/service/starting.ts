@@ -119,7 +119,10 @@ export class ServiceStarter {
     return diskSpace;
   }
 
-  /** @param apiUrl URL of this service, to which runs may send requests although it is a private address */
+  /**
+   * Starts the browsers and their egress proxies. Returns null if this process is not a runner.
+   * @param apiUrl URL of this service, to which runs may send requests although it is a private address
+   */
   async startBrowsers(apiUrl: string): Promise<Browsers | null> {
     const { config, log, measures, releases, readinessChecks, stopRequested } = this.plan;
     stopRequested.throwIfAborted();

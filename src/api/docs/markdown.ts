@@ -18,7 +18,7 @@ export interface DocsHeading {
 }
 
 export interface DocsSection extends DocsHeading {
-  /** Markdown between this heading and the next heading. */
+  /** Text and code between this heading and the next heading, as Markdown without list and table marks. */
   body: string;
 }
 
@@ -133,6 +133,7 @@ export class DocsRenderer {
 }
 
 /**
+ * Returns the URL of a link's target; null if the service does not serve the target.
  * @param base address before `/docs`
  * @param suffix "" for the HTML page, ".md" for the Markdown page
  */

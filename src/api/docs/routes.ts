@@ -110,7 +110,7 @@ function buildLlmsText({ library }: DocsSite, base: string): string {
 /** Pages about the project instead of its use. /llms-full.txt leaves them out, because programs load that file as a whole. */
 const SLUGS_NOT_IN_FULL_TEXT: readonly string[] = ["changelog", "benchmarks", "contributing", "internals/adr"];
 
-/** Number of addresses of the service for which the text of /llms-full.txt is stored, more than 1 MB each. */
+/** Maximum number of stored texts of /llms-full.txt. There is one for each address of the service, and each has more than 1 MB. */
 const CACHED_FULL_TEXTS_MAX = 4;
 
 /** Text of a response with its ETag. */

@@ -1,6 +1,6 @@
 /**
  * Estimates how many values a GraphQL operation selects, so that the service rejects an expensive operation before it executes it. A list
- * counts as `limit` items. Expects a valid document.
+ * counts as `limit` items, a list inside a list as one item. Expects a valid document.
  */
 import {
   type ArgumentNode,
@@ -95,7 +95,10 @@ class SelectionSizeEstimator {
     return Object.fromEntries(node.fields.map(({ name, value }) => [name.value, this.resolveValue(value)]));
   }
 
-  /** Returns the argument `limit` or `count` of a field, otherwise the `limit` in its argument `options`; null if there is none. */
+  /**
+   * Returns the argument `limit` or `count` of a field, or the `limit` in its argument `options`, but at most LIST_ITEMS_PER_PAGE_MAX.
+   * Returns null if the field has none of them.
+   */
   private findLimit(args: readonly ArgumentNode[] | undefined): number | null {
     for (const { name, value } of args ?? []) {
       const input = this.resolveValue(value);

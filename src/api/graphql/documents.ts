@@ -22,9 +22,15 @@ const VARIABLES_MAX_DEPTH = 2 * JSON_MAX_DEPTH;
 const CACHED_CHARACTERS_MAX = 500_000;
 /** Number of parsed characters after which this file runs V8's garbage collector. By then, nearly all parsed nodes are garbage. */
 const CHARACTERS_PER_GARBAGE_COLLECTION = 128 * 1024;
-/** Expected maximum time to check a document, in milliseconds, per IMMEDIATELY_PARSED_BODY_MAX_BYTES of the request. */
+/**
+ * Maximum milliseconds of a check that count for its sender's pause. A larger request has this limit for each
+ * IMMEDIATELY_PARSED_BODY_MAX_BYTES.
+ */
 const CHECK_MAX_MS = 6;
-/** An operation that selects at most this number of values does not lengthen its sender's pause. If cached, it does not wait for a turn. */
+/**
+ * Maximum number of values that an operation can select without a pause of its sender for the execution. If the document is cached and the
+ * request small, such an operation does not wait for a turn either.
+ */
 const LIGHT_QUERY_COST_MAX = 1_000;
 /** Estimated time to execute one selected value. An introspection with 30,000 values took about 50 ms (measured). */
 const EXECUTION_MS_PER_VALUE = 1 / 600;
@@ -120,7 +126,7 @@ export function createGraphqlDocumentChecker(
       const limitMs = CHECK_MAX_MS * Math.max(1, bytes / IMMEDIATELY_PARSED_BODY_MAX_BYTES);
       const { checked, cost } = isLight ? work() : await turns.runInTurn(sender, work, limitMs);
       if (cost <= LIGHT_QUERY_COST_MAX) return checked;
-      // Even a cached document waits for its sender's turn if it is expensive, because the caller now executes the document.
+      // Even if its check needed no turn, an expensive operation waits for its sender's turn, because the caller now executes the document.
       if (isLight) await turns.runInTurn(sender, () => undefined);
       turns.extendPause(sender, cost * EXECUTION_MS_PER_VALUE);
       return checked;

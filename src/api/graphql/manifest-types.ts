@@ -66,7 +66,10 @@ interface TypeOptions {
   base?: abstract new () => object;
 }
 
-/** Declares a GraphQL field for each property of the schema that GraphQL's naming rules allow and the base class lacks. */
+/**
+ * Declares a GraphQL field for each property of the schema. Skips properties that the base class has, and names with `$`, which GraphQL
+ * does not allow.
+ */
 function defineFields(target: ClassType, schema: z.ZodObject, options: TypeOptions, isInput: boolean): void {
   const { types = {}, descriptions = {}, base } = options;
   const inherited = base ? Object.keys(HTTP_WHERE_FIELDS) : [];

@@ -212,7 +212,10 @@ export class MediaResolver {
     return true;
   }
 
-  /** Changes the access rules of a file or folder if the request contains rules. Returns the entity tags for the request's next change. */
+  /**
+   * Changes the access rules of a file or folder if the request contains rules. Returns the precondition of the request's next change:
+   * after a change of the rules, it expects the new version.
+   */
   private async changeRules(
     context: RequestContext,
     kind: MediaItemKind,

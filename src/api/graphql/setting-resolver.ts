@@ -1,4 +1,7 @@
-/** GraphQL resolver of an app's settings. Each caller gets the tiers of settings (public, private, protected) that its role allows. */
+/**
+ * GraphQL resolver of an app's settings. Callers get public settings, and private settings if their role allows it. No caller gets
+ * protected settings.
+ */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { DraftOrLive } from "../../data/action-types.js";
@@ -135,7 +138,7 @@ export class SettingResolver {
   })
   async settings(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<SettingsByKey> {
     const caller = await this.accessChecks.requireAppAccess(context, "readSettings", appId);
-    // Callers who may only read settings get the same settings as a page of the app, which are not private.
+    // Callers who may read but not write settings get only public settings, as a page of the app does.
     const seesPrivate = mayPerformOnApp(caller, "writeSettings", appId);
     return unwrapTaggedSettings(
       context,

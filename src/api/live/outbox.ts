@@ -11,7 +11,7 @@ const WAITING_MESSAGES_MAX = 1_000;
 const WAITING_MESSAGES_MAX_BYTES = 16 * 1024 * 1024;
 /** Maximum time to send the queued messages before a websocket is closed, in milliseconds. */
 const CLOSE_WAIT_MAX_MS = 1_000;
-/** Number of queued messages below which `waitForCapacity` resolves at once. */
+/** A queue below this limit and the next one is short: `waitForCapacity` then resolves at once. */
 const SHORT_QUEUE_MESSAGES = 100;
 const SHORT_QUEUE_BYTES = 1024 * 1024;
 /** Time in milliseconds without progress after which a client with waiting messages is disconnected. */

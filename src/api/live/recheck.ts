@@ -21,7 +21,7 @@ const TIMER_MAX_MS = 2 ** 31 - 1;
 
 interface CredentialRecheckOptions<Socket extends SocketWithToken> {
   credentials: Pick<Credentials, "resolve">;
-  /** Called after the token of a websocket was checked. `caller` is then null if the token is revoked or has expired. */
+  /** Called after the token of a websocket was checked. If the token is revoked or has expired, the websocket's `caller` is null. */
   onChecked: (socket: Socket) => void;
 }
 

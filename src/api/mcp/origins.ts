@@ -15,8 +15,8 @@ function parseOrigin(origin: string): URL | null {
 }
 
 /**
- * True for programs, which send no `Origin`, for pages of this machine, and for pages at PUBLIC_URL. Without PUBLIC_URL, also true for
- * pages at the service's IP address, but not at a host name: a rebound host name looks like the service's own.
+ * True for programs (no `Origin`), for pages of this machine, and for pages at PUBLIC_URL. If PUBLIC_URL is not set, also true for pages at
+ * the service's IP address. A host name is then not enough, because a rebound host name looks like the service's own.
  */
 export function isAllowedMcpOrigin(
   { origin, host }: { origin?: string | undefined; host?: string | undefined },

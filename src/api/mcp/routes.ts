@@ -37,7 +37,7 @@ function sendUnauthorized(reply: FastifyReply, base: string, isUnknownToken: boo
 
 /**
  * Returns false if the request has no valid Bearer token. Cookies do not count, because any page of the service could then call tools.
- * @throws ActionError FORBIDDEN
+ * @throws ActionError FORBIDDEN for a page of another origin, and for a token that does not give access to one app's tools
  */
 function checkTokenAndOrigin({ headers, context }: FastifyRequest, publicUrl: string | null): boolean {
   if (!isAllowedMcpOrigin(headers, publicUrl)) {

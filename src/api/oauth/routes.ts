@@ -89,8 +89,8 @@ const createResourceMetadata = (base: string, resource: string) => ({
 });
 
 /**
- * Registers a metadata document at its well-known address and at the addresses below it. `paths` maps the path after the well-known address
- * to the path of the described resource at this service. All other addresses get 404.
+ * Registers the metadata documents at a well-known address and at addresses below it. All other addresses below it get 404.
+ * @param paths for each path below the well-known address, the path of the resource that the document describes
  */
 function registerMetadataDocument(
   app: FastifyInstance,
@@ -108,9 +108,9 @@ function registerMetadataDocument(
 }
 
 /**
- * Registers the metadata documents. If PUBLIC_URL has a path, clients insert the well-known address before this path (RFC 8414, section 3.1;
- * RFC 9728, section 3.1), and the proxy must forward such a request unchanged. The same documents are at the well-known addresses below the
- * path of PUBLIC_URL.
+ * Registers the metadata documents. If PUBLIC_URL has a path, clients put the well-known address between its host and this path (RFC 8414,
+ * section 3.1; RFC 9728, section 3.1). The proxy must forward these requests unchanged. The same documents are at the well-known addresses
+ * without this path.
  */
 function registerMetadata(app: FastifyInstance, { findServiceAddress, baseUrl }: OauthOptions): void {
   const prefix = getPathPrefix(baseUrl);
@@ -200,7 +200,7 @@ type DecidingPerson = Pick<GrantDecision, "personId" | "credentialId" | "decidin
 
 /**
  * Returns the person who sent the request.
- * @throws UNAUTHORIZED without a credential, FORBIDDEN if the credential does not belong to a person
+ * @throws UNAUTHORIZED without a credential; FORBIDDEN if the credential does not belong to a person, or is a provisional session
  */
 function getDecidingPerson({ context: { caller } }: FastifyRequest): DecidingPerson {
   if (!caller) throw new ActionError("UNAUTHORIZED");
@@ -237,7 +237,10 @@ function readDecision(body: unknown, decider: DecidingPerson): GrantDecision | n
   return { ...decider, appId: appId as number, scopes: [...new Set(scopes as TokenScope[])] };
 }
 
-/** Reads the query parameter `app`: ID of an app that must be first in the list of apps, which does not contain all apps of some people. */
+/**
+ * Reads the query parameter `app`: ID of the app to put first in the list of apps. For a person with many apps, the list does not contain
+ * all.
+ */
 function readAppToList({ query }: FastifyRequest): number | null {
   const { app } = query as Record<string, unknown>;
   return typeof app === "string" && /^[1-9]\d{0,14}$/.test(app) ? Number(app) : null;
@@ -279,7 +282,8 @@ function registerApprovalRoutes(app: FastifyInstance, { oauth, pages, findServic
       const appId = readAppToList(request);
       const apps = await oauth.listGrantableApps(personId, appId);
       const { protocol, host } = new URL(redirectUri);
-      // The host of another scheme than http and https is any text that the program chose, such as the name of another site.
+      // Shows the scheme instead of the host of other URLs: their host is any text that the program chose, such as the name of another
+      // site.
       const to = protocol === "https:" || protocol === "http:" ? host : protocol;
       return await reply.header("cache-control", "no-store").send({ client: client.name, to, scopes, appId, apps });
     } catch (error) {

@@ -51,7 +51,7 @@ const PLAN_PARAMETER = "plan";
 class ValuePlaceholder {
   constructor(readonly schema: JsonSchema) {}
 
-  /** Returns the property name that stands for any name, because handlers use placeholders as property names. */
+  /** Handlers use placeholders as property names. The returned property name stands for any name. */
   toString(): string {
     return ANY_NAME;
   }

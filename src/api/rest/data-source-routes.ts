@@ -1,6 +1,5 @@
 /**
- * REST routes of data sources (tables of an app) and their entries: entries for the route table in rest/routes.ts.
- * entry-files.ts has the imports and exports.
+ * Part of the route table in rest/routes.ts: data sources (tables of an app) and their entries. entry-files.ts has the imports and exports.
  */
 
 import { LARGE_BODY_MAX_BYTES } from "../../limits.js";

@@ -41,8 +41,8 @@ export interface RestRequest {
   /** Returns a query parameter that contains a JSON array of strings; undefined if absent. */
   queryStrings(name: string): string[] | undefined;
   /**
-   * Returns the result of `read`. If `read` throws an error, returns undefined and reports the error after the access check, so that a
-   * caller without access does not see it.
+   * Returns the result of `read`. If `read` throws an error, returns undefined and reports the error only after the access check. A caller
+   * without access therefore does not see it.
    */
   check<T>(read: () => T): T | undefined;
   /** Returns the entity tags in `If-Match`: versions of the resource on which the change may be based. */
@@ -60,7 +60,7 @@ export interface RestRequest {
    * the shape if the operation itself checks the names of the fields
    */
   bodyFields(shape?: Shape): Record<string, unknown>;
-  /** Ignores these fields of the body on a route that needs no body, so that a client can send back the resource as it read it. */
+  /** Ignores these fields of the body on a route that needs no body. A client can then send the resource back as it read it. */
   ignoreBodyFields(names: readonly string[]): void;
 }
 

@@ -10,7 +10,10 @@ const ACTIONS_ROUTE = "/v3/apps/:appId/actions";
 
 const COPY_BY_NAME: Readonly<Record<string, DraftOrLive>> = { draft: "master", live: "production" };
 
-/** Returns the last arguments of `runAction`: no idempotency key and no `by`, which other code reads, and the version named by `?copy=`. */
+/**
+ * Returns the last three arguments of `runAction`. The idempotency key and `by` are undefined, because other code reads them. The third
+ * argument is the version that `?copy=` names.
+ */
 function readCopyToRun(request: RestRequest): [undefined, undefined, DraftOrLive | undefined] {
   const text = request.queryText("copy");
   const copy = text === undefined ? undefined : COPY_BY_NAME[text];

@@ -1,6 +1,6 @@
 /**
- * REST routes of stages (apps with the same definitions, such as a test app) and promotions, which copy definitions to
- * another stage: entries for the route table in rest/routes.ts.
+ * REST routes of stages and promotions: entries for the route table in rest/routes.ts. Stages are apps with the same definitions, such as a
+ * test app. A promotion copies definitions to another stage.
  */
 import { createFlatShape } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";

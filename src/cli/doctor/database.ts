@@ -210,14 +210,19 @@ const SELECT_APP_USERS = `
                     AND data->>'by' = 'upgrade' AND (data->>'id')::int = source.id) AS "byUpgrade"
     FROM data_source AS source WHERE is_users ORDER BY 1, 2 LIMIT 20`;
 
-/** Selects data sources (tables of an app) that have a hashed column, such as a password, but whose entries cannot sign in on pages. */
+/**
+ * Selects data sources (tables of an app) that have a hashed column, such as a password. Omits those whose entries can sign in on pages.
+ */
 const SELECT_NOT_USERS = `
   SELECT app_id AS "appId", name FROM data_source WHERE hashed_columns <> '[]' AND NOT is_users ORDER BY 1, 2 LIMIT 20`;
 
 const describeItem = ({ appId, name }: { appId: number; name: string }): string =>
   `${JSON.stringify(name)} of app ${appId}`;
 
-/** Lists the data sources whose entries can sign in on pages, and those with a hashed column (such as a password) whose entries cannot. */
+/**
+ * Lists the data sources whose entries can sign in on pages. Also lists those with a hashed column (such as a password) whose entries
+ * cannot.
+ */
 async function checkAppUsers(client: Client): Promise<Diagnostic> {
   const { rows } = await client.query<{ appId: number; name: string; byUpgrade: boolean }>(SELECT_APP_USERS);
   const unmarked = await client.query<{ appId: number; name: string }>(SELECT_NOT_USERS);

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { ACCESS_TABLE, type CallerRole, type Operation, TOKEN_SCOPES, type TokenScope } from "../../rules/access.js";
 import { formatInlineCode } from "./tables.js";
 
-/** Operations by resolver method. Contains the methods that check an operation through a helper, so that their code does not name it. */
+/** Operations of the resolver methods that check their operations in a helper. The code of these methods does not name the operations. */
 const INDIRECT_OPERATIONS: Readonly<Record<string, readonly Operation[]>> = {
   runAction: ["runAction", "runDraft"],
   runActionWithResult: ["runAction", "runDraft"],
@@ -93,9 +93,7 @@ const WITH_ACCESS_RULES: readonly Operation[] = [
   "removeMedia",
 ];
 
-/**
- * True if the app's access rules decide about callers without a right on the app. `tryAccess` is an exception: it only tests access rules.
- */
+/** True if the app's access rules decide about callers without a right on the app. False for `tryAccess`, which only tests access rules. */
 export const usesAccessRules = (field: string, operations: readonly Operation[]): boolean =>
   field !== "tryAccess" && operations.some((name) => WITH_ACCESS_RULES.includes(name));
 
@@ -104,7 +102,7 @@ const PEOPLE_ROLES: readonly CallerRole[] = ["reader", "operator", "editor", "ad
 function selectListedRoles(who: readonly CallerRole[]): CallerRole[] {
   const roles = PEOPLE_ROLES.filter((role) => who.includes(role));
   // "editor" stands for editors, admins and owners, because each of them has all rights of an editor. Readers and operators are listed
-  // apart.
+  // separately.
   if (roles.includes("editor")) return [...roles.filter((role) => role === "reader" || role === "operator"), "editor"];
   return roles.slice(0, 1);
 }

@@ -37,7 +37,7 @@ const EVENT_MEANINGS: Record<string, string> = {
   "email.validate": "The service sent an app user a code for a sign-in by e-mail.",
 };
 
-/** Event types by the template literal from which the code builds them, for types that no source file contains in full. */
+/** Event types that no source file contains in full, by the template literal from which the code builds them. */
 const COMPOSED_TYPES: Record<string, readonly string[]> = {
   "app.alert.${verb}": ["app.alert.create", "app.alert.update"],
   "media.${kind}.accessRules": ["media.file.accessRules", "media.folder.accessRules"],

@@ -1,6 +1,6 @@
 /**
- * Builds the reference page of the REST routes from the OpenAPI document: callers, request and response of each. The responses come from
- * rest-responses.json, which test/api/openapi.test.ts writes if RECORD_RESPONSES=1.
+ * Builds the reference page of the REST routes from the OpenAPI document: callers, request and response of each. Recorded responses are in
+ * rest-responses.json, which test/api/openapi.test.ts writes if RECORD_RESPONSES=1. All other responses are samples in rest-responses.ts.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -192,7 +192,10 @@ const SAMPLE_PATH_VALUES: Readonly<Record<string, string>> = {
   stageAppId: "4",
 };
 
-/** Returns a route's status and response body for the reference: recorded, otherwise a sample, otherwise a value built from the schema. */
+/**
+ * Returns a route's status and response body for the reference: the recorded response, otherwise the sample.
+ * @throws Error if the route has a response body but neither of them
+ */
 function formatResponse({ method, path, operation }: RouteRow, recorded: RecordedResponse | undefined): string {
   if (recorded) return `${recorded.http}${recorded.body === "" ? "" : ` ${formatJson(recorded.body)}`}`;
   // Takes the highest success status: a route with `?plan=true` has 200 for the plan, and 201 for the change itself.
@@ -232,7 +235,8 @@ ${formatResponse(row, recorded)}`;
 }
 
 /**
- * Returns the callers of a route: those who may use the operations of its resolver method, or everyone if the route needs no credential.
+ * Returns the callers of a route: those who may use the operations of its resolver method. If the method checks no operation, returns
+ * everyone, or on a route that needs a credential a signed-in person.
  */
 function describeRouteCallers({ operation }: RouteRow, byField: ReadonlyMap<string, readonly Operation[]>): string {
   const name = operation.operationId;

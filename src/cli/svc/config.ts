@@ -87,7 +87,10 @@ export interface SavedToken {
 }
 
 const LOCK_POLL_MS = 50;
-/** Age from which a lock counts as left behind, even if a process has the ID of its creator, or the file contains no ID. A renewal takes at most as long as one request. */
+/**
+ * Age from which every lock counts as left behind, even if its file has no process ID, or another process now has this ID. It exceeds the
+ * time of one renewal, which is a single request.
+ */
 const LOCK_MAX_MS = 140_000;
 
 /** Creates a file with the ID of this process. Returns false if the file exists. */
@@ -101,7 +104,7 @@ function tryCreateLock(path: string): boolean {
   }
 }
 
-/** True if the process that created the lock was killed, so that it cannot remove the lock. */
+/** True if the lock is older than LOCK_MAX_MS, or the process that created it no longer runs, so that nothing removes the lock. */
 function isLeftBehind(lock: string): boolean {
   try {
     if (Date.now() - statSync(lock).mtimeMs > LOCK_MAX_MS) return true;

@@ -97,8 +97,8 @@ const getPlainCode = ({ code, source }: UnvalidatedDefinition): string | null =>
   typeof code === "string" && (source ?? null) === null ? code.trimEnd() : null;
 
 /**
- * Returns `local` without the code of the actions that have the same code on the server, except for white space at the end of the code. The
- * file of an action always ends with a line break. The code on the server may have none, and a push must not count this as a change.
+ * Returns `local` without the code of actions whose code on the server is the same. Ignores white space at the end: an action's file always
+ * ends with a line break, but the code on the server may have none. A push must not count this as a change.
  */
 export function omitEqualCode(local: Manifest, server: Manifest): Manifest {
   const storedActions = new Map((server.actions ?? []).map((action) => [getItemName(action), action]));
@@ -145,7 +145,7 @@ export function computeManifestAfterPlan(
 ): Manifest {
   const [old, next] = [mapItemsByKey(manifest), mapItemsByKey(local)];
   for (const { change, kind, name } of plan) {
-    // The service's plan names kinds such as "dataSource". In this file, the same kind is "data source". For the app, the plan names fields.
+    // The service's plan has kinds such as "dataSource". In this file, the same kind is "data source". For the app, the plan names fields.
     const key = kind === "app" ? kind : `${kind.replace(/[A-Z]/, (letter) => ` ${letter.toLowerCase()}`)} ${name}`;
     const entry = next.get(key);
     if (change === "removed") old.delete(key);

@@ -35,7 +35,7 @@ export class CommandOutput {
     this.#streams.stdout.write(`${style ? this.applyStyle(style, cleanText) : cleanText}\n`);
   }
 
-  /** Prints a note on standard error, so that the note is not part of the command's output. */
+  /** Prints a note on standard error, so that the note is not part of the command's output. Prints nothing with --json. */
   writeNote(text: string): void {
     if (!this.isJson) this.#streams.stderr.write(`${toPrintable(text)}\n`);
   }

@@ -25,7 +25,8 @@ function toCliError(error: unknown): CliError {
 
 /**
  * Builds the program with all its commands.
- * @param onExit receives the exit code of a command that has failed (never 0)
+ * @param onExit receives the exit code of a command that returns one, such as `svc diff --exit-code`. A command that fails throws an error
+ * instead
  */
 export function createProgram(surroundings: CommandEnvironment, onExit: (code: number) => void): Command {
   const program = new Command("svc");

@@ -158,7 +158,8 @@ export class Project {
       throw new CliError(
         `${path} is outside of the project, or a symbolic link to a file outside of the project; copy the file into the project`,
       );
-    // On Windows and macOS, `path` also finds a file whose name differs in case. The service finds only the exact name, so returns null.
+    // On Windows and macOS, `path` also finds a file whose name differs in case. The service finds only the exact name, so this function
+    // returns null for the other file.
     const isOtherCase = storedPath !== path && storedPath.toLowerCase() === path.toLowerCase();
     return isOtherCase && !this.#hasExactly(path) ? null : readTextFile(file, path);
   };
@@ -236,8 +237,8 @@ export class Project {
   }
 
   /**
-   * Replaces the line numbers in a stack trace by those of the action's file, which has a config block before the code. Returns `stack`
-   * unchanged if the code of the file differs from `code`.
+   * Replaces positions in the action's code in a stack trace by positions in the action's file, which has a config block before the code.
+   * Returns `stack` unchanged if the file has other code than `code`.
    */
   async mapStackToFiles(name: string, code: string, stack: string): Promise<string> {
     const folder = chooseFileOfItem(name, await this.#groupActionFolders());
@@ -248,7 +249,8 @@ export class Project {
     const lines = getCodeLineNumbers(text);
     const parts = stack.split(`${name}.js:`);
     const placed = parts.slice(1).map((rest, index) => {
-      // Leaves positions in another file unchanged whose name ends with the action's name, such as `my-hello.js` for the action `hello`.
+      // Another file's name can end with the action's name, such as `my-hello.js` for the action `hello`. Leaves positions in such a file
+      // unchanged.
       if (!"( \n".includes(parts[index]!.slice(-1))) return `${name}.js:${rest}`;
       const line = Number.parseInt(rest, 10);
       const sourceLine = lines[line - 1];

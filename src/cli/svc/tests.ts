@@ -1,6 +1,6 @@
 /**
- * Runs the action.test files of a project. Each file becomes an action of a temporary app. The service builds, runs and deletes this
- * action.
+ * Runs the action.test files of a project. Each file becomes an action of a temporary app. The service builds and runs this action; this
+ * file then deletes it.
  */
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -38,14 +38,14 @@ interface TestApp {
   removeApp(): Promise<void>;
 }
 
-/** Creates a preview: a copy of the app that expires after an hour. Returns the ID of the preview. @throws ServiceResponseError */
+/** Creates a preview: a stage with the app's definitions that expires after an hour. Returns its app ID. @throws ServiceResponseError */
 async function createPreview({ client }: CliSession): Promise<number> {
   const body = { name: `test-${randomBytes(6).toString("hex")}`, expiresInHours: 1 };
   const { body: made } = await client.sendRequest("POST", STAGES_ROUTE, { body });
   return made.app.id;
 }
 
-/** Creates an app with the definitions of the project folder: a preview (temporary copy) of the app, or an app of a local service. */
+/** Creates an app with the definitions of the project folder: a preview (a temporary stage of the app), or an app of a local service. */
 async function openTestApp(
   session: CliSession,
   project: Project,
@@ -193,7 +193,7 @@ async function runTestAction(
 
 /**
  * Runs the tests of the actions in `names`, or of all actions if `names` is empty.
- * @throws CliError if a test fails or no action has a test; InterruptedError after a signal
+ * @throws CliError if a test fails, if no action has a test, or if an action in `names` has none; InterruptedError after a signal
  */
 export async function runProjectTests(
   session: CliSession,

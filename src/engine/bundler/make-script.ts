@@ -46,7 +46,7 @@ const PACKAGE_NAMESPACE = "package";
 const REASON_MAX_CHARACTERS = 300;
 
 const NODE_GLOBAL = "process";
-/** Names that bundlers for browsers usually replace, such as `process.env.NODE_ENV`, each with the expression that replaces it. */
+/** Names that bundlers for browsers usually replace, such as `global`, each with the expression that replaces it. */
 const BUILD_DEFINITIONS = {
   [`${NODE_GLOBAL}.env.NODE_ENV`]: '"production"',
   [`${NODE_GLOBAL}.browser`]: "true",

@@ -64,7 +64,7 @@ function parseEntries(content: string): unknown[] {
     }
     return entries;
   } catch (error) {
-    // V8 adds a position in the parsed text, which is only one line here.
+    // Removes the position that V8 adds to its message, because it counts from the start of the parsed line, not of the file.
     const fault = (error as Error).message.replace(/ at position \d+ \(line 1 column \d+\)$/, "");
     const prefix = lineNumber === null ? "" : `line ${lineNumber}: `;
     throw createUsageError(`the entries must be JSON lines or a JSON array (${prefix}${fault})`);

@@ -79,7 +79,7 @@ function getLocalPort(url: string): number | null {
 const isEmpty = (folder: string): boolean => readdirSync(folder).every((name) => name.startsWith("."));
 
 /**
- * Starts the project's service on this machine, and first creates a project in an empty folder. Starts nothing and returns null if
+ * Starts the project's service on this machine. If the folder is empty, creates a project in it first. Starts nothing and returns null if
  * `SVC_URL` is set, if the service already responds, or if this folder has no local project.
  */
 async function startServerIfNeeded(

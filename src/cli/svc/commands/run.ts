@@ -54,7 +54,10 @@ async function printConsole({ client, output }: CliSession, runId: number): Prom
   return body.lines;
 }
 
-/** Waits for the end of an accepted run, and prints its console. @throws CliError with the ID of the run, which continues without this command */
+/**
+ * Waits until an accepted run has ended, and prints its console. The run continues if this function fails.
+ * @throws CliError that contains the run's ID if the service does not return the run
+ */
 async function readEndedRun(session: CliSession, runId: number) {
   try {
     const run = await waitForRunEnd(session, runId);
@@ -71,7 +74,10 @@ async function readEndedRun(session: CliSession, runId: number) {
   }
 }
 
-/** Replaces positions in a stack trace by those in the project's file, if the file has the code of this draft or live version. */
+/**
+ * Replaces positions in a stack trace by positions in the project's file. Does so only if the file has the code of this draft or live
+ * version.
+ */
 async function mapStackToProject(session: CliSession, name: string, actionId: number, stack: string): Promise<string> {
   try {
     const { body } = await session.client.sendRequest("GET", `/v3/apps/:app/actions/${actionId}`);

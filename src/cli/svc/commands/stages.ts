@@ -24,8 +24,8 @@ interface Promotion {
 }
 
 /**
- * Returns a command runner that explains FORBIDDEN: only the token of an editor, not an API token or that of `svc login`, may change
- * stages.
+ * Returns a command runner that explains FORBIDDEN: only an editor's token may change stages. API tokens and the token of `svc login` may
+ * not.
  */
 const createEditorRunner =
   (run: CommandRunner): CommandRunner =>

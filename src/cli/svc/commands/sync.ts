@@ -1,5 +1,6 @@
 /**
- * svc pull, push, diff and status: compare the project folder with the drafts on the server. A pull or push copies everything or nothing.
+ * svc pull, push, diff and status: compare the project folder with the drafts on the server. A push saves everything or nothing. A pull
+ * with a conflict writes nothing, except with --force.
  */
 import { type Command, Option } from "commander";
 import { ServiceResponseError } from "../client.js";
@@ -53,7 +54,7 @@ function printDifferences({ output }: CliSession, changes: readonly ManifestDiff
   }
 }
 
-/** Advice for items that differ in the folder and on the server, so that one of the two versions is lost. */
+/** Advice if an item differs in the folder and on the server. A push or pull then loses one of the two versions. */
 const FORCE_ADVICE =
   "run svc pull --force to keep the server's versions, or svc push --force to keep the folder's versions";
 
@@ -84,7 +85,7 @@ export interface ProjectPushOptions {
 
 const getItemKey = ({ kind, name }: ManifestDifference): string => `${kind} ${name}`;
 
-/** Returns a test that is true for items that are equal in the folder and on the server, as after a push whose response was lost. */
+/** Returns a test for items that are equal in the folder and on the server, for example after a push whose response was lost. */
 function createEqualItemTest(server: Manifest, local: Manifest): (item: ManifestDifference) => boolean {
   const toPush = new Set(compareManifests(server, local, true).map(getItemKey));
   return (item) => !toPush.has(getItemKey(item));
@@ -93,7 +94,10 @@ function createEqualItemTest(server: Manifest, local: Manifest): (item: Manifest
 interface ChangesSinceLastSync {
   theirChanges: ManifestDifference[];
   myChanges: ManifestDifference[];
-  /** Items that changed on both sides and differ, or that the server no longer has. A pull must not overwrite or delete them. */
+  /**
+   * Items that were changed in the folder and also changed or deleted on the server, with different results. A pull must not overwrite
+   * or delete them.
+   */
   conflictingItems: ManifestDifference[];
 }
 
@@ -173,7 +177,10 @@ async function confirmPlan(session: CliSession, plan: PushPlan): Promise<void> {
 /** Compares entity tags without the prefix `W/`, which a proxy adds when it compresses a response. */
 const isSameTag = (a: string, b: string): boolean => a.replace(/^W\//, "") === b.replace(/^W\//, "");
 
-/** Returns the definitions that this push left on the server, without later changes by other people, which the next push must report. */
+/**
+ * Returns the definitions that this push left on the server. They do not contain later changes by other people, which the next push must
+ * report.
+ */
 async function computeStateAfterPush(
   session: CliSession,
   before: LastSyncState,
@@ -186,6 +193,7 @@ async function computeStateAfterPush(
 }
 
 /**
+ * Saves the folder's definitions as drafts on the server.
  * @param asks true to print the changes and ask the person before the push. This takes longer, because the service builds all actions for
  * the plan
  */
@@ -231,7 +239,7 @@ export async function pushProject(
 /** Kinds of definitions that the project stores in one file per kind. A pull replaces such a file as a whole. */
 const KINDS_IN_ONE_FILE = ["setting", "secret binding", "alert"];
 
-/** Returns the local items that `writtenManifest` would restore, change or remove if it was written into the folder. */
+/** Returns the local items that a pull would restore, change or remove by writing `writtenManifest` into the folder. */
 function findReplacedItems(local: Manifest, writtenManifest: Manifest): ManifestDifference[] {
   const lackingItems = compareManifests(local, writtenManifest, false).filter(({ change }) => change === "created");
   // The local manifest is the second argument, so that a field that the local item omits counts as unchanged.
