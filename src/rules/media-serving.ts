@@ -3,7 +3,16 @@
 /** Content types that browsers can show safely, because they contain no code. Browsers download files of all other types. */
 const INLINE_TYPES = new Set([
   ...["image/jpeg", "image/png", "image/apng", "image/gif", "image/webp", "image/avif"],
-  ...["audio/mpeg", "audio/mp4", "audio/x-m4a", "audio/wav", "audio/ogg", "audio/opus", "audio/flac", "audio/aac"],
+  ...[
+    "audio/mpeg",
+    "audio/mp4",
+    "audio/x-m4a",
+    "audio/wav",
+    "audio/ogg",
+    "audio/ogg; codecs=opus",
+    "audio/flac",
+    "audio/aac",
+  ],
   ...["video/mp4", "video/webm", "video/ogg", "video/quicktime", "text/plain"],
 ]);
 

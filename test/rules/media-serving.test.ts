@@ -47,6 +47,7 @@ describe("contents as they are sent", () => {
   for (const [type, sent, disposition] of [
     ["image/png", "image/png", "inline"],
     ["audio/mpeg", "audio/mpeg", "inline"],
+    ["audio/ogg; codecs=opus", "audio/ogg; codecs=opus", "inline"],
     ["text/plain", "text/plain; charset=utf-8", "inline"],
     ["image/svg+xml", "image/svg+xml", "attachment"],
     ["application/zip", "application/zip", "attachment"],
