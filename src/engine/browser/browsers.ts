@@ -53,12 +53,12 @@ async function waitForBrowser(supervisors: readonly BrowserSupervisor[]): Promis
 
 const findCodeNeeds = createCodeNeedsFinder();
 const trialRunner = new TrialRunner();
-/** Code that recently crashed a network isolate or overflowed the stack in it, so that it now runs in a document (an empty page). */
+/** Code that recently failed in a network isolate, for example with a crash. It now runs in a document (an empty page). */
 const codeThatNeedsDocument = new RecentTrialFailures();
 
 interface RunPlacement {
   mode: EvaluationMode;
-  /** Mode whose globals are replaced in a trial before the run; null for no trial. */
+  /** The run starts with a trial in which stand-ins replace the globals of this mode; null for no trial. */
   trialForMode: EvaluationMode | null;
   network: boolean;
 }
@@ -176,7 +176,7 @@ export class Browsers {
     for (let tries = 0; tries < MAX_START_ATTEMPTS; tries += 1) {
       if (request.signal?.aborted) return createCancelledOutcome();
       if (!(await waitForBrowser(supervisors))) break;
-      // An await between this choice and the count of the run would let all concurrent runs choose the same browser.
+      // `run` counts the run before its first await. Otherwise, all concurrent runs would choose the same browser.
       const supervisor = chooseSupervisor(supervisors, triedSupervisors);
       const outcome = await supervisor?.run(request, mode);
       if (outcome) return outcome;

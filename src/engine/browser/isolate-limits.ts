@@ -48,7 +48,7 @@ function readPropertyKey(key: AnyNode): unknown {
   return key.type === "Literal" ? key.value : undefined;
 }
 
-/** Returns the names of the members that this node reads. A text counts too, because it may be a name, as in `object["name"]`. */
+/** Returns the names of the members that this node reads. A literal counts too, because it may be a name, as in `object["name"]`. */
 export function findReadMembers(node: AnyNode): readonly unknown[] {
   if (node.type === "Literal") return [node.value];
   if (node.type === "MemberExpression") return node.computed ? [] : [readPropertyKey(node.property)];

@@ -59,7 +59,7 @@ export interface EncodedOutgoingResponse {
 /** Sends a request to another service. `options` is unchecked JSON text of the run. Rejects only if `signal` is aborted. */
 export type SendOutgoingRequest = (options: string, signal: AbortSignal) => Promise<EncodedOutgoingResponse>;
 
-/** Global with the functions that send requests to the service. The client library removes it before the action's code runs. */
+/** Global whose functions send requests to this or other services. The client library removes it before the action's code runs. */
 export const SERVICE_CLIENT_GLOBAL = "__svcService";
 /** Replaces the service's URL in runs that can send requests only to other services. No URL starts with this text. */
 export const NO_SERVICE_BASE_URL = "-";
@@ -92,17 +92,17 @@ export interface PageRunRequest {
   payload: string;
   /** JSON text of `context.settings`. */
   settings: string;
-  /** Time limit in milliseconds, without a trial and the wait for a page. A repetition after a network isolate gets only the rest. */
+  /** Time limit in milliseconds. A trial and the wait for a page do not count. A repetition in a document gets only the remaining time. */
   timeoutMs: number;
   signal?: AbortSignal;
-  /** Called with the mode before code is evaluated, and again if the run is repeated; for a trial, only after its success. */
+  /** Called with the mode before code is evaluated, and again before a repetition. For a trial, called only after the trial succeeded. */
   onMode?(mode: EvaluationMode): void;
   onConsole?(line: ConsoleLine): void;
   /** Called once for each host that the run contacts, as `host:port`. */
   onHost?(host: string): void;
-  /** Checks the URL and referrer of each request; false blocks the request. Slow, so pass it only if the app has secrets. */
+  /** Checks the URL and referrer of each request; false blocks the request. Slow, so pass it only for secrets, a token or traces. */
   mayRequest?(url: string): boolean | Promise<boolean>;
-  /** Called for requests that `mayRequest` accepts. Returns null to trace nothing. `endTrace` gets null if there was no response. */
+  /** Called for requests that `mayRequest` accepts, so never without it. Null: no trace. `endTrace` gets null if there was no response. */
   onRequest?(
     request: RunHttpRequest,
   ): { headers: Record<string, string>; endTrace(status: number | null): void } | null;

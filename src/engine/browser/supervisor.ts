@@ -42,7 +42,7 @@ interface SupervisedBrowser {
   worn: PromiseWithResolvers<void>;
 }
 
-/** High, because each app needs a new browser context after a replacement, which takes up to half a second. */
+/** High: after the replacement of a browser, each app needs a new browser context. Opening a context takes up to half a second. */
 const RUNS_PER_BROWSER = 50_000;
 /** Delay after the first failed start of a browser. It doubles with each further failure, up to BACKOFF_MAX_MS. */
 const BACKOFF_FIRST_MS = 100;
@@ -122,7 +122,7 @@ export class BrowserSupervisor {
     return this.attempt;
   }
 
-  /** Starts the next browser after each failed attempt, and when a browser has ended or is worn. Resolves after `stop`. */
+  /** Starts the next browser when an attempt has failed, or when the browser has ended or is `worn`. Resolves after `stop`. */
   async keepRunning(): Promise<void> {
     const { log, pause = (ms, signal) => delay(ms, undefined, { signal }).catch(() => undefined) } = this.options;
     let lastFaultMessage = "";
@@ -168,7 +168,7 @@ export class BrowserSupervisor {
     return [...this.browsers].reduce((sum, { activeRuns }) => sum + activeRuns, 0);
   }
 
-  /** Resolves with null if no code was evaluated, so that another attempt is safe. */
+  /** Executes a run in the newest browser. Resolves with null if no page was available; no code was evaluated, so a retry is safe. */
   async run(request: PageRunRequest, mode: EvaluationMode): Promise<PageRunOutcome | null> {
     const browser = this.current;
     if (browser === null) return null;

@@ -1,4 +1,4 @@
-/** Trial: first attempt of a run in an isolate, the fastest mode. Libraries name globals that an isolate lacks, but rarely use them. */
+/** Trial: first attempt of a run in an isolate, the fastest mode. It often succeeds: libraries rarely use all globals that they name. */
 import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import {
@@ -18,7 +18,7 @@ const REPEAT_CAUSES: readonly string[] = ["retry", "memory", "timeout"];
 /** Maximum time of a trial, which may also use at most TRIAL_MAX_SHARE_OF_TIMEOUT of the run's time limit. */
 const TRIAL_MAX_MS = 1_000;
 const TRIAL_MAX_SHARE_OF_TIMEOUT = 1 / 4;
-/** Maximum number of console lines in a trial, which prints them at its end. A run with more is repeated, to print each line at once. */
+/** Maximum number of console lines in a trial. A trial prints them at its end. A run with more is repeated, and prints each at once. */
 const TRIAL_LINES_MAX = 500;
 
 function createCodeKey({ packages, source }: PageRunRequest): string {
@@ -37,7 +37,7 @@ function areSearchable(packages: readonly PageScript[]): boolean {
   return lengths.reduce((sum, length) => sum + length, 0) <= SEARCHED_MAX_CHARACTERS;
 }
 
-/** True if the code failed, but may succeed in a document: a global whose name the code builds at run time has no stand-in in a trial. */
+/** True if failed code may succeed in a document. A trial has no stand-in for a global whose name the code builds at run time. */
 const isDocumentTrialFailure = (ended: PageRunOutcome, trialForMode: EvaluationMode): boolean =>
   trialForMode === "document" && !ended.ok && ended.cause === "script";
 

@@ -15,12 +15,12 @@ interface ActiveRun {
   slot: Slot;
 }
 
-/** Interval at which a process that stops checks whether all runs have ended. */
+/** Interval at which a stopping process checks whether all its runs have ended. */
 const DRAIN_POLL_MS = 20;
 
 interface DispatcherOptions {
   repository: RunRepository;
-  /** Executes a claimed run. The signal aborts with the outcome of the run. */
+  /** Executes a claimed run. If the signal aborts, its reason is the outcome of the run. */
   executeRun: (run: RunRecord, holder: string, signal: AbortSignal) => Promise<RunOutcome>;
   processId: string;
   /** Value of RUNNER_CONCURRENCY; 0 if this process does not have the role runner. */
@@ -32,13 +32,13 @@ export class Dispatcher {
   private readonly activeRuns = new Map<number, ActiveRun>();
   /** Statements in progress that may claim a run for this process. */
   private readonly claims = new Set<object>();
-  /** Runs that this process holds but does not execute. The value: claims in progress when `settleHeldRuns` first found the run. */
+  /** Key: ID of a run that this process holds but does not execute. Value: claims in progress when `settleHeldRuns` first found it. */
   private claimsByUnknownRun = new Map<number, readonly object[]>();
   /** IDs of queued runs that active runs wait for. Each of these queued runs gets an additional (nested) slot. */
   private readonly awaitedRuns = new Set<number>();
-  /** Emits the outcome of a run when this process starts the run. The name of the event is the run's ID. */
+  /** Emits a promise of a run's outcome when this process starts the run. The name of the event is the run's ID. */
   private readonly starts = new EventEmitter().setMaxListeners(0);
-  /** Null until this process starts to stop. When this signal aborts, the active runs are ended. */
+  /** Null until this process begins to stop. When this signal aborts, this process ends its active runs. */
   private stopping: AbortSignal | null = null;
   /** True if the queue may contain runs that this process did not claim, for example because no slot was free for them. */
   private mustCheckQueue = false;
@@ -76,7 +76,7 @@ export class Dispatcher {
     return () => this.starts.off(String(runId), listener);
   }
 
-  /** Waits for a statement that may claim a run, and passes its result to `handleResult`, which must start the run before it returns. */
+  /** Passes the result of a statement that may claim a run to `handleResult`. `handleResult` must start the run before it returns. */
   async trackClaim<T, R>(statement: Promise<T>, handleResult: (result: T) => R): Promise<R> {
     const claim = {};
     this.claims.add(claim);
@@ -108,7 +108,7 @@ export class Dispatcher {
       if (next) runInBackground(this.execute(next, slots.acquire(next.appId)));
       return next;
     });
-    // The claim does not find runs of an app that is at its limit.
+    // The queue may contain more runs: for example, the claim does not find runs of an app that is at its limit.
     this.mustCheckQueue = run !== null || isAnyAppAtLimit || this.queuedDuringClaim.size > 0;
     return run?.isMoreClaimable || [...this.queuedDuringClaim].some((appId) => slots.canAcquire(appId));
   }
@@ -130,7 +130,7 @@ export class Dispatcher {
     return this.claimInProgress;
   }
 
-  /** Starts the queued run `childId` in an additional (nested) slot if this process executes the run `parentId`, which waits for it. */
+  /** If this process executes the run `parentId`, starts its awaited run `childId` in a nested slot, and returns true. */
   onRunAwaited(parentId: number, childId: number): boolean {
     const parent = this.activeRuns.get(parentId);
     if (!parent || this.awaitedRuns.has(childId)) return parent !== undefined;
@@ -156,7 +156,7 @@ export class Dispatcher {
 
   /** Returns a slot for a new run; null if none is free, or if this process stops. */
   tryAcquireSlot(appId: number): Slot | null {
-    // One of the free slots is for the run that a claim in progress will return.
+    // One of the free slots is for the run that a claim in progress may return.
     return this.stopping ? null : this.slots.tryAcquire(appId, this.claimInProgress ? 1 : 0);
   }
 
@@ -196,8 +196,8 @@ export class Dispatcher {
 
   /**
    * Call this method at intervals. Aborts active runs that another process has ended, because the lease of this process had expired.
-   * Queues runs again that this process holds but does not execute, because the response to their claim was lost: two calls must find
-   * the run, and no claim in progress can return it. Returns the number of runs that were queued again.
+   * If the response to a claim was lost, this process holds a run that it does not execute. Queues this run again at the second call
+   * that finds it, if no claim in progress can return it. Returns the number of runs that were queued again.
    */
   async settleHeldRuns(): Promise<number> {
     const { repository, processId } = this.options;

@@ -31,8 +31,8 @@ export interface EnqueuedRun extends InsertedRun {
 }
 
 /**
- * If `holder` is null, inserts a queued run. Otherwise, inserts a running run of this process, or returns null if it must wait. If
- * `mayInsert` is false, returns null, or throws the error of an action that cannot run.
+ * If `holder` is null, inserts a queued run. Otherwise inserts a running run of this process; returns null if the run must wait. If
+ * `mayInsert` is false, inserts nothing: throws an error if the action cannot run, and otherwise returns null.
  */
 type InsertRun = (holder: string | null, mayInsert: boolean) => Promise<EnqueuedRow | null>;
 
@@ -61,7 +61,7 @@ export class Enqueuer {
     return started ?? this.queueRun(newRun, insert, awaitedBy);
   }
 
-  /** Queues a run whose action was found before. */
+  /** Queues a run of an action whose ID is known. */
   queueByActionId(run: NewRun): Promise<EnqueuedRun> {
     const { db, tracing } = this.options;
     const insert: InsertRun = async (_holder, mayInsert) => {

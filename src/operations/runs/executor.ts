@@ -42,7 +42,7 @@ interface Evaluation {
   secrets?: RunSecrets;
 }
 
-/** Returns a function that returns false for a URL with a secret. It then prints a console line with the key of the secret's setting. */
+/** Returns a function that returns false for a URL with a secret. For this URL, it also prints the setting's key to the console. */
 function createUrlCheck(
   secrets: RunSecrets,
   { print }: ConsoleWriter,
@@ -98,7 +98,7 @@ export class RunExecution {
   /** Time (`performance.now()`) at which the code ended; null before. An outage of the database afterwards is not part of the duration. */
   private codeEndedAt: number | null = null;
 
-  /** @param signal aborts with the outcome of the run: that of a cancelled run, LOST_OUTCOME or SERVICE_STOPPED_OUTCOME */
+  /** @param signal its abort reason is the run's outcome: that of a cancelled run, LOST_OUTCOME or SERVICE_STOPPED_OUTCOME */
   constructor(
     private readonly options: ExecutorOptions,
     private readonly run: RunRecord,

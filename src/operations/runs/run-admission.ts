@@ -68,7 +68,7 @@ const SELECT_CONCURRENCY_STATE = `
          (SELECT json_agg(json_build_object('runId', run_id, 'policy', policy, 'admitted', admitted) ORDER BY run_id)
             FROM (SELECT * FROM admitted UNION ALL SELECT * FROM unadmitted) AS contending) AS runs`;
 
-/** Locks the runs $1 in the order of their IDs, as all statements do, to prevent deadlocks. */
+/** Locks the runs $1 in the order of their IDs, to prevent deadlocks with other statements that lock several runs. */
 const LOCKED_RUN_IDS = "ARRAY(SELECT id FROM run WHERE id = ANY ($1::bigint[]) ORDER BY id FOR NO KEY UPDATE)";
 
 const IS_WAITING = `${isInSourceStateSql("claim")} AND waits_for = 'concurrency'`;
@@ -104,7 +104,7 @@ interface CheckedRun {
 
 const RUNS_PER_STATEMENT_MAX = 100;
 
-/** Skips locked rows: another transaction is cancelling these runs or replacing their payloads. */
+/** Skips locked rows: another transaction is releasing or cancelling these runs, or replacing their payloads. */
 const RELEASE_DUE_RUNS = `
   WITH due AS (
     SELECT debounced.run_id, run.action_id, action.concurrency, svc_run_payload(run.payload, run.event_id) AS payload

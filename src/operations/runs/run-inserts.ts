@@ -39,7 +39,7 @@ const createFindActionSql = (name: string, id: string, needsPublishedApp: string
      (SELECT id FROM action
        WHERE app_id = $1::bigint AND name = ${name}::text AND (master_id IS NULL) = ($2::text = 'master')))`;
 
-/** SQL condition: `granted` (SQL parameter with the texts `metRules`) contains the action's rule, and `checkRunnable` accepts the action. */
+/** SQL condition: `checkRunnable` accepts the action, and its access rule (if any) is in `granted` (SQL parameter with `metRules`). */
 const createRunnableConditionSql = (granted: string, trigger: string) => `
   (access IS NULL OR ${granted}::text[] IS NULL OR access = ANY (${granted}::text[])) AND active AND NOT "isPaused" AND environment <> 'client' AND "actionVersion" = 'v3'
   AND EXISTS (SELECT FROM json_array_elements(triggers) AS entry WHERE entry->>'trigger' = ${trigger}::text)`;
@@ -84,7 +84,7 @@ export interface InsertedRun {
 }
 
 export interface EnqueuedRow extends InsertedRun {
-  /** Null for a debounced run, and for the run of an earlier request with the same key. */
+  /** Null for a debounced run, for a run that was inserted by action ID, and for the run of an earlier request with the same key. */
   run: RunRecord | null;
   waitsFor: RunWaitReason | null;
 }
@@ -182,8 +182,8 @@ function chooseUniqueKeyKind({ eventKey, credentialId, idempotencyKey }: KeyedRu
 }
 
 /**
- * Returns the run that an earlier request with the same key inserted. First deletes the key if it has expired or its run is gone.
- * @throws RUN_SKIPPED if that run was skipped
+ * First deletes the key if it has expired or its run is gone. Then returns the run that an earlier request with the same key inserted, or
+ * null. @throws RUN_SKIPPED if this run was skipped; not for an event key
  */
 async function findFirstRun(executor: SqlClient, actionId: number, run: KeyedRun): Promise<InsertedRun | null> {
   const { eventKey, credentialId, idempotencyKey, retryFailed = false } = run;
@@ -250,7 +250,7 @@ export async function insertDebouncedRun(manager: SqlClient, run: NewRun): Promi
 type OnDemandRow = CalledAction & { secretsVersion: number; runId: number | null };
 
 /**
- * Returns null if the run must wait for other runs, but has a holder. Returns null also if `mayInsert` is false and the action can run.
+ * Inserts nothing and returns null if `holder` is set but the run must wait, or if `mayInsert` is false and the action can run.
  * @param processId ID of this process @param holder process that executes the run now; null to queue the run
  * @throws ACTION_ACCESS_DENIED, RUN_SKIPPED, and the errors of `checkRunnable`
  */

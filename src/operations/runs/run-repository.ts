@@ -40,7 +40,7 @@ const IS_LATE = `trigger = 'schedule' AND queued_at < now() - ${LATE_AFTER_INTER
 
 const IS_READY = `${isInSourceStateSql("claim")} AND waits_for IS NULL`;
 
-/** The lowest ID is at least this far below the newest ID, because open transactions may still insert runs with lower IDs. */
+/** `lowestId` is at least this far below the newest run ID, because open transactions may still insert runs with lower IDs. */
 const LOWEST_ID_MARGIN = 100_000;
 
 /** Each step of this recursive query finds the next app with queued runs. The order makes PostgreSQL use the index run_ready. */
@@ -104,7 +104,7 @@ const RETURN_CLAIM = `
   UPDATE run SET ${setTargetStateSql("returnClaim")}, holder = NULL, started_at = NULL
    WHERE id = $1 AND holder = $2 AND ${isInSourceStateSql("returnClaim")} RETURNING id`;
 
-/** Locks the runs in the order of their IDs, as all statements that lock several runs do, to prevent deadlocks. */
+/** Locks the runs in the order of their IDs, to prevent deadlocks with other statements that lock several runs. */
 const SKIP_LATE_RUNS = `
   UPDATE run SET ${setTargetStateSql("skip")}, reason = 'late by more than 60 s', finished_at = now()
    WHERE ${isInSourceStateSql("skip")} AND finished_at IS NULL
@@ -141,7 +141,7 @@ export class RunRepository {
     maxConcurrentCalls: CONCURRENT_END_STATEMENTS_MAX,
     isCausedByOneItem: (error) => !isDatabaseUnavailable(error),
   });
-  /** Claims skip runs with lower IDs, and so the partitions of earlier days. If such a run returns to the queue, `findLongestWait` finds it. */
+  /** Claims read run IDs from here on, to skip partitions of earlier days. `findLongestWait` lowers it if an older run is queued again. */
   private lowestId = Number.MIN_SAFE_INTEGER;
 
   /** @param maskPayload returns the payload text for a run's log entry; null if the entry can refer to the run's stored payload */

@@ -102,8 +102,8 @@ export class RunSecrets {
   }
 
   /**
-   * Searches the outcome, and masks the payload as `maskPayload`. Returns a failure if the outcome contains a secret, and the version of the
-   * secrets that the search covers. @param isCut true if the end of the error's text is missing
+   * Searches the outcome, and masks the payload like `maskPayload`. Returns both, and the version of the secrets that the search covers. If
+   * the outcome contains a secret, a failure replaces it. @param isCut true if the end of the error's text is missing
    */
   async scanOutcome(outcome: RunOutcome, isCut: boolean, payload: string) {
     // A late request of the run can replace `this.current` during the search.
@@ -113,7 +113,7 @@ export class RunSecrets {
     return { outcome: scannedOutcome, payload: await this.maskPayload(payload, current), version: current.version };
   }
 
-  /** Reads new secrets. Returns true if the version has changed. @throws EXECUTION_FAILED if the secrets changed too often */
+  /** Reads new secrets. Returns true if their version is not `version`. @throws the errors of `readNewSecrets` */
   async isOutdated(version: number): Promise<boolean> {
     await this.getCurrentScanner();
     return this.current.version !== version;

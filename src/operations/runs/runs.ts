@@ -172,7 +172,7 @@ export class Runs {
     });
     return promise.finally(() => {
       stopListening();
-      // The outcome is still useful if the client can repeat the request, or if another run waits for the outcome.
+      // Cancels a queued run without a client, unless a repeated request or the run that started it can still use the outcome.
       const mayRepeat = run.idempotencyKey !== null || Boolean(run.eventKey);
       if (signal?.aborted && !startSignal.signal.aborted && !mayRepeat && !run.causeRunId)
         runInBackground(repository.cancelQueued(id));

@@ -4,7 +4,7 @@ import { RUN_CHAIN_DEPTH_MAX } from "../../limits.js";
 
 /** The number of slots is RUNNER_CONCURRENCY times this factor. */
 const TOTAL_SLOTS_FACTOR = 4;
-/** Maximum number of slots of one app while at least RUNNER_CONCURRENCY slots are in use. One if only this many or fewer are free. */
+/** Slot limit of one app while at least RUNNER_CONCURRENCY slots are in use. If at most RUNNER_CONCURRENCY are free, the limit is 1. */
 const BUSY_SLOTS_PER_APP_MAX = 2;
 
 export interface Slot {
@@ -77,7 +77,7 @@ export class Slots {
     return usedCount < this.totalSlots && usedByApp < this.getSlotLimitOfApp(usedCount);
   }
 
-  /** Waits until a nested slot of the next level is free, for a run whose result the run in the slot `parent` waits for. */
+  /** Waits for a free nested slot, one level above `parent`. The run in the slot `parent` waits for the result of the new run. */
   async acquireNested(appId: number, parent: Slot): Promise<Slot> {
     return this.createSlot(parent.level + 1, await this.nestedSemaphores[parent.level]!.enter(appId));
   }

@@ -30,7 +30,7 @@ export class PageNetwork {
     this.requests = new RunRequests({}, options.origin, options.waitForSentEvents);
   }
 
-  /** Returns true if this call has enabled the URL check, for the first run with `mayRequest`. Requests before were not checked. */
+  /** Starts a run. Returns true if this run enabled the URL check, as the first with `mayRequest`. Earlier requests were not checked. */
   async beginRun(run: PageRunRequest): Promise<boolean> {
     const { session, origin, proxyPort, waitForSentEvents } = this.options;
     this.requests = new RunRequests(run, origin, waitForSentEvents);
@@ -93,7 +93,7 @@ export class PageNetwork {
     };
   };
 
-  /** Removes caches, cookies and HSTS entries of a run whose code can send no more requests. Returns false if the run sent none. */
+  /** Call it when the run can send no more requests. Removes caches, cookies and HSTS entries. Returns false if the run sent none. */
   async clearCachesAndCookies(): Promise<boolean> {
     const { session, proxyPort } = this.options;
     if (proxyPort?.wasUsed() !== true) return false;

@@ -1,4 +1,4 @@
-/** Requests of one run: checks their URLs, and records traces and failures. Texts contain hosts, but no paths and queries (possible secrets). */
+/** Requests of one run: checks URLs, records traces and failures. Messages name hosts, but no paths or queries (possible secrets). */
 import type { Protocol } from "puppeteer";
 import type { PageRunOutcome, PageRunRequest } from "../run.js";
 import type { ProxyCallbacks } from "./proxy-port.js";
@@ -168,7 +168,7 @@ export class RunRequests implements ProxyCallbacks {
     this.run.onConsole?.({ level: "error", at: Date.now(), text: `A request failed: ${fault}` });
   }
 
-  /** @throws Error if a request is still active after SETTLE_TIMEOUT_MS */
+  /** @throws Error if a request is still active after SETTLE_TIMEOUT_MS, or if too many requests were active at once */
   async waitUntilAllEnded(): Promise<void> {
     if (this.hasTooManyRequests)
       throw new Error("the run has too many requests in progress, so the service cannot detect when all have ended");
@@ -183,7 +183,7 @@ export class RunRequests implements ProxyCallbacks {
     });
   }
 
-  /** True if a request is still active, or if the run failed because of a request and no reason is recorded yet. */
+  /** True if a request is still active, or if a failed `fetch` ended the run: the reason may not be recorded yet. */
   isPending(outcome: PageRunOutcome): boolean {
     if (outcome.ok) return this.urlByRequestId.size > 0;
     return (

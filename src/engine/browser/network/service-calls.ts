@@ -1,12 +1,12 @@
 /**
- * Performs the requests that the client library `Svc` of a run sends through Node instead of the browser's network (docs/internals/adr.md, 6).
+ * Sends requests of a run's client library `Svc` through Node, instead of the browser's network (docs/internals/adr.md, 6).
  * Checks every field of a request, because the code of the run may have changed the library.
  */
 import { CONCURRENT_OUTGOING_REQUESTS_PER_RUN } from "../../../limits.js";
 import type { PageRunRequest, SendOutgoingRequest, ServiceClient, ServiceRequest } from "../run.js";
 import type { PageNetwork } from "./page-network.js";
 
-/** Maximum for a run: as many as the connections that a browser opens to one host. */
+/** Maximum for one run. A browser opens the same number of connections to one host. */
 export const CONCURRENT_SERVICE_REQUESTS_MAX = 6;
 /** The client library sends longer bodies through the browser's network instead. */
 export const SERVICE_REQUEST_BODY_MAX_CHARACTERS = 128 * 1024;
@@ -106,12 +106,12 @@ export class ServiceCalls {
       for (const controller of active.values()) controller.abort(RUN_ENDED_ERROR);
   }
 
-  /** Ignores an error, which means that the page has closed. */
+  /** Reports to the page that the request failed. The call fails only if the page has closed. */
   private async rejectRequest(id: number): Promise<void> {
     await this.sendResponsePart(id, null, null, true).catch(() => {});
   }
 
-  /** Passes a response to the page. The client library in the run queues further requests, so only manipulated code sends too many. */
+  /** Passes a response to the page. Rejects a request above `activeMax`. The client library never sends one, because it queues requests. */
   private async passResponse(
     id: number,
     parts: ResponseParts | undefined,
@@ -140,14 +140,14 @@ export class ServiceCalls {
       active.delete(id);
       await this.sendResponsePart(id, head, text, true);
     } catch {
-      // Otherwise the next run could get the error, because its requests have the same IDs.
+      // Sends nothing after the end of the run: the next run could get the error, because its requests have the same IDs.
       if (signal.reason === RUN_ENDED_ERROR) return;
       active.delete(id);
       await this.rejectRequest(id);
     }
   }
 
-  /** The generator ends before the page gets the last part of the response, because the run may end when the page has this part. */
+  /** The run may end as soon as the page gets the last part. So `passResponse` sends this part only after the generator has ended. */
   private async *sendToService(service: ServiceClient, json: string, signal: AbortSignal): ResponseParts {
     const request = readRequest(json, service.base);
     const admitted = await this.admitRequest(request);
@@ -162,7 +162,7 @@ export class ServiceCalls {
       yield JSON.stringify([status, response.headers]);
       for await (const text of response.text) {
         yield text;
-        // The page gets a part when the next part is read.
+        // `passResponse` sends a part only when it gets the next one. So an empty part makes it send a live part at once.
         if (response.isLive) yield "";
       }
     } catch (error) {

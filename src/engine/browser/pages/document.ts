@@ -1,4 +1,4 @@
-/** Mode `document`: each run gets a new empty document. If it leaves data that a navigation does not remove, the page is discarded. */
+/** Mode `document`: each run gets a new empty document. If a run leaves data that a navigation does not remove, the page is discarded. */
 import type { CDPSession, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import { PageNetwork } from "../network/page-network.js";
@@ -84,7 +84,7 @@ export class DocumentSandbox implements Sandbox {
       loaded,
     ]);
     this.harnessId = harnessId;
-    // The old document may have sent requests during the navigation.
+    // Waits for requests that the old document may have sent during the navigation.
     await network.requests.waitUntilAllEnded();
     // This command comes last, because it fails during the first moments after a navigation.
     await session.send("Page.resetNavigationHistory");

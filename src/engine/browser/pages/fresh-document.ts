@@ -52,7 +52,7 @@ export function navigatePage(session: CDPSession, url: string): Promise<{ loaded
 const describeException = ({ exception, text }: Protocol.Runtime.ExceptionDetails): string =>
   exception?.description ?? text;
 
-/** Returns the ID of the harness object (the service's script). @throws Error if the harness finds data of an earlier document */
+/** Returns the ID of the harness object (the service's script). @throws Error if the script fails or finds data of an earlier document */
 export async function installHarness(session: CDPSession, expression: string): Promise<string> {
   const created = new Promise<number>((resolve) => {
     session.once("Runtime.executionContextCreated", (event) => resolve(event.context.id));
@@ -105,11 +105,11 @@ export async function callHarnessMethod(
   return result.value;
 }
 
-/** Longer messages would delay all other runs, because all runs share one pipe to the browser. */
+/** Longer messages would delay all other runs, because all runs share one connection to the browser. */
 export const DEVTOOLS_MESSAGE_MAX_CHARACTERS = 256 * 1024;
 const TEXT_MAX_CHARACTERS = RESULT_MAX_BYTES + 1_024;
 
-/** Returns a short `answer`. If `answer` is the length of a long one, reads its parts, and returns UTF-8 bytes; undefined if invalid. */
+/** Returns a short `answer` unchanged. A number is the length of a long answer: reads its parts as UTF-8. Undefined if one is invalid. */
 export async function readAnswer<T>(
   answer: T | number,
   readPart: (from: number, to: number) => Promise<unknown>,

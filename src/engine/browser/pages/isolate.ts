@@ -46,7 +46,7 @@ const KIND_BY_MODE: Readonly<Record<Exclude<EvaluationMode, "document">, Isolate
     harnessScripts: NETWORK_ISOLATE_HARNESS_SCRIPTS,
     // WebSockets are not allowed, because they would bypass the check of URLs.
     policy: "worker-src blob:; connect-src http: https: data: blob:",
-    // Low, because a large heap makes garbage collections likely, which can crash a page while code runs (chromium-flags.ts).
+    // Low, because a large heap makes garbage collections likely. A collection while code runs can crash the page (chromium-flags.ts).
     workerMaxBytes: 16 * 1024 * 1024,
   },
 };
@@ -65,7 +65,7 @@ function createStandInsJson({ packages, source, trialForMode }: PageRunRequest):
   return JSON.stringify(listDocumentStandIns([...names, ...findDocumentGlobalNames(source)]));
 }
 
-/** Lists the scripts of a run. The thread gets the text of a package only once. Adds its key to `storedTexts`. */
+/** Lists the scripts of a run. The thread gets the text of each package only once, so the key of a sent text is added to `storedTexts`. */
 function listScripts(request: PageRunRequest, storedTexts: Set<string>): SentScript[] {
   const { packages, sourceName: name = DEFAULT_SOURCE_NAME, source } = request;
   const scripts = packages.flatMap((script): SentScript[] => {
@@ -91,7 +91,7 @@ interface IsolateWorker {
 }
 
 export class Isolate implements Sandbox {
-  /** Null in a browser without ShadowRealm. */
+  /** Null in a browser that cannot run isolates, for example because it has no ShadowRealm. */
   private worker: IsolateWorker | null = null;
   private onWorkerAttached: (session: CDPSession) => void = () => {};
   private onAnswer: (answer: string | number) => void = () => {};
@@ -126,7 +126,7 @@ export class Isolate implements Sandbox {
     if (this.worker === null) return true;
     // If code of the last run still blocks the thread, the time limit of the reset passes, and the page is discarded.
     const use = (await this.callWorker("prepareRealm")) as ThreadUse;
-    // The thread has reported all requests of the run before it answered this call.
+    // The thread reported all requests of the run before it answered, so this waits for all of them.
     await network?.requests.waitUntilAllEnded();
     await Promise.all([this.limitMemory(use), network?.clearCachesAndCookies()]);
     return network?.hasLateRequest() !== true;

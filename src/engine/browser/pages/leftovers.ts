@@ -2,7 +2,7 @@
 import type { Protocol } from "puppeteer";
 import type { SandboxOptions } from "./sandbox.js";
 
-/** Maximum number of workers, and of frames in other processes, that a run can open. */
+/** Maximum total number of workers and of frames in other processes that a run can open. */
 const OTHER_TARGETS_MAX = 16;
 /** Flags disable these targets, but some builds of Chromium do not support the flags. */
 const FORBIDDEN_TARGET_TYPES = ["page", "shared_worker", "service_worker"];
@@ -59,7 +59,7 @@ export class LeftoverDetector {
     else if (this.otherTargetCount > OTHER_TARGETS_MAX) this.options.markLost("crowd");
   }
 
-  /** Checks the URL of each request, and the target of a redirect before the browser follows it. */
+  /** Calls `reportData` if the URL of a request or redirect has credentials, or if the page sends a request while no run is active. */
   private watchRequests(reportData: () => void): void {
     const { session, origin } = this.options;
     const check = (address: string) => (!this.isRunning || hasCredentials(address)) && reportData();

@@ -19,7 +19,7 @@ import { Isolate } from "./isolate.js";
 import { createPageLossOutcome, createTimeoutOutcome, type PageLossReason } from "./loss.js";
 import type { Sandbox } from "./sandbox.js";
 
-/** Also the maximum time for which code of a run may remain active after the run. */
+/** Time limit for the reset of a page after a run. If code of the run remains active for longer, the page is discarded. */
 export const RESET_TIMEOUT_MS = 1_000;
 /** Without a limit, opening a page would never end if its renderer dies, because the browser then does not answer commands. */
 const OPEN_TIMEOUT_MS = 5_000;
@@ -76,7 +76,7 @@ export class Page {
   private async create(): Promise<boolean> {
     const { connection, proxyPort } = this;
     const proxy = proxyPort === null ? {} : { proxyServer: proxyPort.proxyServer, proxyBypassList: "<-loopback>" };
-    // The page's renderer may fail to start before the page's ID is known.
+    // Listens first, because the page's renderer may fail to start before the page's ID is known.
     this.listenToConnection();
     const context = await connection.send("Target.createBrowserContext", { ...proxy, disposeOnDetach: true });
     this.contextId = context.browserContextId;
@@ -105,7 +105,7 @@ export class Page {
     return this.state.kind === "lost" ? this.state.loss : null;
   }
 
-  /** True from the creation of the DevTools target, before the renderer responds. */
+  /** True after the DevTools target was created, until the renderer crashes or the page is lost. */
   get hasRenderer(): boolean {
     return this.targetId !== "" && this.state.kind !== "crashed" && this.isUsable;
   }
@@ -172,7 +172,7 @@ export class Page {
     this.onIdleLoss = onLoss;
   }
 
-  /** Resolves with false if `work` fails or returns false, or if the page is lost. */
+  /** Resolves with false if `work` fails, returns false or takes longer than `timeoutMs`, or if the page is lost. */
   private async completesWithin(timeoutMs: number, work: () => Promise<boolean>): Promise<boolean> {
     if (!this.isUsable) return false;
     let timer: NodeJS.Timeout | undefined;
@@ -249,7 +249,7 @@ export class Page {
     return this.sandbox.explainFailure(outcome);
   }
 
-  /** Waits for a report that the renderer has ended, which may follow a failed command. Without it, the action has navigated the page. */
+  /** After a failed command: waits for a report that the renderer has ended. Without a report, the action has navigated the page. */
   private async waitUntilLossIsKnown(): Promise<void> {
     if (this.isUsable) await delay(LOSS_REPORT_TIMEOUT_MS);
     while (this.state.kind === "crashed") await delay(CRASH_CAUSE_POLL_MS);

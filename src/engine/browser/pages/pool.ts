@@ -112,7 +112,7 @@ export class PagePool {
     }
   }
 
-  /** Returns a page after its reset, or a function that ends the caller's turn to open a page. Prefers a reset, which is faster. */
+  /** Waits for a page that was reset (faster), or for a turn to open a page. Returns the page, or a function that ends the turn. */
   private waitForPageOrTurn(pages: KeyPages): Promise<Page | (() => void)> {
     const { promise, resolve, reject } = Promise.withResolvers<Page | (() => void)>();
     let isSettled = false;
@@ -151,7 +151,7 @@ export class PagePool {
     this.nextPageDelays.set(origin, pause);
   }
 
-  /** Prepares a page for the next run of its key after a run: resets the page if `isIntact` is true, otherwise replaces it. */
+  /** Resets a page after a run. Replaces it if it is lost or not intact, or had too many runs. Only discards it after `retire`. */
   release(page: Page, pageKey: PageKey, isIntact: boolean): void {
     if (this.isRetired) this.discard(page);
     else

@@ -12,7 +12,7 @@ export interface Sandbox {
   execute(request: PageRunRequest): Promise<unknown>;
   /** Ends the requests and the output of the run. Called before the outcome of the run is reported. */
   endRun(): void;
-  /** Adds reasons that the page does not get, such as a host that the proxy rejected, to the error message of a failed run. */
+  /** Extends the error message of a failed run with reasons that the page does not get, such as a host that the proxy rejected. */
   explainFailure(outcome: PageRunOutcome): Promise<PageRunOutcome>;
 }
 

@@ -35,7 +35,7 @@ export interface ChromiumOptions {
   sandbox: boolean;
 }
 
-/** Returns an account for a browser, because Chromium's sandbox does not run as root. Null: the browser uses the service's account. */
+/** If the service is root, returns another account for a browser: Chromium's sandbox does not run as root. Otherwise returns null. */
 function chooseUnusedAccount(): { uid: number; gid: number } | null {
   if (process.getuid?.() !== 0) return null;
   const id = randomInt(FIRST_UID, UID_RANGE_END);
@@ -82,7 +82,7 @@ function removeProfileFolder(folder: string): void {
   try {
     rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
   } catch {
-    // The profile folder belongs to another account, or is still in use. The next start of the service removes it.
+    // The profile folder belongs to another account, or is still in use. The next start of the service tries again.
   }
 }
 
@@ -132,7 +132,7 @@ function createPipeTransport(child: ChildProcess, onClose: () => void): Connecti
     toBrowser.destroy();
     transport.onclose?.();
   });
-  // The error EPIPE of a write to a browser that has ended is followed by the close event.
+  // A write to a browser that has ended fails with EPIPE. The close event follows, so this error is ignored.
   for (const pipe of [toBrowser, fromBrowser]) pipe.on("error", () => {});
   return transport;
 }

@@ -13,12 +13,12 @@ export interface ProcessSandboxState {
   contained: boolean;
 }
 
-/** These kinds run only Chromium's own code, and need no sandbox. All other processes need a seccomp filter. */
+/** These kinds run only Chromium's own code, and need no sandbox. Others need a seccomp filter; renderers also a user namespace. */
 const TRUSTED_KINDS = ["browser", "zygote", "broker", "network.mojom.NetworkService"];
-/** Line of a process's status: seccomp, the filter of system calls, checks every call of the process. */
+/** Line in `/proc/<pid>/status` that shows that a seccomp filter checks every system call of the process. */
 const SECCOMP_FILTER_LINE = /^Seccomp:\s+2$/m;
 
-/** On a busy machine, new processes take long to enter their sandbox. */
+/** Long, because new processes need much time to enter their sandbox on a busy machine. */
 const SANDBOX_TIMEOUT_MS = 3_000;
 const CHECK_INTERVAL_MS = 50;
 

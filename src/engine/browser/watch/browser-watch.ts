@@ -32,7 +32,7 @@ const MEASURE_AFTER_RUN_MS = 10;
 /** The cause of a crash is `memory` if the crash follows a kill or a full V8 heap within this time. */
 const KILL_EFFECT_MS = 5_000;
 
-/** Calls `check` every `ms` milliseconds, or `onLate` if the last check is active. Ignores errors: the browser may have ended. */
+/** Calls `check` every `ms` milliseconds; calls `onLate` instead while a check is active. Ignores errors: the browser may have ended. */
 function repeatCheck(ms: number, check: () => Promise<void>, onLate = (_lateMs: number) => {}): NodeJS.Timeout {
   let lateMs: number | null = null;
   return setInterval(() => {
@@ -148,8 +148,8 @@ export class BrowserWatch {
   };
 
   /**
-   * Ends a browser without a zygote, which can start no renderers and does not report their end. Also ends a browser whose network service
-   * has ended, because its open contexts have lost their proxies: all their requests fail.
+   * Ends a browser whose zygote has ended: the browser can start no renderers, and does not report when they end. Also ends a browser whose
+   * network service has ended: its open contexts have lost their proxies, so all their requests fail.
    */
   private async checkLaunches(): Promise<void> {
     const { chromium, hasPages } = this.options;

@@ -1,11 +1,11 @@
-/** Finds the renderer that fills the shared processes: pauses all suspects, and lets one after the other continue for a moment. */
+/** Finds the renderer that fills the shared processes: pauses all suspects, and then lets one after the other continue. */
 import { setTimeout as delay } from "node:timers/promises";
 import { readBrowserProcessUsage, signalProcess } from "./processes.js";
 
 const CHECK_INTERVAL_MS = 20;
 /** Maximum wait for data that renderers sent before they were paused. */
 const SETTLE_TIMEOUT_MS = 500;
-/** CPU time for which the search lets a renderer continue. TURN_MAX_MS limits the elapsed time. */
+/** The next renderer continues after this one has used this CPU time, or after TURN_MAX_MS. */
 const TURN_MAX_CPU_MS = 40;
 const TURN_MAX_MS = 250;
 const STABLE_GROWTH_BYTES = 1024 * 1024;

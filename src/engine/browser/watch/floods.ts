@@ -71,7 +71,7 @@ export class FloodWatch {
 
   /** Resolves when the browser has responded to a test request. */
   async sendRequest(): Promise<void> {
-    // The browser's main process answers the first command. The network process answers the second one.
+    // The network process answers this command. The browser's main process answers the command of `listBrowserProcesses`.
     const cookies = this.connection.send("Storage.getCookies", undefined, { timeout: 0 });
     try {
       [this.processes] = await Promise.all([listBrowserProcesses(this.connection), cookies]);

@@ -11,7 +11,7 @@ const IDLE_WEIGHT = "5";
 const IDLE_SHARES = "51";
 
 /**
- * Returns the folder of the control group of this process that controls CPU time; null if there is none.
+ * Returns the folder of the control group that controls the CPU time of this process; null if there is none.
  * @param groupsFile its lines are `<number>:<controllers>:<path>`, or `0::<path>` in version 2
  */
 function findServiceGroup(mount: string, groupsFile: string): string | null {

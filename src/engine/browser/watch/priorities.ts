@@ -18,7 +18,7 @@ const PRIORITY_BY_BUSY_CORES: readonly (readonly [cores: number, priority: numbe
 ];
 /** A renderer that uses this many cores moves to the idle group (low CPU weight) if another renderer also uses CPU time. */
 const IDLE_GROUP_MIN_CORES = 0.5;
-/** Minimum time in the idle group (low CPU weight). A renderer without CPU time there seems idle, and would leave too soon. */
+/** Minimum time in the idle group (low CPU weight). Without it, a renderer that gets no CPU time there seems idle and leaves too soon. */
 const IDLE_GROUP_MIN_MS = 2_000;
 /** Period over which CPU time is measured. A shorter run cannot delay other runs much. */
 const MEASURE_PERIOD_MS = 150;
@@ -66,7 +66,7 @@ function setThreadPriorities(threads: readonly number[], priority: number): void
     try {
       setPriority(thread, priority);
     } catch (error) {
-      // Continues after a thread that has ended. An account that is not allowed to raise a priority again can raise none of the threads.
+      // Skips a thread that has ended. Stops at another error: an account that may not raise one priority may not raise the others.
       if ((error as { info: { code: string } }).info.code !== "ESRCH") return;
     }
   }

@@ -63,7 +63,7 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
     return promise;
   }
 
-  /** `scripts` alternates names and sources. Evaluates the items before `endIndex`. Returns null, or an error answer. */
+  /** `scripts` alternates names and sources. Evaluates the items before `endIndex`. Returns an error answer; null on success. */
   async function load(scripts: readonly string[], endIndex: number): Promise<string | null> {
     // The `await` shortens the stack: later stack traces contain only frames of the action, and none of the service.
     await undefined;

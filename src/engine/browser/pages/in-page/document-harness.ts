@@ -36,7 +36,7 @@ export function createDocumentHarness(
   const state = history.state ?? navigation.currentEntry.getState() ?? null;
   if (state !== null || history.scrollRestoration !== "auto") return null;
 
-  /** Evaluates a script. Returns null, or an error answer. */
+  /** Evaluates a script. Returns an error answer; null on success. */
   function evaluate(name: string, source: string): string | null {
     let failure: string | null = null;
     const onError = (event: Any) => {
@@ -54,7 +54,7 @@ export function createDocumentHarness(
     return failure;
   }
 
-  /** Loads a script from its URL and evaluates it. Resolves with null, or with an error answer. */
+  /** Loads a script from its URL and evaluates it. Resolves with an error answer; null on success. */
   function load(url: string): Promise<string | null> {
     return new PagePromise((resolve: Any) => {
       let failure: string | null = null;
@@ -79,7 +79,7 @@ export function createDocumentHarness(
     });
   }
 
-  /** `scripts` alternates names and sources, or `""` and URLs. Loads the items before `endIndex`. Returns null, or an error answer. */
+  /** `scripts` alternates names and sources, or `""` and URLs. Loads the items before `endIndex`. Returns an error answer or null. */
   async function loadAll(scripts: readonly string[], endIndex: number): Promise<string | null> {
     // The `await` shortens the stack: later stack traces contain no frames of the service, only those of the action.
     await undefined;

@@ -13,7 +13,7 @@ declare const self: Any;
 
 export type InstallConsole = ReturnType<typeof createConsoleInstaller>;
 
-/** The browser evaluates this function's source text, so it can use only globals and its own code. */
+/** Runs in the browser, which gets only the source text of this function. So it can use only globals and its own code. */
 export function createConsoleInstaller(limits: HarnessLimits, formatter: ValueFormatter) {
   const scope = globalThis as Any;
   const { ownKeys } = Reflect;

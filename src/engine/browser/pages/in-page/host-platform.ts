@@ -7,7 +7,7 @@ declare const self: Any;
 type Receive = (...row: Any[]) => void;
 type Operation = (...values: Any[]) => unknown;
 
-/** Function through which a realm (ShadowRealm of a run) uses the platform. `receive` gets the row of the result. */
+/** Function through which a realm (ShadowRealm of a run) uses the platform. `receive` gets the result, encoded as a row (rows.ts). */
 export type UsePlatform = (operation: string, receive: Receive, ...row: Any[]) => void;
 
 /** Member of a class. `detail` is the number of parameters of a method, or the value of a constant; otherwise 0. */
@@ -34,7 +34,7 @@ export interface WorkerPlatformClass {
 
 export type WorkerPlatform = ReturnType<typeof createWorkerPlatform>;
 
-/** The browser evaluates this function's source text, so it can use only globals and its own code. */
+/** Runs in the browser, which gets only the source text of this function. So it can use only globals and its own code. */
 export function createWorkerPlatform(
   namedClassNames: readonly string[],
   unnamedClassNames: readonly string[],
@@ -104,9 +104,9 @@ export function createWorkerPlatform(
 
   const description = JSON.stringify(classes.map(describeClass));
 
-  /** Characters and bytes in objects of the platform. V8 does not count them, and they are freed only when the thread ends. */
+  /** Characters and bytes that the platform's objects may hold. V8 does not count them, and only the thread's end frees them. */
   let heldCharacters = 0;
-  /** Number of promises of the platform that are not settled. The objects that they will create count only then. */
+  /** Number of unsettled promises of the platform. `heldCharacters` includes their objects only after they settle. */
   let pendingPromiseCount = 0;
 
   function countCharacters(row: Row): void {
@@ -124,7 +124,7 @@ export function createWorkerPlatform(
   function createForRun() {
     const runEnd = new AbortController();
     const startedAt = performance.now();
-    /** IDs of the run's timers in the worker, by the IDs that the run gets, which start at 1. */
+    /** Key: timer ID that the run gets, from 1. Value: ID of the same timer in the worker. */
     const timers = new Map<number, number>();
     let lastTimerId = 0;
 
@@ -160,7 +160,7 @@ export function createWorkerPlatform(
         return name;
       },
       perform: () => {},
-      // The description is the text of search parameters. For other objects, it is true if they are callable.
+      // For search parameters, the description is their text. For any other object, it is true if the object is callable.
       wrap: (description, handle) =>
         typeof description === "string" ? new URLSearchParams(description) : createProxy(description, handle),
     });
@@ -215,7 +215,7 @@ export function createWorkerPlatform(
       }
     }
 
-    /** Adds a signal that also aborts at the end of the run. The platform reads all other options from `init`, in its usual order. */
+    /** Returns options for `fetch` or `Request` whose signal also aborts at the end of the run. Other options are read from `init`. */
     function withRunSignal(info: Any, init: Any): Any {
       const requestSignal = info instanceof Request ? info.signal : undefined;
       if ((init ?? null) === null) return requestSignal === undefined ? { signal: runEnd.signal } : init;
@@ -232,7 +232,7 @@ export function createWorkerPlatform(
     function startTimer(kind: string, values: readonly Any[]): number {
       if (values.length === 0) return self[kind]();
       const [work, ms, ...parameters] = values;
-      // A `work` that is no function is only converted to text, which may throw. Its code would run outside of the realm.
+      // Code as text would run outside of the realm, so it is not executed. It is only converted to text, which may throw.
       if (typeof work !== "function") void `${work}`;
       const handleTimer = () => {
         if (kind === "setTimeout") timers.delete(id);

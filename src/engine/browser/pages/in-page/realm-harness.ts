@@ -7,7 +7,7 @@ import type { InstallRealmPlatform } from "./realm-platform.js";
 import type { HostServiceCalls, OpenService } from "./service-calls.js";
 import type { DefineStandIns } from "./stand-ins.js";
 
-/** The browser evaluates this function's source text when it creates the realm. So it can use only globals and its own code. */
+/** Runs in a new realm, which gets only the source text of this function. So it can use only globals and its own code. */
 export function createRealmHarness(
   core: HarnessCore,
   defineStandIns: DefineStandIns,
@@ -39,7 +39,7 @@ export function createRealmHarness(
     if (standInsJson !== null) defineStandIns(standInsJson, navigatorJson, () => send("answer needs-more"));
     if (base !== "") openService?.(base, settings, openCalls);
     void run(payload, settings, scripts);
-    // The global object may stay in memory after the run.
+    // Removes globals, because the global object may stay in memory after the run.
     return () => core.keepOnlyGlobals(keptGlobals);
   }
 

@@ -172,7 +172,7 @@ export function createRealmPlatformInstaller(createRows: CreateRowCodec) {
     defineProperty(holder, key, { __proto__: null, value, configurable: true, enumerable, writable: true } as Any);
   }
 
-  /** Returns a function with this name. Its work gets the function itself, its `this`, and its parameters. */
+  /** Returns a function with the name `key`. Each call passes the function itself, `this` and the parameters to `work`. */
   function createFunction(
     key: string,
     length: number,

@@ -9,12 +9,12 @@ declare const self: Any;
 /** The memory of ended realms is freed only when their thread ends, so the thread is replaced after these limits. */
 export interface ThreadLimits {
   threadRuns: number;
-  /** The thread's memory is measured when the number of runs plus their total milliseconds reaches this number. */
+  /** The memory is measured when runs since the last measurement, plus their total milliseconds, reach this number. */
   measureAfter: number;
   messageCharacters: number;
 }
 
-/** The browser evaluates this function's source text, so it can use only globals and its own code. */
+/** Runs in the browser, which gets only the source text of this function. So it can use only globals and its own code. */
 export function createRealmWorker(
   realmSource: string,
   host: WorkerPlatform | null,
@@ -48,7 +48,7 @@ export function createRealmWorker(
     startRunInRealm = new ShadowRealm().evaluate(realmSource)(hostRun?.usePlatform ?? null, host?.description ?? "");
   }
 
-  /** Returns a function that the run calls with its messages and answer. A promise would settle only after remaining code of the run. */
+  /** Returns a function that the run calls with its messages and answer. A promise would settle only after all microtasks of the run. */
   function createReceiver(): (text: string) => void {
     const runNumber = currentRunNumber;
     const startedAt = performance.now();
@@ -60,7 +60,7 @@ export function createRealmWorker(
       calls?.reset();
       hostRun?.end();
       runs += 1;
-      // A long run may have left much memory in use.
+      // The duration counts too, because a long run may have left much memory in use.
       unmeasured += 1 + performance.now() - startedAt;
       answer = text.slice("answer ".length);
       send(answer.length <= limits.messageCharacters ? (text as ThreadMessage) : `long-answer ${answer.length}`);

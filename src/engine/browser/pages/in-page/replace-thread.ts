@@ -8,7 +8,7 @@ export async function replaceThread(hasOrigin: boolean): Promise<boolean> {
   if (!self.ShadowRealm || !self.Uint8Array.fromBase64) return false;
   // This message of a new worker reports that the worker is ready. Until then, some of its globals are missing.
   const readyScript = "postMessage(null)";
-  // A worker from a data: URL has an opaque origin.
+  // A worker from a data: URL has an opaque origin, so it can be used only by an isolate without an origin.
   self.threadUrl ??= hasOrigin ? URL.createObjectURL(new Blob([readyScript])) : `data:text/javascript,${readyScript}`;
   self.thread?.terminate();
   self.thread = new self.Worker(self.threadUrl);

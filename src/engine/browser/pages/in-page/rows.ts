@@ -11,7 +11,7 @@ export type ObjectHandle = (operation: string, receive?: Receive, ...row: Any[])
 /** Parts that differ between the realm and the worker. */
 export interface RowSide {
   isBuffer(value: object): boolean;
-  /** True if a copied buffer that returns to this side is the original. False if the other side may have changed its copy. */
+  /** True: a copied buffer that comes back is read as the original. False: as a new copy, because the other side may have changed it. */
   ownsBuffers: boolean;
   /** Appends a copy of the value to the row. Returns false if the value has no copy, and must be passed as an object. */
   appendCopy(row: Any[], value: Any): boolean;
@@ -27,7 +27,7 @@ export interface RowSide {
 export type CreateRowCodec = ReturnType<typeof createRowCodecFactory>;
 export type RowCodec = ReturnType<CreateRowCodec>;
 
-/** The browser evaluates this function's source text on both sides. It stores the globals it uses, because the action may replace them. */
+/** The browser evaluates this function's source text on both sides. Stores the globals that it uses: the action may replace them. */
 export function createRowCodecFactory() {
   const scope = globalThis as Any;
   const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf } = Reflect;
@@ -67,7 +67,7 @@ export function createRowCodecFactory() {
     } as Any);
   }
 
-  /** Works even if the action has changed the prototypes of objects or arrays. */
+  /** Appends `words` to the row, even if the action has changed the prototypes of objects or arrays. */
   function append(row: Any[], ...words: unknown[]): void {
     for (let at = 0; at < words.length; at += 1) define(row, row.length, words[at]);
   }
@@ -102,10 +102,10 @@ export function createRowCodecFactory() {
   }
 
   return (side: RowSide) => {
-    /** Number of each object of this side. It shows the other side that it has received the same object before. */
+    /** Numbers of this side's objects. By the number, the other side recognizes an object that it has received before. */
     const numbers = new OwnWeakMap<object, number>();
     let lastNumber = 0;
-    /** Objects that represent objects of the other side (wrappers), by number. `handles` also has copies of buffers. */
+    /** Objects that represent objects of the other side (wrappers), by number. `handles` has the handles of wrappers and copied buffers. */
     const wrappers: Any = { __proto__: null };
     const handles = new OwnWeakMap<object, ObjectHandle>();
     let identified: unknown = null;
@@ -203,7 +203,7 @@ export function createRowCodecFactory() {
         for (let at = 0; at < values.length; at += 1) appendValue(row, values[at]);
         return row;
       },
-      /** Encodes as a row the result of `work`, or the error that it throws. */
+      /** Returns a row with the result of `work`, or with the error that `work` throws. */
       encodeOutcome(work: () => unknown): Any[] {
         const row: Any[] = [];
         try {

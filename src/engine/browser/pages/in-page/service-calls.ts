@@ -30,7 +30,7 @@ export function createHostServiceCalls(serviceMax: number, outgoingMax: number) 
     connect(binding: (text: string) => void): void {
       sendToService = binding;
     },
-    /** Returns a function that sends requests of the run, and cancels a request for the text `cancel`. It does nothing after `reset`. */
+    /** Returns a function that sends a request of the run; the text `cancel` cancels the request. After `reset`, it does nothing. */
     open(receivePart: ReceivePart): (id: number, text: string) => void {
       const opened = { receivePart, queueOfActive: new Map<number, CallQueue>() };
       const service: CallQueue = { freeSlots: serviceMax, waiting: [] };
@@ -138,7 +138,7 @@ export function createServiceOpener(bodyMax: number, callMax: number, globalName
 
   const request = (options: string): Promise<Any> => sendRequest(`outgoing ${options}`);
 
-  /** Defines the global through which the client library sends requests to the service at the URL `base`. */
+  /** Defines the global through which the client library sends requests to the service at the URL `base`, and to other services. */
   return (base: string, settings: string, openCalls: HostServiceCalls["open"]): void => {
     send = openCalls(receivePart);
     const value = { __proto__: null, base, call, request, settings };

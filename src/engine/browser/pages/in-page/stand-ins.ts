@@ -23,7 +23,7 @@ export function createStandInDefiner() {
     for (const operation of operations) refusals[operation] = refuse;
     /** Returns an object of which each use, such as reading a property, ends the trial. */
     const createUnusableObject = () => new Proxy({}, refusals);
-    // Many libraries only compare `prototype` with other prototypes.
+    // `prototype` is readable, because many libraries only compare it with other prototypes.
     const get = (target: Any, key: unknown) => (key === "prototype" ? target.prototype : refuse());
     const functionHandlers = { __proto__: null, ...refusals, get };
     const construct = (_: unknown, values: unknown[]) => (values.length === 0 ? createUnusableObject() : refuse());

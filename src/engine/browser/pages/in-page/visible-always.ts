@@ -3,7 +3,7 @@ import type { Any } from "./any.js";
 
 declare const self: Any;
 
-/** The browser evaluates this function's source text, so it can use only globals and its own code. */
+/** Runs in the browser, which gets only the source text of this function. So it can use only globals and its own code. */
 export function makeDocumentAlwaysVisible(): void {
   const scope = self;
   const { apply, defineProperty, getOwnPropertyDescriptor } = Reflect;
