@@ -7,7 +7,7 @@ import { ApiError } from "../shared/api.js";
 import { importOrThrowLoadError } from "../shell/load-error.js";
 import { type Passkey, requestAuthRoute, type SignInResult } from "./auth-api.js";
 
-/** False if the browser does not support passkeys, or if Studio's URL has an IP address as host, for which browsers reject passkeys. */
+/** True if this page can use passkeys. Browsers allow them only in a secure context, and only if the host is a name, not an IP address. */
 export const supportsPasskeys = (): boolean =>
   typeof PublicKeyCredential === "function" && isSecureContext && !/^[\d.]+$|:/.test(location.hostname);
 
@@ -19,7 +19,7 @@ async function loadWebAuthn() {
 
 /**
  * Throws an ApiError unchanged. Throws any other error as CANCELLED, because browsers report a cancelled dialog and a missing passkey by
- * the same error.
+ * the same error. Only a passkey that already exists on the device gets a message of its own.
  */
 function throwPasskeyError(error: unknown): never {
   if (error instanceof ApiError) throw error;

@@ -26,7 +26,7 @@ async function resumeForPerson(email: string): Promise<void> {
   );
 }
 
-/** Sign-in dialog. @param email e-mail address of the person who was signed in, which the form contains at first */
+/** Sign-in dialog. @param email initial value of the e-mail field: the address of the person whose session has expired */
 export function SessionDialog({ email }: { email: string }) {
   const [isExpired, setExpired] = useState(false);
   useEffect(() => onSessionExpiry(setExpired), []);

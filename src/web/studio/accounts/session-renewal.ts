@@ -17,7 +17,7 @@ const notifyListeners = (isExpired: boolean) => {
   for (const listener of expiryListeners) listener(isExpired);
 };
 
-/** Turns the pausing of requests on if a person is signed in, and off for the sign-in page. Turning it off sends the paused requests again. */
+/** Call this with true after a sign-in, and with false for the sign-in page. False ends the pausing and sends the paused requests again. */
 export function setRequestPausing(isSignedIn: boolean): void {
   isPausingEnabled = isSignedIn;
   if (!isSignedIn) resumePausedRequests();
@@ -27,13 +27,14 @@ export function setRequestPausing(isSignedIn: boolean): void {
 export const shouldWaitForSessionRenewal = (): boolean => isPausingEnabled;
 
 /**
- * Returns how often the person has signed in again so far. Read the number before a request, and pass it to `waitForSessionRenewal` if
- * the request gets a 401.
+ * Returns how often paused requests were sent again so far. Read the number before a request. If the request gets a 401, pass the
+ * number to `waitForSessionRenewal`.
  */
 export const getSessionRenewalCount = (): number => renewalTotal;
 
 /**
- * Resolves after the person has signed in again; immediately if the person has signed in again since the request was sent.
+ * Resolves when the paused requests are sent again, after a sign-in or a sign-out. Resolves immediately if this has happened since
+ * `earlierCount` was read.
  * @param earlierCount value of `getSessionRenewalCount` before the request
  */
 export function waitForSessionRenewal(earlierCount: number): Promise<void> {
@@ -45,7 +46,7 @@ export function waitForSessionRenewal(earlierCount: number): Promise<void> {
   return pendingRenewal.promise;
 }
 
-/** Sends all paused requests again. Call this after the person has signed in again. */
+/** Sends all paused requests again. Call this after the same person has signed in again, and after a sign-out. */
 export function resumePausedRequests(): void {
   const before = pendingRenewal;
   if (before) renewalTotal += 1;

@@ -104,7 +104,7 @@ interface ActionListProps {
 }
 
 interface ActionSearch {
-  /** Actions that the service found; null if there is no result, for example because the page itself searches all actions. */
+  /** Actions that the service found. Null if there is no result: if the page has loaded all actions, it does not ask the service. */
   actions: ActionSummary[] | null;
   /** Error message if the search in the service failed. The page then searches only the part of the list that it has loaded. */
   fault: string | null;
@@ -112,7 +112,7 @@ interface ActionSearch {
 
 const NOT_SEARCHED: ActionSearch = { actions: null, fault: null };
 
-/** Searches the actions in the service. */
+/** Hook that searches the actions in the service after SEARCH_DELAY_MS. Returns NOT_SEARCHED until it has the result. */
 function useActionSearch({ searchActions }: ActionsState, search: string): ActionSearch {
   const [lastSearch, setLastSearch] = useState({ searchText: "", ...NOT_SEARCHED });
   useEffect(() => {

@@ -43,7 +43,7 @@ function useActionCalls(appId: number, { id, updatedAt }: Action, newestEntryId:
     // The URLs contain secrets, so the cache drops them as soon as no panel shows them.
     gcTime: 0,
   });
-  /** Reads the URLs and rejected requests again. Cancels a pending read, because its response may contain the replaced secret. */
+  /** Reads the URLs and rejected requests again. Cancels a pending read, because its response may contain the old secret. */
   const reload = async () => {
     const filter = { queryKey: [ReadHttpEndpoints, { appId, id }] };
     await client.cancelQueries(filter);

@@ -226,7 +226,7 @@ export function CodeEditor({
 }: CodeEditorProps) {
   const editorElement = useRef<HTMLDivElement>(null);
   const editor = useRef<monaco.editor.IStandaloneCodeEditor | null>(null);
-  // Position to which the plain text area has already moved the cursor. Monaco must not move the cursor there again.
+  // Position to which the plain text area or Monaco has already moved the cursor. The same object must not move it again.
   const lastTargetPosition = useRef<unknown>(null);
   const shownFault = useRef<unknown>(null);
   useLayoutEffect(() => {

@@ -32,7 +32,7 @@ interface TypeSources {
   environment: string;
   /** Payloads of past runs, from which the type of `context.payload` is derived. */
   pastPayloads: readonly unknown[];
-  /** Type declaration files of each npm package, by the integrity hash of its script. Files import each other by their index in the list. */
+  /** Type declaration files of each npm package, by the integrity hash of its script. A file imports another by its index in the list. */
   declarations?: ReadonlyMap<string, readonly string[]>;
 }
 
@@ -61,7 +61,10 @@ const isRecord = (value: unknown): value is Record<string, unknown> =>
 
 const toDocComment = (text: string) => `/** ${text.replaceAll("*/", "* /")} */`;
 
-/** Returns the text of an object type with the first MAX_KEYS_PER_TYPE keys of the objects. @param levels levels of nested objects to describe */
+/**
+ * Returns an object type as text. It has at most MAX_KEYS_PER_TYPE keys of the objects, and no very long key.
+ * @param levels levels of nested objects to describe
+ */
 function createObjectType(values: readonly Record<string, unknown>[], levels: number): string {
   const byKey = new Map<string, unknown[]>();
   for (const [key, memberValue] of values.flatMap(Object.entries)) {
@@ -75,7 +78,11 @@ function createObjectType(values: readonly Record<string, unknown>[], levels: nu
   return `{ ${[...members, ANY_KEY_SIGNATURE].join("; ")} }`;
 }
 
-/** Returns the text of the type of the values other than null; `any` if their types differ. @param levels levels of nested objects to describe */
+/**
+ * Returns the type that all values have in common, as text. Ignores null and undefined. Returns `any` if the types differ, if no value
+ * is left, or if `levels` is negative.
+ * @param levels levels of nested objects to describe
+ */
 function createCommonType(values: readonly unknown[], levels: number): string {
   const seenValues = values.filter((value) => value !== null && value !== undefined);
   const [first] = seenValues;

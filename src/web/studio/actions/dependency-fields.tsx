@@ -45,8 +45,8 @@ export function DependencyFields({ draft: { dependencies }, assets, fault, chang
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === "Enter" && !event.ctrlKey && !event.metaKey) addDependency(text.trim());
   };
-  // Choosing a suggestion causes the same input event as typing. So the complete name of one of the service's packages
-  // is added as a dependency without Enter.
+  // The complete name of one of the service's packages becomes a dependency at once, without Enter. Choosing a suggestion
+  // needs this, because browsers send the same input event for it as for typing.
   const onText = (value: string) =>
     packages.some(({ name }) => name === value) ? addDependency(value) : setText(value);
 

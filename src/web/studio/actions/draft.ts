@@ -1,6 +1,6 @@
 /**
- * Draft of an action, whose values are the texts in the form, and its conversion to the service's input. Sends invalid
- * texts unchanged, because only the service validates them.
+ * Converts an action to the values of the form (the draft), and the draft to the service's input. Sends invalid texts
+ * unchanged, because only the service validates them.
  */
 import type {
   ActionAccess,

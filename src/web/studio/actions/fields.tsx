@@ -21,7 +21,7 @@ const SETTINGS_HINTS: Record<string, string> = {
   server: "context.settings contains the _private and __protected settings.",
 };
 
-/** Hook that scrolls to the form field, or to the error below the code, whose value caused the rejection of a save. */
+/** Hook that scrolls to the form field whose value the service has rejected. For the code, scrolls to the error below the code. */
 function useScrollToError(fault: FieldError | null): void {
   useEffect(() => {
     if (fault === null || fault.field === null) return;

@@ -1,6 +1,6 @@
 /**
- * Draft of an HTTP trigger, whose values are the texts in the form, and its conversion to the service's input. Sends
- * invalid texts unchanged, because only the service validates them.
+ * Converts an HTTP trigger to the texts of the form (the draft), and the draft to the service's input. Sends invalid
+ * texts unchanged, because only the service validates them.
  */
 import type { HttpAuth } from "../../../data/action-types.js";
 import type { TriggerWhereInput } from "../documents.js";

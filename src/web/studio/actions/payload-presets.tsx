@@ -62,7 +62,7 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
   const presets = stored ?? [];
   const [pastRuns, setPastRuns] = useState<RunRow[]>([]);
   const [chosen, setChosen] = useState("");
-  /** Preset that last filled the payload, as it was then. Another person may have changed the preset since. */
+  /** Preset that last filled the payload, with its time of change at that moment. Another person may have changed the preset since. */
   const [loaded, setLoaded] = useState<Pick<PayloadPreset, "name" | "updatedAt"> | null>(null);
   const [isNaming, setNaming] = useState(false);
   const shownPayload = useRef(payload);

@@ -43,7 +43,7 @@ export function removeIndentation(code: string, start: number, end: number): Tex
 
 /**
  * Inserts a line break and the indentation of the current line. After an opening bracket, adds one more level of
- * indentation.
+ * indentation; if the closing bracket follows, moves it to a line of its own.
  */
 export function insertLineBreak(code: string, start: number, end: number): TextEdit {
   const [indentation] = /^[ \t]*/.exec(code.slice(findLineStart(code, start), start))!;

@@ -90,8 +90,8 @@ interface RunPanelProps extends RunContext {
   setPayload: (text: string) => void;
   startRun: () => void;
   /**
-   * True if another person has saved a newer version. The person must first choose one of the two versions; until then,
-   * the page cannot save or run the action.
+   * True if another person has saved a newer version. The page can save and run the action again after the user of the
+   * page has chosen one of the two versions.
    */
   isBlocked: boolean;
   /** True if the code or the payload has changed since the shown run. */

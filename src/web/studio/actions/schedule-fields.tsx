@@ -17,7 +17,7 @@ const PREVIEW_DELAY_MS = 300;
 
 type SchedulePreview = PreviewScheduleQuery["preview"];
 
-/** Hook that reads the next five run times of the typed schedule from the service; for an invalid schedule, the service's error message. */
+/** Hook that returns the next run times of the typed schedule, from the service. `fault` is the error message for an invalid schedule. */
 function useSchedulePreview(api: ApiClient, appId: number, frequency: string, timezone: string) {
   const [preview, setPreview] = useState<SchedulePreview | null>(null);
   const [fault, setFault] = useState<FieldError | null>(null);

@@ -1,6 +1,7 @@
 /**
  * Makes TypeScript check an action's code with a type for the parameter of `execute`. Inserts a type comment into the
- * compiler's copy of the code. Subtracts the length of this comment from all later positions in the compiler's results.
+ * compiler's copy of the code. The comment moves the code behind it, so this module corrects all later positions: it adds
+ * the comment's length in requests to the compiler, and subtracts it in the results.
  */
 import { ACTION_CONTEXT_TYPE_NAME } from "./code-types.js";
 
@@ -36,7 +37,10 @@ interface TypeScriptWorker {
   _getModel(file: string): { version: number; getValue(): string } | null;
 }
 
-/** Returns the offset of the first parameter of `execute`; null if it is missing, has no parentheses, or has a type of the author. */
+/**
+ * Returns the offset of the first parameter of `execute`. Returns null if there is no parameter, if it is not in parentheses, or if the
+ * author has declared its type.
+ */
 function findParameter(ts: Compiler, code: string): number | null {
   const { statements } = ts.createSourceFile("code.js", code, ts.ScriptTarget.ESNext, true, ts.ScriptKind.JS);
   const functions = statements.flatMap((statement) => [
@@ -54,7 +58,7 @@ function findParameter(ts: Compiler, code: string): number | null {
 
 type MapPosition = (offset: number) => number;
 
-/** Returns a copy of a compiler result in which all positions in `file` fit the author's code, without the inserted comment. */
+/** Returns a copy of a compiler result. Applies `move` to all positions in `file`, so that they refer to the code without the comment. */
 function mapPositions(answer: unknown, file: string, move: MapPosition): unknown {
   if (Array.isArray(answer)) return answer.map((part) => mapPositions(part, file, move));
   if (typeof answer !== "object" || answer === null) return answer;
@@ -78,7 +82,7 @@ function mapPositions(answer: unknown, file: string, move: MapPosition): unknown
   return { ...mappedFields, start: move(start), length: move(start + length) - move(start) };
 }
 
-/** Methods of Monaco's worker in whose arguments and results this module corrects positions. The first argument is a file name. */
+/** Methods of Monaco's worker. This module corrects the positions in their arguments and results. The first argument is a file name. */
 const CORRECTED_METHODS = [
   "getSyntacticDiagnostics",
   "getSemanticDiagnostics",

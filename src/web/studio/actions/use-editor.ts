@@ -40,7 +40,7 @@ interface EditorOptions {
   api: ApiClient;
   appId: number;
   id: number | "new";
-  /** For a new action: name of the template, or ID of the action to copy (`copyOf`), from which the first draft is made. */
+  /** Source of a new action's first draft: the name of a template, or the ID of an action to copy (`copyOf`). */
   draftSource: { template?: string; copyOf?: string };
   changes: ActionChangeSubscription;
   onSaved: (action: Action, isNew: boolean) => void;

@@ -21,7 +21,7 @@ export interface OtherPeopleChanges {
   conflict: ConflictingChange | null;
   /** Sentence about another person's change that this page has applied; null if there is none. */
   changeNotice: string | null;
-  /** Reads the version of the other person. Call this after the service rejected a save because another person has saved or deleted the action. */
+  /** Call this after a rejected save, if another person has saved or deleted the action. Reads the other person's version. */
   handleRejectedSave(): Promise<void>;
   clearNotices(): void;
 }
@@ -31,11 +31,11 @@ interface OtherPeopleChangesOptions {
   appId: number;
   changes: ActionChangeSubscription;
   /**
-   * The saved action as this page last received it, and functions that return true if the draft has unsaved changes, and if it differs from
-   * another version of the action.
+   * `saved` is the saved action as this page last received it. `isDirty` returns true if the draft has unsaved changes. `differsFrom`
+   * returns true if the draft differs from another version of the action.
    */
   knownState: RefObject<{ saved: Action | null; isDirty: () => boolean; differsFrom: (action: Action) => boolean }>;
-  /** Resolves when the current save has ended. The hook handles changes only then, because they include the page's own saves. */
+  /** Resolves when the current save has ended. The hook handles a change only after that, because the save itself also causes a change. */
   pendingSave: RefObject<Promise<unknown>>;
   replaceAction(action: Action): void;
 }

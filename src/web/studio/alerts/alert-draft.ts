@@ -1,5 +1,5 @@
 /**
- * Draft of an alert, whose values are the texts in the form, and its conversion to the service's input. Pure functions.
+ * Converts an alert to the values of the form (the draft), and the draft to the service's input. Pure functions.
  */
 import type { Alert, AlertInput } from "../shared/model.js";
 

@@ -128,7 +128,7 @@ function ConditionFields({
     ["", "Every action of the app"],
     ...actions.map(({ id, name }): [string, string] => [String(id), name]),
   ];
-  // If the list of actions is not loaded yet, the select contains the alert's action with its ID as name.
+  // If the list lacks the alert's action, for example because it is not loaded yet, the select shows this action by its ID.
   if (!actionOptions.some(([id]) => id === actionId)) actionOptions.push([actionId, `Action ${actionId}`]);
   return (
     <>

@@ -1,4 +1,7 @@
-/** Page of all apps on which the person has a role, and of the person's organizations. Owners and admins of an organization can create apps. */
+/**
+ * Page of the apps on which the person has a role, and of the person's organizations. Owners and admins of an organization, and
+ * administrators of the service, can create apps here.
+ */
 import { type FormEvent, useState } from "react";
 import { CreateOrganization } from "../documents.js";
 import { asApiError } from "../shared/api.js";
@@ -8,7 +11,7 @@ import { mayManage } from "../shell/rights.js";
 import { createHref } from "../shell/studio-route.js";
 import { NewAppForm } from "./new-app.js";
 
-/** Organizations to which the person belongs, with links to the pages of their members. */
+/** Organizations to which the person belongs. Owners and admins get links to the organization's people and audit log. */
 function OrganizationList(props: PageProps & { isLeaving: boolean }) {
   const { api, appId, organizations, isAdmin, reloadRoles, isLeaving } = props;
   const { values: name, setValues: setName, clearSaved } = useNewResourceForm("");

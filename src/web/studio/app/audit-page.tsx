@@ -1,4 +1,4 @@
-/** Page of the app's audit log, newest entry first: each change with its person and time. The log contains no values of settings or entries. */
+/** Page of the app's audit log, newest entry first: each change with person and time. The log contains no values of settings or entries. */
 import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
 import { ReadAuditLog } from "../documents.js";
 import { usePersonNames } from "../people/people.js";

@@ -30,8 +30,8 @@ interface ManifestToImport {
 const MAX_FAULTS_SHOWN = 50;
 
 /**
- * Sends the manifest by REST, because GraphQL requests are limited to 1 MB. @throws ApiError whose message lists the first MAX_FAULTS_SHOWN
- * faults of the manifest
+ * Sends the manifest. With `isPlan`, the service only computes the changes; otherwise it applies them. Uses REST, because GraphQL requests
+ * are limited to 1 MB. @throws ApiError; for an invalid manifest, its message lists the first MAX_FAULTS_SHOWN faults
  */
 async function sendManifest(
   appId: number,

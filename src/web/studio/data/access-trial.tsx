@@ -33,7 +33,7 @@ const getUserTitle = ({ id, data }: AppUser): string =>
     .join(", ")
     .slice(0, 80)}`;
 
-/** Hook that returns the app users whose entries contain the typed words. `fault` is the error message if they cannot be read. */
+/** Hook that returns the app users with a column that contains the typed words. `fault` is the error message if they cannot be read. */
 function useAppUsers({ appId }: AccessTrialFormProps, users: DataSource | undefined, text: string) {
   const words = useDebouncedText(text);
   const where = { $or: users?.columns.map((column) => ({ [getColumnPath(column)]: { $iLike: words } })) };

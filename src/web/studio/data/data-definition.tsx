@@ -1,4 +1,4 @@
-/** Tabs of a data source: Rules (access rules, hooks, indexes, and the check box for app users), and Versions (snapshots of all entries). */
+/** Tabs of a data source: Rules (access rules, hooks, indexes, the check box for app users) and Versions (snapshots of all entries). */
 import { type ReactNode, useCallback, useState } from "react";
 import { ListEntryVersions, type ListEntryVersionsQuery, RestoreEntries, UpdateDataSource } from "../documents.js";
 import { type ApiClient, asApiError, isChangedByOthersError } from "../shared/api.js";

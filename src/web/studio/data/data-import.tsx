@@ -43,7 +43,8 @@ const throwFileChanged = (): never => {
 
 /** Sends the file to the service. @throws ApiError with the service's message if the service rejects the file */
 export async function importFile(appId: number, id: number, chosen: FileToImport): Promise<ImportResult> {
-  // Reads a byte, because browsers report a request with a changed file in the same way as a lost connection.
+  // Reads one byte first, which fails if the file on the disk has changed since the person chose it. The request would fail
+  // too, but with the same error as after a lost connection.
   await chosen.file.slice(0, 1).arrayBuffer().catch(throwFileChanged);
   const form = new FormData();
   form.append("file", chosen.file);

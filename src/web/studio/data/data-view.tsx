@@ -39,7 +39,10 @@ interface SourceProps extends Omit<DataSourcePanelProps, "reload" | "onDirtyChan
   setDirty: (isDirty: boolean) => void;
 }
 
-/** Heading of the open data source. It receives the focus if the list, and so the focused button in it, is now hidden, as on a phone. */
+/**
+ * Heading of the open data source. On a phone, opening a data source hides the list and the focused button in it. The heading then
+ * receives the focus.
+ */
 function SourceHeading({ name }: { name: string }) {
   const heading = useRef<HTMLHeadingElement>(null);
   useLayoutEffect(() => {
@@ -66,7 +69,8 @@ function DataSourceTabs(props: SourceProps) {
     },
     [setDirty],
   );
-  // The tab with unsaved rules disappears if the person's role changes, and the whole data source if it is deleted.
+  // Drops unsaved rules when the Rules tab closes. The tab also closes without a question, for example if the person's role
+  // changes or the data source is deleted.
   const showsRules = tab === "Rules";
   useEffect(() => {
     if (!showsRules) return;
@@ -237,8 +241,8 @@ export function DataSourcesPage({ api, appId, confirm, go, route, setDirty }: Pa
   const isEditor = mayEdit(useRole());
   const query: DataSourceUrlQuery = route.query;
   const changeQuery = useCallback(
-    // Replaces the entry in the browser's history. The button Back then leaves the data source at once, after a
-    // question about unsaved rules.
+    // Replaces the entry in the browser's history, so that one click on Back leaves the data source. Studio asks first if
+    // there are unsaved rules.
     (change: DataSourceUrlQuery) => go({ query: mergeQuery(query, change) }, { replacesHistoryEntry: true }),
     [go, query],
   );

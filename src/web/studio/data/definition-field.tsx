@@ -128,8 +128,8 @@ export function DefinitionField({
   renderBelow,
 }: DefinitionFieldProps) {
   const part: DefinitionPart = DEFINITION_PARTS[field];
-  // Number of row lists with an invalid row. A draft does not contain invalid rows, so the save button is disabled
-  // unless this number is 0.
+  // Number of lists in the form that contain an invalid row. The draft lacks such rows, so the person can save only if this
+  // number is 0.
   const [faultyLists, setFaultyLists] = useState(0);
   const fieldDraft = useFieldDraft(JSON.stringify(storedValue, null, 2), { hasInvalidText: faultyLists > 0 });
   const { draft: text, isDirty, isChangedElsewhere } = fieldDraft;

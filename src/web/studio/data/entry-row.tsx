@@ -35,7 +35,8 @@ function EntryCell({ column, text, kindClass, isEditing, fault, beginEdit, cellF
     // Moves the focus to the button that has replaced the input.
     (box.firstElementChild as HTMLElement).focus();
   };
-  // A dialog takes the focus from the cell, for example the question about unsaved changes, and returns it when it closes.
+  // Does not save while a dialog is open, such as the question about unsaved changes. The dialog takes the focus from the
+  // cell and returns it when it closes, so the person can continue to edit.
   const saveUnlessDialogOpens = () => {
     if (!document.querySelector("dialog[open]")) cellFunctions.saveCell();
   };

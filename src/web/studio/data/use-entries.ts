@@ -76,7 +76,7 @@ function createPageCache(
   onPageRead: (outcome: EntriesResponse | ApiError) => void,
 ) {
   const loadedPages = new Map<number, Entry[]>();
-  /** Numbers of the pages requested since the last change of an entry. Other loaded pages may be outdated, but are still shown. */
+  /** Numbers of the pages requested since the last reload. Other loaded pages may be outdated, but are still shown. */
   const requestedPages = new Set<number>();
   /** Numbers of the pages whose request failed. The cache requests them again when the visible rows change. */
   const failedPages = new Set<number>();
@@ -104,7 +104,7 @@ function createPageCache(
     onPageRead(outcome);
   }
 
-  /** Requests the visible pages that are not loaded, at most MAX_CONCURRENT_PAGES at a time. */
+  /** Requests the visible pages that were not requested since the last reload, at most MAX_CONCURRENT_PAGES at a time. */
   function loadVisiblePages(): void {
     for (
       let page = Math.floor(visibleRange.from / PAGE_SIZE);

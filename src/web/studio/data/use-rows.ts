@@ -5,7 +5,7 @@
 import { createContext, useContext, useEffect, useState } from "react";
 import { findDuplicateKey } from "./draft-rows.js";
 
-/** Context with a function that changes the count of a form's invalid lists: pass 1 when a list becomes invalid, -1 when it is valid again. */
+/** Context with a function that changes the count of invalid lists in a form. Pass 1 if a list becomes invalid, -1 if valid again. */
 export const InvalidListCounterContext = createContext<(change: 1 | -1) => void>(() => undefined);
 
 interface RowsOptions<Row> {
@@ -15,7 +15,7 @@ interface RowsOptions<Row> {
   getRowKey: ((row: Row) => string) | null;
   /** Returns an error message if the rows cannot be stored, otherwise null. */
   findRowsFault?: (rows: Row[]) => string | null;
-  /** Returns the rows as the form receives them after a save. If it receives other rows, the form shows these instead of the typed rows. */
+  /** Returns the value that `rows` will have after `writeRows`. If `rows` gets another value, the form shows that value. */
   normalizeRows: (rows: Row[]) => Row[];
   writeRows: (rows: Row[]) => void;
 }

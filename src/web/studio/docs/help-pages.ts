@@ -1,4 +1,4 @@
-/** Table of the documentation page that the button "?" opens for each page of Studio. Add a row for a new page. */
+/** Table with one documentation page for each page of Studio. The button "?" opens it. Add a row for a new page of Studio. */
 import { type AppSubpage, isAppSubpage, type View } from "../shell/views.js";
 
 const VIEW_HELP_PATHS: Readonly<Record<Exclude<View, "app">, string>> = {

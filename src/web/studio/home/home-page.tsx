@@ -34,7 +34,7 @@ function HomeCard({ id, title, moreLink, children }: HomeCardProps) {
   );
 }
 
-/** Returns the number of runs, of failures, and the 95th percentile of the duration for each of the last 24 hours, oldest first. */
+/** Returns three values for each of the last 24 hours, oldest hour first: runs, failed runs, and the 95th percentile of the duration. */
 function getHourlyValues(periods: HomeData["statistics"]["periods"]) {
   const now = Date.now();
   const hours = Array.from({ length: DAY_MS / HOUR_MS }, () => ({ runs: 0, failed: 0, p95: 0 }));

@@ -108,7 +108,8 @@ function FileActions({
 }
 
 /**
- * Returns the folders to which the person can move the file or folder: the parent folders, and the folders beside it.
+ * Returns the folders to which the person can move the file or folder: those above the open folder, and those in the open
+ * folder.
  */
 function findPossibleFolders(
   listing: MediaListing,

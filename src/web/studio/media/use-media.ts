@@ -27,7 +27,7 @@ export interface PendingUpload {
   name: string;
   /** Fraction of the file that has been sent, from 0 to 1. */
   sentFraction: number;
-  /** Reason why the service rejected the upload; null while the upload is in progress. */
+  /** Error message of a failed upload; null while the upload is in progress. */
   fault: string | null;
   /** Cancels an upload in progress, or removes a failed upload from the list. */
   cancelUpload(): void;
@@ -137,7 +137,7 @@ export function useMedia(api: ApiClient, appId: number, folderId: number | null,
     [uploadFile],
   );
 
-  /** Returns the variables that identify the item in a change. The service rejects the change if the item has changed since `ifUpdatedAt`. */
+  /** Returns the variables that name the item in a change. The service rejects the change if the item has changed since `ifUpdatedAt`. */
   const createChangeVariables = ({ kind, id }: MediaItem) => ({
     appId,
     id,

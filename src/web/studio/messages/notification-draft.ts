@@ -1,4 +1,4 @@
-/** Draft of a notification, whose values are the texts in the form, and its conversion to the service's input. */
+/** Converts a notification to the values of the form (the draft), and the draft to the service's input. */
 import type { Notification, NotificationInput } from "../shared/model.js";
 
 export type PublicationChoice = "draft" | "published" | "scheduled";
@@ -10,7 +10,7 @@ export interface NotificationDraft {
   /** Recipients as JSON text; "" for all users of the app and anonymous visitors. */
   scope: string;
   publicationTime: PublicationChoice;
-  /** Time of publication in the person's time zone, such as "2026-01-31T09:00". Until the person has chosen a date: "", or only "T09:00". */
+  /** Time of publication in the person's time zone, such as "2026-01-31T09:00". It is "" or only "T09:00" until a date is chosen. */
   orderAt: string;
   sendsPush: boolean;
 }
@@ -38,8 +38,8 @@ export function notificationToDraft(notification: Notification | null): Notifica
 }
 
 /**
- * Converts the draft to the push message. Fields that the form does not show stay as stored, and so do texts of the push message that differ
- * from those of the notification.
+ * Converts the draft to the push message. Keeps the stored fields that the form does not show. Also keeps a stored title or text that
+ * differed from that of the notification.
  */
 function draftToPushMessage({ title, message }: NotificationDraft, stored: Notification | null) {
   const storedPush = stored?.pushNotification ?? null;
@@ -58,8 +58,8 @@ function draftToPushMessage({ title, message }: NotificationDraft, stored: Notif
 }
 
 /**
- * Converts the draft to the input of the service. Leaves out the recipients and the time if they are unchanged, because the form shows the
- * time without its seconds.
+ * Converts the draft to the input of the service. Leaves out unchanged recipients. Also leaves out an unchanged time: the form has no
+ * seconds, so sending the time would change it.
  * @param stored notification as the service has stored it; null for a new one
  * @throws SyntaxError if `scope` is not valid JSON
  */

@@ -1,4 +1,4 @@
-/** Form that sends a test message, and shows its current status until the e-mail server or the SMS provider has responded. */
+/** Form that sends a test message. It updates the shown status until the e-mail server or the SMS provider has responded. */
 import { type FormEvent, useState } from "react";
 import { ReadMessage, SendTestEmail, SendTestSms } from "../documents.js";
 import { type ApiClient, asApiError } from "../shared/api.js";
@@ -24,7 +24,7 @@ interface TestMessageFormProps {
   api: ApiClient;
   appId: number;
   channel: DeliveryChannel;
-  /** E-mail address or phone number of the person, which the form shows at first. */
+  /** Initial value of the recipient field: the person's e-mail address or phone number. */
   to: string;
 }
 

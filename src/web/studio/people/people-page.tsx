@@ -161,7 +161,7 @@ interface NewInvitation {
 interface MemberRowProps {
   member: Member;
   callerRole: Role;
-  /** True while a change is sent and the list is read again: until then, the next change would name an outdated member. */
+  /** True while a change is sent and the list is read again. A second change during this time would use outdated data of the member. */
   isBusy: boolean;
   setRole: (role: Role) => void;
   removeMember: () => void;

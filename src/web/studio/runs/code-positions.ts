@@ -9,7 +9,7 @@ export interface StackPosition {
   column: number;
 }
 
-/** Matches a code position in a stack trace. The text before it excludes URLs and files whose name only ends like the action's name. */
+/** Matches a code position in a stack trace. The look-behind excludes URLs, and names of files that only end with the action's name. */
 const CODE_POSITION_PATTERN = /(?<![\w./-])([\w-]+)\.js:(\d+):(\d+)/g;
 
 /** Returns the positions in the code of the action with this name, in the order of the stack trace. */

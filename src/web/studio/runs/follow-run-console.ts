@@ -35,7 +35,7 @@ export function followRunConsole(
     endConsole();
   };
   const collectLines = (lines: ConsoleLine[]) => {
-    // After a lost connection is restored, the service sends all lines again from the first line.
+    // After a reconnect, the service sends all lines again from the first line. The lines that were already passed on are dropped.
     const newLines = lines.filter(({ seq }) => seq >= nextSequence);
     nextSequence = (newLines.at(-1)?.seq ?? nextSequence - 1) + 1;
     waitingLines = waitingLines.concat(newLines);

@@ -57,7 +57,7 @@ interface RunsListProps {
   children: ReactNode;
 }
 
-/** Hook that returns the current height of an element in pixels: the content above the table, below which the first row begins. */
+/** Hook that returns the current height of an element in pixels. The table uses it for the content above its first row. */
 function useElementHeight(element: RefObject<HTMLElement | null>): number {
   const [height, setHeight] = useState(0);
   useEffect(() => {

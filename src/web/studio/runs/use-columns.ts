@@ -1,4 +1,4 @@
-/** Hook for the columns of the table of runs that the person has shown or hidden. The browser stores these choices. */
+/** Hook that returns the columns to show in the table of runs, and changes the person's choice. The browser stores the choice. */
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { useMediaQuery } from "../shared/use-media-query.js";
 import {

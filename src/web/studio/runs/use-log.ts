@@ -36,7 +36,7 @@ const belongsToPage = ({ id }: LogPage, { taskId }: LogEntry) => id === null || 
 const isConnectedTo = (page: LogPage, knownEntries: readonly LogEntry[]) =>
   knownEntries.some((entry) => belongsToPage(page, entry) && page.logs.some(({ id }) => id === entry.id));
 
-/** True for a loaded entry that is older than the page. The hook removes it if entries between them may be missing. */
+/** True for a loaded entry that is older than the page. The hook removes this entry if entries between it and the page may be missing. */
 const isOlderThanPage = (page: LogPage, entry: LogEntry) =>
   belongsToPage(page, entry) && entry.id < (page.logs.at(-1)?.id ?? 0);
 

@@ -13,7 +13,7 @@ const PAGE_SIZE = 100;
 const RELOAD_DELAY_MS = 400;
 /** Interval between reads while a listed run is queued or running. */
 const UNFINISHED_REFRESH_INTERVAL_MS = 3_000;
-/** Interval between reads while all listed runs have ended, because the service sends no event for a new run. The hook does not repeat text searches. */
+/** Interval between reads while all listed runs have ended: the service sends no event for a new run. Text searches are not repeated. */
 const REFRESH_INTERVAL_MS = 5_000;
 /** Number of consecutive pages without a matching run after which a search pauses until the person continues it. */
 const MAX_EMPTY_PAGES = 10;

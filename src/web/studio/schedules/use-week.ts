@@ -1,6 +1,6 @@
 /**
- * Hook for the scheduled runs of an app in the past and the next seven days. Reads them each minute, after scheduled runs, and after
- * changes of actions.
+ * Hook for the scheduled runs of an app in the past seven days and the next seven days. Reads them each minute, after scheduled runs,
+ * and after changes of actions.
  */
 import { useCallback } from "react";
 import type { ActionsState } from "../actions/use-actions.js";

@@ -34,7 +34,7 @@ const containsSecret = (text: string): boolean =>
 
 const RANDOM_MIN_CHARACTERS = 24;
 
-/** True if the text is long, has no spaces, and mixes letters of both cases and digits, so that it was probably generated at random. */
+/** True if the text was probably generated at random: a long word with lower-case letters, upper-case letters and at least four digits. */
 const looksRandom = (text: string) =>
   text.length >= RANDOM_MIN_CHARACTERS &&
   /^[\w+/=-]+$/.test(text) &&

@@ -22,7 +22,7 @@ const CHECK_INTERVAL_MS = 3_000;
 export interface SettingsState {
   /** Values of public and private settings by key; null until they are loaded for the first time. */
   valuesByKey: Record<string, unknown> | null;
-  /** Time of the last change of a setting, and the person who made it, by key. Of the public settings, contains only the first MAX_KEYS_WITH_DETAILS. */
+  /** Last change of each setting (time and person) by key. Contains only the first MAX_KEYS_WITH_DETAILS public settings. */
   detailsByKey: Record<string, SettingDetails>;
   /** Time of the last change of any setting; "" until the first read has ended. */
   updatedAt: string;
@@ -35,7 +35,7 @@ export interface SettingsState {
 
 type SettingsResponse = Pick<SettingsState, "valuesByKey" | "detailsByKey" | "updatedAt">;
 
-/** Returns the setting's value and time of change as one text, to compare two states of the setting. */
+/** Returns the setting's value, secret mark and time of change as one text, to compare two states of the setting. */
 const getSettingState = ({ valuesByKey, detailsByKey }: SettingsResponse, key: string): string =>
   JSON.stringify([detailsByKey[key]?.updatedAt, detailsByKey[key]?.secret, valuesByKey?.[key]]);
 
@@ -44,7 +44,7 @@ const CHANGED_MESSAGE = "Not saved: someone else changed this setting.";
 async function readSettings(api: ApiClient, appId: number): Promise<SettingsResponse> {
   const { settings, settingsStatus, settingsUpdatedAt: updatedAt } = await api.request(ReadSettings, { appId });
   const values = settings as Record<string, unknown>;
-  // Reads the time of the last change, and the person, only for the first public settings.
+  // Reads the last change (time and person) only for the first public settings.
   const keys = Object.keys(values)
     .filter((key) => getSettingTier(key) === "public")
     .slice(0, MAX_KEYS_WITH_DETAILS);

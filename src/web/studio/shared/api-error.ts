@@ -6,7 +6,7 @@ export interface ErrorDetails {
   retryAfter?: number;
 }
 
-/** Error with a message for the person. `status` is an error status of the service, or a status of Studio, such as OFFLINE for no response. */
+/** Error with a message for the person. `status` is an error status of the service or of Studio, such as OFFLINE for no response. */
 export class ApiError extends Error {
   constructor(
     readonly status: string,
@@ -24,7 +24,10 @@ export function throwOffline(): never {
   throw createOfflineError();
 }
 
-/** Returns an ApiError unchanged. Any other thrown value is a file of Studio that could not be loaded, or a fault in Studio's code. */
+/**
+ * Converts a thrown value to an ApiError; returns an ApiError unchanged. The status is OFFLINE if a file of Studio could not be loaded, and
+ * STUDIO_ERROR for any other value, which is a fault in Studio's code.
+ */
 export function asApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   if (error instanceof LoadError) return new ApiError("OFFLINE", error.message);

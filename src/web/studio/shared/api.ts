@@ -55,8 +55,8 @@ function getData<Data>({ data, errors, status, error }: GraphqlResponse<Data>): 
 export const isChangedByOthersError = (error: unknown): boolean => asApiError(error).status === "RESOURCE_CHANGED";
 
 /**
- * Returns the message that a person sees for a change that the service rejected. If another person has changed or deleted the resource, first
- * calls `load` to read the resource again.
+ * Returns the message that a person sees for a rejected change. If another person has changed or deleted the resource, first calls `load`
+ * to read the resource again.
  */
 export async function handleRejectedChange(error: unknown, load: () => Promise<unknown>): Promise<string> {
   const { status, message } = asApiError(error);
@@ -68,7 +68,7 @@ export async function handleRejectedChange(error: unknown, load: () => Promise<u
 
 export interface SubscriptionObserver<Data> {
   next(data: Data): void;
-  /** Called if the service rejected the subscription, or if a lost connection could not be restored. */
+  /** Called if the service sends an error for the subscription, or if a lost connection could not be restored. */
   onFailure?(error: ApiError): void;
   complete?(): void;
 }
@@ -93,7 +93,7 @@ export interface ApiClient {
     variables: Variables,
     idempotencyKey?: string,
   ): Promise<Data>;
-  /** Reads a file at a URL of the service, even if the URL and the page have different host names of the service. */
+  /** Reads a file of an app. Uses only the path of the URL, because the URL can contain another host name of the service than the page. */
   readBytes(address: string): Promise<Blob>;
   /** Uploads files. `onProgress` receives the sent fraction, from 0 to 1; aborting `signal` cancels the upload. */
   uploadFiles(

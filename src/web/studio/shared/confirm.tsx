@@ -37,7 +37,7 @@ function QuestionDialog({ title, explanation, confirmLabel, isDangerous, answer 
   );
 }
 
-/** Hook that returns a function which asks the person a question and resolves to the answer, and the dialog's element to render. */
+/** Hook that returns the dialog to render (null if none is open), and a function that asks a question and resolves to the answer. */
 export function useConfirm() {
   const [pending, setPending] = useState<OpenQuestion | null>(null);
   const confirm = useCallback<ConfirmFunction>((question) => {

@@ -1,4 +1,4 @@
-/** Icons of Lucide in the color of the text. For `import Bell from "icon:bell"`, scripts/build-web.mjs creates the icon with this module. */
+/** Icons of Lucide in the color of the text. scripts/build-web.mjs uses this module for imports such as `import Bell from "icon:bell"`. */
 import type { ComponentType } from "react";
 
 export type IconComponent = ComponentType<{ size?: number; className?: string; "aria-hidden"?: boolean }>;

@@ -35,8 +35,8 @@ export function createQueryClient(api: ApiClient): QueryClient {
 }
 
 /**
- * Reads the first page of a log again, and removes the other loaded pages from the cache. If the pages stayed in the cache, the query library
- * would request all of them again, one after the other.
+ * Reads the first page of a log again, and removes the other loaded pages from the cache. Otherwise, the query library would request all of
+ * them again, one after the other.
  */
 export async function readFirstPageAgain(client: QueryClient, queryKey: QueryKey): Promise<void> {
   // Cancels the read of a later page. Its entries would follow the new first page, and entries between them would be missing.

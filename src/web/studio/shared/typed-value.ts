@@ -30,7 +30,7 @@ export function parseTypedValue({ typedText, kind }: TypedValue): ScalarValue {
   return kind === "boolean" ? typedText === "true" : typedText;
 }
 
-/** True if JavaScript can store the number in the text without loss. Accepts a number above 2^53 only in JavaScript's own notation. */
+/** True if the text is a number whose digits before the point are not lost. Above 2^53, accepts only JavaScript's own notation. */
 function isExactNumber(text: string): boolean {
   const value = Number(text);
   if (text.trim() === "" || !Number.isFinite(value)) return false;
@@ -38,8 +38,8 @@ function isExactNumber(text: string): boolean {
 }
 
 /**
- * Converts typed text to a value: the text if the cell contained a string, otherwise the parsed JSON. Returns the text if it is not JSON, or
- * if it is a number that JavaScript cannot store without loss, such as an ID of 20 digits.
+ * Converts typed text to a value: the text if the cell contained a string, otherwise the parsed JSON. Returns the text if it is not JSON,
+ * or if it is a number with too many digits for JavaScript, such as an ID of 20 digits.
  */
 export function parseCellText(text: string, before: unknown): unknown {
   if (typeof before === "string") return text;

@@ -26,7 +26,10 @@ export function useCommandRegistration(commands: readonly PaletteCommand[]): voi
   }, [commands]);
 }
 
-/** CSS selector of the buttons and tabs that the palette offers as commands. Buttons in rows of a list are excluded. */
+/**
+ * CSS selector of the buttons, tabs and `summary` elements that the palette offers as commands. Excludes disabled ones, those in list
+ * rows, and those whose title begins with a keyboard shortcut.
+ */
 const OFFERED_BUTTONS_SELECTOR =
   '#content :is(button, summary):not(:disabled, li *, tr *, [role="row"] *, [title^="Ctrl"], [title^="Alt"])';
 

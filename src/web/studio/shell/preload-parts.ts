@@ -1,6 +1,6 @@
 /**
- * Loads the files of those parts of Studio that are not needed at first. The service writes the file names into the page, because only a
- * finished build knows them.
+ * Loads the files of those parts of Studio that are not needed at first. Their names are fixed only at the end of the build, so this
+ * module reads them from the page, into which the service writes them.
  */
 import { resolveServiceUrl } from "../../service-address.js";
 

@@ -8,6 +8,6 @@ export const mayEdit = (role: Role): boolean => EDITOR_ROLES.includes(role);
 export const mayOperate = (role: Role): boolean => role !== "reader";
 export const mayManage = (role: Role): boolean => role === "owner" || role === "admin";
 
-/** Returns the role of the person on an app. An administrator of the service without a role on the app counts as its owner. */
+/** Returns the role of the person on an app. Without a role, an administrator of the service counts as owner, other people as readers. */
 export const getRoleOnApp = ({ roles, isAdmin }: Pick<StudioSession, "roles" | "isAdmin">, appId: number): Role =>
   roles.apps.find(({ id }) => id === appId)?.role ?? (isAdmin ? "owner" : "reader");

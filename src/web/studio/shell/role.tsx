@@ -11,12 +11,12 @@ export const RoleProvider = RoleContext.Provider;
 
 export const useRole = (): Role => useContext(RoleContext);
 
-/** Shows its children, which change something, only to people who may edit the app. */
+/** Shows its children only to people who may edit the app. Use it for controls that change something. */
 export function ForEditors({ children, otherwise = null }: { children: ReactNode; otherwise?: ReactNode }) {
   return mayEdit(useRole()) ? children : otherwise;
 }
 
-/** Shows its children, which start, cancel or pause something, only to people who may operate the app. */
+/** Shows its children only to people who may operate the app. Use it for controls that start, cancel or pause something. */
 export function ForOperators({ children }: { children: ReactNode }) {
   return mayOperate(useRole()) ? children : null;
 }

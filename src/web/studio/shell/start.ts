@@ -22,7 +22,7 @@ async function sendInitialRequests(): Promise<StudioSession | null> {
   const appId = route.appId ?? session?.apps[0]?.id;
   if (session && !session.isProvisional && route.view === "home" && appId !== undefined)
     startReadingHomeData(session.api, appId, mayEdit(getRoleOnApp(session, appId)));
-  // Loads the editor after the page, whose files the editor would delay on a slow connection. The workspace reports a failure later.
+  // Loads the editor after the page: on a slow connection, it would delay the page's files. The workspace reports a failure later.
   if (session && route.view === "actions" && route.item !== null) page.then(loadCodeEditor).catch(() => undefined);
   if (session) await page;
   return session;

@@ -1,4 +1,4 @@
-/** Hook that returns true if the sidebar shows only icons, and a function that toggles it. The browser stores the person's choice. */
+/** Hook that returns `isCollapsed` (true if the sidebar shows only icons) and a function that toggles it. The browser stores the choice. */
 import { useCallback, useState } from "react";
 
 const STORAGE_KEY = "studio.sidebar";

@@ -3,7 +3,8 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { createHref, type Navigation, parseRoute, type StudioRoute } from "./studio-route.js";
 
 /**
- * Returns the route after a change. A change of the page removes the item, and a change of the page or item removes the query parameters.
+ * Returns the route after a change. A change of the app or page removes the item. A change of the app, page or item removes the query
+ * parameters. An item or query in `change` replaces the removed one.
  */
 function changeRoute(from: StudioRoute, change: Partial<StudioRoute>): StudioRoute {
   const { appId, view } = { ...from, ...change };
