@@ -3,7 +3,7 @@ import { createKindFigure } from "./figures/kind.js";
 import type { Figure } from "./harness/figure.js";
 import { ACTION_KINDS } from "./harness/kinds.js";
 
-/** Loaders of the figures, by the name that the command line takes, in the order of printing. */
+/** Functions that load the figures. The key is the figure's name on the command line. The figures are printed in this order. */
 export const FIGURE_LOADERS: Record<string, () => Promise<Figure>> = {
   ...Object.fromEntries(ACTION_KINDS.map((kind) => [kind.name, async () => createKindFigure(kind)])),
   "npm-packages": () => import("./figures/npm-packages.js"),

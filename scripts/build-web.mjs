@@ -1,6 +1,6 @@
 /**
- * Bundles src/web into dist/web. Names of page files contain a hash; those of the client library and the packages do not. `--smallest`, for
- * container images, compresses best.
+ * Bundles src/web into dist/web. Names of page files contain a hash; those of the client library and the packages do not. The option
+ * `--smallest`, for container images, selects the best compression.
  */
 import { existsSync, globSync, statSync } from "node:fs";
 import { readFile, rename, writeFile } from "node:fs/promises";
@@ -113,8 +113,8 @@ const shrinkMonaco = {
 
 const PART_NAMESPACE = "part-of-a-page";
 /**
- * Adds an import of `core` to each part of a page. Then the bundler puts modules that parts share into one file instead of many small ones:
- * a browser requests only six files at once.
+ * Adds an import of `core` to each part of a page. Then the bundler puts modules that parts share into one file, not into many small ones.
+ * Many files would load slowly, because a browser requests only six at once.
  */
 const importCoreInParts = {
   name: "parts-import-the-core",
@@ -338,7 +338,7 @@ async function compressFiles(pages, monacoStyle) {
 
 async function buildAll() {
   const files = await Promise.all([buildWorkers(), buildMonacoStyle()]);
-  // Builds each page separately: files that pages share would cost each page another request.
+  // Builds each page separately. Otherwise, pages would share files, and each page would need more requests to load them.
   const [pages] = await Promise.all([
     Promise.all(Object.keys(WEB_PAGES).map((name) => buildPage(name, ...files))).then(Object.fromEntries),
     buildClient(),

@@ -38,7 +38,7 @@ function readOptions() {
   }
 }
 
-/** Returns the token for the service. The token in credentials.json is sent only to the service that wrote this file. */
+/** Returns SVC_TOKEN, or else the editor's token in credentials.json. That token is sent only to the service that wrote the file. */
 function chooseToken(url, firstCredentials) {
   const ownToken = process.env.SVC_TOKEN;
   if (ownToken && !/^[\x21-\x7e]+$/.test(ownToken))

@@ -1,6 +1,6 @@
 /**
- * Generates documents.ts from each documents.graphql in src/web. Also generates a file with the texts of all operations, by which the
- * service recognizes Studio's requests.
+ * Generates documents.ts from each documents.graphql in src/web. Also generates a file with the texts of all operations. The service uses
+ * this file to recognize Studio's requests.
  */
 import { createHash } from "node:crypto";
 import { globSync, readFileSync, writeFileSync } from "node:fs";

@@ -1,5 +1,5 @@
 /**
- * Measures runs per second that requests to an HTTP trigger start, compared with runWithResult of the same action. Both use an API token.
+ * Measures how many runs per second start through an HTTP trigger. The baseline is runWithResult of the same action. Both use an API token.
  */
 import { startLoadGenerator } from "../harness/callers.js";
 import { type FigureRow, measureAlternating } from "../harness/figure.js";
@@ -11,7 +11,7 @@ export const title = "requests to an HTTP trigger, and runWithResult of the same
 const CALLER_COUNTS = [1, 8, 64];
 const WARM_UP_MS = 1_000;
 const TRIGGER_PATH = "bench";
-/** Code of the action. From an HTTP trigger, it reads the numbers from the request's body; from runWithResult, from the payload itself. */
+/** Code of the action. A request to the HTTP trigger has the numbers in its body. A call of runWithResult has them in the payload. */
 const ACTION_BODY = "const { a, b } = payload.request?.body ?? payload; return a + b;";
 
 export async function run(rounds: number): Promise<FigureRow[]> {

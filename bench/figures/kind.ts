@@ -17,10 +17,10 @@ import {
 } from "../harness/kinds.js";
 import { type BenchService, startBenchService } from "../harness/service.js";
 
-/** Number of callers whose rate is also the baseline for larger numbers of callers (64 and more). */
+/** Small number of callers. Their rate is also a baseline for the rates with 64 and more callers. */
 const FEW_CALLERS = 3;
 const MANY_CALLERS = 64;
-/** Number of callers whose rate is also compared with baselines outside of this project. */
+/** Number of callers whose rate is also compared with isolated-vm, and with Chromium started with Puppeteer's default options. */
 const COMPARED_CALLERS = 8;
 const CALLER_COUNTS = [1, FEW_CALLERS, COMPARED_CALLERS, MANY_CALLERS];
 /** Numbers of callers for the fastest kind of run, which is also measured under extreme load. */
@@ -94,7 +94,7 @@ async function measureKind(
   }
 }
 
-/** Returns the rows whose baseline is a mechanism outside of this project. */
+/** Returns the rows whose baseline is isolated-vm, or Chromium started with Puppeteer's default options. */
 function createComparedRows({ name }: ActionKind, medians: Readonly<Record<string, number>>): FigureRow[] {
   const rateName = `${name}, ${COMPARED_CALLERS} callers`;
   const value = medians[`callers-${COMPARED_CALLERS}`]!;

@@ -14,7 +14,7 @@ export const title = "log events over HTTP, by the number of actions with a log 
 const ACTION_COUNTS = [10, 100, 1_000];
 const CALLER_COUNT = 20;
 const MEASURED_SECONDS = 2;
-/** Number of events in a round that measures events with a run. The number is small, so that the queue stays short. */
+/** Number of events in a round in which each event starts a run. The number is small, so that the queue stays short. */
 const RUN_STARTING_EVENTS = 980;
 const EVENT_TYPE = "dataSource.entry.create";
 const EVENT_DATA = { columns: { status: "open", amount: 12.5 }, note: "an entry as it is usually made" };
@@ -29,7 +29,7 @@ const createEvent = (dataSourceId: number) => ({
   dataSourceEntryId: 1,
 });
 
-/** Returns actions with the numbers `from` to `to`. Each has a log trigger for its own data source. */
+/** Returns actions with the numbers from `from` to `to - 1`. Each has a log trigger for its own data source. */
 const createListeningActions = (from: number, to: number) =>
   Array.from({ length: to - from }, (_, index) => ({
     name: `action-${from + index}`,

@@ -18,8 +18,9 @@ const LOG_SUBSCRIPTION = "subscription { actionLogAdded(appId: 1) { id type crea
 /** Maximum number of events in flight while throughput is measured. With this number, the server never waits for an event. */
 const EVENTS_IN_FLIGHT = 8;
 const ROUND_MS = 2_000;
-/** Number of events in a round that measures the delay. They are sent at an interval at which both servers can deliver them. */
+/** Number of events in a round that measures the delay. */
 const PACED_EVENTS = 20;
+/** Interval between two of these events. It is long enough for both servers to deliver all messages of an event. */
 const PACED_INTERVAL_MS = 100;
 const WARM_UP_INTERVAL_MS = 50;
 const QUIET_MS = 300;

@@ -1,5 +1,5 @@
 /**
- * Measures how much an action that repeatedly fills its memory slows other apps' runs and the API. The baseline: the same calls on an idle
+ * Measures calls of the API and runs of other apps while one action repeatedly fills its memory. The baseline: the same calls on an idle
  * service.
  */
 import { computePercentile, type FigureRow, timeCalls } from "../harness/figure.js";

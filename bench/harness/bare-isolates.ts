@@ -1,7 +1,7 @@
 /**
  * Baseline of the figure `language`, run as a separate process: a bare Fastify server that evaluates code with isolated-vm and inserts two
- * rows by pg, one before the code and one after it. `/context` evaluates in a new context of one isolate, whose memory all calls share;
- * `/isolate` in a new isolate. Sends its URL to the parent.
+ * rows by pg, one before the code and one after it. `/context` creates a new context for each call, in one isolate whose memory all calls
+ * share. `/isolate` creates a new isolate for each call. Sends its URL to the parent.
  */
 import { once } from "node:events";
 import Fastify from "fastify";

@@ -55,7 +55,7 @@ async function navigateAndEvaluate(session: CDPSession): Promise<void> {
 
 async function serveDocuments(session: CDPSession): Promise<void> {
   session.on("Fetch.requestPaused", ({ requestId }) => {
-    // The command fails only if the page has closed.
+    // Ignores an error, because the command fails only if the page has closed.
     void session.send("Fetch.fulfillRequest", { requestId, responseCode: 200, body: PAGE_BODY }).catch(() => {});
   });
   await session.send("Page.enable");

@@ -16,7 +16,7 @@ interface ProcessUsage {
 function readProcessUsage(pid: number): ProcessUsage | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The fields after the process name. The name is in parentheses and may contain spaces.
+    // Splits only the text after the process name, because the name (in parentheses) may contain spaces.
     const fields = stat
       .slice(stat.lastIndexOf(")") + 2)
       .split(" ")
@@ -46,7 +46,8 @@ function readProcessFamily(pid: number): ProcessUsage[] {
 }
 
 /**
- * Returns the processor time since the start, in milliseconds, of the service's Node process, of its browsers and of the database server.
+ * Returns the milliseconds of processor time that each of these has used since its start: the service's Node process, its browsers, and the
+ * database server.
  */
 export function readProcessorTime(
   service: number,

@@ -1,6 +1,6 @@
 /**
  * Installs the example app of examples/bookings in an app of the service, and removes it. A private setting marks the installation: it is
- * written first and removed last. If it is missing, parts with the example's names are the app's own, and the installation fails.
+ * written first and removed last. If an app without this setting has parts with the example's names, the installation fails.
  */
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -91,7 +91,7 @@ export function createBookings({ call, target, say }) {
     return { app, settings, actions, dataSources, mark: settings[MARK_SETTING] ?? null };
   }
 
-  /** Returns parts of the app that have names of the example, for an app without an installation. */
+  /** Returns the parts of an app that have the example's names but are not from the example. Only for an app without the example. */
   function findForeignParts({ settings, actions, dataSources }) {
     const has = (list, name) => list.some((one) => one.name === name);
     return [
@@ -110,7 +110,7 @@ export function createBookings({ call, target, say }) {
     }
   }
 
-  /** Gives all guests the same new random password. */
+  /** Sets the same new random password for all guests. Returns the password and the guests' e-mail addresses. */
   async function setPassword() {
     const password = randomBytes(9).toString("base64url");
     const path = `${v1}/data-sources/${GUESTS_DATA_SOURCE}`;

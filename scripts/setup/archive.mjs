@@ -9,7 +9,7 @@ const FILE_TYPE = "0";
 const OLD_FILE_TYPE = "\0";
 const EXTENDED_HEADER_TYPE = "x";
 const LONG_NAME_TYPE = "L";
-/** Types of entries to skip: headers for the whole archive, links, and folders. */
+/** Types of entries to skip: headers for the whole archive, long names of links, links, and folders. */
 const IGNORED_TYPES = ["g", "K", "1", "2", "5"];
 
 const decompress = promisify(gunzip);
@@ -21,14 +21,14 @@ function readText(tar, start, length) {
 
 const readOctal = (tar, start, length) => Number.parseInt(readText(tar, start, length).trim() || "0", 8);
 
-/** Returns the entry's name. The first part of a long name is in another field. */
+/** Returns the entry's name. If the name is long, its first part is in the field `prefix`. */
 function readName(tar, header) {
   const name = readText(tar, header, 100);
   const prefix = readText(tar, header + 257, 5) === "ustar" ? readText(tar, header + 345, 155) : "";
   return prefix ? `${prefix}/${name}` : name;
 }
 
-/** Returns the path and the size in bytes of the next entry, as an extended header states them. */
+/** Reads an extended header. Returns the path and the size in bytes of the next entry, if the header contains them. */
 function readExtendedHeader(content) {
   const text = content.toString();
   const path = /^\d+ path=(.*)$/m.exec(text)?.[1];

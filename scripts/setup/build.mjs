@@ -25,7 +25,7 @@ function listFiles(path) {
   return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath ?? entry.path, entry.name));
 }
 
-/** Returns a hash of the names, sizes and times of all inputs, because reading their contents would take longer. */
+/** Returns a hash of all inputs. It contains only their names, sizes and times, because reading their contents would take longer. */
 export function hashBuildInputs(root, isServiceOnly = false) {
   const hash = createHash("sha256");
   const inputs = isServiceOnly ? SERVICE_INPUTS : INPUTS;
@@ -47,15 +47,16 @@ export function removeOrphans(root) {
 
 const STAMP = ".stamp";
 const SERVICE_STAMP = ".stamp-service";
-/** The compiler's records of written files. With them, the next build of the same kind compiles only changed files. */
+/** The compiler's record of files that a complete build wrote. With it, the next complete build compiles only changed files. */
 const COMPILER_STATE = ".tsbuildinfo";
+/** The same record for builds of only the service. */
 const SERVICE_COMPILER_STATE = ".tsbuildinfo-service";
 
 const getStampPath = (root, isServiceOnly) => join(root, "dist", isServiceOnly ? SERVICE_STAMP : STAMP);
 
 /**
  * Removes the records of earlier builds, except `usedState`, which the compiler updates. Must be called before anything writes compiled
- * files.
+ * files: if the build is interrupted, older records would be wrong.
  */
 export function discardBuildRecords(root, usedState = null) {
   for (const record of [STAMP, SERVICE_STAMP, COMPILER_STATE, SERVICE_COMPILER_STATE]) {

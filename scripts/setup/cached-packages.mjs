@@ -20,7 +20,7 @@ function findCachedArchive(cache, { integrity }) {
   return existsSync(file) ? file : null;
 }
 
-/** npm passes the folder of its cache to the programs that it starts. */
+/** Returns the folder of npm's cache. If npm started this process, the environment contains the folder. */
 const getDefaultCache = () => process.env.npm_config_cache || join(homedir(), ".npm");
 
 async function extractPackage(folder, { path, entry, file }, isWanted) {
@@ -52,7 +52,8 @@ function matchesManifest(lock, manifest) {
 }
 
 /**
- * Installs the packages of a lock file. Returns false if npm's cache lacks an archive, or if `manifest` (package.json) differs.
+ * Installs the packages of a lock file. Returns false if npm's cache lacks an archive, or if the lock file does not match `manifest`
+ * (package.json).
  * @param isWanted receives the path of a file in `node_modules`, and returns false to leave the file out
  * @throws if an archive is damaged or a file cannot be written
  */

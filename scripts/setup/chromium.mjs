@@ -47,13 +47,16 @@ async function installByPuppeteer(root, cache) {
   );
 }
 
-/** Returns the folder for the browser. After a set-up as root, another account that runs the browser must be able to read it. */
+/** Returns the folder for the browser. After a set-up as root, another account runs the browser, and must be able to read the folder. */
 function chooseCacheFolder(environment, publicCache) {
   if (environment.PUPPETEER_CACHE_DIR) return environment.PUPPETEER_CACHE_DIR;
   return process.getuid?.() === 0 ? publicCache : join(homedir(), ".cache/puppeteer");
 }
 
-/** Tries the installers in order until `find` returns a path. Resolves to this path, or null, and the messages of failed installers. */
+/**
+ * Runs the installers in order until `find` returns a path. Resolves to `{path, failures}`: the path (null if none was found), and the
+ * messages of failed installers.
+ */
 export async function installUntilFound(find, installers) {
   const failures = [];
   for (const install of installers) {
@@ -64,7 +67,7 @@ export async function installUntilFound(find, installers) {
   return { path: null, failures };
 }
 
-/** False if no browser runs on this machine: a process without the role `runner`, or one that uses browsers on other machines. */
+/** True if the service needs a browser on this machine: it has the role `runner`, and does not use browsers on other machines. */
 export function needsChromium({ BROWSER_WS_ENDPOINTS = "", ROLES = "" }) {
   const isRunner = ROLES.trim() === "" || ROLES.split(",").some((role) => role.trim() === "runner");
   return isRunner && BROWSER_WS_ENDPOINTS.trim() === "";
@@ -78,7 +81,7 @@ export async function ensureChromium(root, environment, packages) {
   if (!needsChromium(environment)) return;
   const explicit = environment.CHROME_PATH || null;
   const find = () => findChromium(explicit, defaultChromiumPaths(environment.PUPPETEER_CACHE_DIR || null));
-  // The service checks CHROME_PATH itself, and names all invalid variables in one message.
+  // CHROME_PATH is not checked here. The service checks it, and lists all invalid variables in one message.
   if (explicit || find()) return;
   const installWithPackages = async () => {
     await packages;

@@ -24,7 +24,7 @@ export function describeCurrentMachine() {
   return { platform: process.platform, arch: process.arch, libc: isGlibc ? "glibc" : "musl" };
 }
 
-/** Returns the path of the package `name` that Node finds from the package at `path`; null if there is none. */
+/** Returns the path of the package that Node loads if the package at `path` imports `name`; null if there is none. */
 function resolveDependency(packages, path, name) {
   for (let folder = path; ; folder = folder.slice(0, Math.max(0, folder.lastIndexOf("/node_modules/")))) {
     const found = `${folder}${folder ? "/" : ""}node_modules/${name}`;

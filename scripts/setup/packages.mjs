@@ -77,7 +77,7 @@ function moveAside(packages, aside) {
   try {
     renameSync(packages, aside);
   } catch (error) {
-    // In a container, a folder of the image can be removed but not moved.
+    // In a container, a folder of the image cannot be moved (EXDEV), so this removes it.
     if (error.code !== "EXDEV") throw error;
     rmSync(packages, { recursive: true });
   }
@@ -141,7 +141,7 @@ export async function ensurePackages(root, isServiceOnly = false) {
 }
 
 /**
- * Checks that there is a Node to run with: the one in node_modules or, if npm has none for this platform, the current one.
+ * Checks that the service can run with a Node: that in node_modules or, if npm has none for this platform, the current one.
  * @throws SetupError if the current Node is needed and has the wrong version
  */
 export function ensureNode(root, version = process.versions.node) {

@@ -65,7 +65,8 @@ export class WebBundles {
   }
 
   /**
-   * Makes a bundle with these options of esbuild if its sources have changed. Returns its output files by path, as in esbuild's metafile.
+   * Makes a bundle with these options of esbuild, if its sources have changed or an output file is missing. Returns its output files by
+   * path, as in esbuild's metafile.
    */
   async bundle(options) {
     const key = JSON.stringify([options.entryPoints, options.define]);

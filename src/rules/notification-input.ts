@@ -83,8 +83,8 @@ function readTexts(data: Record<string, unknown>): Record<string, unknown> {
 }
 
 /**
- * Returns the fields that replace (`data`) or extend (`extendData`) the stored data of a notification. With `extendData: true`, `data`
- * extends it.
+ * Returns the data of a notification in a request: `data` replaces the stored data, `extendData` extends it. If the request sets
+ * `extendData: true`, returns its `data` as `extendData`.
  */
 function readDataFields({ data, extendData }: Record<string, unknown>): { data?: unknown; extendData?: unknown } {
   if (typeof extendData !== "boolean") return { data, extendData };
@@ -92,7 +92,7 @@ function readDataFields({ data, extendData }: Record<string, unknown>): { data?:
 }
 
 /**
- * Validates a notification.
+ * Validates a notification in a request, and returns its fields.
  * @param path path of the notification in the request's body
  * @throws REQUEST_INVALID with the path of the invalid field
  */
@@ -162,7 +162,7 @@ const AUTH_BYTES = 16;
 function readKey(value: unknown, field: string, bytes: number): string {
   const isValid = typeof value === "string" && /^[A-Za-z0-9_-]{1,100}={0,2}$/.test(value);
   if (isValid && Buffer.from(value, "base64url").length === bytes) return value.replaceAll("=", "");
-  // Names only the type of the value, because the value is secret.
+  // The message contains only the type of the value, because the value is secret.
   throw new ActionError("REQUEST_INVALID", `${field} must be ${bytes} bytes in base64url (got ${describeType(value)})`);
 }
 

@@ -31,8 +31,8 @@ function getChildValue(value: ScopeValue, name: string): ScopeValue {
 }
 
 /**
- * Returns the values at a path; undefined for each missing value. In an array along the path, an index selects one element; any other name
- * is followed in each element. If `document` itself is an array, only an index selects a value.
+ * Returns the values at a path, with undefined for each missing value. If the path leads through an array, an index selects one element,
+ * and any other name is read from each element. If `document` itself is an array, only an index selects a value.
  */
 export function readScopeValues(
   document: ScopeValue,

@@ -1,4 +1,7 @@
-/** Validates and evaluates the `scope` of a notification: a `where`, or an array of them, for the users who can read the notification. */
+/**
+ * Validates and evaluates the `scope` of a notification. A scope selects the users who can read the notification. It is a `where`, an array
+ * of them, or null for all users.
+ */
 
 import { isObject, nestsDeeperThan } from "./describe-value.js";
 import { parseDocumentPath } from "./entry-query/path.js";
@@ -75,7 +78,8 @@ class ScopeEvaluator {
   private matchesField(document: ScopeValue, segments: readonly string[], tests: unknown): boolean {
     const values = readScopeValues(document, segments, this.budget);
     const hasOperators = isObject(tests) && Object.keys(tests).some((name) => name.startsWith("$"));
-    // Without a path, the value is an array element that $elemMatch tests. If it is itself an array, its elements are not tested.
+    // An empty path means that `document` is an array element, which $elemMatch tests. If this element is an array, its own elements are
+    // not tested.
     const isElement = segments.length === 0;
     if (!hasOperators) return this.matchesOperator("$eq", tests, values, isElement);
     return Object.entries(tests).every(([name, expected]) => {
@@ -141,7 +145,8 @@ function parseColumnPath(column: unknown): readonly string[] {
 }
 
 /**
- * True if the scope selects the user. Only a scope of null selects an anonymous visitor (null).
+ * True if the scope selects the user. Only a scope of null selects an anonymous visitor (null). False if the evaluation needs too many
+ * reads and tests of values.
  * @param scope result of `parseNotificationScope`
  */
 export function isUserInScope(scope: NotificationScope | null, user: ScopeUser): boolean {

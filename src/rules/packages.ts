@@ -185,7 +185,7 @@ export const getStoredScriptPath = (sha256: string): string => `/client/kept/${s
 export type AddAssetUrls = (stored: readonly StoredAsset[]) => Asset[];
 
 /**
- * Adds to each script of a dependency the URL from which browsers can load it (specification, Action object, `assets`).
+ * Returns the scripts of dependencies, each with the URL from which browsers can load it (specification, Action object, `assets`).
  * @param baseUrl URL of the service without a trailing slash
  */
 export function addAssetUrls(stored: readonly StoredAsset[], catalogue: PackageCatalogue, baseUrl: string): Asset[] {
@@ -209,7 +209,10 @@ function findExternalUrlFault(text: unknown): string | null {
   return url.username !== "" || url.password !== "" ? "must not contain a user name or password" : null;
 }
 
-/** True if the code uses a member of `Svc` that matches none of `members`, which are regular expressions such as `App\\.Settings`. */
+/**
+ * True if the code uses `Svc` in a way that matches none of `members`. These are regular expressions of members of `Svc`, such as
+ * `App\\.Settings`.
+ */
 function usesOtherMembers(code: string, members: readonly string[]): boolean {
   return code.replaceAll(new RegExp(`\\bSvc\\.(?:${members.join("|")})\\b`, "g"), "").includes("Svc");
 }
@@ -223,7 +226,10 @@ export const usesRequestFunctions = (code: string): boolean =>
 /** Returns the name by which code imports a dependency: the dependency without its version. */
 export const getImportName = (dependency: string): string => dependency.replace(/(?<=[^/@])@[^/]*/, "");
 
-/** True if the code may need the client library, which it uses as `Svc`. Ignores uses of packages that work without the library. */
+/**
+ * True if the code may need the client library. False if the code does not contain `Svc`. Also false if all its dependencies work without
+ * the library, and it uses `Svc` only for them and for REQUEST_FUNCTIONS.
+ */
 export function needsClientLibrary(
   code: string,
   dependencies: readonly string[],
@@ -239,8 +245,8 @@ export function needsClientLibrary(
 }
 
 /**
- * Returns the sandbox for code that uses the client library: `network-isolate` if it uses only packages that the service provides and
- * REQUEST_FUNCTIONS, otherwise `document`.
+ * Returns the sandbox for code that uses the client library. `network-isolate`: the code uses `Svc` only for packages of the service and
+ * for REQUEST_FUNCTIONS. `document`: any other code.
  */
 export function findModeForClientLibraryCode(
   code: string,

@@ -13,11 +13,12 @@ function readOrigin(value: unknown, allowHttp: boolean): string | null {
   const url = /^https?:\/\/[^/]+\/?$/i.test(value) ? URL.parse(value) : null;
   const origin = url && normalizeOrigin(url);
   if (!url || !origin) return null;
-  // Allows http only for the developer's own machine: on a network, others can change a page that is sent over http.
+  // Without `allowHttp`, http is valid only for the developer's own machine. On a network, others can change a page that is sent over http.
   return url.protocol === "https:" || allowHttp || LOOPBACK_HOST_PATTERN.test(url.hostname) ? origin : null;
 }
 
 /**
+ * Validates a list of origins. Returns their normalized forms without duplicates.
  * @param allowHttp true if http is valid for any host (ALLOW_PRIVATE_NETWORK)
  * @throws REQUEST_INVALID
  */

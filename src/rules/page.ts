@@ -42,7 +42,7 @@ export interface RowSize {
   bytes: number;
 }
 
-/** Returns the IDs of the first rows that together fit into LIST_PAGE_MAX_BYTES, but at least one. First reserves memory for them. */
+/** Reserves memory for the first rows that together fit into LIST_PAGE_MAX_BYTES, but at least one row. Returns the IDs of these rows. */
 export async function selectIdsThatFitOnPage(
   rowSizes: readonly RowSize[],
   reserve: ReserveResponseBytes = async () => undefined,

@@ -38,8 +38,7 @@ export const parseIfMatch = (header: string | undefined): ExpectedVersions =>
   parseEntityTags(header, "If-Match")?.map((tag) => tag.split(TAG_SEPARATOR, 1)[0]!);
 
 /**
- * True if the header `If-None-Match` is `*` or contains the tag, so that the client already has the current state.
- * @throws REQUEST_INVALID
+ * True if the header `If-None-Match` is `*` or contains the tag: the client then already has the current state. @throws REQUEST_INVALID
  */
 export function matchesIfNoneMatch(header: string | undefined, tag: string): boolean {
   if (header === undefined) return false;

@@ -124,7 +124,7 @@ function readHeaders(value: unknown): Record<string, string> {
       throwOptionsError(`headers.${input} is not allowed, because the service sets or removes it`);
     if (headers.has(name)) throwOptionsError(`headers.${input} must not be set twice; case is ignored`);
     const text = typeof content === "number" ? String(content) : content;
-    // Names only the type of the value, because the value may be a secret.
+    // The message contains only the type of the value, because the value may be a secret.
     if (typeof text !== "string" || !HEADER_VALUE_PATTERN.test(text)) {
       throwOptionsError(
         `headers.${input} must be a string without line breaks, of Latin-1 characters (got ${describeType(content)})`,

@@ -32,7 +32,10 @@ function describeDays(fields: CronFields, describeDateFields: (days: string) => 
 const describeCron = (expression: string) =>
   cronstrue.toString(expression, { use24HourTimeFormat: true, verbose: false });
 
-/** Returns the step `*\/n` if the values are all multiples of n below `size`; otherwise null. @param countMin minimum number of values */
+/**
+ * Returns the step `*\/n` if the values are exactly the multiples of n below `size`; otherwise null.
+ * @param countMin minimum number of values
+ */
 function formatStep(values: ReadonlySet<number>, size: number, countMin: number): string | null {
   const step = size / values.size;
   const isEven =

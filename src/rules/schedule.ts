@@ -1,6 +1,6 @@
 /**
- * Validates cron expressions and time zones, and computes ticks: the times at which a schedule starts a run. Uses croner only in UTC: with
- * a time zone, croner omits a daily start if the clock skips its hour up to midnight (Nuuk, 23:00 to 24:00).
+ * Validates cron expressions and time zones, and computes ticks: the times at which a schedule starts a run. Uses croner only in UTC. With
+ * a time zone, croner omits a daily start in the last hour of a day if the clock skips this hour (Nuuk, 23:00 to 24:00).
  */
 import { Cron } from "croner";
 import { ActionError, type Status } from "../errors.js";
@@ -52,8 +52,8 @@ export function checkTimezone(value: unknown): asserts value is string {
 
 /**
  * Returns the next `count` start times of a schedule after `from`, in order; fewer if there are no more before the year 3000. A schedule
- * with one time of day starts once a day: if the clock skips its time, when the clock continues. Every other schedule starts whenever the
- * clock shows a matching time: never in a skipped hour, twice in a repeated one.
+ * with one time of day starts once a day. If the clock skips this time, the schedule starts when the clock continues. Any other schedule
+ * starts whenever the clock shows a matching time: it does not start in a skipped hour, and starts twice at each time of a repeated hour.
  */
 export function computeNextTicks(frequency: string, timezone: string, from: Date, count: number): Date[] {
   const start = from.getTime();
@@ -65,7 +65,7 @@ export function computeNextTicks(frequency: string, timezone: string, from: Date
     const instants = isDaily
       ? findInstantsOfDailyTime(timezone, wallTime.getTime())
       : findInstantsOfLocalTime(timezone, wallTime.getTime());
-    // A repeated hour adds ticks out of order. So this ends only at a match that is later than the last tick to return.
+    // If the clock repeats an hour, its ticks are not found in order. So the loop ends only at a match after the last tick to return.
     if (ticks.length >= count && instants.length > 0 && instants[0]! > ticks[count - 1]!) break;
     ticks.push(...instants.filter((instant) => instant > start));
     ticks.sort((a, b) => a - b);
@@ -74,8 +74,8 @@ export function computeNextTicks(frequency: string, timezone: string, from: Date
 }
 
 /**
- * Returns the smaller of the zone's UTC offsets at `start` and a day later, in milliseconds. With the larger one, `computeNextTicks` would
- * miss ticks in the second pass of a repeated hour.
+ * Returns the smaller of two UTC offsets of the zone in milliseconds: at `start`, and a day later. With the larger offset,
+ * `computeNextTicks` would begin at a later local time. If the clock repeats an hour, it would then miss ticks.
  */
 function getSmallerOffsetNear(timezone: string, start: number): number {
   return Math.min(getUtcOffsetMs(timezone, start), getUtcOffsetMs(timezone, start + 86_400_000));

@@ -1,6 +1,6 @@
 /** Converts the key of a setting, which can be any JavaScript string, to a text that PostgreSQL can store, and back. */
 
-/* Stored as `\\`: a backslash. `\0`: NUL. `\` and a private use character: the lone surrogate 0x800 below this character. */
+/* A backslash is stored as `\\`, and NUL as `\0`. A lone surrogate is stored as `\` and the character whose code is 0x800 higher. */
 const ESCAPE_SHIFT = 0x800;
 const UNSTORABLE_CHARACTER_PATTERN = /[\\\0]|\p{Surrogate}/gu;
 

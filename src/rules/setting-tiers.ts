@@ -161,8 +161,8 @@ export function createAiArtifactSettingKey(settingKey: unknown): string {
 }
 
 /**
- * Removes protected keys from a PUT request of an administrator, which must not change protected settings (specification, Settings
- * endpoints).
+ * Returns the body of an administrator's PUT request without protected keys, because this request must not change protected settings
+ * (specification, Settings endpoints).
  */
 export function removeProtectedKeys(body: unknown): unknown {
   if (!isObject(body)) return body;

@@ -23,8 +23,8 @@ export const getSignInBlockedUntil = ({ blockedUntil }: SignInAttemptState, now:
   blockedUntil !== null && blockedUntil > now ? blockedUntil : null;
 
 /**
- * Adds a sign-in attempt, which counts as failed until it succeeds. From the tenth failed attempt within ten minutes on, each one starts a
- * wait.
+ * Adds a sign-in attempt, which counts as failed until it succeeds. If there are now ten or more failed attempts within ten minutes, starts
+ * a wait.
  */
 export function recordSignInAttempt(state: SignInAttemptState, now: number): SignInAttemptState {
   const failures = [...state.failures.filter((failedAt) => failedAt > now - SIGN_IN_FAILURE_WINDOW_MS), now].slice(

@@ -2,7 +2,7 @@
 
 /** Copies by the command "copy", which needs a selection and works only shortly after a click or key press. @throws Error if it fails */
 function copyByCommand(text: string): void {
-  // An open modal dialog makes all elements outside of it inert, so that they cannot be selected.
+  // If a modal dialog is open, elements outside of it cannot be selected. So the text is added to the dialog.
   const parent = [...document.querySelectorAll("dialog[open]")].at(-1) ?? document.body;
   const selected = document.createElement("span");
   selected.textContent = text;

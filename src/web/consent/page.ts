@@ -65,7 +65,7 @@ async function requestJson(
     method,
     ...(body && { headers: { "content-type": "application/json" }, body: JSON.stringify(body) }),
   }).catch(throwNoResponse);
-  // A response that is not JSON is from a proxy whose connection to the service failed.
+  // A response that is not JSON is from a proxy whose connection to the service failed. It counts as no response.
   const answer = (await response.json().catch(throwNoResponse)) as Record<string, unknown>;
   if (!response.ok)
     throw new Error(String(answer["error"] ?? `The service responded with HTTP status ${response.status}.`));
@@ -122,7 +122,8 @@ function createDecisionForm(requested: ConsentRequest, { decide, showApp }: Cons
   select.addEventListener("change", showScopesOfApp);
   showScopesOfApp();
   const problem = createElement("div");
-  // Called while a request is sent. A click must not send another decision, or one for the app that the form shows until the response.
+  // Disables the buttons until the response. Otherwise, a click could send a second decision. While another app loads, a click could also
+  // send a decision for the app that is still shown.
   const runWithButtonsDisabled = (request: () => Promise<void>) => {
     const setButtonsDisabled = (isDisabled: boolean) => {
       for (const button of form.querySelectorAll("button")) button.disabled = isDisabled;
@@ -171,7 +172,11 @@ function showConsentRequest(requested: ConsentRequest, actions: ConsentActions):
   );
 }
 
-/** Requests what the program wants. With `appId`, requires this app to be in the list. @throws Error with a message for the person */
+/**
+ * Requests the data of the decision form: the program, its scopes, and the person's apps.
+ * @param appId app that must be in the list; null for any apps
+ * @throws Error with a message for the person
+ */
 async function requestConsent(path: string, appId: number | null): Promise<ConsentRequest> {
   const [route = "", queryText] = path.split("?");
   const query = new URLSearchParams(queryText);
@@ -190,7 +195,7 @@ async function showAuthorization(appId: number | null = null): Promise<void> {
     showApp: showAuthorization,
     async decide(decision) {
       const { redirectTo } = await requestJson(path, { method: "POST", body: decision });
-      // The page stays open if another program opens the address.
+      // If another program opens the address, this page stays open and shows this text.
       showDecision("Done. Go back to your program.");
       location.assign(String(redirectTo));
     },

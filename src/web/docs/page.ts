@@ -12,7 +12,7 @@ if (mainElement) addCopyButtons(mainElement);
 const TOKEN_PLACEHOLDER = `\${SVC_TOKEN:-your token}`;
 const EXAMPLE_VARIABLES = `SVC_APP=1 SVC_TOKEN="${TOKEN_PLACEHOLDER}"`;
 
-/** Adds two fields above an example, whose texts replace the app's ID and the token in it. The page never stores or sends the token. */
+/** Adds two fields above an example. The texts typed there replace its app ID and token. The page never stores or sends the token. */
 function addExampleFields(frame: Element, code: HTMLElement): void {
   const form = Object.assign(document.createElement("form"), { className: "values" });
   const createField = (name: string, value: string) => {

@@ -22,7 +22,7 @@ createRoot(rootElement).render(
     shouldPersistHeaders={false}
     showPersistHeadersSettings={false}
     defaultHeaders={FIRST_VISIT_HEADERS}
-    // GraphiQL itself copies only on pages with HTTPS.
+    // On pages without HTTPS, GraphiQL itself cannot copy.
     onCopyQuery={(query) => {
       if (!navigator.clipboard) void copyText(query);
     }}

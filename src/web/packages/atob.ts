@@ -5,7 +5,7 @@ const CHUNK_BYTES = 8_192;
 /** Decodes base64. Returns a string with one character for each decoded byte. */
 export function atob(text: string): string {
   const { fromBase64 } = Uint8Array as { fromBase64?: (text: string) => Uint8Array };
-  // A browser without Uint8Array.fromBase64 has the global `atob`.
+  // Server runs have Uint8Array.fromBase64. An older browser that lacks it has the global `atob`.
   if (!fromBase64) return globalThis.atob(text);
   const bytes = fromBase64.call(Uint8Array, text);
   let characters = "";

@@ -56,7 +56,7 @@ function createEntryPage(
   readPageAt: (cursor: string) => Promise<EntryPage>,
 ): EntryPage {
   const { isFirstPage = true, isLastPage = true, next = null, prev = null } = cursor ?? {};
-  // Returns an empty page after the last page (`isLast`) or before the first one. Navigation in the other direction returns `currentPage`.
+  // Returns an empty page after the last page (`isLast`) or before the first one. Its `prev` or `next` leads back to `currentPage`.
   const readBeyondEnd = (isLast: boolean): Promise<EntryPage> =>
     Promise.resolve(
       addPageNavigation([], {
@@ -203,7 +203,7 @@ function connectDataSource(source: SourceRef): DataSourceConnection {
       );
       return index[column] ?? [];
     },
-    // The route needs at least one column.
+    // Without columns, sends no request, because the route needs at least one column.
     getIndexes: async (columns) =>
       columns.length === 0
         ? {}

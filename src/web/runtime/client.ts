@@ -60,7 +60,7 @@ export function createSvc({ scriptUrl, nonce, sendToService, outgoingTransport }
   const requests = createRequestFunctions(outgoingTransport);
   const client: Client = {
     configure(configuration) {
-      // A session that `init` has started is valid for one service and one app, so a change of these ends its renewal.
+      // A session that `init` has started is valid only with its token, service and app. If the page sets another one, the renewal ends.
       if (connection.configure(configuration)) visitor.stop();
       onSessionChanged();
     },

@@ -138,7 +138,10 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
     }
   }
 
-  /** Sends a request whose body and response are text: by `sendToService` if it supports the request, otherwise by `fetch`. */
+  /**
+   * Sends a request whose body and response are text. Uses `sendToService` if there is a token and the function supports the request,
+   * otherwise `fetch`.
+   */
   async function requestText(url: URL, init: ServiceTextRequest): Promise<ServiceReply> {
     const { method, headers, body = null } = init;
     const response =

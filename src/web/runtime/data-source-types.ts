@@ -68,7 +68,10 @@ export interface EntryNews {
 
 export interface EntrySubscription {
   pause(): void;
-  /** Continues a paused subscription. First delivers the changes made during the pause; after more than ten minutes, possibly a reset instead. */
+  /**
+   * Continues a paused subscription. First delivers the changes made during the pause. After a pause of over ten minutes, it may deliver a
+   * reset instead.
+   */
   resume(): void;
   unsubscribe(): void;
   status(): "connecting" | "subscribed" | "paused" | "refused" | "unsubscribed";

@@ -4,7 +4,7 @@ import { createResponseFunction } from "./response.js";
 interface GlobalWithSvc {
   Svc?: { App?: { V3?: { Actions?: object } } };
   /**
-   * Function that adds `response` to `Svc`; the run's next script calls it once.
+   * Adds `response` to `Svc`. The script that the run loads next calls this function once.
    * @param mark property by which the service recognizes a response
    */
   __svcResponse?: (mark: string) => void;

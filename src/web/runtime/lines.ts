@@ -17,7 +17,7 @@ function createTextReader(reply: ServiceReply): TextReader {
       const { value, done } = await reader.read();
       return done ? null : decoder.decode(value, { stream: true });
     };
-    // Ignores the rejection of `cancel` for an interrupted response, because that request has ended.
+    // If the response was interrupted, `cancel` rejects. This is ignored, because the request has already ended.
     return { next, cancel: () => reader.cancel().catch(() => undefined) };
   }
   let isRead = false;

@@ -42,8 +42,9 @@ export interface RequestResponse<Body = string> {
 }
 
 /**
- * Rejection of `request`. `POLICY`: not allowed; `LIMIT`: too many or too large; `TIMEOUT`; `UNSUPPORTED`: unknown encoding or charset;
- * `TRANSPORT`: DNS, TCP, TLS or decoding failed; `INTEGRATION_UNAVAILABLE`: not a server action.
+ * Rejection of `request`. `POLICY`: the request is not allowed. `LIMIT`: too many requests, or too much data. `TIMEOUT`: too slow.
+ * `UNSUPPORTED`: unknown encoding or charset of the response. `TRANSPORT`: the connection or the service failed, or the response is
+ * damaged. `INTEGRATION_UNAVAILABLE`: the code does not run in a server action.
  */
 export interface RequestError extends Error {
   code: "POLICY" | "LIMIT" | "TIMEOUT" | "UNSUPPORTED" | "TRANSPORT" | "INTEGRATION_UNAVAILABLE";

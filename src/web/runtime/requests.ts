@@ -55,7 +55,7 @@ function encodeOptions(options: unknown): string {
       // `json` is converted to text here, so that the service sends exactly this JSON.
       json: json === undefined ? undefined : stringify(json),
     });
-    // `otherOptions` can contain a method `toJSON` that returns undefined.
+    // `stringify` returns undefined if `otherOptions` contain a method `toJSON` that returns undefined.
     return text ?? "null";
   } catch (error) {
     throw createRequestError(

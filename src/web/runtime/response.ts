@@ -34,8 +34,8 @@ const isBlob = (body: unknown): boolean => /^\[object (?:Blob|File)\]$/.test(Obj
 
 /**
  * Creates the function `response`.
- * @param markProperty property of the result that contains the response, by which the service recognizes it; null outside of a server run,
- *   where the result is the response itself
+ * @param markProperty in a server run: property of the result that contains the response, so that the service recognizes it. Elsewhere
+ *   null: the result is then the response itself.
  */
 export function createResponseFunction(markProperty: string | null) {
   return (options: ResponseOptions = {}): object => {

@@ -66,7 +66,7 @@ export function createScriptLoader(
     return loading;
   }
 
-  /** Loads an action's code: with a script element, or by fetching the source if there is a token, which a script element cannot send. */
+  /** Loads an action's code with a script element. If there is a token, fetches the source instead: a script element sends no token. */
   async function loadActionCode(id: number, integrity: string): Promise<void> {
     const url = resolveUrl(`/v3/apps/${appId()}/actions/${id}/compile?v=${encodeURIComponent(integrity)}`);
     if (getToken() === null) {

@@ -1,6 +1,6 @@
 /**
- * Sends requests of the client library in a server run to the service without the browser's network. Removes the function
- * that sends them from the global scope before the author's code runs.
+ * In a server run, sends the client library's requests to the service, without the browser's network. The run provides the
+ * function for this. It is removed from the global scope before the author's code runs.
  */
 import type { OutgoingTransport } from "./requests.js";
 import { globalScope } from "./scope.js";

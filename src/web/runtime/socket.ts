@@ -7,7 +7,7 @@ const RECONNECT_MAX_MS = 30_000;
 const REJECTED_TOKEN_MAX_MS = 5 * 60_000;
 const PING_INTERVAL_MS = 15_000;
 const PONG_TIMEOUT_MS = 5_000;
-/** WebSocket close codes after which a reconnect is useless: the service would reject the same token or the same protocol again. */
+/** WebSocket close codes after which an immediate reconnect is useless: the service would reject the same token or protocol again. */
 const FINAL_CLOSE_CODES = [4400, 4401, 4403, 4406];
 /** Error statuses with which the service would reject the same subscription again. */
 const FINAL_STATUSES = [
@@ -21,7 +21,7 @@ const FINAL_STATUSES = [
 
 /** Close codes and error statuses of a token that is not valid now. The token of a live page is valid again when its app is published again. */
 const INVALID_TOKEN_CAUSES: readonly (number | string)[] = [4401, 4403, "UNAUTHORIZED"];
-/** Retries that `waitBeforeReconnect` counts before the first attempt with a rejected token, so that this attempt starts after 16 to 32 seconds. */
+/** Value of `retries` for the first attempt after the service has rejected a token. The attempt then starts after 16 to 32 seconds. */
 const RETRIES_BEFORE_REJECTION = 6;
 
 /** Returns the close code, or the statuses of the errors, that ended a subscription. */
@@ -31,7 +31,7 @@ function listCauses(cause: unknown): (number | string)[] {
   return errors.map(({ extensions }) => extensions?.status ?? "");
 }
 
-/** True if the close code or an error status means that the subscription cannot continue. */
+/** True if the close code or an error status means that the service would reject the same subscription again. */
 const isFinalError = (cause: unknown): boolean =>
   listCauses(cause).some((code) => FINAL_CLOSE_CODES.includes(code as number) || FINAL_STATUSES.includes(String(code)));
 
@@ -55,7 +55,10 @@ function waitBeforeReconnect(retries: number, maxMs: number): Promise<void> {
   });
 }
 
-/** Opens the WebSocket and sends pings. Closes it if no pong answers a ping, because some networks fail without closing connections. */
+/**
+ * Creates the client that opens the WebSocket with the first subscription, and sends pings. If no pong arrives after a ping, closes the
+ * WebSocket, because some networks fail without closing connections.
+ */
 function openSocket({ resolveUrl, getToken }: Connection): SocketClient {
   let pongTimer: ReturnType<typeof setTimeout> | undefined;
   const client = createClient({
@@ -117,7 +120,7 @@ export function createSubscriptionSocket(connection: Connection): SubscriptionSo
       function subscribe(): void {
         client ??= openSocket(connection);
         const ownClient = client;
-        // After `reconnect`, the subscription has already started again on the new WebSocket.
+        // After `reconnect`, this attempt is over, because the subscription has already started again on the new WebSocket.
         const isOver = () => ownClient !== client || !resubscriptions.has(subscribe);
         async function subscribeLater(retries = attempt++, maxMs = RECONNECT_MAX_MS): Promise<void> {
           await waitBeforeReconnect(retries, maxMs);

@@ -14,7 +14,10 @@ export type ClientAction = ClientTriggersUpdate["actions"][number];
 
 export interface ClientTriggersListener {
   onUpdate(update: ClientTriggersUpdate): void;
-  /** Called if the service rejects the subscription, for example without permission. No more updates follow. */
+  /**
+   * Called if the service rejects the subscription, for example without permission. If the reason was the token, updates follow as soon as
+   * the service accepts the token, unless the subscription has ended by then.
+   */
   onRejected(cause: unknown): void;
 }
 

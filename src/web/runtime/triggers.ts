@@ -7,7 +7,10 @@ import { type ClientAction, type ClientTriggersUpdate, subscribeToClientTriggers
 
 /** Maximum number of events that wait until the list of client actions is loaded. Further events start no actions. */
 const MAX_EARLY_EVENTS = 100;
-/** Minimum time after a rejection until an event requests the list again. The service rejects it only for a time while an app is unpublished. */
+/**
+ * Minimum time between a rejection of the subscription and an event that starts it again. A later attempt can succeed, for example when the
+ * app is published again.
+ */
 const RETRY_AFTER_REJECTION_MS = 30_000;
 
 /** Creates the object that starts the client actions whose trigger matches an event. @param startAction runs an action with the event */
@@ -18,8 +21,8 @@ export function createClientActionStarter(
 ) {
   let stopFollowing: (() => void) | null = null;
   /**
-   * Time at which the service rejected the subscription; null if it has not. Events then start nothing, until the token changes, the page
-   * calls `start`, or RETRY_AFTER_REJECTION_MS have passed.
+   * Time at which the service rejected the subscription; null if it has not. After a rejection, events start nothing until the token
+   * changes, the page calls `start`, or RETRY_AFTER_REJECTION_MS have passed.
    */
   let rejectedAtMs: number | null = null;
   /** Events that wait for the list of client actions; null after the page has received this list. */
@@ -77,7 +80,7 @@ export function createClientActionStarter(
       earlyEvents = waitingEvents ?? [];
       startFollowing();
     },
-    /** Starts the actions whose triggers match the event. The first event opens the WebSocket. */
+    /** Starts the actions whose triggers match the event. The first event opens the WebSocket. Drops events just after a rejection. */
     handleEvent(event: AnalyticsEvent): void {
       if (rejectedAtMs !== null && Date.now() - rejectedAtMs < RETRY_AFTER_REJECTION_MS) return;
       startFollowing();

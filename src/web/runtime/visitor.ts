@@ -43,7 +43,10 @@ function writeStoredSession(key: string, stored: StoredSession): void {
   }
 }
 
-/** Runs `work` in one page of the origin at a time; the other pages wait for it. Without this lock, each page would start a session. */
+/**
+ * Runs `work` in one page of the origin at a time; the other pages wait. Otherwise, each page would start its own session. Without HTTPS,
+ * browsers offer no locks, and `work` runs at once.
+ */
 async function withLock<T>(key: string, work: () => Promise<T>): Promise<T> {
   const locks = globalScope.navigator?.locks;
   return locks ? await locks.request(key, work) : await work();
@@ -60,7 +63,7 @@ export function createVisitorSessionManager(
 ) {
   let key: string | null = null;
   let timer: ReturnType<typeof setTimeout> | undefined;
-  /** Requests for sessions that have not ended, by session key. */
+  /** Unfinished requests for a session, by session key. */
   const refreshes = new Map<string, Promise<boolean>>();
 
   function applySession(stored: StoredSession): boolean {
@@ -81,7 +84,7 @@ export function createVisitorSessionManager(
     const { token, expiresAt } = (await connection.request("POST", path, undefined, {
       skipsTokenRenewal: true,
     })) as unknown as VisitorSessionResponse;
-    // The page has called `init` for another app during the request, so the response is not used.
+    // During the request, the page has called `init` for another app, or `configure`. So the response is not used.
     if (key !== sessionKey) return false;
     const endsAt = Date.parse(expiresAt);
     const stored = { token, expiresAt: endsAt, renewAt: Date.now() + (endsAt - Date.now()) / 2 };
