@@ -184,7 +184,7 @@ export class MemberResolver {
 
   @Mutation(() => PassphraseResetLinkType, {
     description:
-      "Creates a link with which a person sets a new passphrase. The caller needs a higher role than the person in each of the person's organizations.",
+      "Creates a link with which a person sets a new passphrase. In each of the person's organizations, the caller needs a higher role than the person. An administrator of the service needs no role. No caller can create a link for an administrator of the service.",
   })
   async createResetLink(
     @Ctx() context: RequestContext,

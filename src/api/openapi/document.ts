@@ -64,13 +64,13 @@ class PathTemplates {
   private readonly byShape = new Map<string, readonly string[]>();
 
   createTemplate(path: string): { template: string; nameOf: (name: string) => string } {
-    const pathNames = [...path.matchAll(/:(\w+)/g)].map(([, name]) => name!);
+    const parameterNames = [...path.matchAll(/:(\w+)/g)].map(([, name]) => name!);
     const shape = path.replaceAll(/:\w+/g, "{}");
-    const names = this.byShape.get(shape) ?? pathNames;
+    const names = this.byShape.get(shape) ?? parameterNames;
     this.byShape.set(shape, names);
     let at = 0;
     const template = path.replaceAll(/:\w+/g, () => `{${names[at++]}}`);
-    return { template, nameOf: (name) => names[pathNames.indexOf(name)] ?? name };
+    return { template, nameOf: (name) => names[parameterNames.indexOf(name)] ?? name };
   }
 }
 

@@ -95,7 +95,7 @@ export interface PageRunRequest {
   /** Time limit in milliseconds. A trial and the wait for a page do not count. A repetition in a document gets only the remaining time. */
   timeoutMs: number;
   signal?: AbortSignal;
-  /** Called with the mode before code is evaluated, and again before a repetition. For a trial, called only after the trial succeeded. */
+  /** Called with the mode before code is evaluated, and again before a repetition. A trial calls it at its end, unless it is repeated. */
   onMode?(mode: EvaluationMode): void;
   onConsole?(line: ConsoleLine): void;
   /** Called once for each host that the run contacts, as `host:port`. */

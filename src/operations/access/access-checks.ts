@@ -177,12 +177,12 @@ export function createAccessChecks(options: {
   ): Promise<void> {
     const limit = limits[rateClass];
     if (limit === 0) return;
-    const isAnonymous = rateClass === "run" && isPageCaller(caller) && caller.personId === null;
+    const isVisitor = rateClass === "run" && isPageCaller(caller) && caller.personId === null;
     await countInBuckets(request, appId, {
       name: rateClass,
       limit,
       windowMs: getRateLimitWindowMs(rateClass),
-      isVisitor: isAnonymous,
+      isVisitor,
     });
   }
 

@@ -21,8 +21,8 @@ import {
 import type { SendAlert } from "./alert-sender.js";
 
 const MAX_LISTED_DELIVERIES = 20;
-/** The service rejects a test message if the app has already created this number of alert messages in the last minute. */
-const MAX_MESSAGES_PER_MINUTE = 10;
+/** The service rejects a test message if the app has already created this number of alert messages or more in the last minute. */
+const MAX_MESSAGES_PER_MINUTE_FOR_TEST = 10;
 
 /** The alert rule to change, and the ETags that the request accepts (`If-Match`). */
 export interface AlertRuleChangeTarget {
@@ -58,9 +58,9 @@ async function lockRule(
 /** Checks that the app may send a test message now. @throws RATE_LIMIT_EXCEEDED */
 async function requireMessageCapacity(manager: EntityManager, appId: number): Promise<void> {
   const sql = "SELECT FROM alert_delivery WHERE app_id = $1 AND created_at > now() - interval '1 minute'";
-  if ((await rows(manager, sql, [appId])).length < MAX_MESSAGES_PER_MINUTE) return;
+  if ((await rows(manager, sql, [appId])).length < MAX_MESSAGES_PER_MINUTE_FOR_TEST) return;
   throw createRateLimitError(
-    `the app has sent ${MAX_MESSAGES_PER_MINUTE} or more alert messages in the last minute; test the alert again in 60 s`,
+    `the app has sent ${MAX_MESSAGES_PER_MINUTE_FOR_TEST} or more alert messages in the last minute; test the alert again in 60 s`,
     60,
   );
 }

@@ -124,7 +124,10 @@ export class OauthClients {
     }
     const retryAfter = this.#registrations.takeTokens(getAddressBlock(address ?? ""));
     if (retryAfter > 0)
-      throw createRateLimitError("too many registrations of OAuth programs from this network address", retryAfter);
+      throw createRateLimitError(
+        `too many registrations of OAuth programs from this network address; try again in ${retryAfter} s`,
+        retryAfter,
+      );
     const client: OauthClient = {
       id: `svc_client_${randomBytes(16).toString("base64url")}`,
       name: sanitizeProgramName(data.client_name),

@@ -256,7 +256,7 @@ export class RunExecution {
     return outcome;
   }
 
-  /** Repeats the write after a database error. If PostgreSQL cannot store the outcome, or the search fails, writes a failure instead. */
+  /** Writes the outcome, again after a database error. Writes a failure if PostgreSQL cannot store the outcome, or a check of it fails. */
   private async finish(result: Evaluation, durationMs: number): Promise<RunOutcome> {
     const { db, log } = this.options;
     for (let next = result; ; ) {

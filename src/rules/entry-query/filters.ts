@@ -16,16 +16,16 @@ const NUMBER_PATTERN = /^\s*[-+]?(?:\d{1,300}(?:\.\d{0,300})?|\.\d{1,300})(?:[eE
 /**
  * SQL regular expression for a number, like NUMBER_PATTERN. PostgreSQL allows repetition counts up to 255, so longer numbers do not match.
  */
-const NUMBER_SQL = "'^\\s*[-+]?(\\d{1,255}(\\.\\d{0,255})?|\\.\\d{1,255})([eE][-+]?\\d{1,3})?\\s*$'";
+const NUMBER_PATTERN_SQL = "'^\\s*[-+]?(\\d{1,255}(\\.\\d{0,255})?|\\.\\d{1,255})([eE][-+]?\\d{1,3})?\\s*$'";
 const DAY_PATTERN = /^\d{4}-\d{2}-\d{2}/;
-const DAY_SQL = "'^\\d{4}-\\d{2}-\\d{2}'";
+const DAY_PATTERN_SQL = "'^\\d{4}-\\d{2}-\\d{2}'";
 
 /** Returns SQL that converts a number, or a text that contains a number, to numeric. Any other value becomes NULL. */
 export const jsonNumberSql = (value: string): string =>
-  `CASE WHEN ${jsonTypeSql(value)} IN ('number', 'string') AND ${jsonTextSql(value)} ~ ${NUMBER_SQL} THEN ${jsonTextSql(value)}::numeric END`;
+  `CASE WHEN ${jsonTypeSql(value)} IN ('number', 'string') AND ${jsonTextSql(value)} ~ ${NUMBER_PATTERN_SQL} THEN ${jsonTextSql(value)}::numeric END`;
 
 const daySql = (value: string): string =>
-  `CASE WHEN ${jsonTypeSql(value)} = 'string' AND ${jsonTextSql(value)} ~ ${DAY_SQL} THEN left(${jsonTextSql(value)}, 10) COLLATE "C" END`;
+  `CASE WHEN ${jsonTypeSql(value)} = 'string' AND ${jsonTextSql(value)} ~ ${DAY_PATTERN_SQL} THEN left(${jsonTextSql(value)}, 10) COLLATE "C" END`;
 
 const falseIfNull = (sql: string): string => `COALESCE(${sql}, false)`;
 

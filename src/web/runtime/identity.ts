@@ -5,7 +5,7 @@
 import { createRandomUuid } from "./random-uuid.js";
 
 /**
- * Returns the stored ID, or a new one. If the browser blocks storage (private windows, sandboxed frames), the ID lasts as long as the page.
+ * Returns the stored ID, or a new one. If the browser blocks storage (blocked cookies, sandboxed frames), the ID lasts as long as the page.
  */
 function readOrCreateId(openStorage: () => Storage, key: string): string {
   try {

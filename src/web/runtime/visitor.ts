@@ -24,7 +24,7 @@ const MIN_RENEWAL_INTERVAL_MS = 60_000;
 /** Maximum delay in milliseconds that browsers support for setTimeout. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** Reads the stored session. If the browser blocks storage (private windows), the session lasts as long as the page. */
+/** Reads the stored session. If the browser blocks storage (blocked cookies, sandboxed frames), the session lasts as long as the page. */
 function readStoredSession(key: string): StoredSession | null {
   try {
     const stored = JSON.parse(localStorage.getItem(key) ?? "null") as StoredSession | null;
@@ -136,7 +136,7 @@ export function createVisitorSessionManager(
       if (!Number.isSafeInteger(app) || app < 1)
         throw createSvcError(
           "REQUEST_INVALID",
-          `app must be the id of an app, a positive integer (got ${JSON.stringify(app) ?? typeof app})`,
+          `app must be the ID of an app, a positive integer (got ${typeof app === "number" ? app : (JSON.stringify(app) ?? typeof app)})`,
         );
       stopRenewal();
       connection.configure({ appId: app, token: "", ...(url !== undefined && { apiUrl: url }) });

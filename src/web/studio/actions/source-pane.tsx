@@ -1,4 +1,4 @@
-/** Pane with the source files of an action that consists of several modules. Shows one file at a time, and the error of the last save. */
+/** Pane with the source files of an action. Shows one file at a time, and the error of the last save. */
 import { useId, useState } from "react";
 import type { SourceFiles } from "./draft.js";
 import type { FieldError } from "./field-error.js";
