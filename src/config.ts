@@ -80,12 +80,13 @@ export interface Config {
   defaultTimezone: string;
   /** Path of a JSON file with packages that are added to the built-in catalogue; null for none. */
   packagesFile: string | null;
+  /** False if the bundler may run in a process with network access on a machine without user namespaces. */
+  bundlerSandbox: boolean;
   /** Npm settings; null if npm packages are switched off. `url` is the registry's URL. `licences` are SPDX names; null allows all. */
   npm: {
     url: string;
     token: string | null;
     licences: readonly string[] | null;
-    sandbox: boolean;
     /** Minimum age in days of a package version that the service chooses. An action can name an exact version of any age. */
     minAgeDays: number;
   } | null;
@@ -118,18 +119,18 @@ type Environment = Readonly<Record<string, string | undefined>>;
  */
 function findVariableConflicts(env: Environment): string[] {
   const isSet = (name: string) => Boolean(env[name]?.trim());
-  const requiredTogether = [
+  const requiredVariablePairs = [
     ["MAIL_FROM", "SMTP_URL"],
     ["SMTP_URL", "MAIL_FROM"],
     ["DATABASE_URL", "DATABASE_DIRECT_URL"],
   ] as const;
-  const faults = requiredTogether
+  const faults = requiredVariablePairs
     .filter(([name, beside]) => isSet(beside) && !isSet(name))
     .map(([name, beside]) => `${name} must be set, because ${beside} is set`);
   // Compares hosts without ports: a page on another port of the service's host would receive the service's cookies.
-  const hostOf = (name: string) => URL.parse(env[name]?.trim() ?? "")?.hostname;
-  const ownHost = isSet("PUBLIC_URL") ? hostOf("PUBLIC_URL") : env.HOST?.trim() || HOST_DEFAULT;
-  const isSameHost = isSet("RUNTIME_URL") && ownHost !== undefined && hostOf("RUNTIME_URL") === ownHost;
+  const readUrlHost = (name: string) => URL.parse(env[name]?.trim() ?? "")?.hostname;
+  const ownHost = isSet("PUBLIC_URL") ? readUrlHost("PUBLIC_URL") : env.HOST?.trim() || HOST_DEFAULT;
+  const isSameHost = isSet("RUNTIME_URL") && ownHost !== undefined && readUrlHost("RUNTIME_URL") === ownHost;
   return isSameHost
     ? [...faults, `RUNTIME_URL must be an origin whose host is not the service's own (got ${ownHost})`]
     : faults;
@@ -141,7 +142,6 @@ function createNpmConfig(values: EnvironmentVariables): Config["npm"] {
     url: values.NPM_REGISTRY,
     token: values.NPM_TOKEN,
     licences: values.NPM_LICENSES,
-    sandbox: values.NPM_SANDBOX,
     minAgeDays: values.NPM_MIN_AGE_DAYS,
   };
 }
@@ -162,6 +162,7 @@ function createConfig(values: EnvironmentVariables, openIdProviders: OpenIdProvi
     egressProxyHost: values.EGRESS_PROXY_HOST,
     puppeteerCacheDir: values.PUPPETEER_CACHE_DIR,
     chromeSandbox: values.CHROME_SANDBOX,
+    bundlerSandbox: values.NPM_SANDBOX,
     rateLimits: {
       manage: values.RATE_LIMIT_MANAGE,
       run: values.RATE_LIMIT_RUN,

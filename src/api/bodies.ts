@@ -9,9 +9,9 @@ import { ActionError } from "../errors.js";
 import { BODY_MAX_BYTES, IMMEDIATELY_PARSED_BODY_MAX_BYTES } from "../limits.js";
 import { parseLargeRunReport } from "../operations/client/large-reports.js";
 import { isPageCaller } from "../rules/access.js";
-import { containsInfinity } from "../rules/describe-value.js";
+import { containsInfinity, mayContainInfinity } from "../rules/describe-value.js";
 import type { FairTaskQueue } from "./fair-task-queue.js";
-import { parseJsonInSteps } from "./json-in-steps.js";
+import { INFINITE_NUMBER_MESSAGE, parseJsonInSteps } from "./json-in-steps.js";
 import type { RequestBodyBudgetsBySize } from "./request-body-budget.js";
 import { getRequestSenderKey, getRequestSenderKeyByAddress } from "./request-sender.js";
 import { callWhenResponseEnds } from "./response-end.js";
@@ -73,7 +73,7 @@ type AppExistsCheck = (appId: number) => Promise<boolean>;
  * streams the body, a larger `Content-Length` counts as this maximum.
  * @throws ActionError PAYLOAD_TOO_LARGE
  */
-function readContentLength(request: FastifyRequest): number {
+function computeBytesToReserve(request: FastifyRequest): number {
   const { headers } = request.raw;
   const limit = getBodyLimit(request);
   if (headers["transfer-encoding"] !== undefined) return limit;
@@ -83,9 +83,9 @@ function readContentLength(request: FastifyRequest): number {
 }
 
 /** Matches the start of a Content-Type: a type and a subtype. */
-const MEDIA_TYPE = /^[^\s/;]+\/[^\s/;]+/;
+const MEDIA_TYPE_PATTERN = /^[^\s/;]+\/[^\s/;]+/;
 
-const quoteHeader = (value: string): string => JSON.stringify(value.slice(0, 60).toWellFormed());
+const quoteHeaderValue = (value: string): string => JSON.stringify(value.slice(0, 60).toWellFormed());
 
 /**
  * Checks the headers that describe the body. The service decompresses no bodies.
@@ -96,12 +96,12 @@ function checkBodyHeaders({ headers, routeOptions }: FastifyRequest): void {
   if (encoding.trim().toLowerCase() !== "identity" && !routeOptions.config.acceptsEncodedBody)
     throw new ActionError(
       "REQUEST_INVALID",
-      `the body must not be compressed; send it without the header Content-Encoding (got ${quoteHeader(encoding)})`,
+      `the body must not be compressed; send it without the header Content-Encoding (got ${quoteHeaderValue(encoding)})`,
     );
-  if (type !== undefined && !MEDIA_TYPE.test(type))
+  if (type !== undefined && !MEDIA_TYPE_PATTERN.test(type))
     throw new ActionError(
       "REQUEST_INVALID",
-      `the header Content-Type must be a media type such as application/json (got ${quoteHeader(type)})`,
+      `the header Content-Type must be a media type such as application/json (got ${quoteHeaderValue(type)})`,
     );
 }
 
@@ -173,9 +173,6 @@ function rejectSlowBody(request: IncomingMessage, paceMs: number): () => void {
 
 const UTF8_DECODER = new TextDecoder("utf-8", { fatal: true });
 
-/** Matches JSON text that may contain a number too large for a double. */
-const POSSIBLY_INFINITE_NUMBER = /[eE]\+?\d{3}|\d{100}/;
-
 function decodeUtf8(body: Buffer, { headers }: FastifyRequest): string {
   try {
     return UTF8_DECODER.decode(body);
@@ -192,9 +189,9 @@ function parseBody(body: Buffer, request: FastifyRequest): unknown {
   const text = decodeUtf8(body, request);
   const value = parseJson(text);
   // JSON.parse turns 1e400 into Infinity, which would be stored as null.
-  if (POSSIBLY_INFINITE_NUMBER.test(text) && containsInfinity(value)) {
+  if (mayContainInfinity(text) && containsInfinity(value)) {
     const status = request.routeOptions.url?.endsWith("/settings") ? "SETTINGS_INVALID" : "REQUEST_INVALID";
-    throw new ActionError(status, "the body must not contain a number above 1.8e308 or below -1.8e308");
+    throw new ActionError(status, INFINITE_NUMBER_MESSAGE);
   }
   return value;
 }
@@ -236,21 +233,21 @@ export function registerBodyParsing(
   async function admitBody(request: FastifyRequest, reply: FastifyReply, bytes: number): Promise<void> {
     const { raw, context } = request;
     const quotaKey = await findQuotaKey(request, appExists);
-    const freeCapacity = await bodyBudgets
+    const releaseMemory = await bodyBudgets
       .selectBudget(bytes)
       .reserveBytes(getRequestSenderKeyByAddress(context.address), bytes, quotaKey);
-    const stopWatching = rejectSlowBody(raw, paceMs);
-    raw.once("end", stopWatching);
+    const stopPaceCheck = rejectSlowBody(raw, paceMs);
+    raw.once("end", stopPaceCheck);
     callWhenResponseEnds(raw, reply.raw, () => {
-      freeCapacity();
-      stopWatching();
+      releaseMemory();
+      stopPaceCheck();
     });
-    arrivalCallbacks.set(request, freeCapacity);
+    arrivalCallbacks.set(request, releaseMemory);
   }
 
   app.addHook("preParsing", (request, reply, _payload, done) => {
     try {
-      const bytes = readContentLength(request);
+      const bytes = computeBytesToReserve(request);
       // A body that arrived together with its headers is already in memory, so no memory is reserved for it.
       if (bytes > 0) checkBodyHeaders(request);
       if (bytes === 0 || request.raw.complete) done();

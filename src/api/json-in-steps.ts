@@ -3,6 +3,7 @@
  * elements of an array. `JSON.parse` of 64 MB at once would block the main thread for half a second.
  */
 import { ActionError } from "../errors.js";
+import { containsInfinity, mayContainInfinity } from "../rules/describe-value.js";
 
 const [QUOTE, BACKSLASH, COMMA, COLON] = [34, 92, 44, 58] as const;
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125] as const;
@@ -15,18 +16,26 @@ const WHITESPACE_BYTES = [9, 10, 13, 32];
 const BATCH_BYTES = 128 * 1024;
 const VALUE_MAX_BYTES = 2 * 1024 * 1024;
 
+export const INFINITE_NUMBER_MESSAGE = "the body must not contain a number above 1.8e308 or below -1.8e308";
+
 const createInvalidJsonError = (byteIndex: number) =>
-  new ActionError("REQUEST_INVALID", `the body is not valid JSON (at byte ${byteIndex} or later)`);
+  new ActionError("REQUEST_INVALID", `the body is not a valid JSON object (at byte ${byteIndex} or later)`);
 
 const utf8Decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** Parses the text `before` + `bytes` + `after`. Its error contains only a byte index, because the parser's message may quote a secret. */
-function parsePart(before: string, bytes: Buffer, after: string, firstByteIndex: number): unknown {
+function parseJsonPart(before: string, bytes: Buffer, after: string, firstByteIndex: number): unknown {
+  let json: string;
+  let value: unknown;
   try {
-    return JSON.parse(before + utf8Decoder.decode(bytes) + after);
+    json = before + utf8Decoder.decode(bytes) + after;
+    value = JSON.parse(json);
   } catch {
     throw createInvalidJsonError(firstByteIndex);
   }
+  if (mayContainInfinity(json) && containsInfinity(value))
+    throw new ActionError("REQUEST_INVALID", INFINITE_NUMBER_MESSAGE);
+  return value;
 }
 
 class JsonReader {
@@ -57,9 +66,9 @@ class JsonReader {
 
   /** Moves past one value, to the comma or bracket after it. Recognizes only strings and brackets; `JSON.parse` checks the rest later. */
   private skipValue(): void {
-    const started = this.at;
+    const startIndex = this.at;
     for (let depth = 0; this.at < this.body.length; ) {
-      if (this.at - started > VALUE_MAX_BYTES) {
+      if (this.at - startIndex > VALUE_MAX_BYTES) {
         throw new ActionError(
           "PAYLOAD_TOO_LARGE",
           `a field of the body, or an element of an array in a field, must not be larger than ${VALUE_MAX_BYTES / 2 ** 20} MB`,
@@ -80,13 +89,13 @@ class JsonReader {
   }
 
   private parseBatch(): unknown[] {
-    const started = this.at;
-    let partEnd = started;
+    const startIndex = this.at;
+    let partEnd = startIndex;
     do {
       this.skipValue();
       partEnd = this.at;
-    } while (partEnd - started < BATCH_BYTES && this.skipIfNext(COMMA));
-    return parsePart("[", this.body.subarray(started, partEnd), "]", started) as unknown[];
+    } while (partEnd - startIndex < BATCH_BYTES && this.skipIfNext(COMMA));
+    return parseJsonPart("[", this.body.subarray(startIndex, partEnd), "]", startIndex) as unknown[];
   }
 
   *parseElements(): Generator<undefined, unknown[]> {
@@ -106,10 +115,10 @@ class JsonReader {
 
   private readKey(): string {
     this.skipBlank();
-    const started = this.at;
-    if (this.body[started] !== QUOTE) throw createInvalidJsonError(started);
+    const startIndex = this.at;
+    if (this.body[startIndex] !== QUOTE) throw createInvalidJsonError(startIndex);
     this.skipString();
-    const key = parsePart("", this.body.subarray(started, this.at), "", started) as string;
+    const key = parseJsonPart("", this.body.subarray(startIndex, this.at), "", startIndex) as string;
     if (!this.skipIfNext(COLON)) throw createInvalidJsonError(this.at);
     return key;
   }
@@ -121,11 +130,11 @@ class JsonReader {
     while (hasMore) {
       const key = this.readKey();
       this.skipBlank();
-      const started = this.at;
-      if (this.body[started] === OPEN_ARRAY) members.push([key, yield* this.parseElements()]);
+      const startIndex = this.at;
+      if (this.body[startIndex] === OPEN_ARRAY) members.push([key, yield* this.parseElements()]);
       else {
         this.skipValue();
-        members.push([key, parsePart("", this.body.subarray(started, this.at), "", started)]);
+        members.push([key, parseJsonPart("", this.body.subarray(startIndex, this.at), "", startIndex)]);
         yield;
       }
       hasMore = this.skipIfNext(COMMA);

@@ -96,7 +96,7 @@ function createDependencyModules(
 ) {
   const catalogue = readCatalogue(config);
   const addUrls: AddAssetUrls = (stored) => addAssetUrls(stored, catalogue, baseUrl);
-  const { npm, allowPrivateNetwork, egressAddress } = config;
+  const { npm, bundlerSandbox, allowPrivateNetwork, egressAddress } = config;
   return {
     catalogue,
     addAssetUrls: addUrls,
@@ -105,6 +105,7 @@ function createDependencyModules(
       catalogue,
       receivedDataLimiter,
       npm,
+      bundlerSandbox,
       probe: createPackageProbe(browsers),
       allowPrivateNetwork,
       egressAddress,
@@ -255,9 +256,9 @@ export async function createOperations(processDependencies: ProcessDependencies)
   await dataKeys.start();
   const { clientTimeoutMs, serverTimeoutMs, allowPrivateNetwork, defaultTimezone } = config;
   const needsSecondFactor = (appId: number) => messaging.verification.needsSecondFactor(appId);
-  const userChanged = (caller: Caller, appId: number) => messaging.notify.userChanged(caller, appId);
-  const outlet = createHookMessageStore(accessChecks, () => messaging.communicate.outboxWriter);
-  const ofStore = { ring, ...ofEvents, readSession: people.session, needsSecondFactor, userChanged, outlet };
+  const userChanged = (caller: Caller, appId: number) => messaging.notificationModules.userChanged(caller, appId);
+  const hookMessageStore = createHookMessageStore(accessChecks, () => messaging.messagingModules.outboxWriter);
+  const ofStore = { ring, ...ofEvents, readSession: people.session, needsSecondFactor, userChanged, hookMessageStore };
   const store = createDataSourceModules({ ...processDependencies, ...ofStore });
   const { sessionOf } = store;
   const userOf = (caller: Caller | null) => store.appUsers.userOf(caller);

@@ -3,20 +3,17 @@
  * parsing them could create two million objects.
  */
 import { JSON_MAX_DEPTH } from "../limits.js";
-import { containsInfinity, isObject } from "./describe-value.js";
+import { containsInfinity, isObject, mayContainInfinity } from "./describe-value.js";
 import { findJsonFault, readJsonFieldTexts } from "./json-scan.js";
 
 /** Maximum numbers of characters in the name, message and stack of a run's error. Longer texts are truncated. */
 export const CLIENT_RUN_ERROR_MAX_CHARACTERS = { name: 255, message: 10_000, stack: 50_000 } as const;
 
 /** Fields of a report that stay JSON text, because their values can be large. */
-const UNPARSED_MEMBERS = ["payload", "result"];
+const UNPARSED_FIELDS = ["payload", "result"];
 
 /** Maximum number of fields of `error` that are read. An error with more fields is invalid anyway. */
 const ERROR_FIELDS_MAX = 20;
-
-/** Matches every JSON text with a number that may be too large for a double. Only such texts are parsed to check their numbers. */
-const POSSIBLY_INFINITE_NUMBER = /[eE]\+?\d{3}|\d{100}/;
 
 /** Result of the parsing. `fault` is "invalid" for invalid JSON, "deep" if the JSON nests too deeply, "huge" if a number is too large. */
 export type ParsedClientRunReport =
@@ -40,11 +37,11 @@ export function parseLargeClientRunReport(text: string): ParsedClientRunReport {
   // The payload and the result are one level below the report. Their limit is JSON_MAX_DEPTH, so the report may have one level more.
   const fault = findJsonFault(text, JSON_MAX_DEPTH + 1);
   if (fault !== null) return { fault };
-  if (POSSIBLY_INFINITE_NUMBER.test(text) && containsInfinity(JSON.parse(text))) return { fault: "huge" };
+  if (mayContainInfinity(text) && containsInfinity(JSON.parse(text))) return { fault: "huge" };
   const texts: [string, string][] = [];
   const fields: Record<string, unknown> = {};
   for (const [name, json] of readJsonFieldTexts(text)) {
-    if (UNPARSED_MEMBERS.includes(name)) texts.push([name, json]);
+    if (UNPARSED_FIELDS.includes(name)) texts.push([name, json]);
     else Object.defineProperty(fields, name, { value: truncateObjectTexts(JSON.parse(json)), enumerable: true });
   }
   return { fault: null, texts, fields };

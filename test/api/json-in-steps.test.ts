@@ -49,6 +49,12 @@ describe("a JSON body that is parsed in parts", () => {
     expect(body["a"]).to.deep.equal([2]);
   });
 
+  it("is rejected if a number in it is too large, in any place", async () => {
+    for (const text of ['{"a": 1e309}', '{"a": [0, -1e400]}', '{"a": {"b": [1e+999]}}', `{"a": ${"9".repeat(400)}}`])
+      expect(await statusOf(text), text.slice(0, 40)).to.equal("REQUEST_INVALID");
+    expect(await parse('{"a": [1.7e308], "b": "1e999"}')).to.deep.equal({ a: [1.7e308], b: "1e999" });
+  });
+
   it("is rejected whenever JSON.parse rejects it", async () => {
     const valid = '{"a":[1,{"b":"c]"},[]],"d":-1.5e3,"e":[],"f":{"g":null}}';
     const long = `{"a":[${"[0],".repeat(40_000)}[0]]}`;

@@ -249,4 +249,29 @@ describe("the limits of an action", () => {
     expect((await result("typing", { n: 3 })).body.result).to.deep.equal({ n: 3 });
     expect((await found(first)).log.data.payload).to.deep.equal({ n: 3 });
   });
+
+  it("keep a debounced run for its other callers if one of them disconnects", async () => {
+    const id = await create("shared", { code: ECHO, debounce: { delayMs: 60_000, maxWaitMs: 120_000, manual: true } });
+    const leaving = new AbortController();
+    const left = fetch(`${service.url}${actions}/shared/runWithResult`, {
+      method: "POST",
+      headers: { "auth-token": service.tokens.editor, "content-type": "application/json" },
+      body: '{"n": 1}',
+      signal: leaving.signal,
+    }).catch((error: Error) => error.name);
+    const first = await until(async () => {
+      const { runs } = (await service.rest("GET", `/v3/apps/${service.appId}/runs?actionId=${id}`)).body;
+      return runs[0]?.id;
+    });
+    const stays = result("shared", { n: 2 });
+    await until(async () => {
+      const [row] = await service.db.query("SELECT payload::text FROM run WHERE id = $1", [first]);
+      return row.payload === '{"n":2}';
+    });
+    leaving.abort();
+    expect(await left).to.equal("AbortError");
+    await shortenDelay(id);
+    expect((await run("shared", { n: 3 })).body.runId).to.equal(first);
+    expect((await stays).body.result).to.deep.equal({ n: 3 });
+  });
 });

@@ -140,10 +140,11 @@ describe("the environment variables", () => {
   });
 
   it("of packages have the public registry and any licence as default", () => {
-    const usual = { url: "https://registry.npmjs.org", token: null, licences: null, sandbox: true, minAgeDays: 7 };
+    const usual = { url: "https://registry.npmjs.org", token: null, licences: null, minAgeDays: 7 };
     expect(readConfig({}).npm).to.deep.equal(usual);
     expect(readConfig({ NPM_PACKAGES: "off" }).npm).to.equal(null);
-    expect(readConfig({ NPM_SANDBOX: "off" }).npm).to.deep.equal({ ...usual, sandbox: false });
+    const withoutSandbox = { NPM_SANDBOX: "off", NPM_PACKAGES: "off" };
+    expect([readConfig({}).bundlerSandbox, readConfig(withoutSandbox).bundlerSandbox]).to.deep.equal([true, false]);
     const own = { NPM_REGISTRY: "http://10.0.0.5:4873/npm/", NPM_TOKEN: "t", NPM_LICENSES: "MIT, Apache-2.0" };
     const licences = ["MIT", "Apache-2.0"];
     expect(readConfig(own).npm).to.deep.equal({ ...usual, url: "http://10.0.0.5:4873/npm", token: "t", licences });

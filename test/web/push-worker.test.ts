@@ -39,7 +39,7 @@ describe("push messages in a browser", () => {
       launchOwnChromium(),
     ]);
     site = createServer((request, response) => {
-      const isWorker = request.url === "/svc-push-worker.js";
+      const isWorker = request.url!.endsWith("/svc-push-worker.js");
       response.setHeader("content-type", isWorker ? "text/javascript" : "text/html");
       response.end(
         isWorker
@@ -166,5 +166,11 @@ describe("push messages in a browser", () => {
     expect(await page.evaluate("Svc.Notifications.unsubscribe()")).to.equal(true);
     expect(await page.evaluate("Svc.Notifications.unsubscribe()")).to.equal(false);
     expect(await service.db.query("SELECT FROM push_subscription")).to.deep.equal([]);
+    const worker = "/scripts/svc-push-worker.js";
+    const subscribed = await page.evaluate(
+      `Svc.Notifications.subscribe({ worker: "${worker}" }).then(({ id }) => typeof id)`,
+    );
+    expect(subscribed, "by a worker whose scope does not contain the page").to.equal("number");
+    expect(await page.evaluate("Svc.Notifications.unsubscribe()")).to.equal(true);
   });
 });

@@ -9,7 +9,7 @@ import type { Config } from "../../config.js";
 import { Browsers } from "../../engine/browser/browsers.js";
 import { createLocalBrowserSource } from "../../engine/browser/processes/chromium.js";
 import { Bundler } from "../../engine/bundler.js";
-import { defaultChromiumPaths, findChromium } from "../../engine/chromium-path.mjs";
+import { findChromium, getDefaultChromiumPaths } from "../../engine/chromium-path.mjs";
 import { createCompileChecker } from "../../engine/isolate-check.js";
 import { isLocalAddress } from "../../engine/local-address.js";
 import { getSettingsKeyFilePath } from "../../operations/settings/data-keys.js";
@@ -105,7 +105,7 @@ export function checkKeyFile({ dataDir, settingsKeys }: Config): Diagnostic {
   return createProblemDiagnostic("settings key", `others on this machine can read ${path}`, `chmod 600 ${path}`);
 }
 
-export async function checkPackageBundling({ roles, npm }: Config): Promise<Diagnostic> {
+export async function checkPackageBundling({ roles, npm, bundlerSandbox }: Config): Promise<Diagnostic> {
   if (!npm) return createPassedDiagnostic("packages of npm", "are switched off");
   if (!roles.has("api"))
     return createPassedDiagnostic(
@@ -118,7 +118,7 @@ export async function checkPackageBundling({ roles, npm }: Config): Promise<Diag
   } catch (error) {
     const advice =
       "allow user namespaces (kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns, a container's seccomp profile)";
-    const description = npm.sandbox
+    const description = bundlerSandbox
       ? (error as Error).message
       : "are bundled in a process with network access (NPM_SANDBOX=off)";
     return createProblemDiagnostic("packages of npm", description, advice);
@@ -141,7 +141,7 @@ export async function checkBrowser({
         `${browserWsEndpoints.length} remote browsers; the service checks them when it starts`,
       ),
     ];
-  const path = findChromium(chromePath, defaultChromiumPaths(puppeteerCacheDir));
+  const path = findChromium(chromePath, getDefaultChromiumPaths(puppeteerCacheDir));
   if (!path)
     return [
       createProblemDiagnostic(
@@ -160,13 +160,13 @@ export async function checkBrowser({
   try {
     await browsers.start();
     const states = await browsers.waitForProcessSandboxStates();
-    const started = createPassedDiagnostic("browser", `${path} starts`);
+    const startDiagnostic = createPassedDiagnostic("browser", `${path} starts`);
     if (states?.every(({ contained }) => contained))
-      return [started, createPassedDiagnostic("sandbox", `is active for ${states.length} processes`)];
+      return [startDiagnostic, createPassedDiagnostic("sandbox", `is active for ${states.length} processes`)];
     const advice =
       "allow user namespaces (kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns), and leave CHROME_SANDBOX on";
     return [
-      started,
+      startDiagnostic,
       createProblemDiagnostic("sandbox", "is not active, so untrusted code would run without a sandbox", advice),
     ];
   } catch (error) {

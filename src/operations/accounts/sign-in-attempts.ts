@@ -15,16 +15,19 @@ import {
   type SignInAttemptState,
 } from "../../rules/sign-in-wait.js";
 
-/** Locks the rows of the counts, so that concurrent attempts wait. The list $1 must be sorted to prevent deadlocks. */
+const IS_OLD = `sign_in_failure.updated_at < now() - interval '${SIGN_IN_ATTEMPT_STATE_LIFETIME_MS} milliseconds'`;
+/** Locks the rows of the counts, so that concurrent attempts wait. Resets old rows. The list $1 must be sorted to prevent deadlocks. */
 const LOCK_FAILURES = `
   INSERT INTO sign_in_failure (subject, failures) SELECT unnest($1::bytea[]), '{}'
-  ON CONFLICT (subject) DO UPDATE SET updated_at = now()
+  ON CONFLICT (subject) DO UPDATE SET updated_at = now(),
+    failures = CASE WHEN ${IS_OLD} THEN '{}' ELSE sign_in_failure.failures END,
+    level = CASE WHEN ${IS_OLD} THEN 0 ELSE sign_in_failure.level END
   RETURNING subject, failures, level, blocked_until AS "blockedUntil"`;
 const SAVE_FAILURE = `
   UPDATE sign_in_failure SET failures = $2, level = $3, blocked_until = $4, updated_at = now() WHERE subject = $1`;
 const DELETE_OLD_FAILURES = `
   DELETE FROM sign_in_failure WHERE subject IN
-    (SELECT subject FROM sign_in_failure WHERE updated_at < now() - interval '${SIGN_IN_ATTEMPT_STATE_LIFETIME_MS} milliseconds'
+    (SELECT subject FROM sign_in_failure WHERE ${IS_OLD}
       ORDER BY updated_at LIMIT 20 FOR UPDATE SKIP LOCKED)`;
 const DELETE_FAILURE = "DELETE FROM sign_in_failure WHERE subject = $1";
 

@@ -59,6 +59,7 @@ export interface PackagesOptions {
   catalogue: PackageCatalogue;
   receivedDataLimiter: ReceivedDataLimiter;
   npm: Config["npm"];
+  bundlerSandbox: boolean;
   probe: PackageProbe;
   allowPrivateNetwork: boolean;
   egressAddress: string | null;
@@ -105,7 +106,7 @@ const createChoiceKey = ({ name, subpath, range }: Dependency & { kind: "npm" })
 export class DependencyResolver {
   private readonly connections = createPackageConnections(this.options);
   readonly scripts = new StoredScripts(this.options.db);
-  private readonly bundler = new Bundler({ log: this.options.log, sandbox: this.options.npm?.sandbox ?? true });
+  private readonly bundler = new Bundler({ log: this.options.log, sandbox: this.options.bundlerSandbox });
   private readonly registry =
     this.options.npm && new PackageRegistry({ ...this.options.npm, connections: this.connections.npm });
   private readonly slots = {
@@ -121,16 +122,18 @@ export class DependencyResolver {
   });
 
   constructor(private readonly options: PackagesOptions) {
-    const { npm, log } = options;
-    if (npm?.sandbox === false)
-      log.warn("NPM_SANDBOX=off: without user namespaces, packages are bundled in a process with network access");
+    const { bundlerSandbox, log } = options;
+    if (!bundlerSandbox)
+      log.warn(
+        "NPM_SANDBOX=off: without user namespaces, packages and sources are bundled in a process with network access",
+      );
   }
 
   private checkLicences(dependency: string, parts: readonly ContainedPackage[]): void {
     const allowed = this.options.npm?.licences;
-    const refused = allowed && parts.find(({ licence }) => !isAllowedLicence(licence, allowed));
-    if (!refused) return;
-    const { name, version, licence } = refused;
+    const refusedPackage = allowed && parts.find(({ licence }) => !isAllowedLicence(licence, allowed));
+    if (!refusedPackage) return;
+    const { name, version, licence } = refusedPackage;
     const licenceText = licence === null ? "states no licence" : `has the licence ${licence}`;
     throw createDependencyError(
       dependency,
@@ -146,12 +149,7 @@ export class DependencyResolver {
     const { receivedDataLimiter, probe } = this.options;
     const { name, range, subpath } = npm;
     const registryRequest = { dependency, signal: AbortSignal.timeout(DOWNLOAD_TIMEOUT_MS) };
-    const { choice, downloadArchives: archives } = await preparePackageDownload(
-      this.registry!,
-      registryRequest,
-      name,
-      range,
-    );
+    const { choice, downloadArchives } = await preparePackageDownload(this.registry!, registryRequest, name, range);
     const exactSpec = createChoiceKey({ ...npm, range: choice.version });
     const specs = [createChoiceKey(npm), exactSpec];
     const chosenScript = await this.scripts.findChosen(this.registry!.registry, exactSpec);
@@ -160,7 +158,7 @@ export class DependencyResolver {
       return chosenScript;
     }
     const { source, global, names, parts, declarations } = await this.bundler
-      .bundle(await archives(), subpath)
+      .bundle(await downloadArchives(), subpath)
       .catch((error: unknown) => {
         throw toBundlingError(dependency, error);
       });

@@ -28,6 +28,8 @@ const CONCURRENT_INSERTS_PER_APP_MAX = 2;
 export interface EnqueuedRun extends InsertedRun {
   /** Present if this process executes the run. */
   done?: Promise<RunOutcome>;
+  /** True if other callers may wait for the same run. */
+  isDebounced?: boolean;
 }
 
 /**
@@ -101,7 +103,7 @@ export class Enqueuer {
     if (!isRepeated && waitsFor !== "debounce") dispatcher.onRunQueued(appId);
     if (awaitedBy !== null && !dispatcher.onRunAwaited(awaitedBy, id))
       await db.query(`SELECT pg_notify('${AWAITED_RUN_CHANNEL}', $1)`, [`${awaitedBy}:${id}`]);
-    return { id, isRepeated };
+    return { id, isRepeated, isDebounced: waitsFor === "debounce" };
   }
 
   private async insertQueued(appId: number, bytes: number, insert: InsertRun): Promise<EnqueuedRow> {
@@ -125,9 +127,9 @@ export class Enqueuer {
   /** Applies the concurrency limit to a queued run. Ends the run if it and the run `awaitedBy` wait for each other. @throws RUN_SKIPPED */
   private async applyConcurrencyLimit(id: number, awaitedBy: number | null): Promise<void> {
     const { admission, repository } = this.options;
-    const checked = await admission.checkRun(id, awaitedBy);
-    if (checked?.skipReason) throw createSkippedError(id, checked.skipReason);
-    const run = checked?.isBlocked && (await repository.find(id));
+    const checkedRun = await admission.checkRun(id, awaitedBy);
+    if (checkedRun?.skipReason) throw createSkippedError(id, checkedRun.skipReason);
+    const run = checkedRun?.isBlocked && (await repository.find(id));
     if (run) await repository.finishWithoutCode(run, null, DEADLOCK_OUTCOME);
   }
 }

@@ -35,7 +35,7 @@ export interface RunRequest {
 export type EnqueuedOnDemandRun = InsertedRun & { waitForOutcome(): Promise<RunOutcome> };
 
 /** Milliseconds in which a runner expects to start a queued run itself. Only afterwards, it reads the run's log entry. */
-const OWN_START_MS = 100;
+const OWN_START_WAIT_MS = 100;
 
 interface RunsOptions {
   db: Db;
@@ -141,7 +141,7 @@ export class Runs {
     if (runDepth >= RUN_CHAIN_DEPTH_MAX) {
       throw new ActionError(
         "EXECUTION_FAILED",
-        `recursion: after its first run, a chain of runs that start each other can have at most ${RUN_CHAIN_DEPTH_MAX} more runs`,
+        `recursion: this chain of runs is too long; each run starts the next, and at most ${RUN_CHAIN_DEPTH_MAX} runs can follow the first`,
       );
     }
     const needsPublishedApp = caller.kind === "live";
@@ -151,7 +151,7 @@ export class Runs {
   }
 
   private waitForOutcome(
-    { id, done }: EnqueuedRun,
+    { id, done, isDebounced = false }: EnqueuedRun,
     run: NewOnDemandRun,
     disconnectSignal: RunRequest["disconnectSignal"],
   ): Promise<RunOutcome> {
@@ -164,7 +164,7 @@ export class Runs {
       const entry = waitForLogEntry({ logs, notifications }, id, signal, startSignal.signal, this.stopping.signal);
       runInBackground(entry.then(readRunOutcome).then(resolve, reject));
     };
-    const timer = setTimeout(followExecutionLog, isRunner ? OWN_START_MS : 0);
+    const timer = setTimeout(followExecutionLog, isRunner ? OWN_START_WAIT_MS : 0);
     const stopListening = dispatcher.addStartListener(id, (executed) => {
       clearTimeout(timer);
       resolve(executed);
@@ -172,10 +172,9 @@ export class Runs {
     });
     return promise.finally(() => {
       stopListening();
-      // Cancels a queued run without a client, unless a repeated request or the run that started it can still use the outcome.
-      const mayRepeat = run.idempotencyKey !== null || Boolean(run.eventKey);
-      if (signal?.aborted && !startSignal.signal.aborted && !mayRepeat && !run.causeRunId)
-        runInBackground(repository.cancelQueued(id));
+      // Cancels a queued run without a client, unless another request, a repeated one, or the run that started it can use the outcome.
+      const mayBeUsed = isDebounced || run.idempotencyKey !== null || Boolean(run.eventKey) || Boolean(run.causeRunId);
+      if (signal?.aborted && !startSignal.signal.aborted && !mayBeUsed) runInBackground(repository.cancelQueued(id));
     });
   }
 }

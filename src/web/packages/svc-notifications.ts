@@ -23,6 +23,18 @@ function decodeBase64Url(text: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(binary, (character) => character.charCodeAt(0));
 }
 
+/** Waits until the registration has an active worker. `navigator.serviceWorker.ready` never resolves if the page is out of its scope. */
+function waitForActiveWorker({ active, installing, waiting }: ServiceWorkerRegistration): Promise<void> {
+  const worker = installing ?? waiting;
+  if (active || !worker) return Promise.resolve();
+  return new Promise((resolve, reject) => {
+    worker.addEventListener("statechange", () => {
+      if (worker.state === "activated") resolve();
+      if (worker.state === "redundant") reject(new Error("the service worker could not be started; check its script"));
+    });
+  });
+}
+
 /** Registers the service worker that receives push messages. Returns its registration. @throws Error if Web Push is not available */
 async function registerServiceWorker(scriptUrl: string): Promise<ServiceWorkerRegistration> {
   if (location.origin === "null" || !("serviceWorker" in navigator) || !("PushManager" in globalThis)) {
@@ -30,9 +42,9 @@ async function registerServiceWorker(scriptUrl: string): Promise<ServiceWorkerRe
       "Web Push is not available here; open the page over https, outside of a sandboxed frame, in a browser that supports Web Push",
     );
   }
-  const { scope } = await navigator.serviceWorker.register(scriptUrl);
-  await navigator.serviceWorker.ready;
-  return (await navigator.serviceWorker.getRegistration(scope))!;
+  const registration = await navigator.serviceWorker.register(scriptUrl);
+  await waitForActiveWorker(registration);
+  return registration;
 }
 
 /** Subscribes the browser to Web Push. `worker` is a script on the page's own origin that imports the service's push-worker.js. */

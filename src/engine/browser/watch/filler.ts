@@ -1,11 +1,11 @@
-/** Finds the renderer that fills the shared processes: pauses all suspects, and then lets one after the other continue. */
+/** Finds the renderer that fills the shared processes: pauses all suspects, and lets one after the other continue for a moment. */
 import { setTimeout as delay } from "node:timers/promises";
 import { readBrowserProcessUsage, signalProcess } from "./processes.js";
 
 const CHECK_INTERVAL_MS = 20;
 /** Maximum wait for data that renderers sent before they were paused. */
 const SETTLE_TIMEOUT_MS = 500;
-/** The next renderer continues after this one has used this CPU time, or after TURN_MAX_MS. */
+/** CPU time for which the search lets a renderer continue. TURN_MAX_MS limits the elapsed time. */
 const TURN_MAX_CPU_MS = 40;
 const TURN_MAX_MS = 250;
 const STABLE_GROWTH_BYTES = 1024 * 1024;
@@ -51,7 +51,11 @@ export async function findMemoryFillingRenderer(
 ): Promise<number | null> {
   for (const pid of suspects) signalProcess(pid, "SIGSTOP");
   try {
-    for (const pid of suspects) if (await growsWhileRunning(pid, group)) return pid;
+    for (const pid of suspects) {
+      if (await growsWhileRunning(pid, group)) return pid;
+      // Otherwise, code that waits for the end of its turn could make another renderer look guilty.
+      signalProcess(pid, "SIGSTOP");
+    }
     return null;
   } finally {
     for (const pid of suspects) signalProcess(pid, "SIGCONT");
