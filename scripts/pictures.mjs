@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { launch } from "puppeteer";
 import sharp from "sharp";
-import { defaultChromiumPaths, findChromium } from "../dist/src/engine/chromium-path.mjs";
+import { findChromium, getDefaultChromiumPaths } from "../dist/src/engine/chromium-path.mjs";
 import { startProcess } from "../dist/test/harness/process.js";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
@@ -99,7 +99,7 @@ async function takeAllPictures(browser, service) {
 
 const executablePath = findChromium(
   process.env.CHROME_PATH || null,
-  defaultChromiumPaths(process.env.PUPPETEER_CACHE_DIR || null),
+  getDefaultChromiumPaths(process.env.PUPPETEER_CACHE_DIR || null),
 );
 // Chromium's sandbox does not run as root. These pages are trusted.
 const rootArguments = process.getuid?.() === 0 ? ["--no-sandbox"] : [];

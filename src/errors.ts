@@ -78,7 +78,8 @@ export const STATUS = {
   ACTION_INACTIVE: { http: 409, message: "the action is inactive" },
   CLIENT_ACTION_NOT_RUNNABLE: {
     http: 409,
-    message: "the action is a client action, which runs only in the browser of a user",
+    message:
+      "the action is a client action, which runs only in the browser of a user; run it in a page, or set its environment to any",
   },
   APP_NOT_PUBLISHED: { http: 409, message: "the app is not published" },
   TESTS_REQUIRED: {

@@ -109,10 +109,7 @@ export const SYNTAX_CHECK_TIMEOUT_MS = 1_000;
 export const CODE_RULES_CHECK_MEMORY_MB = 256;
 export const CODE_RULES_CHECK_TIMEOUT_MS = 15_000;
 
-/**
- * Maximum queued runs of all apps. Above a limit of the queue, the service rejects calls, and events start no runs. Schedules still queue
- * runs.
- */
+/** Maximum queued runs of all apps. Above it, the service rejects calls, and events start no runs. Schedules still queue runs. */
 export const QUEUE_MAX = 1_000_000;
 /**
  * Maximum queued runs of one app. The service reduces it to a tenth of the free capacity of the queue, but not below

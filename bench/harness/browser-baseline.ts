@@ -4,7 +4,7 @@ import puppeteer, { type CDPSession, type Protocol } from "puppeteer";
 import { readConfig } from "../../src/config.js";
 import type { Chromium } from "../../src/engine/browser/browser-source.js";
 import { startChromium } from "../../src/engine/browser/processes/chromium.js";
-import { defaultChromiumPaths, findChromium } from "../../src/engine/chromium-path.mjs";
+import { findChromium, getDefaultChromiumPaths } from "../../src/engine/chromium-path.mjs";
 import { computeMedian, timeCalls } from "./figure.js";
 
 const PAGE_ORIGIN = "https://floor.actions.internal";
@@ -73,7 +73,7 @@ async function openPage({ connection }: Chromium): Promise<{ session: CDPSession
 
 function readChromium(): { chromePath: string; sandbox: boolean } {
   const { chromePath: configuredPath, puppeteerCacheDir, chromeSandbox: sandbox } = readConfig();
-  const chromePath = findChromium(configuredPath, defaultChromiumPaths(puppeteerCacheDir));
+  const chromePath = findChromium(configuredPath, getDefaultChromiumPaths(puppeteerCacheDir));
   if (!chromePath) throw new Error("no Chromium found; set CHROME_PATH");
   return { chromePath, sandbox };
 }

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { defaultChromiumPaths, findChromium, PUBLIC_BROWSER_CACHE } from "../../src/engine/chromium-path.mjs";
+import { findChromium, getDefaultChromiumPaths, PUBLIC_BROWSER_CACHE } from "../../src/engine/chromium-path.mjs";
 import { createToolEnvironment, run, SetupError, step } from "./steps.mjs";
 
 const PACKAGE = "chromium-headless-shell";
@@ -80,7 +80,7 @@ export function needsChromium({ BROWSER_WS_ENDPOINTS = "", ROLES = "" }) {
 export async function ensureChromium(root, environment, packages) {
   if (!needsChromium(environment)) return;
   const explicit = environment.CHROME_PATH || null;
-  const find = () => findChromium(explicit, defaultChromiumPaths(environment.PUPPETEER_CACHE_DIR || null));
+  const find = () => findChromium(explicit, getDefaultChromiumPaths(environment.PUPPETEER_CACHE_DIR || null));
   // CHROME_PATH is not checked here. The service checks it, and lists all invalid variables in one message.
   if (explicit || find()) return;
   const installWithPackages = async () => {

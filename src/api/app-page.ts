@@ -10,7 +10,7 @@ export function buildAppPage(options: { name: string; env: PageEnvWithSession & 
 } {
   const { name, env, base } = options;
   const page = { name };
-  const script = "/client/app-page.js";
+  const scriptPath = "/client/app-page.js";
   return buildAuthorCodeDocument({
     title: name,
     env,
@@ -18,7 +18,7 @@ export function buildAppPage(options: { name: string; env: PageEnvWithSession & 
     pathPrefix: base,
     bodyHtml: "<main></main>",
     dependencies: [],
-    scriptPath: script,
+    scriptPath,
   });
 }
 

@@ -12,7 +12,7 @@ export const SESSION_COOKIE_NAME = "auth_token";
 const SAFE_METHODS = ["GET", "HEAD", "OPTIONS"];
 
 /** Route that signs in with a pasted token (POST), signs out (DELETE), and returns the state of the sign-in (GET). */
-const TOKEN_SIGN_IN_ROUTE = "/v1/session";
+const BROWSER_SESSION_ROUTE = "/v1/session";
 
 /** Parts of a request that the cross-site check reads. `route` is the route's pattern, such as "/v1/apps/:id". */
 export interface CrossSiteCheckInput {
@@ -96,15 +96,15 @@ export function createCallerReader(publicUrl: string | null): CallerReader {
       const { method, route, headers } = request;
       const isChange = !SAFE_METHODS.includes(method);
       const isSignIn =
-        (method === "POST" && route.startsWith("/v1/auth/")) || (isChange && route === TOKEN_SIGN_IN_ROUTE);
+        (method === "POST" && route.startsWith("/v1/auth/")) || (isChange && route === BROWSER_SESSION_ROUTE);
       if (isSignIn) checkSource(request);
       const token = readTokenHeader(headers);
       if (token !== null) return token;
       const cookie = readTokenCookie(headers);
       if (cookie === null) return null;
       if (isChange) checkSource(request);
-      const isIgnored = detectSource(headers) === "foreign" && !isPageNavigation(request);
-      return isIgnored ? null : cookie;
+      const isCookieIgnored = detectSource(headers) === "foreign" && !isPageNavigation(request);
+      return isCookieIgnored ? null : cookie;
     },
   };
 }

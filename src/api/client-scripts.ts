@@ -49,9 +49,9 @@ export function registerClientScriptRoutes(app: FastifyInstance, options: Client
     }
     const session = await origin.openPreviewSession(request, reply, preview);
     if (!session) return reply;
-    const viewer = { ...context, caller: session.caller };
-    const action = await clientActions.compiledAction(viewer, appId, actionId);
-    const env = { ...(await settings.runtimeEnv(viewer, appId)), token: session.token };
+    const viewerContext = { ...context, caller: session.caller };
+    const action = await clientActions.compiledAction(viewerContext, appId, actionId);
+    const env = { ...(await settings.runtimeEnv(viewerContext, appId)), token: session.token };
     const { html, headers } = buildDebugPage({ action, env, base: origin.base });
     return reply.headers(headers).send(html);
   }

@@ -89,12 +89,12 @@ export function parseIdempotencyKey(key: string | string[] | undefined, source: 
 export function createQuotaHeaders({ quota }: AccessCheckInput): Record<string, string> {
   if (!quota) return {};
   const { accepted, limit, remaining, nextAcceptedAt } = quota;
-  const seconds = Math.max(accepted ? 0 : 1, Math.ceil((nextAcceptedAt.getTime() - Date.now()) / 1000));
+  const resetSeconds = Math.max(accepted ? 0 : 1, Math.ceil((nextAcceptedAt.getTime() - Date.now()) / 1000));
   return {
     "RateLimit-Limit": String(limit),
     "RateLimit-Remaining": String(remaining),
-    "RateLimit-Reset": String(seconds),
+    "RateLimit-Reset": String(resetSeconds),
     // A rejection over GraphQL has HTTP status 200, and other code sets this header only for responses with an error status.
-    ...(!accepted && { "Retry-After": String(seconds) }),
+    ...(!accepted && { "Retry-After": String(resetSeconds) }),
   };
 }

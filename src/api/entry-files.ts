@@ -24,7 +24,7 @@ import { STALLED_CLIENT_TIMEOUT_MS } from "./live/outbox.js";
 import { disconnectSlowClient } from "./reader-pace.js";
 import { createRestRequest } from "./rest/request.js";
 
-const SOURCE_ROUTE = "/v1/apps/:appId/data-sources/:ds";
+const DATA_SOURCE_ROUTE = "/v1/apps/:appId/data-sources/:ds";
 
 /** Maximum time without data from a sender, in milliseconds. The import keeps its database transaction open during this time. */
 const SENDER_PAUSE_MAX_MS = 20_000;
@@ -38,13 +38,13 @@ const UPLOAD_FORM_LIMITS = {
   files: 1,
 } as const;
 
-const CONTENT_TYPES: Record<ExportFormat, string> = {
+const CONTENT_TYPE_BY_FORMAT: Record<ExportFormat, string> = {
   csv: "text/csv; charset=utf-8",
   json: "application/json; charset=utf-8",
   jsonl: "application/x-ndjson; charset=utf-8",
 };
 
-const FORMATS_BY_TYPE: readonly (readonly [RegExp, ImportFormat])[] = [
+const FORMAT_BY_TYPE_PATTERN: readonly (readonly [RegExp, ImportFormat])[] = [
   [/^(?:text\/csv|application\/csv|application\/vnd\.ms-excel)\b/i, "csv"],
   [/^application\/(?:x-ndjson|jsonl|json-?lines|x-jsonlines)\b/i, "jsonl"],
   [/^application\/json\b/i, "json"],
@@ -55,9 +55,9 @@ const FORMATS_BY_TYPE: readonly (readonly [RegExp, ImportFormat])[] = [
  * @throws ActionError REQUEST_INVALID for an unknown format
  */
 function readFileFormat(type: string, name = ""): ImportFormat {
-  const byName = /\.(csv|json|jsonl|ndjson)$/i.exec(name)?.[1]?.toLowerCase();
-  const namedFormat = byName === "ndjson" ? "jsonl" : (byName as ImportFormat | undefined);
-  const foundFormat = namedFormat ?? FORMATS_BY_TYPE.find(([pattern]) => pattern.test(type))?.[1];
+  const extension = /\.(csv|json|jsonl|ndjson)$/i.exec(name)?.[1]?.toLowerCase();
+  const namedFormat = extension === "ndjson" ? "jsonl" : (extension as ImportFormat | undefined);
+  const foundFormat = namedFormat ?? FORMAT_BY_TYPE_PATTERN.find(([pattern]) => pattern.test(type))?.[1];
   if (foundFormat) return foundFormat;
   throw new ActionError(
     "REQUEST_INVALID",
@@ -131,7 +131,7 @@ async function* readUploadedFile(request: FastifyRequest): AsyncGenerator<{ byte
 async function importFile(request: FastifyRequest, reply: FastifyReply, entries: Resolvers["entries"]) {
   const { context } = request;
   const q = createRestRequest(request, context);
-  const append = q.queryFlag("append");
+  const isAppend = q.queryFlag("append");
   const delimiter = q.queryText("delimiter");
   const typesText = q.queryText("types");
   const layout = createCsvLayout(q.check(() => parseCsvDelimiter(delimiter)) ?? null);
@@ -147,12 +147,12 @@ async function importFile(request: FastifyRequest, reply: FastifyReply, entries:
       yield* parseImportRows(limitUpload(bytes, getMaxBytes(format), request), format, {
         layout,
         types,
-        mayBeEmpty: append,
+        mayBeEmpty: isAppend,
       });
   };
   try {
     const importResult = await entries.importEntryFile(context, q.pathId("appId"), q.pathReference("ds"), {
-      keepsExisting: append,
+      keepsExisting: isAppend,
       rows,
       layout,
     });
@@ -176,7 +176,7 @@ async function exportFile(request: FastifyRequest, reply: FastifyReply, entries:
     .header("Cache-Control", "no-store")
     .header("X-Content-Type-Options", "nosniff")
     .header("Content-Disposition", createContentDisposition("attachment", `${name}.${format}`))
-    .type(CONTENT_TYPES[format]);
+    .type(CONTENT_TYPE_BY_FORMAT[format]);
   reply.raw.setTimeout(STALLED_CLIENT_TIMEOUT_MS, () => reply.raw.destroy());
   disconnectSlowClient(reply);
   return reply.send(Readable.from(texts, { objectMode: false }));
@@ -188,8 +188,8 @@ export function registerEntryImportExportRoutes(app: FastifyInstance, entries: R
     scope.removeAllContentTypeParsers();
     await scope.register(multipart, { limits: { ...UPLOAD_FORM_LIMITS, fileSize: Number.POSITIVE_INFINITY } });
     scope.addContentTypeParser("*", (_request, _payload, done) => done(null, undefined));
-    scope.get(`${SOURCE_ROUTE}/export`, (request, reply) => exportFile(request, reply, entries));
-    scope.post(`${SOURCE_ROUTE}/import`, { config: { isStreamed: true } }, (request, reply) =>
+    scope.get(`${DATA_SOURCE_ROUTE}/export`, (request, reply) => exportFile(request, reply, entries));
+    scope.post(`${DATA_SOURCE_ROUTE}/import`, { config: { isStreamed: true } }, (request, reply) =>
       importFile(request, reply, entries),
     );
   });

@@ -21,7 +21,7 @@ const SCRIPT_HEADERS = {
 };
 
 /** Headers of the script for pages of other origins. Any page may load it, because it contains no data of the visitor. */
-const PUBLIC_HEADERS = { ...SCRIPT_HEADERS, "Cross-Origin-Resource-Policy": "cross-origin" };
+const PUBLIC_SCRIPT_HEADERS = { ...SCRIPT_HEADERS, "Cross-Origin-Resource-Policy": "cross-origin" };
 
 function computeETag(text: string): string {
   return `"${createHash("sha256").update(text).digest("base64url")}"`;
@@ -41,7 +41,7 @@ export function registerEnvScript(app: FastifyInstance, settings: SettingResolve
     const env = isPublic ? settings.publicEnv(pathId("appId")) : settings.runtimeEnv(context, pathId("appId"));
     const script = buildWindowEnvScript(await env);
     const etag = computeETag(script);
-    reply.headers({ ...(isPublic ? PUBLIC_HEADERS : SCRIPT_HEADERS), ETag: etag });
+    reply.headers({ ...(isPublic ? PUBLIC_SCRIPT_HEADERS : SCRIPT_HEADERS), ETag: etag });
     return includesEtag(request.headers["if-none-match"], etag) ? reply.code(304).send() : reply.send(script);
   });
 }

@@ -100,8 +100,8 @@ function toVisibleError(error: unknown, log: Logger): ActionError {
   if (error instanceof MediaStoreUnavailableError)
     log.warn({ err: error }, "a request failed because the media store is not available");
   if (error instanceof ActionError) return error;
-  const refusal = convertFastifyError(error as FastifyError) ?? convertMissingReference(error, log);
-  if (refusal) return refusal;
+  const convertedError = convertFastifyError(error as FastifyError) ?? convertMissingReference(error, log);
+  if (convertedError) return convertedError;
   // PostgreSQL cannot store text with U+0000. The caller sent this character, and no earlier check found it.
   if (isUnstorableTextError(error)) {
     return new ActionError(
@@ -149,17 +149,17 @@ const VALUE_PATH_PATTERN = / at "(\w+(?:\.\w+|\[\d+\])+)"; /g;
 const INPUT_TYPE_PATTERN =
   /Expected type "\w+" to be an object|does not exist in "\w+" enum|Field "\w{1,60}" is not defined by type "\w+"/g;
 
-function describeInvalidVariable(variable: string, message: string): string {
+function describeInvalidVariable(messageStart: string, message: string): string {
   const place = [...message.matchAll(VALUE_PATH_PATTERN)].at(-1)?.[1];
   const expected = message.match(WRONG_TYPE_PATTERN)?.at(-1) ?? message.match(INPUT_TYPE_PATTERN)?.at(-1);
   const reason = expected?.replace(/^does not/, "the value does not");
-  return `${variable}${place ? ` at "${place}"` : ""}${reason ? `; ${reason}` : ""}`;
+  return `${messageStart}${place ? ` at "${place}"` : ""}${reason ? `; ${reason}` : ""}`;
 }
 
 /** Removes the values that graphql-js quotes in a message, because they may be secrets. */
 function removeQuotedValues(message: string): string {
-  const variable = /^Variable "\$\w+" got invalid value/.exec(message)?.[0];
-  if (variable) return describeInvalidVariable(variable, message);
+  const messageStart = /^Variable "\$\w+" got invalid value/.exec(message)?.[0];
+  if (messageStart) return describeInvalidVariable(messageStart, message);
   const expected = message.match(WRONG_TYPE_PATTERN)?.at(-1);
   if (expected) return expected;
   return message

@@ -8,7 +8,7 @@ import { createRateLimitError } from "../errors.js";
  * Pause of a caller (key) after its task, as a multiple of the task's duration, but at most PAUSE_MAX_MS. With 9, a caller gets a tenth of
  * the thread.
  */
-const PAUSE_FACTOR = 9;
+const SENDER_PAUSE_FACTOR = 9;
 /** Pause of the whole queue after each task, as a multiple of the task's duration. With 1, half of the thread stays free for other work. */
 const SHARED_PAUSE_FACTOR = 1;
 const PAUSE_MAX_MS = 3_000;
@@ -74,7 +74,7 @@ export function createFairTaskQueue(clock: TaskQueueClock = REAL_CLOCK): FairTas
 
   function pauseSender(sender: QueuedSender, ms: number): void {
     const now = clock.now();
-    sender.pausedUntil = Math.min(Math.max(now, sender.pausedUntil) + ms * PAUSE_FACTOR, now + PAUSE_MAX_MS);
+    sender.pausedUntil = Math.min(Math.max(now, sender.pausedUntil) + ms * SENDER_PAUSE_FACTOR, now + PAUSE_MAX_MS);
     allPausedUntil = Math.min(Math.max(now, allPausedUntil) + ms * SHARED_PAUSE_FACTOR, now + PAUSE_MAX_MS);
   }
 

@@ -61,8 +61,8 @@ function parseJsonParameter(text: unknown): unknown {
 
 function readRequestParameters({ method, body, query }: FastifyRequest): Record<string, unknown> {
   if (method !== "GET") return isObject(body) ? body : {};
-  const requested = query as Record<string, unknown>;
-  return { ...requested, variables: parseJsonParameter(requested["variables"]) };
+  const urlParameters = query as Record<string, unknown>;
+  return { ...urlParameters, variables: parseJsonParameter(urlParameters["variables"]) };
 }
 
 const REQUEST_PARAMETERS = ["query", "variables", "operationName", "extensions"];
@@ -99,17 +99,17 @@ function findMethodFault(method: string, document: DocumentNode, operationName: 
 function replaceIfTooLarge(
   { responseBudget: budget }: GraphqlContext,
   result: FormattedExecutionResult,
-  format: FormatError,
+  formatError: FormatError,
 ): FormattedExecutionResult {
   try {
     budget?.checkResponseSize(result.data);
     return result;
   } catch (error) {
-    return { data: null, errors: [format(error)] };
+    return { data: null, errors: [formatError(error)] };
   }
 }
 
-function createApollo({ schema, documents }: GraphqlOptions, format: FormatError): ApolloServer<GraphqlContext> {
+function createApollo({ schema, documents }: GraphqlOptions, formatError: FormatError): ApolloServer<GraphqlContext> {
   return new ApolloServer<GraphqlContext>({
     schema,
     stopOnTerminationSignals: false,
@@ -120,7 +120,7 @@ function createApollo({ schema, documents }: GraphqlOptions, format: FormatError
     includeStacktraceInErrorResponses: false,
     // Apollo's CSRF check is not needed: a GET changes nothing, and `caller.ts` rejects or ignores cookies from other origins.
     csrfPrevention: false,
-    formatError: (_formatted, error) => format(error),
+    formatError: (_formatted, error) => formatError(error),
     stringifyResult: (result) => `${serializeJson(result)}\n`,
     // Gives Apollo the document that passed the checks, by its hash, so that Apollo does not parse or validate it again.
     documentStore: {
@@ -139,7 +139,8 @@ function createApollo({ schema, documents }: GraphqlOptions, format: FormatError
           },
           async willSendResponse({ contextValue, response }) {
             const { body } = response;
-            if (body.kind === "single") body.singleResult = replaceIfTooLarge(contextValue, body.singleResult, format);
+            if (body.kind === "single")
+              body.singleResult = replaceIfTooLarge(contextValue, body.singleResult, formatError);
             for (const [name, value] of Object.entries(createQuotaHeaders(contextValue)))
               response.http.headers.set(name, value);
           },
@@ -152,22 +153,22 @@ function createApollo({ schema, documents }: GraphqlOptions, format: FormatError
 /** Registers `/graphql`, which also serves GraphiQL to browsers. Returns a function that stops the Apollo server. */
 export async function registerGraphql(app: FastifyInstance, options: GraphqlOptions): Promise<() => Promise<void>> {
   const { schema, resolvers, documents, pages, tracing, graphqlDocuments } = options;
-  const format = createGraphqlErrorFormatter(options);
-  const apollo = createApollo(options, format);
+  const formatError = createGraphqlErrorFormatter(options);
+  const apollo = createApollo(options, formatError);
   const introspectionResponder = createIntrospectionResponder(schema);
   await apollo.start();
-  const execute = fastifyApolloHandler(apollo, {
+  const executeRequest = fastifyApolloHandler(apollo, {
     context: async ({ context }): Promise<GraphqlContext> => Object.assign(context, { resolvers }),
   });
 
-  const { sendRefusal, sendNotAcceptable, sendFailure } = createGraphqlErrorSender(format);
+  const { sendRefusal, sendNotAcceptable, sendFailure } = createGraphqlErrorSender(formatError);
 
   const isAnonymous = (request: FastifyRequest) => request.context.caller === null;
 
   /** Rejects a request of an anonymous caller before its body is read, if the body may be larger than a known introspection query. */
   async function rejectLargeAnonymousRequest(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-    const length = Number(request.headers["content-length"] ?? Number.POSITIVE_INFINITY);
-    if (!isAnonymous(request) || length <= ANONYMOUS_REQUEST_MAX_BYTES) return undefined;
+    const contentLength = Number(request.headers["content-length"] ?? Number.POSITIVE_INFINITY);
+    if (!isAnonymous(request) || contentLength <= ANONYMOUS_REQUEST_MAX_BYTES) return undefined;
     request.context.isRejected = true;
     return sendRefusal(request, reply, [new ActionError("UNAUTHORIZED")]);
   }
@@ -199,8 +200,8 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
     request: FastifyRequest,
     reply: FastifyReply,
   ): Promise<unknown> {
-    const requested = readRequestParameters(request);
-    const introspectionResponse = introspectionResponder(requested);
+    const parameters = readRequestParameters(request);
+    const introspectionResponse = introspectionResponder(parameters);
     if (introspectionResponse !== null) return sendJsonText(request, reply, introspectionResponse);
     if (isAnonymous(request)) {
       request.context.isRejected = true;
@@ -210,16 +211,16 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
     if (!acceptsGraphqlResponse(request)) return sendNotAcceptable(request, reply);
     rejectRepeatedParameters(request);
     // Apollo reads the document of a GET from the URL, where this route cannot insert the text of a persisted document.
-    const query = findQueryText(request.method === "GET" ? { query: requested["query"] } : requested);
+    const query = findQueryText(request.method === "GET" ? { query: parameters["query"] } : parameters);
     if (query instanceof GraphQLError) return sendFailure(request, reply, query);
     if (query !== null) {
       // Apollo reads the document of a POST from the body.
-      requested["query"] = query;
-      const requestFaults = await checkRequest(request, query, requested);
+      parameters["query"] = query;
+      const requestFaults = await checkRequest(request, query, parameters);
       if (requestFaults.length > 0) return sendRefusal(request, reply, requestFaults);
       (request.context as GraphqlContext)[CHECKED_DOCUMENT] = query;
     }
-    return runInRequestSpan(tracing, request.context, () => execute.call(this, request, reply));
+    return runInRequestSpan(tracing, request.context, () => executeRequest.call(this, request, reply));
   }
 
   const sendError = (error: unknown, request: FastifyRequest, reply: FastifyReply) => {

@@ -49,15 +49,15 @@ const NO_API_ERROR = {
   error: "this process serves only health and metrics, because its ROLES do not include api",
 } as const;
 
-function sendReadinessResponse(parts: ReadinessChecks, response: ServerResponse): void {
-  const states = Object.entries(parts).map(([name, isUp]) => ({ name, state: isUp() }));
-  const downParts = states.filter(({ state }) => state !== true);
-  if (downParts.length === 0) {
+function sendReadinessResponse(checks: ReadinessChecks, response: ServerResponse): void {
+  const states = Object.entries(checks).map(([name, isUp]) => ({ name, state: isUp() }));
+  const failedChecks = states.filter(({ state }) => state !== true);
+  if (failedChecks.length === 0) {
     replyWithJson(response, 200, { status: "READY" });
     return;
   }
-  const failing = downParts.map(({ name }) => name);
-  const words = downParts.map(({ name, state }) => (state === false ? name : `${name} (${state})`));
+  const failing = failedChecks.map(({ name }) => name);
+  const words = failedChecks.map(({ name, state }) => (state === false ? name : `${name} (${state})`));
   replyWithJson(response, 503, { status: "OVERLOADED", error: `not up: ${words.join(", ")}`, failing });
 }
 
@@ -74,8 +74,13 @@ const UNREADABLE_REQUEST_RESPONSES: Record<string, readonly [line: string, error
 function createUnreadableResponse({ code = "" }: NodeJS.ErrnoException): string {
   const [line, error] = UNREADABLE_REQUEST_RESPONSES[code] ?? ["400 Bad Request", "the request is not valid HTTP"];
   const body = JSON.stringify({ status: "REQUEST_INVALID" satisfies Status, error });
-  const length = `Content-Length: ${body.length}`;
-  const headers = ["Connection: close", "Content-Type: application/json", "X-Content-Type-Options: nosniff", length];
+  const contentLengthHeader = `Content-Length: ${body.length}`;
+  const headers = [
+    "Connection: close",
+    "Content-Type: application/json",
+    "X-Content-Type-Options: nosniff",
+    contentLengthHeader,
+  ];
   return [`HTTP/1.1 ${line}`, ...headers, "", body].join("\r\n");
 }
 
@@ -87,7 +92,7 @@ function isPossiblyFromRun({ method, headers }: IncomingMessage): boolean {
   return method === "OPTIONS" || String(token).startsWith(RUN_TOKEN_PREFIX);
 }
 
-export function createHttpEntryPoint(parts: ReadinessChecks): HttpEntryPoint {
+export function createHttpEntryPoint(checks: ReadinessChecks): HttpEntryPoint {
   let api: RequestListener | null = null;
   let isDraining = false;
   let metrics: Metrics | null = null;
@@ -114,14 +119,14 @@ export function createHttpEntryPoint(parts: ReadinessChecks): HttpEntryPoint {
       response.setHeader("X-Content-Type-Options", "nosniff");
       const [path] = (request.url ?? "").split("?");
       if (path === "/health/live") return replyWithJson(response, 200, { status: "LIVE" });
-      if (path === "/health/ready") return sendReadinessResponse(parts, response);
+      if (path === "/health/ready") return sendReadinessResponse(checks, response);
       if (path === "/metrics" && metrics) return sendMetrics(metrics, response);
       if (api && (!isDraining || isPossiblyFromRun(request))) {
         activeRequests += 1;
         response.once("close", endRequest);
         return api(request, response);
       }
-      if (!("api" in parts)) return replyWithJson(response, 404, NO_API_ERROR);
+      if (!("api" in checks)) return replyWithJson(response, 404, NO_API_ERROR);
       response.setHeader("Connection", "close");
       replyWithJson(response, 503, NOT_READY_ERROR);
     },

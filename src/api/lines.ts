@@ -16,13 +16,13 @@ export class JsonLineStream {
    */
   createStream(): Readable {
     const stream = new PassThrough();
-    const closed = new AbortController();
-    stream.once("close", () => closed.abort());
+    const closeController = new AbortController();
+    stream.once("close", () => closeController.abort());
     const send = async (line: object): Promise<void> => {
       if (stream.destroyed) throw new Error("the client disconnected before the end of the response");
-      if (!stream.write(`${JSON.stringify(line)}\n`)) await once(stream, "drain", { signal: closed.signal });
+      if (!stream.write(`${JSON.stringify(line)}\n`)) await once(stream, "drain", { signal: closeController.signal });
     };
-    const performedWork = this.perform(send).then(
+    const workPromise = this.perform(send).then(
       () => stream.end(),
       (error: Error) => {
         // Does not log the failure if the client has disconnected, which makes the operation fail.
@@ -31,7 +31,7 @@ export class JsonLineStream {
         throw error;
       },
     );
-    runInBackground(performedWork);
+    runInBackground(workPromise);
     return stream;
   }
 }

@@ -59,18 +59,18 @@ async function receiveUploadForm(
   upload: MediaUploadInProgress,
   fields: Record<"folderId" | "name", unknown>,
 ): Promise<object[]> {
-  const folder = () => parseMediaFolderId(fields["folderId"] ?? null);
+  const readFolderId = () => parseMediaFolderId(fields["folderId"] ?? null);
   const trackFile = abortReadsOnDisconnect(request);
   for await (const part of request.parts() as AsyncIterable<FormPart>) {
     rejectInvalidUtf8(part.fieldname, "the name of a field");
     rejectInvalidUtf8(part.type === "file" ? part.filename : part.value, part.fieldname);
-    if (part.type === "file") await upload.receive(trackFile(part.file), part.filename, folder());
+    if (part.type === "file") await upload.receive(trackFile(part.file), part.filename, readFolderId());
     else {
       refuseUnknownFields({ [part.fieldname]: part.value }, UPLOAD_FORM_SHAPE);
       fields[part.fieldname as keyof typeof fields] = part.value;
     }
   }
-  return upload.finish({ folderId: folder(), name: fields["name"] });
+  return upload.finish({ folderId: readFolderId(), name: fields["name"] });
 }
 
 /** Headers of a file's contents. The browser shows the contents in a document with an opaque origin, without scripts. */
@@ -118,10 +118,10 @@ async function sendContents(
   const length = range ? range.end - range.start + 1 : bytes;
   if (length !== null) reply.header("content-length", length);
   if (method === "HEAD") return reply.send();
-  const source = await contents.open(range ?? undefined);
+  const contentStream = await contents.open(range ?? undefined);
   reply.raw.setTimeout(STALLED_CLIENT_TIMEOUT_MS, () => reply.raw.destroy());
   disconnectSlowClient(reply);
-  return reply.send(source);
+  return reply.send(contentStream);
 }
 
 async function handleContentsRequest(

@@ -64,13 +64,13 @@ function registerQueueMetrics(register: Registry): (vitalSigns: VitalSigns | nul
     depth.reset();
     age.reset();
     const getAppLabel = createAppMetricLabeler();
-    const oldest = new Map<string, number>();
+    const oldestSecondsByApp = new Map<string, number>();
     for (const { appId, queued, oldestMs } of [...(vitalSigns?.queues ?? [])].sort((a, b) => b.queued - a.queued)) {
       const app = getAppLabel(appId);
       depth.inc({ app }, queued);
-      oldest.set(app, Math.max(oldest.get(app) ?? 0, oldestMs / 1e3));
+      oldestSecondsByApp.set(app, Math.max(oldestSecondsByApp.get(app) ?? 0, oldestMs / 1e3));
     }
-    for (const [app, seconds] of oldest) age.set({ app }, seconds);
+    for (const [app, seconds] of oldestSecondsByApp) age.set({ app }, seconds);
   };
 }
 
@@ -144,7 +144,7 @@ function registerDatabaseMetrics(
 ): void {
   new Gauge({
     name: "svc_database_disk_full",
-    help: "1 while PostgreSQL refuses writes of this process because its disk is full.",
+    help: "1 while PostgreSQL rejects writes of this process because its disk is full.",
     registers: [register],
     collect() {
       this.set(isDiskFull() ? 1 : 0);
@@ -186,7 +186,10 @@ function registerDatabaseMetrics(
   });
 }
 
-function registerResponseBytes(register: Registry, answers: NonNullable<MetricSources["countResponseBytes"]>): void {
+function registerResponseBytesMetric(
+  register: Registry,
+  answers: NonNullable<MetricSources["countResponseBytes"]>,
+): void {
   new Gauge({
     name: "svc_answer_bytes",
     help: "Bytes of responses in progress. Above a tenth of the heap, the process rejects large responses.",
@@ -261,20 +264,22 @@ function registerRunnerMetrics(register: Registry, runner: NonNullable<MetricSou
  */
 export function createMetrics(sources: MetricSources): Metrics {
   const register = new Registry();
-  const readVitals = registerVitalSignMetrics(register, sources);
+  const updateVitalSignMetrics = registerVitalSignMetrics(register, sources);
   registerReleaseMetric(register);
   registerDatabaseMetrics(register, sources);
-  if (sources.countResponseBytes) registerResponseBytes(register, sources.countResponseBytes);
+  if (sources.countResponseBytes) registerResponseBytesMetric(register, sources.countResponseBytes);
   if (sources.countSockets) registerSocketMetrics(register, sources.countSockets);
   if (sources.runner) registerRunnerMetrics(register, sources.runner);
   if (sources.runner) registerBrowserMetrics(register, sources.runner.countBrowsers);
-  const counted = sources.measures.register;
-  const ownRegistry = createProcessRegistry();
+  const measuresRegistry = sources.measures.register;
+  const processRegistry = createProcessRegistry();
   return {
     contentType: register.contentType,
     async readMetrics() {
-      await readVitals();
-      const texts = await Promise.all([register, counted, ownRegistry].map((registry) => registry.metrics()));
+      await updateVitalSignMetrics();
+      const texts = await Promise.all(
+        [register, measuresRegistry, processRegistry].map((registry) => registry.metrics()),
+      );
       return texts.join("");
     },
   };

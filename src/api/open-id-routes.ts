@@ -16,7 +16,7 @@ import { createFlatShape, refuseUnknownFields } from "../rules/unknown-fields.js
 import { toSignInRequest } from "./context.js";
 import { getPathPrefix } from "./page-origin.js";
 
-const FLOW_SECONDS = 600;
+const FLOW_COOKIE_SECONDS = 600;
 const LINK_SHAPE = createFlatShape(["next"]);
 const PROVIDER_ROUTE = "/v1/auth/oidc/:provider";
 
@@ -31,7 +31,7 @@ export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: 
   // The prefix `__Host-` prevents other hosts of the same domain from setting the cookie. Browsers accept this prefix only over https.
   const name = secure ? "__Host-svc_openid" : "svc_openid";
   const base = getPathPrefix(baseUrl);
-  const cookie = (value: string, maxAge: number) =>
+  const formatFlowCookie = (value: string, maxAge: number) =>
     stringifySetCookie({ name, value, maxAge, path: "/", httpOnly: true, sameSite: "lax", secure });
   const readProvider = ({ params }: FastifyRequest) => (params as { provider: string }).provider;
   const createCallbackUrl = (request: FastifyRequest) =>
@@ -40,12 +40,14 @@ export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: 
     const { next } = { ...(query as object), ...(body as object | undefined) } as { next?: unknown };
     return toSafeReturnPath(next, `${base}/studio`);
   };
-  const beginFlow = (reply: FastifyReply, flow: OpenIdFlow) =>
-    reply.header("set-cookie", cookie(formatOpenIdFlowCookie(flow), FLOW_SECONDS)).header("cache-control", "no-store");
+  const setFlowCookie = (reply: FastifyReply, flow: OpenIdFlow) =>
+    reply
+      .header("set-cookie", formatFlowCookie(formatOpenIdFlowCookie(flow), FLOW_COOKIE_SECONDS))
+      .header("cache-control", "no-store");
 
   app.get(`${PROVIDER_ROUTE}/start`, async (request, reply) => {
     const { url, flow } = await openId.start(readProvider(request), createCallbackUrl(request), readNextPath(request));
-    return beginFlow(reply, flow).redirect(url);
+    return setFlowCookie(reply, flow).redirect(url);
   });
 
   // A GET route would be unsafe: a link on another site could connect the account with an attacker's identity.
@@ -62,21 +64,21 @@ export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: 
       createCallbackUrl(request),
       readNextPath(request),
     );
-    beginFlow(reply, flow);
+    setFlowCookie(reply, flow);
     return { url };
   });
 
   app.get(`${PROVIDER_ROUTE}/callback`, async (request, reply) => {
     const flow = parseOpenIdFlowCookie(parseCookie(request.headers.cookie ?? "")[name]);
-    const callback = new URL(createCallbackUrl(request));
-    callback.search = new URL(request.url, callback).search;
-    const outcome = await openId.finish(toSignInRequest(request.context), readProvider(request), flow, callback);
+    const callbackUrl = new URL(createCallbackUrl(request));
+    callbackUrl.search = new URL(request.url, callbackUrl).search;
+    const outcome = await openId.finish(toSignInRequest(request.context), readProvider(request), flow, callbackUrl);
     if (outcome.kind === "signed-in") request.context.browser!.setSession(outcome.signedIn.session);
     // Keeps the session cookie that `setSession` may have set on this response.
     const cookies = [reply.getHeader("set-cookie") ?? []].flat().map(String);
     // Needed because Fastify would add to the existing `set-cookie` header instead of replacing it.
     reply.removeHeader("set-cookie");
-    reply.header("set-cookie", [...cookies.filter((text) => !text.startsWith(name)), cookie("", 0)]);
+    reply.header("set-cookie", [...cookies.filter((text) => !text.startsWith(name)), formatFlowCookie("", 0)]);
     reply.header("cache-control", "no-store").header("referrer-policy", "no-referrer");
     const next = toSafeReturnPath(outcome.next, `${base}/studio`);
     if (outcome.kind !== "refused") return reply.redirect(next);

@@ -30,20 +30,20 @@ export interface RuntimePageOrigin {
   openPreviewSession(request: FastifyRequest, reply: FastifyReply, preview: PreviewPage): Promise<PageSession | null>;
 }
 
-const DEBUG_PAGE = "/v3/apps/:appId/actions/:id/compile";
+const DEBUG_PAGE_ROUTE = "/v3/apps/:appId/actions/:id/compile";
 
 /** Routes that work at the origin of pages that run authors' code. Requests of all other routes get 404 there. */
 const PAGE_ORIGIN_ROUTES = [
   "/apps/:id",
   "/apps/:id/viewer",
-  DEBUG_PAGE,
+  DEBUG_PAGE_ROUTE,
   "/client/*",
   STORED_SCRIPT_ROUTE,
   TRIGGER_ROUTE,
 ];
 
 function isServedAtPageOrigin({ routeOptions: { url = "" }, query }: FastifyRequest): boolean {
-  return PAGE_ORIGIN_ROUTES.includes(url) && (url !== DEBUG_PAGE || "html" in (query as object));
+  return PAGE_ORIGIN_ROUTES.includes(url) && (url !== DEBUG_PAGE_ROUTE || "html" in (query as object));
 }
 
 const createPreviewPath = ({ appId, actionId }: PreviewPage) =>

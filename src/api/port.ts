@@ -113,11 +113,11 @@ export function createHttpServer(
     shouldUpgradeCallback: (request) => opensWebsocket(request) && server.listenerCount("upgrade") > 0,
   });
   server.maxConnections = limits.connectionsMax;
-  const silentConnections = new SilentConnectionLimiter(limits.silentConnectionsPerAddress);
+  const silentConnectionLimiter = new SilentConnectionLimiter(limits.silentConnectionsPerAddress);
   handleRequestsOneByOne(server, limitRequestTime(entryPoint, limits.requestTimeoutMs));
   return (
     server
-      .on("connection", (socket: Socket) => silentConnections.add(socket))
+      .on("connection", (socket: Socket) => silentConnectionLimiter.add(socket))
       // Without this listener, Node rejects each value of `Expect` except 100-continue, with a response that has no body.
       .on("checkExpectation", (request, response) => server.emit("request", request, response))
       .on("clientError", entryPoint.rejectInvalidRequest)

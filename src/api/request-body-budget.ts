@@ -55,8 +55,8 @@ export function createRequestBodyBudget({
   maxBytesPerAddress: ofAddressBytes,
   maxWaitMs: waitMs,
 }: RequestBodyBudgetOptions): RequestBodyBudget {
-  const byAddress = new Map<string, number>();
-  const byApp = new Map<string, number>();
+  const bytesByAddress = new Map<string, number>();
+  const bytesByApp = new Map<string, number>();
   /** Waiting requests by network address. The first address gets memory next and then moves to the end. */
   const waitingByAddress = new Map<string, Set<WaitingBody>>();
   let total = 0;
@@ -64,12 +64,14 @@ export function createRequestBodyBudget({
   /** True if the app may use `bytes` more: an app may use at most half of the memory that other apps leave free. */
   function mayTakeBytes(app: string | null, bytes: number): boolean {
     if (app === null) return true;
-    const appBytes = byApp.get(app) ?? 0;
+    const appBytes = bytesByApp.get(app) ?? 0;
     return appBytes + bytes <= Math.ceil((totalBytes - (total - appBytes)) / 2);
   }
 
   const fitsCapacity = (address: string, bytes: number, app: string | null): boolean =>
-    total + bytes <= totalBytes && (byAddress.get(address) ?? 0) + bytes <= ofAddressBytes && mayTakeBytes(app, bytes);
+    total + bytes <= totalBytes &&
+    (bytesByAddress.get(address) ?? 0) + bytes <= ofAddressBytes &&
+    mayTakeBytes(app, bytes);
 
   function addBytes(counts: Map<string, number>, key: string, bytes: number): void {
     const sum = (counts.get(key) ?? 0) + bytes;
@@ -79,33 +81,33 @@ export function createRequestBodyBudget({
 
   function countBytes(address: string, bytes: number, app: string | null): void {
     total += bytes;
-    addBytes(byAddress, address, bytes);
-    if (app !== null) addBytes(byApp, app, bytes);
+    addBytes(bytesByAddress, address, bytes);
+    if (app !== null) addBytes(bytesByApp, app, bytes);
   }
 
-  function takeCapacity(address: string, bytes: number, app: string | null): () => void {
+  function reserveCapacity(address: string, bytes: number, app: string | null): () => void {
     countBytes(address, bytes, app);
     let isTaken = true;
     return () => {
       if (!isTaken) return;
       isTaken = false;
       countBytes(address, -bytes, app);
-      callNext();
+      admitNextBody();
     };
   }
 
-  function leaveQueue(address: string, body: WaitingBody): void {
+  function removeFromQueue(address: string, body: WaitingBody): void {
     const waitingBodies = waitingByAddress.get(address)!;
     waitingBodies.delete(body);
     waitingByAddress.delete(address);
     if (waitingBodies.size > 0) waitingByAddress.set(address, waitingBodies);
   }
 
-  function callNext(): void {
+  function admitNextBody(): void {
     for (const [address, waitingBodies] of [...waitingByAddress]) {
       const [first] = waitingBodies;
       if (!first || !fitsCapacity(address, first.bytes, first.app)) continue;
-      leaveQueue(address, first);
+      removeFromQueue(address, first);
       first.startReceiving();
     }
   }
@@ -113,7 +115,7 @@ export function createRequestBodyBudget({
   return {
     async reserveBytes(address, bytes, app) {
       const waitingBodies = waitingByAddress.get(address);
-      if (!waitingBodies && fitsCapacity(address, bytes, app)) return takeCapacity(address, bytes, app);
+      if (!waitingBodies && fitsCapacity(address, bytes, app)) return reserveCapacity(address, bytes, app);
       if (waitingBodies && waitingBodies.size >= WAITING_BODIES_PER_ADDRESS_MAX) throw createOverloadedError();
       return new Promise((resolve, reject) => {
         const body: WaitingBody = {
@@ -121,11 +123,11 @@ export function createRequestBodyBudget({
           app,
           startReceiving() {
             clearTimeout(timer);
-            resolve(takeCapacity(address, bytes, app));
+            resolve(reserveCapacity(address, bytes, app));
           },
         };
         const timer = setTimeout(() => {
-          leaveQueue(address, body);
+          removeFromQueue(address, body);
           reject(createOverloadedError());
         }, waitMs);
         waitingByAddress.set(address, (waitingByAddress.get(address) ?? new Set()).add(body));

@@ -10,12 +10,12 @@ import type { WebSocket } from "ws";
 const endCallbacksBySocket = new WeakMap<Socket, Set<() => void>>();
 
 function getEndCallbacks(socket: Socket): Set<() => void> {
-  const knownEnders = endCallbacksBySocket.get(socket);
-  if (knownEnders) return knownEnders;
+  const knownCallbacks = endCallbacksBySocket.get(socket);
+  if (knownCallbacks) return knownCallbacks;
   const endCallbacks = new Set<() => void>();
   endCallbacksBySocket.set(socket, endCallbacks);
   socket.once("close", () => {
-    for (const endAnswer of endCallbacks) endAnswer();
+    for (const endCallback of endCallbacks) endCallback();
   });
   return endCallbacks;
 }
@@ -39,20 +39,20 @@ const RESPONSE_ENDED = new DOMException("The HTTP response has ended", "AbortErr
 
 /** Returns a signal that aborts when the HTTP response has been sent or its connection has closed. */
 export function createResponseEndSignal(request: IncomingMessage, response: ServerResponse): AbortSignal {
-  const overController = new AbortController();
-  callWhenResponseEnds(request, response, () => overController.abort(RESPONSE_ENDED));
-  return overController.signal;
+  const endController = new AbortController();
+  callWhenResponseEnds(request, response, () => endController.abort(RESPONSE_ENDED));
+  return endController.signal;
 }
 
-const closeSignals = new WeakMap<WebSocket, AbortSignal>();
+const closedSignalBySocket = new WeakMap<WebSocket, AbortSignal>();
 
 /** Returns a signal that aborts when the websocket has closed. Repeated calls for one websocket return the same signal. */
 export function getWebsocketClosedSignal(socket: WebSocket): AbortSignal {
-  const knownSignal = closeSignals.get(socket);
+  const knownSignal = closedSignalBySocket.get(socket);
   if (knownSignal) return knownSignal;
   const closeController = new AbortController();
   if (socket.readyState === socket.CLOSED) closeController.abort();
   else socket.once("close", () => closeController.abort());
-  closeSignals.set(socket, closeController.signal);
+  closedSignalBySocket.set(socket, closeController.signal);
   return closeController.signal;
 }

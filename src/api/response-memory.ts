@@ -17,7 +17,7 @@ const OWNER_SHARE_OF_FREE_BYTES = 1 / 2;
 /**
  * Maximum size of a JSON text for several sockets, as a multiple of GRAPHQL_RESPONSE_MAX_BYTES. The text also has field names and brackets.
  */
-const WRITTEN_SIZE_FACTOR = 2;
+const SHARED_TEXT_SIZE_FACTOR = 2;
 /** Minimum memory for all responses together. With less, the service could not send two of the largest responses at the same time. */
 const TOTAL_MIN_BYTES = 4 * GRAPHQL_RESPONSE_MAX_BYTES;
 /** Factor by which results of changes may exceed the limit for reads. A rejection would only hide the result of a completed change. */
@@ -94,7 +94,7 @@ const createAppOwnerKey = (appId: number): string => `app ${appId}`;
 const createOverloadedError = (message: string) =>
   new ActionError("OVERLOADED", message, { retryAfter: RETRY_AFTER_SECONDS });
 
-const createTooManyError = () =>
+const createTooManyResponsesError = () =>
   createOverloadedError(`too many large responses are being sent; try again in ${RETRY_AFTER_SECONDS} s`);
 
 export class ResponseMemoryLimiter {
@@ -149,8 +149,8 @@ export class ResponseMemoryLimiter {
    */
   countSharedText(appId: number, bytes: number): () => void {
     const owner = createAppOwnerKey(appId);
-    if (bytes > WRITTEN_SIZE_FACTOR * this.options.maxBytesPerResponse) throw this.createTooLargeError();
-    if (!this.hasCapacity(owner, bytes, 1)) throw createTooManyError();
+    if (bytes > SHARED_TEXT_SIZE_FACTOR * this.options.maxBytesPerResponse) throw this.createTooLargeError();
+    if (!this.hasCapacity(owner, bytes, 1)) throw createTooManyResponsesError();
     this.addHeldBytes(owner, bytes);
     return () => this.addHeldBytes(owner, -bytes);
   }
@@ -161,14 +161,14 @@ export class ResponseMemoryLimiter {
     let heldBytes = 0;
     let isOpen = true;
     let partCount = 0;
-    const endings: (() => void)[] = [];
+    const endCallbacks: (() => void)[] = [];
     let partOrder: Promise<unknown> | null = null;
 
     const admitBytes = (bytes: number): void => {
       if (!isOpen)
         throw new ActionError("REQUEST_INVALID", "the client disconnected before the service sent the response");
       if (heldBytes > 0 && heldBytes + bytes > responseMaxBytes) throw this.createTooLargeError();
-      if (!this.hasCapacity(owner, bytes, 1)) throw createTooManyError();
+      if (!this.hasCapacity(owner, bytes, 1)) throw createTooManyResponsesError();
     };
 
     const countBytes = (bytes: number): void => {
@@ -181,7 +181,7 @@ export class ResponseMemoryLimiter {
       if (isOpen || partCount > 0) return;
       this.addHeldBytes(owner, -heldBytes);
       heldBytes = 0;
-      for (const call of endings.splice(0)) call();
+      for (const call of endCallbacks.splice(0)) call();
     };
 
     const countResult = async <T>(work: () => Promise<T>): Promise<T> => {
@@ -232,7 +232,7 @@ export class ResponseMemoryLimiter {
         releaseBytes();
       },
       callWhenEnded(call) {
-        endings.push(call);
+        endCallbacks.push(call);
         releaseBytes();
       },
     };

@@ -177,11 +177,11 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   const schema = await loadSchema();
   const documents = createGraphqlDocumentChecker(schema, taskQueue);
   const { app, handle } = createFastify(options);
-  const addresses: { method: string; path: string }[] = [];
+  const registeredRoutes: { method: string; path: string }[] = [];
   app.addHook("onRoute", ({ method, url }) => {
-    for (const methodName of [method].flat()) addresses.push({ method: methodName, path: url });
+    for (const methodName of [method].flat()) registeredRoutes.push({ method: methodName, path: url });
   });
-  const cookie = createSessionCookieHeaders(baseUrl);
+  const cookieHeaders = createSessionCookieHeaders(baseUrl);
   registerRequestLog(app, log);
   registerCors(app);
   app.decorateRequest("context");
@@ -197,8 +197,8 @@ export async function createApi(options: ApiOptions): Promise<Api> {
       ...(headers.origin !== undefined && { pageOrigin: headers.origin }),
       setSession(session) {
         const value = session
-          ? cookie.createCookieHeader(session.token, PERSON_SESSION_LIFETIME_MAX_MS / 1000)
-          : cookie.createClearingHeader();
+          ? cookieHeaders.createCookieHeader(session.token, PERSON_SESSION_LIFETIME_MAX_MS / 1000)
+          : cookieHeaders.createClearingHeader();
         reply.header("set-cookie", value).header("cache-control", "no-store");
       },
     };
@@ -236,19 +236,19 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   registerStoredScriptRoutes(app, scripts);
   registerClientScriptRoutes(app, { resolvers, sessions, origin, pages });
   registerAppPages(app, { resolvers, sessions, origin, pages });
-  registerTokenSignInRoutes(app, { credentials, sessions, auth: resolvers.auth, cookieHeaders: cookie });
+  registerTokenSignInRoutes(app, { credentials, sessions, auth: resolvers.auth, cookieHeaders });
   registerOpenIdRoutes(app, { openId, baseUrl });
   registerRootPage(app, baseUrl);
   const docs = registerDocs(app, { pages, baseUrl, publicUrl });
   registerOauth(app, { oauth, pages, baseUrl, findServiceAddress: docs.findServiceAddress, log });
   registerMcp(app, { resolvers, toolCalls, docs, schema, publicUrl, log });
   registerOpenapi(app, schema, baseUrl);
-  const studio = ({ context: { caller } }: FastifyRequest, reply: FastifyReply) =>
+  const sendStudio = ({ context: { caller } }: FastifyRequest, reply: FastifyReply) =>
     pages.sendPage(reply.header("vary", "Cookie"), "studio", caller?.kind === "editor" || caller?.kind === "admin");
-  for (const path of ["/studio", "/studio/setup", "/studio/reset", "/studio/invitation"]) app.get(path, studio);
+  for (const path of ["/studio", "/studio/setup", "/studio/reset", "/studio/invitation"]) app.get(path, sendStudio);
   // No other page exists below /studio/. Studio shows an error with a link to its start page.
   app.get("/studio/*", (request, reply) =>
-    acceptsHtml(request) ? studio(request, reply.code(404)) : reply.callNotFound(),
+    acceptsHtml(request) ? sendStudio(request, reply.code(404)) : reply.callNotFound(),
   );
   registerManifestSchema(app, baseUrl);
   registerAppTypesRoute(app, resolvers.manifests);
@@ -266,7 +266,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   return {
     schema,
     documents,
-    registeredRoutes: addresses,
+    registeredRoutes,
     handleRequest: handle,
     async stop() {
       await app.close();

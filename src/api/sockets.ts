@@ -45,7 +45,7 @@ import type { ReadWebsocketUpgradeToken } from "./upgrade-origin.js";
 const SOCKET_PATH = "/graphql";
 export const SUBSCRIPTIONS_PER_SOCKET_MAX = 100;
 /** Interval in milliseconds at which the credentials of all websockets are checked again. */
-const RECHECK_MS = 10_000;
+const RECHECK_INTERVAL_MS = 10_000;
 /** Time in milliseconds that a stopping service waits for clients to close their websockets. */
 const CLOSE_TIMEOUT_MS = 1_000;
 const CONNECTION_INIT_TIMEOUT_MS = 5_000;
@@ -77,7 +77,7 @@ interface SocketOptions extends SubscriptionSources, ResolverContext {
    * The setting RUNTIME_URL: origin of pages that run authors' code, which has no API. If null, these pages have the service's own origin.
    */
   runtimeUrl: string | null;
-  readUpgrade: ReadWebsocketUpgradeToken;
+  readUpgradeToken: ReadWebsocketUpgradeToken;
   credentials: Credentials;
   measures: Pick<ServiceMetrics, "refused">;
   tracing: RequestTracing;
@@ -134,15 +134,18 @@ type OperationContext = SubscriptionSources &
 async function* yieldNothing(): AsyncGenerator<never, void, void> {}
 
 /** Replaces graphql-js's `execute` in graphql-ws. Sends the result itself as JSON text, because graphql-ws would parse the text again. */
-async function performOperation(args: ExecutionArgs, format: FormatError): Promise<AsyncGenerator<never, void, void>> {
+async function performOperation(
+  args: ExecutionArgs,
+  formatError: FormatError,
+): Promise<AsyncGenerator<never, void, void>> {
   const { responseBudget: budget, reply, releaseSlot } = args.contextValue as OperationContext;
   try {
     const { errors, ...result } = await execute(args);
     budget.checkResponseSize(result.data);
-    const formattedErrors = errors?.map(format);
+    const formattedErrors = errors?.map(formatError);
     reply(serializeJson(formattedErrors ? { ...result, errors: formattedErrors } : result));
   } catch (error) {
-    reply(serializeJson({ data: null, errors: [format(error)] }));
+    reply(serializeJson({ data: null, errors: [formatError(error)] }));
   } finally {
     releaseSlot();
   }
@@ -157,7 +160,7 @@ export function createSocketServer({
   taskQueue,
   limiter,
   runtimeUrl,
-  readUpgrade,
+  readUpgradeToken,
   credentials,
   measures,
   tracing,
@@ -165,7 +168,7 @@ export function createSocketServer({
   log,
   ...sources
 }: SocketOptions): SocketServer {
-  const format = createGraphqlErrorFormatter({ measures, log });
+  const formatError = createGraphqlErrorFormatter({ measures, log });
   const results = new SharedSubscriptionResults(responseMemory, log);
   const runtimeHost = runtimeUrl === null ? null : new URL(runtimeUrl).host;
   const server = new WebSocketServer({
@@ -181,8 +184,8 @@ export function createSocketServer({
     },
   });
 
-  const rate = new SocketMessageRateLimiter();
-  const socketBound = new SocketsPerAddressLimiter<SocketContext["extra"]>(({ socket }) =>
+  const messageRateLimiter = new SocketMessageRateLimiter();
+  const socketsPerAddressLimiter = new SocketsPerAddressLimiter<SocketContext["extra"]>(({ socket }) =>
     socket.close(TRY_AGAIN_LATER_CLOSE_CODE, "Too many idle sockets"),
   );
   let openedSockets = 0;
@@ -220,7 +223,7 @@ export function createSocketServer({
     const caller = pickCaller(extra);
     const budget = responseMemory.openBudget(extra.caller);
     const reply = (result: string) => extra.outbox.sendWithCallback(budget.close, `${messageHead}${result}}`);
-    const closeSignal = () => getWebsocketClosedSignal(extra.socket);
+    const getClosedSignal = () => getWebsocketClosedSignal(extra.socket);
     return {
       ...caller,
       idempotencyKey: null,
@@ -230,7 +233,7 @@ export function createSocketServer({
       receiveResult: deliver,
       onMissedEvent: closeOverloaded,
       responseBudget: budget,
-      closedSignal: closeSignal,
+      closedSignal: getClosedSignal,
       reply,
       releaseSlot,
     };
@@ -248,12 +251,12 @@ export function createSocketServer({
   const isCompleted = ({ subscriptions }: SocketContext, id: string): boolean => !(id in subscriptions);
   const createCompletedErrors = () => [new GraphQLError("the client has already ended this GraphQL operation")];
 
-  const takeSocket = createSocketHandler<SocketCredentialState>(
+  const handleSocket = createSocketHandler<SocketCredentialState>(
     {
       schema,
       connectionInitWaitTimeout: CONNECTION_INIT_TIMEOUT_MS,
       subscribe: followSubscription,
-      execute: (args) => traceWebsocketOperation(tracing, () => performOperation(args, format)),
+      execute: (args) => traceWebsocketOperation(tracing, () => performOperation(args, formatError)),
       async onConnect(context) {
         const { extra } = context;
         extra.token = readConnectionToken(context);
@@ -304,20 +307,23 @@ export function createSocketServer({
         const contextValue = createOperationContext(context, id, queryKey, releaseSlot);
         return { schema, document, variableValues: variables, operationName, contextValue };
       },
-      onError: (_context, _id, _payload, errors) => errors.map((error) => format(error.originalError ?? error)),
+      onError: (_context, _id, _payload, errors) => errors.map((error) => formatError(error.originalError ?? error)),
       onNext: (_context, _id, _payload, _args, result) =>
-        result.errors && { ...result, errors: result.errors.map(format) },
+        result.errors && { ...result, errors: result.errors.map(formatError) },
     },
     {
       countMessage: (connection) =>
-        rate.takeMessage(
+        messageRateLimiter.takeMessage(
           String(connection.id),
           listRatedSenders(connection),
           () => connection.socket.readyState === connection.socket.OPEN,
         ),
       handleInTurn: (connection, handle) => taskQueue.runInTurn(getRequestSenderKey(pickCaller(connection)), handle),
       countSocket: (connection) =>
-        socketBound.addSocket(getRequestSenderKeyByAddress(getClientAddress(connection.request)), connection),
+        socketsPerAddressLimiter.addSocket(
+          getRequestSenderKeyByAddress(getClientAddress(connection.request)),
+          connection,
+        ),
     },
     log,
   );
@@ -336,7 +342,7 @@ export function createSocketServer({
   async function acceptUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     let upgradeToken: string | null;
     try {
-      upgradeToken = await readUpgrade(request.headers);
+      upgradeToken = await readUpgradeToken(request.headers);
     } catch (error) {
       rejectUpgrade(error, socket);
       return;
@@ -346,11 +352,11 @@ export function createSocketServer({
     server.handleUpgrade(request, socket, head, (upgraded) => {
       upgraded.on("error", (error) => log.debug({ err: error }, "a socket failed"));
       openedSockets += 1;
-      takeSocket(upgraded, request, { id: openedSockets, upgradeToken, token: null, caller: null });
+      handleSocket(upgraded, request, { id: openedSockets, upgradeToken, token: null, caller: null });
     });
   }
 
-  const timer = setInterval(() => runInBackground(recheck.checkAll()), RECHECK_MS);
+  const timer = setInterval(() => runInBackground(recheck.checkAll()), RECHECK_INTERVAL_MS);
   const stopWatching = credentials.watch((id) =>
     runInBackground(id === null ? recheck.checkAll() : recheck.checkCredential(id)),
   );

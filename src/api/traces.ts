@@ -21,8 +21,8 @@ export function registerTracingHooks(app: FastifyInstance, tracing: RequestTraci
   app.addHook("onRequest", async (request, reply) => {
     const { method, routeOptions } = request;
     const route = routeOptions.url ?? "none";
-    const values = { "http.request.method": method, "http.route": route };
-    const span = tracing.beginSpan(`${method} ${route}`, "server", readParentTrace(request), values);
+    const spanAttributes = { "http.request.method": method, "http.route": route };
+    const span = tracing.beginSpan(`${method} ${route}`, "server", readParentTrace(request), spanAttributes);
     request.context.span = span;
     callWhenResponseEnds(request.raw, reply.raw, () => {
       const { statusCode } = reply.raw;

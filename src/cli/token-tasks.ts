@@ -31,7 +31,7 @@ const OPTIONS_BY_KIND: Record<CredentialKind, { required: readonly TokenOption[]
   live: { required: ["app"], allowed: ["user"] },
 };
 
-const UNIT_MS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const MS_BY_UNIT: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 /** Default lifetime of a task token (the token of one server run) that an operator creates. */
 const TASK_TOKEN_DEFAULT_LIFETIME = "1h";
 
@@ -50,14 +50,14 @@ function readExpiry(text: string | undefined): Date | null {
       `--expires must be a number from 1 to 999999 and s, m, h or d, such as 12h (got ${JSON.stringify(text)}). ${USAGE}`,
     );
   }
-  return new Date(Date.now() + Number(count) * UNIT_MS[unit]!);
+  return new Date(Date.now() + Number(count) * MS_BY_UNIT[unit]!);
 }
 
 function readCredential(kind: CredentialKind, values: OptionValues): NewCredential {
   const { required, allowed } = OPTIONS_BY_KIND[kind];
-  const missingOption = required.filter((option) => values[option] === undefined);
-  if (missingOption.length > 0)
-    throw new StartError(`A credential of the kind ${kind} needs --${missingOption.join(" and --")}. ${USAGE}`);
+  const missingOptions = required.filter((option) => values[option] === undefined);
+  if (missingOptions.length > 0)
+    throw new StartError(`A credential of the kind ${kind} needs --${missingOptions.join(" and --")}. ${USAGE}`);
   const unusedOptions = (["app", "user", "run"] as const).filter(
     (option) => values[option] !== undefined && !required.includes(option) && !allowed.includes(option),
   );
@@ -134,7 +134,8 @@ export function parseTokenTask(commandLineWords: string[]): TokenTask {
   const { positionals, values } = parseCommandLine(OPTIONS, USAGE, commandLineWords);
   const [word, id, ...more] = positionals;
   if (word === "revoke" && more.length === 0) return createRevokeTask(id);
-  if (id !== undefined) throw new StartError(`The command has an unexpected argument: ${id}. ${USAGE}`);
+  const unexpected = word === "revoke" ? more[0] : id;
+  if (unexpected !== undefined) throw new StartError(`The command has an unexpected argument: ${unexpected}. ${USAGE}`);
   if (word === "list") return createListTask(values);
   const kind = CREDENTIAL_KINDS.find((kindName) => kindName === word);
   if (kind) return createTokenTask(kind, values);

@@ -48,10 +48,10 @@ export const OPEN_ID_VARIABLE_DESCRIPTIONS: readonly [names: string, initial: st
   ],
 ];
 
-const ISSUER_VARIABLE = /^OIDC_(?:([A-Z0-9]+(?:_[A-Z0-9]+)*)_)?ISSUER$/;
-const CLIENT_VARIABLE = /^(OIDC_(?:([A-Z0-9]+(?:_[A-Z0-9]+)*)_)?)CLIENT_(?:ID|SECRET)$/;
+const ISSUER_VARIABLE_PATTERN = /^OIDC_(?:([A-Z0-9]+(?:_[A-Z0-9]+)*)_)?ISSUER$/;
+const CLIENT_VARIABLE_PATTERN = /^(OIDC_(?:([A-Z0-9]+(?:_[A-Z0-9]+)*)_)?)CLIENT_(?:ID|SECRET)$/;
 /** Words that cannot be a provider's NAME. For example, OIDC_CLIENT_ID could also be the variable ID of a provider CLIENT. */
-const RESERVED_NAMES = ["CLIENT", "ROLE", "AUTO", "ORGANIZATION"];
+const RESERVED_PROVIDER_NAMES = ["CLIENT", "ROLE", "AUTO", "ORGANIZATION"];
 const ROLE_NAMES = ["owner", "admin", "editor", "operator", "reader"];
 const LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"];
 const PAIRS_MAX = 200;
@@ -77,69 +77,69 @@ function isIssuer(text: string, isPrivateAllowed: boolean): boolean {
   );
 }
 
-function readProvider(env: Environment, name: string | undefined, fault: ReportFault): OpenIdProvider {
+function readProvider(env: Environment, name: string | undefined, reportFault: ReportFault): OpenIdProvider {
   const prefix = name === undefined ? "OIDC_" : `OIDC_${name}_`;
-  const text = (key: string) => env[prefix + key]?.trim() || null;
-  const rejected = (key: string, expected: string) =>
-    fault(prefix + key, `${expected} (got ${describeRejectedValue(text(key) ?? "", { isSecret: false })})`);
-  const requiredText = (key: string): string => {
-    const value = text(key);
-    if (value === null) fault(prefix + key, `set, because ${prefix}ISSUER is set`);
+  const readText = (key: string) => env[prefix + key]?.trim() || null;
+  const reportRejectedValue = (key: string, expected: string) =>
+    reportFault(prefix + key, `${expected} (got ${describeRejectedValue(readText(key) ?? "", { isSecret: false })})`);
+  const readRequiredText = (key: string): string => {
+    const value = readText(key);
+    if (value === null) reportFault(prefix + key, `set, because ${prefix}ISSUER is set`);
     return value ?? "";
   };
-  const issuer = text("ISSUER") ?? "";
+  const issuer = readText("ISSUER") ?? "";
   if (!isIssuer(issuer, env["ALLOW_PRIVATE_NETWORK"]?.trim() === "1")) {
-    rejected("ISSUER", "the https:// address of an OpenID provider, without user name, query and fragment");
+    reportRejectedValue("ISSUER", "the https:// address of an OpenID provider, without user name, query and fragment");
   }
-  const autoCreate = text("AUTO_CREATE") ?? "0";
-  if (autoCreate !== "0" && autoCreate !== "1") rejected("AUTO_CREATE", "0 or 1");
-  const roles = parsePairs(text("ROLES"));
+  const autoCreate = readText("AUTO_CREATE") ?? "0";
+  if (autoCreate !== "0" && autoCreate !== "1") reportRejectedValue("AUTO_CREATE", "0 or 1");
+  const roles = parsePairs(readText("ROLES"));
   if (!roles || ![...roles.values()].every((role) => ROLE_NAMES.includes(role))) {
-    rejected(
+    reportRejectedValue(
       "ROLES",
       `at most ${PAIRS_MAX} pairs of group=role separated by commas, each role one of ${ROLE_NAMES.join(", ")}`,
     );
   }
-  const organizations = parsePairs(text("ORGANIZATIONS"));
+  const organizations = parsePairs(readText("ORGANIZATIONS"));
   if (!organizations || ![...organizations.values()].every((id) => /^[1-9]\d{0,14}$/.test(id))) {
-    rejected(
+    reportRejectedValue(
       "ORGANIZATIONS",
       `at most ${PAIRS_MAX} pairs of value=ID separated by commas, where ID is the ID of an organization`,
     );
   }
   return {
     id: (name ?? "oidc").toLowerCase(),
-    name: text("NAME") ?? (name === undefined ? "OpenID" : name.charAt(0) + name.slice(1).toLowerCase()),
+    name: readText("NAME") ?? (name === undefined ? "OpenID" : name.charAt(0) + name.slice(1).toLowerCase()),
     issuer,
-    clientId: requiredText("CLIENT_ID"),
-    clientSecret: requiredText("CLIENT_SECRET"),
+    clientId: readRequiredText("CLIENT_ID"),
+    clientSecret: readRequiredText("CLIENT_SECRET"),
     autoCreate: autoCreate === "1",
-    roleClaim: text("ROLE_CLAIM") ?? "groups",
+    roleClaim: readText("ROLE_CLAIM") ?? "groups",
     roles: roles ?? new Map(),
-    organizationClaim: text("ORGANIZATION_CLAIM"),
+    organizationClaim: readText("ORGANIZATION_CLAIM"),
     organizations: new Map([...(organizations ?? [])].map(([value, id]) => [value, Number(id)])),
   };
 }
 
 /** Reads all OpenID providers. The provider whose variables have no NAME is the first. */
-export function readOpenIdProviders(env: Environment, fault: ReportFault): OpenIdProvider[] {
+export function readOpenIdProviders(env: Environment, reportFault: ReportFault): OpenIdProvider[] {
   const names = Object.keys(env)
     .filter((key) => env[key]?.trim())
     .flatMap((key) => {
-      const issuerMatch = ISSUER_VARIABLE.exec(key);
+      const issuerMatch = ISSUER_VARIABLE_PATTERN.exec(key);
       return issuerMatch ? [issuerMatch[1]] : [];
     });
   for (const key of Object.keys(env)) {
-    const clientMatch = CLIENT_VARIABLE.exec(key);
+    const clientMatch = CLIENT_VARIABLE_PATTERN.exec(key);
     if (!clientMatch || !env[key]?.trim() || names.includes(clientMatch[2])) continue;
-    fault(`${clientMatch[1]}ISSUER`, `set, because ${key} is set`);
+    reportFault(`${clientMatch[1]}ISSUER`, `set, because ${key} is set`);
   }
   for (const name of names) {
-    if (name !== undefined && (RESERVED_NAMES.includes(name) || name === "OIDC"))
-      fault(`OIDC_${name}_ISSUER`, "renamed: this name is reserved");
+    if (name !== undefined && (RESERVED_PROVIDER_NAMES.includes(name) || name === "OIDC"))
+      reportFault(`OIDC_${name}_ISSUER`, "renamed: this name is reserved");
   }
   const isFirstSet = names.includes(undefined);
-  const first = readProvider(env, undefined, isFirstSet ? fault : () => undefined);
+  const first = readProvider(env, undefined, isFirstSet ? reportFault : () => undefined);
   const providerNames = names.filter((name) => name !== undefined).sort();
-  return [...(isFirstSet ? [first] : []), ...providerNames.map((name) => readProvider(env, name, fault))];
+  return [...(isFirstSet ? [first] : []), ...providerNames.map((name) => readProvider(env, name, reportFault))];
 }

@@ -5,8 +5,8 @@ import { z } from "zod";
 /** Matches an http or https URL of an origin, optionally with a path but without a query. */
 export const HTTP_URL_PATTERN = /^https?:\/\/[^/?#\s@]+(\/[\w~-][\w.~-]*)*\/?$/;
 export const ORIGIN_URL_PATTERN = /^https?:\/\/[^/?#\s@]+\/?$/;
-const BUCKET_NAME = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
-const WILDCARD_ADDRESS = /^0\.0\.0\.0$|^[0:]+$|%/;
+const BUCKET_NAME_PATTERN = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
+const WILDCARD_ADDRESS_PATTERN = /^0\.0\.0\.0$|^[0:]+$|%/;
 
 /** S3 bucket for media files, and the prefix of their keys. */
 export interface MediaBucket {
@@ -79,7 +79,7 @@ export const ipAddressSchema = createSchemaFromParser("an IP address of this mac
 /** Rejects wildcard addresses such as 0.0.0.0, to which other machines cannot connect. */
 export const reachableAddressSchema = createSchemaFromParser(
   "one IP address of this machine, under which browsers reach it",
-  (input) => (isIP(input) === 0 || WILDCARD_ADDRESS.test(input) ? undefined : input),
+  (input) => (isIP(input) === 0 || WILDCARD_ADDRESS_PATTERN.test(input) ? undefined : input),
 );
 
 /** True for an IP address or a network such as 10.0.0.0/8; false for the network 0.0.0.0/0, which contains all addresses. */
@@ -117,12 +117,12 @@ export const bucketUrlSchema = createSchemaFromParser(
     const region = address.searchParams.get("region") ?? "us-east-1";
     const prefix = address.pathname.split("/").filter(Boolean).join("/");
     const isEndpoint = endpoint === null || (ORIGIN_URL_PATTERN.test(endpoint) && URL.canParse(endpoint));
-    const isSound =
-      BUCKET_NAME.test(address.hostname) &&
+    const isValid =
+      BUCKET_NAME_PATTERN.test(address.hostname) &&
       /^[\w!.*'()/-]*$/.test(prefix) &&
       /^[a-z0-9-]{1,40}$/.test(region) &&
       isEndpoint;
-    return isSound ? { bucket: address.hostname, prefix, endpoint, region } : undefined;
+    return isValid ? { bucket: address.hostname, prefix, endpoint, region } : undefined;
   },
 );
 

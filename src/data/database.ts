@@ -30,7 +30,7 @@ import { checkSchemaCompatibility, type ExecuteQuery, storeSchemaCompatibility }
 export const ENTITY_CLASSES = [ActionRow, AppRow];
 
 /** Key of the advisory lock for migrations. The number has no meaning. */
-const MIGRATION_LOCK = 7_203_114_285_021;
+const MIGRATION_LOCK_KEY = 7_203_114_285_021;
 const LOCK_POLL_MS = 100;
 /** Maximum time that a migration waits for a table lock. While it waits, all later statements on the table wait too. */
 const TABLE_LOCK_TIMEOUT = "500ms";
@@ -52,7 +52,7 @@ export const RESERVED_CONNECTIONS = 1;
  * Maximum milliseconds to open the reserved connection. Each statement on it, such as the renewal of a process's lease (lease.ts), has the
  * same limit.
  */
-const RESERVED_LIMIT_MS = 3_000;
+const RESERVED_CONNECTION_LIMIT_MS = 3_000;
 
 /** Connections to PostgreSQL. TypeORM calls them a DataSource; in this service, a data source is a table of entries. */
 export type Db = DataSource;
@@ -65,7 +65,7 @@ class Database extends DataSource {
   constructor(options: ConstructorParameters<typeof DataSource>[0], sessionUrl: string, poolSize: number) {
     super(options);
     this.statements = createPreparedStatementPool(sessionUrl, Math.ceil(poolSize * STATEMENT_POOL_RATIO));
-    this.reserved = createPreparedStatementPool(sessionUrl, RESERVED_CONNECTIONS, RESERVED_LIMIT_MS);
+    this.reserved = createPreparedStatementPool(sessionUrl, RESERVED_CONNECTIONS, RESERVED_CONNECTION_LIMIT_MS);
   }
 
   override async destroy(): Promise<void> {
@@ -127,7 +127,7 @@ export async function queryPreparedRows<T>(
 
 /**
  * Executes a short statement on the reserved connection, so that it does not wait for slow statements of requests. Fails after
- * RESERVED_LIMIT_MS, but the database may still execute the statement.
+ * RESERVED_CONNECTION_LIMIT_MS, but the database may still execute the statement.
  */
 export async function queryOnReservedConnection<T>(
   db: SqlClient,
@@ -235,7 +235,8 @@ export async function withSchemaLock<T>(url: string, work: (query: ExecuteQuery)
     // Polls, because CREATE INDEX CONCURRENTLY waits for all open statements. A statement of another process that waited for this lock
     // would block it.
     const lock = "SELECT pg_try_advisory_lock($1) AS taken";
-    while (!(await client.query<{ taken: boolean }>(lock, [MIGRATION_LOCK])).rows[0]!.taken) await delay(LOCK_POLL_MS);
+    while (!(await client.query<{ taken: boolean }>(lock, [MIGRATION_LOCK_KEY])).rows[0]!.taken)
+      await delay(LOCK_POLL_MS);
     return await work(async (sql) => (await client.query(sql)).rows);
   } finally {
     await client.end();
@@ -257,20 +258,20 @@ async function withTableLocks(work: () => Promise<unknown>): Promise<void> {
 
 /** Executes the pending migrations. The caller must hold the lock of `withSchemaLock`. */
 export async function migrateSchema(url: string, migrations: readonly (typeof MIGRATIONS)[number][]): Promise<void> {
-  const source = await createDatabase(url, 1, MIGRATION_POOL_OPTIONS, migrations).initialize();
-  source.subscribers.push(LOCK_TIMEOUT_SUBSCRIBER);
-  const runner = source.createQueryRunner();
+  const database = await createDatabase(url, 1, MIGRATION_POOL_OPTIONS, migrations).initialize();
+  database.subscribers.push(LOCK_TIMEOUT_SUBSCRIBER);
+  const queryRunner = database.createQueryRunner();
   try {
-    const executor = new MigrationExecutor(source, runner);
+    const executor = new MigrationExecutor(database, queryRunner);
     executor.transaction = "each";
     await withTableLocks(() => executor.executePendingMigrations());
   } finally {
-    await runner.release();
-    await source.destroy();
+    await queryRunner.release();
+    await database.destroy();
   }
 }
 
-const RELEASE_MIGRATIONS = MIGRATIONS.map(({ name }) => name);
+const RELEASE_MIGRATION_NAMES = MIGRATIONS.map(({ name }) => name);
 
 /**
  * Migrates the schema to the version of this release, and stores which releases can run with it. The caller must hold the lock of
@@ -278,7 +279,7 @@ const RELEASE_MIGRATIONS = MIGRATIONS.map(({ name }) => name);
  */
 export async function migrateToCurrentSchema(url: string, query: ExecuteQuery): Promise<void> {
   await migrateSchema(url, MIGRATIONS);
-  await storeSchemaCompatibility(query, RELEASE_MIGRATIONS);
+  await storeSchemaCompatibility(query, RELEASE_MIGRATION_NAMES);
 }
 
 /**
@@ -288,9 +289,9 @@ export async function migrateToCurrentSchema(url: string, query: ExecuteQuery): 
  */
 export const migrateDatabase = (url: string): Promise<string[]> =>
   withSchemaLock(url, async (query) => {
-    const applied = await checkSchemaCompatibility(query, RELEASE_MIGRATIONS);
-    const pending = RELEASE_MIGRATIONS.filter((name) => !applied.includes(name));
+    const applied = await checkSchemaCompatibility(query, RELEASE_MIGRATION_NAMES);
+    const pending = RELEASE_MIGRATION_NAMES.filter((name) => !applied.includes(name));
     if (pending.length > 0) await migrateSchema(url, MIGRATIONS);
-    await storeSchemaCompatibility(query, RELEASE_MIGRATIONS);
+    await storeSchemaCompatibility(query, RELEASE_MIGRATION_NAMES);
     return pending;
   });

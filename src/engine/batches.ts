@@ -47,12 +47,12 @@ export function createBatchProcessor<Item, Result>(options: {
     } catch (error) {
       if (batch.length > 1 && isCausedByOneItem(error))
         await Promise.all(batch.map((waiter) => processBatch([waiter])));
-      else if (batch.length > 1 && isCausedByOneKey(error)) await processKeys(batch, error);
+      else if (batch.length > 1 && isCausedByOneKey(error)) await processBatchByKey(batch, error);
       else for (const { reject } of batch) reject(error);
     }
   }
 
-  async function processKeys(batch: readonly WaitingItem<Item, Result>[], error: unknown): Promise<void> {
+  async function processBatchByKey(batch: readonly WaitingItem<Item, Result>[], error: unknown): Promise<void> {
     const batches = [...Map.groupBy(batch, ({ item }) => keyOf(item)).values()];
     if (batches.length === 1) for (const { reject } of batch) reject(error);
     else for (const batchOfKey of batches) await processBatch(batchOfKey);

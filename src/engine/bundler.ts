@@ -116,7 +116,7 @@ interface BundlerOptions {
 }
 
 /** Returns the error for a process that has ended without a response, although the service has not killed this process. */
-function createEndError({ signalCode }: ChildProcess, { ms, bytes }: BuildLimits, errorText: string): Error {
+function createUnexpectedEndError({ signalCode }: ChildProcess, { ms, bytes }: BuildLimits, errorText: string): Error {
   // SIGKILL means that the machine had no free memory. At the limits of the sandbox, the kernel uses other signals.
   if (signalCode === "SIGKILL") return createKilledFault();
   const missingResource = signalCode === null ? findMissingResource(errorText) : null;
@@ -172,7 +172,7 @@ export class Bundler {
       onExceeded(error);
       killProcess(child);
     };
-    const endIfOverTime = async () => {
+    const killAtTimeLimit = async () => {
       const isStarved = (await this.measureCpuSeconds(pid)) * 1_000 < ms * MIN_CPU_SHARE;
       killChild(
         isStarved
@@ -183,7 +183,7 @@ export class Bundler {
     const checkMemory = async () => {
       if ((await readProcessTreeMemory(pid)) > bytes) killChild(createLimitFault(formatMegabytes(bytes)));
     };
-    const timeLimitTimer = setTimeout(() => runInBackground(endIfOverTime()), ms);
+    const timeLimitTimer = setTimeout(() => runInBackground(killAtTimeLimit()), ms);
     const memoryTimer = setInterval(() => runInBackground(checkMemory()), USAGE_CHECK_MS);
     return () => {
       clearTimeout(timeLimitTimer);
@@ -198,12 +198,12 @@ export class Bundler {
     child: ChildProcess,
     max: BuildLimits,
   ): Promise<BundlerResponse> {
-    let refusal: Error | null = null;
+    let limitError: Error | null = null;
     const errorText = collectErrorText(child.stderr!);
     // An error means that the process could not start, which counts as ended without a response.
     const closed = once(child, "close").catch(() => undefined);
-    const unwatch = this.watchChildLimits(child, max, (reason) => {
-      refusal = reason;
+    const stopWatching = this.watchChildLimits(child, max, (reason) => {
+      limitError = reason;
     });
     try {
       const header = Buffer.from(JSON.stringify(job));
@@ -216,9 +216,9 @@ export class Bundler {
       return JSON.parse(text) as BundlerResponse;
     } catch {
       await closed;
-      throw refusal ?? createEndError(child, max, errorText());
+      throw limitError ?? createUnexpectedEndError(child, max, errorText());
     } finally {
-      unwatch();
+      stopWatching();
       killProcess(child);
       await closed;
     }

@@ -124,12 +124,12 @@ function waitForConnection(socket: Socket, event: "connect" | "secureConnect", l
         new NotConnectedError(`the host could not be reached (${first.code ?? first.message})`, false, first.code),
       );
     };
-    const closed = () => fail(Object.assign(new Error(), { code: "ECONNRESET" }));
+    const handleClose = () => fail(Object.assign(new Error(), { code: "ECONNRESET" }));
     const timer = setTimeout(() => fail(Object.assign(new Error(), { code: "ETIMEDOUT" })), limitMs);
-    socket.once("error", fail).once("close", closed);
+    socket.once("error", fail).once("close", handleClose);
     socket.once(event, () => {
       clearTimeout(timer);
-      socket.off("close", closed).off("error", fail);
+      socket.off("close", handleClose).off("error", fail);
       // Prevents an uncaught exception if the socket fails before the code that uses it has added listeners.
       socket.on("error", () => undefined);
       resolve(socket);
@@ -216,18 +216,18 @@ export function createAddressCheckedConnections(options: CheckedConnectionsOptio
 
   async function upgradeToTls(socket: Socket, host: string): Promise<Socket> {
     const servername = isIP(removeBrackets(host)) === 0 ? host : undefined;
-    const secure = connectTls({ socket, host: removeBrackets(host), ...(servername && { servername }) });
-    return waitForConnection(secure, "secureConnect", connectTimeoutMs);
+    const tlsSocket = connectTls({ socket, host: removeBrackets(host), ...(servername && { servername }) });
+    return waitForConnection(tlsSocket, "secureConnect", connectTimeoutMs);
   }
 
-  async function openTo(url: URL): Promise<Socket> {
+  async function openSocketTo(url: URL): Promise<Socket> {
     const isSecure = url.protocol === "https:";
     const plain = await connectSocket(url.hostname, Number(url.port) || (isSecure ? 443 : 80));
     return isSecure ? upgradeToTls(plain, url.hostname) : plain;
   }
 
   async function get(url: URL, headers: Record<string, string>, maxBytes: number, signal: AbortSignal) {
-    const socket = await openTo(url);
+    const socket = await openSocketTo(url);
     const path = `${url.pathname}${url.search}`;
     const all = { host: url.host, connection: "close", ...headers };
     try {
@@ -265,7 +265,7 @@ export function createAddressCheckedConnections(options: CheckedConnectionsOptio
       }
     },
     async request(url, { method, headers, body, signal }) {
-      const socket = await openTo(url);
+      const socket = await openSocketTo(url);
       const sent = httpRequest({
         method,
         path: `${url.pathname}${url.search}`,

@@ -23,17 +23,20 @@ export const PUBLIC_BROWSER_CACHE = "/var/cache/svc-app-actions/puppeteer";
 /** Names of Chromium's programs in order of preference. The headless shell starts four times as fast as the complete browser. */
 const CHROMIUM_PROGRAMS = ["chromium-headless-shell", "chromium", "google-chrome", "google-chrome-stable"];
 const CACHED_PROGRAMS = ["chrome-headless-shell", "chrome"];
-const MAC_PROGRAMS = ["/Applications/Google Chrome.app/Contents/MacOS", "/Applications/Chromium.app/Contents/MacOS"];
-const MAC_NAMES = ["Google Chrome", "Chromium", "Google Chrome for Testing"];
+const MAC_PROGRAM_FOLDERS = [
+  "/Applications/Google Chrome.app/Contents/MacOS",
+  "/Applications/Chromium.app/Contents/MacOS",
+];
+const MAC_PROGRAM_NAMES = ["Google Chrome", "Chromium", "Google Chrome for Testing"];
 
 /**
  * Returns the folders in which Chromium is usually installed.
  * @param {string | null} cacheDir value of PUPPETEER_CACHE_DIR; null if it is not set
  * @returns {ChromiumPaths}
  */
-export function defaultChromiumPaths(cacheDir = null) {
+export function getDefaultChromiumPaths(cacheDir = null) {
   return {
-    programs: ["/usr/local/bin", "/usr/bin", "/opt/google/chrome", "/snap/bin", ...MAC_PROGRAMS],
+    programs: ["/usr/local/bin", "/usr/bin", "/opt/google/chrome", "/snap/bin", ...MAC_PROGRAM_FOLDERS],
     caches: [cacheDir ?? join(homedir(), ".cache/puppeteer"), PUBLIC_BROWSER_CACHE],
   };
 }
@@ -85,9 +88,9 @@ function findCachedPrograms(cache) {
  * @param {ChromiumPaths} paths
  * @returns {string | null}
  */
-export function findChromium(explicit, paths = defaultChromiumPaths()) {
+export function findChromium(explicit, paths = getDefaultChromiumPaths()) {
   if (explicit !== null) return isProgram(explicit) ? explicit : null;
-  const installed = [...CHROMIUM_PROGRAMS, ...MAC_NAMES].flatMap((name) =>
+  const installed = [...CHROMIUM_PROGRAMS, ...MAC_PROGRAM_NAMES].flatMap((name) =>
     paths.programs.map((folder) => join(folder, name)),
   );
   return [...installed, ...paths.caches.flatMap(findCachedPrograms)].find(isProgram) ?? null;

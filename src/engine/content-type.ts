@@ -8,7 +8,7 @@ const LEADING_SPACE = /\s*/y;
 const XML_START = /^\s*<\?xml\s/i;
 /** A binary file has some of these control characters among its first bytes; a text has none. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: it searches for control characters
-const BINARY_CHARACTER = /[\x00-\x08\x0e-\x1a\x1c-\x1f]/;
+const BINARY_CHARACTER_PATTERN = /[\x00-\x08\x0e-\x1a\x1c-\x1f]/;
 
 /** Returns the first bytes of a file as text; null if they are binary. The last character of the text may be incomplete. */
 function decodeHead(head: Buffer): string | null {
@@ -17,7 +17,7 @@ function decodeHead(head: Buffer): string | null {
     return new TextDecoder(bom === "\xff\xfe" ? "utf-16le" : "utf-16be").decode(head);
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(head, { stream: true });
-    return BINARY_CHARACTER.test(text) ? null : text;
+    return BINARY_CHARACTER_PATTERN.test(text) ? null : text;
   } catch {
     return null;
   }
@@ -32,8 +32,8 @@ interface MarkupPreamble {
 }
 
 const MARKUP_COMMENT: MarkupPreamble = { open: "<!--", close: "-->", closeSearchOffset: 2 };
-const BEFORE_HTML: readonly MarkupPreamble[] = [MARKUP_COMMENT, { open: "<?xml", close: ">", closeSearchOffset: 5 }];
-const BEFORE_SVG: readonly MarkupPreamble[] = [
+const HTML_PREAMBLES: readonly MarkupPreamble[] = [MARKUP_COMMENT, { open: "<?xml", close: ">", closeSearchOffset: 5 }];
+const SVG_PREAMBLES: readonly MarkupPreamble[] = [
   MARKUP_COMMENT,
   { open: "<?", close: "?>", closeSearchOffset: 2 },
   { open: "<!doctype svg", close: ">", closeSearchOffset: 13 },
@@ -62,8 +62,8 @@ function startsWithElement(text: string, root: RegExp, preambles: readonly Marku
 }
 
 function detectTextType(text: string): string {
-  if (startsWithElement(text, SVG_START, BEFORE_SVG)) return "image/svg+xml";
-  if (startsWithElement(text, HTML_START, BEFORE_HTML)) return "text/html";
+  if (startsWithElement(text, SVG_START, SVG_PREAMBLES)) return "image/svg+xml";
+  if (startsWithElement(text, HTML_START, HTML_PREAMBLES)) return "text/html";
   return XML_START.test(text) ? "application/xml" : "text/plain";
 }
 

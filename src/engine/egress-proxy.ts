@@ -99,9 +99,9 @@ async function resolveAddresses(hostname: string, options: EgressProxyOptions): 
     return await resolve(hostname);
   } catch (error) {
     const { code = "" } = error as NodeJS.ErrnoException;
-    const unknown = ["ENOTFOUND", "ENODATA"].includes(code);
+    const isUnknown = ["ENOTFOUND", "ENODATA"].includes(code);
     throw new RequestError(
-      `${unknown ? "the host name does not exist" : "the IP address of the host name could not be found"} (${code})`,
+      `${isUnknown ? "the host name does not exist" : "the IP address of the host name could not be found"} (${code})`,
       502,
     );
   }
@@ -119,11 +119,11 @@ async function resolveDestination(hostname: string, port: number, options: Egres
       `port ${port} is not allowed: runs can connect only to the ports ${ports.join(" and ")}`,
       403,
     );
-  const lookup = await resolveAddresses(hostname, options);
-  if (!allowPrivateNetwork && !lookup.every(({ address }) => isPublicAddress(address))) {
+  const resolvedAddresses = await resolveAddresses(hostname, options);
+  if (!allowPrivateNetwork && !resolvedAddresses.every(({ address }) => isPublicAddress(address))) {
     throw new RequestError(`${hostname} is not a public address: runs can connect only to public addresses`, 403);
   }
-  const addresses = lookup.filter(({ family }) => localAddress === null || family === isIP(localAddress));
+  const addresses = resolvedAddresses.filter(({ family }) => localAddress === null || family === isIP(localAddress));
   if (addresses.length === 0) {
     const addressType = localAddress === null ? "IP" : `IPv${isIP(localAddress)}`;
     throw new RequestError(`${hostname} has no ${addressType} address`, 502);

@@ -47,10 +47,10 @@ const getLockFilePath = (dataDir: string) => join(dataDir, "service.lock");
 const getUrlFilePath = (dataDir: string) => join(dataDir, "database-url");
 
 /** Maximum length of a Unix socket's path that every system allows. */
-const SOCKET_PATH_MAX = 103;
+const SOCKET_PATH_MAX_BYTES = 103;
 
 function createSocketUrl(url: string, { port, socketPath }: Postmaster): string {
-  if (Buffer.byteLength(socketPath) > SOCKET_PATH_MAX) return url;
+  if (Buffer.byteLength(socketPath) > SOCKET_PATH_MAX_BYTES) return url;
   return url.replace(`@127.0.0.1:${port}/`, `@${encodeURIComponent(dirname(socketPath))}:${port}/`);
 }
 
@@ -84,9 +84,9 @@ async function prepareCluster(context: PostgresClusterContext, dataDir: string, 
 }
 
 async function ensureDatabase(url: string): Promise<void> {
-  const maintenance = new URL(url);
-  maintenance.pathname = "/postgres";
-  const client = createClient(maintenance.href);
+  const maintenanceUrl = new URL(url);
+  maintenanceUrl.pathname = "/postgres";
+  const client = createClient(maintenanceUrl.href);
   await client.connect();
   try {
     const databases = await client.query("SELECT FROM pg_database WHERE datname = $1", [DATABASE_NAME]);

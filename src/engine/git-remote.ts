@@ -4,7 +4,7 @@ const UPLOAD_PACK_TYPE = "application/x-git-upload-pack";
 const PROTOCOL_HEADERS = { "git-protocol": "version=2" };
 const FLUSH_PACKET = "0000";
 const DELIMITER_PACKET = "0001";
-const LENGTH_DIGITS = 4;
+const PACKET_LENGTH_DIGITS = 4;
 /** With this filter, a Git server that supports filters does not send files above 1 MB. */
 const BLOB_FILTER = "filter blob:limit=1m";
 const REFS_MAX = 1_000;
@@ -63,7 +63,7 @@ interface GitRef {
 type Packet = Buffer | "flush" | "delimiter" | "end";
 
 const encodePacket = (line: string): string =>
-  (Buffer.byteLength(line) + LENGTH_DIGITS).toString(16).padStart(LENGTH_DIGITS, "0") + line;
+  (Buffer.byteLength(line) + PACKET_LENGTH_DIGITS).toString(16).padStart(PACKET_LENGTH_DIGITS, "0") + line;
 
 const toPrintableText = (bytes: Buffer): string =>
   bytes
@@ -76,16 +76,16 @@ const toPrintableText = (bytes: Buffer): string =>
 function splitPackets(body: Buffer): Packet[] {
   const packets: Packet[] = [];
   for (let at = 0; at < body.length; ) {
-    const digits = body.toString("latin1", at, at + LENGTH_DIGITS);
+    const digits = body.toString("latin1", at, at + PACKET_LENGTH_DIGITS);
     const length = /^[0-9a-f]{4}$/i.test(digits) ? Number.parseInt(digits, 16) : -1;
     if (length < 0 || length === 3 || at + length > body.length) {
       throw new GitRemoteError("the response is not in the format of a Git server; check the URL of the repository");
     }
     if (packets.length === PACKETS_MAX)
       throw new GitRemoteError(`the Git server sent more than ${PACKETS_MAX} packets in one response`);
-    if (length > 3) packets.push(body.subarray(at + LENGTH_DIGITS, at + length));
+    if (length > 3) packets.push(body.subarray(at + PACKET_LENGTH_DIGITS, at + length));
     else packets.push(length === 0 ? "flush" : length === 1 ? "delimiter" : "end");
-    at += Math.max(length, LENGTH_DIGITS);
+    at += Math.max(length, PACKET_LENGTH_DIGITS);
   }
   return packets;
 }
@@ -94,10 +94,11 @@ const packetToLine = (received: Packet): string | null =>
   typeof received === "string" ? null : received.toString("utf8").replace(/\n$/, "");
 
 function throwReportedError(packets: readonly Packet[]): void {
-  const stated = packets.find(
+  const errorPacket = packets.find(
     (received): received is Buffer => typeof received !== "string" && received.toString("latin1", 0, 4) === "ERR ",
   );
-  if (stated) throw new GitRemoteError(`the Git server rejected the request: ${toPrintableText(stated.subarray(4))}`);
+  if (errorPacket)
+    throw new GitRemoteError(`the Git server rejected the request: ${toPrintableText(errorPacket.subarray(4))}`);
 }
 
 /** Checks status and content type of a response. @throws GitRemoteError */
@@ -205,17 +206,17 @@ interface GitRemote {
  */
 export async function openGitRemote(send: SendGitRequest): Promise<GitRemote> {
   const capabilities = await requestCapabilities(send);
-  const features = (capabilities.get("fetch") ?? "").split(" ");
-  if (!capabilities.has("ls-refs") || !features.includes("shallow")) {
+  const fetchFeatures = (capabilities.get("fetch") ?? "").split(" ");
+  if (!capabilities.has("ls-refs") || !fetchFeatures.includes("shallow")) {
     throw new GitRemoteError("the Git server cannot send one commit without its history");
   }
-  const format = capabilities.get("object-format");
-  if (format !== undefined && format !== "sha1") {
+  const objectFormat = capabilities.get("object-format");
+  if (objectFormat !== undefined && objectFormat !== "sha1") {
     throw new GitRemoteError("the repository uses SHA-256 hashes, which are not supported");
   }
   const createCommandLines = (name: string) => [
     `command=${name}`,
-    ...(format === undefined ? [] : [`object-format=${format}`]),
+    ...(objectFormat === undefined ? [] : [`object-format=${objectFormat}`]),
   ];
   return {
     async find(refName) {
@@ -231,7 +232,7 @@ export async function openGitRemote(send: SendGitRequest): Promise<GitRemote> {
       return matchingRef;
     },
     async fetch({ target }) {
-      const filter = features.includes("filter") ? [BLOB_FILTER] : [];
+      const filter = fetchFeatures.includes("filter") ? [BLOB_FILTER] : [];
       const lines = ["no-progress", ...filter, "deepen 1", `want ${target}`, "done"];
       return extractPack(await requestPackets(send, createCommandLines("fetch"), lines));
     },

@@ -33,7 +33,7 @@ setFlagsFromString("--no-wasm-code-gc");
 /** isolated-vm frees an isolate in another thread, and does not report the end. So `close` waits for this time. */
 const ISOLATE_RELEASE_MS = 500;
 
-const CODE_POSITION = / \[code:(\d+):(\d+)\]$/;
+const CODE_POSITION_PATTERN = / \[code:(\d+):(\d+)\]$/;
 const MESSAGE_MAX_CHARACTERS = 200;
 
 /**
@@ -89,13 +89,13 @@ export function createCompileChecker({
 
 /** Waits until `ended` resolves. @throws ActionError CODE_VALIDATION_FAILED if that takes longer than `timeoutMs` */
 async function waitWithLimit(timeoutMs: number, ended: Promise<void>): Promise<void> {
-  const deadline = Promise.withResolvers<never>();
+  const timeout = Promise.withResolvers<never>();
   const timer = setTimeout(
-    () => deadline.reject(createCodeError(`code takes longer than ${timeoutMs} ms to compile`)),
+    () => timeout.reject(createCodeError(`code takes longer than ${timeoutMs} ms to compile`)),
     timeoutMs,
   );
   try {
-    await Promise.race([ended, deadline.promise]);
+    await Promise.race([ended, timeout.promise]);
   } finally {
     clearTimeout(timer);
   }
@@ -116,8 +116,8 @@ async function compileInIsolate(source: string, memoryMb: number): Promise<void>
 
 function toCompileError(error: unknown): ActionError {
   const message = error instanceof Error ? error.message : String(error);
-  const [, line, column] = CODE_POSITION.exec(message) ?? [];
-  const reason = message.replace(CODE_POSITION, "").slice(0, MESSAGE_MAX_CHARACTERS).toWellFormed();
+  const [, line, column] = CODE_POSITION_PATTERN.exec(message) ?? [];
+  const reason = message.replace(CODE_POSITION_PATTERN, "").slice(0, MESSAGE_MAX_CHARACTERS).toWellFormed();
   // V8 reports the line number 0 if its own stack overflowed during the compilation.
   if (line === undefined || line === "0") return createCodeError(`code does not compile: ${reason}`);
   return createCodeError(`code, line ${line}, column ${column}: ${reason}`);

@@ -4,20 +4,20 @@ import { type DestinationStream, type Logger, type LoggerOptions, pino } from "p
 const LOGGED_FIELDS = ["code", "constraint", "table", "column", "routine", "syscall"] as const;
 
 /** Replaces the message of a JSON.parse error, because the message quotes the parsed text. */
-const replaceParsedText = (error: Error): string =>
+const getLoggableMessage = (error: Error): string =>
   error instanceof SyntaxError ? "a text could not be parsed" : error.message;
 
 /** Returns type, message, stack and LOGGED_FIELDS of an error. Other properties may contain values of rows or parameters. */
 function selectLoggedFields(error: unknown): object {
   if (!(error instanceof Error)) return { type: typeof error };
-  const source = ((error as { driverError?: unknown }).driverError ?? error) as Record<string, unknown>;
-  const message = replaceParsedText(error);
+  const errorFields = ((error as { driverError?: unknown }).driverError ?? error) as Record<string, unknown>;
+  const message = getLoggableMessage(error);
   return {
     type: error.constructor.name,
     message,
     stack: error.stack?.replace(error.message, message),
     ...Object.fromEntries(
-      LOGGED_FIELDS.flatMap((name) => (typeof source[name] === "string" ? [[name, source[name]]] : [])),
+      LOGGED_FIELDS.flatMap((name) => (typeof errorFields[name] === "string" ? [[name, errorFields[name]]] : [])),
     ),
     ...(error.cause !== undefined && { cause: selectLoggedFields(error.cause) }),
   };

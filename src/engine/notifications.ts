@@ -56,7 +56,7 @@ export function createDatabaseNotifications(options: {
 }): DatabaseNotifications {
   const { url, channels, followed = [], lingerMs = LISTEN_LINGER_MS, log } = options;
   const listeners = new Map<string, Set<NotificationHandler>>(channels.map((channel) => [channel, new Set()]));
-  const follows = new Map<string, ChannelState>(
+  const channelStates = new Map<string, ChannelState>(
     followed.map((channel) => [channel, { followers: new Set(), connection: null, leaveTimer: undefined }]),
   );
   const gapListeners = new Set<() => void>();
@@ -67,24 +67,26 @@ export function createDatabaseNotifications(options: {
   let stopped = false;
 
   async function connect(): Promise<void> {
-    const next = createClient(url, "svc-app-actions notices");
-    next.on("notification", ({ channel, payload = "" }) => {
+    const newClient = createClient(url, "svc-app-actions notices");
+    newClient.on("notification", ({ channel, payload = "" }) => {
       for (const listener of listeners.get(channel) ?? []) listener(payload);
-      for (const { listener } of follows.get(channel)?.followers ?? []) listener(payload);
+      for (const { listener } of channelStates.get(channel)?.followers ?? []) listener(payload);
     });
-    next.on("error", (error) => handleLostConnection(next, error));
-    next.on("end", () => handleLostConnection(next, new Error("the database connection for notifications ended")));
+    newClient.on("error", (error) => handleLostConnection(newClient, error));
+    newClient.on("end", () =>
+      handleLostConnection(newClient, new Error("the database connection for notifications ended")),
+    );
     try {
-      await next.connect();
-      await next.query(channels.map((channel) => `LISTEN ${pg.escapeIdentifier(channel)}`).join("; "));
+      await newClient.connect();
+      await newClient.query(channels.map((channel) => `LISTEN ${pg.escapeIdentifier(channel)}`).join("; "));
     } catch (error) {
       // Closes the connection, which may be open even if the attempt failed. Ignores errors of closing, because `error` has the reason.
-      next.end().catch(() => undefined);
+      newClient.end().catch(() => undefined);
       throw error;
     }
-    client = next;
+    client = newClient;
     timer = setTimeout(() => runInBackground(checkConnection()), CONNECTION_CHECK_MS);
-    for (const [channel, channelState] of follows)
+    for (const [channel, channelState] of channelStates)
       if (channelState.followers.size > 0) runInBackground(startListening(channel, channelState));
   }
 
@@ -97,18 +99,18 @@ export function createDatabaseNotifications(options: {
 
   /** Listens to the channel, and then calls `onGap` of its followers. Without a connection, both happen after the next connect. */
   async function startListening(channel: string, channelState: ChannelState): Promise<void> {
-    const requested = client;
-    if (!requested || channelState.connection === requested) return;
-    channelState.connection = requested;
-    await runStatement(requested, `LISTEN ${pg.escapeIdentifier(channel)}`);
-    if (requested === client) for (const { onGap } of channelState.followers) onGap();
+    const usedClient = client;
+    if (!usedClient || channelState.connection === usedClient) return;
+    channelState.connection = usedClient;
+    await runStatement(usedClient, `LISTEN ${pg.escapeIdentifier(channel)}`);
+    if (usedClient === client) for (const { onGap } of channelState.followers) onGap();
   }
 
   function stopListening(channel: string, channelState: ChannelState): void {
-    const requested = channelState.connection;
+    const listeningClient = channelState.connection;
     channelState.connection = null;
-    if (requested === null || requested !== client) return;
-    runInBackground(runStatement(requested, `UNLISTEN ${pg.escapeIdentifier(channel)}`));
+    if (listeningClient === null || listeningClient !== client) return;
+    runInBackground(runStatement(listeningClient, `UNLISTEN ${pg.escapeIdentifier(channel)}`));
   }
 
   function handleLostConnection(lost: pg.Client, error: Error): void {
@@ -136,24 +138,24 @@ export function createDatabaseNotifications(options: {
 
   /** Sends a query, because only a missing response shows that the database is unreachable. */
   async function checkConnection(): Promise<void> {
-    const requested = client;
-    if (!requested) return;
-    const silence = setTimeout(
-      () => handleLostConnection(requested, new Error("the database did not answer a query in time")),
+    const usedClient = client;
+    if (!usedClient) return;
+    const silenceTimer = setTimeout(
+      () => handleLostConnection(usedClient, new Error("the database did not answer a query in time")),
       CONNECTION_CHECK_MS,
     );
     try {
-      await runStatement(requested, "SELECT 1");
-      if (client === requested) timer = setTimeout(() => runInBackground(checkConnection()), CONNECTION_CHECK_MS);
+      await runStatement(usedClient, "SELECT 1");
+      if (client === usedClient) timer = setTimeout(() => runInBackground(checkConnection()), CONNECTION_CHECK_MS);
     } finally {
-      clearTimeout(silence);
+      clearTimeout(silenceTimer);
     }
   }
 
   async function stop(): Promise<void> {
     stopped = true;
     clearTimeout(timer);
-    for (const { leaveTimer } of follows.values()) clearTimeout(leaveTimer);
+    for (const { leaveTimer } of channelStates.values()) clearTimeout(leaveTimer);
     const last = client;
     client = null;
     await last?.end();
@@ -168,7 +170,7 @@ export function createDatabaseNotifications(options: {
       return () => set.delete(listener);
     },
     follow(channel, onNotice, onGap) {
-      const channelState = follows.get(channel);
+      const channelState = channelStates.get(channel);
       if (!channelState)
         throw new Error(`the PostgreSQL channel ${channel} is not in the list of channels that can be followed`);
       const follower = { listener: onNotice, onGap };

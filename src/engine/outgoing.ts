@@ -72,7 +72,7 @@ export interface OutgoingRequestContext {
   hasCredential: boolean;
   signal: AbortSignal;
   /** Called when a hop begins. Returns a function, which is called when the hop has ended. */
-  onHop?(origin: string, method: string): (facts: OutgoingHopSummary) => void;
+  onHop?(origin: string, method: string): (summary: OutgoingHopSummary) => void;
 }
 
 export interface OutgoingResponse {
@@ -110,8 +110,8 @@ function decodeUtf8Header(text: string): string {
 /** Returns the server's Retry-After if it is in seconds, otherwise twice the previous delay; in both cases at most RETRY_MAX_MS. */
 function computeRetryDelayMs({ headers }: OutgoingResponse, attempt: number): number {
   const seconds = Number(headers["retry-after"] ?? Number.NaN);
-  const requested = Number.isFinite(seconds) && seconds >= 0 ? seconds * 1_000 : RETRY_MIN_MS * 2 ** (attempt - 1);
-  return Math.min(requested, RETRY_MAX_MS);
+  const delayMs = Number.isFinite(seconds) && seconds >= 0 ? seconds * 1_000 : RETRY_MIN_MS * 2 ** (attempt - 1);
+  return Math.min(delayMs, RETRY_MAX_MS);
 }
 
 /** Converts an error of undici or of a socket. Leaves out its message, because the message may quote the request. */
@@ -238,20 +238,20 @@ export class OutgoingRequestSender {
     { from, location, redirects, firstOrigin }: { from: URL; location: string; redirects: number; firstOrigin: string },
     scope: OutgoingRequestContext,
   ): Promise<URL> {
-    const refuse = (reason: string) =>
+    const createRedirectError = (reason: string) =>
       createPolicyError(`a redirect of ${firstOrigin} was not followed: ${reason}`, firstOrigin);
-    if (!REDIRECTED_METHODS.includes(method)) throw refuse("only GET and HEAD requests follow redirects");
+    if (!REDIRECTED_METHODS.includes(method)) throw createRedirectError("only GET and HEAD requests follow redirects");
     if (redirects >= OUTGOING_REQUEST_REDIRECTS_MAX)
-      throw refuse(`a request follows at most ${OUTGOING_REQUEST_REDIRECTS_MAX} redirects`);
+      throw createRedirectError(`a request follows at most ${OUTGOING_REQUEST_REDIRECTS_MAX} redirects`);
     const next = URL.parse(decodeUtf8Header(location), from.href);
     const origin = next && scope.originOf(next);
     if (!next || !origin || next.username !== "" || next.password !== "")
-      throw refuse("the redirect must lead to an https URL without credentials");
+      throw createRedirectError("the redirect must lead to an https URL without credentials");
     if (origin !== firstOrigin && scope.hasCredential)
-      throw refuse("a request with a credential cannot be redirected to another origin");
+      throw createRedirectError("a request with a credential cannot be redirected to another origin");
     // The message does not name the redirect's target: the other server chose it, so it may contain a secret.
     if (!scope.mayUseOrigin(origin))
-      throw refuse("the redirect leads to an origin that is not in the action's integrationOrigins");
+      throw createRedirectError("the redirect leads to an origin that is not in the action's integrationOrigins");
     next.hash = "";
     await scope.checkRedirect?.(next, scope.signal);
     return next;
@@ -268,7 +268,7 @@ export class OutgoingRequestSender {
     signal.throwIfAborted();
     const startedAtMs = performance.now();
     const sentBytes = hop.body?.byteLength ?? 0;
-    const facts: OutgoingHopSummary = {
+    const summary: OutgoingHopSummary = {
       origin,
       method: hop.method,
       status: null,
@@ -280,7 +280,7 @@ export class OutgoingRequestSender {
     const onEnd = scope.onHop?.(origin, hop.method);
     try {
       const { pathname, search } = hop.url;
-      const requested = this.pools.getPool(pool).request({
+      const responsePromise = this.pools.getPool(pool).request({
         origin,
         path: `${pathname}${search}`,
         method: hop.method as "GET",
@@ -288,12 +288,12 @@ export class OutgoingRequestSender {
         body: hop.body,
         signal,
       });
-      const answer = await rejectOnAbort(requested, signal);
-      facts.status = answer.statusCode;
+      const answer = await rejectOnAbort(responsePromise, signal);
+      summary.status = answer.statusCode;
       const headers = selectResponseHeaders(answer.headers);
       const isSuccess = answer.statusCode >= 200 && answer.statusCode <= 299;
       const onDecoded = async (chunk: Buffer) => {
-        facts.receivedBytes += chunk.length;
+        summary.receivedBytes += chunk.length;
         budget.countBytes(chunk.length, origin);
         if (isSuccess && onPart) await rejectOnAbort(onPart(chunk), signal);
       };
@@ -307,11 +307,11 @@ export class OutgoingRequestSender {
       return { status: answer.statusCode, headers, body, origin };
     } catch (error) {
       const failure = signal.aborted ? null : toOutgoingError(error, origin);
-      facts.code = failure?.code ?? "TIMEOUT";
+      summary.code = failure?.code ?? "TIMEOUT";
       throw failure ?? error;
     } finally {
-      facts.durationMs = performance.now() - startedAtMs;
-      onEnd?.(facts);
+      summary.durationMs = performance.now() - startedAtMs;
+      onEnd?.(summary);
     }
   }
 

@@ -17,8 +17,8 @@ const PICTURE_MAX_PIXELS = 50_000_000;
 const TIME_LIMIT_MS = 60_000;
 /** CPU time after which the kernel sends SIGXCPU, which ends the picture process. */
 const CPU_LIMIT_SECONDS = 12;
-const DATA_LIMIT_KB = 1_048_576;
-const HEADER_MAX_BYTES = 4_096;
+const DATA_SEGMENT_LIMIT_KB = 1_048_576;
+const PART_HEADER_MAX_BYTES = 4_096;
 const LIMIT_REASON = "decoding the picture takes more time, memory or pixels than allowed";
 /** Error text after SIGKILL. The service sends SIGKILL at the time limit and when it stops; the kernel sends it if no memory is free. */
 const KILLED_REASON = "the process that decodes pictures was ended before it finished";
@@ -34,7 +34,7 @@ const CHILD_NICENESS = 10;
 /** Account of a picture process if the service is root. Browsers have other user IDs. */
 const UNPRIVILEGED_UID = 64_050;
 /** Limits that Node cannot set: no core dump, no written file, limited CPU time, memory and file descriptors. */
-const LIMITED_SHELL_COMMAND = `ulimit -c 0; ulimit -f 0; ulimit -S -t ${CPU_LIMIT_SECONDS}; ulimit -H -t ${CPU_LIMIT_SECONDS + 1}; ulimit -d ${DATA_LIMIT_KB} 2>/dev/null; ulimit -n 64; exec "$0" "$@"`;
+const LIMITED_SHELL_COMMAND = `ulimit -c 0; ulimit -f 0; ulimit -S -t ${CPU_LIMIT_SECONDS}; ulimit -H -t ${CPU_LIMIT_SECONDS + 1}; ulimit -d ${DATA_SEGMENT_LIMIT_KB} 2>/dev/null; ulimit -n 64; exec "$0" "$@"`;
 const NODE_FLAGS = ["--max-old-space-size=64", "--no-warnings"];
 
 export const PICTURE_FORMATS = ["jpeg", "png", "webp", "avif"] as const;
@@ -87,10 +87,10 @@ class PartReader {
   private unreadBytes: Buffer = Buffer.alloc(0);
   private readonly chunks: AsyncIterator<Buffer>;
 
-  /** @param createEndError returns the error for a process that has ended before the end of its response */
+  /** @param createUnexpectedEndError returns the error for a process that has ended before the end of its response */
   constructor(
     stream: AsyncIterable<Buffer>,
-    private readonly createEndError: () => Promise<Error>,
+    private readonly createUnexpectedEndError: () => Promise<Error>,
   ) {
     this.chunks = stream[Symbol.asyncIterator]();
   }
@@ -100,7 +100,7 @@ class PartReader {
     for (let missing = bytes; missing > 0; ) {
       const chunk =
         this.unreadBytes.length > 0 ? this.unreadBytes : ((await this.chunks.next()).value as Buffer | undefined);
-      if (!chunk) throw await this.createEndError();
+      if (!chunk) throw await this.createUnexpectedEndError();
       const part = chunk.subarray(0, missing);
       this.unreadBytes = chunk.subarray(part.length);
       missing -= part.length;
@@ -118,7 +118,7 @@ class PartReader {
 
   async readHeader(): Promise<PictureResponsePartHeader & { bytes: number }> {
     const length = (await this.readBytes(4, 4)).readUInt32BE();
-    return JSON.parse(String(await this.readBytes(length, HEADER_MAX_BYTES)));
+    return JSON.parse(String(await this.readBytes(length, PART_HEADER_MAX_BYTES)));
   }
 }
 
@@ -190,7 +190,7 @@ export class PictureProcessor {
     child.stderr!.setEncoding("utf8").on("data", (text: string) => {
       errorText = (errorText + text).slice(0, ERROR_TEXT_MAX_CHARACTERS);
     });
-    const createEndError = async () => {
+    const createUnexpectedEndError = async () => {
       await closed;
       if (child.signalCode === "SIGKILL") return new PictureProcessBusyError(KILLED_REASON);
       const missingResource = MISSING_RESOURCE_MESSAGES.find((message) => errorText.includes(message));
@@ -203,7 +203,7 @@ export class PictureProcessor {
     try {
       // Ignores errors of writing. A process that ends before it has read everything sends the reason in its response.
       const sent = pipeline(source, child.stdin!).catch(() => undefined);
-      const result = await readParts(new PartReader(answer, createEndError));
+      const result = await readParts(new PartReader(answer, createUnexpectedEndError));
       await sent;
       return result;
     } finally {

@@ -14,7 +14,7 @@ const ATTEMPT_TIMEOUT_MS = 2_500;
 const SERVERS_CACHE_MS = 30_000;
 
 /** Names of the loopback address (RFC 6761), which name servers do not have. */
-const LOCALHOST_NAME = /(?:^|\.)localhost\.?$/i;
+const LOCALHOST_NAME_PATTERN = /(?:^|\.)localhost\.?$/i;
 const LOOPBACK_ADDRESS = { address: "127.0.0.1", family: 4 };
 
 const createTimeoutError = () => Object.assign(new Error("no DNS server answered"), { code: "ETIMEOUT" });
@@ -23,26 +23,26 @@ const createTimeoutError = () => Object.assign(new Error("no DNS server answered
 export function createPublicHostResolver(options: { servers?: readonly string[]; limitMs?: number } = {}): ResolveHost {
   const { servers, limitMs = LOOKUP_TIMEOUT_MS } = options;
   let resolver: dns.Resolver | undefined;
-  let madeAt = 0;
+  let createdAt = 0;
 
   function getOrCreateResolver(): dns.Resolver {
-    if (resolver && performance.now() - madeAt < SERVERS_CACHE_MS) return resolver;
+    if (resolver && performance.now() - createdAt < SERVERS_CACHE_MS) return resolver;
     resolver = new dns.Resolver({ timeout: ATTEMPT_TIMEOUT_MS, tries: 2 });
     if (servers) resolver.setServers(servers);
-    madeAt = performance.now();
+    createdAt = performance.now();
     return resolver;
   }
 
   return async (hostname) => {
-    if (LOCALHOST_NAME.test(hostname)) return [LOOPBACK_ADDRESS];
-    const requested = getOrCreateResolver();
+    if (LOCALHOST_NAME_PATTERN.test(hostname)) return [LOOPBACK_ADDRESS];
+    const currentResolver = getOrCreateResolver();
     const limit = Promise.withResolvers<never>();
     const timer = setTimeout(() => limit.reject(createTimeoutError()), limitMs);
-    const within = (answers: Promise<string[]>) => Promise.race([answers, limit.promise]);
+    const limitTime = (answers: Promise<string[]>) => Promise.race([answers, limit.promise]);
     // Queries both IPv4 and IPv6 addresses. The caller's connection attempt shows which of them this machine can use.
     const lookups = await Promise.allSettled([
-      within(requested.resolve4(hostname)),
-      within(requested.resolve6(hostname)),
+      limitTime(currentResolver.resolve4(hostname)),
+      limitTime(currentResolver.resolve6(hostname)),
     ]);
     clearTimeout(timer);
     const addresses = lookups.flatMap((lookup) => (lookup.status === "fulfilled" ? lookup.value : []));

@@ -14,7 +14,7 @@ interface EncryptedPushRequest {
 }
 
 /** For this time, a push service stores a message for a device that is offline. */
-const STORAGE_SECONDS = 24 * 60 * 60;
+const MESSAGE_STORAGE_SECONDS = 24 * 60 * 60;
 
 export const generateVapidKeys = (): VapidKeys => webPush.generateVAPIDKeys();
 
@@ -30,7 +30,7 @@ export function createPushRequest(
 ): EncryptedPushRequest {
   const { endpoint, p256dh, auth } = target;
   const details = webPush.generateRequestDetails({ endpoint, keys: { p256dh, auth } }, payload, {
-    TTL: STORAGE_SECONDS,
+    TTL: MESSAGE_STORAGE_SECONDS,
     topic,
     contentEncoding: "aes128gcm",
     vapidDetails: { subject, publicKey, privateKey },

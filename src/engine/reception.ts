@@ -41,11 +41,11 @@ interface UploadQueue {
 function settlesWithin(work: Promise<unknown>, limitMs: number): Promise<boolean> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => resolve(false), limitMs);
-    const settled = () => {
+    const reportSettled = () => {
       clearTimeout(timer);
       resolve(true);
     };
-    work.then(settled, settled);
+    work.then(reportSettled, reportSettled);
   });
 }
 
@@ -98,11 +98,11 @@ export class UploadReceiver {
     try {
       for (;;) {
         if (bytesLeft <= 0) await reenterQueue();
-        const requested = performance.now();
-        const coming = chunks.next();
-        if (!(await settlesWithin(coming, waitMsLeft))) await reenterQueue(coming);
-        else waitMsLeft -= performance.now() - requested;
-        const { value, done } = await coming;
+        const requestedAt = performance.now();
+        const nextChunk = chunks.next();
+        if (!(await settlesWithin(nextChunk, waitMsLeft))) await reenterQueue(nextChunk);
+        else waitMsLeft -= performance.now() - requestedAt;
+        const { value, done } = await nextChunk;
         if (done) return;
         bytesLeft -= value.length;
         yield value;

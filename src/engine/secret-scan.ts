@@ -11,7 +11,7 @@ export type { ScannedText, Secret } from "./secret-scan/scan.js";
 const INLINE_TEXT_MAX_CHARACTERS = 24 * 1024;
 const INLINE_SECRET_MAX_CHARACTERS = 8 * 1024;
 const INLINE_SECRETS_MAX = 100;
-const INLINE_SCANS_MAX_BYTES = 64 * 1024 * 1024;
+const INLINE_CACHE_MAX_BYTES = 64 * 1024 * 1024;
 
 export interface SecretScanner {
   find(texts: readonly ScannedText[]): Promise<string | null>;
@@ -33,7 +33,7 @@ export interface SecretScannerCache {
   getScan(owner: string, key: string, secrets: readonly Secret[]): SecretScanner;
 }
 
-const NO_SECRETS: SecretScanner = {
+const EMPTY_SCANNER: SecretScanner = {
   find: async () => null,
   findInUrl: async () => null,
   mask: async (texts) => texts.map(({ text }) => text),
@@ -47,19 +47,19 @@ const NO_SECRETS: SecretScanner = {
 };
 
 export function createSecretScannerCache(): SecretScannerCache {
-  const inline = createScanCache(INLINE_SCANS_MAX_BYTES);
-  const thread = createScanThreadQueue();
+  const inlineCache = createScanCache(INLINE_CACHE_MAX_BYTES);
+  const threadQueue = createScanThreadQueue();
 
   return {
     getScan(owner, key, secrets) {
-      if (secrets.length === 0) return NO_SECRETS;
+      if (secrets.length === 0) return EMPTY_SCANNER;
       const characters = secrets.reduce((sum, { value }) => sum + value.length, 0);
       const isSmall = secrets.length <= INLINE_SECRETS_MAX && characters <= INLINE_SECRET_MAX_CHARACTERS;
       // biome-ignore lint/suspicious/noExplicitAny: the type of the result depends on the kind of the task
       async function runTask(task: ScanTask): Promise<any> {
         if (!isSmall || countScanTaskCharacters(task) > INLINE_TEXT_MAX_CHARACTERS)
-          return thread.runTask(owner, key, secrets, task);
-        return performScanTask(inline.find(key) ?? inline.create(key, secrets), task);
+          return threadQueue.runTask(owner, key, secrets, task);
+        return performScanTask(inlineCache.find(key) ?? inlineCache.create(key, secrets), task);
       }
       return {
         find: (texts) => runTask({ kind: "find", texts }),

@@ -17,7 +17,7 @@ const ALLOWED_HEADERS = [
 ];
 const REDIRECT_STATUSES = [301, 302, 303, 307, 308];
 /** Header values that HTTP and `fetch` allow. They contain no line breaks. */
-const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+const HEADER_VALUE_PATTERN = /^[\t\x20-\x7e\x80-\xff]*$/;
 const PART_MAX_CHARACTERS = 256 * 1024;
 /** Content type of live responses, which the page gets line by line. */
 const NDJSON_TYPE = "application/x-ndjson";
@@ -34,7 +34,7 @@ function selectRequestHeaders({ headers }: SentRequest, origin: string): Record<
   for (const [name, value] of Object.entries(headers)) {
     if (!ALLOWED_HEADERS.includes(name.toLowerCase()))
       throw new Error(`pages cannot send requests with the header ${JSON.stringify(name.slice(0, 60))}`);
-    if (!HEADER_VALUE.test(value))
+    if (!HEADER_VALUE_PATTERN.test(value))
       throw new Error(`the value of the header ${name} contains characters that are not allowed`);
   }
   return { accept: "*/*", ...headers, origin };

@@ -2,17 +2,17 @@
 
 /** Returns a function like `read` whose results are shared by concurrent callers. Callers must not change a result. */
 export function shareConcurrentReads<Key, Result>(read: (key: Key) => Promise<Result>): (key: Key) => Promise<Result> {
-  const requested = new Map<Key, Promise<Result>>();
+  const activeReads = new Map<Key, Promise<Result>>();
 
   async function startRead(key: Key): Promise<Result> {
     await new Promise((resolve) => setImmediate(resolve));
-    requested.delete(key);
+    activeReads.delete(key);
     return read(key);
   }
 
   return (key) => {
-    const answer = requested.get(key) ?? startRead(key);
-    requested.set(key, answer);
+    const answer = activeReads.get(key) ?? startRead(key);
+    activeReads.set(key, answer);
     return answer;
   };
 }

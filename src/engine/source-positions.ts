@@ -25,13 +25,13 @@ function createPositionFinder(map: string): FindPosition {
 export function createSourcePositionMapper(name: string, map: string | null): (text: string) => string {
   if (map === null) return (text) => text;
   let find: FindPosition | null = null;
-  const position = new RegExp(`${name.replaceAll(/[.-]/g, "\\$&")}:(\\d{1,9}):(\\d{1,9})`, "g");
+  const positionPattern = new RegExp(`${name.replaceAll(/[.-]/g, "\\$&")}:(\\d{1,9}):(\\d{1,9})`, "g");
   return (text) => {
     if (!text.includes(`${name}:`)) return text;
     find ??= createPositionFinder(map);
     const lines = text.split("\n").flatMap((line) => {
       let isAdded = false;
-      const replaced = line.replace(position, (match, row: string, column: string) => {
+      const replaced = line.replace(positionPattern, (match, row: string, column: string) => {
         const original = find!(Number(row), Number(column));
         isAdded ||= original === null;
         return original ? `${original.file}:${original.line}:${original.column}` : match;

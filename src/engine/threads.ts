@@ -59,19 +59,19 @@ export function createThreadPool<I, O>(options: ThreadPoolOptions): ThreadPool<I
       const worker = takeWorker();
       const { promise, resolve, reject } = Promise.withResolvers<ThreadOutcome<O>>();
       const timer = setTimeout(() => resolve({ ok: false, limit: "time" }), timeoutMs);
-      const answer = (value: O) => resolve({ ok: true, value });
+      const resolveWithValue = (value: O) => resolve({ ok: true, value });
       const fail = (error: NodeJS.ErrnoException) => {
         if (error.code === "ERR_WORKER_OUT_OF_MEMORY") resolve({ ok: false, limit: "memory" });
         else reject(error);
       };
-      worker.once("message", answer).on("error", fail).postMessage(input);
-      const called = await promise.finally(() => {
+      worker.once("message", resolveWithValue).on("error", fail).postMessage(input);
+      const outcome = await promise.finally(() => {
         clearTimeout(timer);
-        worker.off("message", answer).off("error", fail);
+        worker.off("message", resolveWithValue).off("error", fail);
       });
-      if (called.ok) idle.set(worker, setTimeout(endWorker, IDLE_TIMEOUT_MS, worker).unref());
+      if (outcome.ok) idle.set(worker, setTimeout(endWorker, IDLE_TIMEOUT_MS, worker).unref());
       else endWorker(worker);
-      return called;
+      return outcome;
     },
   };
 }

@@ -58,9 +58,9 @@ export function createTokenBucket(options: {
       const left = countRemainingTokens(bucketKey, now);
       // A call that costs more than a full bucket is allowed if the bucket is full.
       const needed = Math.min(cost, limit);
-      const passes = left >= needed;
-      buckets.set(bucketKey, { left: passes ? left - needed : left, at: now });
-      return passes ? 0 : Math.max(1, Math.ceil((needed - left) / perMs / 1000));
+      const isAccepted = left >= needed;
+      buckets.set(bucketKey, { left: isAccepted ? left - needed : left, at: now });
+      return isAccepted ? 0 : Math.max(1, Math.ceil((needed - left) / perMs / 1000));
     },
     charge(key, cost) {
       const now = clock();

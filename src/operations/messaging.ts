@@ -33,15 +33,15 @@ export function createMessagingAndNotificationModules(
   const { settings, store, receivedDataLimiter, userChanged, processId } = parts;
   const { sessionOf, appUsers } = store;
   const { allowPrivateNetwork, mailFrom } = config;
-  const sharedParts = { db, allowPrivateNetwork, baseUrl, now, log };
-  const communicate = createMessagingModules({
-    ...sharedParts,
+  const sharedOptions = { db, allowPrivateNetwork, baseUrl, now, log };
+  const messagingModules = createMessagingModules({
+    ...sharedOptions,
     ...parts,
     operatorMail: readOperatorMailServer(config),
   });
-  const connections = communicate.checked;
-  const notify = createNotificationModules({
-    ...sharedParts,
+  const connections = messagingModules.checked;
+  const notificationModules = createNotificationModules({
+    ...sharedOptions,
     notices: notifications,
     settings,
     sessionOf,
@@ -51,20 +51,20 @@ export function createMessagingAndNotificationModules(
     mailFrom,
     processId,
   });
-  const { outboxWriter } = communicate;
+  const { outboxWriter } = messagingModules;
   return {
-    communicate,
-    notify,
+    messagingModules,
+    notificationModules,
     verification: new AppUserVerification({ db, ...store, settings, userChanged, outboxWriter }),
-    alerts: createAlertModules({ ...sharedParts, settings, notice: communicate.notice }),
+    alerts: createAlertModules({ ...sharedOptions, settings, queueAppEmail: messagingModules.queueAppEmail }),
 
     /**
      * Releases messages (e-mail, text, push) that this process has claimed but is not sending, for example because the response to the
      * claim was lost. With `mayDeclareDead`, also releases the messages of processes whose lease has expired.
      */
     async recover(mayDeclareDead: boolean): Promise<void> {
-      await communicate.recover(mayDeclareDead);
-      await notify.push.recover(mayDeclareDead);
+      await messagingModules.recover(mayDeclareDead);
+      await notificationModules.push.recover(mayDeclareDead);
     },
   };
 }

@@ -27,7 +27,7 @@ import { Runs } from "./runs/runs.js";
 import type { Settings } from "./settings/settings.js";
 import { Lease } from "./upkeep/lease.js";
 
-interface RunningParts {
+interface RunComponentsOptions {
   credentials: Credentials;
   catalogue: PackageCatalogue;
   packages: DependencyResolver;
@@ -62,7 +62,7 @@ async function settleRuns(
   await dispatcher.startQueuedChildRuns();
 }
 
-export function createRunComponents(processDependencies: ProcessDependencies, parts: RunningParts) {
+export function createRunComponents(processDependencies: ProcessDependencies, parts: RunComponentsOptions) {
   const { config, db, notifications, browsers, apiUrl, measures, tracing, log } = processDependencies;
   const { packages, queueLimits, requests } = parts;
   const logs = new ExecutionLogs(db);
@@ -100,7 +100,16 @@ export function createRunComponents(processDependencies: ProcessDependencies, pa
   const dispatcher = new Dispatcher({ repository, executeRun, processId, concurrency });
   const admission = new RunAdmission(db, repository, measures, log);
   const enqueuer = new Enqueuer({ db, repository, queueLimits, admission, dispatcher, tracing, processId });
-  const ofRuns = { db, repository, enqueuer, dispatcher, logs, notifications, processId, isRunner: concurrency > 0 };
+  const runsOptions = {
+    db,
+    repository,
+    enqueuer,
+    dispatcher,
+    logs,
+    notifications,
+    processId,
+    isRunner: concurrency > 0,
+  };
   return {
     logs,
     tail: createLogTail({ logs, notifications, log }),
@@ -109,7 +118,7 @@ export function createRunComponents(processDependencies: ProcessDependencies, pa
     console: new RunConsole(db),
     dispatcher,
     enqueuer,
-    runs: new Runs({ ...parts, ...ofRuns }),
+    runs: new Runs({ ...parts, ...runsOptions }),
     admission,
     runWords: new RunSearch(db),
     backlogs: new QueuedRuns(db, queueLimits, (appId) => secrets.hasSecrets(appId)),

@@ -9,7 +9,7 @@ export const DEFAULT_ACTION_ACCESS: ActionAccess = "everyone";
 
 const NAMED_ACCESS: readonly unknown[] = ["everyone", "signedIn", "editors"];
 /** Maximum size in bytes of a stored `access` value. The limit is low, because the service reads the value at each run by a visitor. */
-const MAX_BYTES = 8_192;
+const ACCESS_MAX_BYTES = 8_192;
 
 export function findActionAccessFault(value: unknown): string | null {
   if (value === null || NAMED_ACCESS.includes(value)) return null;
@@ -23,7 +23,7 @@ export function findActionAccessFault(value: unknown): string | null {
     return (error as ActionError).message;
   }
   const bytes = Buffer.byteLength(JSON.stringify(value));
-  return bytes <= MAX_BYTES ? null : `access must be at most ${MAX_BYTES} bytes of JSON (got ${bytes})`;
+  return bytes <= ACCESS_MAX_BYTES ? null : `access must be at most ${ACCESS_MAX_BYTES} bytes of JSON (got ${bytes})`;
 }
 
 /** Returns the stored form of a valid `access` value. null becomes DEFAULT_ACTION_ACCESS. */

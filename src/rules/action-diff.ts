@@ -30,7 +30,7 @@ export interface ActionDiff {
   code: string | null;
 }
 
-const FIELDS = [
+const COMPARED_FIELDS = [
   "name",
   "description",
   "active",
@@ -103,7 +103,9 @@ export interface ActionVersionPair {
 
 /** Returns the differences from `before` to `after`. The parameter is one object, because a worker thread passes only one argument. */
 export function diffActions({ before, after, labels }: ActionVersionPair): ActionDiff {
-  const changedFields = FIELDS.filter((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]));
+  const changedFields = COMPARED_FIELDS.filter(
+    (field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]),
+  );
   return {
     changes: changedFields.map((field) => ({ field, before: before[field] ?? null, after: after[field] ?? null })),
     code: createUnifiedDiff(before.code, after.code, labels),

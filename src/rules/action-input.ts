@@ -53,8 +53,8 @@ export const NO_RUN_LIMITS = { concurrency: null, debounce: null, timeoutMs: nul
 
 type NullableLimits = { [Limit in keyof RunLimits]-?: Required<RunLimits>[Limit] | null };
 
-/** Returns only the run limits that are set (neither null nor 0). In responses, other limits have no field (specification). */
-export function omitRunLimitsIfNull(limits: NullableLimits): Pick<ActionInput, keyof NullableLimits> {
+/** Returns only the run limits that are set (neither null nor 0). A response has no field for a run limit that is not set. */
+export function omitUnsetRunLimits(limits: NullableLimits): Pick<ActionInput, keyof NullableLimits> {
   const { concurrency, debounce, timeoutMs, jitterSeconds } = limits;
   return {
     ...(concurrency && { concurrency }),
@@ -193,7 +193,7 @@ class ActionBody {
 type ActionKey = Exclude<keyof ActionBody, keyof ActionCheckOptions>;
 
 /** Fields of an action or version that only the service sets. Requests may contain them; the service ignores them. */
-const READ_ONLY = [
+const READ_ONLY_FIELDS = [
   ...["id", "appId", "actionVersion", "assets", "lastRunAt", "createdAt", "updatedAt", "isPublished", "endpoints"],
   ...["functions", "widgetInstanceIds", "masterTaskId", "productionTaskId"],
 ];
@@ -208,11 +208,11 @@ export const ACTION_SHAPE: Shape = {
       source: ACTION_SOURCE_SHAPE,
     },
   },
-  readOnly: READ_ONLY,
+  readOnly: READ_ONLY_FIELDS,
 };
 
 /** Fields for which "" in a request means null (contract, section 3). `description` becomes null only after its check. */
-const CLEARED_BY_EMPTY: ReadonlySet<ActionKey> = new Set(["frequency", "timezone"]);
+const FIELDS_CLEARED_BY_EMPTY: ReadonlySet<ActionKey> = new Set(["frequency", "timezone"]);
 
 /**
  * Validates a new action. Ignores read-only fields, so that clients can send back an action that they have read.
@@ -243,7 +243,7 @@ function applyRequestData(body: ActionBody, data: unknown): ActionBody {
   }
   for (const key of Object.keys(body) as ActionKey[]) {
     const value = Object.hasOwn(data, key) ? data[key] : undefined;
-    if (value !== undefined) body[key] = value === "" && CLEARED_BY_EMPTY.has(key) ? null : value;
+    if (value !== undefined) body[key] = value === "" && FIELDS_CLEARED_BY_EMPTY.has(key) ? null : value;
   }
   return body;
 }
@@ -264,7 +264,7 @@ function checkBody(body: ActionBody): ActionInput {
     integrationOrigins: toStoredIntegrationOrigins(body.integrationOrigins),
     access: toStoredActionAccess(body.access),
     ...omitActionSourceIfNull(toStoredActionSource(body.source)),
-    ...omitRunLimitsIfNull({
+    ...omitUnsetRunLimits({
       concurrency: toStoredConcurrency(body.concurrency),
       debounce: toStoredDebounce(body.debounce),
       timeoutMs: body.timeoutMs as number | null,

@@ -11,7 +11,7 @@ export const ACTION_SOURCE_FILES_MAX = 200;
 export const ACTION_SOURCE_MAX_BYTES = 900 * 1024;
 const PATH_MAX_CHARACTERS = 255;
 const SEGMENTS_MAX = 16;
-const PATH_SEGMENT = /^[\w@$+-][\w@$+. -]{0,99}$/;
+const PATH_SEGMENT_PATTERN = /^[\w@$+-][\w@$+. -]{0,99}$/;
 const PATH_RULES = `of at most ${PATH_MAX_CHARACTERS} characters and ${SEGMENTS_MAX} segments, in which each name has at most 100 characters, starts with a letter from A to Z, a digit or one of _@$+-, and is not node_modules`;
 
 /** Allowed names of the main file, which defines `execute`, by language. */
@@ -29,7 +29,9 @@ export function isValidSourcePath(path: string): boolean {
   const isValidPath = path.length <= PATH_MAX_CHARACTERS && segments.length <= SEGMENTS_MAX;
   return (
     isValidPath &&
-    segments.every((segment) => PATH_SEGMENT.test(segment) && segment !== "__proto__" && segment !== "node_modules")
+    segments.every(
+      (segment) => PATH_SEGMENT_PATTERN.test(segment) && segment !== "__proto__" && segment !== "node_modules",
+    )
   );
 }
 

@@ -16,8 +16,8 @@ const COUNTED_RUNS_MAX = 100;
 const MINUTES_MAX = 44_640;
 const MINUTES_DEFAULT = 60;
 const RECIPIENTS_MAX = 10;
-const READ_ONLY = ["id", "appId", "firing", "createdAt", "updatedAt"];
-const PROTECTED_KEY = /^__[^_]?[\s\S]{0,509}$/;
+const READ_ONLY_FIELDS = ["id", "appId", "firing", "createdAt", "updatedAt"];
+const PROTECTED_KEY_PATTERN = /^__[^_]?[\s\S]{0,509}$/;
 
 /** Alert rule as the database stores it. `failures`, `of` and `minutes` have no effect if the condition does not use them. */
 export interface AlertRuleFields {
@@ -70,7 +70,7 @@ function requireRecipients(value: unknown): string[] {
 }
 
 function requireProtectedKey(value: unknown): string {
-  const isValid = typeof value === "string" && PROTECTED_KEY.test(value) && findUnstorableCharacter(value) < 0;
+  const isValid = typeof value === "string" && PROTECTED_KEY_PATTERN.test(value) && findUnstorableCharacter(value) < 0;
   return isValid
     ? value
     : refuseField("setting", "the key of a protected setting: a text that starts with __, such as __alerts", value);
@@ -83,28 +83,28 @@ function requireProtectedKey(value: unknown): string {
  */
 export function parseAlertRule(body: unknown, current: Partial<AlertRuleFields> = {}): AlertRuleFields {
   if (!isObject(body)) return refuseField("the rule", "an object", body);
-  const fieldValue = <K extends keyof AlertRuleFields>(field: K, fallback?: unknown): unknown =>
+  const getFieldValue = <K extends keyof AlertRuleFields>(field: K, fallback?: unknown): unknown =>
     field === "actionId" && body[field] === null ? null : (body[field] ?? current[field] ?? fallback);
-  const condition = requireOneOf(fieldValue("condition"), ALERT_CONDITIONS, "condition");
-  const channel = requireOneOf(fieldValue("channel"), ALERT_CHANNELS, "channel");
-  const actionId = fieldValue("actionId", null);
-  const failures = requireWholeNumber(fieldValue("failures", 1), "failures", 1, COUNTED_RUNS_MAX);
-  const enabled = fieldValue("enabled", true);
+  const condition = requireOneOf(getFieldValue("condition"), ALERT_CONDITIONS, "condition");
+  const channel = requireOneOf(getFieldValue("channel"), ALERT_CHANNELS, "channel");
+  const actionId = getFieldValue("actionId", null);
+  const failures = requireWholeNumber(getFieldValue("failures", 1), "failures", 1, COUNTED_RUNS_MAX);
+  const enabled = getFieldValue("enabled", true);
   if (typeof enabled !== "boolean") return refuseField("enabled", "true or false", enabled);
   if (condition === "queued" && actionId !== null) return refuseField("actionId", QUEUED_ACTION_EXPECTATION, actionId);
   const input: AlertRuleFields = {
-    name: requireName(fieldValue("name")),
+    name: requireName(getFieldValue("name")),
     condition,
     actionId: actionId === null ? null : requireWholeNumber(actionId, "actionId", 1, Number.MAX_SAFE_INTEGER),
     failures,
-    of: requireWholeNumber(fieldValue("of", failures), "of", failures, COUNTED_RUNS_MAX),
-    minutes: requireWholeNumber(fieldValue("minutes", MINUTES_DEFAULT), "minutes", 1, MINUTES_MAX),
+    of: requireWholeNumber(getFieldValue("of", failures), "of", failures, COUNTED_RUNS_MAX),
+    minutes: requireWholeNumber(getFieldValue("minutes", MINUTES_DEFAULT), "minutes", 1, MINUTES_MAX),
     channel,
-    to: channel === "email" ? requireRecipients(fieldValue("to")) : [],
-    setting: channel === "email" ? null : requireProtectedKey(fieldValue("setting")),
+    to: channel === "email" ? requireRecipients(getFieldValue("to")) : [],
+    setting: channel === "email" ? null : requireProtectedKey(getFieldValue("setting")),
     enabled,
   };
-  refuseUnknownFields(body, createFlatShape(Object.keys(input), READ_ONLY));
+  refuseUnknownFields(body, createFlatShape(Object.keys(input), READ_ONLY_FIELDS));
   return input;
 }
 

@@ -87,8 +87,8 @@ export function checkCallerRule(value: unknown, field: string): asserts value is
 }
 
 /** Matches a placeholder such as `{{user.Email}}`. A column name with braces is not allowed, so that matching takes linear time. */
-const USER_PLACEHOLDER = /\{\{\s*user\.([^{}]+)\}\}/g;
-const PLACEHOLDER_START = /\{\{\s*user\./;
+const USER_PLACEHOLDER_PATTERN = /\{\{\s*user\.([^{}]+)\}\}/g;
+const PLACEHOLDER_START_PATTERN = /\{\{\s*user\./;
 /** Maximum number of parsed texts in the cache. One request of a visitor may need hundreds of them. */
 const CACHED_TEMPLATES_MAX = 2_000;
 
@@ -98,14 +98,14 @@ type UserTemplate = readonly (string | { column: string })[] | null;
 function parseTemplate(text: string): UserTemplate {
   const parts: (string | { column: string })[] = [];
   let at = 0;
-  for (const match of text.matchAll(USER_PLACEHOLDER)) {
+  for (const match of text.matchAll(USER_PLACEHOLDER_PATTERN)) {
     const name = match[1]!.trimEnd();
     const column = name.startsWith("[") && name.endsWith("]") && name.length > 2 ? name.slice(1, -1) : name;
     parts.push(text.slice(at, match.index), { column });
     at = match.index + match[0].length;
   }
   parts.push(text.slice(at));
-  const isReadable = parts.every((part) => typeof part !== "string" || !PLACEHOLDER_START.test(part));
+  const isReadable = parts.every((part) => typeof part !== "string" || !PLACEHOLDER_START_PATTERN.test(part));
   return isReadable ? parts.filter((part) => part !== "") : null;
 }
 

@@ -21,7 +21,7 @@ const NAMESPACE_NODES: ReadonlySet<string> = new Set([
 ]);
 
 /** Maximum number of steps in resolving a chain such as `window.window.Svc`. Generated code may have chains of 100,000 members. */
-const STEPS_MAX = 8;
+const RESOLUTION_STEPS_MAX = 8;
 
 /**
  * Returns the properties of `Svc` that the code uses, in the order of the source. Recognizes member access, optional chaining,
@@ -76,7 +76,7 @@ function resolveGlobalProperty(key: string): ResolvedObject {
 }
 
 function resolveNode(node: AnyNode, scope: LexicalScope, steps = 0): ResolvedObject {
-  if (steps > STEPS_MAX) return null;
+  if (steps > RESOLUTION_STEPS_MAX) return null;
   switch (node.type) {
     case "Identifier": {
       const binding = lookUpBinding(scope, node.name);

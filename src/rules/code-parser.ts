@@ -16,15 +16,15 @@ interface DeclaredNames {
 }
 
 /** Maximum number of names in a scope. acorn searches the scope at each declaration: 80,000 names took 8 s, 5,000 take 0.03 s. */
-const NAMES_PER_SCOPE = 5_000;
+const NAMES_PER_SCOPE_MAX = 5_000;
 
 const BoundedParser = Parser.extend((Base) => {
   const ScopedBase = Base as unknown as new (...args: unknown[]) => ScopedParser;
   class BoundedParser extends ScopedBase {
     override declareName(name: string, kind: number, position: number): void {
       for (const names of [this.currentScope(), this.currentVarScope()]) {
-        if (names.var.length + names.lexical.length + names.functions.length < NAMES_PER_SCOPE) continue;
-        this.raise(position, `more than ${NAMES_PER_SCOPE} names are declared in one scope`);
+        if (names.var.length + names.lexical.length + names.functions.length < NAMES_PER_SCOPE_MAX) continue;
+        this.raise(position, `more than ${NAMES_PER_SCOPE_MAX} names are declared in one scope`);
       }
       super.declareName(name, kind, position);
     }

@@ -8,7 +8,7 @@ import { describeValue, findUnstorableCharacter } from "./describe-value.js";
 import { UNSTORABLE_TEXT_FAULT } from "./fields.js";
 import { BUILT_IN_PACKAGES } from "./packages.js";
 
-const ACCEPTED_FORMS =
+const ACCEPTED_FORMS_TEXT =
   "code must define execute as an async function declaration, an async arrow function bound by const or let, " +
   "or an async function expression bound by const";
 
@@ -84,7 +84,7 @@ export function findCodeFault(source: string, dependencies: readonly string[] | 
 }
 
 /** Reason why code with `import` or `export`, which only modules can contain, is invalid. */
-const MODULE_SYNTAX =
+const MODULE_SYNTAX_REASON =
   '"import" and "export" are not allowed in "code"; list packages in "dependencies" and use their globals, or send the files as "source"';
 
 function parseProgram(source: string): Program | CodeFault {
@@ -94,7 +94,7 @@ function parseProgram(source: string): Program | CodeFault {
     if (error instanceof RangeError) return { offset: 0, reason: "the code nests too deeply" };
     if (!(error instanceof SyntaxError)) throw error;
     const { pos } = error as SyntaxError & { pos: number };
-    if (error.message.includes("sourceType: module")) return { offset: pos, reason: MODULE_SYNTAX };
+    if (error.message.includes("sourceType: module")) return { offset: pos, reason: MODULE_SYNTAX_REASON };
     return {
       offset: pos,
       reason: error.message
@@ -114,12 +114,12 @@ function findExecuteFault(program: Program): CodeFault | null {
       otherFunction === undefined
         ? "the code defines no function at the top level"
         : `the code defines ${describeValue(otherFunction)}`;
-    return { offset: 0, reason: `${ACCEPTED_FORMS}; ${foundText}` };
+    return { offset: 0, reason: `${ACCEPTED_FORMS_TEXT}; ${foundText}` };
   }
   if (second !== undefined) return { offset: second.offset, reason: "execute is defined more than once" };
   return first.refusalReason === null
     ? null
-    : { offset: first.offset, reason: `${ACCEPTED_FORMS}; here execute is ${first.refusalReason}` };
+    : { offset: first.offset, reason: `${ACCEPTED_FORMS_TEXT}; here execute is ${first.refusalReason}` };
 }
 
 function findExecuteDefinitions(statement: AnyNode): ExecuteDefinition[] {
@@ -159,8 +159,8 @@ function findVariableRefusalReason(kind: string, id: Pattern, init: AnyNode | nu
     );
   }
   if (init.type !== "FunctionExpression") return "bound to something other than a function";
-  const refusal = findFunctionRefusalReason(init, "a function expression");
-  return refusal ?? (kind === "const" ? null : `an async function expression bound by ${kind}`);
+  const refusalReason = findFunctionRefusalReason(init, "a function expression");
+  return refusalReason ?? (kind === "const" ? null : `an async function expression bound by ${kind}`);
 }
 
 /** Returns the reason why a function cannot be `execute`; null if it can. @param form kind of the function, such as "an arrow function" */

@@ -26,11 +26,11 @@ export const containsTextFolded = (text: string, part: string): boolean => foldC
 export const containsTextFoldedSql = (text: string, part: string): string =>
   `strpos(${foldCaseSql(text)}, ${foldCaseSql(part)}) > 0`;
 
-const EXPONENT_NOTATION = /^(-?)(\d)(?:\.(\d+))?e([+-]\d+)$/;
+const EXPONENT_NOTATION_PATTERN = /^(-?)(\d)(?:\.(\d+))?e([+-]\d+)$/;
 
 /** Formats a number without an exponent, as PostgreSQL's type numeric does: 1e-7 becomes 0.0000001. */
 export function formatDecimal(value: number): string {
-  const exponentMatch = EXPONENT_NOTATION.exec(String(value));
+  const exponentMatch = EXPONENT_NOTATION_PATTERN.exec(String(value));
   if (!exponentMatch) return String(value);
   const [, sign = "", whole = "", fraction = "", exponent = ""] = exponentMatch;
   const shift = Number(exponent);

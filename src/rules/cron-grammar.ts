@@ -22,7 +22,7 @@ interface FieldRange {
   max: number;
 }
 
-const FIELDS: readonly FieldRange[] = [
+const CRON_FIELD_RANGES: readonly FieldRange[] = [
   { name: "minute", min: 0, max: 59 },
   { name: "hour", min: 0, max: 23 },
   { name: "day of month", min: 1, max: 31 },
@@ -36,7 +36,7 @@ const TEXT_MAX_CHARACTERS = 255;
  * Matches one item of a cron field: a number, a range or `*`. A range or `*` can have a step. A number cannot, because cron programs
  * interpret `5/15` differently.
  */
-const FIELD_ITEM = /^(?:\*|(\d{1,2})(?:-(\d{1,2}))?)(?:\/(\d{1,2}))?$/;
+const FIELD_ITEM_PATTERN = /^(?:\*|(\d{1,2})(?:-(\d{1,2}))?)(?:\/(\d{1,2}))?$/;
 
 const DAYS_OF_MONTH = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
@@ -47,12 +47,12 @@ const DAYS_OF_MONTH = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 export function parseCron(text: string): CronFields | { fault: string } {
   if (text.length > TEXT_MAX_CHARACTERS) return { fault: `is longer than ${TEXT_MAX_CHARACTERS} characters` };
   const parts = text.split(" ");
-  if (parts.length !== FIELDS.length) {
+  if (parts.length !== CRON_FIELD_RANGES.length) {
     return {
       fault: "must have five fields with one space between them: minute, hour, day of month, month, day of week",
     };
   }
-  const valueSets = FIELDS.map((field, index) => parseField(parts[index]!, field));
+  const valueSets = CRON_FIELD_RANGES.map((field, index) => parseField(parts[index]!, field));
   const fault = valueSets.find((values) => typeof values === "string");
   if (fault !== undefined) return { fault };
   const [minutes, hours, days, months, weekdays] = valueSets as CronSets;
@@ -69,7 +69,7 @@ function parseField(text: string, field: FieldRange): NumberSet | string {
 }
 
 function addItem(values: Set<number>, item: string, { min, max }: FieldRange): string | null {
-  const match = FIELD_ITEM.exec(item);
+  const match = FIELD_ITEM_PATTERN.exec(item);
   if (match === null) return "only numbers, *, lists, ranges and steps of ranges are allowed";
   const [, first, last, stepText] = match;
   if (first !== undefined && last === undefined && stepText !== undefined) return "a step needs a range or *";
@@ -88,9 +88,9 @@ function addItem(values: Set<number>, item: string, { min, max }: FieldRange): s
  * of the two.
  */
 export function firesEveryDay({ days, weekdays, isAnyDay, isAnyWeekday }: CronFields): boolean {
-  const allDays = days.size === 31;
-  const allWeekdays = weekdays.size === 7;
-  return isAnyDay || isAnyWeekday ? allDays && allWeekdays : allDays || allWeekdays;
+  const hasAllDays = days.size === 31;
+  const hasAllWeekdays = weekdays.size === 7;
+  return isAnyDay || isAnyWeekday ? hasAllDays && hasAllWeekdays : hasAllDays || hasAllWeekdays;
 }
 
 export function firesEveryMinute(fields: CronFields): boolean {

@@ -12,9 +12,9 @@ export const CSV_CELL_TYPE_DESCRIPTIONS: Readonly<Record<CsvCellType, string>> =
   date: "a date such as 2026-11-26, 2026-11-26T09:30Z or 26.11.2026",
 };
 
-const NUMBER_TEXT = /^[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i;
-const ISO_DATE = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?)(Z|[+-]\d\d:\d\d)?)?$/;
-const DOTTED_DATE = /^(\d\d?)\.(\d\d?)\.(\d{4})$/;
+const NUMBER_TEXT_PATTERN = /^[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i;
+const ISO_DATE_PATTERN = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?)(Z|[+-]\d\d:\d\d)?)?$/;
+const DOTTED_DATE_PATTERN = /^(\d\d?)\.(\d\d?)\.(\d{4})$/;
 const BOOLEAN_BY_WORD: Readonly<Record<string, boolean>> = {
   true: true,
   yes: true,
@@ -26,7 +26,7 @@ const BOOLEAN_BY_WORD: Readonly<Record<string, boolean>> = {
 const BOOLEAN_WORDS = ["true", "false", "yes", "no"];
 
 function parseNumber(text: string): number | undefined {
-  const value = NUMBER_TEXT.test(text) ? Number(text) : Number.NaN;
+  const value = NUMBER_TEXT_PATTERN.test(text) ? Number(text) : Number.NaN;
   return Math.abs(value) <= Number.MAX_SAFE_INTEGER ? value : undefined;
 }
 
@@ -38,9 +38,9 @@ export function isCalendarDay(day: string): boolean {
 
 /** Converts a date to ISO 8601, and a time to UTC. A time without a time zone counts as UTC. Returns undefined if the text is no date. */
 function parseDate(text: string): string | undefined {
-  const [, days, months, years] = DOTTED_DATE.exec(text) ?? [];
+  const [, days, months, years] = DOTTED_DATE_PATTERN.exec(text) ?? [];
   const iso = years === undefined ? text : `${years}-${months!.padStart(2, "0")}-${days!.padStart(2, "0")}`;
-  const [, day, clock, zone = "Z"] = ISO_DATE.exec(iso) ?? [];
+  const [, day, clock, zone = "Z"] = ISO_DATE_PATTERN.exec(iso) ?? [];
   if (day === undefined || !isCalendarDay(day)) return undefined;
   if (clock === undefined) return day;
   const time = Date.parse(`${day}T${clock}${zone}`);
@@ -63,7 +63,7 @@ const isExactNumber = (text: string): boolean => parseNumber(text) !== undefined
 
 /** Returns false for a time without a time zone: it is probably a local time, but parseDate() would treat it as UTC. */
 function isExactDate(text: string): boolean {
-  const [, , clock, zone] = ISO_DATE.exec(text) ?? [];
+  const [, , clock, zone] = ISO_DATE_PATTERN.exec(text) ?? [];
   return parseDate(text) !== undefined && (clock === undefined || zone !== undefined);
 }
 

@@ -21,12 +21,12 @@ export interface PageEnvWithSession extends PageEnv {
 }
 
 /** Matches characters that could end the script element, start an HTML comment in it, or end a string in older JavaScript. */
-const UNSAFE_IN_SCRIPT = /[<>\u2028\u2029]/g;
+const UNSAFE_CHARACTER_PATTERN = /[<>\u2028\u2029]/g;
 
 /** Returns the value as a JavaScript literal that is safe inside a script element. */
 export function toScriptLiteral(value: unknown): string {
   return JSON.stringify(value).replace(
-    UNSAFE_IN_SCRIPT,
+    UNSAFE_CHARACTER_PATTERN,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
 }

@@ -19,7 +19,7 @@ export function refuseField(field: string, expected: string, received: unknown):
 }
 
 /** Calls `parse`. The text of an error gets the prefix `where` (position in a batch), unless the text already starts with it. */
-export function prefixField<T>(where: string, parse: () => T): T {
+export function parseWithErrorPrefix<T>(where: string, parse: () => T): T {
   try {
     return parse();
   } catch (error) {

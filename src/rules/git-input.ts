@@ -53,7 +53,7 @@ const GIT_FIELD_NAMES = [
   "token",
   "newSecret",
 ];
-const READ_ONLY = ["lastPull", "hasToken", "webhookUrl", "userId", "updatedAt"];
+const READ_ONLY_FIELDS = ["lastPull", "hasToken", "webhookUrl", "userId", "updatedAt"];
 
 /** True for the name of a branch or tag, without `refs/`, that Git accepts (git-check-ref-format) and that has no special characters. */
 const isRefName = (name: string): boolean =>
@@ -65,18 +65,19 @@ const isRefName = (name: string): boolean =>
   !name.startsWith(".");
 
 /** Throws the error for an invalid field whose value may contain a token, so that the message must not quote the value. */
-function throwWithoutValue(field: string, expected: string, value: unknown): never {
+function throwErrorWithoutValue(field: string, expected: string, value: unknown): never {
   throw new ActionError("REQUEST_INVALID", `${field} must be ${expected} (got ${describeType(value)})`);
 }
 
 function readUrl(value: unknown, allowHttp: boolean): string {
   const expected = `the ${allowHttp ? "https or http" : "https"} URL of a repository without credentials, query and fragment`;
-  if (typeof value !== "string" || value.length > URL_MAX_CHARACTERS) return throwWithoutValue("url", expected, value);
+  if (typeof value !== "string" || value.length > URL_MAX_CHARACTERS)
+    return throwErrorWithoutValue("url", expected, value);
   const url = /[\s\\@?#]/.test(value) ? null : URL.parse(value);
   const origin = url && normalizeOrigin(url);
   const isAllowed = url?.protocol === "https:" || (allowHttp && url?.protocol === "http:");
   const path = url?.pathname.replace(/\/$/, "") ?? "";
-  if (!origin || !isAllowed || path === "" || path.endsWith("/")) return throwWithoutValue("url", expected, value);
+  if (!origin || !isAllowed || path === "" || path.endsWith("/")) return throwErrorWithoutValue("url", expected, value);
   return origin + path;
 }
 
@@ -95,7 +96,7 @@ function readFlag(value: unknown, field: string): boolean {
 function readToken(token: unknown, expected: string): string | null | undefined {
   if (token === undefined || token === null) return token;
   if (typeof token === "string" && isHeaderText(token)) return token;
-  return throwWithoutValue("token", `${expected}, or null`, token);
+  return throwErrorWithoutValue("token", `${expected}, or null`, token);
 }
 
 /**
@@ -150,7 +151,7 @@ export function parseGitConnectionInput(body: unknown, allowHttp: boolean): GitC
 
 /** Rejects unknown fields. Must be called after all other checks, so that other faults are reported first. @throws REQUEST_INVALID */
 export function refuseUnknownGitConnectionFields(body: unknown): void {
-  refuseUnknownFields(body, createFlatShape(GIT_FIELD_NAMES, READ_ONLY));
+  refuseUnknownFields(body, createFlatShape(GIT_FIELD_NAMES, READ_ONLY_FIELDS));
 }
 
 /** True if the name of a tag matches the pattern, in which `*` stands for any characters. */

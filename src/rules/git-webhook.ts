@@ -6,7 +6,7 @@ import type { GitProvider } from "./git-input.js";
 import { hasValidSignature, type SignatureAuth, type SignedRequest } from "./http/signatures.js";
 
 /** Matches a hash of zeros, which a push event contains if a branch or tag was deleted. */
-const ZERO_HASH = /^0+$/;
+const ZERO_HASH_PATTERN = /^0+$/;
 const REF_MAX_CHARACTERS = 300;
 
 const SIGNATURE_BY_PROVIDER: Record<Exclude<GitProvider, "gitlab">, Omit<SignatureAuth, "setting">> = {
@@ -46,5 +46,5 @@ export function parsePushedRef(body: Uint8Array, contentType: string | undefined
   if (!isObject(event)) return null;
   const { ref, after } = event;
   if (typeof ref !== "string" || ref.length > REF_MAX_CHARACTERS || typeof after !== "string") return null;
-  return ZERO_HASH.test(after) ? null : ref;
+  return ZERO_HASH_PATTERN.test(after) ? null : ref;
 }

@@ -10,9 +10,9 @@ import { describeValue } from "./describe-value.js";
 const ORIGIN_MAX_CHARACTERS = 300;
 const HOST_MAX_CHARACTERS = 253;
 /** Matches one label of a host name in ASCII form. This check is needed, because the URL parser also accepts `*` and other characters. */
-const HOST_LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
-const HTTP_SCHEME = /^https?:\/\//i;
-const LOOPBACK_NAME = /(?:^|\.)localhost$/;
+const HOST_LABEL_PATTERN = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
+const HTTP_SCHEME_PATTERN = /^https?:\/\//i;
+const LOOPBACK_NAME_PATTERN = /(?:^|\.)localhost$/;
 const PRIVATE_RANGES: ReadonlySet<string> = new Set(["loopback", "private", "linkLocal", "uniqueLocal", "unspecified"]);
 
 interface OriginRules {
@@ -21,7 +21,7 @@ interface OriginRules {
 }
 
 function isPrivateHost(host: string): boolean {
-  if (LOOPBACK_NAME.test(host)) return true;
+  if (LOOPBACK_NAME_PATTERN.test(host)) return true;
   const address = host.replace(/^\[(.*)\]$/, "$1");
   return isIP(address) !== 0 && PRIVATE_RANGES.has(ipaddr.process(address).range());
 }
@@ -30,7 +30,7 @@ function isPrivateHost(host: string): boolean {
 export function normalizeHost(hostname: string): string | null {
   const host = hostname.endsWith(".") ? hostname.slice(0, -1) : hostname;
   if (host.startsWith("[")) return host;
-  const isName = host.length <= HOST_MAX_CHARACTERS && host.split(".").every((label) => HOST_LABEL.test(label));
+  const isName = host.length <= HOST_MAX_CHARACTERS && host.split(".").every((label) => HOST_LABEL_PATTERN.test(label));
   return isName ? host : null;
 }
 
@@ -44,14 +44,14 @@ export function normalizeOrigin({ protocol, hostname, port }: URL): string | nul
 function readOrigin(value: unknown, { allowPrivateNetwork }: OriginRules): { origin: string } | { expected: string } {
   const schemesText = allowPrivateNetwork ? "an https or http origin" : "an https origin";
   const expected = `${schemesText} such as "https://api.example.com"`;
-  if (typeof value !== "string" || value.length > ORIGIN_MAX_CHARACTERS || !HTTP_SCHEME.test(value))
+  if (typeof value !== "string" || value.length > ORIGIN_MAX_CHARACTERS || !HTTP_SCHEME_PATTERN.test(value))
     return { expected };
   // Checks these characters before the URL parser, which removes white space and treats a backslash as a slash.
   if (/[\s\\@?#]/.test(value)) return { expected: `${expected} without credentials, query and fragment` };
   const url = URL.parse(value);
   const origin = url && normalizeOrigin(url);
   if (!url || !origin || url.port === "0") return { expected };
-  if (url.pathname !== "/" || value.replace(HTTP_SCHEME, "").replace(/\/$/, "").includes("/")) {
+  if (url.pathname !== "/" || value.replace(HTTP_SCHEME_PATTERN, "").replace(/\/$/, "").includes("/")) {
     return { expected: `${expected} without a path` };
   }
   if (!allowPrivateNetwork && url.protocol !== "https:") return { expected };

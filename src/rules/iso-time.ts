@@ -2,10 +2,10 @@
 import { isCalendarDay } from "./csv-types.js";
 
 /** Matches a time with a time zone. Seconds can be missing; fractions of a second have at most nine digits. */
-const ISO_TIME = /^(\d{4}-\d\d-\d\d)T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)$/;
+const ISO_TIME_PATTERN = /^(\d{4}-\d\d-\d\d)T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)$/;
 
 /** Returns the Unix time in milliseconds of a text such as `2026-11-21T12:00:00Z`; NaN for any other value. */
 export function parseIsoTime(value: unknown): number {
-  const match = typeof value === "string" ? ISO_TIME.exec(value) : null;
+  const match = typeof value === "string" ? ISO_TIME_PATTERN.exec(value) : null;
   return match && isCalendarDay(match[1]!) ? Date.parse(match[0]) : Number.NaN;
 }

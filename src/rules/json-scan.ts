@@ -9,8 +9,8 @@ const [TAB, LINE_FEED, RETURN, BLANK, QUOTE, COMMA, MINUS, COLON] = [9, 10, 13, 
 const [ZERO, NINE, BACKSLASH, U] = [48, 57, 92, 117] as const;
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125] as const;
 
-const JSON_NUMBER = /-?(?:0|[1-9]\d{0,400})(?:\.\d{1,400})?(?:[eE][+-]?\d{1,400})?/y;
-const FOUR_HEX_DIGITS = /^[0-9a-fA-F]{4}$/;
+const JSON_NUMBER_PATTERN = /-?(?:0|[1-9]\d{0,400})(?:\.\d{1,400})?(?:[eE][+-]?\d{1,400})?/y;
+const FOUR_HEX_DIGITS_PATTERN = /^[0-9a-fA-F]{4}$/;
 const ESCAPE_CHARACTERS = '"\\/bfnrt';
 const JSON_WORDS = ["true", "false", "null"] as const;
 
@@ -34,7 +34,7 @@ function skipString(text: string, from: number): number {
     if (code !== BACKSLASH) continue;
     at += 1;
     if (text.charCodeAt(at) === U) {
-      if (!FOUR_HEX_DIGITS.test(text.slice(at + 1, at + 5))) return INVALID_JSON;
+      if (!FOUR_HEX_DIGITS_PATTERN.test(text.slice(at + 1, at + 5))) return INVALID_JSON;
       at += 4;
     } else if (at >= text.length || !ESCAPE_CHARACTERS.includes(text[at]!)) return INVALID_JSON;
   }
@@ -42,8 +42,8 @@ function skipString(text: string, from: number): number {
 }
 
 function skipNumber(text: string, from: number): number {
-  JSON_NUMBER.lastIndex = from;
-  return JSON_NUMBER.test(text) ? JSON_NUMBER.lastIndex : INVALID_JSON;
+  JSON_NUMBER_PATTERN.lastIndex = from;
+  return JSON_NUMBER_PATTERN.test(text) ? JSON_NUMBER_PATTERN.lastIndex : INVALID_JSON;
 }
 
 function skipScalar(text: string, index: number): number {

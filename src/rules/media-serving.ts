@@ -20,12 +20,12 @@ const INLINE_TYPES = new Set([
  * Matches content types that a browser may execute as a page or script. The service sends these files, except SVG, as
  * application/octet-stream.
  */
-const EXECUTABLE_TYPE =
+const EXECUTABLE_TYPE_PATTERN =
   /^(?:text\/(?!plain$)|application\/(?:xhtml|(?:pdf|x-shockwave-flash|wasm|x-mimearchive)$)|image\/svg|multipart\/|message\/)/;
 const EXECUTABLE_TYPE_ENDINGS = ["xml", "json", "javascript"];
 
 const isExecutableType = (contentType: string): boolean =>
-  EXECUTABLE_TYPE.test(contentType) ||
+  EXECUTABLE_TYPE_PATTERN.test(contentType) ||
   (contentType.startsWith("application/") && EXECUTABLE_TYPE_ENDINGS.some((ending) => contentType.endsWith(ending)));
 
 /** SVG keeps its type, because `<img>` needs it. But it is sent as a download, so that opening the file's URL runs no script in it. */

@@ -30,23 +30,23 @@ const NAME_MAX_CHARACTERS = 255;
 const EMAIL_MAX_CHARACTERS = 254;
 const LOCAL_PART_MAX_CHARACTERS = 64;
 
-const LOCAL_PART = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/;
-const HOST_LABEL = /^[A-Za-z0-9-]{1,63}$/;
-const HEADER_NAME = /^[A-Za-z][A-Za-z0-9-]{0,63}$/;
+const LOCAL_PART_PATTERN = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/;
+const HOST_LABEL_PATTERN = /^[A-Za-z0-9-]{1,63}$/;
+const HEADER_NAME_PATTERN = /^[A-Za-z][A-Za-z0-9-]{0,63}$/;
 /** Matches mail headers that callers cannot set, such as `From`, because the service sets them. */
-const RESERVED_HEADER =
+const RESERVED_HEADER_PATTERN =
   /^(?:(?:content|dkim|arc|resent)-|(?:from|sender|to|cc|bcc|subject|date|message-id|mime-version|return-path|received|authentication-results)$)/i;
-const MEDIA_TYPE = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}$/i;
-const BASE64_TEXT = /^[A-Za-z0-9+/]*={0,2}$/;
+const MEDIA_TYPE_PATTERN = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}$/i;
+const BASE64_TEXT_PATTERN = /^[A-Za-z0-9+/]*={0,2}$/;
 /** Matches control characters. A line break in a header's value could add another header. */
-const CONTROL_CHARACTER = /\p{Cc}|[\u2028\u2029]/u;
+const CONTROL_CHARACTER_PATTERN = /\p{Cc}|[\u2028\u2029]/u;
 
 /** Returns the value if it is a text of at most `max` characters without control characters, such as line breaks. @throws REQUEST_INVALID */
 export function requireSingleLineText(value: unknown, field: string, max = LINE_MAX_CHARACTERS): string {
   const isValid =
     typeof value === "string" &&
     value.length <= max &&
-    !CONTROL_CHARACTER.test(value) &&
+    !CONTROL_CHARACTER_PATTERN.test(value) &&
     findUnstorableCharacter(value) < 0;
   return isValid
     ? value
@@ -65,14 +65,15 @@ export function parseOptionalText(value: unknown, field: string): string | null 
   return refuseField(field, "a text", value);
 }
 
-const isHostLabel = (text: string): boolean => HOST_LABEL.test(text) && !text.startsWith("-") && !text.endsWith("-");
+const isHostLabel = (text: string): boolean =>
+  HOST_LABEL_PATTERN.test(text) && !text.startsWith("-") && !text.endsWith("-");
 
 /** True for a valid e-mail address whose domain contains a dot. An address such as `ann@example` is nearly always a typing error. */
 export function isEmailAddress(text: string): boolean {
   const at = text.lastIndexOf("@");
   const [local, labels] = [text.slice(0, at), text.slice(at + 1).split(".")];
   const isShort = text.length <= EMAIL_MAX_CHARACTERS && local.length <= LOCAL_PART_MAX_CHARACTERS;
-  return at > 0 && isShort && LOCAL_PART.test(local) && labels.length > 1 && labels.every(isHostLabel);
+  return at > 0 && isShort && LOCAL_PART_PATTERN.test(local) && labels.length > 1 && labels.every(isHostLabel);
 }
 
 function readRecipient(value: unknown, field: string): EmailRecipient {
@@ -87,14 +88,14 @@ function readRecipient(value: unknown, field: string): EmailRecipient {
 
 /** Removes repeated addresses. If an address occurs several times, keeps its recipient in `to`, otherwise the one in `cc`. */
 function removeRepeatedAddresses(recipients: readonly EmailRecipient[]): EmailRecipient[] {
-  const byAddress = new Map<string, EmailRecipient>();
+  const recipientByAddress = new Map<string, EmailRecipient>();
   const rank = ({ type }: EmailRecipient) => RECIPIENT_TYPES.indexOf(type);
   for (const recipient of recipients) {
     const address = recipient.email.toLowerCase();
-    const known = byAddress.get(address);
-    if (!known || rank(recipient) < rank(known)) byAddress.set(address, recipient);
+    const known = recipientByAddress.get(address);
+    if (!known || rank(recipient) < rank(known)) recipientByAddress.set(address, recipient);
   }
-  return [...byAddress.values()];
+  return [...recipientByAddress.values()];
 }
 
 /** Parses the recipients of an e-mail, and removes repeated addresses. @throws ActionError REQUEST_INVALID */
@@ -125,9 +126,9 @@ export function parseEmailHeaders(value: unknown, field: string): Record<string,
     refuseField(field, `an object or an array with at most ${HEADERS_MAX} headers`, input.length);
   return Object.fromEntries(
     input.map(([name, text]) => {
-      if (!HEADER_NAME.test(name))
+      if (!HEADER_NAME_PATTERN.test(name))
         refuseField(`each name in ${field}`, "a letter, and then at most 63 letters, digits and dashes", name);
-      if (RESERVED_HEADER.test(name))
+      if (RESERVED_HEADER_PATTERN.test(name))
         refuseField(`each name in ${field}`, "a header that the service does not set", name);
       return [name, requireSingleLineText(text, `${field}.${name}`)];
     }),
@@ -139,14 +140,14 @@ function readAttachment(value: unknown, field: string): MessageAttachment {
   const { type = "application/octet-stream", content, encoding = "utf8" } = value;
   const name = requireSingleLineText(value["name"], `${field}.name`, NAME_MAX_CHARACTERS);
   if (name === "" || /[\\/]/.test(name)) refuseField(`${field}.name`, "a file name without slashes", name);
-  if (typeof type !== "string" || !MEDIA_TYPE.test(type))
+  if (typeof type !== "string" || !MEDIA_TYPE_PATTERN.test(type))
     return refuseField(`${field}.type`, "a content type such as text/csv", type);
   if (!ATTACHMENT_ENCODINGS.some((allowed) => allowed === encoding))
     refuseField(`${field}.encoding`, "base64 or utf8", encoding);
   if (typeof content !== "string" || findUnstorableCharacter(content) >= 0)
     return refuseField(`${field}.content`, "a text", content);
   const bareText = encoding === "base64" ? content.replace(/[\r\n]/g, "") : content;
-  if (encoding === "base64" && (bareText.length % 4 !== 0 || !BASE64_TEXT.test(bareText))) {
+  if (encoding === "base64" && (bareText.length % 4 !== 0 || !BASE64_TEXT_PATTERN.test(bareText))) {
     throw new ActionError("REQUEST_INVALID", `${field}.content must be valid base64, because "encoding" is "base64"`);
   }
   return { type, name, content: bareText, encoding: encoding as MessageAttachment["encoding"] };

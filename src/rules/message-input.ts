@@ -4,7 +4,7 @@
 
 import { ActionError } from "../errors.js";
 import { describeValue, isObject } from "./describe-value.js";
-import { prefixField, refuseField } from "./fields.js";
+import { parseWithErrorPrefix, refuseField } from "./fields.js";
 import {
   type EmailRecipient,
   type MessageAttachment,
@@ -72,17 +72,17 @@ export function parseEmail(body: unknown, path = ""): Email {
   const input = requireObject(body, "the message");
   const options = isObject(input["options"]) ? input["options"] : input;
   const data = readData(input["data"]);
-  const optionsPath = options === input ? "" : "options.";
-  const to = parseEmailRecipients(options["to"], `${optionsPath}to`);
-  const subjectPath = `${optionsPath}subject`;
+  const optionsPathPrefix = options === input ? "" : "options.";
+  const to = parseEmailRecipients(options["to"], `${optionsPathPrefix}to`);
+  const subjectPath = `${optionsPathPrefix}subject`;
   const subject = requireSingleLineText(
     fillMessageTemplate(requireSingleLineText(options["subject"] ?? "", subjectPath), data, subjectPath, {
       html: false,
     }),
     subjectPath,
   );
-  const html = parseOptionalText(options["html"], `${optionsPath}html`);
-  const text = parseOptionalText(options["text"], `${optionsPath}text`);
+  const html = parseOptionalText(options["html"], `${optionsPathPrefix}html`);
+  const text = parseOptionalText(options["text"], `${optionsPathPrefix}text`);
   if (html === null && text === null)
     throw new ActionError("REQUEST_INVALID", 'a message needs the field "html" or "text" (got neither)');
   // `from_name` is an older name of `fromName`. If a message has both, `from_name` applies.
@@ -91,11 +91,11 @@ export function parseEmail(body: unknown, path = ""): Email {
     kind: "email",
     to,
     subject,
-    fromName: parseOptionalSingleLineText(options[fromNameField], `${optionsPath}${fromNameField}`),
-    html: html === null ? null : fillMessageTemplate(html, data, `${optionsPath}html`, { html: true }),
-    text: text === null ? null : fillMessageTemplate(text, data, `${optionsPath}text`, { html: false }),
-    headers: parseEmailHeaders(options["headers"], `${optionsPath}headers`),
-    attachments: parseAttachments(options["attachments"], `${optionsPath}attachments`),
+    fromName: parseOptionalSingleLineText(options[fromNameField], `${optionsPathPrefix}${fromNameField}`),
+    html: html === null ? null : fillMessageTemplate(html, data, `${optionsPathPrefix}html`, { html: true }),
+    text: text === null ? null : fillMessageTemplate(text, data, `${optionsPathPrefix}text`, { html: false }),
+    headers: parseEmailHeaders(options["headers"], `${optionsPathPrefix}headers`),
+    attachments: parseAttachments(options["attachments"], `${optionsPathPrefix}attachments`),
   };
   refuseUnknownFields(input, options === input ? EMAIL_SHAPE : { fields: { options: EMAIL_SHAPE, data: null } }, path);
   return email;
@@ -113,15 +113,15 @@ export function parseSms(input: unknown, path = ""): Sms {
   if (provider !== null && !SMS_PROVIDERS.some((allowed) => allowed === provider)) {
     refuseField("provider", "twilio or webhook", provider);
   }
-  const dataPath = data === messageFields ? "" : "data.";
-  const body = parseOptionalText(data["body"], `${dataPath}body`);
+  const dataPathPrefix = data === messageFields ? "" : "data.";
+  const body = parseOptionalText(data["body"], `${dataPathPrefix}body`);
   if (body === null || body === "" || body.length > SMS_MAX_CHARACTERS) {
     const received = body === null ? "nothing" : `a text of ${body.length} characters`;
-    const message = `${dataPath}body must be a text of 1 to ${SMS_MAX_CHARACTERS} characters (got ${received})`;
+    const message = `${dataPathPrefix}body must be a text of 1 to ${SMS_MAX_CHARACTERS} characters (got ${received})`;
     throw new ActionError("REQUEST_INVALID", message);
   }
-  const from = parseOptionalSingleLineText(data["from"], `${dataPath}from`, 40);
-  const to = parsePhoneNumber(data["to"], `${dataPath}to`);
+  const from = parseOptionalSingleLineText(data["from"], `${dataPathPrefix}from`, 40);
+  const to = parsePhoneNumber(data["to"], `${dataPathPrefix}to`);
   refuseUnknownFields(
     messageFields,
     data === messageFields ? SMS_SHAPE : { fields: { data: SMS_TEXT_SHAPE, provider: null } },
@@ -137,5 +137,5 @@ export function parseMessageBatch<T>(body: unknown, parse: (message: unknown, pa
     const message = `the batch must be an array of 1 to ${MESSAGES_PER_BATCH_MAX} messages (got ${describeValue(list)})`;
     throw new ActionError("REQUEST_INVALID", message);
   }
-  return list.map((message, index) => prefixField(`[${index}]`, () => parse(message, `[${index}]`)));
+  return list.map((message, index) => parseWithErrorPrefix(`[${index}]`, () => parse(message, `[${index}]`)));
 }

@@ -1,7 +1,7 @@
 /** Replaces placeholders such as `{{name}}` in a message by values from the message's data. A name is any text without braces. */
 import { ActionError } from "../errors.js";
 
-const PLACEHOLDER_SHAPE = /\{\{([^{}]+)\}\}/g;
+const PLACEHOLDER_PATTERN = /\{\{([^{}]+)\}\}/g;
 const HTML_ENTITIES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
 
 /** Maximum length in characters of a filled text. Otherwise, a long value that occurs a thousand times could fill the memory. */
@@ -24,7 +24,7 @@ const toText = (value: unknown): string =>
   ["string", "number", "boolean"].includes(typeof value) ? String(value) : "";
 
 export const listPlaceholderNames = (text: string): string[] =>
-  Array.from(text.matchAll(PLACEHOLDER_SHAPE), ([, name]) => name!.trim());
+  Array.from(text.matchAll(PLACEHOLDER_PATTERN), ([, name]) => name!.trim());
 
 /**
  * Replaces the placeholders in `text` by values of `data`. If `html` is true, escapes the values. Changes nothing if `data` is null.
@@ -50,7 +50,7 @@ export function fillMessageTemplate(
     }
     parts.push(part);
   };
-  for (const match of text.matchAll(PLACEHOLDER_SHAPE)) {
+  for (const match of text.matchAll(PLACEHOLDER_PATTERN)) {
     const value = readTextAtPath(data, match[1]!.trim());
     appendPart(text.slice(from, match.index));
     appendPart(html ? escapeHtml(value) : value);

@@ -74,7 +74,7 @@ function parsePushRequest(value: unknown): PushMessageOptions | null {
   return { payload, delayUntilTimestamp: at };
 }
 
-function readTexts(data: Record<string, unknown>): Record<string, unknown> {
+function checkTitleAndMessage(data: Record<string, unknown>): Record<string, unknown> {
   for (const name of ["title", "message"]) {
     const text = data[name];
     if (text !== undefined && text !== null && typeof text !== "string") refuseField(`data.${name}`, "a text", text);
@@ -106,9 +106,9 @@ export function parseNotification(body: unknown, path = ""): NotificationFields 
   const isSet = (value: unknown) => value !== undefined && value !== null;
   const fields: NotificationFields = {
     ...(isSet(status) && { status: status as NotificationStatus }),
-    ...(isSet(data) && { data: readTexts(readStorableObject(data, "data", EVENT_MAX_BYTES)) }),
+    ...(isSet(data) && { data: checkTitleAndMessage(readStorableObject(data, "data", EVENT_MAX_BYTES)) }),
     ...(isSet(extendData) && {
-      extendData: readTexts(
+      extendData: checkTitleAndMessage(
         readStorableObject(extendData, body["extendData"] === true ? "data" : "extendData", EVENT_MAX_BYTES),
       ),
     }),
@@ -122,7 +122,7 @@ export function parseNotification(body: unknown, path = ""): NotificationFields 
 
 export const ALL_NOTIFICATIONS = "all";
 
-const MARK_SHAPE = createFlatShape(["ids"]);
+const READ_STATUS_SHAPE = createFlatShape(["ids"]);
 
 /** Parses the IDs of notifications to mark as read or unread, or "all". @throws REQUEST_INVALID */
 export function parseReadStatusNotificationIds(value: unknown): typeof ALL_NOTIFICATIONS | number[] {
@@ -138,7 +138,7 @@ export function parseReadStatusNotificationIds(value: unknown): typeof ALL_NOTIF
         ids[invalidIndex],
       );
   }
-  refuseUnknownFields(value, MARK_SHAPE);
+  refuseUnknownFields(value, READ_STATUS_SHAPE);
   return ids;
 }
 

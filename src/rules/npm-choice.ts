@@ -72,9 +72,9 @@ export function chooseNpmVersion({ document, range, publishedBefore }: NpmVersio
     manifest = null;
   }
   if (!isObject(manifest)) {
-    const isYoung =
+    const isTooNew =
       publishedBefore !== null && !("fault" in chooseNpmVersion({ document, range, publishedBefore: null }));
-    if (isYoung)
+    if (isTooNew)
       return {
         fault: `has only versions of ${range || "latest"} that are younger than NPM_MIN_AGE_DAYS; name an exact version`,
       };

@@ -238,10 +238,10 @@ export function needsClientLibrary(
   if (!code.includes("Svc")) return false;
   const entries = dependencies.flatMap((name) => catalogue.get(name) ?? []).filter(({ standalone }) => standalone);
   if (entries.length < dependencies.length) return true;
-  const ownNames = entries.map(({ namespace, standalone }) =>
+  const memberPatterns = entries.map(({ namespace, standalone }) =>
     Array.isArray(standalone) ? `${namespace}\\.(?:${standalone.join("|")})` : `${namespace}`,
   );
-  return usesOtherMembers(code, [...REQUEST_FUNCTIONS, ...ownNames]);
+  return usesOtherMembers(code, [...REQUEST_FUNCTIONS, ...memberPatterns]);
 }
 
 /**
@@ -253,8 +253,8 @@ export function findModeForClientLibraryCode(
   dependencies: readonly string[],
   catalogue: PackageCatalogue,
 ): PackageMode {
-  const packageNames = dependencies.flatMap((name) => catalogue.get(name)?.namespace ?? []);
-  const namespaces = [...packageNames, ...(usesRequestFunctions(code) ? REQUEST_FUNCTIONS : [])];
+  const packageNamespaces = dependencies.flatMap((name) => catalogue.get(name)?.namespace ?? []);
+  const namespaces = [...packageNamespaces, ...(usesRequestFunctions(code) ? REQUEST_FUNCTIONS : [])];
   return namespaces.length > 0 && !usesOtherMembers(code, namespaces) ? "network-isolate" : "document";
 }
 

@@ -37,19 +37,19 @@ export function parseRowCursor(cursor: unknown, name = "cursor"): number | null 
 export type ReserveResponseBytes = (bytes: number) => Promise<void>;
 
 /** ID of a row, and the bytes that the row adds to a response. */
-export interface RowSize {
+export interface SizedRow {
   id: number;
   bytes: number;
 }
 
 /** Reserves memory for the first rows that together fit into LIST_PAGE_MAX_BYTES, but at least one row. Returns the IDs of these rows. */
 export async function selectIdsThatFitOnPage(
-  rowSizes: readonly RowSize[],
+  sizedRows: readonly SizedRow[],
   reserve: ReserveResponseBytes = async () => undefined,
 ): Promise<number[]> {
   let sum = 0;
   const ids: number[] = [];
-  for (const { id, bytes } of rowSizes) {
+  for (const { id, bytes } of sizedRows) {
     if (ids.length > 0 && sum + bytes > LIST_PAGE_MAX_BYTES) break;
     sum += bytes;
     ids.push(id);

@@ -29,8 +29,8 @@ export function collectPackageHashes(actions: readonly DependentDefinition[]): M
     for (const dependency of Array.isArray(dependencies) ? dependencies : []) {
       if (typeof dependency !== "string" || URL.canParse(dependency)) continue;
       const { integrity } = assets.find(({ name }) => name === dependency) ?? {};
-      const hashed = integrity?.startsWith(HASH_PREFIX) ? integrity : null;
-      hashByName.set(getImportName(dependency), hashed ?? hashByName.get(getImportName(dependency)) ?? null);
+      const integrityHash = integrity?.startsWith(HASH_PREFIX) ? integrity : null;
+      hashByName.set(getImportName(dependency), integrityHash ?? hashByName.get(getImportName(dependency)) ?? null);
     }
   }
   return new Map([...hashByName].sort(([a], [b]) => (a < b ? -1 : 1)));
@@ -112,7 +112,7 @@ const NAMESPACE_NAMES = [
 ];
 
 /** Declarations of "svc/client" that accept all code. They replace the server's declarations if these are not available. */
-const UNKNOWN_CLIENT = `export interface LimitData { [field: string]: any }
+const CLIENT_FALLBACK_DECLARATIONS = `export interface LimitData { [field: string]: any }
 export type Trigger = any;
 export type Client = any;
 export type EntryQuery = any;
@@ -191,16 +191,16 @@ export function buildProjectTypes(
 ): string {
   const settings = mergeItems(server.settings, local.settings, "key");
   const dataSources = mergeItems(server.dataSources, local.dataSources, "name");
-  const sealedNames = collectSealedKeys(server, local);
-  const hiddenSettings = settings.filter(({ key }) => String(key).startsWith("_") && !sealedNames.has(key));
+  const sealedKeys = collectSealedKeys(server, local);
+  const hiddenSettings = settings.filter(({ key }) => String(key).startsWith("_") && !sealedKeys.has(key));
   const publicSettings = settings.filter(({ key }) => !String(key).startsWith("_"));
-  const sources = dataSources.map(({ name, columns }) => {
-    const rows = ((columns as string[] | undefined) ?? []).map((column) => `${JSON.stringify(column)}: any;`);
-    return createPropertyLine(name, rows.length === 0 ? "Record<string, any>" : `{ ${rows.join(" ")} }`);
+  const dataSourceLines = dataSources.map(({ name, columns }) => {
+    const columnLines = ((columns as string[] | undefined) ?? []).map((column) => `${JSON.stringify(column)}: any;`);
+    return createPropertyLine(name, columnLines.length === 0 ? "Record<string, any>" : `{ ${columnLines.join(" ")} }`);
   });
   const api =
     client === ""
-      ? UNKNOWN_CLIENT
+      ? CLIENT_FALLBACK_DECLARATIONS
       : client.replace("appSettings?: Record<string, unknown>", "appSettings?: SvcPublicSettings");
   const offeredNamespaces = NAMESPACE_NAMES.filter((name) => api.includes(`export interface ${name} {`));
   return [
@@ -214,7 +214,7 @@ export function buildProjectTypes(
       "interface SvcPublicSettings",
       publicSettings.map((setting) => createPropertyLine(setting["key"], getSettingType(setting))),
     ),
-    createTypeBlock("interface SvcDataSources", sources),
+    createTypeBlock("interface SvcDataSources", dataSourceLines),
     GLOBAL_DECLARATIONS,
     `declare const Svc: import("svc/client").Client & {\n  DataSources: SvcTypedDataSources;\n${offeredNamespaces
       .map((name) => `  ${name}: import("svc/client").${name};`)

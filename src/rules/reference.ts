@@ -10,11 +10,11 @@ export type ReferenceKind = (typeof REFERENCE_KINDS)[number];
 const ID_PATTERN = /^[1-9]\d{0,15}$/;
 
 /** Reference that matches no row, for a number that cannot be an ID. */
-const UNKNOWN_ID = { id: 0 } as const;
+const UNMATCHED_REFERENCE = { id: 0 } as const;
 
 function createIdReference(text: string): IdOrName {
   const id = ID_PATTERN.test(text) ? Number(text) : 0;
-  return Number.isSafeInteger(id) ? { id } : UNKNOWN_ID;
+  return Number.isSafeInteger(id) ? { id } : UNMATCHED_REFERENCE;
 }
 
 /** Parses a reference. Without `kind`, a number or a text of digits is an ID, and any other text is a name. */

@@ -32,7 +32,7 @@ const HEADERS_MAX_CHARACTERS = 16_384;
 const PARAMETERS_MAX = 1_000;
 const ATTEMPTS_MAX = 5;
 const RETRY_STATUSES_MAX = 20;
-const RETRY_STATUSES: readonly number[] = [429, 502, 503, 504];
+const DEFAULT_RETRY_STATUSES: readonly number[] = [429, 502, 503, 504];
 
 const HEADER_NAME_PATTERN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 /** Matches header values without control characters. A line break in a header's value could add another header. */
@@ -134,7 +134,9 @@ function readHeaders(value: unknown): Record<string, string> {
     characters += name.length + (text as string).length;
   }
   if (characters > HEADERS_MAX_CHARACTERS)
-    throwOptionsError(`headers must have at most ${HEADERS_MAX_CHARACTERS} characters in total (got ${characters})`);
+    throwOptionsError(
+      `the names and values of headers must have at most ${HEADERS_MAX_CHARACTERS} characters in total (got ${characters})`,
+    );
   return Object.fromEntries(headers);
 }
 
@@ -177,7 +179,7 @@ function readRetry(value: unknown, method: string, headers: Record<string, strin
   if (!IDEMPOTENT_METHODS.includes(method) && headers["idempotency-key"] === undefined) {
     throwOptionsError(`retry of ${method} requires the header Idempotency-Key`);
   }
-  const { attempts, on = RETRY_STATUSES } = value;
+  const { attempts, on = DEFAULT_RETRY_STATUSES } = value;
   if (!Array.isArray(on) || on.length > RETRY_STATUSES_MAX) {
     return throwOptionsError(
       `retry.on must be an array of at most ${RETRY_STATUSES_MAX} HTTP statuses (got ${describeValue(on)})`,

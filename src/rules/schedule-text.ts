@@ -38,9 +38,9 @@ const describeCron = (expression: string) =>
  */
 function formatStep(values: ReadonlySet<number>, size: number, countMin: number): string | null {
   const step = size / values.size;
-  const isEven =
+  const isEvenlySpaced =
     values.size >= countMin && step > 1 && Number.isInteger(step) && [...values].every((value) => value % step === 0);
-  return isEven ? `*/${step}` : null;
+  return isEvenlySpaced ? `*/${step}` : null;
 }
 
 /** Returns the values of a cron field as numbers and ranges; `*` if the field has all values. */

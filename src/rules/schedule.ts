@@ -57,11 +57,11 @@ export function checkTimezone(value: unknown): asserts value is string {
  */
 export function computeNextTicks(frequency: string, timezone: string, from: Date, count: number): Date[] {
   const start = from.getTime();
-  const matches = new Cron(frequency, { timezone: "UTC", mode: "5-part" });
+  const cron = new Cron(frequency, { timezone: "UTC", mode: "5-part" });
   const isDaily = firesOncePerDay(frequency);
   const ticks: number[] = [];
-  let wallTime = matches.nextRun(new Date(start + getSmallerOffsetNear(timezone, start)));
-  for (; wallTime !== null; wallTime = matches.nextRun(wallTime)) {
+  let wallTime = cron.nextRun(new Date(start + getSmallerOffsetNear(timezone, start)));
+  for (; wallTime !== null; wallTime = cron.nextRun(wallTime)) {
     const instants = isDaily
       ? findInstantsOfDailyTime(timezone, wallTime.getTime())
       : findInstantsOfLocalTime(timezone, wallTime.getTime());

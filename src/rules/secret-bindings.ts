@@ -237,6 +237,6 @@ export function computeSealedKeysAfterChange(
   after: readonly SecretBindingChange[],
 ): string[] {
   const unsealedKeys = new Set(after.filter(({ sealed }) => !sealed).map(({ key }) => key));
-  const stillSealed = sealedKeys.filter((key) => !unsealedKeys.has(key));
-  return [...new Set([...stillSealed, ...after.filter(({ sealed }) => sealed).map(({ key }) => key)])];
+  const stillSealedKeys = sealedKeys.filter((key) => !unsealedKeys.has(key));
+  return [...new Set([...stillSealedKeys, ...after.filter(({ sealed }) => sealed).map(({ key }) => key)])];
 }

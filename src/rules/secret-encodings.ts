@@ -6,7 +6,7 @@
 const BASE32_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 /** Minimum length of a secret whose encoded forms are masked. Forms of shorter secrets would also occur in unrelated text. */
 const FORMS_MIN_CHARACTERS = 8;
-const SEPARATORS = [",", ", ", " ", "", ";", "-"];
+const NUMBER_SEPARATORS = [",", ", ", " ", "", ";", "-"];
 
 function toBase32(bytes: Buffer): string {
   let bits = 0;
@@ -31,7 +31,7 @@ export function listSecretEncodings(value: string): string[] {
   if (value.length < FORMS_MIN_CHARACTERS) return [];
   const bytes = [...Buffer.from(value)];
   const listNumberForms = (radix: number, width: number, prefix = "") =>
-    SEPARATORS.filter((separator) => separator !== "" || width > 0).map((separator) =>
+    NUMBER_SEPARATORS.filter((separator) => separator !== "" || width > 0).map((separator) =>
       bytes.map((byte) => prefix + byte.toString(radix).padStart(width, "0")).join(separator),
     );
   const mapBytes = (write: (byte: number) => string) => bytes.map(write).join("");

@@ -105,12 +105,12 @@ export function createUnknownFieldError(
   const unknown = findUnknownFieldInValue(body, shapeSource, path);
   if (!unknown) return null;
   const top = typeof shapeSource === "object" && "fields" in shapeSource ? shapeSource.fields : {};
-  const belongsAbove = Object.hasOwn(top, unknown.name);
-  const nearestAdvice = () =>
+  const belongsAtTop = Object.hasOwn(top, unknown.name);
+  const createNearestAdvice = () =>
     unknown.known.length === 0
       ? "this request needs no fields"
       : `the nearest known field is ${JSON.stringify(findNearestName(unknown.name, unknown.known))}`;
-  const advice = belongsAbove ? `set ${JSON.stringify(unknown.name)} at the top of the body` : nearestAdvice();
+  const advice = belongsAtTop ? `set ${JSON.stringify(unknown.name)} at the top of the body` : createNearestAdvice();
   const quotedPath = quotePath(unknown.path, unknown.name);
   return new ActionError("REQUEST_INVALID", `${quotedPath} is not a known field; ${advice}`, {}, quotedPath);
 }

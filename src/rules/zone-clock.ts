@@ -32,13 +32,13 @@ export function findInstantsOfLocalTime(timeZone: string, localMs: number): numb
  * @param localMs local time for which {@link findInstantsOfLocalTime} returns no instant
  */
 export function findInstantAfterSkippedTime(timeZone: string, localMs: number): number | null {
-  const before = getUtcOffsetMs(timeZone, localMs - DAY_MS);
-  let earlier = localMs - DAY_MS - before;
+  const offsetBefore = getUtcOffsetMs(timeZone, localMs - DAY_MS);
+  let earlier = localMs - DAY_MS - offsetBefore;
   let later = localMs + DAY_MS - getUtcOffsetMs(timeZone, localMs + DAY_MS);
-  if (getUtcOffsetMs(timeZone, later) - before >= DAY_MS) return null;
+  if (getUtcOffsetMs(timeZone, later) - offsetBefore >= DAY_MS) return null;
   while (later - earlier > 1000) {
     const middleTime = Math.floor((earlier + later) / 2000) * 1000;
-    if (getUtcOffsetMs(timeZone, middleTime) === before) earlier = middleTime;
+    if (getUtcOffsetMs(timeZone, middleTime) === offsetBefore) earlier = middleTime;
     else later = middleTime;
   }
   return later;

@@ -7,7 +7,7 @@ import type { Config } from "../config.js";
 import type { BrowserSource } from "../engine/browser/browser-source.js";
 import { createLocalBrowserSource, isBrowserUid } from "../engine/browser/processes/chromium.js";
 import { createRemoteBrowserSource } from "../engine/browser/remote/remote-browser.js";
-import { defaultChromiumPaths, findChromium } from "../engine/chromium-path.mjs";
+import { findChromium, getDefaultChromiumPaths } from "../engine/chromium-path.mjs";
 import type { EgressProxyOptions } from "../engine/egress-proxy.js";
 import { selectHostResolver } from "../engine/public-lookup.js";
 import { StartError } from "../errors.js";
@@ -18,7 +18,7 @@ export interface BrowserSources {
 }
 
 function locateChromium({ chromePath, puppeteerCacheDir }: Config): string {
-  const path = findChromium(chromePath, defaultChromiumPaths(puppeteerCacheDir));
+  const path = findChromium(chromePath, getDefaultChromiumPaths(puppeteerCacheDir));
   if (path) return path;
   throw new StartError(
     "Chromium was not found; set CHROME_PATH to a Chromium, or install the package chromium-headless-shell",
@@ -28,7 +28,7 @@ function locateChromium({ chromePath, puppeteerCacheDir }: Config): string {
 /** Returns the browsers to use, and the options of their egress proxies. @throws StartError if Chromium is not installed */
 export function createBrowserSources(config: Config, log: Logger): BrowserSources {
   const { allowPrivateNetwork, egressAddress: localAddress, egressProxyHost: host, chromeSandbox: sandbox } = config;
-  const egressOptions = { allowPrivateNetwork, localAddress, resolve: selectHostResolver(allowPrivateNetwork) };
+  const commonEgressOptions = { allowPrivateNetwork, localAddress, resolve: selectHostResolver(allowPrivateNetwork) };
   if (config.browserWsEndpoints.length === 0) {
     const sources = [createLocalBrowserSource({ chromePath: locateChromium(config), sandbox, log })];
     if (process.getuid?.() !== 0) {
@@ -37,12 +37,12 @@ export function createBrowserSources(config: Config, log: Logger): BrowserSource
       );
     }
     // Every process on this machine can connect to the proxy, so the proxy serves only the operating system user of the browsers.
-    return { sources, egressOptions: { ...egressOptions, servesUid: isBrowserUid } };
+    return { sources, egressOptions: { ...commonEgressOptions, servesUid: isBrowserUid } };
   }
   const sources = config.browserWsEndpoints.map((endpoint) =>
     createRemoteBrowserSource({ endpoint, egressHost: host, sandbox, log }),
   );
   // Other machines can connect to the proxy. So it serves only the network addresses of the browsers.
   const isBrowserAddress = (peer: string) => sources.some((browser) => browser.isAt(peer));
-  return { sources, egressOptions: { ...egressOptions, host, servesAddress: isBrowserAddress } };
+  return { sources, egressOptions: { ...commonEgressOptions, host, servesAddress: isBrowserAddress } };
 }

@@ -24,14 +24,14 @@ export function createDatabaseClock(options: { db: Db; log: Logger }): DatabaseC
   return {
     skewMs: () => skewMs,
     async measureSkew() {
-      const requested = Date.now();
+      const requestedAt = Date.now();
       const [answer] = await rows<{ ms: number }>(
         db,
         "SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS ms",
       );
-      const answered = Date.now();
+      const answeredAt = Date.now();
       const { ms } = answer!;
-      skewMs = ms < requested ? ms - requested : ms > answered ? ms - answered : 0;
+      skewMs = ms < requestedAt ? ms - requestedAt : ms > answeredAt ? ms - answeredAt : 0;
       const isOff = Math.abs(skewMs) > CLOCK_SKEW_WARNING_MS;
       if (isOff && !isWarned) {
         const seconds = Math.round(skewMs) / 1_000;
@@ -42,7 +42,7 @@ export function createDatabaseClock(options: { db: Db; log: Logger }): DatabaseC
       }
       if (!isOff && isWarned) log.info("this machine's clock and the database's clock agree again");
       isWarned = isOff;
-      return answered + MEASURE_INTERVAL_MS;
+      return answeredAt + MEASURE_INTERVAL_MS;
     },
   };
 }

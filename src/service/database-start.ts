@@ -88,14 +88,14 @@ export async function openServiceDatabase(
   url: string,
   { log, stopRequested }: { log: Logger; stopRequested: AbortSignal },
 ): Promise<OpenedDatabase> {
-  const variable = config.databaseDirectUrl ? "DATABASE_DIRECT_URL" : "DATABASE_URL";
-  const databaseName = config.databaseUrl ? `the database of ${variable}` : "the embedded database";
+  const variableName = config.databaseDirectUrl ? "DATABASE_DIRECT_URL" : "DATABASE_URL";
+  const databaseName = config.databaseUrl ? `the database of ${variableName}` : "the embedded database";
   const faultOf = (error: unknown) => describeDatabaseStartError(error, config);
 
   async function open(): Promise<OpenedDatabase> {
     if (config.databaseUrl && (await isPoolerUrl(url))) {
       throw new StartError(
-        `${variable} points to a connection pooler; set DATABASE_DIRECT_URL to the URL of the database itself (docs/operate/containers.md)`,
+        `${variableName} points to a connection pooler; set DATABASE_DIRECT_URL to the URL of the database itself (docs/operate/containers.md)`,
       );
     }
     const startedAt = performance.now();

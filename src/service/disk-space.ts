@@ -40,9 +40,9 @@ export function createDataDirDiskSpaceMonitor(
 export function createDatabaseDiskSpaceMonitor(config: Config, db: Db, log: Logger): DiskSpaceMonitor {
   const { databaseUrl, databaseMaxMb, dataDir, diskFreeMinMb } = config;
   const minimumBytes = diskFreeMinMb * MB;
-  const measured = databaseUrl === null || databaseMaxMb > 0;
-  if (!measured || minimumBytes === 0) return UNLIMITED_DISK_SPACE;
-  const databaseSpace = async () => {
+  const isMeasured = databaseUrl === null || databaseMaxMb > 0;
+  if (!isMeasured || minimumBytes === 0) return UNLIMITED_DISK_SPACE;
+  const measureDatabaseSpace = async () => {
     const [size] = await rows<{ bytes: number }>(db, "SELECT pg_database_size(current_database()) AS bytes");
     return databaseMaxMb * MB - size!.bytes;
   };
@@ -56,7 +56,7 @@ export function createDatabaseDiskSpaceMonitor(config: Config, db: Db, log: Logg
       })
     : createDiskSpaceMonitor({
         diskName: "the database",
-        readFreeBytes: databaseSpace,
+        readFreeBytes: measureDatabaseSpace,
         minimumBytes,
         intervalMs: DATABASE_MEASURE_INTERVAL_MS,
         log,

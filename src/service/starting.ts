@@ -37,7 +37,7 @@ import { createDatabaseDiskSpaceMonitor, createDataDirDiskSpaceMonitor, getFreeD
 import type { Clock, DatabaseConnections, RunnerState, ServiceStartContext } from "./plan.js";
 
 /** Maximum milliseconds that a stop waits until the callers of aborted runs have received their responses. */
-const LAST_RESPONSES_MS = 1_000;
+const LAST_RESPONSES_TIMEOUT_MS = 1_000;
 
 /** Maximum number of browser contexts and documents that open at the same time. Each keeps one core busy; other cores run pages. */
 const CONCURRENT_OPENINGS_MAX = Math.max(1, Math.floor(availableParallelism() / 2));
@@ -87,16 +87,16 @@ export class ServiceStarter {
 
   async createClock(db: Db): Promise<{ clock: Clock; skewMs: () => number }> {
     const { clock, log, releases } = this.plan;
-    const database = createDatabaseClock({ db, log });
+    const databaseClock = createDatabaseClock({ db, log });
     const ticker = createTicker({
-      work: database.measureSkew,
+      work: databaseClock.measureSkew,
       msUntil: (time) => time - Date.now(),
       sleepMaxMs: Number.POSITIVE_INFINITY,
       log,
     });
     await ticker.start();
     releases.add("clock", () => ticker.stop());
-    return { clock: createSkewCorrectedClock(clock, database.skewMs), skewMs: database.skewMs };
+    return { clock: createSkewCorrectedClock(clock, databaseClock.skewMs), skewMs: databaseClock.skewMs };
   }
 
   /** Starts tracing. It stops after everything that starts later, so that it can send the traces of those components. */
@@ -131,21 +131,21 @@ export class ServiceStarter {
     const { hostname, port, protocol } = new URL(apiUrl);
     const apiEndpoint = `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
     const endpoints = new Map([[apiEndpoint, hostname]]);
-    const egress = createEgressProxy({ ...egressOptions, endpoints: () => endpoints });
-    releases.add("egress", () => egress.close());
-    const testedPort = await egress.openProxyPort().catch((error: Error) => {
+    const egressProxy = createEgressProxy({ ...egressOptions, endpoints: () => endpoints });
+    releases.add("egress", () => egressProxy.close());
+    const testedPort = await egressProxy.openProxyPort().catch((error: Error) => {
       const host = egressOptions.host ?? "127.0.0.1";
       throw new StartError(
         `EGRESS_PROXY_HOST must be an address of this machine at which a proxy can listen (got ${host}: ${error.message})`,
       );
     });
     testedPort.close();
-    const openings = new FairSemaphore(CONCURRENT_OPENINGS_MAX, 1);
+    const openingSemaphore = new FairSemaphore(CONCURRENT_OPENINGS_MAX, 1);
     const browsers = new Browsers({
       sources,
       log,
-      openProxyPort: egress.openProxyPort,
-      openingQueue: openings,
+      openProxyPort: egressProxy.openProxyPort,
+      openingQueue: openingSemaphore,
       onLoss: (kind) => measures.countBrowserLoss(kind),
     });
     releases.add("browsers", () => browsers.stop());
@@ -172,7 +172,8 @@ export class ServiceStarter {
   async startApi(operations: Operations, tracing: RequestTracing, baseUrl: string): Promise<() => void> {
     const { config, log, measures, releases, readinessChecks, server, httpEntryPoint } = this.plan;
     if (!config.roles.has("api")) return () => undefined;
-    const { credentials, accessChecks, refusalDelay, tail, console, clients, actionFeed, store, notify } = operations;
+    const { credentials, accessChecks, refusalDelay, tail, console, clients, actionFeed, store, notificationModules } =
+      operations;
     const { clientFeed, sessions } = clients;
     const resolvers = createResolvers(operations);
     const { responseMemory, taskQueue } = this;
@@ -190,26 +191,34 @@ export class ServiceStarter {
       log,
     };
     const bodyBudgets = createRequestBodyBudgetsBySize();
-    const { reports } = operations.communicate;
+    const { reports } = operations.messagingModules;
     const { scripts } = operations.packages;
     const { httpTriggers, toolCalls, oauth } = operations;
     const { openId } = operations.accounts;
     const apiParts = { openId, toolCalls, oauth, refusalDelay, bodyBudgets, resolvers, sessions, reports, scripts };
     const { appExists } = accessChecks;
-    const addresses = { baseUrl, publicUrl, runtimeUrl };
+    const serviceUrls = { baseUrl, publicUrl, runtimeUrl };
     const { webhooks: gitWebhooks } = operations.git;
-    const api = await createApi({ ...shared, ...apiParts, httpTriggers, gitWebhooks, ...addresses, appExists });
+    const api = await createApi({ ...shared, ...apiParts, httpTriggers, gitWebhooks, ...serviceUrls, appExists });
     const { schema, documents, handleRequest } = api;
     releases.add("api", api.stop);
-    const subscriptionSources = { accessChecks, tail, console, clientFeed, actionFeed, entries: store.entries, notify };
+    const subscriptionSources = {
+      accessChecks,
+      tail,
+      console,
+      clientFeed,
+      actionFeed,
+      entries: store.entries,
+      notify: notificationModules,
+    };
     const isListedOrigin = (origin: string) => clients.visitors.isListed(origin);
-    const readUpgrade = createWebsocketUpgradeTokenReader({ callers: shared.callers, runtimeUrl, isListedOrigin });
+    const readUpgradeToken = createWebsocketUpgradeTokenReader({ callers: shared.callers, runtimeUrl, isListedOrigin });
     const sockets = createSocketServer({
       ...shared,
       ...subscriptionSources,
       resolvers,
       runtimeUrl,
-      readUpgrade,
+      readUpgradeToken,
       schema,
       documents,
     });
@@ -237,7 +246,7 @@ export class ServiceStarter {
     stopRequested.throwIfAborted();
     // Gives the callers of aborted runs a moment to receive their responses before the next release.
     releases.add("last responses", () =>
-      Promise.race([httpEntryPoint.waitUntilIdle(), delay(LAST_RESPONSES_MS, undefined, { ref: false })]),
+      Promise.race([httpEntryPoint.waitUntilIdle(), delay(LAST_RESPONSES_TIMEOUT_MS, undefined, { ref: false })]),
     );
     let longestWaitMs = 0;
     const claimRuns = async () => {
@@ -245,14 +254,16 @@ export class ServiceStarter {
       return null;
     };
     const ticker = createTicker({ work: claimRuns, msUntil: () => 0, log });
-    const admitting = createTicker({ work: admission.releaseDueRuns, msUntil: (time) => time - Date.now(), log });
-    const graceOver = new Promise((resolve) => gracePeriodEnded.addEventListener("abort", resolve, { once: true }));
+    const admissionTicker = createTicker({ work: admission.releaseDueRuns, msUntil: (time) => time - Date.now(), log });
+    const gracePeriodEnd = new Promise((resolve) =>
+      gracePeriodEnded.addEventListener("abort", resolve, { once: true }),
+    );
     releases.add("runs", () =>
       Promise.all([
         ticker.stop(),
-        admitting.stop(),
+        admissionTicker.stop(),
         runs.drain(gracePeriodEnded),
-        Promise.race([httpEntryPoint.waitUntilIdle(), graceOver]),
+        Promise.race([httpEntryPoint.waitUntilIdle(), gracePeriodEnd]),
       ]),
     );
     const isClaimingRuns = () => ticker.isHealthy() && longestWaitMs < UNCLAIMED_RUN_WAIT_MAX_MS;
@@ -260,9 +271,9 @@ export class ServiceStarter {
       notifications.listen(QUEUED_RUN_CHANNEL, (appId) => dispatcher.onRunQueued(Number(appId)));
       notifications.onGap(ticker.wake);
       await ticker.start();
-      notifications.listen(CONCURRENCY_LIMITS_CHANNEL, admitting.wake);
-      notifications.onGap(admitting.wake);
-      await admitting.start();
+      notifications.listen(CONCURRENCY_LIMITS_CHANNEL, admissionTicker.wake);
+      notifications.onGap(admissionTicker.wake);
+      await admissionTicker.start();
       readinessChecks["runner"] = isClaimingRuns;
     }
     return { countSlots: () => dispatcher.getSlotUsage(), isClaimingRuns };
@@ -280,11 +291,11 @@ export class ServiceStarter {
     const runner = browsers && { ...work, countBrowsers: browsers.countBrowsers };
     const countResponseBytes = config.roles.has("api") ? () => this.responseMemory.countHeldBytes() : null;
     const sockets = this.sockets?.countSockets ?? null;
-    const database = () => countConnections(db);
+    const countDatabaseConnections = () => countConnections(db);
     httpEntryPoint.publishMetrics(
       createMetrics({
         readVitalSigns: () => vitals.read(),
-        countDatabaseConnections: database,
+        countDatabaseConnections,
         countLostConnections,
         clockSkewMs,
         isDiskFull,

@@ -12,7 +12,7 @@ import type { ServiceStartContext } from "./plan.js";
 /** Milliseconds between two checks of alert rules in each process. */
 const ALERTS_INTERVAL_MS = 5_000;
 /** Milliseconds after which each API process looks again for git webhooks that another process has accepted but not handled. */
-const GIT_INTERVAL_MS = 5_000;
+const GIT_WEBHOOKS_INTERVAL_MS = 5_000;
 
 const CLEANER_SLEEP_MAX_MS = 3_600_000;
 
@@ -45,11 +45,11 @@ export async function startScheduler(
 export async function startSendingMessages(
   plan: ServiceStartContext,
   notifications: DatabaseNotifications,
-  { communicate, vitals }: Operations,
+  { messagingModules, vitals }: Operations,
 ): Promise<void> {
   const { config, clock, log, releases, gracePeriodEnded } = plan;
-  releases.add("mail", () => communicate.stop());
-  const { sender } = communicate;
+  releases.add("mail", () => messagingModules.stop());
+  const { sender } = messagingModules;
   const isScheduler = config.roles.has("scheduler");
   const sendDue = async () => (!isScheduler && (await vitals.isRoleRunning("scheduler")) ? null : sender.sendDue());
   const tickerOptions = isScheduler ? {} : { sleepMaxMs: ALERTS_INTERVAL_MS };
@@ -84,11 +84,11 @@ export async function startAlerts(
 export async function startNotifications(
   plan: ServiceStartContext,
   notices: DatabaseNotifications,
-  { notify }: Operations,
+  { notificationModules }: Operations,
 ): Promise<void> {
   const { config, clock, log, releases, gracePeriodEnded } = plan;
   if (!config.roles.has("scheduler")) return;
-  const { service, push } = notify;
+  const { service, push } = notificationModules;
   const tickers = [() => service.publishDue(), () => push.sendDue()].map((work) =>
     createTicker({ work, msUntil: clock.msUntil, log }),
   );
@@ -111,7 +111,7 @@ export async function startGitPulls(
   const ticker = createTicker({
     work: () => webhooks.deliverDue(),
     msUntil: clock.msUntil,
-    sleepMaxMs: GIT_INTERVAL_MS,
+    sleepMaxMs: GIT_WEBHOOKS_INTERVAL_MS,
     log,
   });
   webhooks.onPullsWaiting(ticker.wake);

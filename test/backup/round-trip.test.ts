@@ -127,9 +127,9 @@ describe("a backup that is restored elsewhere", function () {
       bucket: null,
       space: (await source.db.query("SELECT space FROM media_store"))[0].space,
     });
-    const reception = new UploadReceiver(join(source.dataDir, "media", "incoming"), new FairSemaphore(1, 1));
+    const uploadReceiver = new UploadReceiver(join(source.dataDir, "media", "incoming"), new FairSemaphore(1, 1));
     const blobs = new MediaBlobs({ db: source.db, quotaBytes: 0, log });
-    const sweep = new MediaSweep({ db: source.db, store, reception, blobs, isOwnStore: async () => true, log });
+    const sweep = new MediaSweep({ db: source.db, store, uploadReceiver, blobs, isOwnStore: async () => true, log });
     const client = new Client({ connectionString: source.databaseUrl });
     await client.connect();
     try {

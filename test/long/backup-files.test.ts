@@ -174,7 +174,8 @@ describe("a file that claims to be a backup", function () {
     try {
       await createFirstCredentials(own.url, join(folder, "own"));
       await query(own.url, "CREATE TABLE somebody_elses AS SELECT 1 AS one");
-      // The backup leaves out tables whose name or columns are in mixed case. One sequence has a value above JavaScript's safe integers.
+      // The backup leaves out tables and sequences with uppercase letters in their names, and tables with such columns.
+      // It also leaves out the position of a sequence above JavaScript's safe integers.
       await query(own.url, `CREATE TABLE "Some Orders" (id int); CREATE TABLE orders ("userId" int)`);
       await query(
         own.url,

@@ -123,7 +123,7 @@ describe("a data source with a million entries, compared with one with a thousan
         receivedDataLimiter,
       }),
       sources: new DataSourceRows({ db: fixture.db, notifications }),
-      messenger: new HookMessageBuilder({ outlet: {} as never, receivedDataLimiter }),
+      messenger: new HookMessageBuilder({ hookMessageStore: {} as never, receivedDataLimiter }),
       quotaBytes: 0,
     });
     const writes = new EntryWrites({ changes, receivedDataLimiter });

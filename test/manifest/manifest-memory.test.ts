@@ -34,8 +34,8 @@ describe("the memory for manifests", () => {
   });
   after(() => database.stop());
 
-  const createManifests = (importSteps: Pick<ActionImporter, "listDrafts">) =>
-    new Manifests({ db: database.db, importSteps } as never);
+  const createManifests = (actionImporter: Pick<ActionImporter, "listDrafts">) =>
+    new Manifests({ db: database.db, actionImporter } as never);
 
   it("is reserved before a plan, an apply, a promotion, a rollback and a new stage, which are else rejected", async () => {
     const reserved: number[] = [];
@@ -73,7 +73,7 @@ describe("the memory for manifests", () => {
   it("is used by one app at a time whose definitions are larger than a manifest can be", async () => {
     let reads = 0;
     let mostReads = 0;
-    const importSteps = {
+    const actionImporter = {
       async listDrafts() {
         reads += 1;
         mostReads = Math.max(mostReads, reads);
@@ -82,7 +82,7 @@ describe("the memory for manifests", () => {
         return [];
       },
     };
-    const manifests = createManifests(importSteps);
+    const manifests = createManifests(actionImporter);
     await Promise.all([appIds.large, appIds.otherLarge, appIds.large].map((appId) => manifests.readTag(appId)));
     expect(mostReads).to.equal(1);
   });

@@ -155,15 +155,22 @@ describe("media: the store", () => {
       it("removes files that the database does not know; files that the store lost are reported, not removed", async () => {
         const log = pino({ level: "silent" });
         const blobs = new MediaBlobs({ db: service.db, quotaBytes: 0, log });
-        const reception = new UploadReceiver(join(service.dataDir, "media", "incoming"), new FairSemaphore(1, 1));
-        const sweep = new MediaSweep({ db: service.db, store, reception, blobs, isOwnStore: async () => true, log });
+        const uploadReceiver = new UploadReceiver(join(service.dataDir, "media", "incoming"), new FairSemaphore(1, 1));
+        const sweep = new MediaSweep({
+          db: service.db,
+          store,
+          uploadReceiver,
+          blobs,
+          isOwnStore: async () => true,
+          log,
+        });
         const media = mediaOf(service);
         const [kept, lost] = [await media.upload("kept", "kept"), await media.upload("lost", "lost")];
         const keyOf = async (id: number) =>
           (await rows<{ key: string }>(service.db, "SELECT blob_key AS key FROM media_file WHERE id = $1", [id]))[0]!
             .key;
         const put = async (key: string) =>
-          store.put(key, (await reception.receive(key, oneChunk("orphan"), 100, 1)).path);
+          store.put(key, (await uploadReceiver.receive(key, oneChunk("orphan"), 100, 1)).path);
         const [orphan, young] = [createBlobKey(), createBlobKey()];
         await put(orphan);
         await put(young);
@@ -197,9 +204,17 @@ describe("media: the store", () => {
       it("is compared with the database soon after the start of a process", async () => {
         const log = pino({ level: "silent" });
         const blobs = new MediaBlobs({ db: service.db, quotaBytes: 0, log });
-        const reception = new UploadReceiver(join(service.dataDir, "media", "incoming"), new FairSemaphore(1, 1));
+        const uploadReceiver = new UploadReceiver(join(service.dataDir, "media", "incoming"), new FairSemaphore(1, 1));
         let time = 0;
-        const options = { db: service.db, store, reception, blobs, isOwnStore: async () => true, log, now: () => time };
+        const options = {
+          db: service.db,
+          store,
+          uploadReceiver,
+          blobs,
+          isOwnStore: async () => true,
+          log,
+          now: () => time,
+        };
         const sweep = new MediaSweep(options);
         const lostAt = async () => (await service.db.query("SELECT count(lost_at)::int AS n FROM media_blob"))[0].n;
         await service.db.query("UPDATE media_blob SET lost_at = now()");
@@ -215,7 +230,7 @@ describe("media: the store", () => {
       it("is compared again after a minute if it could not be listed, and then after six hours", async () => {
         const log = pino({ level: "silent" });
         const blobs = new MediaBlobs({ db: service.db, quotaBytes: 0, log });
-        const reception = new UploadReceiver(join(service.dataDir, "media", "incoming"), new FairSemaphore(1, 1));
+        const uploadReceiver = new UploadReceiver(join(service.dataDir, "media", "incoming"), new FairSemaphore(1, 1));
         let time = 0;
         let listCount = 0;
         const list: BlobStore["list"] = () => {
@@ -226,7 +241,15 @@ describe("media: the store", () => {
         const failingStore: BlobStore = { ...store, list };
         const isOwnStore = async () => true;
         const now = () => time;
-        const sweep = new MediaSweep({ db: service.db, store: failingStore, reception, blobs, isOwnStore, log, now });
+        const sweep = new MediaSweep({
+          db: service.db,
+          store: failingStore,
+          uploadReceiver,
+          blobs,
+          isOwnStore,
+          log,
+          now,
+        });
         const listsAt = async (seconds: number) => {
           time = seconds * 1_000;
           const outcome = await sweep.sweep().then(
@@ -245,14 +268,21 @@ describe("media: the store", () => {
       it("releases files of a dead process, and their quota", async () => {
         const log = pino({ level: "silent" });
         const blobs = new MediaBlobs({ db: service.db, quotaBytes: 0, log });
-        const reception = new UploadReceiver(join(service.dataDir, "media", "incoming"), new FairSemaphore(1, 1));
-        const sweep = new MediaSweep({ db: service.db, store, reception, blobs, isOwnStore: async () => true, log });
+        const uploadReceiver = new UploadReceiver(join(service.dataDir, "media", "incoming"), new FairSemaphore(1, 1));
+        const sweep = new MediaSweep({
+          db: service.db,
+          store,
+          uploadReceiver,
+          blobs,
+          isOwnStore: async () => true,
+          log,
+        });
         const incoming = join(service.dataDir, "media", "incoming");
         const [key, coming] = [createBlobKey(), createBlobKey()];
         const used = await blobs.readUsedBytes(service.appId);
         for (const one of [key, coming]) await blobs.reserve(service.appId, one, 10_000);
-        await store.put(key, (await reception.receive(key, oneChunk("half"), 100, 1)).path);
-        await reception.receive(coming, oneChunk("half"), 100, 1);
+        await store.put(key, (await uploadReceiver.receive(key, oneChunk("half"), 100, 1)).path);
+        await uploadReceiver.receive(coming, oneChunk("half"), 100, 1);
         await sweep.sweep();
         expect(await keysIn(), "it is held").to.include(key);
         expect(filesUnder(incoming)).to.have.length(1);

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { Client } from "pg";
 import { readConfig } from "../../src/config.js";
-import { defaultChromiumPaths, findChromium } from "../../src/engine/chromium-path.mjs";
+import { findChromium, getDefaultChromiumPaths } from "../../src/engine/chromium-path.mjs";
 import { formatFatalError } from "../../src/errors.js";
 import { type Service, startService } from "../../src/service.js";
 import { childProcesses } from "../harness/global.js";
@@ -128,7 +128,7 @@ describe("the start of a service", () => {
   });
 
   longTest("fails if Chromium's sandbox does not start, and succeeds with CHROME_SANDBOX off", async () => {
-    const path = findChromium(readConfig().chromePath, defaultChromiumPaths(null))!;
+    const path = findChromium(readConfig().chromePath, getDefaultChromiumPaths(null))!;
     const wrapper = join(folder(), "chromium");
     chmodSync(join(wrapper, ".."), 0o755);
     // The process has one user namespace and cannot create nested ones, as in a container or on a hardened kernel.

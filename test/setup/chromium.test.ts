@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
-import { type ChromiumPaths, defaultChromiumPaths, findChromium } from "../../src/engine/chromium-path.mjs";
+import { type ChromiumPaths, findChromium, getDefaultChromiumPaths } from "../../src/engine/chromium-path.mjs";
 import { importSetUpModule } from "./modules.js";
 
 type Installer = () => Promise<void>;
@@ -84,7 +84,7 @@ describe("the search for Chromium", () => {
   });
 
   it("looks into PUPPETEER_CACHE_DIR instead of the home folder", () => {
-    expect(defaultChromiumPaths("/somewhere").caches[0]).to.equal("/somewhere");
+    expect(getDefaultChromiumPaths("/somewhere").caches[0]).to.equal("/somewhere");
   });
 });
 

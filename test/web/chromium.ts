@@ -1,7 +1,7 @@
 /** Starts a real Chromium for tests of the service's pages. Records a page's errors, WebSockets and requests to other origins. */
 import { type Browser, launch, type Page } from "puppeteer";
 import { readConfig } from "../../src/config.js";
-import { defaultChromiumPaths, findChromium } from "../../src/engine/chromium-path.mjs";
+import { findChromium, getDefaultChromiumPaths } from "../../src/engine/chromium-path.mjs";
 import { runsAll } from "../harness/samples.js";
 import { shareProcess, unshareProcess } from "../harness/shared-processes.js";
 import { slowPages } from "./adverse-pages.js";
@@ -11,7 +11,7 @@ const PAGE_TIMEOUT_MS = 120_000;
 
 /** Starts another Chromium. Its first profile is not incognito, because an incognito profile cannot subscribe to push messages. */
 export async function launchOwnChromium(): Promise<Browser> {
-  const executablePath = findChromium(readConfig().chromePath, defaultChromiumPaths(null));
+  const executablePath = findChromium(readConfig().chromePath, getDefaultChromiumPaths(null));
   if (!executablePath) throw new Error("no Chromium found: set CHROME_PATH");
   // Chromium cannot run its sandbox as root. The tests turn the sandbox off, because they open only trusted pages.
   const rootArguments = process.getuid?.() === 0 ? ["--no-sandbox"] : [];

@@ -71,9 +71,10 @@ export function buildDocsPageHtml(
   { title, slug, contentHtml, headings, query = "" }: DocsPageContent,
 ): string {
   const { pathPrefix: prefix, script, style, icon } = frame;
-  const markdown = slug === null ? "" : escapeHtml(prefix + createDocsPath(slug, ".md"));
-  const alternateLink = slug === null ? "" : `\n<link rel="alternate" type="text/markdown" href="${markdown}">`;
-  const source = slug === null ? "" : `\n<p class="source"><a href="${markdown}">This page as Markdown</a></p>`;
+  const markdownUrl = slug === null ? "" : escapeHtml(prefix + createDocsPath(slug, ".md"));
+  const alternateLink = slug === null ? "" : `\n<link rel="alternate" type="text/markdown" href="${markdownUrl}">`;
+  const markdownLink =
+    slug === null ? "" : `\n<p class="source"><a href="${markdownUrl}">This page as Markdown</a></p>`;
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -99,7 +100,7 @@ export function buildDocsPageHtml(
 ${renderNavigation(frame, slug)}
 </nav>
 <main id="content" tabindex="-1">
-${contentHtml}${source}
+${contentHtml}${markdownLink}
 </main>
 ${renderTableOfContents(headings)}
 </div>

@@ -9,7 +9,7 @@ import type { DocsLibrary, DocsLinkTarget, DocsPage } from "./library.js";
 /** The service's address in examples and in the links of the Markdown for programs. `insertServiceAddress` replaces it. */
 export const EXAMPLE_SERVICE_URL = "http://127.0.0.1:4000";
 /** Matches the service's address in examples. Readers see the address of their own service in its place. */
-const EXAMPLE_ADDRESS = /(https?|wss?):\/\/(?:127\.0\.0\.1|localhost):4000(?!\d)/g;
+const EXAMPLE_ADDRESS_PATTERN = /(https?|wss?):\/\/(?:127\.0\.0\.1|localhost):4000(?!\d)/g;
 
 export interface DocsHeading {
   level: number;
@@ -40,7 +40,7 @@ interface MarkdownRenderState extends Env {
  * @param base address of the reader's service, without a trailing slash
  */
 export function insertServiceAddress(text: string, base: string): string {
-  return text.replaceAll(EXAMPLE_ADDRESS, (_match, scheme: string) =>
+  return text.replaceAll(EXAMPLE_ADDRESS_PATTERN, (_match, scheme: string) =>
     scheme.startsWith("ws") ? base.replace(/^http/, "ws") : base,
   );
 }
@@ -175,7 +175,7 @@ export function createMarkdownWithAbsoluteLinks(library: DocsLibrary, page: Docs
   const lines = page.markdown.split("\n").map((line) => {
     if (line.startsWith("```")) isCode = !isCode;
     if (isCode) return line;
-    const served = line.replaceAll(
+    const lineWithAbsoluteLinks = line.replaceAll(
       /(!?)\[([^[\]]*)\]\(([^()\s]+)\)/g,
       (match, mark: string, text: string, link: string) => {
         const target = library.resolveLink(page, link);
@@ -184,7 +184,7 @@ export function createMarkdownWithAbsoluteLinks(library: DocsLibrary, page: Docs
           : match;
       },
     );
-    return served.replaceAll(/\]\(([^()\s]+)\)/g, (match, link: string) => {
+    return lineWithAbsoluteLinks.replaceAll(/\]\(([^()\s]+)\)/g, (match, link: string) => {
       const href = createHref(library.resolveLink(page, link), EXAMPLE_SERVICE_URL, ".md");
       return href === null ? match : `](${href})`;
     });

@@ -39,7 +39,7 @@ const PICTURE_HEADERS = {
 const SITE_NAME = "Svc App Actions";
 /** Maximum length of a `Host` header that the documentation repeats in its texts: a host name of 255 characters, and a port. */
 const HOST_MAX_CHARACTERS = 261;
-const HOST_HEADER = /^[\w.-]+(?::\d{1,5})?$|^\[[\da-f:.]+\](?::\d{1,5})?$/i;
+const HOST_HEADER_PATTERN = /^[\w.-]+(?::\d{1,5})?$|^\[[\da-f:.]+\](?::\d{1,5})?$/i;
 
 export interface DocsOptions {
   pages: BuiltPageSender;
@@ -80,7 +80,7 @@ function createDocsSite({ baseUrl, publicUrl, root }: DocsOptions, prefix: strin
     },
     findServiceAddress({ headers: { host } }) {
       if (publicUrl !== null) return publicUrl;
-      return host !== undefined && host.length <= HOST_MAX_CHARACTERS && HOST_HEADER.test(host)
+      return host !== undefined && host.length <= HOST_MAX_CHARACTERS && HOST_HEADER_PATTERN.test(host)
         ? `http://${host}`
         : baseUrl;
     },
@@ -190,14 +190,14 @@ export function registerDocs(app: FastifyInstance, options: DocsOptions): DocsSi
     style: style ?? "",
     icon: ICON_SVG,
   };
-  const rendered = new Map<DocsPage, string>();
+  const htmlByPage = new Map<DocsPage, string>();
 
   function renderHtml(page: DocsPage): string {
-    const knownHtml = rendered.get(page);
+    const knownHtml = htmlByPage.get(page);
     if (knownHtml !== undefined) return knownHtml;
     const { html, headings } = renderer.render(page);
     const wholePage = buildDocsPageHtml(frame, { title: page.title, slug: page.slug, contentHtml: html, headings });
-    rendered.set(page, wholePage);
+    htmlByPage.set(page, wholePage);
     return wholePage;
   }
 

@@ -7,7 +7,7 @@ import type { RequestContext } from "../context.js";
 import { UserType } from "./app-types.js";
 import { type ChangePrecondition, IfUpdatedAtArgument, toExpectedVersions } from "./if-updated-at.js";
 
-const UserId = () => Arg("userId", () => Int, { description: "ID of the person." });
+const UserIdArgument = () => Arg("userId", () => Int, { description: "ID of the person." });
 
 @Resolver()
 export class AdministratorResolver {
@@ -30,7 +30,7 @@ export class AdministratorResolver {
   @Mutation(() => [UserType], {
     description: "Makes a person with an account an administrator of the service. Returns all administrators.",
   })
-  async addAdministrator(@Ctx() context: RequestContext, @UserId() userId: number): Promise<Administrator[]> {
+  async addAdministrator(@Ctx() context: RequestContext, @UserIdArgument() userId: number): Promise<Administrator[]> {
     return this.service.add(this.requireAdministrator(context), userId);
   }
 
@@ -39,7 +39,7 @@ export class AdministratorResolver {
   })
   async removeAdministrator(
     @Ctx() context: RequestContext,
-    @UserId() userId: number,
+    @UserIdArgument() userId: number,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<Administrator[]> {
     return this.service.remove(this.requireAdministrator(context), userId, toExpectedVersions(ifUpdatedAt));

@@ -157,7 +157,7 @@ class AiFailureType {
   @Field(() => String, { description: "The reason, without secrets." }) message: string;
 }
 
-function replyType<Answer extends object>(name: string, subject: string, answerType: ClassType<Answer>) {
+function createReplyType<Answer extends object>(name: string, subject: string, answerType: ClassType<Answer>) {
   @ObjectType(name, { description: `${subject}, or the reason why there is none.` })
   class ReplyType {
     @Field(() => answerType, { nullable: true, description: "The answer; null if the call failed." }) answer?: Answer;
@@ -167,7 +167,7 @@ function replyType<Answer extends object>(name: string, subject: string, answerT
   return ReplyType;
 }
 
-export const AiCompletionReply = replyType("AiCompletionReply", "Answer of a language model", AiCompletionType);
-export const AiEmbeddingsReply = replyType("AiEmbeddingsReply", "Embeddings of texts", AiEmbeddingsType);
-export const AiImagesReply = replyType("AiImagesReply", "Generated images", AiImagesType);
-export const AiTranscriptionReply = replyType("AiTranscriptionReply", "Transcribed speech", AiTranscriptionType);
+export const AiCompletionReply = createReplyType("AiCompletionReply", "Answer of a language model", AiCompletionType);
+export const AiEmbeddingsReply = createReplyType("AiEmbeddingsReply", "Embeddings of texts", AiEmbeddingsType);
+export const AiImagesReply = createReplyType("AiImagesReply", "Generated images", AiImagesType);
+export const AiTranscriptionReply = createReplyType("AiTranscriptionReply", "Transcribed speech", AiTranscriptionType);

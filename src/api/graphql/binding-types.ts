@@ -9,7 +9,8 @@ import type { SecretBinding } from "../../rules/secret-bindings.js";
 import { DateTime } from "./leaf-types.js";
 import { SettingReaderActionType } from "./setting-reader-action.js";
 
-const BINDING_PLACE_DESCRIPTION = "Way in which requests contain the value: header, query, basic, aws-sigv4 or oauth2.";
+const BINDING_LOCATION_DESCRIPTION =
+  "Way in which requests contain the value: header, query, basic, aws-sigv4 or oauth2.";
 const BINDING_NAME_DESCRIPTION =
   "Name of the header or parameter; the user for `basic`, service and region such as s3/eu-west-1 for `aws-sigv4`.";
 const BINDING_FORMAT_DESCRIPTION =
@@ -21,7 +22,7 @@ const BINDING_FORMAT_DESCRIPTION =
 class SecretBindingType implements Omit<SecretBinding, "in" | "grant"> {
   @Field(() => String, { description: "Key of the setting." }) key: string;
   @Field(() => String, { description: "Origin that receives the value." }) origin: string;
-  @Field(() => String, { description: BINDING_PLACE_DESCRIPTION }) in: string;
+  @Field(() => String, { description: BINDING_LOCATION_DESCRIPTION }) in: string;
   @Field(() => String, { nullable: true, description: `${BINDING_NAME_DESCRIPTION} Null for the default.` }) name:
     | string
     | null;
@@ -92,7 +93,7 @@ export class SecretBindingInput {
   @Field(() => String, { nullable: true, description: "Key of a private or protected setting; required." })
   key?: unknown;
   @Field(() => String, { nullable: true, description: "Origin that receives the value; required." }) origin?: unknown;
-  @Field(() => String, { nullable: true, description: `${BINDING_PLACE_DESCRIPTION} Required.` }) in?: unknown;
+  @Field(() => String, { nullable: true, description: `${BINDING_LOCATION_DESCRIPTION} Required.` }) in?: unknown;
   @Field(() => String, { nullable: true, description: BINDING_NAME_DESCRIPTION }) name?: unknown;
   @Field(() => String, { nullable: true, description: BINDING_FORMAT_DESCRIPTION }) format?: unknown;
   @Field(() => Boolean, {

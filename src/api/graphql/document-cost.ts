@@ -217,17 +217,17 @@ export function createGraphqlCostEstimator(schema: GraphQLSchema) {
     const root = operation && schema.getRootType(operation.operation);
     // GraphQL's execution reports an unknown or missing operation name later.
     if (!operation || !root) return 0;
-    const estimate = new SelectionSizeEstimator(schema, lists, document, {
+    const estimator = new SelectionSizeEstimator(schema, lists, document, {
       ...readIntegerDefaults(operation),
       ...variables,
     });
-    const roots = estimate.countRootFields(operation.selectionSet);
+    const roots = estimator.countRootFields(operation.selectionSet);
     if (roots > GRAPHQL_DOCUMENT_LIMITS[ROOT_FIELD_LIMIT_NAME]) {
       return new GraphQLError(
         `a GraphQL operation can have at most ${GRAPHQL_DOCUMENT_LIMITS[ROOT_FIELD_LIMIT_NAME]} root fields (got ${roots})`,
       );
     }
-    const { cost, depth: levels } = estimate.measureSelections(
+    const { cost, depth: levels } = estimator.measureSelections(
       operation.selectionSet,
       root,
       LIST_ITEMS_PER_PAGE_DEFAULT,

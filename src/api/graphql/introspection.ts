@@ -20,11 +20,11 @@ export type FindIntrospectionResponse = (body: unknown) => string | null;
 
 export function createIntrospectionResponder(schema: GraphQLSchema): FindIntrospectionResponse {
   const answerTexts = new Map<string, () => string>();
-  for (const question of INTROSPECTION_OPTIONS) {
-    const query = getIntrospectionQuery(question);
+  for (const queryOptions of INTROSPECTION_OPTIONS) {
+    const query = getIntrospectionQuery(queryOptions);
     let text: string | undefined;
-    const writeAnswer = () => `${JSON.stringify(executeSync({ schema, document: parse(query) }))}\n`;
-    answerTexts.set(collapseSpaces(query), () => (text ??= writeAnswer()));
+    const createResponseText = () => `${JSON.stringify(executeSync({ schema, document: parse(query) }))}\n`;
+    answerTexts.set(collapseSpaces(query), () => (text ??= createResponseText()));
   }
   return (body) => {
     const { query, operationName } = (body ?? {}) as IntrospectionRequest;

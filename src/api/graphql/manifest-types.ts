@@ -72,9 +72,9 @@ interface TypeOptions {
  */
 function defineFields(target: ClassType, schema: z.ZodObject, options: TypeOptions, isInput: boolean): void {
   const { types = {}, descriptions = {}, base } = options;
-  const inherited = base ? Object.keys(HTTP_WHERE_FIELDS) : [];
+  const inheritedNames = base ? Object.keys(HTTP_WHERE_FIELDS) : [];
   for (const [name, field] of Object.entries(schema.shape)) {
-    if (name.startsWith("$") || inherited.includes(name)) continue;
+    if (name.startsWith("$") || inheritedNames.includes(name)) continue;
     const { parts, isNullable, description } = readField(field);
     const type = types[name] ?? getScalarType(parts);
     const isList = Array.isArray(type);

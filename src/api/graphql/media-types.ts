@@ -18,7 +18,7 @@ export const MediaRightEnum = createGraphqlEnum<MediaRight>(
 );
 
 type MediaAllowedCallers = "all" | "loggedIn" | "user";
-const AllowedEnum = createGraphqlEnum<MediaAllowedCallers>(
+const MediaAllowedCallersEnum = createGraphqlEnum<MediaAllowedCallers>(
   "MediaAllow",
   "Callers that an access rule of media applies to.",
   {
@@ -32,7 +32,8 @@ const AllowedEnum = createGraphqlEnum<MediaAllowedCallers>(
 @ObjectType("MediaAccessRule", { description: "Rule that grants access to media." })
 export class MediaAccessRuleType {
   @Field(() => [MediaRightEnum], { description: "Permissions that the rule grants." }) type: readonly MediaRight[];
-  @Field(() => AllowedEnum, { description: "Callers that the rule applies to." }) allow: MediaAllowedCallers;
+  @Field(() => MediaAllowedCallersEnum, { description: "Callers that the rule applies to." })
+  allow: MediaAllowedCallers;
   @Field(() => GraphQLJSON, {
     nullable: true,
     description:
@@ -45,7 +46,8 @@ export class MediaAccessRuleType {
 @InputType("MediaAccessRuleInput", { description: "Rule that grants access to media." })
 export class MediaAccessRuleInput {
   @Field(() => [MediaRightEnum], { description: "Permissions that the rule grants." }) type: MediaRight[];
-  @Field(() => AllowedEnum, { description: "Callers that the rule applies to." }) allow: MediaAllowedCallers;
+  @Field(() => MediaAllowedCallersEnum, { description: "Callers that the rule applies to." })
+  allow: MediaAllowedCallers;
   @Field(() => GraphQLJSON, {
     nullable: true,
     description:

@@ -31,8 +31,8 @@ import {
   PassphraseResetLinkType,
 } from "./member-types.js";
 
-const OrganizationId = () => Arg("organizationId", () => Int, { description: "ID of the organization." });
-const UserId = () => Arg("userId", () => Int, { description: "ID of the person." });
+const OrganizationIdArgument = () => Arg("organizationId", () => Int, { description: "ID of the organization." });
+const UserIdArgument = () => Arg("userId", () => Int, { description: "ID of the person." });
 
 @Resolver()
 export class MemberResolver {
@@ -91,7 +91,7 @@ export class MemberResolver {
   @Query(() => [MemberType], { description: "Lists the people with a role in the organization." })
   async organizationMembers(
     @Ctx() context: RequestContext,
-    @OrganizationId() organizationId: number,
+    @OrganizationIdArgument() organizationId: number,
   ): Promise<Member[]> {
     const { scope } = await this.requireOrganizationAccess(context, "readOrganization", organizationId);
     return this.service.members.list(scope);
@@ -102,8 +102,8 @@ export class MemberResolver {
   })
   async setOrganizationMember(
     @Ctx() context: RequestContext,
-    @OrganizationId() organizationId: number,
-    @UserId() userId: number,
+    @OrganizationIdArgument() organizationId: number,
+    @UserIdArgument() userId: number,
     @Arg("role", () => RoleEnum, { nullable: true, description: "Role of the person; required." }) role?: unknown,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<Member[]> {
@@ -118,12 +118,12 @@ export class MemberResolver {
 
   @Mutation(() => [MemberType], {
     description:
-      "Removes a person from an organization and from its apps. Revokes the tokens of these apps that act for the person. If the person then has no role in any organization or app, also revokes all other sessions and tokens of the person. Returns the remaining members.",
+      "Removes a person's roles in an organization and on its apps. Revokes the person's tokens for these apps. If the person then has no role in any organization or app, also revokes the person's sessions and editor tokens. An administrator of the service keeps them. Returns the remaining members.",
   })
   async removeOrganizationMember(
     @Ctx() context: RequestContext,
-    @OrganizationId() organizationId: number,
-    @UserId() userId: number,
+    @OrganizationIdArgument() organizationId: number,
+    @UserIdArgument() userId: number,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<Member[]> {
     const { caller, scope } = await this.requireOrganizationAccess(context, "manageOrganization", organizationId);
@@ -151,7 +151,7 @@ export class MemberResolver {
   async setAppMember(
     @Ctx() context: RequestContext,
     @AppIdArgument() appId: number,
-    @UserId() userId: number,
+    @UserIdArgument() userId: number,
     @Arg("role", () => RoleEnum, { nullable: true, description: "Role of the person; required." }) role?: unknown,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<Member[]> {
@@ -170,7 +170,7 @@ export class MemberResolver {
   async removeAppMember(
     @Ctx() context: RequestContext,
     @AppIdArgument() appId: number,
-    @UserId() userId: number,
+    @UserIdArgument() userId: number,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<Member[]> {
     const { caller, scope } = await this.requireAppAccess(context, "manageMembers", appId);
@@ -188,8 +188,8 @@ export class MemberResolver {
   })
   async createResetLink(
     @Ctx() context: RequestContext,
-    @OrganizationId() organizationId: number,
-    @UserId() userId: number,
+    @OrganizationIdArgument() organizationId: number,
+    @UserIdArgument() userId: number,
   ): Promise<PassphraseResetLinkType> {
     const { members, people } = this.service;
     const { caller } = await this.requireOrganizationAccess(context, "manageOrganization", organizationId);
@@ -203,7 +203,7 @@ export class MemberResolver {
   @Query(() => [InvitationType], { description: "Lists pending invitations, newest first." })
   async invitations(
     @Ctx() context: RequestContext,
-    @OrganizationId() organizationId: number,
+    @OrganizationIdArgument() organizationId: number,
     @Arg("ofApp", () => Int, {
       nullable: true,
       description: "ID of the app whose invitations to return; all invitations of the organization by default.",
@@ -217,7 +217,7 @@ export class MemberResolver {
   @Mutation(() => NewInvitationType, { description: "Invites a person by e-mail address; returns the link." })
   async createInvitation(
     @Ctx() context: RequestContext,
-    @OrganizationId() organizationId: number,
+    @OrganizationIdArgument() organizationId: number,
     @Arg("data", () => CreateInvitationInput, { description: "Properties of the new invitation." }) data: unknown,
   ): Promise<NewInvitationType> {
     const fields = (data ?? {}) as Record<string, unknown>;
@@ -231,7 +231,7 @@ export class MemberResolver {
   @Mutation(() => Boolean, { description: "Revokes a pending invitation." })
   async revokeInvitation(
     @Ctx() context: RequestContext,
-    @OrganizationId() organizationId: number,
+    @OrganizationIdArgument() organizationId: number,
     @Arg("id", () => Int, { description: "ID of the invitation." }) id: number,
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {

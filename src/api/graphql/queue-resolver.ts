@@ -38,7 +38,7 @@ export class QueueResolver {
 
   @Query(() => BacklogType, {
     description:
-      "Returns the number of the app's queued runs and the bytes of their payloads. The values are up to a second old, and older if the queue is long.",
+      "Returns the number of the app's queued runs and the bytes of their payloads. If more than 10,000 runs of all apps are queued, the values can be some seconds old.",
   })
   async backlog(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<QueuedRunsSummary> {
     await this.accessChecks.requireAppAccess(context, "listRuns", appId);

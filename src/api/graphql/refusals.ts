@@ -9,11 +9,11 @@ import type { FormatError } from "../error-reply.js";
 
 // With the charset, because clients can require it in `Accept`.
 const JSON_TYPE = "application/json; charset=utf-8";
-const RESPONSE_TYPE = "application/graphql-response+json; charset=utf-8";
+const GRAPHQL_RESPONSE_TYPE = "application/graphql-response+json; charset=utf-8";
 
 /** Returns the preferred of the two media types of GraphQL over HTTP; undefined if the client accepts neither. */
 const negotiateMediaType = ({ headers: { accept } }: FastifyRequest): string | undefined =>
-  new Negotiator({ headers: { accept: accept || "*/*" } }).mediaType([JSON_TYPE, RESPONSE_TYPE]);
+  new Negotiator({ headers: { accept: accept || "*/*" } }).mediaType([JSON_TYPE, GRAPHQL_RESPONSE_TYPE]);
 
 const choosePreferredMediaType = (request: FastifyRequest): string => negotiateMediaType(request) ?? JSON_TYPE;
 
@@ -37,10 +37,10 @@ export interface GraphqlErrorSender {
 
 const getHttpStatus = ({ extensions }: GraphQLFormattedError): number => STATUS[extensions?.["status"] as Status].http;
 
-export function createGraphqlErrorSender(format: FormatError): GraphqlErrorSender {
+export function createGraphqlErrorSender(formatError: FormatError): GraphqlErrorSender {
   return {
     sendRefusal(request, reply, errors) {
-      const formatted = errors.map(format);
+      const formatted = errors.map(formatError);
       const isJson = choosePreferredMediaType(request) === JSON_TYPE;
       return sendJsonText(
         request,
@@ -54,10 +54,10 @@ export function createGraphqlErrorSender(format: FormatError): GraphqlErrorSende
         "REQUEST_INVALID",
         `the header Accept must allow application/json or application/graphql-response+json (got ${received})`,
       );
-      return sendJsonText(request, reply.code(406), JSON.stringify({ errors: [format(error)] }));
+      return sendJsonText(request, reply.code(406), JSON.stringify({ errors: [formatError(error)] }));
     },
     sendFailure(request, reply, error) {
-      const formattedError = format(error);
+      const formattedError = formatError(error);
       const retryAfter = formattedError.extensions?.["retryAfter"];
       reply.code(getHttpStatus(formattedError)).headers(createQuotaHeaders(request.context ?? { caller: null }));
       if (typeof retryAfter === "number") reply.header("Retry-After", String(retryAfter));

@@ -35,7 +35,7 @@ class ConsoleLineType {
   @Field(() => String, { description: "Text of the line." }) text: string;
 }
 
-const CopyToRun = () =>
+const DraftOrLiveArgument = () =>
   Arg("copy", () => DraftOrLiveEnum, {
     nullable: true,
     description:
@@ -146,7 +146,7 @@ export class RunResolver {
     payload: unknown,
     @IdempotencyKeyArgument() key?: string | null,
     @ReferenceKindArgument() _by?: ReferenceKind | null,
-    @CopyToRun() copy?: DraftOrLive | null,
+    @DraftOrLiveArgument() copy?: DraftOrLive | null,
   ): Promise<QueuedRunType> {
     const caller = await this.requireRunAccess(context, appId, copy);
     const { shouldRetryFailed: retryFailed = false } = context;
@@ -163,7 +163,7 @@ export class RunResolver {
     payload: unknown,
     @IdempotencyKeyArgument() key?: string | null,
     @ReferenceKindArgument() _by?: ReferenceKind | null,
-    @CopyToRun() copy?: DraftOrLive | null,
+    @DraftOrLiveArgument() copy?: DraftOrLive | null,
   ): Promise<ExecutedRunType> {
     const caller = await this.requireRunAccess(context, appId, copy);
     const { shouldRetryFailed: retryFailed = false, closedSignal: gone } = context;

@@ -61,8 +61,8 @@ export class AppSessionResolver {
     passport?: string,
     @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): Promise<AppSession> {
-    const source = "id" in ref ? { dataSourceId: ref.id } : { dataSourceName: ref.name };
-    return this.authorize(context, appId, { ...source, where, passport: passport ?? undefined });
+    const dataSourceReference = "id" in ref ? { dataSourceId: ref.id } : { dataSourceName: ref.name };
+    return this.authorize(context, appId, { ...dataSourceReference, where, passport: passport ?? undefined });
   }
 
   @Mutation(() => AppSessionType, { description: "Signs out the user of the page; returns the session." })

@@ -234,7 +234,8 @@ export class SettingResolver {
   }
 
   @Mutation(() => [SettingStatusType], {
-    description: "Marks private settings as secret or as not secret. By default, they are secret.",
+    description:
+      "Marks private settings as secret or as not secret. By default, they are secret: the service searches the output of runs for their values. Each setting must have a value.",
   })
   async markSettings(
     @Ctx() context: RequestContext,

@@ -67,17 +67,17 @@ export function createSocketOutbox(socket: WebSocket, wire: Socket, onSlow: () =
   let lastProgressAt = Date.now();
   let isDue = false;
   let isFull = false;
-  let untilRoom = Promise.withResolvers<void>();
-  untilRoom.resolve();
+  let untilCapacity = Promise.withResolvers<void>();
+  untilCapacity.resolve();
 
   /** Makes `waitForCapacity` wait while the queue is long. */
   function updateFreeSpace(): void {
-    const hasRoom =
+    const hasCapacity =
       socket.readyState !== socket.OPEN ||
       (waitingMessages.length < SHORT_QUEUE_MESSAGES && length < SHORT_QUEUE_BYTES);
-    if (hasRoom) untilRoom.resolve();
-    else if (!isFull) untilRoom = Promise.withResolvers();
-    isFull = !hasRoom;
+    if (hasCapacity) untilCapacity.resolve();
+    else if (!isFull) untilCapacity = Promise.withResolvers();
+    isFull = !hasCapacity;
   }
 
   function writeNextMessages(): void {
@@ -97,7 +97,7 @@ export function createSocketOutbox(socket: WebSocket, wire: Socket, onSlow: () =
     updateFreeSpace();
   }
 
-  function planCheck(): void {
+  function scheduleWrite(): void {
     if (isDue) return;
     isDue = true;
     writeAtEndOfTurn(writeNextMessages);
@@ -107,7 +107,7 @@ export function createSocketOutbox(socket: WebSocket, wire: Socket, onSlow: () =
     lastProgressAt = Date.now();
     // A closed websocket cannot send the queued messages, so the outbox drops them.
     if (socket.readyState !== socket.OPEN) clearMessages();
-    else if (waitingMessages.length > 0) planCheck();
+    else if (waitingMessages.length > 0) scheduleWrite();
   }
 
   function clearMessages(): void {
@@ -136,7 +136,7 @@ export function createSocketOutbox(socket: WebSocket, wire: Socket, onSlow: () =
       (waitingMessages.length > 1 && length > WAITING_MESSAGES_MAX_BYTES)
     )
       terminateSlowClient();
-    else planCheck();
+    else scheduleWrite();
     updateFreeSpace();
   }
 
@@ -157,7 +157,7 @@ export function createSocketOutbox(socket: WebSocket, wire: Socket, onSlow: () =
   return {
     send: (...parts) => enqueueMessage({ parts }),
     sendWithCallback: (settled, ...parts) => enqueueMessage({ parts, onSettled: settled }),
-    waitForCapacity: () => untilRoom.promise,
+    waitForCapacity: () => untilCapacity.promise,
     callAfterSending: callWhenEmpty,
     isStalled: (now) =>
       (waitingMessages.length > 0 || socket.bufferedAmount > 0) && now - lastProgressAt > STALLED_CLIENT_TIMEOUT_MS,

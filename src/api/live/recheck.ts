@@ -15,7 +15,7 @@ const CONCURRENT_CHECKS_MAX = 4;
 /**
  * Delay in milliseconds before a second check. It is needed if a credential has expired by this machine's clock, but not by the database's.
  */
-const CLOCK_DIFFERENCE_MS = 200;
+const SECOND_CHECK_DELAY_MS = 200;
 /** Longest possible delay of a Node timer, in milliseconds. A token that expires later gets no timer. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
@@ -45,7 +45,7 @@ export class CredentialRecheck<Socket extends SocketWithToken> {
     for (const socket of sockets) {
       // A timer may fire a millisecond early. If the credential has not expired yet, the timer is set again.
       const remainingMs = (caller?.expiresAt ?? 0) - Date.now();
-      const isDue = socket.caller?.expiresAt !== caller?.expiresAt || remainingMs <= CLOCK_DIFFERENCE_MS;
+      const isDue = socket.caller?.expiresAt !== caller?.expiresAt || remainingMs <= SECOND_CHECK_DELAY_MS;
       socket.caller = caller;
       if (caller && isDue && this.sockets.has(socket)) this.add(socket);
       onResolved(socket);
@@ -65,7 +65,7 @@ export class CredentialRecheck<Socket extends SocketWithToken> {
     // A timer checks the token at its expiry, because the service sends no notification when a token expires.
     clearTimeout(this.sockets.get(socket));
     const expiresAt = socket.caller?.expiresAt ?? Number.POSITIVE_INFINITY;
-    const remainingMs = Math.max(expiresAt - Date.now(), CLOCK_DIFFERENCE_MS);
+    const remainingMs = Math.max(expiresAt - Date.now(), SECOND_CHECK_DELAY_MS);
     const timer =
       remainingMs > TIMER_MAX_MS
         ? undefined

@@ -172,8 +172,8 @@ class SharedTexts {
       if ((error as ActionError).status === "OVERLOADED") return null;
       return serializeJson({ data: null, errors: [formatGraphqlError(error, this.log)] });
     }
-    const written = serializeJson(result);
-    return text.freeMemory ? Buffer.from(written) : written;
+    const resultJson = serializeJson(result);
+    return text.freeMemory ? Buffer.from(resultJson) : resultJson;
   }
 
   /** Returns the text of the event for one more subscriber. Writes the text if this subscriber is the first. */
@@ -239,14 +239,14 @@ class OpenSubscriptions {
    * @throws OVERLOADED if the app has too many subscriptions
    */
   add(owner: object, { appId, check }: SubscriptionGuard, fail: FailSubscription): () => void {
-    const leaveApp = this.countForApp(appId);
+    const decreaseAppCount = this.countForApp(appId);
     const subscription = { check, fail };
-    const ownerResults = this.perOwner.get(owner) ?? new Set();
-    this.perOwner.set(owner, ownerResults.add(subscription));
+    const ownerSubscriptions = this.perOwner.get(owner) ?? new Set();
+    this.perOwner.set(owner, ownerSubscriptions.add(subscription));
     return () => {
-      if (!ownerResults.delete(subscription)) return;
-      leaveApp();
-      if (ownerResults.size === 0 && this.perOwner.get(owner) === ownerResults) this.perOwner.delete(owner);
+      if (!ownerSubscriptions.delete(subscription)) return;
+      decreaseAppCount();
+      if (ownerSubscriptions.size === 0 && this.perOwner.get(owner) === ownerSubscriptions) this.perOwner.delete(owner);
     };
   }
 
@@ -286,11 +286,12 @@ export class SharedSubscriptionResults {
     let sendOrder = Promise.resolve();
 
     const deliverText = async (text: SharedText): Promise<void> => {
-      const written = await text.textPromise.catch((error: unknown) => {
+      const resultJson = await text.textPromise.catch((error: unknown) => {
         this.texts.releaseText(text);
         throw error;
       });
-      if (isOpen && written !== null) return deliver(written, text.freeMemory && (() => this.texts.releaseText(text)));
+      if (isOpen && resultJson !== null)
+        return deliver(resultJson, text.freeMemory && (() => this.texts.releaseText(text)));
       this.texts.releaseText(text);
       if (isOpen) miss();
     };
@@ -299,9 +300,9 @@ export class SharedSubscriptionResults {
       if (!isOpen) return;
       isOpen = false;
       stopFollowing();
-      leaveApp();
+      removeSubscription();
     });
-    const leaveApp = this.subscriptions.add(owner, source, fail);
+    const removeSubscription = this.subscriptions.add(owner, source, fail);
     stopFollowing = source.listen((event) => {
       const text = this.texts.claimText(appId, event, args, queryKey);
       sendOrder = sendOrder
@@ -314,8 +315,8 @@ export class SharedSubscriptionResults {
   }
 
   private iterateSource(source: AsyncIterable<unknown> & SubscriptionGuard, args: SubscriptionArgs) {
-    const results = makeFailable(executeEachEvent(source, args), () => leaveApp());
-    const leaveApp = this.subscriptions.add(args.contextValue.socketKey, source, results.fail);
+    const results = makeFailable(executeEachEvent(source, args), () => removeSubscription());
+    const removeSubscription = this.subscriptions.add(args.contextValue.socketKey, source, results.fail);
     return results;
   }
 

@@ -13,7 +13,7 @@ import { SocketOperations } from "./operations.js";
 import { createSocketOutbox, type SocketOutbox } from "./outbox.js";
 
 /** Interval of pings in milliseconds. A client must answer a ping, or send a message, before the next ping. */
-const PING_MS = 10_000;
+const PING_INTERVAL_MS = 10_000;
 const INTERNAL_ERROR_CLOSE_CODE = 4500;
 const TRY_AGAIN_LATER_CLOSE_CODE = 1013;
 /** Maximum bytes that a client can send before it has authenticated. A token is about fifty bytes long. */
@@ -67,9 +67,9 @@ function watchPings(socket: WebSocket, outbox: SocketOutbox, pingMs: number): ()
  * @returns a function that removes this limit
  */
 function limitBytesUntilAuthenticated(socket: WebSocket, wire: Socket): () => void {
-  const started = wire.bytesRead;
+  const bytesBefore = wire.bytesRead;
   const count = () => {
-    if (wire.bytesRead - started > UNAUTHENTICATED_MAX_BYTES) socket.terminate();
+    if (wire.bytesRead - bytesBefore > UNAUTHENTICATED_MAX_BYTES) socket.terminate();
   };
   wire.on("data", count);
   return () => {
@@ -112,7 +112,7 @@ export function createSocketHandler<ConnectionState extends object>(
   options: ServerOptions<ConnectionParameters, SocketConnection & ConnectionState>,
   pace: SocketFlowControl<ConnectionState>,
   log: Logger,
-  pingMs = PING_MS,
+  pingMs = PING_INTERVAL_MS,
 ) {
   const protocol = makeServer<ConnectionParameters, SocketConnection & ConnectionState>(options);
 
@@ -131,14 +131,14 @@ export function createSocketHandler<ConnectionState extends object>(
       removeByteLimit: limitBytesUntilAuthenticated(socket, request.socket),
     };
     const receive = createInbox(connection, pace);
-    const leaveQueue = pace.countSocket(connection);
+    const removeFromSocketCount = pace.countSocket(connection);
     const fail = (error: unknown) => {
       // Client libraries reconnect after TRY_AGAIN_LATER_CLOSE_CODE, but not after INTERNAL_ERROR_CLOSE_CODE.
       if (isDatabaseUnavailable(error)) return socket.close(TRY_AGAIN_LATER_CLOSE_CODE, "The database is unavailable");
       log.error({ err: error }, "a message on a websocket could not be handled");
       socket.close(INTERNAL_ERROR_CLOSE_CODE, "Internal server error");
     };
-    const closed = protocol.opened(
+    const reportClosed = protocol.opened(
       {
         protocol: socket.protocol,
         // The returned promise makes a subscription wait until its client can receive the next event.
@@ -162,8 +162,8 @@ export function createSocketHandler<ConnectionState extends object>(
     );
     socket.once("close", (code, reason) => {
       stopWatching();
-      leaveQueue();
-      closed(code, String(reason)).catch(fail);
+      removeFromSocketCount();
+      reportClosed(code, String(reason)).catch(fail);
     });
   };
 }

@@ -8,11 +8,12 @@ import { defineMcpTool, MCP_TOOL_INPUT_FIELDS, type McpTool } from "./tool.js";
 
 const APP_ROUTE = "/v1/apps/:appId";
 const DATA_SOURCE_ROUTE = `${APP_ROUTE}/data-sources/:ds`;
-const DOCS_PART_CHARACTERS = 40_000;
+const TEXT_PART_CHARACTERS = 40_000;
 
 const createReferenceQuery = (dataSource: number | string) => (typeof dataSource === "string" ? { by: "name" } : {});
 
-const getTier = (key: string) => (key.startsWith("__") ? "protected" : key.startsWith("_") ? "private" : "public");
+const getSettingTier = (key: string) =>
+  key.startsWith("__") ? "protected" : key.startsWith("_") ? "private" : "public";
 
 const dataTools: McpTool[] = [
   defineMcpTool({
@@ -67,8 +68,8 @@ const dataTools: McpTool[] = [
       const keys = [...new Set([...Object.keys(values), ...hiddenKeys])].sort();
       const settings = keys.map((key) => ({
         key,
-        tier: getTier(key),
-        ...(getTier(key) === "public" && { value: values[key] }),
+        tier: getSettingTier(key),
+        ...(getSettingTier(key) === "public" && { value: values[key] }),
       }));
       return { data: { settings }, isUntrusted: true };
     },
@@ -138,9 +139,9 @@ const toDocsPageSlug = (page: string, base: string): string =>
 
 /** Returns a part of a page. If the page has several parts, adds their number, because a result of a tool has a maximum length. */
 function selectDocsPart(text: string, part: number): string {
-  const parts = Math.ceil(text.length / DOCS_PART_CHARACTERS);
+  const parts = Math.ceil(text.length / TEXT_PART_CHARACTERS);
   if (parts <= 1 && part === 0) return text;
-  const selectedText = text.slice(part * DOCS_PART_CHARACTERS, (part + 1) * DOCS_PART_CHARACTERS);
+  const selectedText = text.slice(part * TEXT_PART_CHARACTERS, (part + 1) * TEXT_PART_CHARACTERS);
   return `${selectedText}\n\n(This is part ${part} of the parts 0 to ${parts - 1} of this page.)`;
 }
 
@@ -186,11 +187,11 @@ const referenceTools: McpTool[] = [
     changesData: false,
     input: { of: z.enum(["svc", "app", "graphql"]).default("svc"), part: z.int().min(0).max(100).default(0) },
     async run({ of, part }, { readDeclarations, readAppTypes, readGraphqlSchema }) {
-      const readContract = { svc: readDeclarations, app: readAppTypes, graphql: async () => readGraphqlSchema() };
-      const text = await readContract[of]();
-      const parts = Math.ceil(text.length / DOCS_PART_CHARACTERS);
+      const contractReaders = { svc: readDeclarations, app: readAppTypes, graphql: async () => readGraphqlSchema() };
+      const text = await contractReaders[of]();
+      const parts = Math.ceil(text.length / TEXT_PART_CHARACTERS);
       return {
-        data: { part, parts, text: text.slice(part * DOCS_PART_CHARACTERS, (part + 1) * DOCS_PART_CHARACTERS) },
+        data: { part, parts, text: text.slice(part * TEXT_PART_CHARACTERS, (part + 1) * TEXT_PART_CHARACTERS) },
       };
     },
   }),

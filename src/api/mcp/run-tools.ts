@@ -27,9 +27,9 @@ const isOver = ({ state }: { state: string }): boolean => !UNFINISHED_STATES.inc
  */
 async function waitForRun(context: McpToolContext, runId: number, seconds: number) {
   const { disconnectSignal, waitForRunEnd } = context;
-  const timeLimit = AbortSignal.timeout(seconds * 1000);
-  await waitForRunEnd(runId, disconnectSignal, timeLimit).catch((error: unknown) => {
-    if (!timeLimit.aborted || disconnectSignal.aborted) throw error;
+  const timeLimitSignal = AbortSignal.timeout(seconds * 1000);
+  await waitForRunEnd(runId, disconnectSignal, timeLimitSignal).catch((error: unknown) => {
+    if (!timeLimitSignal.aborted || disconnectSignal.aborted) throw error;
   });
   return readRun(context, runId);
 }

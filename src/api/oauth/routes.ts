@@ -293,8 +293,8 @@ function registerApprovalRoutes(app: FastifyInstance, { oauth, pages, findServic
   app.post("/oauth/consent", async (request, reply) => {
     const decision = readDecision(request.body, requireDecider(request));
     try {
-      const requested = await readAuthorization(request);
-      const redirectTo = await oauth.authorize(requested, decision, findServiceAddress(request));
+      const authorization = await readAuthorization(request);
+      const redirectTo = await oauth.authorize(authorization, decision, findServiceAddress(request));
       return await reply.header("cache-control", "no-store").send({ redirectTo });
     } catch (error) {
       throw toActionError(error);

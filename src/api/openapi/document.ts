@@ -46,13 +46,13 @@ const addWarningsToSchema = (answer: JsonSchema): JsonSchema => ({
   properties: { ...(answer["properties"] as JsonSchema), warnings: WARNINGS_SCHEMA },
 });
 
-const IF_MATCH = {
+const IF_MATCH_PARAMETER = {
   ...{ name: "If-Match", in: "header", required: false, schema: { type: "string" } },
   description:
     "ETag of the version that the change is based on; the response is 409 if the resource has changed since.",
 };
 
-const IF_NONE_MATCH = {
+const IF_NONE_MATCH_PARAMETER = {
   ...{ name: "If-None-Match", in: "header", required: false, schema: { type: "string" } },
   description: "ETags of representations that the client has; 304 without a body if the current one is among them.",
 };
@@ -93,18 +93,23 @@ function createOperationIdGenerator(): (name: string | null, route: Route) => st
 }
 
 function describeParameters(route: Route, routeNotes: RouteDescription, nameOf: (name: string) => string): object[] {
-  const inPath = [...route.path.matchAll(/:(\w+)/g)].map(([, name]) => ({
+  const pathParameters = [...route.path.matchAll(/:(\w+)/g)].map(([, name]) => ({
     ...{ name: nameOf(name!), in: "path", required: true },
     schema: routeNotes.pathParameters.get(name!) ?? { type: "string" },
   }));
-  const inQuery = [...routeNotes.queryParameters].map(([name, schema]) => ({
+  const queryParameters = [...routeNotes.queryParameters].map(([name, schema]) => ({
     name,
     in: "query",
     required: false,
     schema,
   }));
   const isRead = route.method === "GET";
-  return [...inPath, ...inQuery, ...(routeNotes.readsIfMatch ? [IF_MATCH] : []), ...(isRead ? [IF_NONE_MATCH] : [])];
+  return [
+    ...pathParameters,
+    ...queryParameters,
+    ...(routeNotes.readsIfMatch ? [IF_MATCH_PARAMETER] : []),
+    ...(isRead ? [IF_NONE_MATCH_PARAMETER] : []),
+  ];
 }
 
 function describeOperation(
@@ -149,12 +154,12 @@ export async function createOpenapiDocument(
   baseUrl: string,
 ): Promise<object> {
   const schemas = new OpenApiSchemas();
-  const record = createRouteRecorder(schema, schemas);
+  const recordRoute = createRouteRecorder(schema, schemas);
   const templates = new PathTemplates();
   const createOperationId = createOperationIdGenerator();
   const paths: PathItems = {};
   for (const route of routes) {
-    const routeNotes = await record(route);
+    const routeNotes = await recordRoute(route);
     const { template, nameOf } = templates.createTemplate(route.path);
     const operation = describeOperation(
       route,

@@ -222,8 +222,8 @@ class RequestRecording {
     if (value instanceof BodyPartPlaceholder || value === undefined) return {};
     if (typeof value === "string") return { type: "string", const: value };
     if (typeof value !== "object" || value === null) return value === null ? { type: "null" } : { type: typeof value };
-    const wholeSchema = this.placeholderSchemas.get(value);
-    if (wholeSchema) return wholeSchema;
+    const placeholderSchema = this.placeholderSchemas.get(value);
+    if (placeholderSchema) return placeholderSchema;
     if (Array.isArray(value)) return { type: "array", items: value.length > 0 ? this.findSchema(value[0]) : {} };
     if (ANY_NAME in value) return { type: "object", additionalProperties: this.findSchema(value[ANY_NAME]) };
     const properties = Object.fromEntries(Object.entries(value).map(([name, field]) => [name, this.findSchema(field)]));

@@ -50,7 +50,7 @@ export const REST_FIELD_OVERRIDES: Record<string, Record<string, JsonSchema>> = 
 /** Fields that the response omits for callers without the right to read them, so that the schema marks them as optional. */
 const WITHHELD_FIELDS = ["Action.code"];
 /** Fields of GraphQL's lists that are deprecated there in favor of `Page`, but that REST responses contain. */
-const DEPRECATED_IN_GRAPHQL_ONLY = ["LogList.nextCursor"];
+const FIELDS_DEPRECATED_IN_GRAPHQL = ["LogList.nextCursor"];
 
 /** True if only GraphQL's interface `Page` has the field, so that REST responses lack it. */
 function isListPageField(type: GraphQLObjectType, name: string): boolean {
@@ -58,7 +58,7 @@ function isListPageField(type: GraphQLObjectType, name: string): boolean {
   return (
     page !== undefined &&
     (name === "items" || name in page.getFields()) &&
-    !DEPRECATED_IN_GRAPHQL_ONLY.includes(`${type.name}.${name}`)
+    !FIELDS_DEPRECATED_IN_GRAPHQL.includes(`${type.name}.${name}`)
   );
 }
 

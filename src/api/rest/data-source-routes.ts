@@ -9,16 +9,16 @@ import { refuseField } from "../../rules/fields.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
-const SOURCES_ROUTE = "/v1/apps/:appId/data-sources";
-const SOURCE_ROUTE = `${SOURCES_ROUTE}/:ds`;
-const ENTRIES_ROUTE = `${SOURCE_ROUTE}/entries`;
+const DATA_SOURCES_ROUTE = "/v1/apps/:appId/data-sources";
+const DATA_SOURCE_ROUTE = `${DATA_SOURCES_ROUTE}/:ds`;
+const ENTRIES_ROUTE = `${DATA_SOURCE_ROUTE}/entries`;
 
-const replyWithSource = (request: RestRequest, dataSource: DataSourceView) =>
+const replyWithDataSource = (request: RestRequest, dataSource: DataSourceView) =>
   request.setTag(dataSource, { dataSource });
 const replyWithEntry = (request: RestRequest, entry: Entry) => request.setTag(entry, entry);
 
 /** Sets the default of `includePagination`: false for queries with `aggregate` or `cursor`, whose results have no total, otherwise true. */
-function parsePagination(query: Record<string, unknown>): Record<string, unknown> {
+function addPaginationDefault(query: Record<string, unknown>): Record<string, unknown> {
   const { includePagination, aggregate, cursor } = query;
   const hasTotal = (aggregate ?? null) === null && [undefined, null, false].includes(cursor as null);
   return { ...query, includePagination: includePagination ?? hasTotal };
@@ -36,35 +36,35 @@ function parseQueryType(type: unknown): "select" | "delete" {
 const sourceRoutes: readonly Route[] = [
   {
     method: "GET",
-    path: SOURCES_ROUTE,
+    path: DATA_SOURCES_ROUTE,
     handle: async ({ dataSources }, request) => ({
       dataSources: await dataSources.dataSources(request.context, request.pathId("appId")),
     }),
   },
   {
     method: "POST",
-    path: SOURCES_ROUTE,
+    path: DATA_SOURCES_ROUTE,
     successStatus: 201,
     handle: async ({ dataSources }, request) =>
-      replyWithSource(
+      replyWithDataSource(
         request,
         await dataSources.createDataSource(request.context, request.pathId("appId"), request.bodyFields()),
       ),
   },
   {
     method: "GET",
-    path: SOURCE_ROUTE,
+    path: DATA_SOURCE_ROUTE,
     handle: async ({ dataSources }, request) =>
-      replyWithSource(
+      replyWithDataSource(
         request,
         await dataSources.dataSource(request.context, request.pathId("appId"), request.pathReference("ds")),
       ),
   },
   {
     method: "PUT",
-    path: SOURCE_ROUTE,
+    path: DATA_SOURCE_ROUTE,
     handle: async ({ dataSources }, request) =>
-      replyWithSource(
+      replyWithDataSource(
         request,
         await dataSources.updateDataSource(
           request.context,
@@ -77,7 +77,7 @@ const sourceRoutes: readonly Route[] = [
   },
   {
     method: "DELETE",
-    path: SOURCE_ROUTE,
+    path: DATA_SOURCE_ROUTE,
     handle: async ({ dataSources }, request) => {
       await dataSources.deleteDataSource(
         request.context,
@@ -90,7 +90,7 @@ const sourceRoutes: readonly Route[] = [
   },
   {
     method: "GET",
-    path: `${SOURCE_ROUTE}/queries`,
+    path: `${DATA_SOURCE_ROUTE}/queries`,
     handle: async ({ dataSources }, request) => ({
       queries: await dataSources.dataSourceQueries(
         request.context,
@@ -101,7 +101,7 @@ const sourceRoutes: readonly Route[] = [
   },
   {
     method: "GET",
-    path: `${SOURCE_ROUTE}/versions`,
+    path: `${DATA_SOURCE_ROUTE}/versions`,
     handle: async ({ dataSources }, request) => ({
       versions: await dataSources.dataSourceVersions(
         request.context,
@@ -112,7 +112,7 @@ const sourceRoutes: readonly Route[] = [
   },
   {
     method: "POST",
-    path: `${SOURCE_ROUTE}/versions/:versionId/restore`,
+    path: `${DATA_SOURCE_ROUTE}/versions/:versionId/restore`,
     handle: ({ dataSources }, request) => {
       const ids = [request.pathId("appId"), request.pathReference("ds"), request.pathId("versionId")] as const;
       return dataSources.restoreDataSourceVersion(request.context, ...ids, request.readExpectedVersions());
@@ -120,7 +120,7 @@ const sourceRoutes: readonly Route[] = [
   },
   {
     method: "POST",
-    path: `${SOURCE_ROUTE}/try`,
+    path: `${DATA_SOURCE_ROUTE}/try`,
     handle: ({ dataSources }, request) =>
       dataSources.tryAccess(
         request.context,
@@ -185,20 +185,20 @@ const entryRoutes: readonly Route[] = [
   },
   {
     method: "POST",
-    path: `${SOURCE_ROUTE}/query`,
+    path: `${DATA_SOURCE_ROUTE}/query`,
     allowsAnonymous: true,
     handle: ({ entries }, request) => {
-      const entryTarget = [request.context, request.pathId("appId"), request.pathReference("ds")] as const;
+      const dataSourceTarget = [request.context, request.pathId("appId"), request.pathReference("ds")] as const;
       const query = request.bodyFields();
       const type = request.check(() => parseQueryType(query["type"] ?? "select"));
       return type === "delete"
-        ? entries.removeMatching(...entryTarget, query)
-        : entries.find(...entryTarget, parsePagination(query));
+        ? entries.removeMatching(...dataSourceTarget, query)
+        : entries.find(...dataSourceTarget, addPaginationDefault(query));
     },
   },
   {
     method: "GET",
-    path: `${SOURCE_ROUTE}/indexes/:columns`,
+    path: `${DATA_SOURCE_ROUTE}/indexes/:columns`,
     allowsAnonymous: true,
     handle: ({ entries }, request) =>
       entries.dataSourceIndexes(
@@ -210,7 +210,7 @@ const entryRoutes: readonly Route[] = [
   },
   {
     method: "POST",
-    path: `${SOURCE_ROUTE}/commit`,
+    path: `${DATA_SOURCE_ROUTE}/commit`,
     bodyLimit: LARGE_BODY_MAX_BYTES,
     allowsAnonymous: true,
     handle: ({ entries }, request) =>

@@ -69,11 +69,11 @@ export function registerRest(
         const { context } = request;
         if (hasNoVersion) rejectIfMatch(request);
         let tag: string | null = null;
-        const restInput = createRestRequest(request, context, (named) => {
+        const restRequest = createRestRequest(request, context, (named) => {
           tag = named;
         });
         const body = await runInRequestSpan(tracing, context, () =>
-          context.responseBudget!.runPart(() => handleRoute(resolvers, restInput)),
+          context.responseBudget!.runPart(() => handleRoute(resolvers, restRequest)),
         );
         throwDeferredError(context);
         // If the route has found an unknown field in the body, rejects the request now, after all checks of the operation.
@@ -90,11 +90,11 @@ export function registerRest(
         if (method === "GET") tag ??= computeDigestTag(parts);
         reply.headers(createQuotaHeaders(context));
         // Reads `If-None-Match` before it sets the ETag: an invalid header is an error, and an error response must have no ETag.
-        const isKnown = method === "GET" && matchesIfNoneMatch(request.headers["if-none-match"], tag!);
+        const isNotModified = method === "GET" && matchesIfNoneMatch(request.headers["if-none-match"], tag!);
         if (tag !== null) reply.header("ETag", tag);
         // The response depends on the caller and may contain data that caches must not store.
         reply.header("Cache-Control", "no-store");
-        if (isKnown) return reply.code(304).send();
+        if (isNotModified) return reply.code(304).send();
         return reply
           .code(context.httpStatus ?? successStatus)
           .type("application/json; charset=utf-8")

@@ -71,14 +71,14 @@ export function parsePathId(text: string | undefined): number {
 
 /** Returns a path parameter as the client sent it, still percent-encoded. */
 function getRawPathParameter({ url, routeOptions }: FastifyRequest, name: string): string {
-  const pattern = routeOptions.url!.split("/");
+  const patternSegments = routeOptions.url!.split("/");
   // Counts path segments from the end, because the target of a request can be a complete URL (http://host/path), which Fastify routes too.
   return (
     url
       .split("?")[0]!
       .replace(/\/$/, "")
       .split("/")
-      .at(pattern.indexOf(`:${name}`) - pattern.length) ?? ""
+      .at(patternSegments.indexOf(`:${name}`) - patternSegments.length) ?? ""
   );
 }
 
@@ -184,8 +184,8 @@ export function createRestRequest(
     bodyFields(shape) {
       return readOrDefer(() => {
         const object = requireBodyObject();
-        const unknown = shape ? createUnknownFieldError(object, shape) : null;
-        if (unknown) context.unknownField ??= unknown;
+        const unknownFieldError = shape ? createUnknownFieldError(object, shape) : null;
+        if (unknownFieldError) context.unknownField ??= unknownFieldError;
         return object;
       }, {});
     },

@@ -8,15 +8,15 @@ import type { Route } from "./route.js";
 
 const ACTIONS_ROUTE = "/v3/apps/:appId/actions";
 
-const COPY_BY_NAME: Readonly<Record<string, DraftOrLive>> = { draft: "master", live: "production" };
+const DRAFT_OR_LIVE_BY_NAME: Readonly<Record<string, DraftOrLive>> = { draft: "master", live: "production" };
 
 /**
  * Returns the last three arguments of `runAction`. The idempotency key and `by` are undefined, because other code reads them. The third
  * argument is the version that `?copy=` names.
  */
-function readCopyToRun(request: RestRequest): [undefined, undefined, DraftOrLive | undefined] {
+function readDraftOrLive(request: RestRequest): [undefined, undefined, DraftOrLive | undefined] {
   const text = request.queryText("copy");
-  const copy = text === undefined ? undefined : COPY_BY_NAME[text];
+  const copy = text === undefined ? undefined : DRAFT_OR_LIVE_BY_NAME[text];
   if (text !== undefined && !copy) {
     request.context.deferredError ??= new ActionError(
       "REQUEST_INVALID",
@@ -38,7 +38,7 @@ export const runRoutes: readonly Route[] = [
         request.pathId("appId"),
         request.pathReference("nameOrId"),
         request.body,
-        ...readCopyToRun(request),
+        ...readDraftOrLive(request),
       )),
     }),
   },
@@ -52,7 +52,7 @@ export const runRoutes: readonly Route[] = [
         request.pathId("appId"),
         request.pathReference("nameOrId"),
         request.body,
-        ...readCopyToRun(request),
+        ...readDraftOrLive(request),
       )),
     }),
   },

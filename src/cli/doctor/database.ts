@@ -50,19 +50,20 @@ interface DatabaseFacts {
 }
 
 function checkServer({ version, versionName, mayCreate, isReadOnly, isStandby }: DatabaseFacts): Diagnostic[] {
-  const server =
+  const serverDiagnostic =
     version >= POSTGRES_VERSION_MIN
       ? createPassedDiagnostic("database", `PostgreSQL ${versionName} responds`)
       : createProblemDiagnostic("database", `PostgreSQL ${versionName}`, "use PostgreSQL 14 or later");
   if (isStandby || isReadOnly)
     return [
-      server,
+      serverDiagnostic,
       createProblemDiagnostic("rights", "the database is read-only", "set DATABASE_URL to the primary server"),
     ];
-  if (mayCreate) return [server, createPassedDiagnostic("rights", "the user may create and change tables and schemas")];
+  if (mayCreate)
+    return [serverDiagnostic, createPassedDiagnostic("rights", "the user may create and change tables and schemas")];
   const advice =
     "GRANT CREATE ON DATABASE and ON SCHEMA public to the user of DATABASE_URL: migrations and restores need it";
-  return [server, createProblemDiagnostic("rights", "the user may not create tables and schemas", advice)];
+  return [serverDiagnostic, createProblemDiagnostic("rights", "the user may not create tables and schemas", advice)];
 }
 
 function checkClock({ clockMs }: DatabaseFacts, queriedAt: number, respondedAt: number): Diagnostic {
@@ -107,13 +108,13 @@ async function checkSchema(client: Client): Promise<Diagnostic> {
       fault,
       "start the newer release, or restore a backup that this release can read",
     );
-  const missing = migrationNames.filter((name) => !appliedMigrations.includes(name)).length;
-  const newer = appliedMigrations.filter((name) => !migrationNames.includes(name)).length;
-  if (newer > 0)
+  const missingCount = migrationNames.filter((name) => !appliedMigrations.includes(name)).length;
+  const newerCount = appliedMigrations.filter((name) => !migrationNames.includes(name)).length;
+  if (newerCount > 0)
     return createPassedDiagnostic("schema", `belongs to the next release, and this release can run with it`);
   return createPassedDiagnostic(
     "schema",
-    missing === 0 ? "is the schema of this release" : `${missing} migrations run at the next start`,
+    missingCount === 0 ? "is the schema of this release" : `${missingCount} migrations run at the next start`,
   );
 }
 
@@ -162,9 +163,10 @@ async function checkMediaStore(client: Client, { roles, mediaBucket, dataDir }: 
   if (identity === null) return [createPassedDiagnostic("media store", "the service records it at its first start")];
   const path = getBlobStoreIdPath(folder, space);
   const storedIdentity = existsSync(path) ? readFileSync(path, "utf8").trim() : null;
-  const isSame = mediaBucket === null ? storedIdentity === identity : identity === createBucketIdentity(mediaBucket);
+  const isSameStore =
+    mediaBucket === null ? storedIdentity === identity : identity === createBucketIdentity(mediaBucket);
   const where = mediaBucket === null ? folder : `the bucket ${mediaBucket.bucket}`;
-  if (isSame) return [createPassedDiagnostic("media store", `${where} has the files of this database`)];
+  if (isSameStore) return [createPassedDiagnostic("media store", `${where} has the files of this database`)];
   const problem = `${where} does not contain the files of this database`;
   const remedy = "give every process the same DATA_DIR/media on a shared volume, or the same bucket in MEDIA_URL";
   return [createProblemDiagnostic("media store", problem, remedy)];
@@ -189,10 +191,10 @@ async function checkProxy(client: Client): Promise<Diagnostic> {
 async function checkConnections(client: Client, config: Config): Promise<Diagnostic> {
   const [{ maxConnections }] = (await client.query<DatabaseConnectionCounts>(SELECT_OPEN_DATABASE_CONNECTIONS))
     .rows as [DatabaseConnectionCounts];
-  const living = await client.query<{ roles: ProcessRole[] }>(
+  const livingProcesses = await client.query<{ roles: ProcessRole[] }>(
     "SELECT roles FROM instance WHERE roles <> '{}' AND lease_until >= now()",
   );
-  const needs = living.rows.map(({ roles }) => computeMaxConnections({ roles: new Set(roles) }));
+  const needs = livingProcesses.rows.map(({ roles }) => computeMaxConnections({ roles: new Set(roles) }));
   const needed = needs.length > 0 ? needs.reduce((sum, count) => sum + count) : computeMaxConnections(config);
   const subject = needs.length > 0 ? `the ${needs.length} running processes need` : "a process with these ROLES needs";
   const text = `${subject} up to ${needed} connections, and PostgreSQL allows ${maxConnections}`;
@@ -204,7 +206,7 @@ async function checkConnections(client: Client, config: Config): Promise<Diagnos
   );
 }
 
-const SELECT_APP_USERS = `
+const SELECT_USER_DATA_SOURCES = `
   SELECT source.app_id AS "appId", source.name,
          EXISTS (SELECT FROM audit_entry WHERE audit_entry.app_id = source.app_id AND type = 'dataSource.update'
                     AND data->>'by' = 'upgrade' AND (data->>'id')::int = source.id) AS "byUpgrade"
@@ -213,7 +215,7 @@ const SELECT_APP_USERS = `
 /**
  * Selects data sources (tables of an app) that have a hashed column, such as a password. Omits those whose entries can sign in on pages.
  */
-const SELECT_NOT_USERS = `
+const SELECT_UNMARKED_HASHED_SOURCES = `
   SELECT app_id AS "appId", name FROM data_source WHERE hashed_columns <> '[]' AND NOT is_users ORDER BY 1, 2 LIMIT 20`;
 
 const describeItem = ({ appId, name }: { appId: number; name: string }): string =>
@@ -224,8 +226,8 @@ const describeItem = ({ appId, name }: { appId: number; name: string }): string 
  * cannot.
  */
 async function checkAppUsers(client: Client): Promise<Diagnostic> {
-  const { rows } = await client.query<{ appId: number; name: string; byUpgrade: boolean }>(SELECT_APP_USERS);
-  const unmarked = await client.query<{ appId: number; name: string }>(SELECT_NOT_USERS);
+  const { rows } = await client.query<{ appId: number; name: string; byUpgrade: boolean }>(SELECT_USER_DATA_SOURCES);
+  const unmarked = await client.query<{ appId: number; name: string }>(SELECT_UNMARKED_HASHED_SOURCES);
   const users = rows.map((source) => describeItem(source) + (source.byUpgrade ? " (marked by an upgrade)" : ""));
   const text = users.length === 0 ? "no data source contains app users (isUsers)" : `in ${users.join(", ")}`;
   if (unmarked.rows.length === 0) return createPassedDiagnostic("app users", text);

@@ -14,7 +14,7 @@ import {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-function readSettings(environment: Environment | undefined): {
+function checkConfig(environment: Environment | undefined): {
   config: Config | null;
   settingsDiagnostics: Diagnostic[];
 } {
@@ -39,7 +39,7 @@ function readSettings(environment: Environment | undefined): {
 }
 
 export async function collectDiagnostics(environment?: Environment): Promise<Diagnostic[]> {
-  const { config, settingsDiagnostics } = readSettings(environment);
+  const { config, settingsDiagnostics } = checkConfig(environment);
   const diagnostics = [...settingsDiagnostics, checkNodeVersion(), await checkIsolatedVmModule()];
   if (!config) return diagnostics;
   const machineDiagnostics = [

@@ -54,17 +54,17 @@ const isOperation = (name: string): name is Operation => Object.hasOwn(ACCESS_TA
 export function readOperationsByField(root: string): ReadonlyMap<string, readonly Operation[]> {
   const operationsByName = new Map<string, readonly Operation[]>(Object.entries(INDIRECT_OPERATIONS));
   const files = globSync("src/api/graphql/*-resolver.ts", { cwd: root });
-  const sources = files.map((file) => readFileSync(join(root, file), "utf8"));
+  const resolverTexts = files.map((file) => readFileSync(join(root, file), "utf8"));
   const missingMethods = Object.keys(INDIRECT_OPERATIONS).filter(
-    (name) => !sources.some((text) => text.includes(` ${name}(`)),
+    (name) => !resolverTexts.some((text) => text.includes(` ${name}(`)),
   );
   if (missingMethods.length > 0)
     throw new Error(
       `callers.ts contains the methods ${missingMethods.join(", ")}, but no resolver has a method of this name; correct callers.ts`,
     );
-  for (const source of sources) {
-    const methods = source.split(/\n {2}@(?:Query|Mutation|Subscription)\(/);
-    for (const method of methods.slice(1)) {
+  for (const resolverText of resolverTexts) {
+    const methodTexts = resolverText.split(/\n {2}@(?:Query|Mutation|Subscription)\(/);
+    for (const method of methodTexts.slice(1)) {
       const name = /\n {2}(?:async )?(\w+)\(/.exec(method)?.[1];
       // Keeps only the resolver method, because other methods of the class can follow it.
       const [text = ""] = method.split("\n  }\n");
@@ -84,7 +84,7 @@ export const CALLERS_NOTE = `**Callers.** Each operation lists who may call it:
 - *pages of the app*: pages of the live app or of the viewer (the editors' preview), with the token of the page`;
 
 /** Operations that callers without a right on the app may use, if the app's access rules allow it. */
-const WITH_ACCESS_RULES: readonly Operation[] = [
+const ACCESS_RULE_OPERATIONS: readonly Operation[] = [
   "readEntries",
   "writeEntries",
   "removeEntries",
@@ -95,7 +95,7 @@ const WITH_ACCESS_RULES: readonly Operation[] = [
 
 /** True if the app's access rules decide about callers without a right on the app. False for `tryAccess`, which only tests access rules. */
 export const usesAccessRules = (field: string, operations: readonly Operation[]): boolean =>
-  field !== "tryAccess" && operations.some((name) => WITH_ACCESS_RULES.includes(name));
+  field !== "tryAccess" && operations.some((name) => ACCESS_RULE_OPERATIONS.includes(name));
 
 const PEOPLE_ROLES: readonly CallerRole[] = ["reader", "operator", "editor", "admin", "owner"];
 

@@ -198,11 +198,11 @@ export function buildErrorsPage(root: string): string {
   });
   const lead =
     "For everyone who calls the service. Every error has a status, such as `FORBIDDEN`, and a text. REST returns both in the body `{status, error}`, GraphQL in `extensions.status` and `message`. In code, compare only the status, because the text is for people and can change. The column *cause* of the table has the default text of each status, but the service often sends a more specific text.";
-  const client =
+  const clientErrorsText =
     "**`NETWORK_ERROR`.** If no complete response to a call arrives, or the browser blocks the response, the client library rejects the call with this status. The service may still have completed the request. The calls `run` and `runWithResult` of the client library send no `Idempotency-Key`. So repeat these calls only if a second run does no harm, or let the action [run once](../guides/run-once.md). Over REST, [repeat the request](../guides/repeat-a-request.md) with the same key.";
   return buildReferencePage("Errors", lead, "`src/errors.ts`", [
     formatMarkdownTable(["status", "HTTP", "cause", "what to do", "retry"], rows),
-    client,
+    clientErrorsText,
     "## Further fields",
     "Some errors have further fields, in the body of REST and in `extensions` of GraphQL:",
     formatMarkdownTable(["field", "meaning"], fieldRows),

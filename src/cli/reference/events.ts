@@ -38,22 +38,22 @@ const EVENT_MEANINGS: Record<string, string> = {
 };
 
 /** Event types that no source file contains in full, by the template literal from which the code builds them. */
-const COMPOSED_TYPES: Record<string, readonly string[]> = {
+const COMPOSED_EVENT_TYPES: Record<string, readonly string[]> = {
   "app.alert.${verb}": ["app.alert.create", "app.alert.update"],
   "media.${kind}.accessRules": ["media.file.accessRules", "media.folder.accessRules"],
 };
-const AUDIT_TYPE =
+const AUDIT_TYPE_PATTERN =
   /["`]((?:app|appAction|dataSource|media|token|person|member|invitation|administrator|organization)\.[\w.${}]+)["`]/g;
 
 /** Types of audit log entries that SQL statements write: changes of entries, and one that a migration wrote. */
-const TYPES_IN_SQL: readonly string[] = [ENTRIES_CHANGED_AUDIT_TYPE, "dataSource.notUsers"];
+const AUDIT_TYPES_IN_SQL: readonly string[] = [ENTRIES_CHANGED_AUDIT_TYPE, "dataSource.notUsers"];
 
 function collectAuditTypes(root: string, writers: readonly string[], others: readonly string[] = []): string[] {
   const texts = globSync("src/operations/**/*.ts", { cwd: root }).map((file) => readFileSync(join(root, file), "utf8"));
   const foundTypes = texts
     .filter((text) => writers.some((writer) => text.includes(writer)))
-    .flatMap((text) => [...text.matchAll(AUDIT_TYPE)].map(([, type]) => type!))
-    .flatMap((type) => COMPOSED_TYPES[type] ?? [type])
+    .flatMap((text) => [...text.matchAll(AUDIT_TYPE_PATTERN)].map(([, type]) => type!))
+    .flatMap((type) => COMPOSED_EVENT_TYPES[type] ?? [type])
     .filter((type) => type !== "app.id");
   return [...new Set([...foundTypes, ...others])].sort();
 }
@@ -68,7 +68,7 @@ export function buildEventsPage(root: string): string {
     "## Execution log",
     "When a run ends, the execution log gets an entry of the type `app.task.completed` or `app.task.failed`. Entries of the execution log cannot start an action. To get a message about failed runs, use [alerts](alerts.md). To send errors to another system, catch them in the code of the action, or let a program read `GET /v3/apps/:appId/runs?state=failed`.",
     "## Audit log",
-    `The audit log records changes that people, tokens and server actions make. Entries of the audit log cannot start an action, but a program can read them. \`GET /v1/apps/:id/audit\` lists the entries of an app ([example](../guides/who-changed-what.md)). Entries of an app have these types: ${list(collectAuditTypes(root, ["recordChange(", "recordMediaChange("], TYPES_IN_SQL))}.`,
+    `The audit log records changes that people, tokens and server actions make. Entries of the audit log cannot start an action, but a program can read them. \`GET /v1/apps/:id/audit\` lists the entries of an app ([example](../guides/who-changed-what.md)). Entries of an app have these types: ${list(collectAuditTypes(root, ["recordChange(", "recordMediaChange("], AUDIT_TYPES_IN_SQL))}.`,
     `\`GET /v1/organizations/:id/audit\` lists the audit log of an organization: changes of the organization and its people, and their sign-ins. Entries of an organization have these types: ${list(collectAuditTypes(root, ["recordAccessEvent("]))}.`,
   ]);
 }

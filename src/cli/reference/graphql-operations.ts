@@ -14,8 +14,8 @@ import { buildReferencePage, formatInlineCode, formatMarkdownTable } from "./tab
 type Field = GraphQLField<unknown, unknown>;
 
 const formatSignature = ({ name, args, type }: Field): string => {
-  const listed = args.map((argument) => `${argument.name}: ${argument.type}`).join(", ");
-  return `${name}${listed === "" ? "" : `(${listed})`}: ${type}`;
+  const argumentList = args.map((argument) => `${argument.name}: ${argument.type}`).join(", ");
+  return `${name}${argumentList === "" ? "" : `(${argumentList})`}: ${type}`;
 };
 
 function describeFieldCallers(name: string, operations: readonly Operation[]): string {
@@ -28,13 +28,13 @@ function describeFieldCallers(name: string, operations: readonly Operation[]): s
 function buildSection(
   title: string,
   root: GraphQLObjectType | null | undefined,
-  byField: ReadonlyMap<string, readonly Operation[]>,
+  operationsByField: ReadonlyMap<string, readonly Operation[]>,
 ): string {
   const rows = Object.values(root?.getFields() ?? {}).sort((a, b) => (a.name < b.name ? -1 : 1));
   const cells = rows.map((field) => [
     formatInlineCode(formatSignature(field)),
     `${field.deprecationReason == null ? "" : `**Deprecated**: ${field.deprecationReason} `}${field.description ?? ""}`,
-    describeFieldCallers(field.name, byField.get(field.name) ?? []),
+    describeFieldCallers(field.name, operationsByField.get(field.name) ?? []),
   ]);
   return `## ${title}\n\n${formatMarkdownTable(["operation", "does", "callers"], cells)}`;
 }
@@ -65,13 +65,13 @@ const PAGE_LEAD =
 
 export function buildGraphqlOperationsPage(
   schema: GraphQLSchema,
-  byField: ReadonlyMap<string, readonly Operation[]>,
+  operationsByField: ReadonlyMap<string, readonly Operation[]>,
 ): string {
   const lead = `${PAGE_LEAD}\n\n${CALLERS_NOTE}`;
   return buildReferencePage("GraphQL operations", lead, "the schema", [
-    buildSection("Queries", schema.getQueryType(), byField),
-    buildSection("Mutations", schema.getMutationType(), byField),
-    buildSection("Subscriptions", schema.getSubscriptionType(), byField),
+    buildSection("Queries", schema.getQueryType(), operationsByField),
+    buildSection("Mutations", schema.getMutationType(), operationsByField),
+    buildSection("Subscriptions", schema.getSubscriptionType(), operationsByField),
     formatTypes(schema),
   ]);
 }

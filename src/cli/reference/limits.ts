@@ -39,16 +39,16 @@ function parseRow(line: string): LimitRow {
 }
 
 export function readLimitRows(root: string): Map<string, LimitRow[]> {
-  const subjects = new Map<string, LimitRow[]>();
+  const rowsBySubject = new Map<string, LimitRow[]>();
   let rows: LimitRow[] = [];
   const text = readFileSync(join(root, "src/cli/reference/limits.txt"), "utf8");
   for (const line of text.split("\n").filter((row) => row !== "" && !row.startsWith("# "))) {
     if (line.startsWith("## ")) {
       rows = [];
-      subjects.set(line.slice(3), rows);
+      rowsBySubject.set(line.slice(3), rows);
     } else rows.push(parseRow(line));
   }
-  return subjects;
+  return rowsBySubject;
 }
 
 /** Computes the value of a constant from its source text. The text must be a product of numbers and of other limits. */
@@ -90,8 +90,8 @@ const isRateWindow = (value: unknown): value is { limit: number; windowMs: numbe
 
 function formatLimit(name: string, value: unknown): string {
   if (isRateWindow(value)) {
-    const inSecond = (value.limit * 1_000) / value.windowMs;
-    return `${value.limit.toLocaleString("en")} at once, then ${inSecond.toLocaleString("en")} a second`;
+    const countPerSecond = (value.limit * 1_000) / value.windowMs;
+    return `${value.limit.toLocaleString("en")} at once, then ${countPerSecond.toLocaleString("en")} a second`;
   }
   if (typeof value !== "number") return formatInlineCode(JSON.stringify(value));
   if (/_MS$/.test(name)) return formatDuration(value);
@@ -132,33 +132,33 @@ The tables below do not contain these limits:
 
 export function buildLimitsPage(root: string): string {
   const variables = new Set(listVariableDescriptions().map(([name]) => name));
-  const subjects = readLimitRows(root);
-  const formattedValue = ({ file, name }: LimitRow) =>
+  const rowsBySubject = readLimitRows(root);
+  const formatRowValue = ({ file, name }: LimitRow) =>
     formatLimit(
       name,
       file ? parseConstant(readFileSync(join(root, "src", file), "utf8"), name, file) : LIMIT_VALUES[name],
     );
-  const listedNames = new Set([...subjects.values()].flat().map(({ name }) => name));
+  const listedNames = new Set([...rowsBySubject.values()].flat().map(({ name }) => name));
   const missingNames = Object.keys(LIMIT_VALUES).filter((name) => !listedNames.has(name));
   if (missingNames.length > 0)
     throw new Error(`limits.txt must have a row for each limit (missing: ${missingNames.join(", ")})`);
-  const sections = [...subjects].map(([subject, rows]) => {
+  const sections = [...rowsBySubject].map(([subject, rows]) => {
     if (subject === OTHER_LIMITS_TITLE) {
-      const rowCells = rows.map((row) => [formatInlineCode(row.name), formattedValue(row), row.meaning]);
+      const rowCells = rows.map((row) => [formatInlineCode(row.name), formatRowValue(row), row.meaning]);
       return `## ${subject}\n\n${formatMarkdownTable(["constant", "value", "note"], rowCells)}`;
     }
     const cells = rows.map((row) => {
       const variable = !row.file && variables.has(row.name) ? formatInlineCode(row.name) : "";
-      return [row.meaning, formattedValue(row), variable, row.scope, describeEffect(row.above)];
+      return [row.meaning, formatRowValue(row), variable, row.scope, describeEffect(row.above)];
     });
-    const formLimitRows = Object.entries(GRAPHQL_DOCUMENT_LIMITS).map(([what, most]) => [
+    const documentLimitRows = Object.entries(GRAPHQL_DOCUMENT_LIMITS).map(([what, most]) => [
       `${what}, in GraphQL`,
       formatLimit("", most),
       "",
       "document",
       describeEffect("REQUEST_INVALID"),
     ]);
-    if (subject === LISTS_TITLE) cells.push(...formLimitRows);
+    if (subject === LISTS_TITLE) cells.push(...documentLimitRows);
     return `## ${subject}\n\n${formatMarkdownTable(["limit", "default", "variable", "scope", "above it"], cells)}`;
   });
   return buildReferencePage("Limits", PAGE_LEAD, "`src/limits.ts` and the rules", sections);

@@ -3,8 +3,8 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { buildReferencePage, formatInlineCode, formatMarkdownTable } from "./tables.js";
 
-const METRIC_DEFINITION = /"(svc_[a-z_]+)",\s*(?:help:\s*)?"([^"]+)"/g;
-const METRIC_KIND = /new (Gauge|Counter|Histogram)\(\{\s*name: "(svc_[a-z_]+)"/g;
+const METRIC_DEFINITION_PATTERN = /"(svc_[a-z_]+)",\s*(?:help:\s*)?"([^"]+)"/g;
+const METRIC_KIND_PATTERN = /new (Gauge|Counter|Histogram)\(\{\s*name: "(svc_[a-z_]+)"/g;
 
 export function buildMetricsPage(root: string): string {
   const texts = globSync("src/{api,operations,engine}/**/*.ts", { cwd: root }).map((file) =>
@@ -12,11 +12,13 @@ export function buildMetricsPage(root: string): string {
   );
   const kinds = new Map(
     texts.flatMap((text) =>
-      [...text.matchAll(METRIC_KIND)].map(([, kind, name]) => [name!, kind!.toLowerCase()] as const),
+      [...text.matchAll(METRIC_KIND_PATTERN)].map(([, kind, name]) => [name!, kind!.toLowerCase()] as const),
     ),
   );
   const helps = new Map(
-    texts.flatMap((text) => [...text.matchAll(METRIC_DEFINITION)].map(([, name, help]) => [name!, help!] as const)),
+    texts.flatMap((text) =>
+      [...text.matchAll(METRIC_DEFINITION_PATTERN)].map(([, name, help]) => [name!, help!] as const),
+    ),
   );
   const rows = [...helps]
     .sort(([a], [b]) => (a < b ? -1 : 1))

@@ -21,10 +21,10 @@ import { buildVariablesPage } from "./variables.js";
  */
 export async function generateReferencePages(root: string): Promise<Record<string, string>> {
   const schema = await loadSchema();
-  const byField = readOperationsByField(root);
+  const operationsByField = readOperationsByField(root);
   return {
-    "rest-routes.md": await buildRestRoutesPage(schema, byField, root),
-    "graphql-operations.md": buildGraphqlOperationsPage(schema, byField),
+    "rest-routes.md": await buildRestRoutesPage(schema, operationsByField, root),
+    "graphql-operations.md": buildGraphqlOperationsPage(schema, operationsByField),
     "svc-calls.md": buildSvcCallsPage(root),
     "errors.md": buildErrorsPage(root),
     "limits.md": buildLimitsPage(root),
@@ -39,7 +39,7 @@ export async function generateReferencePages(root: string): Promise<Record<strin
 export async function writeReference(root: string): Promise<string> {
   const pages = await generateReferencePages(root);
   for (const [name, content] of Object.entries(pages)) writeFileSync(join(root, "docs/reference", name), content);
-  const lifecycle = join(root, "docs/internals/run-lifecycle.md");
-  writeFileSync(lifecycle, replaceRunStatesSection(readFileSync(lifecycle, "utf8")));
+  const lifecyclePath = join(root, "docs/internals/run-lifecycle.md");
+  writeFileSync(lifecyclePath, replaceRunStatesSection(readFileSync(lifecyclePath, "utf8")));
   return `wrote ${Object.keys(pages).join(", ")} to docs/reference/\n`;
 }

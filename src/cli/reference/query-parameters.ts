@@ -3,7 +3,7 @@ import type { GraphQLSchema } from "graphql";
 import { formatInlineCode } from "./tables.js";
 
 /** Matches the description of the GraphQL argument `by`. REST routes need another description of `by`, which mentions the path. */
-const REFERENCE_MEANING = /^Meaning of the reference/;
+const REFERENCE_MEANING_PATTERN = /^Meaning of the reference/;
 const BY_MEANING =
   "`id` or `name`: states whether the path contains an ID or a name. By default, the service reads digits as an ID, and any other text as a name.";
 
@@ -28,10 +28,10 @@ export function describeQueryParameters(
   operationId: string,
   names: readonly string[],
 ): string[] {
-  const described = readArgumentDescriptions(schema, operationId);
+  const argumentDescriptions = readArgumentDescriptions(schema, operationId);
   const rows = names.map((name) => {
-    const description = described.get(name) ?? "";
-    const meaning = REFERENCE_MEANING.test(description) ? BY_MEANING : description || PARAMETER_MEANINGS[name];
+    const description = argumentDescriptions.get(name) ?? "";
+    const meaning = REFERENCE_MEANING_PATTERN.test(description) ? BY_MEANING : description || PARAMETER_MEANINGS[name];
     if (!meaning)
       throw new Error(
         `the query parameter ${name} of ${operationId} has no description; add one to query-parameters.ts`,

@@ -16,7 +16,7 @@ const SAMPLE_NOTIFICATION = {
   status: "published",
   data: { title: "We ship today", message: "Orders before noon leave today." },
 };
-const SAMPLE_RULES = [{ type: ["select"], allow: "all" }];
+const SAMPLE_ACCESS_RULES = [{ type: ["select"], allow: "all" }];
 const SAMPLE_MEDIA_RULES = { accessRules: [{ type: ["read"], allow: "all" }] };
 const SAMPLE_PERSON_NAME = { firstName: "Ann", lastName: "Lee" };
 const SAMPLE_PASSPHRASE = "a long passphrase";
@@ -60,7 +60,7 @@ export const SAMPLE_BODIES: Readonly<Record<string, unknown>> = {
   [`POST ${APP_PATH}/data-sources`]: {
     name: "Talks",
     columns: ["Title"],
-    accessRules: SAMPLE_RULES,
+    accessRules: SAMPLE_ACCESS_RULES,
     entries: [{ Title: "On notation" }],
   },
   [`PUT ${DS}`]: { indexes: [{ columns: ["Title"], unique: true }] },

@@ -238,24 +238,27 @@ ${formatResponse(row, recorded)}`;
  * Returns the callers of a route: those who may use the operations of its resolver method. If the method checks no operation, returns
  * everyone, or on a route that needs a credential a signed-in person.
  */
-function describeRouteCallers({ operation }: RouteRow, byField: ReadonlyMap<string, readonly Operation[]>): string {
+function describeRouteCallers(
+  { operation }: RouteRow,
+  operationsByField: ReadonlyMap<string, readonly Operation[]>,
+): string {
   const name = operation.operationId;
-  const fields = [...byField.keys()].filter(
+  const fields = [...operationsByField.keys()].filter(
     (field) => name.startsWith(field) && /^(?:By[A-Z]|\d|$)/.test(name.slice(field.length)),
   );
   const [field] = fields.sort((a, b) => b.length - a.length);
-  const operations = byField.get(field ?? "") ?? [];
+  const operations = operationsByField.get(field ?? "") ?? [];
   const callers = describeCallers(operations);
-  const isOpen = operation.security !== undefined;
-  if (callers === "") return isOpen ? "everyone" : "a signed-in person";
-  return isOpen || usesAccessRules(field ?? "", operations)
+  const allowsAnonymous = operation.security !== undefined;
+  if (callers === "") return allowsAnonymous ? "everyone" : "a signed-in person";
+  return allowsAnonymous || usesAccessRules(field ?? "", operations)
     ? `${callers}; other callers if an access rule of the app allows the request`
     : callers;
 }
 
 export async function buildRestRoutesPage(
   schema: GraphQLSchema,
-  byField: ReadonlyMap<string, readonly Operation[]>,
+  operationsByField: ReadonlyMap<string, readonly Operation[]>,
   root: string,
 ): Promise<string> {
   const recorded: Readonly<Record<string, RecordedResponse>> = JSON.parse(
@@ -277,9 +280,9 @@ export async function buildRestRoutesPage(
 **IDs and names.** If a path accepts an ID or a name, the service reads digits as an ID. With the query parameter \`by=name\`, it reads digits as a name.`;
   const sections = tags.map((tag) => {
     const tagRows = rows.filter((row) => getSectionName(row) === tag);
-    return `## ${tag}\n\n${tagRows.map((row) => formatRoute(row, document, schema, describeRouteCallers(row, byField), recorded[`${row.method} ${row.path}`])).join("\n\n")}`;
+    return `## ${tag}\n\n${tagRows.map((row) => formatRoute(row, document, schema, describeRouteCallers(row, operationsByField), recorded[`${row.method} ${row.path}`])).join("\n\n")}`;
   });
-  const otherTable = formatMarkdownTable(
+  const otherRoutesTable = formatMarkdownTable(
     ["route", "what it does", "page"],
     ROUTES_WITHOUT_JSON.map(([route, meaning, target]) => {
       const [file = ""] = target.split(".md");
@@ -287,7 +290,7 @@ export async function buildRestRoutesPage(
     }),
   );
   sections.push(
-    `## Other routes\n\nThe OpenAPI document \`/v1/openapi.json\` does not contain the routes of this table, because they send or receive files, scripts, pages or other formats. Each GET route also answers HEAD requests.\n\n${otherTable}`,
+    `## Other routes\n\nThe OpenAPI document \`/v1/openapi.json\` does not contain the routes of this table, because they send or receive files, scripts, pages or other formats. Each GET route also answers HEAD requests.\n\n${otherRoutesTable}`,
   );
   return buildReferencePage(
     "REST routes",

@@ -84,7 +84,7 @@ export function buildSvcCallsPage(root: string): string {
   const signatures = SVC_NAMESPACES.flatMap(({ type }) => parseNamespaceCalls(sources, type)).map(
     ({ signature }) => signature,
   );
-  const described = new Set(SVC_NAMESPACES.map(({ type }) => type));
+  const describedTypes = new Set(SVC_NAMESPACES.map(({ type }) => type));
   const lead = `For authors of actions and pages. The section [types](#types) explains the types of arguments and results. Your code editor gets the types from \`/client/svc.d.ts\`.`;
   const errorsSection = `## Errors of every call
 
@@ -92,6 +92,6 @@ If a call fails, its promise rejects with an \`Error\`. The field \`status\` of 
   return buildReferencePage("Calls of Svc", lead, "the declarations of the client library", [
     errorsSection,
     ...SVC_NAMESPACES.map((namespace) => buildNamespaceSection(namespace, sources)),
-    buildTypesSection(signatures, sources, described),
+    buildTypesSection(signatures, sources, describedTypes),
   ]);
 }

@@ -224,7 +224,8 @@ export const SVC_NAMESPACES: readonly NamespaceExample[] = [
     },
     about: "Reads and writes CSV.",
     errors: [],
-    otherErrors: describeLocalErrors("Svc.CSV"),
+    otherErrors:
+      "The functions of `Svc.CSV` use no network. They throw an `Error` if the first argument has the wrong type. `parse` also throws if the text is not valid CSV. The options are not checked.",
     example: {
       code: 'const rows = Svc.CSV.parse("name,seats\\nAnn,2\\n", { dynamicTyping: true });\nreturn { rows, text: Svc.CSV.stringify(rows) };',
       result: { rows: [{ name: "Ann", seats: 2 }], text: "name,seats\r\nAnn,2" },

@@ -5,7 +5,7 @@ import { OPEN_ID_VARIABLE_DESCRIPTIONS } from "../../config/open-id.js";
 import { listVariableDescriptions } from "../../config/variables.js";
 import { buildReferencePage, formatInlineCode, formatMarkdownTable } from "./tables.js";
 
-const COMPOSE_DEFAULTS: Record<string, string> = {
+const COMPOSE_VARIABLE_MEANINGS: Record<string, string> = {
   POSTGRES_PASSWORD: "Password of the database in the compose file.",
   SETTINGS_KEY: "Key that encrypts settings: 32 bytes in base64. All processes need the same key.",
   PUBLIC_URL: "Address that browsers use.",
@@ -24,7 +24,7 @@ function readComposeRows(root: string): string[][] {
   return [...composeVariables].map(([name, initial]) => [
     formatInlineCode(name),
     initial,
-    COMPOSE_DEFAULTS[name] ?? "",
+    COMPOSE_VARIABLE_MEANINGS[name] ?? "",
   ]);
 }
 
@@ -43,7 +43,7 @@ function readHelmRows(root: string): string[][] {
 export function buildVariablesPage(root: string): string {
   const lead =
     "For operators. If variables have invalid values, the service does not start, and the error names each of them. A variable with an empty value counts as unset. When the service starts, it also checks whether the machine can use the values of `HOST`, `PORT`, `EGRESS_ADDRESS`, `EGRESS_PROXY_HOST`, `CHROME_PATH`, `PACKAGES_FILE` and `DATA_DIR`. A variable that sets a limit applies to every app: you cannot set another limit for a single app.";
-  const service = listVariableDescriptions().map(([name, { meaning, defaultText }]) => [
+  const serviceRows = listVariableDescriptions().map(([name, { meaning, defaultText }]) => [
     formatInlineCode(name),
     defaultText,
     meaning,
@@ -54,7 +54,7 @@ export function buildVariablesPage(root: string): string {
     "`src/config`, `compose.yaml` and the chart's `values.yaml`",
     [
       "## The service",
-      formatMarkdownTable(["variable", "default", "meaning"], service),
+      formatMarkdownTable(["variable", "default", "meaning"], serviceRows),
       "## Sign-in at OpenID providers",
       formatMarkdownTable(["variable", "default", "meaning"], OPEN_ID_VARIABLE_DESCRIPTIONS),
       "## compose.yaml",

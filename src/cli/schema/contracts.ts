@@ -7,15 +7,15 @@ import { createErrorTable } from "./error-table.js";
 
 /** Sorts the GraphQL schema by name. Arguments keep their order, because the API contract defines it (`appId` is first). */
 function sortSchema(schema: GraphQLSchema): GraphQLSchema {
-  const sorted = lexicographicSortSchema(schema);
-  const writtenOrder = new Map(
+  const sortedSchema = lexicographicSortSchema(schema);
+  const argumentOrderByField = new Map(
     listRootFields(schema).map(({ name, args }) => [name, args.map((argument) => argument.name)]),
   );
-  for (const { name, args } of listRootFields(sorted)) {
-    const order = writtenOrder.get(name) ?? [];
+  for (const { name, args } of listRootFields(sortedSchema)) {
+    const order = argumentOrderByField.get(name) ?? [];
     (args as GraphQLArgument[]).sort((a, b) => order.indexOf(a.name) - order.indexOf(b.name));
   }
-  return sorted;
+  return sortedSchema;
 }
 
 /**

@@ -20,11 +20,11 @@ export function findFoldersByErrorStatus(root: string): Map<Status, string[]> {
   const files = globSync("src/**/*.ts", { cwd: root }).filter(
     (file) => file !== "src/errors.ts" && !/^src\/(web|cli)\//.test(file),
   );
-  const texts = files.map((file) => ({ part: file.split("/")[1]!, text: readFileSync(join(root, file), "utf8") }));
+  const texts = files.map((file) => ({ folder: file.split("/")[1]!, text: readFileSync(join(root, file), "utf8") }));
   return new Map(
     (Object.keys(STATUS) as Status[]).map((status) => {
-      const usingParts = texts.filter(({ text }) => text.includes(`"${status}"`)).map(({ part }) => part);
-      return [status, [...new Set(usingParts)].sort()];
+      const usingFolders = texts.filter(({ text }) => text.includes(`"${status}"`)).map(({ folder }) => folder);
+      return [status, [...new Set(usingFolders)].sort()];
     }),
   );
 }

@@ -8,7 +8,7 @@ const REQUEST_TIMEOUT_MS = 130_000;
 /** Milliseconds before a token's expiry at which the client renews the token. */
 const RENEW_BEFORE_MS = 30_000;
 /** Maximum number of seconds that one request waits in total before retries, if responses with 429 or 503 have Retry-After. */
-const WAIT_MAX_SECONDS = 60;
+const RETRY_WAIT_MAX_SECONDS = 60;
 
 export interface CliApiRequestOptions {
   query?: Record<string, string | number | boolean | undefined>;
@@ -66,7 +66,7 @@ function requireJsonBody(origin: string, { status, headers, body }: CliApiRespon
   );
 }
 
-const isRenewable = ({ expiresAt, refreshToken }: SavedToken): boolean =>
+const needsRenewal = ({ expiresAt, refreshToken }: SavedToken): boolean =>
   refreshToken !== undefined && expiresAt !== undefined && expiresAt < Date.now() + RENEW_BEFORE_MS;
 
 export class CliApiClient {
@@ -88,11 +88,11 @@ export class CliApiClient {
       throw createUsageError("SVC_TOKEN must be one token (got a text with spaces, line breaks or other characters)");
     if (input !== "") return input;
     const savedCredentials = this.#readSavedToken();
-    if (!isRenewable(savedCredentials)) return savedCredentials.token;
+    if (!needsRenewal(savedCredentials)) return savedCredentials.token;
     // The service ends a sign-in if a refresh token is used twice. So only one request at a time renews the token, and the others use its token.
     return this.#store.lockForRenewal(async () => {
       const currentCredentials = this.#readSavedToken();
-      return isRenewable(currentCredentials) ? this.#renew(currentCredentials) : currentCredentials.token;
+      return needsRenewal(currentCredentials) ? this.#renew(currentCredentials) : currentCredentials.token;
     });
   }
 
@@ -130,12 +130,13 @@ export class CliApiClient {
     }
   }
 
-  /** Sends a request. After a response 429 or 503 with Retry-After, waits and sends the request again, up to WAIT_MAX_SECONDS in total. */
+  /** Sends a request. After a response 429 or 503 with Retry-After, waits at most RETRY_WAIT_MAX_SECONDS in total and repeats it. */
   async #sendWithRetries(method: string, address: string, request: FetchInput): Promise<CliApiResponse> {
     for (let waited = 0; ; ) {
       const reply = await this.#send(method, address, request);
       const seconds = Number(reply.headers.get("retry-after"));
-      if (![429, 503].includes(reply.status) || !(seconds > 0) || waited + seconds > WAIT_MAX_SECONDS) return reply;
+      if (![429, 503].includes(reply.status) || !(seconds > 0) || waited + seconds > RETRY_WAIT_MAX_SECONDS)
+        return reply;
       await delay(seconds * 1000);
       waited += seconds;
     }

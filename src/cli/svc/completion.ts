@@ -42,9 +42,9 @@ function createZshCompletion(entries: readonly CompletionEntry[]): string {
     ({ name, description }) => `    ${quoteWord(`${name}:${description.replaceAll(":", "\\:")}`)}`,
   );
   const cases = entries.map(({ name, subcommands, options }) => {
-    const choice =
+    const subcommandCode =
       subcommands.length > 0 ? `if (( CURRENT == 3 )); then compadd -- ${subcommands.join(" ")}; return; fi; ` : "";
-    return `    ${name}) ${choice}compadd -- ${options.join(" ")} ;;`;
+    return `    ${name}) ${subcommandCode}compadd -- ${options.join(" ")} ;;`;
   });
   return `#compdef svc
 _svc() {
@@ -63,14 +63,14 @@ compdef _svc svc
 
 function createFishCompletion(entries: readonly CompletionEntry[]): string {
   const lines = entries.flatMap(({ name, description, subcommands, options }) => {
-    const isSeen = `__fish_seen_subcommand_from ${name}`;
-    const isOpen = `${isSeen}; and not __fish_seen_subcommand_from ${subcommands.join(" ")}`;
+    const seenCondition = `__fish_seen_subcommand_from ${name}`;
+    const noSubcommandCondition = `${seenCondition}; and not __fish_seen_subcommand_from ${subcommands.join(" ")}`;
     return [
       `complete -c svc -f -n __fish_use_subcommand -a ${name} -d ${quoteWord(description)}`,
-      ...subcommands.map((word) => `complete -c svc -f -n '${isOpen}' -a ${word}`),
+      ...subcommands.map((word) => `complete -c svc -f -n '${noSubcommandCondition}' -a ${word}`),
       ...options
         .filter((word) => word.startsWith("--"))
-        .map((word) => `complete -c svc -n '${isSeen}' -l ${word.slice(2)}`),
+        .map((word) => `complete -c svc -n '${seenCondition}' -l ${word.slice(2)}`),
     ];
   });
   return `${lines.join("\n")}\n`;

@@ -91,7 +91,7 @@ const LOCK_POLL_MS = 50;
  * Age from which every lock counts as left behind, even if its file has no process ID, or another process now has this ID. It exceeds the
  * time of one renewal, which is a single request.
  */
-const LOCK_MAX_MS = 140_000;
+const LOCK_MAX_AGE_MS = 140_000;
 
 /** Creates a file with the ID of this process. Returns false if the file exists. */
 function tryCreateLock(path: string): boolean {
@@ -104,10 +104,10 @@ function tryCreateLock(path: string): boolean {
   }
 }
 
-/** True if the lock is older than LOCK_MAX_MS, or the process that created it no longer runs, so that nothing removes the lock. */
+/** True if the lock is older than LOCK_MAX_AGE_MS, or the process that created it no longer runs, so that nothing removes the lock. */
 function isLeftBehind(lock: string): boolean {
   try {
-    if (Date.now() - statSync(lock).mtimeMs > LOCK_MAX_MS) return true;
+    if (Date.now() - statSync(lock).mtimeMs > LOCK_MAX_AGE_MS) return true;
     process.kill(Number(readFileSync(lock, "utf8")), 0);
     return false;
   } catch (error) {
@@ -132,9 +132,9 @@ export class TokenStore {
   #write(tokens: Record<string, SavedToken>): void {
     mkdirSync(dirname(this.#path), { recursive: true, mode: 0o700 });
     // Writes a temporary file and renames it, so that another command never reads a partly written file.
-    const temporary = `${this.#path}.${process.pid}.tmp`;
-    writeFileSync(temporary, `${JSON.stringify(tokens, null, 2)}\n`, { mode: 0o600 });
-    renameSync(temporary, this.#path);
+    const temporaryPath = `${this.#path}.${process.pid}.tmp`;
+    writeFileSync(temporaryPath, `${JSON.stringify(tokens, null, 2)}\n`, { mode: 0o600 });
+    renameSync(temporaryPath, this.#path);
   }
 
   /** Calls `work` while no other command on this machine, and no other call in this process, is in `lockForRenewal`. */

@@ -117,12 +117,12 @@ export async function startLocalServer(
     // Starts the service in another process group, so that Ctrl C reaches only this process. This process then stops the service.
     detached: true,
   });
-  const output = collectOutput(child);
+  const readOutput = collectOutput(child);
   const childClosed = once(child, "close");
   let isStopping = false;
   const failed = childClosed.then(() => {
     if (isStopping) return new Promise<never>(() => undefined);
-    throw new CliError(`the local service ended unexpectedly: ${output().trim()}`);
+    throw new CliError(`the local service ended unexpectedly: ${readOutput().trim()}`);
   });
   // Prevents an unhandled rejection if the service ends before other code awaits `failed`.
   failed.catch(() => undefined);

@@ -151,9 +151,9 @@ export function computeManifestAfterPlan(
     if (change === "removed") old.delete(key);
     else if (entry) old.set(key, { ...entry, item: { ...old.get(key)?.item, ...entry.item } });
   }
-  const itemsOfKind = (wanted: string) =>
+  const listItemsOfKind = (wanted: string) =>
     [...old.values()].filter(({ kind }) => kind === wanted).map(({ item }) => item);
-  const [app] = itemsOfKind("app");
-  const lists = ITEM_KINDS.map(([kind, field]) => [field, itemsOfKind(kind)] as const);
+  const [app] = listItemsOfKind("app");
+  const lists = ITEM_KINDS.map(([kind, field]) => [field, listItemsOfKind(kind)] as const);
   return { ...manifest, ...(app && { app }), ...Object.fromEntries(lists) };
 }

@@ -72,17 +72,17 @@ export function createProgram(surroundings: CommandEnvironment, onExit: (code: n
       surroundings.stdout.write(createCompletionScript(program, shell));
     });
   // Lets people write --json and --yes after the name of a command too, not only before it.
-  const addGlobals = (command: Command) => {
+  const addGlobalOptions = (command: Command) => {
     for (const sub of command.commands) {
       sub
         .option("--json", "print one JSON document and nothing else")
         .option("--yes", "do not ask for confirmation")
         .exitOverride();
       sub.copyInheritedSettings(program);
-      addGlobals(sub);
+      addGlobalOptions(sub);
     }
   };
-  addGlobals(program);
+  addGlobalOptions(program);
   program.hook("preAction", (_program, command) => {
     const { json, yes } = command.opts<GlobalOptions>();
     if (json === true) program.setOptionValue("json", true);

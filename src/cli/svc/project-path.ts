@@ -3,12 +3,12 @@ import { createHash } from "node:crypto";
 import nodePath, { type PlatformPath } from "node:path";
 
 /** Matches file names that Windows reserves for devices, with any extension and in upper or lower case. */
-const WINDOWS_DEVICE_NAME = /^(?:con|prn|aux|nul|conin\$|conout\$|com\d|lpt\d)(?:\.|$)/i;
+const WINDOWS_DEVICE_NAME_PATTERN = /^(?:con|prn|aux|nul|conin\$|conout\$|com\d|lpt\d)(?:\.|$)/i;
 
 const toHex = (character: string): string => `%${character.charCodeAt(0).toString(16).toUpperCase()}`;
 
 /** Maximum length of an encoded file name in characters. Operating systems allow 255 bytes, and the extension needs some of them. */
-const ENCODED_MAX_CHARACTERS = 200;
+const ENCODED_NAME_MAX_CHARACTERS = 200;
 const HASH_CHARACTERS = 16;
 
 const encodeName = (name: string): string => encodeURIComponent(name).replace(/[.*]/g, toHex);
@@ -17,7 +17,7 @@ function shortenName(name: string): string {
   let beginning = "";
   for (const character of name) {
     const longer = beginning + encodeName(character);
-    if (longer.length > ENCODED_MAX_CHARACTERS - HASH_CHARACTERS - 1) break;
+    if (longer.length > ENCODED_NAME_MAX_CHARACTERS - HASH_CHARACTERS - 1) break;
     beginning = longer;
   }
   return `${beginning}~${createHash("sha256").update(name).digest("hex").slice(0, HASH_CHARACTERS)}`;
@@ -28,8 +28,8 @@ function shortenName(name: string): string {
  */
 export function encodeFileName(name: string): string {
   const whole = encodeName(name);
-  const encoded = whole.length > ENCODED_MAX_CHARACTERS ? shortenName(name) : whole;
-  return WINDOWS_DEVICE_NAME.test(encoded) ? toHex(encoded[0]!) + encoded.slice(1) : encoded;
+  const encoded = whole.length > ENCODED_NAME_MAX_CHARACTERS ? shortenName(name) : whole;
+  return WINDOWS_DEVICE_NAME_PATTERN.test(encoded) ? toHex(encoded[0]!) + encoded.slice(1) : encoded;
 }
 
 /**
@@ -47,7 +47,7 @@ export const isPortablePath = (path: string): boolean => !/[\\:]/.test(path);
 
 /** True if Windows cannot store a file under this path, or would store it under another name. */
 export const isInvalidOnWindows = (path: string): boolean =>
-  path.split("/").some((segment) => WINDOWS_DEVICE_NAME.test(segment) || /[<>:"|?*\\]|[. ]$/.test(segment));
+  path.split("/").some((segment) => WINDOWS_DEVICE_NAME_PATTERN.test(segment) || /[<>:"|?*\\]|[. ]$/.test(segment));
 
 /**
  * Returns two of the file names that differ only in upper and lower case; null if there are none. Windows and macOS

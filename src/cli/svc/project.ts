@@ -118,9 +118,9 @@ export class Project {
     if (existsSync(path) && readFileSync(path, "utf8") === text) return;
     mkdirSync(dirname(path), { recursive: true });
     // Writes a temporary file and renames it, so that a crash leaves no partly written file.
-    const temporary = join(dirname(path), `.${process.pid}.tmp`);
-    writeFileSync(temporary, text);
-    renameSync(temporary, path);
+    const temporaryPath = join(dirname(path), `.${process.pid}.tmp`);
+    writeFileSync(temporaryPath, text);
+    renameSync(temporaryPath, path);
   }
 
   readLastSync(target: ServerAndApp): LastSyncState | null {
@@ -248,7 +248,7 @@ export class Project {
     if (removeConfigBlock(text).trimEnd() !== code.trimEnd()) return stack;
     const lines = getCodeLineNumbers(text);
     const parts = stack.split(`${name}.js:`);
-    const placed = parts.slice(1).map((rest, index) => {
+    const mappedParts = parts.slice(1).map((rest, index) => {
       // Another file's name can end with the action's name, such as `my-hello.js` for the action `hello`. Leaves positions in such a file
       // unchanged.
       if (!"( \n".includes(parts[index]!.slice(-1))) return `${name}.js:${rest}`;
@@ -258,7 +258,7 @@ export class Project {
         ? `${name}.js:${rest}`
         : `${file}:${sourceLine}${rest.slice(String(line).length)}`;
     });
-    return [parts[0], ...placed].join("");
+    return [parts[0], ...mappedParts].join("");
   }
 
   readManifest(): Promise<Manifest> {
@@ -289,7 +289,7 @@ export class Project {
     const invalidPath = Object.keys(files).find((name) => !isValidSourcePath(name));
     if (invalidPath !== undefined)
       throw new CliError(
-        `the action's folder cannot contain a file that the server sent: its path is not valid or leads out of the folder (got ${invalidPath}); rename the file on the server`,
+        `the server sent a file for ${folder} whose path is not valid or leads out of this folder (got ${invalidPath}); rename the file on the server`,
       );
     const unwritableFile = process.platform === "win32" ? Object.keys(files).find(isInvalidOnWindows) : undefined;
     if (unwritableFile !== undefined)

@@ -88,9 +88,9 @@ async function openTestService(session: CliSession, project: Project, stopSignal
   const { client, output, surroundings } = session;
   output.writeNote("Starting a service …");
   const server = await startLocalServer(null, { isThrowAway: true, port: null, env: surroundings.env }, stopSignal);
-  const localSession = session.createClientFor({ ...client.target, url: server.url, app: server.app });
+  const localClient = session.createClientFor({ ...client.target, url: server.url, app: server.app });
   const send: SendRequest = (method, path, request = {}) =>
-    localSession.sendRequest(method, path, { ...request, token: server.token });
+    localClient.sendRequest(method, path, { ...request, token: server.token });
   try {
     await send("PUT", "/v1/apps/:app/manifest", { body: await project.readManifest(), query: { prune: true } });
   } catch (error) {
@@ -107,9 +107,9 @@ async function runWithTestApp(
   options: ProjectTestOptions,
   work: (sendRequest: SendRequest, stopSignal: AbortSignal) => Promise<void>,
 ): Promise<void> {
-  const interruption = new AbortController();
-  const stopSignal = interruption.signal;
-  const interrupt = () => interruption.abort(new InterruptedError("interrupted"));
+  const interruptController = new AbortController();
+  const stopSignal = interruptController.signal;
+  const interrupt = () => interruptController.abort(new InterruptedError("interrupted"));
   // Handles signals until the app is deleted, so that a second Ctrl C does not prevent the deletion.
   for (const signal of END_SIGNALS) process.on(signal, interrupt);
   try {

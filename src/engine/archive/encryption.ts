@@ -43,10 +43,10 @@ interface DerivedKeys {
 }
 
 async function deriveKeys(secret: BackupSecret, salt: Buffer): Promise<DerivedKeys> {
-  const stretch = promisify<string, Buffer, number, typeof SCRYPT_PARAMETERS, Buffer>(scrypt);
+  const deriveWithScrypt = promisify<string, Buffer, number, typeof SCRYPT_PARAMETERS, Buffer>(scrypt);
   const keyBytes =
     secret.kind === "passphrase"
-      ? await stretch(secret.text.normalize("NFKC"), salt, 64, SCRYPT_PARAMETERS)
+      ? await deriveWithScrypt(secret.text.normalize("NFKC"), salt, 64, SCRYPT_PARAMETERS)
       : Buffer.from(hkdfSync("sha256", secret.bytes, salt, "svc-app-actions backup", 64));
   return { chunkKey: keyBytes.subarray(0, 32), headerKey: keyBytes.subarray(32) };
 }

@@ -100,9 +100,9 @@ async function readNextPart(bytes: ByteReader): Promise<ArchiveFile | null> {
     throw createDamagedFileError("the archive contains a link, folder or file that does not belong in a backup");
   if (!Number.isSafeInteger(size) || size < 0 || size > ARCHIVE_FILE_MAX_BYTES)
     throw createDamagedFileError(`the size of ${path} in the archive is not valid (got ${size})`);
-  const padded = Math.ceil(size / BLOCK_BYTES) * BLOCK_BYTES;
-  const content = await bytes.readBytes(padded);
-  if (content.length < padded) throw createDamagedFileError("the last bytes are missing");
+  const paddedBytes = Math.ceil(size / BLOCK_BYTES) * BLOCK_BYTES;
+  const content = await bytes.readBytes(paddedBytes);
+  if (content.length < paddedBytes) throw createDamagedFileError("the last bytes are missing");
   return { name: path, content: content.subarray(0, size) };
 }
 

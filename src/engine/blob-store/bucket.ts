@@ -31,7 +31,7 @@ const PUT_ATTEMPTS_MAX = 3;
 const PUT_RETRY_MS = 200;
 const TOO_MANY_REQUESTS = 429;
 /** Matches the codes of connection errors, and of failed lookups of the server's name. */
-const CONNECTION_ERROR_CODE = /^E(?:CONN|PIPE|HOST|NET|TIMEDOUT|SOCKETTIMEDOUT|AI_AGAIN|NOTFOUND)/;
+const CONNECTION_ERROR_CODE_PATTERN = /^E(?:CONN|PIPE|HOST|NET|TIMEDOUT|SOCKETTIMEDOUT|AI_AGAIN|NOTFOUND)/;
 
 function isNotFound(error: unknown): boolean {
   return error instanceof S3ServiceException && (error.name === "NoSuchKey" || error.$metadata.httpStatusCode === 404);
@@ -42,7 +42,7 @@ function isTemporary(error: unknown): boolean {
   const status = error instanceof S3ServiceException ? error.$metadata.httpStatusCode : undefined;
   if (status !== undefined) return status >= 500 || status === TOO_MANY_REQUESTS;
   const { name, code = "" } = error as NodeJS.ErrnoException;
-  return name === "TimeoutError" || CONNECTION_ERROR_CODE.test(code);
+  return name === "TimeoutError" || CONNECTION_ERROR_CODE_PATTERN.test(code);
 }
 
 const convertStoreError = (error: unknown): unknown =>

@@ -72,8 +72,8 @@ function choosePlacement(request: PageRunRequest): RunPlacement {
   const definedGlobals = packages.flatMap((script) => ("source" in script && script.defines) || []);
   const sourceNeeds = findCodeNeeds(source, definedGlobals);
   const needs = [sourceNeeds, ...packages.map(getPackageNeeds)];
-  const strictestIndex = Math.max(...needs.map(({ mode }) => EVALUATION_MODES.indexOf(mode)));
-  const mode = EVALUATION_MODES[strictestIndex]!;
+  const neededModeIndex = Math.max(...needs.map(({ mode }) => EVALUATION_MODES.indexOf(mode)));
+  const mode = EVALUATION_MODES[neededModeIndex]!;
   const needsDocument = mode === "network-isolate" && codeThatNeedsDocument.has(request);
   return {
     mode: needsDocument ? "document" : mode,

@@ -33,7 +33,7 @@ function mayRunRepeatedly(path: readonly AnyNode[]): boolean {
 }
 
 /** True if a run creates at most one object through this use of a class. `path`: syntax nodes around the class name, then its node. */
-function createsAtMostOne(path: readonly AnyNode[]): boolean {
+function createsAtMostOneObject(path: readonly AnyNode[]): boolean {
   const [parent, node] = path.slice(-2) as [AnyNode, AnyNode];
   if (parent.type === "BinaryExpression") return parent.operator === "instanceof" && parent.right === node;
   if (parent.type === "UnaryExpression") return parent.operator === "typeof";
@@ -60,5 +60,5 @@ export function findReadMembers(node: AnyNode): readonly unknown[] {
 export function needsMoreThanNetworkIsolate(node: AnyNode, path: readonly AnyNode[]): boolean {
   if (node.type !== "Identifier") return findReadMembers(node).some((name) => UNSUPPORTED_NAMES.includes(name));
   if (node.name === "performance") return !findReadMembers(path.at(-2)!).some((name) => CLOCK_MEMBERS.includes(name));
-  return HEAVY_CLASSES.has(node.name) && !createsAtMostOne(path);
+  return HEAVY_CLASSES.has(node.name) && !createsAtMostOneObject(path);
 }

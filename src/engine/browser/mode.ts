@@ -50,14 +50,14 @@ export const isDocumentGlobal = (name: string): boolean =>
 const CODE_WORD_PATTERN = /\\.|[A-Za-z_$][\w$]*/g;
 
 const CACHED_TEXTS_MAX = 1_000;
-const namesByContent = new LRUCache<string, readonly string[]>({ max: CACHED_TEXTS_MAX });
+const namesByCacheKey = new LRUCache<string, readonly string[]>({ max: CACHED_TEXTS_MAX });
 
-/** Returns the names of document globals that occur in a script's text. `content` is the cache key; without it, nothing is cached. */
-export function findDocumentGlobalNames(source: string, content?: string): readonly string[] {
-  const knownNames = content === undefined ? undefined : namesByContent.get(content);
+/** Returns the names of document globals that occur in a script's text. Without `cacheKey`, nothing is cached. */
+export function findDocumentGlobalNames(source: string, cacheKey?: string): readonly string[] {
+  const knownNames = cacheKey === undefined ? undefined : namesByCacheKey.get(cacheKey);
   if (knownNames !== undefined) return knownNames;
   const names = [...new Set(source.match(CODE_WORD_PATTERN))].filter(isListedGlobal);
-  if (content !== undefined) namesByContent.set(content, names);
+  if (cacheKey !== undefined) namesByCacheKey.set(cacheKey, names);
   return names;
 }
 
@@ -71,9 +71,9 @@ export function computeCodeNeedsFromGlobals(names: readonly string[]): CodeNeeds
   return { mode: "network-isolate", network: needed.includes(REQUEST_SENDING_GLOBAL) };
 }
 
-const CACHE_MAX_CHARACTERS = 16 * 1024 * 1024;
+const NEEDS_CACHE_MAX_CHARACTERS = 16 * 1024 * 1024;
 
-export function createCodeNeedsFinder(cacheCharacters = CACHE_MAX_CHARACTERS) {
+export function createCodeNeedsFinder(cacheCharacters = NEEDS_CACHE_MAX_CHARACTERS) {
   const cache = new LRUCache<string, CodeNeeds>({
     maxSize: cacheCharacters,
     sizeCalculation: (_, key) => key.length + 1,
@@ -96,10 +96,10 @@ function computeCodeNeeds(code: string, definedGlobals: readonly string[]): Code
     const program = parse(code, { ecmaVersion: "latest", sourceType: "script", ranges: true });
     if (hasNode(program, mayUseUnnamedGlobals)) return DOCUMENT_NEEDS;
     const undeclaredNames = findUndeclaredNames(program).filter((name) => !definedGlobals.includes(name));
-    const isolate = ISOLATE_MODES.find(({ names }) => undeclaredNames.every((name) => names.has(name)));
-    if (!isolate || (isolate.mode === "network-isolate" && hasNode(program, needsMoreThanNetworkIsolate)))
+    const isolateMode = ISOLATE_MODES.find(({ names }) => undeclaredNames.every((name) => names.has(name)));
+    if (!isolateMode || (isolateMode.mode === "network-isolate" && hasNode(program, needsMoreThanNetworkIsolate)))
       return DOCUMENT_NEEDS;
-    return { mode: isolate.mode, network: undeclaredNames.includes(REQUEST_SENDING_GLOBAL) };
+    return { mode: isolateMode.mode, network: undeclaredNames.includes(REQUEST_SENDING_GLOBAL) };
   } catch {
     // Code with a syntax error runs in a document, where it fails with the error message of the browser.
     return DOCUMENT_NEEDS;

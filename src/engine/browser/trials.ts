@@ -30,11 +30,11 @@ const mayBeTried = (script: PageScript): boolean =>
   "source" in script && (script.mode === "isolate" || script.canBeTried === true);
 
 /** If the packages together are longer, code for a document gets no trial: the search for names of globals would block the process. */
-const SEARCHED_MAX_CHARACTERS = 512 * 1024;
+const SEARCHED_PACKAGES_MAX_CHARACTERS = 512 * 1024;
 
 function areSearchable(packages: readonly PageScript[]): boolean {
   const lengths = packages.map((script) => ("source" in script ? script.source.length : 0));
-  return lengths.reduce((sum, length) => sum + length, 0) <= SEARCHED_MAX_CHARACTERS;
+  return lengths.reduce((sum, length) => sum + length, 0) <= SEARCHED_PACKAGES_MAX_CHARACTERS;
 }
 
 /** True if failed code may succeed in a document. A trial has no stand-in for a global whose name the code builds at run time. */
@@ -68,8 +68,8 @@ export class TrialRunner {
    */
   selectTrialMode(request: PageRunRequest, mode: EvaluationMode, modeOfSource = mode): EvaluationMode | null {
     if (modeOfSource !== "isolate" || this.codeWithFailedTrial.has(request)) return null;
-    const mayBeEvaluated = mode === "isolate" || request.packages.every(mayBeTried);
-    return mayBeEvaluated && (mode !== "document" || areSearchable(request.packages)) ? mode : null;
+    const mayTryPackages = mode === "isolate" || request.packages.every(mayBeTried);
+    return mayTryPackages && (mode !== "document" || areSearchable(request.packages)) ? mode : null;
   }
 
   /** Prints the run's console lines only if the trial succeeds. Resolves with null if the run must be repeated in another mode. */

@@ -33,7 +33,7 @@ function unzipArchive(archive: Buffer): Buffer {
   }
 }
 
-/** Returns the path of an entry in the package. In an archive, all files are in one folder, which can have any name. */
+/** Returns the path of an archive entry relative to the package, with a leading slash. Drops the first folder, which can have any name. */
 function getPathInPackage({ path }: ReadEntry): string {
   // Removes `.` from the path, because some programs write `package/./index.js`.
   const segments = path.split("/").filter((segment) => segment !== ".");

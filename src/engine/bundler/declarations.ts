@@ -5,12 +5,12 @@ import type { FileTree } from "./file-tree.js";
 import type { PackageGlobalName } from "./global-name.js";
 
 /** Maximum declaration files of a package. More of them would make code editors slow. */
-const FILES_MAX = 600;
-const MAX_BYTES = 1024 * 1024;
+const DECLARATION_FILES_MAX = 600;
+const DECLARATION_TEXTS_MAX_BYTES = 1024 * 1024;
 const IMPORTS_MAX = 3_000;
 
-const PACKAGE_NAME = /^(?:@[^/]+\/)?[^/]+/;
-const DECLARATION_FILE = /\.d\.[cm]?ts$/;
+const PACKAGE_NAME_PATTERN = /^(?:@[^/]+\/)?[^/]+/;
+const DECLARATION_FILE_PATTERN = /\.d\.[cm]?ts$/;
 /** Extensions of JavaScript modules, each with the extension of the declaration file in the same folder. */
 const DECLARATION_EXTENSIONS: readonly [RegExp, string][] = [
   [/\.mjs$/, ".d.mts"],
@@ -18,10 +18,10 @@ const DECLARATION_EXTENSIONS: readonly [RegExp, string][] = [
   [/\.jsx?$/, ".d.ts"],
 ];
 
-const MODULE_KEYWORD = /\b(?:from|import|require|module)\b/g;
-const QUOTED_NAME = /(\s*(?:\(\s*)?)["']([^"'\n]+)["']/y;
+const MODULE_KEYWORD_PATTERN = /\b(?:from|import|require|module)\b/g;
+const QUOTED_NAME_PATTERN = /(\s*(?:\(\s*)?)["']([^"'\n]+)["']/y;
 /** Start of `<reference path="…">`, with which a declaration file refers to another one. */
-const PATH_REFERENCE = /<reference\s+path\s*=/g;
+const PATH_REFERENCE_PATTERN = /<reference\s+path\s*=/g;
 const SPECIFIER_MAX_CHARACTERS = 300;
 
 const isShortSpecifier = (specifier: string): boolean => specifier.length <= SPECIFIER_MAX_CHARACTERS;
@@ -31,8 +31,8 @@ function replaceSpecifiers(text: string, before: RegExp, replace: (specifier: st
   let written = "";
   let from = 0;
   for (const match of text.matchAll(before)) {
-    QUOTED_NAME.lastIndex = match.index + match[0].length;
-    const [all, space, specifier] = QUOTED_NAME.exec(text) ?? [];
+    QUOTED_NAME_PATTERN.lastIndex = match.index + match[0].length;
+    const [all, space, specifier] = QUOTED_NAME_PATTERN.exec(text) ?? [];
     if (all === undefined || match.index < from || !isShortSpecifier(specifier!)) continue;
     if (space!.includes("(") && match[0] !== "import" && match[0] !== "require") continue;
     written += `${text.slice(from, match.index)}${match[0]}${space}"${replace(specifier!)}"`;
@@ -41,7 +41,7 @@ function replaceSpecifiers(text: string, before: RegExp, replace: (specifier: st
   return written + text.slice(from);
 }
 
-export const isDeclarationFile = (path: string): boolean => DECLARATION_FILE.test(path);
+export const isDeclarationFile = (path: string): boolean => DECLARATION_FILE_PATTERN.test(path);
 
 const getTypesPackageName = (name: string): string =>
   name.replace(/^(?:@([^/]+)\/)?([^/]+)/, (_all, scope, bare) => `@types/${scope ? `${scope}__` : ""}${bare}`);
@@ -58,7 +58,7 @@ function createDeclarationFinder(tree: FileTree) {
     modules: ["node_modules"],
     roots: [],
   });
-  const resolved = (specifier: string, folder: string) =>
+  const resolveSpecifier = (specifier: string, folder: string) =>
     new Promise<string | null>((resolve) => {
       resolver.resolve({}, folder, specifier, {}, (_error, path) => resolve(typeof path === "string" ? path : null));
     });
@@ -66,8 +66,8 @@ function createDeclarationFinder(tree: FileTree) {
   /** Returns the path if it is a declaration file, or the declaration file with the same name beside it; null if there is none. */
   function findReadableDeclaration(resolvedPath: string | null): string | null {
     if (resolvedPath === null) return null;
-    const beside = DECLARATION_EXTENSIONS.map(([ending, instead]) => resolvedPath.replace(ending, instead));
-    return [resolvedPath, ...beside].find((path) => isDeclarationFile(path) && tree.read(path)) ?? null;
+    const siblingPaths = DECLARATION_EXTENSIONS.map(([ending, instead]) => resolvedPath.replace(ending, instead));
+    return [resolvedPath, ...siblingPaths].find((path) => isDeclarationFile(path) && tree.read(path)) ?? null;
   }
 
   /**
@@ -82,14 +82,14 @@ function createDeclarationFinder(tree: FileTree) {
   }
 
   return async (specifier: string, folder: string): Promise<string | null> => {
-    if (specifier.startsWith(".")) return findReadableDeclaration(await resolved(specifier, folder));
-    const [name = ""] = PACKAGE_NAME.exec(specifier) ?? [];
+    if (specifier.startsWith(".")) return findReadableDeclaration(await resolveSpecifier(specifier, folder));
+    const [name = ""] = PACKAGE_NAME_PATTERN.exec(specifier) ?? [];
     const forms = [
       ...(isInstalled(name, folder) ? [specifier, ...(name === specifier ? [`${specifier}/index.d.ts`] : [])] : []),
       ...(isInstalled(getTypesPackageName(name), folder) ? [getTypesPackageName(specifier)] : []),
     ];
     for (const form of forms) {
-      const declarationPath = findReadableDeclaration(await resolved(form, folder));
+      const declarationPath = findReadableDeclaration(await resolveSpecifier(form, folder));
       if (declarationPath !== null) return declarationPath;
     }
     return null;
@@ -124,33 +124,33 @@ class DeclarationFiles {
     for (let at = 0; at < this.paths.length; at += 1) {
       const content = this.tree.read(this.paths[at]!)!;
       this.bytes += content.length;
-      if (this.bytes > MAX_BYTES) return false;
+      if (this.bytes > DECLARATION_TEXTS_MAX_BYTES) return false;
       this.texts.push(await this.replaceImportsByNumbers(String(content), dirname(this.paths[at]!)));
-      if (this.paths.length > FILES_MAX || this.named > IMPORTS_MAX) return false;
+      if (this.paths.length > DECLARATION_FILES_MAX || this.named > IMPORTS_MAX) return false;
     }
     return true;
   }
 
   private async replaceImportsByNumbers(text: string, folder: string): Promise<string> {
-    const numbers = new Map<string, number>();
+    const numberBySpecifier = new Map<string, number>();
     const specifiers = new Set<string>();
-    replaceSpecifiers(text, MODULE_KEYWORD, (specifier) => {
+    replaceSpecifiers(text, MODULE_KEYWORD_PATTERN, (specifier) => {
       specifiers.add(specifier);
       return specifier;
     });
     this.named += specifiers.size;
     for (const specifier of [...specifiers].slice(0, IMPORTS_MAX)) {
       const file = await this.find(specifier, folder);
-      if (file !== null) numbers.set(specifier, this.getFileNumber(file));
+      if (file !== null) numberBySpecifier.set(specifier, this.getFileNumber(file));
     }
     const rewriteSpecifier = (specifier: string) => {
       const file = join(folder, specifier);
       return isDeclarationFile(file) && this.tree.read(file) ? `./${this.getFileNumber(file)}.d.ts` : specifier;
     };
-    const numbered = replaceSpecifiers(text, MODULE_KEYWORD, (specifier) =>
-      numbers.has(specifier) ? `./${numbers.get(specifier)}` : specifier,
+    const numbered = replaceSpecifiers(text, MODULE_KEYWORD_PATTERN, (specifier) =>
+      numberBySpecifier.has(specifier) ? `./${numberBySpecifier.get(specifier)}` : specifier,
     );
-    return replaceSpecifiers(numbered, PATH_REFERENCE, rewriteSpecifier);
+    return replaceSpecifiers(numbered, PATH_REFERENCE_PATTERN, rewriteSpecifier);
   }
 }
 
@@ -163,9 +163,9 @@ export async function collectDeclarations(
   const find = createDeclarationFinder(tree);
   const entry = await find(name, "/");
   if (entry === null) return null;
-  const declared = new DeclarationFiles(tree, find);
-  declared.getFileNumber(entry);
-  if (!(await declared.readAll())) return null;
-  const files = [createGlobalTypeText(namespace), ...declared.texts];
-  return Buffer.byteLength(JSON.stringify(files)) > MAX_BYTES ? null : files;
+  const declarationFiles = new DeclarationFiles(tree, find);
+  declarationFiles.getFileNumber(entry);
+  if (!(await declarationFiles.readAll())) return null;
+  const files = [createGlobalTypeText(namespace), ...declarationFiles.texts];
+  return Buffer.byteLength(JSON.stringify(files)) > DECLARATION_TEXTS_MAX_BYTES ? null : files;
 }

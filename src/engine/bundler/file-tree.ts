@@ -49,16 +49,16 @@ export class FileTree {
   }
 
   toFileSystem(): FileSystem {
-    const stat = (path: string, answer: NodeCallback<ReturnType<typeof createStats>>) => {
-      if (this.files.has(path)) answer(null, createStats(true));
-      else if (this.folders.has(path)) answer(null, createStats(false));
-      else answer(createMissingFileError(path));
+    const stat = (path: string, callback: NodeCallback<ReturnType<typeof createStats>>) => {
+      if (this.files.has(path)) callback(null, createStats(true));
+      else if (this.folders.has(path)) callback(null, createStats(false));
+      else callback(createMissingFileError(path));
     };
     const readFile = (path: string, ...rest: unknown[]) => {
-      const answer = rest.at(-1) as NodeCallback<Buffer>;
+      const callback = rest.at(-1) as NodeCallback<Buffer>;
       const content = this.files.get(path);
-      if (content) answer(null, content);
-      else answer(createMissingFileError(path));
+      if (content) callback(null, content);
+      else callback(createMissingFileError(path));
     };
     const none = (path: string, ...rest: unknown[]) =>
       (rest.at(-1) as NodeCallback<never>)(createMissingFileError(path));

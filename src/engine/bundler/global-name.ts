@@ -9,7 +9,7 @@ export interface PackageGlobalName {
   namespace: boolean;
 }
 
-const IDENTIFIER = /^[A-Za-z_$][\w$]{0,99}$/;
+const IDENTIFIER_PATTERN = /^[A-Za-z_$][\w$]{0,99}$/;
 const RESERVED_WORDS = new Set(
   (
     "arguments await break case catch class const continue debugger default delete do else enum eval export extends false " +
@@ -24,10 +24,13 @@ const EXISTING_GLOBALS = new Set([
 ]);
 
 const isUsableGlobalName = (name: string): boolean =>
-  IDENTIFIER.test(name) && !RESERVED_WORDS.has(name) && !EXISTING_GLOBALS.has(name) && !(name in Object.prototype);
+  IDENTIFIER_PATTERN.test(name) &&
+  !RESERVED_WORDS.has(name) &&
+  !EXISTING_GLOBALS.has(name) &&
+  !(name in Object.prototype);
 
 /** Maximum length of a browser build that is searched for the name of its global. The search parses the whole file. */
-const WRAPPER_MAX_CHARACTERS = 2_000_000;
+const SEARCHED_BUILD_MAX_CHARACTERS = 2_000_000;
 const README_MAX_CHARACTERS = 200_000;
 
 function readPropertyName(node: AnyNode): string | null {
@@ -72,7 +75,7 @@ const equalsIgnoringCase = (left: string, right: string): boolean => left.toLowe
 
 /** Returns the global name that a script sets if a `<script>` element loads it; null if there is none, or if several names are possible. */
 export function findGlobalNameInBuild(source: string, packageName: string): PackageGlobalName | null {
-  if (source.length > WRAPPER_MAX_CHARACTERS) return null;
+  if (source.length > SEARCHED_BUILD_MAX_CHARACTERS) return null;
   try {
     const program = parse(source, { ecmaVersion: "latest", sourceType: "script", allowHashBang: true });
     const assigned = findWrappers(program).flatMap((wrapper) => findAssignedGlobals(wrapper).slice(0, 1));
@@ -82,8 +85,8 @@ export function findGlobalNameInBuild(source: string, packageName: string): Pack
     const variables = declared.flatMap(({ id }) =>
       id.type === "Identifier" && isUsableGlobalName(id.name) ? [{ name: id.name, namespace: false }] : [],
     );
-    const camel = toCamelCaseName(packageName);
-    const named = [...assigned, ...variables].find(({ name }) => equalsIgnoringCase(name, camel));
+    const camelCaseName = toCamelCaseName(packageName);
+    const named = [...assigned, ...variables].find(({ name }) => equalsIgnoringCase(name, camelCaseName));
     // A build can include other packages with their own globals, so several unknown names do not identify the global of this package.
     const candidates = assigned.length > 0 ? assigned : variables;
     return named ?? (candidates.length === 1 ? candidates[0]! : null);
@@ -124,12 +127,12 @@ export function findGlobalNameInReadme(readme: string, packageName: string): Pac
 
 /** Finds the package name, in any capitalization, in calls of the README, such as `Handlebars.compile(…)`. */
 function findSpelling(text: string, packageName: string): string | null {
-  const camel = toCamelCaseName(packageName);
-  const spelled = text.matchAll(
-    new RegExp(`(?<![\\w$./@-])${camel.replaceAll("$", "\\$")}(?=(?:\\.(?!js\\b)|\\()\\w)`, "gi"),
+  const camelCaseName = toCamelCaseName(packageName);
+  const spellings = text.matchAll(
+    new RegExp(`(?<![\\w$./@-])${camelCaseName.replaceAll("$", "\\$")}(?=(?:\\.(?!js\\b)|\\()\\w)`, "gi"),
   );
   const counts = new Map<string, number>();
-  for (const [name] of spelled) if (isUsableGlobalName(name)) counts.set(name, (counts.get(name) ?? 0) + 1);
+  for (const [name] of spellings) if (isUsableGlobalName(name)) counts.set(name, (counts.get(name) ?? 0) + 1);
   const [most] = [...counts].sort(([, a], [, b]) => b - a);
   return most?.[0] ?? null;
 }
@@ -139,12 +142,16 @@ function findSpelling(text: string, packageName: string): string | null {
  * exists in browsers, the result is scopeSomeName; without a scope, it is npmSomeName.
  */
 export function toCamelCaseName(packageName: string): string {
-  const camel = (text: string) => {
+  const toCamelCase = (text: string) => {
     const words = text.split(/[^A-Za-z0-9$_]+/).filter(Boolean);
     const joined = words.map((word, index) => (index === 0 ? word : word[0]!.toUpperCase() + word.slice(1))).join("");
     return /^[0-9]/.test(joined) ? `_${joined}` : joined;
   };
   const [scope, bare] = packageName.startsWith("@") ? packageName.slice(1).split("/") : [null, packageName];
-  const candidates = [camel(bare!), ...(scope ? [camel(`${scope}-${bare}`)] : []), camel(`npm-${bare}`)];
+  const candidates = [
+    toCamelCase(bare!),
+    ...(scope ? [toCamelCase(`${scope}-${bare}`)] : []),
+    toCamelCase(`npm-${bare}`),
+  ];
   return candidates.find(isUsableGlobalName) ?? `npm_${candidates[0]!.replace(/\W/g, "_")}`;
 }

@@ -45,11 +45,11 @@ const LANGUAGE_TARGET = "es2022";
 const PACKAGE_NAMESPACE = "package";
 const REASON_MAX_CHARACTERS = 300;
 
-const NODE_GLOBAL = "process";
+const PROCESS_GLOBAL = "process";
 /** Names that bundlers for browsers usually replace, such as `global`, each with the expression that replaces it. */
 const BUILD_DEFINITIONS = {
-  [`${NODE_GLOBAL}.env.NODE_ENV`]: '"production"',
-  [`${NODE_GLOBAL}.browser`]: "true",
+  [`${PROCESS_GLOBAL}.env.NODE_ENV`]: '"production"',
+  [`${PROCESS_GLOBAL}.browser`]: "true",
   global: "globalThis",
   self: "globalThis",
   define: "undefined",
@@ -92,8 +92,8 @@ function findGlobalName(tree: FileTree, { name, folder }: PackageInTree, subpath
   const builds = [manifest["unpkg"], manifest["jsdelivr"]].filter((path) => typeof path === "string");
   for (const path of builds) {
     const file = tree.read(`${folder}/${path.replace(/^\.?\//, "")}`) ?? tree.read(`${folder}/${path}.js`);
-    const exported = file && findGlobalNameInBuild(String(file), name);
-    if (exported) return exported;
+    const buildGlobal = file && findGlobalNameInBuild(String(file), name);
+    if (buildGlobal) return buildGlobal;
   }
   return (
     findGlobalNameInReadme(readReadme(tree, folder, manifest), name) ?? {
@@ -110,13 +110,13 @@ function createPackagesPlugin(tree: FileTree, root: PackageInTree): Plugin {
     name: PACKAGE_NAMESPACE,
     setup({ onResolve, onLoad }) {
       onResolve({ filter: /.*/ }, async ({ path, importer, kind, namespace }) => {
-        const isOurs = namespace !== PACKAGE_NAMESPACE;
-        const from = isOurs ? "/" : importer;
+        const isServiceScript = namespace !== PACKAGE_NAMESPACE;
+        const from = isServiceScript ? "/" : importer;
         // The script that the service generates gets the package's ES module, even if the script calls `require`.
         const resolved = await resolution.resolve(
           path,
           from,
-          kind.startsWith("require") && !isOurs ? "require" : "import",
+          kind.startsWith("require") && !isServiceScript ? "require" : "import",
         );
         if (typeof resolved === "object") {
           const packageFolder = /^(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(resolved.file)?.[1] ?? root.folder;
@@ -169,14 +169,14 @@ async function detectModuleShape(
   root: PackageInTree,
   module: string,
 ): Promise<{ isModule: boolean; hasDefault: boolean }> {
-  const alone: Plugin = {
+  const externalImportsPlugin: Plugin = {
     name: "alone",
     setup({ onResolve }) {
       onResolve({ filter: /.*/ }, ({ kind }) => (kind === "entry-point" ? undefined : { external: true }));
     },
   };
   try {
-    const plugins = [alone, createPackagesPlugin(tree, root)];
+    const plugins = [externalImportsPlugin, createPackagesPlugin(tree, root)];
     const { metafile } = await build({
       ...SHARED_BUILD_OPTIONS,
       entryPoints: [module],
@@ -276,17 +276,17 @@ export async function buildPackageScript(
   const inputs = Object.keys(metafile.inputs).map((path) => path.replace(`${PACKAGE_NAMESPACE}:`, ""));
   const isInBundle = ({ folder }: PackageInTree) =>
     inputs.some((path) => path.startsWith(`${folder}/`) && !path.startsWith(`${folder}/node_modules/`));
-  const used = packages.filter((placed) => placed === root || isInBundle(placed));
+  const usedPackages = packages.filter((placed) => placed === root || isInBundle(placed));
   // esbuild writes only ASCII by default. This saves memory: one character beyond Latin-1 would double the size of the text.
   const { code } = await transform(bundleText, { minify: true, legalComments: "eof", target: LANGUAGE_TARGET });
-  const source = `/*! ${used.map(({ name, version }) => `${name}@${version}`).join(" ")} */\n${code}`;
+  const source = `/*! ${usedPackages.map(({ name, version }) => `${name}@${version}`).join(" ")} */\n${code}`;
   if (Buffer.byteLength(source) > options.maxBytes) {
     const megabytes = (Buffer.byteLength(source) / 2 ** 20).toFixed(1);
     throw new PackageError(
       `the package's script must have at most ${options.maxBytes / 2 ** 20} MB (got ${megabytes} MB)`,
     );
   }
-  const parts = used.map(({ name, version, folder }) => ({
+  const parts = usedPackages.map(({ name, version, folder }) => ({
     name,
     version,
     licence: readLicence(tree.readManifest(folder)),

@@ -10,13 +10,13 @@ import { join } from "node:path";
 /** At this limit, the kernel sends SIGXCPU, and SIGKILL only a second later. So SIGKILL alone does not mean that the limit was reached. */
 const CPU_LIMIT_SECONDS = 30;
 /** Limit for the data segment of each process. It is high, because Node reserves more memory than it uses. */
-const DATA_LIMIT_KB = 1024 * 1024;
+const DATA_SEGMENT_LIMIT_KB = 1024 * 1024;
 /** Lower CPU priority (nice value) of build processes, so that runs of actions come first. */
 const SANDBOX_NICENESS = 10;
 /** Account of the build processes if the service is root. Browsers and image processing use other accounts. */
 const UNPRIVILEGED_ACCOUNT = { uid: 64_051, gid: 64_051 };
 /** Limits that Node cannot set: no core dump, no written file, limited CPU time, memory and file descriptors. */
-const SHELL_LIMITS = `ulimit -c 0; ulimit -f 0; ulimit -S -t ${CPU_LIMIT_SECONDS}; ulimit -H -t ${CPU_LIMIT_SECONDS + 1}; ulimit -d ${DATA_LIMIT_KB} 2>/dev/null; ulimit -n 64; exec "$0" "$@"`;
+const SHELL_LIMITS = `ulimit -c 0; ulimit -f 0; ulimit -S -t ${CPU_LIMIT_SECONDS}; ulimit -H -t ${CPU_LIMIT_SECONDS + 1}; ulimit -d ${DATA_SEGMENT_LIMIT_KB} 2>/dev/null; ulimit -n 64; exec "$0" "$@"`;
 /** Starts a process in its own namespaces. There, it reaches no network, and cannot read the memory of the service's process. */
 export const UNSHARE_COMMAND: readonly string[] = ["unshare", "--user", "--net", "--"];
 /**
@@ -36,10 +36,10 @@ const NODE_FLAGS = ["--max-old-space-size=256", "--no-warnings"];
 /** GOMEMLIMIT makes Go (esbuild) collect garbage before the memory limit ends the process. */
 const SANDBOX_ENVIRONMENT = { PATH: "/usr/bin:/bin", GOMEMLIMIT: "320MiB", GOMAXPROCS: "2" };
 
-const NO_SPACE = "No space left on device";
+const NO_SPACE_MESSAGE = "No space left on device";
 /** Errors of the kernel while it has too few resources (ENOSPC, EAGAIN, ENOMEM, ENFILE). */
 const MISSING_RESOURCE_MESSAGES = [
-  NO_SPACE,
+  NO_SPACE_MESSAGE,
   "Resource temporarily unavailable",
   "Cannot allocate memory",
   "Too many open files in system",
@@ -67,9 +67,9 @@ export function listBundlerSandboxes(unshareCommand: readonly string[], allowsNe
   return (allowsNetwork ? [true, false] : [true]).flatMap((isNetworkIsolated) =>
     [true, false].flatMap((isSealedByLandlock) =>
       accounts.map((account) => {
-        const isPowerful = isRoot && account === null && !isNetworkIsolated;
-        const sealed = ["setpriv", ...(isPowerful ? DROP_CAPABILITIES_OPTIONS : []), ...SEAL_COMMAND];
-        const commands = [...(isNetworkIsolated ? unshareCommand : []), ...(isSealedByLandlock ? sealed : [])];
+        const hasRootCapabilities = isRoot && account === null && !isNetworkIsolated;
+        const sealCommand = ["setpriv", ...(hasRootCapabilities ? DROP_CAPABILITIES_OPTIONS : []), ...SEAL_COMMAND];
+        const commands = [...(isNetworkIsolated ? unshareCommand : []), ...(isSealedByLandlock ? sealCommand : [])];
         return { commands, isNetworkIsolated, isSealedByLandlock, account };
       }),
     ),
@@ -90,9 +90,10 @@ function areNamespacesDisabled(limitsFolder: string): boolean {
 
 /** Returns the message in a build process's standard error about a resource that the machine lacks now; null for other errors. */
 export function findMissingResource(errorText: string, limitsFolder = NAMESPACE_LIMITS_FOLDER): string | null {
-  const reported = MISSING_RESOURCE_MESSAGES.find((message) => errorText.includes(message));
-  if (reported === undefined || (reported === NO_SPACE && areNamespacesDisabled(limitsFolder))) return null;
-  return reported;
+  const reportedMessage = MISSING_RESOURCE_MESSAGES.find((message) => errorText.includes(message));
+  if (reportedMessage === undefined || (reportedMessage === NO_SPACE_MESSAGE && areNamespacesDisabled(limitsFolder)))
+    return null;
+  return reportedMessage;
 }
 
 export function describeMissingProtections({

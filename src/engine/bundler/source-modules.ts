@@ -99,8 +99,8 @@ export function findImportedFileByAlias(has: HasFile, tsconfig: string | undefin
     if (!matches) continue;
     const star = after === undefined ? "" : path.slice(before.length, path.length - after.length);
     for (const target of targets) {
-      const written = target.replace("*", () => star);
-      const path = findImportedFile(has, join(baseUrl, written));
+      const targetPath = target.replace("*", () => star);
+      const path = findImportedFile(has, join(baseUrl, targetPath));
       if (path) return path;
     }
   }

@@ -48,7 +48,10 @@ const PROVIDED_MODULES: Record<string, string> = {
 };
 
 /** Resolves all imports in memory, so that esbuild does not read the disk. */
-function createFilesPlugin({ entry, files, packages }: SourceBuildJob, exporting: ReadonlySet<string>): Plugin {
+function createFilesPlugin(
+  { entry, files, packages }: SourceBuildJob,
+  filesWithAddedExport: ReadonlySet<string>,
+): Plugin {
   const fault = (text: string) => ({ errors: [{ text }] });
   const has = (path: string) => Object.hasOwn(files, path);
   return {
@@ -78,7 +81,7 @@ function createFilesPlugin({ entry, files, packages }: SourceBuildJob, exporting
       }));
       onLoad({ filter: /.*/, namespace: "helper" }, ({ path }) => ({ contents: PROVIDED_MODULES[path]! }));
       onLoad({ filter: /.*/, namespace: SOURCE_NAMESPACE }, ({ path }): OnLoadResult => {
-        const contents = files[path]! + (exporting.has(path) ? EXECUTE_EXPORT : "");
+        const contents = files[path]! + (filesWithAddedExport.has(path) ? EXECUTE_EXPORT : "");
         return { contents, loader: LOADER_BY_EXTENSION[extname(path)] ?? "text" };
       });
     },
@@ -102,7 +105,7 @@ function describeBuildError([first]: readonly Message[]): string {
 /** Appended to a file that declares `execute` without exporting the function. As last line, the export does not change line numbers. */
 const EXECUTE_EXPORT = "\nexport { execute };";
 
-const ENTRY_FILE = /(?:^|\/)action\.[jt]sx?$/;
+const ENTRY_FILE_PATTERN = /(?:^|\/)action\.[jt]sx?$/;
 
 const isExportedTwice = ({ text }: Message): boolean => text.includes('Multiple exports with the same name "execute"');
 
@@ -126,7 +129,7 @@ const findFileWithoutExecute = (message: Message): string | null =>
 
 type SourceBuildResult = BuildResult<{ write: false; metafile: true }>;
 
-function buildSource(job: SourceBuildJob, exporting: ReadonlySet<string>): Promise<SourceBuildResult> {
+function buildSource(job: SourceBuildJob, filesWithAddedExport: ReadonlySet<string>): Promise<SourceBuildResult> {
   return build({
     stdin: {
       contents: `import { execute as run } from ${JSON.stringify(`./${job.entry}`)};\nexport const execute = run;\n`,
@@ -150,7 +153,7 @@ function buildSource(job: SourceBuildJob, exporting: ReadonlySet<string>): Promi
     sourcemap: "external",
     sourcesContent: false,
     footer: { js: "async function execute(context) {\n  return svcAction.execute(context);\n}" },
-    plugins: [createFilesPlugin(job, exporting)],
+    plugins: [createFilesPlugin(job, filesWithAddedExport)],
   });
 }
 
@@ -158,19 +161,19 @@ const getBuildErrors = (error: unknown): Message[] => (error as { errors?: Messa
 
 /** Builds a source. If an entry file (also of an action that a test imports) declares `execute` without exporting it, adds the export. */
 async function buildWithExports(job: SourceBuildJob): Promise<SourceBuildResult> {
-  const exporting = new Set([job.entry]);
+  const filesWithAddedExport = new Set([job.entry]);
   for (;;) {
     try {
-      return await buildSource(job, exporting);
+      return await buildSource(job, filesWithAddedExport);
     } catch (error) {
       const errors = getBuildErrors(error);
       // The file already exports `execute`, so the next build does not append the export.
-      if (errors.some(isExportedTwice) && exporting.delete(job.entry)) continue;
+      if (errors.some(isExportedTwice) && filesWithAddedExport.delete(job.entry)) continue;
       const isNew = (file: string | null): file is string =>
-        file !== null && file !== job.entry && ENTRY_FILE.test(file) && !exporting.has(file);
+        file !== null && file !== job.entry && ENTRY_FILE_PATTERN.test(file) && !filesWithAddedExport.has(file);
       const unexported = errors.map(findFileWithoutExport).filter(isNew);
       if (unexported.length === 0) throw error;
-      for (const file of unexported) exporting.add(file);
+      for (const file of unexported) filesWithAddedExport.add(file);
     }
   }
 }

@@ -15,13 +15,14 @@ const NAVIGATOR = "navigator";
 /** Returns the global names that a script uses, sorted. Leaves out names that it only tests with `typeof`: it works without them. */
 export function findUsedGlobalNames(program: Program): string[] {
   const scopes = analyze(program as Parameters<typeof analyze>[0], { ecmaVersion: 2024, sourceType: "script" });
-  const requested = new Set<unknown>();
+  const typeofOperands = new Set<unknown>();
   const reachedNames = new Set<string>();
   const members = new Map<unknown, string>();
   let imports = false;
   fullAncestor(program, (node) => {
     const syntaxNode = node as AnyNode;
-    if (syntaxNode.type === "UnaryExpression" && syntaxNode.operator === "typeof") requested.add(syntaxNode.argument);
+    if (syntaxNode.type === "UnaryExpression" && syntaxNode.operator === "typeof")
+      typeofOperands.add(syntaxNode.argument);
     imports ||= syntaxNode.type === "ImportExpression";
     if (syntaxNode.type === "MemberExpression" && !syntaxNode.computed && syntaxNode.property.type === "Identifier") {
       if (syntaxNode.object.type === "Identifier" && syntaxNode.object.name === NAVIGATOR)
@@ -30,7 +31,7 @@ export function findUsedGlobalNames(program: Program): string[] {
     const name = readGlobalObjectMember(syntaxNode);
     if (name !== null) reachedNames.add(name);
   });
-  const names = scopes.globalScope!.through.filter(({ identifier }) => !requested.has(identifier));
+  const names = scopes.globalScope!.through.filter(({ identifier }) => !typeofOperands.has(identifier));
   const named = names.map(({ identifier }) => members.get(identifier) ?? identifier.name);
   const createsCode = createsCodeFromText(
     program,

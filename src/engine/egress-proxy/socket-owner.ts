@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 import ipaddr from "ipaddr.js";
 import { type FindSocketOwner, openSocketOwnerFinder, type SocketEndpoint } from "./kernel-sockets.js";
 
-const TABLES = { ipv4: "/proc/net/tcp", ipv6: "/proc/net/tcp6" } as const;
+const TCP_TABLE_PATHS = { ipv4: "/proc/net/tcp", ipv6: "/proc/net/tcp6" } as const;
 const UID_COLUMN = 7;
 /** Error codes if a table in /proc does not exist (ENOENT), or if the system hides it (EACCES). */
 const NOT_REPORTED_CODES = ["ENOENT", "EACCES"];
@@ -24,7 +24,7 @@ export async function readSocketUidFromProc(
   remoteEnd: SocketEndpoint,
 ): Promise<number | null> {
   const pair = ` ${formatSocketEnd(localEnd)} ${formatSocketEnd(remoteEnd)} `;
-  const path = TABLES[ipaddr.process(localEnd.address).kind()];
+  const path = TCP_TABLE_PATHS[ipaddr.process(localEnd.address).kind()];
   const table = await readFile(path, "latin1").catch((error: NodeJS.ErrnoException) => {
     // Throws any other error, such as too many open files, so that the proxy rejects the client.
     if (!NOT_REPORTED_CODES.includes(error.code ?? "")) throw error;

@@ -33,8 +33,9 @@ function parseOwner(text: string | null): LockOwner | null {
 
 function findRunningOwner(text: string | null): LockOwner | null {
   const owner = parseOwner(text);
-  const isSame = owner !== null && isProcessAlive(owner.pid) && readProcessStartTicks(owner.pid) === owner.startTicks;
-  return isSame ? owner : null;
+  const isOwnerRunning =
+    owner !== null && isProcessAlive(owner.pid) && readProcessStartTicks(owner.pid) === owner.startTicks;
+  return isOwnerRunning ? owner : null;
 }
 
 /** Creates the lock file together with its content by link(), so that other processes never read an incomplete file. */

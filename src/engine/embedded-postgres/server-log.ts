@@ -13,11 +13,11 @@ export const POSTGRES_LOG_SETTINGS: Readonly<Record<string, string>> = {
   lc_messages: "C",
 };
 
-const LOG_LINE = /^([\w -]*)\|([0-9A-Z]{5})\|(\w+): {2}(.*)$/;
+const LOG_LINE_PATTERN = /^([\w -]*)\|([0-9A-Z]{5})\|(\w+): {2}(.*)$/;
 const READY_MESSAGE = "database system is ready to accept connections";
 
 /** Errors of the server, not of the data: connection, authorization, resources, state, system, internal. */
-const SERVER_FAULT_SQLSTATE = /^(00|01|08|28|53|55|57|58|F0|XX)/;
+const SERVER_FAULT_SQLSTATE_PATTERN = /^(00|01|08|28|53|55|57|58|F0|XX)/;
 
 interface PostgresServerLog {
   writeLine(text: string): void;
@@ -31,14 +31,14 @@ export function createPostgresServerLog(log: Logger, onReady: () => void): Postg
   function handleLine(text: string): void {
     // A line that starts with a tab continues the previous line. It is skipped, because the log may not contain the previous line.
     if (text === "" || text.startsWith("\t")) return;
-    const [, backend, sqlState = "", severity = "", logText = ""] = LOG_LINE.exec(text) ?? [];
+    const [, backend, sqlState = "", severity = "", logText = ""] = LOG_LINE_PATTERN.exec(text) ?? [];
     if (severity === "") {
       fault = text;
       log.warn({ postgres: text }, "PostgreSQL");
       return;
     }
     const fatal = severity === "FATAL" || severity === "PANIC";
-    const isServerFault = fatal || SERVER_FAULT_SQLSTATE.test(sqlState);
+    const isServerFault = fatal || SERVER_FAULT_SQLSTATE_PATTERN.test(sqlState);
     const message = isServerFault ? logText : "withheld, it may quote data";
     if (fatal) fault = message;
     // Logs rejected statements only at the level debug, because the client that sent the statement reports the error.

@@ -62,9 +62,9 @@ async function* decodeZstdFrames(body: AsyncIterable<Buffer>, origin: string): A
       }
       decoder.end();
     };
-    const written = writeParts().catch((error: Error) => decoder.destroy(error));
+    const writing = writeParts().catch((error: Error) => decoder.destroy(error));
     yield* decoder;
-    await written;
+    await writing;
   }
 }
 
@@ -94,8 +94,8 @@ function createDecoders(encoding: string, firstByte: number, origin: string): De
     .split(",")
     .map((name) => name.trim())
     .filter((name) => name !== "" && name !== "identity");
-  const unknown = names.find((name) => !Object.hasOwn(DECODER_BY_ENCODING, name));
-  if (unknown !== undefined || names.length > ENCODINGS_MAX) {
+  const unknownEncoding = names.find((name) => !Object.hasOwn(DECODER_BY_ENCODING, name));
+  if (unknownEncoding !== undefined || names.length > ENCODINGS_MAX) {
     const supported = `at most ${ENCODINGS_MAX} of ${ACCEPT_ENCODING}`;
     const message = `the Content-Encoding of the response of ${origin} is not supported; the service decodes ${supported}`;
     throw new OutgoingError("UNSUPPORTED", message, origin);

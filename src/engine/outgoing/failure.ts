@@ -20,14 +20,14 @@ export class OutgoingError extends Error {
 }
 
 /** Codes of the system or a library, such as ECONNRESET. Authors see only codes, because error messages may quote the request. */
-const ERROR_CODE = /^[A-Z][A-Z0-9_]{1,60}$/;
+const ERROR_CODE_PATTERN = /^[A-Z][A-Z0-9_]{1,60}$/;
 
 /** Returns the code of a transport error, such as ECONNREFUSED or CERT_HAS_EXPIRED; "connection failed" if it has none. */
 export function getTransportErrorCode(error: unknown): string {
   const list = error instanceof AggregateError ? error.errors : [error];
   for (const item of list as (NodeJS.ErrnoException | undefined)[]) {
     for (const { code } of [item, item?.cause as NodeJS.ErrnoException | undefined].filter((cause) => cause != null)) {
-      if (typeof code === "string" && ERROR_CODE.test(code)) return code;
+      if (typeof code === "string" && ERROR_CODE_PATTERN.test(code)) return code;
     }
   }
   return "connection failed";

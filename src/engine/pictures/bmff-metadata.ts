@@ -95,7 +95,7 @@ function clearMetaBox(file: Buffer, meta: Box): void {
     const from = offset + (method === 1 ? dataStart : 0);
     const to = length === 0 ? file.length : from + length;
     if (method > 1 || to > file.length)
-      throw new RangeError("an item starts or ends after the end of the picture file");
+      throw new RangeError("a metadata item ends after the end of the picture file, or has its data in another item");
     file.fill(type === "Exif" ? 0 : 0x20, from, to);
     if (type === "Exif") EMPTY_EXIF.copy(file, from, 0, Math.min(EMPTY_EXIF.length, to - from));
   }

@@ -143,14 +143,14 @@ function cleanWebp(file: Buffer): Buffer[] {
  * Keeps the images, and the extension blocks with loops and times of an animation. Removes all other blocks, such as comments and XMP data.
  */
 function cleanGif(file: Buffer): Buffer[] {
-  const tableBytes = (flags: number) => (flags & 0x80 ? 3 * 2 ** ((flags & 7) + 1) : 0);
+  const countColorTableBytes = (flags: number) => (flags & 0x80 ? 3 * 2 ** ((flags & 7) + 1) : 0);
   const findBlocksEnd = (from: number): number => {
     let at = from;
     while (at < file.length && file[at] !== 0) at += file[at]! + 1;
     return at + 1;
   };
   if (file.length < 13) throw new DamagedPictureError("a GIF is shorter than its header");
-  let at = 13 + tableBytes(file[10]!);
+  let at = 13 + countColorTableBytes(file[10]!);
   const retained: Buffer[] = [file.subarray(0, at)];
   while (at + 1 < file.length && file[at] !== 0x3b) {
     const isExtension = file[at] === 0x21;
@@ -158,7 +158,7 @@ function cleanGif(file: Buffer): Buffer[] {
       throw new DamagedPictureError("a GIF block has an unknown type");
     }
     const label = file[at + 1]!;
-    const blockEnd = isExtension ? findBlocksEnd(at + 2) : findBlocksEnd(at + 11 + tableBytes(file[at + 9]!));
+    const blockEnd = isExtension ? findBlocksEnd(at + 2) : findBlocksEnd(at + 11 + countColorTableBytes(file[at + 9]!));
     if (blockEnd > file.length) throw new DamagedPictureError("a GIF block extends beyond the end of the file");
     const application = isExtension && label === 0xff ? file.toString("latin1", at + 3, at + 14) : "";
     const isLoop = application === "NETSCAPE2.0" || application === "ANIMEXTS1.0";

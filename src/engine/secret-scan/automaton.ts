@@ -149,14 +149,15 @@ export class Automaton {
     const size = this.depth.length;
     let deepest = 0;
     for (let node = 1; node < size; node += 1) deepest = Math.max(deepest, this.depth[node]!);
-    const places = new Int32Array(deepest + 2);
-    for (let node = 1; node < size; node += 1) places[this.depth[node]! + 1]! += 1;
-    for (let depth = 1; depth < places.length; depth += 1) places[depth]! += places[depth - 1]!;
+    const nextIndexByDepth = new Int32Array(deepest + 2);
+    for (let node = 1; node < size; node += 1) nextIndexByDepth[this.depth[node]! + 1]! += 1;
+    for (let depth = 1; depth < nextIndexByDepth.length; depth += 1)
+      nextIndexByDepth[depth]! += nextIndexByDepth[depth - 1]!;
     const order = new Int32Array(size - 1);
     for (let node = 1; node < size; node += 1) {
-      const place = places[this.depth[node]!]!;
-      places[this.depth[node]!] = place + 1;
-      order[place] = node;
+      const index = nextIndexByDepth[this.depth[node]!]!;
+      nextIndexByDepth[this.depth[node]!] = index + 1;
+      order[index] = node;
     }
     return order;
   }
@@ -236,9 +237,9 @@ export class Automaton {
     this.stepCount += Math.max(0, lastStart - from) >> 2;
     let at = from;
     while (at !== -1 && at < lastStart) {
-      const started = this.beginnings.findNextBeginning(bytes, words, at, lastStart);
+      const beginning = this.beginnings.findNextBeginning(bytes, words, at, lastStart);
       // `scanFrom` may read beyond `to`. Then the next span begins after the bytes that were read, so that each byte is read only once.
-      at = started === -1 ? lastStart : this.scanFrom(bytes, started, onHit);
+      at = beginning === -1 ? lastStart : this.scanFrom(bytes, beginning, onHit);
     }
     return at;
   }

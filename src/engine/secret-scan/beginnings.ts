@@ -11,10 +11,10 @@ const WORD_HASH_FACTOR = 0x9e3779b1;
 const SECOND_HASH_FACTOR = 0x85ebca6b;
 /** Size of the hash table: slots per entry. The number is high, so that few words match the table by chance. */
 const SLOTS_PER_WORD = 16;
-const WORD_BITS_MIN = 14;
-const WORD_BITS_MAX = 20;
-const EIGHT_BITS_MIN = 12;
-const EIGHT_BITS_MAX = 24;
+const WORD_TABLE_BITS_MIN = 14;
+const WORD_TABLE_BITS_MAX = 20;
+const EIGHT_BYTE_TABLE_BITS_MIN = 12;
+const EIGHT_BYTE_TABLE_BITS_MAX = 24;
 
 const computeFilterBits = (entries: number, min: number, max: number): number =>
   Math.min(max, Math.max(min, Math.ceil(Math.log2(entries * SLOTS_PER_WORD + 1))));
@@ -32,12 +32,12 @@ export class PatternStartFinder {
 
   /** @param patterns each has at least PATTERN_MIN_BYTES bytes */
   constructor(patterns: readonly Uint8Array[]) {
-    const wordBits = computeFilterBits(patterns.length * WORD_BYTES, WORD_BITS_MIN, WORD_BITS_MAX);
-    const eightBits = computeFilterBits(patterns.length, EIGHT_BITS_MIN, EIGHT_BITS_MAX);
-    this.wordOffsetsByHash = new Uint8Array(2 ** wordBits);
-    this.wordShift = 32 - wordBits;
-    this.eightByteHashes = new Int32Array(2 ** (eightBits - 5));
-    this.eightShift = 32 - eightBits;
+    const wordTableBits = computeFilterBits(patterns.length * WORD_BYTES, WORD_TABLE_BITS_MIN, WORD_TABLE_BITS_MAX);
+    const eightByteTableBits = computeFilterBits(patterns.length, EIGHT_BYTE_TABLE_BITS_MIN, EIGHT_BYTE_TABLE_BITS_MAX);
+    this.wordOffsetsByHash = new Uint8Array(2 ** wordTableBits);
+    this.wordShift = 32 - wordTableBits;
+    this.eightByteHashes = new Int32Array(2 ** (eightByteTableBits - 5));
+    this.eightShift = 32 - eightByteTableBits;
     for (const pattern of patterns) {
       for (let offset = 0; offset < WORD_BYTES; offset += 1) {
         this.wordOffsetsByHash[Math.imul(readWordAt(pattern, offset), WORD_HASH_FACTOR) >>> this.wordShift]! |=

@@ -67,14 +67,14 @@ function selectRunsNear(runs: readonly number[], spans: Spans, reach: number): r
   const near: number[] = [];
   for (let run = 0, span = 0; run < runs.length; run += 2) {
     const [from, to] = [runs[run]!, runs[run + 1]!];
-    const firstByte = (place: number) => from + (Math.max(0, place - reach - from) & -DIGITS_PER_ALIGNMENT);
+    const firstByte = (index: number) => from + (Math.max(0, index - reach - from) & -DIGITS_PER_ALIGNMENT);
     const ofRun: number[] = [];
     while (span < spans.length && spans[span + 1]! < from) span += 2;
     for (let at = span; at < spans.length && spans[at]! <= to; at += 2) {
       addSpan(ofRun, firstByte(spans[at]!), Math.min(to, spans[at + 1]! + reach));
     }
     if (run === runs.length - 2) addSpan(ofRun, firstByte(to), to);
-    for (const place of ofRun) near.push(place);
+    for (const index of ofRun) near.push(index);
   }
   return near;
 }
@@ -85,16 +85,16 @@ function shiftBits(words: Int32Array, bits: number, moved: Int32Array): void {
     moved.set(words);
     return;
   }
-  // In little-endian byte order, each shifted byte consists of the rest of one byte and the beginning of the next.
-  const skipped = bits & ~7;
-  const within = bits & 7;
-  const low = 0x01010101 * ((1 << within) - 1);
+  // A shifted byte has the low bits of one byte and the high bits of the next. Words are little-endian, so a shift of words does not work.
+  const wholeByteBits = bits & ~7;
+  const bitsInByte = bits & 7;
+  const low = 0x01010101 * ((1 << bitsInByte) - 1);
   let word = words[0]!;
   for (let at = 0; at + 1 < words.length; at += 1) {
     const after = words[at + 1]!;
-    const shifted = skipped === 0 ? word : (word >>> skipped) | (after << (32 - skipped));
-    const next = (word >>> (skipped + 8)) | (after << (24 - skipped));
-    moved[at] = ((shifted << within) & ~low) | ((next >>> (8 - within)) & low);
+    const shifted = wholeByteBits === 0 ? word : (word >>> wholeByteBits) | (after << (32 - wholeByteBits));
+    const next = (word >>> (wholeByteBits + 8)) | (after << (24 - wholeByteBits));
+    moved[at] = ((shifted << bitsInByte) & ~low) | ((next >>> (8 - bitsInByte)) & low);
     word = after;
   }
 }
@@ -129,7 +129,7 @@ class DigitRuns {
     const { bitsPerDigit } = this.numerals;
     shiftBits(this.words, shift * bitsPerDigit, this.shifted);
     const bytes = new Uint8Array(this.shifted.buffer);
-    const places = layer.textIndexes && new Int32Array(bytes.length);
+    const textIndexes = layer.textIndexes && new Int32Array(bytes.length);
     let started = 0;
     let end = 0;
     for (let run = 0; run < runs.length; run += 2) {
@@ -138,18 +138,21 @@ class DigitRuns {
       const next = started + this.countNeededBytes(runs[run]!, to);
       end = started + (((to - from) * bitsPerDigit) >> 3);
       for (let at = end; at < next; at += 1) bytes[at] = DIGIT_SEPARATOR;
-      if (places !== null) this.recordPositions(from, to, places.subarray(started, next));
+      if (textIndexes !== null) this.recordPositions(from, to, textIndexes.subarray(started, next));
       started = next;
     }
     // Keeps only one separator at the end. So the end of a truncated text stays close to the end of the bytes.
-    return { bytes: bytes.subarray(0, end + 1), textIndexes: places?.subarray(0, end + 1) ?? null };
+    return { bytes: bytes.subarray(0, end + 1), textIndexes: textIndexes?.subarray(0, end + 1) ?? null };
   }
 
   private countNeededBytes(from: number, to: number): number {
     return ((((to - from) * this.numerals.bitsPerDigit) >> 3) + 8) & ~3;
   }
 
-  /** Decodes the digits from index `from` up to, but not including, `to`. Writes the bytes from the index `started` on. */
+  /**
+   * Decodes the digits from index `from` up to, but not including, `to`. Writes from the byte index `started` on, a multiple of 4. `words`
+   * and `bytes` are views of the same memory.
+   */
   private decode(from: number, to: number, words: Int32Array, bytes: Uint8Array, started: number): void {
     const { bitsPerDigit, values } = this.numerals;
     const { layer, even, odd } = this.digits;
@@ -194,13 +197,13 @@ export function findTrailingDigitsStart(bytes: Uint8Array): number {
 export function* decodeDigitLayers(layer: DecodedLayer, spans: Spans, longest: number): Generator<DecodedLayer> {
   if (spans.length === 0) return;
   const digits = createDigits(layer);
-  const base64: number[] = [];
-  addRuns(base64, digits, BASE64_NUMERAL_SYSTEM, 0, layer.bytes.length);
+  const base64Runs: number[] = [];
+  addRuns(base64Runs, digits, BASE64_NUMERAL_SYSTEM, 0, layer.bytes.length);
   // Hex digits are also base64 digits, so hex runs are searched only within base64 runs.
   const hex: number[] = [];
-  for (let run = 0; run < base64.length; run += 2)
-    addRuns(hex, digits, HEX_NUMERAL_SYSTEM, base64[run]!, base64[run + 1]!);
-  yield* decodeRuns(digits, base64, BASE64_NUMERAL_SYSTEM, spans, longest);
+  for (let run = 0; run < base64Runs.length; run += 2)
+    addRuns(hex, digits, HEX_NUMERAL_SYSTEM, base64Runs[run]!, base64Runs[run + 1]!);
+  yield* decodeRuns(digits, base64Runs, BASE64_NUMERAL_SYSTEM, spans, longest);
   yield* decodeRuns(digits, hex, HEX_NUMERAL_SYSTEM, spans, longest);
 }
 
@@ -222,8 +225,8 @@ function* decodeRuns(
     yield layer;
     const inner = decodeEscapesOnce(layer, true);
     if (inner !== null) yield inner;
-    const leftOut = bytes.length - (inner ?? layer).bytes.length;
-    if (leftOut > addedBytesMax && !includesAllDigits) {
+    const removedBytes = bytes.length - (inner ?? layer).bytes.length;
+    if (removedBytes > addedBytesMax && !includesAllDigits) {
       // Removed line breaks and escapes may have made an encoded secret longer, so more digits around the spans are decoded.
       includesAllDigits = true;
       runs = new DigitRuns(digits, selectRunsNear(all, spans, digits.layer.bytes.length), numerals);

@@ -61,7 +61,7 @@ const PERCENTS = repeatByteInWord(PERCENT);
 const ESCAPE_BYTES = 6;
 
 /** Characters that may follow the start of an escape, also of a nested escape with line breaks in it. */
-const IN_ESCAPES = new Set(Buffer.from("\\%uxnr\r\n0123456789abcdefABCDEF"));
+const ESCAPE_CHARACTERS = new Set(Buffer.from("\\%uxnr\r\n0123456789abcdefABCDEF"));
 const isHighSurrogate = (unit: number): boolean => (unit & 0xfc00) === 0xd800;
 
 /**
@@ -73,7 +73,7 @@ export function findIncompleteEscape(text: string, end: number): number {
   for (let at = end - 1; at >= 0; at -= 1) {
     const unit = text.charCodeAt(at);
     if (unit === BACKSLASH || unit === PERCENT || isHighSurrogate(unit)) first = at;
-    else if (!IN_ESCAPES.has(unit)) break;
+    else if (!ESCAPE_CHARACTERS.has(unit)) break;
   }
   return first;
 }
@@ -188,21 +188,21 @@ export function decodeEscapesOnce(layer: DecodedLayer, mayOverwriteInput = false
   const first = escapes.findNextEscape(0);
   if (first === bytes.length) return null;
   const out = mayOverwriteInput ? new ByteWriter(bytes, at) : ByteWriter.createWithSize(bytes.length, at !== null);
-  const { bytes: written, at: places } = out;
+  const { bytes: written, at: writtenIndexes } = out;
   const rewrittenSpans: number[] = [];
   const moved = new SpanMapper(layer.changedSpans);
   copyUnits(bytes, 0, first, written, 0);
-  if (places !== null) copyUnits(at!, 0, first, places, 0);
+  if (writtenIndexes !== null) copyUnits(at!, 0, first, writtenIndexes, 0);
   moved.recordWritten(0, first, first, true);
   let length = first;
   /** Index in the output up to which `rewrittenSpans` contains all decoded escapes. */
   let rewrittenUntil = 0;
   for (let index = first; index < bytes.length; ) {
-    const meaning = decodeEscapeAt(bytes, index);
-    if (meaning === 0) {
+    const packedEscape = decodeEscapeAt(bytes, index);
+    if (packedEscape === 0) {
       const to = escapes.findNextPossibleEscape(index);
       copyUnits(bytes, index, to, written, length);
-      if (places !== null) copyUnits(at!, index, to, places, length);
+      if (writtenIndexes !== null) copyUnits(at!, index, to, writtenIndexes, length);
       length += to - index;
       if (moved.next <= to) moved.recordWritten(index, to, length, true);
       index = to;
@@ -212,22 +212,22 @@ export function decodeEscapesOnce(layer: DecodedLayer, mayOverwriteInput = false
       rewrittenUntil = length + BYTEWISE_DISTANCE;
       addSpan(rewrittenSpans, Math.max(0, length - REWRITTEN_BYTES_MAX), rewrittenUntil);
     }
-    const value = meaning & 0xffff;
-    const size = meaning >> LENGTH_SHIFT;
+    const value = packedEscape & 0xffff;
+    const size = packedEscape >> LENGTH_SHIFT;
     if (value >= 0x80 && size !== PERCENT_LENGTH)
       length = writeCodeUnit(out, value, at === null ? 0 : at[index]!, length);
     else {
       written[length] = value;
-      if (places !== null) places[length] = at![index]!;
+      if (writtenIndexes !== null) writtenIndexes[length] = at![index]!;
       if (!isLineBreak(value)) length += 1;
     }
     index += size;
     if (moved.next <= index) moved.recordWritten(index, index, length, false);
   }
   rewrittenSpans[rewrittenSpans.length - 1] = Math.min(rewrittenSpans.at(-1)!, length);
-  const trimmedTexts = { bytes: written.subarray(0, length), textIndexes: places?.subarray(0, length) ?? null };
+  const trimmedForm = { bytes: written.subarray(0, length), textIndexes: writtenIndexes?.subarray(0, length) ?? null };
   return {
-    ...trimmedTexts,
+    ...trimmedForm,
     newSpans: rewrittenSpans,
     changedSpans: moved.spans.length === 0 ? rewrittenSpans : uniteSpans(moved.spans, rewrittenSpans),
   };

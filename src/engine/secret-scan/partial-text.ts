@@ -76,12 +76,12 @@ export function maskStartOfStreamedText(
     return { masked: `«${replacements.get(text)}»`, to: text.length, neededFrom: text.length };
   }
   const ranges = [...sorted];
-  const quotedFrom = addQuotedSecrets(ranges, text, replacements);
+  const incompleteQuoteStart = addQuotedSecrets(ranges, text, replacements);
   ranges.sort((a, b) => a.from - b.from || b.to - a.to);
   // True if the whole text may become a short secret, which counts only as a complete string.
   const mayBeWhole = from === 0 && [...replacements.keys()].some((value) => value.startsWith(text));
-  const waiting = mayBeWhole ? from : findEndBeforeSecrets(Math.min(undecidedStart, quotedFrom), ranges);
-  const to = isEnd ? text.length : Math.max(from, waiting);
+  const waitingStart = mayBeWhole ? from : findEndBeforeSecrets(Math.min(undecidedStart, incompleteQuoteStart), ranges);
+  const to = isEnd ? text.length : Math.max(from, waitingStart);
   let masked = "";
   let at = from;
   for (const range of ranges) {

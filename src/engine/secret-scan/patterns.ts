@@ -8,13 +8,13 @@ const HOST_MAX_CHARACTERS = 253;
 /** Maximum number of nested levels of escapes that are removed from a secret's value. */
 const VALUE_LAYERS_MAX = 2;
 /** Values that look the same in URLs and JSON, so that one pattern is enough for them. */
-const NEVER_ESCAPED = /^[\w.~-]*$/;
+const NEVER_ESCAPED_PATTERN = /^[\w.~-]*$/;
 /** Matches the start of a value if it could be the end of an escape that begins before the value. */
 const ESCAPE_REST_AT_START = /^(?:u[\da-f]{4}|[\da-f]{1,4}|[nrt"\\/])/i;
 /** Matches the end of a value if it could be the start of an escape that ends after the value. */
 const ESCAPE_START_AT_END = /(?:%[\da-f]?|\\(?:u[\da-f]{0,3}|x[\da-f]?)?)$/i;
-const LINE_BREAKS = /\r\n|\r|\n/g;
-const LABEL_SEPARATORS = /[.-]/g;
+const LINE_BREAK_PATTERN = /\r\n|\r|\n/g;
+const LABEL_SEPARATOR_PATTERN = /[.-]/g;
 
 const toPatternBytes = (text: string): Uint8Array => createInitialLayer(text, true).bytes;
 
@@ -35,13 +35,13 @@ const reverseCodeUnits = (text: string): string => text.split("").reverse().join
  * spaces, and reversed.
  */
 function createWrittenVariants(value: string): string[] {
-  const forward = new Set([
+  const forwardVariants = new Set([
     value,
     value.replaceAll(" ", "+"),
     value.replaceAll("\\", "/"),
-    value.replace(LINE_BREAKS, " "),
+    value.replace(LINE_BREAK_PATTERN, " "),
   ]);
-  return [...forward, reverseText(value), reverseCodeUnits(value)];
+  return [...forwardVariants, reverseText(value), reverseCodeUnits(value)];
 }
 
 const removeLineBreaks = (bytes: Uint8Array): Uint8Array => bytes.filter((byte) => !isLineBreak(byte));
@@ -60,10 +60,10 @@ const REVERSED_MIN_BYTES = 11;
 
 /** Decodes base64 digits in reverse order, without the digits that contain bits of the surrounding text. */
 function* yieldReversedBase64Patterns(bytes: Buffer): Generator<Uint8Array> {
-  const decoded = (digits: string): Uint8Array => Buffer.from(reverseCodeUnits(digits), "base64");
+  const decodeReversed = (digits: string): Uint8Array => Buffer.from(reverseCodeUnits(digits), "base64");
   // A shorter value has too few digits if those with bits of surrounding text are left out. So one pattern contains all its digits.
-  if (bytes.length < REVERSED_MIN_BYTES) yield decoded(bytes.toString("base64").replaceAll("=", ""));
-  for (const shift of [0, 1, 2]) yield decoded(createInnerDigits(bytes, shift, "base64"));
+  if (bytes.length < REVERSED_MIN_BYTES) yield decodeReversed(bytes.toString("base64").replaceAll("=", ""));
+  for (const shift of [0, 1, 2]) yield decodeReversed(createInnerDigits(bytes, shift, "base64"));
 }
 
 /** Returns the bytes that result from decoding the value's hex or base64 digits in reverse order. */
@@ -79,13 +79,15 @@ const removeDuplicatePatterns = (patterns: readonly Uint8Array[]): Uint8Array[] 
 ];
 
 function removeAmbiguousEnds(text: string): string {
-  return NEVER_ESCAPED.test(text) ? text : text.replace(ESCAPE_REST_AT_START, "").replace(ESCAPE_START_AT_END, "");
+  return NEVER_ESCAPED_PATTERN.test(text)
+    ? text
+    : text.replace(ESCAPE_REST_AT_START, "").replace(ESCAPE_START_AT_END, "");
 }
 
 /** Returns the patterns that stand for a value. @param value at least PATTERN_MIN_BYTES bytes without line breaks */
 export function createSecretPatterns(value: string): Uint8Array[] {
   // A value without escaped characters is usually a key or an ID, of which an app may have thousands. So it gets few patterns.
-  if (NEVER_ESCAPED.test(value)) {
+  if (NEVER_ESCAPED_PATTERN.test(value)) {
     return removeDuplicatePatterns([
       ...[value, reverseText(value)].map((text) => Buffer.from(text, "latin1")),
       ...createReversedDigitPatterns(value),
@@ -124,7 +126,7 @@ const createBase64Forms = (bytes: Buffer): string[] =>
   ]);
 
 /** Characters that URLs drop or replace, or that JSON escapes with a backslash. */
-const ALTERED_CHARACTER = /[\s"\\]/;
+const ALTERED_CHARACTER_PATTERN = /[\s"\\]/;
 const DROPPED_BYTES = new Set(Buffer.from(" +\t\r\n/\\"));
 
 /** Removes spaces, plus signs, tabs, line breaks, slashes and backslashes, which URLs and forms may drop or replace. */
@@ -136,10 +138,10 @@ export const removeBytesThatUrlsMayDrop = (bytes: Uint8Array): Uint8Array =>
  * do not alter the value.
  */
 export function createUrlSecretPatterns(value: string): Uint8Array[] {
-  if (!ALTERED_CHARACTER.test(value)) return [];
-  const broken = ["\n", "\r\n", "\r", ""].map((lineBreak) => value.replace(LINE_BREAKS, lineBreak));
-  const inJson = [value, ...broken].map((text) => JSON.stringify(text).slice(1, -1));
-  const texts = [value, reverseText(value), reverseCodeUnits(value), ...inJson]
+  if (!ALTERED_CHARACTER_PATTERN.test(value)) return [];
+  const lineBreakVariants = ["\n", "\r\n", "\r", ""].map((lineBreak) => value.replace(LINE_BREAK_PATTERN, lineBreak));
+  const jsonVariants = [value, ...lineBreakVariants].map((text) => JSON.stringify(text).slice(1, -1));
+  const texts = [value, reverseText(value), reverseCodeUnits(value), ...jsonVariants]
     .flatMap((form) => [...yieldUnescapedVariants(form)].map(removeBytesThatUrlsMayDrop))
     .filter(({ length }) => length >= PATTERN_MIN_BYTES);
   return removeDuplicatePatterns(texts);
@@ -155,7 +157,7 @@ export function createHostSecretPatterns(value: string): Uint8Array[] {
   const digits = [bytes.toString("hex"), ...createBase64Forms(bytes)];
   const forms = [value.trim(), reverseText(value), ...digits, ...digits.map(reverseCodeUnits)];
   return forms
-    .flatMap((form) => [form, form.replace(LABEL_SEPARATORS, "")])
+    .flatMap((form) => [form, form.replace(LABEL_SEPARATOR_PATTERN, "")])
     .map((form) => toPatternBytes(form.toLowerCase()))
     .filter(({ length }) => length >= PATTERN_MIN_BYTES);
 }
@@ -164,5 +166,5 @@ export function createHostSecretPatterns(value: string): Uint8Array[] {
 export const listHostSearchTexts = (host: string): string[] => [
   host,
   host.replaceAll(".", ""),
-  host.replace(LABEL_SEPARATORS, ""),
+  host.replace(LABEL_SEPARATOR_PATTERN, ""),
 ];

@@ -34,7 +34,7 @@ export interface ScannedText {
 const SHORT_STRING_MAX_CHARACTERS = 64;
 /** Minimum length of key names in JSON that are searched for secrets. Shorter names are ordinary words. */
 const KEY_MIN_CHARACTERS = 16;
-const QUOTED_TEXT = /"([^"\\]{1,64})"(\s*:)?/g;
+const QUOTED_TEXT_PATTERN = /"([^"\\]{1,64})"(\s*:)?/g;
 
 const ESCAPE_LAYERS_MAX = 8;
 
@@ -99,8 +99,8 @@ export class SecretScan {
     };
     for (const { layer } of createLayers(text, false, this.finder.automaton.longestPatternBytes)) {
       if (this.finder.scan(layer, onHit)) return secretName;
-      const started = cut ? this.finder.automaton.findPatternBegunAtEnd(layer.bytes) : null;
-      if (started) return this.finder.name(started);
+      const partialMatch = cut ? this.finder.automaton.findPatternBegunAtEnd(layer.bytes) : null;
+      if (partialMatch) return this.finder.name(partialMatch);
     }
     return null;
   }
@@ -116,8 +116,9 @@ export class SecretScan {
         return false;
       };
       this.finder.scan(layer, onHit);
-      const started = cut ? this.finder.automaton.findPatternBegunAtEnd(layer.bytes) : null;
-      if (started) ranges.push({ from: at[started.start]!, to: text.length, name: this.finder.name(started) });
+      const partialMatch = cut ? this.finder.automaton.findPatternBegunAtEnd(layer.bytes) : null;
+      if (partialMatch)
+        ranges.push({ from: at[partialMatch.start]!, to: text.length, name: this.finder.name(partialMatch) });
     }
     return ranges.sort((a, b) => a.from - b.from || b.to - a.to);
   }
@@ -133,11 +134,11 @@ export class SecretScan {
     )) {
       if (isDecoded) break;
       const { bytes, textIndexes } = layer;
-      const started = Math.min(
+      const partialStart = Math.min(
         bytes.length - this.finder.automaton.countBytesBegunAtEnd(bytes),
         findTrailingDigitsStart(bytes),
       );
-      if (started < bytes.length) from = Math.min(from, textIndexes![started]!);
+      if (partialStart < bytes.length) from = Math.min(from, textIndexes![partialStart]!);
     }
     return from;
   }
@@ -227,7 +228,7 @@ export class SecretScan {
     }
     masked += text.slice(from);
     if (this.whole.size === 0) return masked;
-    return masked.replace(QUOTED_TEXT, (quoted, inner: string, colon?: string) =>
+    return masked.replace(QUOTED_TEXT_PATTERN, (quoted, inner: string, colon?: string) =>
       colon === undefined && this.whole.has(inner) ? `"«${this.whole.get(inner)}»"` : quoted,
     );
   }

@@ -24,19 +24,19 @@ interface ScanThreadQueue {
 }
 
 export function createScanThreadQueue(): ScanThreadQueue {
-  const queues = new Map<string, WaitingTask[]>();
+  const queueByOwner = new Map<string, WaitingTask[]>();
   let worker: Worker | null = null;
   let current: WaitingTask | null = null;
-  let idle: NodeJS.Timeout | undefined;
+  let idleTimer: NodeJS.Timeout | undefined;
 
   function startThread(): Worker {
-    const started = new Worker(THREAD_MODULE);
+    const newWorker = new Worker(THREAD_MODULE);
     // An idle thread does not keep the process running.
-    started.unref();
-    started.on("message", (reply: ScanReply) => onReply(reply));
-    started.on("error", (error) => onEnd(started, error as Error));
-    started.on("exit", () => onEnd(started, new Error("the thread that scans for secrets ended")));
-    return started;
+    newWorker.unref();
+    newWorker.on("message", (reply: ScanReply) => handleReply(reply));
+    newWorker.on("error", (error) => onEnd(newWorker, error as Error));
+    newWorker.on("exit", () => onEnd(newWorker, new Error("the thread that scans for secrets ended")));
+    return newWorker;
   }
 
   function onEnd(ended: Worker, error: Error): void {
@@ -60,7 +60,7 @@ export function createScanThreadQueue(): ScanThreadQueue {
     }
   }
 
-  function onReply(reply: ScanReply): void {
+  function handleReply(reply: ScanReply): void {
     const { key, secrets, task, resolve, reject } = current!;
     if ("missing" in reply) sendToThread({ key, secrets, task });
     else {
@@ -73,26 +73,26 @@ export function createScanThreadQueue(): ScanThreadQueue {
   }
 
   function endThreadWhenIdle(): void {
-    idle = setTimeout(() => {
-      const idling = worker;
+    idleTimer = setTimeout(() => {
+      const idleWorker = worker;
       worker = null;
-      if (idling) runInBackground(idling.terminate());
+      if (idleWorker) runInBackground(idleWorker.terminate());
     }, THREAD_IDLE_MS).unref();
   }
 
   /** Sends the first task that waits. Goes on with the next one if the task cannot be sent. */
   function sendNextRequest(): void {
-    clearTimeout(idle);
+    clearTimeout(idleTimer);
     while (current === null) {
-      const turn = queues.entries().next().value;
+      const turn = queueByOwner.entries().next().value;
       if (!turn) {
         endThreadWhenIdle();
         return;
       }
       const [owner, queue] = turn;
       current = queue.shift()!;
-      queues.delete(owner);
-      if (queue.length > 0) queues.set(owner, queue);
+      queueByOwner.delete(owner);
+      if (queue.length > 0) queueByOwner.set(owner, queue);
       sendToThread({ key: current.key, task: current.task });
     }
   }
@@ -100,9 +100,9 @@ export function createScanThreadQueue(): ScanThreadQueue {
   return {
     runTask: (owner, key, secrets, task) =>
       new Promise((resolve, reject) => {
-        const queue = queues.get(owner) ?? [];
+        const queue = queueByOwner.get(owner) ?? [];
         queue.push({ key, secrets, task, resolve, reject });
-        queues.set(owner, queue);
+        queueByOwner.set(owner, queue);
         sendNextRequest();
       }),
   };

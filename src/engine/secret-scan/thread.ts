@@ -18,9 +18,9 @@ export type ScanReply = { answer: unknown } | { missing: true } | { error: strin
 const THREAD_NICENESS = 10;
 if (process.platform === "linux") setPriority(THREAD_NICENESS);
 
-const SCANS_MAX_BYTES = 128 * 1024 * 1024;
+const SCAN_CACHE_MAX_BYTES = 128 * 1024 * 1024;
 
-const scans = createScanCache(SCANS_MAX_BYTES);
+const scans = createScanCache(SCAN_CACHE_MAX_BYTES);
 
 function executeRequest({ key, secrets, task }: ScanRequest): ScanReply {
   const scan = scans.find(key) ?? (secrets && scans.create(key, secrets));

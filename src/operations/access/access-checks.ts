@@ -148,12 +148,12 @@ export function createAccessChecks(options: {
     appId: number,
     { name, limit, windowMs, isVisitor }: { name: string; limit: number; windowMs: number; isVisitor: boolean },
   ): Promise<void> {
-    const visitorsName = `${name} of visitors`;
+    const visitorBucketName = `${name} of visitors`;
     let windowState = await rateWindow.admitCall(appId, name, { limit, windowMs });
-    if (isVisitor && windowState.accepted) await rateWindow.admitCall(appId, visitorsName, { limit, windowMs });
+    if (isVisitor && windowState.accepted) await rateWindow.admitCall(appId, visitorBucketName, { limit, windowMs });
     if (!isVisitor && !windowState.accepted) {
       const visitorShare = Math.max(1, Math.floor(limit * VISITORS_RATE_LIMIT_SHARE));
-      const visitorExcess = (await rateWindow.count(appId, visitorsName, windowMs)) - visitorShare;
+      const visitorExcess = (await rateWindow.count(appId, visitorBucketName, windowMs)) - visitorShare;
       if (visitorExcess > 0)
         windowState = await rateWindow.admitCall(appId, name, { limit: limit + visitorExcess, windowMs });
     }

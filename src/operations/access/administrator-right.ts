@@ -6,20 +6,20 @@ import { rows, type SqlClient } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 
 const ADMINISTRATORS_KEY = "hashtext('administrators')";
-const LOCK_CHANGES = `SELECT pg_advisory_xact_lock(${ADMINISTRATORS_KEY})`;
-const LOCK_RIGHTS = `SELECT pg_advisory_xact_lock_shared(${ADMINISTRATORS_KEY})`;
-const IS_ADMINISTRATOR = "SELECT FROM person WHERE id = $1 AND is_administrator";
+const LOCK_EXCLUSIVELY = `SELECT pg_advisory_xact_lock(${ADMINISTRATORS_KEY})`;
+const LOCK_SHARED = `SELECT pg_advisory_xact_lock_shared(${ADMINISTRATORS_KEY})`;
+const SELECT_ADMINISTRATOR = "SELECT FROM person WHERE id = $1 AND is_administrator";
 
 /**
  * Takes a lock until the transaction ends, so that transactions that add or remove administrators run one after the other. Call this
  * function before the transaction locks people or one-time links.
  */
 export async function lockAdministrators(executor: SqlClient): Promise<void> {
-  await rows(executor, LOCK_CHANGES);
+  await rows(executor, LOCK_EXCLUSIVELY);
 }
 
 export async function isAdministrator(executor: SqlClient, personId: number | null): Promise<boolean> {
-  return (await rows(executor, IS_ADMINISTRATOR, [personId])).length > 0;
+  return (await rows(executor, SELECT_ADMINISTRATOR, [personId])).length > 0;
 }
 
 /**
@@ -35,6 +35,6 @@ export async function hasAdministratorRight(executor: SqlClient, caller: Caller)
  * administrators until this transaction ends. Lock organizations and apps before this call, and people after it.
  */
 export async function lockAdministratorRight(executor: SqlClient, caller: Caller): Promise<boolean> {
-  if (caller.kind === "admin" && caller.session !== undefined) await rows(executor, LOCK_RIGHTS);
+  if (caller.kind === "admin" && caller.session !== undefined) await rows(executor, LOCK_SHARED);
   return hasAdministratorRight(executor, caller);
 }

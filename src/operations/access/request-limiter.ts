@@ -29,20 +29,20 @@ const MAX_CONCURRENT_REQUESTS = {
 
 export function createRequestLimiter(limits = MAX_CONCURRENT_REQUESTS): RequestLimiter {
   const createSemaphore = (max: number) => new FairSemaphore(Number.POSITIVE_INFINITY, max);
-  const credentials = createSemaphore(limits.credential);
-  const visitors = createSemaphore(limits.visitor);
+  const credentialSemaphore = createSemaphore(limits.credential);
+  const visitorSemaphore = createSemaphore(limits.visitor);
   // Separate semaphores, so that requests without a credential do not delay visitors from the same network address.
-  const visitorAddresses = createSemaphore(limits.address);
-  const anonymousAddresses = createSemaphore(limits.address);
+  const visitorAddressSemaphore = createSemaphore(limits.address);
+  const anonymousAddressSemaphore = createSemaphore(limits.address);
 
   async function acquireVisitorSlot(
     holder: string,
     address: string,
     disconnectSignal: () => AbortSignal,
   ): Promise<() => void> {
-    const releaseVisitorSlot = await visitors.enter(holder, disconnectSignal);
+    const releaseVisitorSlot = await visitorSemaphore.enter(holder, disconnectSignal);
     try {
-      const releaseAddress = await visitorAddresses.enter(address, disconnectSignal);
+      const releaseAddress = await visitorAddressSemaphore.enter(address, disconnectSignal);
       return () => {
         releaseAddress();
         releaseVisitorSlot();
@@ -56,8 +56,8 @@ export function createRequestLimiter(limits = MAX_CONCURRENT_REQUESTS): RequestL
   return {
     async acquireSlot({ caller, address = "" }, disconnectSignal) {
       try {
-        if (!caller) return await anonymousAddresses.enter(getAddressBlock(address), disconnectSignal);
-        if (!isPageCaller(caller)) return await credentials.enter(caller.credentialId, disconnectSignal);
+        if (!caller) return await anonymousAddressSemaphore.enter(getAddressBlock(address), disconnectSignal);
+        if (!isPageCaller(caller)) return await credentialSemaphore.enter(caller.credentialId, disconnectSignal);
         return await acquireVisitorSlot(
           getRateLimitKey({ ...caller, address }),
           getAddressBlock(address),

@@ -10,7 +10,7 @@ const CHECKSUM_CHARACTERS = 6;
 const BASE62_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /** Format of a token: prefix, secret, and a checksum of six characters. Tokens from older releases have no checksum. */
-const TOKEN_SHAPE = /^(svc_(?:editor|admin|api|task|viewer|live)_[\w-]{43})([0-9A-Za-z]{6})?$/;
+const TOKEN_PATTERN = /^(svc_(?:editor|admin|api|task|viewer|live)_[\w-]{43})([0-9A-Za-z]{6})?$/;
 
 /** Returns the CRC32 checksum of `text`, a token without its checksum, as six base62 digits, the most significant digit first. */
 function computeTokenChecksum(text: string): string {
@@ -34,7 +34,7 @@ export function generateToken(kind: CredentialKind): string {
 
 /** True if `token` has the format of a token of this service, and its checksum (if it has one) is correct. */
 export function isWellFormedToken(token: string): boolean {
-  const tokenMatch = TOKEN_SHAPE.exec(token);
+  const tokenMatch = TOKEN_PATTERN.exec(token);
   if (!tokenMatch) return false;
   const [, text, digits] = tokenMatch;
   return digits === undefined || digits === computeTokenChecksum(text!);

@@ -55,7 +55,7 @@ const UPDATE_PERSON = `
   UPDATE person SET first_name = coalesce($2, first_name), last_name = coalesce($3, last_name),
          passphrase_hash = coalesce($4, passphrase_hash)
    WHERE id = $1 AND ($4::text IS NULL OR passphrase_hash IS NOT DISTINCT FROM $5) RETURNING ${USER_COLUMNS}`;
-const HAS_ADMINISTRATOR = "SELECT 1 FROM person WHERE is_administrator LIMIT 1";
+const SELECT_ANY_ADMINISTRATOR = "SELECT 1 FROM person WHERE is_administrator LIMIT 1";
 const LOCK_PERSON = "SELECT id FROM person WHERE id = $1 FOR NO KEY UPDATE";
 const COUNT_RECENT_RESETS = `
   SELECT count(*) FROM one_time_link WHERE kind = 'reset' AND person_id = $1 AND created_at > now() - interval '10 minutes'`;
@@ -161,7 +161,7 @@ export class Accounts {
   async createFirstSetupLink(): Promise<IssuedOneTimeLink | null> {
     return this.options.db.transaction(async (manager) => {
       await lockAdministrators(manager);
-      return (await rows(manager, HAS_ADMINISTRATOR)).length > 0 ? null : this.replaceSetupLink(manager);
+      return (await rows(manager, SELECT_ANY_ADMINISTRATOR)).length > 0 ? null : this.replaceSetupLink(manager);
     });
   }
 

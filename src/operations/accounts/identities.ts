@@ -113,9 +113,9 @@ export class OpenIdIdentityStore {
     address: string | undefined,
   ): Promise<void> {
     await rows(executor, LOCK_ORGANIZATION, [organizationId]);
-    type Owners = { count: number; before: Role | null };
-    const [owners] = await rows<Owners>(executor, COUNT_OTHER_OWNERS, [organizationId, id]);
-    const { count, before } = owners!;
+    type OwnerState = { count: number; before: Role | null };
+    const [ownerState] = await rows<OwnerState>(executor, COUNT_OTHER_OWNERS, [organizationId, id]);
+    const { count, before } = ownerState!;
     if (before === "owner" && count === 0 && role !== "owner") return;
     const scope = { organizationId, appId: null };
     if (role !== null) await requireMemberCapacity(executor, scope, id);

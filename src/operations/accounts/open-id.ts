@@ -95,8 +95,8 @@ function toIdentity(provider: OpenIdProvider, claims: Record<string, unknown>, i
   const [firstName, lastName] = [readNameClaim(claims["given_name"]), readNameClaim(claims["family_name"])];
   const name = readNameClaim(claims["name"]) ?? email ?? "OpenID";
   const mappedRoles = readClaimStrings(claims[provider.roleClaim]).map((group) => provider.roles.get(group));
-  const isVerified = isBooleanClaim(claims["email_verified"], true);
-  const domain = isVerified ? (email?.split("@").at(-1)?.toLowerCase() ?? null) : null;
+  const isEmailVerified = isBooleanClaim(claims["email_verified"], true);
+  const domain = isEmailVerified ? (email?.split("@").at(-1)?.toLowerCase() ?? null) : null;
   const keys = provider.organizationClaim === null ? [domain] : readClaimStrings(claims[provider.organizationClaim]);
   const organizations = keys.map((key) => (key === null ? undefined : provider.organizations.get(key)));
   return {
@@ -226,8 +226,8 @@ export class OpenId {
     const { identities } = this.options;
     if (!provider.autoCreate) throw new OpenIdSignInError("no-account");
     if (identity.email === null) throw new OpenIdSignInError("no-account");
-    const isMapped = provider.organizations.size > 0;
-    if (isMapped && identity.organizationId === null) throw new OpenIdSignInError("no-organization");
+    const hasOrganizationMapping = provider.organizations.size > 0;
+    if (hasOrganizationMapping && identity.organizationId === null) throw new OpenIdSignInError("no-organization");
     const user = await identities.createPerson(manager, identity).catch((error: unknown) => {
       throw isUniqueViolation(error) ? new OpenIdSignInError("email-in-use") : error;
     });

@@ -96,7 +96,7 @@ const toPasskey = ({ createdAt, lastUsedAt, ...row }: PasskeyRow): Passkey => ({
 const hashChallenge = (challenge: string): Buffer => hash("sha256", challenge, "buffer");
 
 /** Fields of the browser's WebAuthn response. The library checks their contents. */
-const CREDENTIAL_FIELDS = createFlatShape([
+const CREDENTIAL_SHAPE = createFlatShape([
   "id",
   "rawId",
   "type",
@@ -182,14 +182,14 @@ export class Passkeys {
     { origin }: PasskeyPageOrigin,
     body: Record<string, unknown>,
   ): Promise<UsedPasskey | null> {
-    type FoundPasskey = {
+    type PasskeyWithKey = {
       id: number;
       personId: number;
       publicKey: Buffer;
       counter: number;
       transports: AuthenticatorTransport[];
     };
-    const [passkey] = await rows<FoundPasskey>(this.options.db, SELECT_PASSKEY, [body["id"]]);
+    const [passkey] = await rows<PasskeyWithKey>(this.options.db, SELECT_PASSKEY, [body["id"]]);
     if (!passkey) return null;
     const { publicKey, counter, transports } = passkey;
     const verification = await (await loadWebAuthn())
@@ -203,7 +203,7 @@ export class Passkeys {
       // The library throws if the response is invalid.
       .catch(() => null);
     if (!verification?.verified) return null;
-    refuseUnknownFields(body, CREDENTIAL_FIELDS);
+    refuseUnknownFields(body, CREDENTIAL_SHAPE);
     return { id: passkey.id, personId: passkey.personId, counter: verification.authenticationInfo.newCounter };
   }
 
@@ -274,7 +274,7 @@ export class Passkeys {
           ? new ActionError("REQUEST_INVALID", "this passkey is already registered")
           : error;
       });
-      refuseUnknownFields(response, CREDENTIAL_FIELDS);
+      refuseUnknownFields(response, CREDENTIAL_SHAPE);
       await sessions.grantFullRights(credentialId, manager);
       await recordAccessEvent(manager, { type: "person.passkey.create", personId, subjectId: personId, address });
       return toPasskey(row!);

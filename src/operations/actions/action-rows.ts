@@ -12,7 +12,7 @@ import {
   type ActionInput,
   NO_RUN_LIMITS,
   omitActionSourceIfNull,
-  omitRunLimitsIfNull,
+  omitUnsetRunLimits,
 } from "../../rules/action-input.js";
 import { omitActionSourceMap } from "../../rules/action-source.js";
 import type { AddAssetUrls } from "../../rules/packages.js";
@@ -65,7 +65,7 @@ export const createActionRowConverter =
   }) => ({
     ...fields,
     access: access ?? DEFAULT_ACTION_ACCESS,
-    ...omitRunLimitsIfNull({ concurrency, debounce, timeoutMs, jitterSeconds }),
+    ...omitUnsetRunLimits({ concurrency, debounce, timeoutMs, jitterSeconds }),
     ...omitActionSourceIfNull(source && omitActionSourceMap(source)),
     assets: addAssetUrls(assets),
     lastRunAt: lastRunAt?.toISOString() ?? null,
@@ -198,7 +198,7 @@ export function pickAuthoredFields(row: ActionRow): ActionInput {
     integrationOrigins,
     access: access ?? DEFAULT_ACTION_ACCESS,
     ...omitActionSourceIfNull(row.source),
-    ...omitRunLimitsIfNull(row),
+    ...omitUnsetRunLimits(row),
   };
 }
 

@@ -41,7 +41,7 @@ function readProperty(data: unknown, key: string): unknown {
 
 interface ActionValidationOptions {
   codeChecker: CodeChecker;
-  sources: SourceBuilds;
+  sourceBuilds: SourceBuilds;
   packages: DependencyResolver;
   serverTimeoutMs: number;
   allowPrivateNetwork: boolean;
@@ -59,11 +59,11 @@ function requireKnownFields(data: unknown, validatedAction: ValidatedAction): Va
  */
 async function validateWithFreeNameAndPaths(
   manager: EntityManager,
-  addressScope: { appId: number; exceptId: number | null; rewritten: readonly number[] },
+  draftScope: { appId: number; exceptId: number | null; rewritten: readonly number[] },
   data: unknown,
   validate: () => Promise<ValidatedAction>,
 ): Promise<ValidatedAction> {
-  const { appId, exceptId, rewritten } = addressScope;
+  const { appId, exceptId, rewritten } = draftScope;
   const draftFilter = {
     appId,
     isDraft: true,
@@ -169,17 +169,17 @@ export class ActionValidation {
     current: ActionRow | null,
     exportedAssets = NO_EXPORTED_ASSETS,
   ): Promise<ResolvedDependencies> {
-    const { codeChecker, sources, packages } = this.options;
+    const { codeChecker, sourceBuilds, packages } = this.options;
     try {
       const hasSource = isObject(readProperty(data, "source")) && readProperty(data, "dependencies") !== undefined;
-      const resolvedEarly = hasSource
+      const sourceDependencies = hasSource
         ? await this.resolveSourceDependencies(author, data, current, exportedAssets)
         : NO_RESOLVED_DEPENDENCIES;
-      const builtSource = await sources.withBuiltCode(author.appId, data, current, resolvedEarly);
+      const builtSource = await sourceBuilds.withBuiltCode(author.appId, data, current, sourceDependencies);
       if (hasSource) {
         const code = readProperty(builtSource.data, "code");
         if (isText(code)) await codeChecker.check(author.appId, code);
-        return resolvedEarly;
+        return sourceDependencies;
       }
       const input = await (current
         ? this.parseUpdatedInput(current, builtSource)
@@ -211,7 +211,10 @@ export class ActionValidation {
       requireKnownFields(
         data,
         this.addAssets(
-          await this.parseCreatedInput(appId, await this.options.sources.withBuiltCode(appId, data, null, resolved)),
+          await this.parseCreatedInput(
+            appId,
+            await this.options.sourceBuilds.withBuiltCode(appId, data, null, resolved),
+          ),
           [],
           resolved,
         ),
@@ -230,14 +233,14 @@ export class ActionValidation {
     resolved: ResolvedDependencies,
     rewritten: readonly number[] = [],
   ): Promise<ValidatedAction> {
-    const addressScope = { appId: current.appId, exceptId: current.id, rewritten };
-    return validateWithFreeNameAndPaths(manager, addressScope, data, async () =>
+    const draftScope = { appId: current.appId, exceptId: current.id, rewritten };
+    return validateWithFreeNameAndPaths(manager, draftScope, data, async () =>
       requireKnownFields(
         data,
         this.addAssets(
           await this.parseUpdatedInput(
             current,
-            await this.options.sources.withBuiltCode(current.appId, data, current, resolved),
+            await this.options.sourceBuilds.withBuiltCode(current.appId, data, current, resolved),
           ),
           current.assets,
           resolved,

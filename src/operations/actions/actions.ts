@@ -7,7 +7,7 @@ import { foldCase, foldCaseSql } from "../../rules/comparable-text.js";
 import {
   parseLimitAndOffset,
   type ReserveResponseBytes,
-  type RowSize,
+  type SizedRow,
   selectIdsThatFitOnPage,
 } from "../../rules/page.js";
 import { NO_RESOLVED_DEPENDENCIES } from "../packages/packages.js";
@@ -76,7 +76,7 @@ export class Actions {
       `SELECT count(*) AS total FROM action WHERE ${IS_MATCHING_DRAFT_OF_APP}`,
       parameters,
     );
-    const actionSizes = await rows<RowSize>(
+    const actionSizes = await rows<SizedRow>(
       db,
       `SELECT id, octet_length(code) + octet_length(triggers::text) + coalesce(octet_length(source::text), 0) AS bytes FROM action
           WHERE ${IS_MATCHING_DRAFT_OF_APP} ORDER BY id DESC LIMIT $3 OFFSET $4`,

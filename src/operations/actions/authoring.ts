@@ -39,18 +39,18 @@ export function createAuthoringModules(options: AuthoringOptions) {
   const { db, packages, addAssetUrls, triggerIndex, serverTimeoutMs, allowPrivateNetwork, endpoints, log } = options;
   const convertRow = createActionRowConverter(addAssetUrls);
   const lockDraft = createLockDraft(convertRow);
-  const isolateCheck = createCompileChecker();
-  const codeChecker = new CodeChecker(isolateCheck.check);
-  const sources = new SourceBuilds({ packages });
+  const compileChecker = createCompileChecker();
+  const codeChecker = new CodeChecker(compileChecker.check);
+  const sourceBuilds = new SourceBuilds({ packages });
   const actionValidation = new ActionValidation({
     codeChecker,
-    sources,
+    sourceBuilds,
     packages,
     serverTimeoutMs,
     allowPrivateNetwork,
   });
   const draftWriter = new DraftWriter({ log, endpoints, quota: packages.quota });
-  const importSteps = new ActionImporter({ db, validation: actionValidation, draftWriter, packages });
+  const actionImporter = new ActionImporter({ db, validation: actionValidation, draftWriter, packages });
   return {
     actions: new Actions({ db, validation: actionValidation, draftWriter, convertRow, lockDraft }),
     publishing: new ActionPublisher({
@@ -66,11 +66,11 @@ export function createAuthoringModules(options: AuthoringOptions) {
     rotateSecret: createHttpTriggerSecretRotator({ db, endpoints, lockDraft }),
     restoring: new DraftRestorer({ db, validation: actionValidation, draftWriter, log, convertRow, lockDraft }),
     comparison: new ActionComparisons({ db }),
-    importSteps,
-    transfer: new ActionTransfer({ db, steps: importSteps }),
+    actionImporter,
+    transfer: new ActionTransfer({ db, actionImporter }),
     presets: new PayloadPresets({ db }),
     problems: createCodeProblemFinder({ codeChecker }),
     /** Stops the compiler of the code check. Waits for compilations that are in progress. */
-    closeCodeCheck: isolateCheck.close,
+    closeCodeCheck: compileChecker.close,
   };
 }

@@ -64,8 +64,8 @@ export class CodeChecker {
   }
 
   private async checkCode(code: string): Promise<CodeCheckResult> {
-    const reading = await this.parseWithinLimits(code);
-    return { parseResult: reading, compileError: reading.fault === null ? await this.findCompileError(code) : null };
+    const parseResult = await this.parseWithinLimits(code);
+    return { parseResult, compileError: parseResult.fault === null ? await this.findCompileError(code) : null };
   }
 
   /**

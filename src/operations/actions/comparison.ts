@@ -73,17 +73,21 @@ async function diffInThread(appId: number, actions: ActionVersionPair): Promise<
   );
 }
 
-const withoutNullSource = ({ source, ...input }: ActionInput): ActionInput => ({
+const omitNullSource = ({ source, ...input }: ActionInput): ActionInput => ({
   ...input,
   ...omitActionSourceIfNull(source ? omitActionSourceMap(source) : null),
 });
 
 async function compareStates(appId: number, from: ActionState, to: ActionState): Promise<ActionComparison> {
   const labels = { before: formatVersionLabel(from.side), after: formatVersionLabel(to.side) };
-  const [before, after] = [withoutNullSource(from.input), withoutNullSource(to.input)];
+  const [before, after] = [omitNullSource(from.input), omitNullSource(to.input)];
   // If `assets` is undefined, the comparison ignores the scripts of packages.
-  const compared = { before: { ...before, assets: from.assets }, after: { ...after, assets: to.assets }, labels };
-  return { from: from.side, to: to.side, before, after, ...(await diffInThread(appId, compared)) };
+  const comparedVersions = {
+    before: { ...before, assets: from.assets },
+    after: { ...after, assets: to.assets },
+    labels,
+  };
+  return { from: from.side, to: to.side, before, after, ...(await diffInThread(appId, comparedVersions)) };
 }
 
 function parseComparedVersion(against: string): ComparedVersionSelector {

@@ -108,15 +108,15 @@ export class ActionImporter {
    */
   async prepare(author: ScriptQuotaRequest, all: readonly unknown[]): Promise<ImportedAction[]> {
     const { db, validation, packages } = this.options;
-    const entries: ImportedAction[] = [];
+    const importedActions: ImportedAction[] = [];
     for (const data of all) {
       const [name] = listStorableActionNames([data]);
       const where = { appId: author.appId, name: name ?? "", masterId: IsNull(), actionVersion: "v3" };
       const row = name === undefined ? null : await db.getRepository(ActionRow).findOneBy(where);
       const exportedAssets = await packages.readExportedAssets(isObject(data) ? data["assets"] : undefined);
-      entries.push({ data, resolved: await validation.prepare(author, data, row, exportedAssets) });
+      importedActions.push({ data, resolved: await validation.prepare(author, data, row, exportedAssets) });
     }
-    return entries;
+    return importedActions;
   }
 
   /**
@@ -160,8 +160,8 @@ export class ActionImporter {
     const { draftWriter } = this.options;
     // Actions are written in the order of their names, so that two imports cannot deadlock in the unique index of names.
     const sortedSteps = steps.toSorted((a, b) => (a.validated.input.name < b.validated.input.name ? -1 : 1));
-    const rewritten = steps.flatMap(({ current: row, fields }) => (row && fields.length > 0 ? [row.id] : []));
-    await deleteRoutes(manager, rewritten);
+    const rewrittenIds = steps.flatMap(({ current: row, fields }) => (row && fields.length > 0 ? [row.id] : []));
+    await deleteRoutes(manager, rewrittenIds);
     for (const { current: row, validated: validatedAction, fields } of sortedSteps) {
       if (!row) await draftWriter.insert(manager, caller, appId, validatedAction);
       else if (fields.length > 0) await draftWriter.replace(manager, caller, row, validatedAction);

@@ -35,10 +35,10 @@ const DELETE_PRESET = `
 
 /** Checks that a payload is a JSON object within the limits, and returns it as JSON text. @throws PAYLOAD_INVALID */
 function toPayloadJson(payload: unknown): string {
-  const isFit = isObject(payload) && !nestsDeeperThan(payload, JSON_MAX_DEPTH);
-  const text = isFit ? JSON.stringify(payload) : "";
-  if (isFit && Buffer.byteLength(text) <= PAYLOAD_PRESET_MAX_BYTES) return text;
-  const receivedText = isFit ? `${Buffer.byteLength(text)} bytes` : describeValue(payload);
+  const isShallowObject = isObject(payload) && !nestsDeeperThan(payload, JSON_MAX_DEPTH);
+  const text = isShallowObject ? JSON.stringify(payload) : "";
+  if (isShallowObject && Buffer.byteLength(text) <= PAYLOAD_PRESET_MAX_BYTES) return text;
+  const receivedText = isShallowObject ? `${Buffer.byteLength(text)} bytes` : describeValue(payload);
   const expected = `a JSON object of at most ${PAYLOAD_PRESET_MAX_BYTES} bytes and ${JSON_MAX_DEPTH} levels`;
   throw new ActionError("PAYLOAD_INVALID", `"payload" must be ${expected} (got ${receivedText})`);
 }

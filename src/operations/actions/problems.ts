@@ -13,10 +13,10 @@ export interface CodeProblem {
   dependency: string | null;
 }
 
-const FAULT_WITH_POSITION = /^code, line (\d+), column (\d+): (.*)$/s;
+const FAULT_POSITION_PATTERN = /^code, line (\d+), column (\d+): (.*)$/s;
 
 function toCodeProblem(fault: string, dependency: string | null): CodeProblem {
-  const [, line, column, message] = FAULT_WITH_POSITION.exec(fault) ?? [];
+  const [, line, column, message] = FAULT_POSITION_PATTERN.exec(fault) ?? [];
   return { message: message ?? fault, line: Number(line ?? 1), column: Number(column ?? 1), dependency };
 }
 

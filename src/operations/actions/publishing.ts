@@ -80,7 +80,7 @@ async function writeLiveVersion(manager: EntityManager, liveVersion: ActionRow, 
   const { name } = master;
   const refusal = new ActionError(
     "NAME_ALREADY_EXISTS",
-    `another published action of this app has the name ${JSON.stringify(name)}; rename one of them`,
+    `the live version of another action of this app has the name ${JSON.stringify(name)}; publish or unpublish that action, or rename this action`,
   );
   await rejectDuplicateName(writeActionRow(manager, liveVersion, isNew), refusal);
 }

@@ -97,20 +97,24 @@ function createImportError({ steps, faults, retryAfter }: ValidatedImport): Acti
 }
 
 export class ActionTransfer {
-  constructor(private readonly options: { db: Db; steps: ActionImporter }) {}
+  constructor(private readonly options: { db: Db; actionImporter: ActionImporter }) {}
 
-  private async createPlan(manager: EntityManager, appId: number, entries: ImportedAction[]): Promise<ValidatedImport> {
-    const { steps } = this.options;
-    const knownActions = await steps.lockDrafts(
+  private async createPlan(
+    manager: EntityManager,
+    appId: number,
+    importedActions: ImportedAction[],
+  ): Promise<ValidatedImport> {
+    const { actionImporter } = this.options;
+    const knownActions = await actionImporter.lockDrafts(
       manager,
       appId,
-      listStorableActionNames(entries.map(({ data }) => data)),
+      listStorableActionNames(importedActions.map(({ data }) => data)),
     );
     const rewrittenIds = [...knownActions.values()].map(({ id }) => id);
     const seenNames = new Set<string>();
     const claimRoutes = createDuplicateRouteCheck();
     const plan: ValidatedImport = { steps: [], faults: [], retryAfter: 0 };
-    for (const [index, entry] of entries.entries()) {
+    for (const [index, entry] of importedActions.entries()) {
       const name = getActionNameOrNull(entry.data);
       try {
         if (name !== null && seenNames.has(name)) {
@@ -120,7 +124,7 @@ export class ActionTransfer {
           );
         }
         if (name !== null) seenNames.add(name);
-        const plannedStep = await steps.validate(
+        const plannedStep = await actionImporter.validate(
           manager,
           appId,
           entry,
@@ -144,14 +148,17 @@ export class ActionTransfer {
    * @throws REQUEST_INVALID if the document would be larger than GRAPHQL_RESPONSE_MAX_BYTES, and the errors of `reserve`
    */
   async export(appId: number, reserve: ReserveResponseBytes = async () => undefined): Promise<ActionTransferDocument> {
-    const { db, steps } = this.options;
+    const { db, actionImporter } = this.options;
     const [{ bytes }] = (await rows<{ bytes: number }>(db, SUM_EXPORTED_BYTES, [appId])) as [{ bytes: number }];
     if (bytes > GRAPHQL_RESPONSE_MAX_BYTES) {
       const sizeMessage = `the app's actions exceed ${GRAPHQL_RESPONSE_MAX_BYTES / 2 ** 20} MB, the maximum of an export`;
       throw new ActionError("REQUEST_INVALID", `${sizeMessage}; list the actions page by page instead`);
     }
     await reserve(bytes);
-    return { format: TRANSFER_FORMAT, actions: (await steps.listDrafts(db.manager, appId)).map(toExportedAction) };
+    return {
+      format: TRANSFER_FORMAT,
+      actions: (await actionImporter.listDrafts(db.manager, appId)).map(toExportedAction),
+    };
   }
 
   /**
@@ -161,14 +168,14 @@ export class ActionTransfer {
    * NAME_ALREADY_EXISTS if another request has just used one of the names; the other errors of `DraftWriter.store`
    */
   async import(caller: Caller, appId: number, document: unknown, dryRun: boolean): Promise<ImportReport> {
-    const { db, steps } = this.options;
-    const entries = await steps.prepare({ caller, appId }, readActions(document));
+    const { db, actionImporter } = this.options;
+    const importedActions = await actionImporter.prepare({ caller, appId }, readActions(document));
     return transactWithAppLock(db, appId, async (manager) => {
-      const plan = await this.createPlan(manager, appId, entries);
+      const plan = await this.createPlan(manager, appId, importedActions);
       if (plan.faults.length === 0) refuseUnknownFields(document, DOCUMENT_SHAPE);
       else if (!dryRun) throw createImportError(plan);
       if (dryRun) return createImportReport(plan, true);
-      await steps.apply(manager, caller, appId, plan.steps);
+      await actionImporter.apply(manager, caller, appId, plan.steps);
       return createImportReport(plan, false);
     });
   }

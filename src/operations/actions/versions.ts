@@ -248,9 +248,9 @@ export async function requireActionVersion(
 }
 
 /** SQL condition and sort order for all versions of an action, the newest first. */
-const ALL_VERSIONS = ["version.action_id = $1", "version.id DESC"] as const;
-const PUBLISHED_VERSIONS = [
-  `${ALL_VERSIONS[0]} AND version.published_at IS NOT NULL`,
+const ALL_VERSIONS_SQL = ["version.action_id = $1", "version.id DESC"] as const;
+const PUBLISHED_VERSIONS_SQL = [
+  `${ALL_VERSIONS_SQL[0]} AND version.published_at IS NOT NULL`,
   "version.published_at DESC, version.id DESC",
 ] as const;
 
@@ -271,7 +271,7 @@ export class ActionVersions {
     const { db } = this.options;
     const { limit, offset } = parseLimitAndOffset(options, VERSIONS_PER_PAGE_DEFAULT, VERSIONS_PER_PAGE_MAX);
     await requireAction(db.manager, appId, actionId);
-    const [condition, order] = options.published ? PUBLISHED_VERSIONS : ALL_VERSIONS;
+    const [condition, order] = options.published ? PUBLISHED_VERSIONS_SQL : ALL_VERSIONS_SQL;
     const [count] = await rows<{ total: number }>(
       db,
       `SELECT count(*) AS total FROM action_version version WHERE ${condition}`,

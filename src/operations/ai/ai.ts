@@ -64,7 +64,7 @@ const OUTAGE_RETRY_MS = 5_000;
 const CHARACTERS_PER_TOKEN = 4;
 const ASSUMED_ANSWER_TOKENS = 1_024;
 /** Matches the name of a provider's error. The action does not get the error's message, because this message could repeat the request. */
-const ERROR_NAME = /^[a-z][a-z0-9_]{0,60}$/;
+const ERROR_NAME_PATTERN = /^[a-z][a-z0-9_]{0,60}$/;
 
 /** Selects the environment of a run's action. Only server actions may use the AI provider, whose key is in a protected setting. */
 const SELECT_RUN_ENVIRONMENT = `
@@ -94,10 +94,10 @@ interface ModelRequest {
 
 const readTokenUsage = (answer: AiAnswer): AiTokenUsage | null => ("usage" in answer ? answer.usage : null);
 
-/** Returns the tokens that the provider reports or, without a report, the estimate `expected`. They count toward the daily limit. */
-function countUsedTokens(answer: AiAnswer, expected: number): number {
+/** Returns the tokens that the provider reports or, without a report, `estimatedTokens`. They count toward the daily limit. */
+function countUsedTokens(answer: AiAnswer, estimatedTokens: number): number {
   const { inputTokens = 0, outputTokens = 0 } = readTokenUsage(answer) ?? {};
-  return inputTokens + outputTokens || expected;
+  return inputTokens + outputTokens || estimatedTokens;
 }
 
 /** Returns the texts of a call for its log event. They are logged only if the app's setting `__ai` has `logTexts`. */
@@ -120,7 +120,7 @@ async function createProviderError(
   try {
     const body: unknown = JSON.parse(response.body.toString("utf8"));
     name = [getValueAtPath(body, "error", "type"), getValueAtPath(body, "error", "code")].find(
-      (element) => typeof element === "string" && ERROR_NAME.test(element),
+      (element) => typeof element === "string" && ERROR_NAME_PATTERN.test(element),
     );
   } catch {
     // Ignores a body that is not JSON: the error message then contains only the status.
@@ -235,36 +235,36 @@ export class Ai {
   ): Promise<AiAnswer> {
     const { settings, logEvents, allowHttp } = this.options;
     const runId = await this.requireServerRun(caller, appId);
-    const requested = parseAiOptions(call, options);
+    const parsedOptions = parseAiOptions(call, options);
     const setting = parseAiSetting((await settings.readAll(appId)).get(AI_SETTING_KEY), allowHttp);
-    const model = selectAiModel(setting, requested.model);
+    const model = selectAiModel(setting, parsedOptions.model);
     // Builds the request before the call is counted: a call that the provider does not support must not use up the daily limits.
-    const request = PROVIDER_APIS[setting.provider].buildRequest(requested, model, setting.key);
-    const expected = estimateTotalTokens(requested);
-    const correctTokenCount = await this.usage.reserve(appId, expected, setting);
-    const started = performance.now();
-    let used = 0;
+    const request = PROVIDER_APIS[setting.provider].buildRequest(parsedOptions, model, setting.key);
+    const estimatedTokens = estimateTotalTokens(parsedOptions);
+    const correctTokenCount = await this.usage.reserve(appId, estimatedTokens, setting);
+    const startedAtMs = performance.now();
+    let usedTokens = 0;
     let parts: StreamedCompletionReader | null = null;
     try {
       const signal = disconnectSignal?.() ?? new AbortController().signal;
-      if (requested.call === "completions" && requested.stream) {
-        const passOn = onTextPart ?? (async () => undefined);
+      if (parsedOptions.call === "completions" && parsedOptions.stream) {
+        const passTextOn = onTextPart ?? (async () => undefined);
         parts = new StreamedCompletionReader(
           PROVIDER_APIS[setting.provider].createEventReader(model),
           await this.readScanner(appId),
-          passOn,
+          passTextOn,
         );
       }
       const receivedAnswer = await this.sendRequest(
         { appId, runId, setting, model, request, signal },
-        requested,
+        parsedOptions,
         parts,
       );
-      used = countUsedTokens(receivedAnswer, expected);
+      usedTokens = countUsedTokens(receivedAnswer, estimatedTokens);
       // Gets the scanner again, because the app may have got a new secret while the provider answered.
       const answer = await maskAnswer(await this.readScanner(appId), receivedAnswer);
-      const callFacts = { model, ...readTokenUsage(answer), durationMs: Math.round(performance.now() - started) };
-      const data = { ...callFacts, ...(setting.logTexts && collectLoggedTexts(requested, answer)) };
+      const callFacts = { model, ...readTokenUsage(answer), durationMs: Math.round(performance.now() - startedAtMs) };
+      const data = { ...callFacts, ...(setting.logTexts && collectLoggedTexts(parsedOptions, answer)) };
       await this.record(appId, (executor) =>
         logEvents.emit(executor, caller, appId, { type: EVENT_TYPE_BY_CALL[call], data }),
       );
@@ -276,8 +276,8 @@ export class Ai {
       const spentTokens =
         receivedCharacters === null
           ? 0
-          : estimateInputTokens(requested) + Math.ceil(receivedCharacters / CHARACTERS_PER_TOKEN);
-      await this.record(appId, (executor) => correctTokenCount(executor, used || spentTokens));
+          : estimateInputTokens(parsedOptions) + Math.ceil(receivedCharacters / CHARACTERS_PER_TOKEN);
+      await this.record(appId, (executor) => correctTokenCount(executor, usedTokens || spentTokens));
     }
   }
 

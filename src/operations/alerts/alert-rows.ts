@@ -88,7 +88,7 @@ export async function readAlertRules(
   return (await rows<AlertRuleRow>(executor, sql, [appId, id])).map(toAlertRule);
 }
 
-const ruleColumnValues = (input: AlertRuleFields): unknown[] => {
+const listRuleColumnValues = (input: AlertRuleFields): unknown[] => {
   const { name, condition, actionId, failures, of, minutes, channel, to, setting, enabled } = input;
   return [name, condition, actionId, failures, of, minutes, channel, to, setting, enabled];
 };
@@ -96,14 +96,14 @@ const ruleColumnValues = (input: AlertRuleFields): unknown[] => {
 export async function insertAlertRuleRow(executor: SqlClient, appId: number, input: AlertRuleFields): Promise<number> {
   const sql = `INSERT INTO alert_rule (app_id, name, condition, action_id, failures, of, minutes, channel, recipients, setting, enabled)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id`;
-  return (await rows<{ id: number }>(executor, sql, [appId, ...ruleColumnValues(input)]))[0]!.id;
+  return (await rows<{ id: number }>(executor, sql, [appId, ...listRuleColumnValues(input)]))[0]!.id;
 }
 
 /** Updates an alert rule. Also resets its state, because the state was computed with the old conditions. */
 export async function updateAlertRuleRow(executor: SqlClient, id: number, input: AlertRuleFields): Promise<void> {
   const sql = `UPDATE alert_rule SET name = $2, condition = $3, action_id = $4, failures = $5, of = $6, minutes = $7, channel = $8,
     recipients = $9, setting = $10, enabled = $11, since = now(), updated_at = ${NEXT_UPDATED_AT_SQL} WHERE id = $1`;
-  await rows(executor, sql, [id, ...ruleColumnValues(input)]);
+  await rows(executor, sql, [id, ...listRuleColumnValues(input)]);
   await rows(executor, "DELETE FROM alert_state WHERE rule_id = $1", [id]);
 }
 

@@ -20,8 +20,8 @@ const INSERT_DELIVERY = `
   INSERT INTO alert_delivery (app_id, rule_id, channel, setting, body, status, detail, due_at, give_up_at)
   VALUES ($1, $2, $3, $4, $5, $6, $7, CASE WHEN $6 = 'queued' THEN now() END, now() + interval '24 hours')`;
 
-export function createAlertSender(options: { notice: QueueAppEmail; baseUrl: string }): SendAlert {
-  const { notice, baseUrl } = options;
+export function createAlertSender(options: { queueAppEmail: QueueAppEmail; baseUrl: string }): SendAlert {
+  const { queueAppEmail, baseUrl } = options;
   return async (executor, { channel, to, setting }, facts) => {
     const body = composeAlertBody(facts, baseUrl);
     const { appId, id: ruleId } = facts.rule;
@@ -32,7 +32,7 @@ export function createAlertSender(options: { notice: QueueAppEmail; baseUrl: str
       await rows(executor, `SELECT pg_notify('${QUEUED_ALERT_CHANNEL}', '')`);
       return;
     }
-    const receipt = await notice(executor, appId, { to, subject: body.text, text: composeMailText(body) });
+    const receipt = await queueAppEmail(executor, appId, { to, subject: body.text, text: composeMailText(body) });
     await storeDelivery("outbox", `message ${receipt.id}`);
   };
 }

@@ -32,7 +32,7 @@ const MAX_WATCH_WINDOWS = 60;
 const MAX_MESSAGES_PER_HOUR = 12;
 const HOUR_MS = 3_600_000;
 /** Value of `actionId` in a rule's state that belongs to the whole app. */
-const WHOLE_APP_ID = 0;
+const WHOLE_APP_ACTION_ID = 0;
 
 const LOCK_ALERT_CURSOR = `
   SELECT FROM alert_cursor WHERE looked_at <= now() - interval '10 seconds' FOR UPDATE SKIP LOCKED`;
@@ -93,12 +93,12 @@ interface RuleEvaluation {
 const createEvaluationKey = (ruleId: number, actionId: number): string => `${ruleId}:${actionId}`;
 
 /**
- * Returns the ID of the action whose state a run of `actionId` changes. Returns WHOLE_APP_ID if the rule has one state for the whole app,
- * and null if the rule ignores the run.
+ * Returns the ID of the action whose state a run of `actionId` changes. Returns WHOLE_APP_ACTION_ID if the rule has one state for the whole
+ * app, and null if the rule ignores the run.
  */
 function findAffectedActionId(rule: WatchedAlertRule, actionId: number): number | null {
   if (rule.actionId !== null) return rule.actionId === actionId ? actionId : null;
-  return rule.condition === "failed" || rule.condition === "skipped" ? actionId : WHOLE_APP_ID;
+  return rule.condition === "failed" || rule.condition === "skipped" ? actionId : WHOLE_APP_ACTION_ID;
 }
 
 class RuleEvaluations {
@@ -111,7 +111,7 @@ class RuleEvaluations {
     for (const before of storedStates) this.addEvaluation(byId.get(before.ruleId)!, before.actionId, before);
     for (const rule of rules) {
       if (rule.actionId !== null) this.getOrAdd(rule, rule.actionId);
-      else if (rule.condition === "silent" || rule.condition === "queued") this.getOrAdd(rule, WHOLE_APP_ID);
+      else if (rule.condition === "silent" || rule.condition === "queued") this.getOrAdd(rule, WHOLE_APP_ACTION_ID);
     }
   }
 
@@ -157,7 +157,8 @@ class RuleEvaluations {
     for (const evaluation of this.all.values()) {
       const { rule, actionId } = evaluation;
       const isTickOverdue = overdueSchedules.some(
-        (schedule) => schedule.appId === rule.appId && (actionId === WHOLE_APP_ID || schedule.actionId === actionId),
+        (schedule) =>
+          schedule.appId === rule.appId && (actionId === WHOLE_APP_ACTION_ID || schedule.actionId === actionId),
       );
       const queueState: AppQueueState = {
         now,
@@ -219,7 +220,7 @@ export class AlertWatch {
     const { sendAlert, now } = this.options;
     const { rule, actionId, previousState, currentState, firstFiringState } = evaluation;
     const at = new Date(now());
-    const action = actionId === WHOLE_APP_ID || name === undefined ? null : { id: actionId, name };
+    const action = actionId === WHOLE_APP_ACTION_ID || name === undefined ? null : { id: actionId, name };
     let { isReported } = previousState;
     const reportAlert = async (state: "firing" | "recovered", { reason, runId }: AlertRuleState) => {
       rule.reportedAt = rule.reportedAt.filter((sentAt) => at.getTime() - sentAt.getTime() < HOUR_MS);
@@ -271,7 +272,7 @@ export class AlertWatch {
   ): Promise<void> {
     const { now, log } = this.options;
     const { rule, actionId, previousState, currentState, firstFiringState } = evaluation;
-    if (actionId !== WHOLE_APP_ID && !names.has(actionId)) {
+    if (actionId !== WHOLE_APP_ACTION_ID && !names.has(actionId)) {
       const sql = "DELETE FROM alert_state WHERE rule_id = $1 AND action_id = $2";
       await rows(manager, sql, [rule.id, actionId]);
       return;

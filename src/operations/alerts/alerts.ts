@@ -18,19 +18,19 @@ export type Alerts = ReturnType<typeof createAlertModules>;
 export function createAlertModules(options: {
   db: Db;
   settings: Settings;
-  notice: QueueAppEmail;
+  queueAppEmail: QueueAppEmail;
   allowPrivateNetwork: boolean;
   baseUrl: string;
   now: () => number;
   log: Logger;
 }) {
-  const { db, settings, notice, allowPrivateNetwork, baseUrl, now, log } = options;
+  const { db, settings, queueAppEmail, allowPrivateNetwork, baseUrl, now, log } = options;
   const connections = createAddressCheckedConnections({
     mayReach: (address) => allowPrivateNetwork || isPublicAddress(address),
     mayUsePort: (port) => allowPrivateNetwork || port === HTTPS_PORT,
     resolve: selectHostResolver(allowPrivateNetwork),
   });
-  const sendAlert = createAlertSender({ notice, baseUrl });
+  const sendAlert = createAlertSender({ queueAppEmail, baseUrl });
   const delivery = new AlertDeliverer({ db, settings, connections, allowHttp: allowPrivateNetwork, log });
   return {
     rules: new AlertRules({ db, delivery, sendAlert: sendAlert, now }),

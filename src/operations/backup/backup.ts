@@ -207,9 +207,9 @@ export async function createBackup(options: BackupOptions): Promise<BackupReport
   try {
     // Takes the lock before the snapshot starts. While this session holds the lock, no process deletes media files of the snapshot.
     await client.query("SELECT pg_advisory_lock($1)", [BACKUP_LOCK_KEY]);
-    const snapshot = new BackupWriter(client, options);
-    await writeArchive(options.path, snapshot.parts(), options.secret);
-    return snapshot.report;
+    const backupWriter = new BackupWriter(client, options);
+    await writeArchive(options.path, backupWriter.parts(), options.secret);
+    return backupWriter.report;
   } finally {
     await client.end();
   }

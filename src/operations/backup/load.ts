@@ -177,12 +177,12 @@ export class BackupLoader {
 
   /** Writes all tables and media files of the backup. Returns the summary, which is the backup's last part. */
   private async loadParts(parts: AsyncIterator<ArchiveFile>): Promise<BackupSummary> {
-    const byName = new Map(this.tables.map((table) => [`tables/${table.name}`, table]));
+    const tableByPartName = new Map(this.tables.map((table) => [`tables/${table.name}`, table]));
     const { value, done } = await parts.next();
     for (let part: ArchiveFile | null = done ? null : value; part !== null; ) {
       if (part.name === SUMMARY_FILE) return parseBackupSummary(part);
       const group = new PartGroup(part.name.slice(0, part.name.lastIndexOf("/")), parts, part);
-      if (group.name.startsWith("tables/")) await this.copyTable(group, byName.get(group.name));
+      if (group.name.startsWith("tables/")) await this.copyTable(group, tableByPartName.get(group.name));
       else if (group.name.startsWith("blobs/")) await this.writeMediaFile(group);
       else throw createInconsistencyError(`the part ${part.name} is unknown`);
       part = group.nextPart;

@@ -34,7 +34,7 @@ export interface BackupSummary {
   blobs: number;
 }
 
-const MIGRATION_NAME = /^\w{1,100}$/;
+const MIGRATION_NAME_PATTERN = /^\w{1,100}$/;
 
 const isId = (value: unknown): boolean => Number.isSafeInteger(value);
 const isList = <T>(value: unknown, isValid: (element: unknown) => boolean): value is T[] =>
@@ -43,7 +43,7 @@ const isShortText = (value: unknown): boolean => typeof value === "string" && va
 
 const isTableEntry = (value: unknown): boolean =>
   isObject(value) && isTableName(value["name"]) && isList(value["columns"], isTableName);
-const isRowBounds = (value: unknown): boolean =>
+const isPartitionBounds = (value: unknown): boolean =>
   Array.isArray(value) && value.length === 2 && value.every((bound) => bound === null || isId(bound));
 const isSequence = (value: unknown): boolean =>
   isObject(value) && isTableName(value["name"]) && isId(value["last"]) && typeof value["called"] === "boolean";
@@ -54,9 +54,9 @@ const isRecordByTable = (value: unknown, isValid: (field: unknown) => boolean): 
 function isBackupManifest(fields: Record<string, unknown>): boolean {
   return (
     [fields["madeAt"], fields["service"], fields["postgres"]].every(isShortText) &&
-    isList(fields["migrations"], (name) => typeof name === "string" && MIGRATION_NAME.test(name)) &&
+    isList(fields["migrations"], (name) => typeof name === "string" && MIGRATION_NAME_PATTERN.test(name)) &&
     isList(fields["tables"], isTableEntry) &&
-    isRecordByTable(fields["partitions"], (bounds) => isList(bounds, isRowBounds)) &&
+    isRecordByTable(fields["partitions"], (bounds) => isList(bounds, isPartitionBounds)) &&
     (fields["settingsKey"] === null || isShortText(fields["settingsKey"]))
   );
 }

@@ -45,15 +45,15 @@ function sortByReferences(
   references: readonly { from: string; to: string }[],
 ): BackupTable[] {
   const doneTables = new Set<BackupTable>();
-  const put = (table: BackupTable, path: readonly BackupTable[]): void => {
+  const addAfterReferences = (table: BackupTable, path: readonly BackupTable[]): void => {
     if (doneTables.has(table) || path.includes(table)) return;
     for (const { from, to } of references) {
       const referencedTable = from === table.name && tables.find(({ name }) => name === to);
-      if (referencedTable) put(referencedTable, [...path, table]);
+      if (referencedTable) addAfterReferences(referencedTable, [...path, table]);
     }
     doneTables.add(table);
   };
-  for (const table of tables) put(table, []);
+  for (const table of tables) addAfterReferences(table, []);
   return [...doneTables];
 }
 

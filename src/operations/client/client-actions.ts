@@ -138,7 +138,7 @@ export async function requireActionOfReportedRun(
   if (!row.triggers.some(({ trigger }) => trigger === "analytics" || trigger === "manual")) {
     throw new ActionError(
       "TRIGGER_NOT_ALLOWED",
-      `the action ${row.name} has no "manual" or "analytics" trigger, so no page can run the action`,
+      `the action ${row.name} has no "manual" or "analytics" trigger, so no page can run the action; add one of these triggers`,
     );
   }
   return row;

@@ -82,8 +82,8 @@ const isTooDeep = (value: unknown): boolean => !(value instanceof JsonText) && n
 function readPayload(body: unknown): { fields: Record<string, unknown>; payload: string } {
   if (!isObject(body)) refuseField("the body of the report", "a JSON object", body);
   const { payload = {} } = body;
-  const isText = payload instanceof JsonText;
-  if (isText ? !payload.text.startsWith("{") : !isObject(payload)) throw new ActionError("PAYLOAD_INVALID");
+  const isJsonText = payload instanceof JsonText;
+  if (isJsonText ? !payload.text.startsWith("{") : !isObject(payload)) throw new ActionError("PAYLOAD_INVALID");
   if (isTooDeep(payload) || isTooDeep(body["result"])) {
     throw new ActionError(
       "PAYLOAD_INVALID",
@@ -197,9 +197,9 @@ export class ClientRuns {
     const refusal = await clientActions.findAccessError(caller, report.appId, report.actionId);
     return db.transaction(async (manager) => {
       // If the start was recorded, the end is always recorded too, even if the page may no longer run the action.
-      const started = await findAnnouncedRun(manager, caller, report);
-      if (!started && refusal) throw refusal;
-      const run = started ?? (await this.acceptReport(manager, caller, report, payload));
+      const announcedRun = await findAnnouncedRun(manager, caller, report);
+      if (!announcedRun && refusal) throw refusal;
+      const run = announcedRun ?? (await this.acceptReport(manager, caller, report, payload));
       refuseUnknownFields(report.body, RUN_REPORT_SHAPE);
       const endedRun = { ...run, actionId: report.actionId };
       await repository.finish(createRunEndRecord(endedRun, BROWSER_HOLDER_ID, outcome, durationMs, null), manager);

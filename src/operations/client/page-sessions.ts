@@ -75,11 +75,16 @@ export class PageSessions {
   constructor(private readonly options: PageSessionsOptions) {}
 
   /** Logs that a page was opened. Logs nothing if this viewer or the app has too many page views, or if the disk is nearly full. */
-  private async emitView(executor: SqlClient, emitter: LogEventCause, appId: number, viewer: string): Promise<void> {
+  private async emitView(
+    executor: SqlClient,
+    emitter: LogEventCause,
+    appId: number,
+    viewLimitKey: string,
+  ): Promise<void> {
     const { logEvents, diskSpace } = this.options;
     if (
       diskSpace.level() !== "enough" ||
-      this.viewerBucket.takeTokens(`${appId} ${viewer}`) > 0 ||
+      this.viewerBucket.takeTokens(`${appId} ${viewLimitKey}`) > 0 ||
       this.viewBucket.takeTokens(String(appId)) > 0
     )
       return;
@@ -100,10 +105,10 @@ export class PageSessions {
     }
   }
 
-  /** Creates the page's credential, and returns its token. @param viewer key of the limit on logged page views; null to log no page view */
+  /** Creates the page's credential, and returns its token. @param viewLimitKey key of the limit on page views; null to log none */
   private async mintCredential(
     session: Omit<NewCredential, "pageSession"> & { kind: "viewer" | "live"; appId: number },
-    viewer: string | null,
+    viewLimitKey: string | null,
   ): Promise<string> {
     const { db, credentials } = this.options;
     return db.transaction(async (manager: SqlClient) => {
@@ -113,7 +118,7 @@ export class PageSessions {
       const { id, token } = await credentials.issue({ ...session, isPageSession: true }, manager);
       const { kind, appId, personId = null } = session;
       const emitter = { kind, credentialId: id, personId, runId: null };
-      if (viewer !== null) await this.emitView(manager, emitter, appId, viewer);
+      if (viewLimitKey !== null) await this.emitView(manager, emitter, appId, viewLimitKey);
       return token;
     });
   }
@@ -124,9 +129,9 @@ export class PageSessions {
     return { token, caller, app };
   }
 
-  private mintVisit(appId: number, address: string, expiresAt: Date, viewer: string | null): Promise<string> {
+  private mintVisit(appId: number, address: string, expiresAt: Date, viewLimitKey: string | null): Promise<string> {
     const visitorAddressHash = hashVisitorAddress(appId, address);
-    return this.mintCredential({ kind: "live", appId, name: "visitor", expiresAt, visitorAddressHash }, viewer);
+    return this.mintCredential({ kind: "live", appId, name: "visitor", expiresAt, visitorAddressHash }, viewLimitKey);
   }
 
   /** Checks that the caller may open the viewer and debug pages of the app. Returns the caller and the app. */
@@ -147,10 +152,10 @@ export class PageSessions {
     const { personId, credentialId: parentId } = caller;
     const expiresAt = new Date(Date.now() + PREVIEW_LIFETIME_MS);
     const name = actionId === null ? "app viewer" : "debug page";
-    const viewer = actionId === null ? `person ${personId}` : null;
+    const viewLimitKey = actionId === null ? `person ${personId}` : null;
     return this.mintCredential(
       { kind: "viewer", appId, personId, parentId, actionId, name, expiresAt, secret },
-      viewer,
+      viewLimitKey,
     );
   }
 
@@ -169,10 +174,10 @@ export class PageSessions {
   async visit(appId: number, address: string): Promise<PageSession> {
     const app = await this.findApp(appId);
     if (!app?.published) throw new ActionError("NOT_FOUND", "there is no published app with this ID");
-    const viewer = getAddressBlock(address);
-    this.countNewSession(viewer);
+    const viewLimitKey = getAddressBlock(address);
+    this.countNewSession(viewLimitKey);
     const expiresAt = new Date(Date.now() + VISITOR_SESSION_LIFETIME_MS);
-    return this.openSession(await this.mintVisit(appId, address, expiresAt, viewer), app);
+    return this.openSession(await this.mintVisit(appId, address, expiresAt, viewLimitKey), app);
   }
 
   /** Counts a request for a visitor's session by network address. @throws RATE_LIMIT_EXCEEDED */

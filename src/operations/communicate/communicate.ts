@@ -64,7 +64,7 @@ export function createMessagingModules(options: {
   const uncheckedConnections = createAddressCheckedConnections({ mayReach: () => true, resolve: systemHostResolver });
   const smtp = createSmtpClient();
   const { protocol, hostname } = new URL(baseUrl);
-  const reportUrl = (appId: number) =>
+  const createReportUrl = (appId: number) =>
     protocol === "https:" ? `${baseUrl}/v1/apps/${appId}/communicate/events` : null;
   const deliverByKind = {
     email: createEmailDelivery({
@@ -73,14 +73,14 @@ export function createMessagingModules(options: {
       connections: { checked: checkedConnections, unchecked: uncheckedConnections },
       host: hostname,
     }),
-    sms: createSmsDelivery({ connections: checkedConnections, destinations, reportUrlOf: reportUrl }),
+    sms: createSmsDelivery({ connections: checkedConnections, destinations, reportUrlOf: createReportUrl }),
   };
   const outboxWriter = new OutboxWriter({ outbox, destinations, logEvents, receivedDataLimiter, now });
   const sender = new MessageSender({ db, outbox, deliver: deliverByKind, logEvents, processId, now, log });
   return {
     messages: new Messages({ db, outbox, outboxWriter, now }),
     outboxWriter,
-    notice: createAppEmailQueuer({ outbox, destinations, now }),
+    queueAppEmail: createAppEmailQueuer({ outbox, destinations, now }),
     reports: new DeliveryReports({ db, destinations, logEvents }),
     sender,
     /**

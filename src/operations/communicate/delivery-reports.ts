@@ -208,31 +208,31 @@ export class DeliveryReports {
     // A queued message has a status for each recipient who needs no further attempt. Reports apply only to these recipients.
     const isQueued = status === "queued";
     if (!isQueued && !(status in STATUS_RANKS)) return false;
-    let reported = recipients.filter(
+    let reportedRecipients = recipients.filter(
       (recipient) => isReportedRecipient(report, recipient) && !(isQueued && !recipient.status),
     );
-    if (isQueued && reported.length === 0) return false;
+    if (isQueued && reportedRecipients.length === 0) return false;
     if (newStatus === "delayed") {
       if ((await rows(executor, MARK_DELAYED, [id])).length === 0) return false;
     } else {
       const rank = STATUS_RANKS[newStatus]!;
-      const changed = reported.filter((recipient) => isAdvance(rank, recipient.status));
+      const changedRecipients = reportedRecipients.filter((recipient) => isAdvance(rank, recipient.status));
       const changesMessage = !isQueued && isAdvance(rank, status);
-      if (!changesMessage && changed.length === 0) return false;
-      const current = recipients.map((recipient) =>
-        changed.includes(recipient) ? { ...recipient, status: newStatus } : recipient,
+      if (!changesMessage && changedRecipients.length === 0) return false;
+      const updatedRecipients = recipients.map((recipient) =>
+        changedRecipients.includes(recipient) ? { ...recipient, status: newStatus } : recipient,
       );
       await rows(executor, UPDATE_MESSAGE_STATUS, [
         id,
         changesMessage ? newStatus : status,
         changesMessage ? detail : null,
-        JSON.stringify(current),
+        JSON.stringify(updatedRecipients),
       ]);
-      if (changed.length > 0) reported = changed;
+      if (changedRecipients.length > 0) reportedRecipients = changedRecipients;
     }
     const type = EVENT_TYPE_BY_MESSAGE_STATUS[newStatus];
     if (kind !== "email" || !type) return true;
-    const data = createMessageEventData(id, reported, detail);
+    const data = createMessageEventData(id, reportedRecipients, detail);
     await this.options.logEvents.emit(executor, toMessageEventCause(message), appId, { type, data });
     return true;
   }

@@ -7,7 +7,7 @@ import type { MessageAttachment } from "../../rules/message-fields.js";
 import {
   parseLimitAndOffset,
   type ReserveResponseBytes,
-  type RowSize,
+  type SizedRow,
   selectIdsThatFitOnPage,
 } from "../../rules/page.js";
 import { MESSAGE_STATUSES, type MessageKind, type MessageStatus, type Recipient } from "./outbox.js";
@@ -97,17 +97,17 @@ export async function listMessages(
     requireOneOf(query.kind, ["email", "sms"], "kind"),
     requireOneOf(query.status, MESSAGE_STATUSES, "status"),
   ];
-  const MATCHING_MESSAGES = "app_id = $1 AND ($2::text IS NULL OR kind = $2) AND ($3::text IS NULL OR status = $3)";
+  const IS_MATCHING_MESSAGE = "app_id = $1 AND ($2::text IS NULL OR kind = $2) AND ($3::text IS NULL OR status = $3)";
   const values = [appId, ...filterValues];
   const [count] = await rows<{ total: number }>(
     db,
-    `SELECT count(*) AS total FROM message WHERE ${MATCHING_MESSAGES}`,
+    `SELECT count(*) AS total FROM message WHERE ${IS_MATCHING_MESSAGE}`,
     values,
   );
   // For a listed message, reserves 4096 bytes: space for a subject, five addresses and a server's reply.
-  const messageSizes = await rows<RowSize>(
+  const messageSizes = await rows<SizedRow>(
     db,
-    `SELECT id, 4096 AS bytes FROM message WHERE ${MATCHING_MESSAGES} ORDER BY id DESC LIMIT $4 OFFSET $5`,
+    `SELECT id, 4096 AS bytes FROM message WHERE ${IS_MATCHING_MESSAGE} ORDER BY id DESC LIMIT $4 OFFSET $5`,
     [...values, limit, offset],
   );
   const first = `(SELECT coalesce(jsonb_agg(recipient ORDER BY place), '[]') FROM jsonb_array_elements(recipients) WITH ORDINALITY AS r (recipient, place)

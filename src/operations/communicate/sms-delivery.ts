@@ -16,9 +16,9 @@ import type { DeliveryAttemptControl } from "./email-delivery.js";
 import type { ClaimedMessage } from "./outbox.js";
 import { createFailedDeliveryOutcome, type DeliveryAttemptOutcome } from "./try-outcome.js";
 
-const PROVIDER_ID = /^[\x21-\x7e]{1,200}$/;
+const PROVIDER_ID_PATTERN = /^[\x21-\x7e]{1,200}$/;
 /** HTTP statuses of a temporary rejection: the provider has not accepted the message, but may accept it later. */
-const TEMPORARY_REJECTIONS = [408, 425, 429, 503];
+const TEMPORARY_REJECTION_STATUSES = [408, 425, 429, 503];
 
 interface SmsRequest {
   url: URL;
@@ -45,9 +45,9 @@ function createTwilioRequest(
   if (callback !== null) formBody.set("StatusCallback", callback);
   const authorization = `Basic ${Buffer.from(`${sid}:${token}`).toString("base64")}`;
   const headers = { authorization, "content-type": "application/x-www-form-urlencoded" };
-  const address = new URL(url);
-  address.pathname = `${address.pathname.replace(/\/$/, "")}/2010-04-01/Accounts/${sid}/Messages.json`;
-  return { url: address, headers, body: formBody.toString(), idField: "sid" };
+  const requestUrl = new URL(url);
+  requestUrl.pathname = `${requestUrl.pathname.replace(/\/$/, "")}/2010-04-01/Accounts/${sid}/Messages.json`;
+  return { url: requestUrl, headers, body: formBody.toString(), idField: "sid" };
 }
 
 function createWebhookRequest(
@@ -66,7 +66,7 @@ function createWebhookRequest(
 function readProviderId({ body }: HttpResponse, field: SmsRequest["idField"]): string | null {
   try {
     const id = String((JSON.parse(body) as Record<string, unknown>)[field] ?? "");
-    return PROVIDER_ID.test(id) ? id : null;
+    return PROVIDER_ID_PATTERN.test(id) ? id : null;
   } catch {
     return null;
   }
@@ -96,7 +96,7 @@ export function createSmsDelivery(options: {
       const sent = recipients.map((recipient) => ({ ...recipient, status: "sent" as const }));
       return { kind: "done", status: "sent", recipients: sent, detail, providerId: readProviderId(response, idField) };
     }
-    if (TEMPORARY_REJECTIONS.includes(status)) return { kind: "later", recipients, detail };
+    if (TEMPORARY_REJECTION_STATUSES.includes(status)) return { kind: "later", recipients, detail };
     // The provider may have sent the message before it returned the error, so the service does not know whether the message was sent.
     if (status >= 500) return { kind: "done", status: "unknown", recipients, detail };
     return { kind: "done", status: status === 401 || status === 403 ? "failed" : "rejected", recipients, detail };

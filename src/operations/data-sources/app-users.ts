@@ -14,7 +14,7 @@ import { createHashQueueKey, type HashQueueKey, matchesHash } from "../records/h
 import type { StoredDataSource } from "./data-source-rows.js";
 import { pickVisibleColumns } from "./entry.js";
 import type { ReadRows } from "./read-pool.js";
-import { type AppUserSignInAttempts, hashParts } from "./sign-in-attempts.js";
+import { type AppUserSignInAttempts, hashJsonValues } from "./sign-in-attempts.js";
 
 /** The user who is signed in to a page: the entry of the user, without hashed columns. */
 export interface AppUser {
@@ -80,7 +80,7 @@ const SELECT_ENTRY = "SELECT id, data FROM data_source_entry WHERE app_id = $1 A
 
 /** Returns a digest of the values that were checked at the sign-in. The sign-in ends when the digest changes. */
 const digestComparedValues = (data: EntryData, columns: readonly string[]): Buffer =>
-  hashParts(columns.map((column) => (Object.hasOwn(data, column) ? data[column] : null)));
+  hashJsonValues(columns.map((column) => (Object.hasOwn(data, column) ? data[column] : null)));
 
 const createSignInError = (): ActionError =>
   new ActionError("UNAUTHORIZED", 'no user of the app has the values in "where"');
@@ -146,8 +146,15 @@ export class AppUsers {
   ): Promise<void> {
     const { db, needsSecondFactor } = this.options;
     const needsCode = await needsSecondFactor(appId);
-    const session = [credentialId, appId, id, entryId, JSON.stringify(columns), digestComparedValues(data, columns)];
-    await rows(db, SAVE_SIGN_IN, [...session, JSON.stringify(verified), needsCode]);
+    const sessionValues = [
+      credentialId,
+      appId,
+      id,
+      entryId,
+      JSON.stringify(columns),
+      digestComparedValues(data, columns),
+    ];
+    await rows(db, SAVE_SIGN_IN, [...sessionValues, JSON.stringify(verified), needsCode]);
   }
 
   /**
@@ -256,8 +263,8 @@ export class AppUsers {
    */
   async addProof(caller: Caller, source: StoredDataSource, proof: VerifiedAddress): Promise<boolean> {
     const { entryId, column, address, by } = proof;
-    const session = [caller.credentialId, source.appId, source.id, entryId];
-    const values = [...session, JSON.stringify(createVerifiedTime(by)), column, address];
+    const sessionValues = [caller.credentialId, source.appId, source.id, entryId];
+    const values = [...sessionValues, JSON.stringify(createVerifiedTime(by)), column, address];
     return (await rows(this.options.db, ADD_PROOF, values)).length > 0;
   }
 

@@ -5,7 +5,7 @@ import { APP_USER_SIGN_IN_WINDOW_SECONDS } from "../../limits.js";
 const CLEANUP_INTERVAL_MS = 60_000;
 const ROWS_PER_BATCH = 1_000;
 /** Must be longer than POSITION_VALIDITY_MS (entry-positions.ts), so that each subscriber with a valid position can resume. */
-const CHANGES_KEPT_FOR = "15 minutes";
+const CHANGE_RETENTION_PERIOD = "15 minutes";
 
 /**
  * Deletes a batch of old changes, and stores the ID of the newest deleted change in `forgotten`. Skips data sources whose counts another
@@ -14,7 +14,7 @@ const CHANGES_KEPT_FOR = "15 minutes";
 const DELETE_OLD_CHANGES = `
   WITH old AS MATERIALIZED (
     SELECT id, app_id, data_source_id, created_at FROM data_source_change
-     WHERE created_at < now() - interval '${CHANGES_KEPT_FOR}'
+     WHERE created_at < now() - interval '${CHANGE_RETENTION_PERIOD}'
        AND created_at >= $1::timestamptz AND (created_at, id) > ($1::timestamptz, $2::bigint)
      ORDER BY created_at, id LIMIT ${ROWS_PER_BATCH}),
   tally AS MATERIALIZED (

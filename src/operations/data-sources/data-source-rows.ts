@@ -68,14 +68,14 @@ const createDataSourceCheck =
 
 const SELECT_BY_ID = `SELECT ${DATA_SOURCE_COLUMNS_SQL} FROM data_source WHERE app_id = $1 AND id = $2`;
 
-const WHOLE_SOURCE_LOCK_KEY = "hashtextextended('svc_data_source:' || $1::bigint || ':' || $2::bigint, 0)";
+const ENTRY_REPLACEMENT_LOCK_KEY = "hashtextextended('svc_data_source:' || $1::bigint || ':' || $2::bigint, 0)";
 
 /**
  * Blocks other operations that remove or replace all entries of the data source, until the transaction ends. Take this lock before any row
  * lock. Then lock entries first and the data source's row last, as an update of an entry does: the opposite order could cause a deadlock.
  */
 export async function lockEntryReplacement(executor: SqlClient, appId: number, id: number): Promise<void> {
-  await rows(executor, `SELECT pg_advisory_xact_lock(${WHOLE_SOURCE_LOCK_KEY})`, [appId, id]);
+  await rows(executor, `SELECT pg_advisory_xact_lock(${ENTRY_REPLACEMENT_LOCK_KEY})`, [appId, id]);
 }
 
 /**
@@ -84,7 +84,7 @@ export async function lockEntryReplacement(executor: SqlClient, appId: number, i
  * @throws ActionError DATA_SOURCE_NOT_FOUND if the data source was removed while this function waited for the lock
  */
 export async function lockEntryReplacementShared(executor: SqlClient, appId: number, id: number): Promise<void> {
-  await rows(executor, `SELECT pg_advisory_xact_lock_shared(${WHOLE_SOURCE_LOCK_KEY})`, [appId, id]);
+  await rows(executor, `SELECT pg_advisory_xact_lock_shared(${ENTRY_REPLACEMENT_LOCK_KEY})`, [appId, id]);
   await checkDataSource(executor, appId, id, undefined);
 }
 

@@ -99,14 +99,14 @@ async function storeSnapshot(
   operation: string,
 ): Promise<void> {
   const { executor, source } = change;
-  const newest = await readNewestEntryId(executor, source);
-  if (newest === 0) return;
+  const newestEntryId = await readNewestEntryId(executor, source);
+  if (newestEntryId === 0) return;
   const values = [source.appId, source.id, writer.emitter.personId, operation, JSON.stringify(source.columns)];
   const [head] = await rows<{ id: number }>(executor, INSERT_VERSION, values);
   const total = { entries: 0, bytes: 0, part: 0 };
   let after: number | null = 0;
   while (after !== null) {
-    const partValues: unknown[] = [source.appId, source.id, after, newest, head!.id, total.part];
+    const partValues: unknown[] = [source.appId, source.id, after, newestEntryId, head!.id, total.part];
     const [read]: { last: number | null; count: number; next: number; bytes: number }[] = await rows(
       executor,
       INSERT_VERSION_PART,

@@ -60,7 +60,7 @@ interface EntriesOptions {
   writes: EntryWrites;
   commits: EntryCommits;
   imports: EntryImports;
-  versions: DataSourceSnapshots;
+  snapshots: DataSourceSnapshots;
   searches: EntrySearches;
   recentQueries: Pick<RecentQueries, "list">;
   exports: EntryExport;
@@ -207,8 +207,8 @@ export class Entries {
   }
 
   async listVersions({ appId, ref }: DataSourceReference): Promise<DataSourceSnapshot[]> {
-    const { sources, versions } = this.options;
-    return versions.list(await sources.find(appId, ref));
+    const { sources, snapshots } = this.options;
+    return snapshots.list(await sources.find(appId, ref));
   }
 
   /** Lists the shapes of recent queries (queries without values) on the data source, each with the index that it can use. */
@@ -224,9 +224,9 @@ export class Entries {
     versionId: number,
     precondition?: ExpectedVersions,
   ): Promise<{ inserted: number }> {
-    const { changes, versions } = this.options;
+    const { changes, snapshots } = this.options;
     const { rights, source } = await this.open(request, target);
     if (request.caller) throwIfUnknownField(request.caller);
-    return { inserted: await versions.restore(changes, source, rights.writer, versionId, precondition) };
+    return { inserted: await snapshots.restore(changes, source, rights.writer, versionId, precondition) };
   }
 }

@@ -32,7 +32,7 @@ export const ENTRY_CHANNEL = "svc_entry";
 /** Maximum number of entries that the record of one change lists. After a larger change, subscribers must read all entries again. */
 export const MAX_CHANGED_ENTRIES_LISTED = 10_000;
 /** Maximum size of the earlier states of entries in the record of one change. After a larger change, subscribers read all entries. */
-const REPLACED_MAX_BYTES = 2 * 1024 * 1024;
+const EARLIER_STATES_MAX_BYTES = 2 * 1024 * 1024;
 
 const ADD_NEW_COLUMNS = `
   UPDATE data_source SET updated_at = ${NEXT_UPDATED_AT_SQL}, columns = columns || (
@@ -108,15 +108,15 @@ export class EntryChangeCollector {
   /** True if messages to subscribers list the changed entries. If false, subscribers must read all entries again. */
   get listsEntries(): boolean {
     const { inserted, updated, deleted } = this.counts;
-    const listed = this.insertedIds.length === inserted && this.earlierStates.length === updated + deleted;
-    return listed && inserted + updated + deleted <= MAX_CHANGED_ENTRIES_LISTED;
+    const areAllListed = this.insertedIds.length === inserted && this.earlierStates.length === updated + deleted;
+    return areAllListed && inserted + updated + deleted <= MAX_CHANGED_ENTRIES_LISTED;
   }
 
   /** Number of entries, and bytes of their earlier states, that the record of the change can still list. */
   get remainingCapacity(): { entries: number; bytes: number } {
     const { inserted, updated, deleted } = this.counts;
     const entries = MAX_CHANGED_ENTRIES_LISTED - inserted - updated - deleted;
-    return { entries: Math.max(0, entries), bytes: Math.max(0, REPLACED_MAX_BYTES - this.replacedBytes) };
+    return { entries: Math.max(0, entries), bytes: Math.max(0, EARLIER_STATES_MAX_BYTES - this.replacedBytes) };
   }
 
   addInserted(id: number, data: Record<string, unknown>, bytes: number): void {
@@ -175,10 +175,11 @@ export class EntryChangeCollector {
   }
 
   private addEarlierState({ id, data, order, createdAt, updatedAt }: StoredEntry, removed: boolean): void {
-    if (this.replacedBytes > REPLACED_MAX_BYTES || this.earlierStates.length >= MAX_CHANGED_ENTRIES_LISTED) return;
+    if (this.replacedBytes > EARLIER_STATES_MAX_BYTES || this.earlierStates.length >= MAX_CHANGED_ENTRIES_LISTED)
+      return;
     const stateText = JSON.stringify({ id, data, order, createdAt, updatedAt, removed });
     this.replacedBytes += stateText.length;
-    if (this.replacedBytes <= REPLACED_MAX_BYTES) this.earlierStates.push(stateText);
+    if (this.replacedBytes <= EARLIER_STATES_MAX_BYTES) this.earlierStates.push(stateText);
   }
 }
 
@@ -283,7 +284,7 @@ export class EntryChangeTransactions {
     const { db, sources, messenger } = this.options;
     let columnsAdded = false;
     const messages = await messenger.createCollector(source, sendingVerbs, writer.emitter);
-    const change = async (manager: EntityManager) => {
+    const applyChange = async (manager: EntityManager) => {
       const made = new EntryChangeCollector(manager, source, messages);
       const done = await work(made);
       const { inserted, updated, deleted } = made.counts;
@@ -295,7 +296,7 @@ export class EntryChangeTransactions {
       if (columnsAdded) await sources.notifyChanged(manager, source.appId);
       return done;
     };
-    const result = await runEntryChangeInSlot(db, source.appId, () => db.transaction(change)).catch(
+    const result = await runEntryChangeInSlot(db, source.appId, () => db.transaction(applyChange)).catch(
       (error: unknown) => {
         throw toWriteError(error, source, writer);
       },

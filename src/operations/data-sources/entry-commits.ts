@@ -34,10 +34,10 @@ export type EntryCommitResult = { entries: Entry[] } | { inserted: number; updat
 
 /** A commit validates this many bytes of entries at once. Then the event loop handles other requests before the commit continues. */
 const VALIDATED_BYTES_PER_TURN = 256 * 1024;
-const nextEventLoopTurn = () => new Promise((resolve) => setImmediate(resolve));
+const yieldToEventLoop = () => new Promise((resolve) => setImmediate(resolve));
 
 /** Maximum size in bytes of the entries in the response to a commit. A commit with `returnEntries` whose entries are larger is rejected. */
-const RETURNED_MAX_BYTES = 8 * 1024 * 1024;
+const RETURNED_ENTRIES_MAX_BYTES = 8 * 1024 * 1024;
 
 interface CommitGrants {
   insert: EntryPermissions | null;
@@ -82,7 +82,7 @@ function requireAllFound(lockedEntries: ReadonlyMap<number, LockedEntry>, ids: r
 interface EntryCommitsOptions {
   changes: EntryChangeTransactions;
   receivedDataLimiter: ReceivedDataLimiter;
-  versions: DataSourceSnapshots;
+  snapshots: DataSourceSnapshots;
 }
 
 /** Collects the inserted and changed entries for the response. */
@@ -99,9 +99,9 @@ class ReturnedEntries {
   add(entry: Parameters<typeof toVisibleEntry>[2], text: string, dataToWrite: readonly string[]): void {
     if (!this.isWanted) return;
     this.bytes += text.length;
-    if (this.bytes > RETURNED_MAX_BYTES) {
+    if (this.bytes > RETURNED_ENTRIES_MAX_BYTES) {
       const message =
-        `the written entries exceed ${RETURNED_MAX_BYTES} bytes, the maximum of a response; ` +
+        `the written entries exceed ${RETURNED_ENTRIES_MAX_BYTES} bytes, the maximum of a response; ` +
         'leave out "returnEntries"';
       throw new ActionError("REQUEST_INVALID", message);
     }
@@ -183,7 +183,7 @@ async function validateCommit(
     untilPause -= text.length;
     if (untilPause > 0) return;
     untilPause = VALIDATED_BYTES_PER_TURN;
-    await nextEventLoopTurn();
+    await yieldToEventLoop();
   };
   for (const [at, data] of commit.inserts.entries()) {
     const validated = await validateInsert!(data, `entry ${at + 1} to insert`);
@@ -213,7 +213,7 @@ export class EntryCommits {
     const namedIds = [...commit.updates.map(({ id }) => id), ...commit.deletes];
     if (!commit.append) {
       await lockEntryReplacementShared(executor, source.appId, source.id);
-      await this.options.versions.snapshot(change, rights.writer, "commit");
+      await this.options.snapshots.snapshot(change, rights.writer, "commit");
       await this.removeUnnamedEntries(change, namedIds, commitGrants.delete!);
     }
     const lockedEntries = await lockEntries(executor, source, namedIds);
@@ -267,11 +267,11 @@ export class EntryCommits {
     grant: EntryPermissions,
   ): Promise<void> {
     const { source, executor } = change;
-    const hasTests = Object.keys(grant.conditions).length > 0;
+    const hasConditions = Object.keys(grant.conditions).length > 0;
     for (const batch of splitIntoBatches(entries, ({ bytes }) => bytes)) {
-      const { entries: most, bytes: mostBytes } = change.remainingCapacity;
-      const listsEntries = batch.length <= most && batch.reduce((sum, { bytes }) => sum + bytes, 0) <= mostBytes;
-      if (hasTests || listsEntries || change.counts.deleted + batch.length <= BULK_WRITE_THRESHOLD_ENTRIES) {
+      const { entries: maxEntries, bytes: maxBytes } = change.remainingCapacity;
+      const listsEntries = batch.length <= maxEntries && batch.reduce((sum, { bytes }) => sum + bytes, 0) <= maxBytes;
+      if (hasConditions || listsEntries || change.counts.deleted + batch.length <= BULK_WRITE_THRESHOLD_ENTRIES) {
         for (const [at, before] of (await readEntryData(executor, source, batch)).entries()) {
           if (!meetsColumnConditions(before.data, grant.conditions)) throw createNotFoundError(before.id);
           change.addRemoved(before, batch[at]!.bytes);

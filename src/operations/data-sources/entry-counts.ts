@@ -40,15 +40,15 @@ export class EntryCounter {
   }
 
   private async sampleEntries(key: DataSourceKey, condition: string, statement: SqlStatement) {
-    const entries = `data_source_entry WHERE app_id = ${statement.bind(key.appId, "bigint")} AND data_source_id = ${statement.bind(key.id, "integer")}`;
+    const entriesOfSourceSql = `data_source_entry WHERE app_id = ${statement.bind(key.appId, "bigint")} AND data_source_id = ${statement.bind(key.id, "integer")}`;
     const sql = `
       WITH ends AS (
-        SELECT (SELECT "order" FROM ${entries} ORDER BY "order" LIMIT 1) AS low,
-               (SELECT "order" FROM ${entries} ORDER BY "order" DESC LIMIT 1) AS high),
+        SELECT (SELECT "order" FROM ${entriesOfSourceSql} ORDER BY "order" LIMIT 1) AS low,
+               (SELECT "order" FROM ${entriesOfSourceSql} ORDER BY "order" DESC LIMIT 1) AS high),
       e AS MATERIALIZED (
         SELECT DISTINCT ON (run.id) run.* FROM ends CROSS JOIN generate_series(0, ${SAMPLE_POSITIONS - 1}) AS place
          CROSS JOIN LATERAL (
-           SELECT * FROM ${entries} AND "order" >= low + (high - low) * mod(place * ${GOLDEN_RATIO}, 1)::float8
+           SELECT * FROM ${entriesOfSourceSql} AND "order" >= low + (high - low) * mod(place * ${GOLDEN_RATIO}, 1)::float8
             ORDER BY "order", id LIMIT ${ENTRIES_PER_SAMPLE_POSITION}) run)
       SELECT count(*) AS seen, count(*) FILTER (WHERE ${condition}) AS matching FROM e WHERE bytes <= ${SAMPLED_MAX_BYTES}`;
     const [row] = await this.read<{ seen: number; matching: number }>(key.appId, sql, statement.values);
@@ -74,8 +74,8 @@ export class EntryCounter {
       return row!;
     }
     const all = new SqlStatement();
-    const wholeQuery = `SELECT 1 FROM data_source_entry e WHERE ${entryConditionSql(key, { scope: { canSee: () => true, filter: null }, where: null }, all, "e")}`;
-    const { rows } = await this.explainPlan(key.appId, wholeQuery, all.values);
+    const allEntriesSql = `SELECT 1 FROM data_source_entry e WHERE ${entryConditionSql(key, { scope: { canSee: () => true, filter: null }, where: null }, all, "e")}`;
+    const { rows } = await this.explainPlan(key.appId, allEntriesSql, all.values);
     const { seen: sampled, matching: matched } = await this.sampleEntries(key, conditions.join(" AND "), statement);
     // Without a match in the sample, the planner's estimate is more precise.
     const total = matched === 0 ? Math.min(matchingPlan.rows, rows / Math.max(1, sampled)) : (rows * matched) / sampled;

@@ -48,12 +48,12 @@ interface ExportFormatter {
 }
 
 /** Matches the beginning of a spreadsheet formula. The pattern of Papa Parse does not match formulas of several lines. */
-const FORMULA_START = /^[=+\-@\t\r]/;
+const FORMULA_START_PATTERN = /^[=+\-@\t\r]/;
 
 /** With `spreadsheet`, puts a `'` before each text and column name that a spreadsheet program would execute as a formula. */
 function createCsvFormatter(columns: readonly string[], spreadsheet: boolean): ExportFormatter {
   const line = (cells: readonly unknown[]) => {
-    const text = Papa.unparse([[...cells]], { escapeFormulae: spreadsheet && FORMULA_START });
+    const text = Papa.unparse([[...cells]], { escapeFormulae: spreadsheet && FORMULA_START_PATTERN });
     // An import ignores empty lines. So an entry without values is written as a line with an empty quoted cell.
     return `${text === "" ? '""' : text}\r\n`;
   };

@@ -53,8 +53,8 @@ const hasNoDifferences = ({ inserted, updated, deleted }: EntryDifferences): boo
 
 /** Returns a short key that changes when the caller can read other columns or entries than before. @throws DATA_SOURCE_ACCESS_DENIED */
 function createVisibilityKey(rights: CallerEntryRights, source: StoredDataSource): string {
-  const readable = JSON.stringify([rights.grant(source, "select").fingerprint, source.hashedColumns]);
-  return hash("sha256", readable, "base64url").slice(0, VISIBILITY_KEY_CHARACTERS);
+  const readableJson = JSON.stringify([rights.grant(source, "select").fingerprint, source.hashedColumns]);
+  return hash("sha256", readableJson, "base64url").slice(0, VISIBILITY_KEY_CHARACTERS);
 }
 
 /** Returns `error` if it says that the subscriber has lost the right to read. @throws any other error */
@@ -260,10 +260,10 @@ export class EntryChangeFeed {
         feed.id,
         from,
       ]);
-      const newest = changes.at(-1)?.id;
-      const source = newest === undefined ? null : await this.findSource(feed);
-      if (newest === undefined || !source) return;
-      for (const group of await this.groupSubscribers(subscribers.filter(({ position }) => position! < newest)))
+      const newestChangeId = changes.at(-1)?.id;
+      const source = newestChangeId === undefined ? null : await this.findSource(feed);
+      if (newestChangeId === undefined || !source) return;
+      for (const group of await this.groupSubscribers(subscribers.filter(({ position }) => position! < newestChangeId)))
         await this.notifyGroup(feed, source, group, changes);
       if (changes.length < MAX_CHANGES_PER_MESSAGE) return;
     }
@@ -297,8 +297,8 @@ export class EntryChangeFeed {
 
   private checkChosenSubscribers(subscribers: readonly EntrySubscriber[]): void {
     const chosenSubscribers = new Set(subscribers);
-    const theirFeeds = new Set(subscribers.flatMap((subscriber) => this.feedBySubscriber.get(subscriber) ?? []));
-    for (const feed of theirFeeds) this.checkSubscribers(feed, (subscriber) => chosenSubscribers.has(subscriber));
+    const affectedFeeds = new Set(subscribers.flatMap((subscriber) => this.feedBySubscriber.get(subscriber) ?? []));
+    for (const feed of affectedFeeds) this.checkSubscribers(feed, (subscriber) => chosenSubscribers.has(subscriber));
   }
 
   /**
@@ -307,11 +307,11 @@ export class EntryChangeFeed {
    */
   private renewPositions(feed: DataSourceFeed): void {
     this.runInOrder(feed, async () => {
-      const sameRequests = Map.groupBy(
+      const subscribersByRequest = Map.groupBy(
         listStartedSubscribers(feed),
         ({ position, request, visibilityKey }) => `${position} ${request.isTrusted} ${visibilityKey}`,
       );
-      for (const subscribers of sameRequests.values()) {
+      for (const subscribers of subscribersByRequest.values()) {
         const groupMessage = this.createMessage(feed, subscribers[0]!, NO_DIFFERENCES);
         for (const subscriber of subscribers) subscriber.sendMessage(groupMessage);
       }

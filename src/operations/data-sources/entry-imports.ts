@@ -84,7 +84,7 @@ async function readFirstEntries(readyEntries: ReadyEntries, max: number) {
 interface EntryImportsOptions {
   changes: EntryChangeTransactions;
   receivedDataLimiter: ReceivedDataLimiter;
-  versions: DataSourceSnapshots;
+  snapshots: DataSourceSnapshots;
 }
 
 /** Yields lines of COPY's text format. Only backslashes are escaped, because JSON text contains no raw tabs and line breaks. */
@@ -132,11 +132,13 @@ async function storeEntries(
   { firstEntries, hasMore, remainingEntries }: ReceivedEntries,
 ): Promise<void> {
   if (hasMore) {
-    const newest = await readNewestEntryId(change.executor, change.source);
+    const newestEntryId = await readNewestEntryId(change.executor, change.source);
     await copyEntries(change, firstEntries, remainingEntries);
     const { inserted } = change.counts;
     if (inserted <= MAX_CHANGED_ENTRIES_LISTED) {
-      change.addIds(await readInsertedEntryIds(change.executor, change.source, newest, MAX_CHANGED_ENTRIES_LISTED));
+      change.addIds(
+        await readInsertedEntryIds(change.executor, change.source, newestEntryId, MAX_CHANGED_ENTRIES_LISTED),
+      );
     }
     return;
   }
@@ -224,7 +226,7 @@ export class EntryImports {
   ): Promise<void> {
     const { keepsExisting, operation } = importOptions;
     if (!keepsExisting) await lockEntryReplacementShared(change.executor, change.source.appId, change.source.id);
-    const takeSnapshot = () => this.options.versions.snapshot(change, rights.writer, operation);
+    const takeSnapshot = () => this.options.snapshots.snapshot(change, rights.writer, operation);
     // With a unique index, existing entries must be removed first, because new entries may have the same values.
     if (!keepsExisting && change.source.indexes.some(isUniqueIndex)) {
       await takeSnapshot();

@@ -174,8 +174,8 @@ export class EntryIndexes {
     changes: readonly IndexChange[],
     save: () => Promise<unknown>,
   ): Promise<void> {
-    const missing: IndexStatements[] = [];
-    const surplus: string[] = [];
+    const missingStatements: IndexStatements[] = [];
+    const surplusNames: string[] = [];
     for (const { key, requestedIndexes } of changes) {
       const validityByName = await readIndexValidity(client, key);
       const requestedStatements = requestedIndexes.flatMap((definition) => createIndexStatements(key, definition));
@@ -185,26 +185,27 @@ export class EntryIndexes {
         client,
         [...validityByName].flatMap(([name, valid]) => (valid ? [] : [name])),
       );
-      missing.push(...requestedStatements.filter(({ name }) => validityByName.get(name) !== true));
-      surplus.push(
+      missingStatements.push(...requestedStatements.filter(({ name }) => validityByName.get(name) !== true));
+      surplusNames.push(
         ...[...validityByName].flatMap(([name, valid]) => (valid && !requestedNames.has(name) ? [name] : [])),
       );
     }
     const addedCount =
-      missing.filter(({ name }) => isCountedIndexName(name)).length - surplus.filter(isCountedIndexName).length;
+      missingStatements.filter(({ name }) => isCountedIndexName(name)).length -
+      surplusNames.filter(isCountedIndexName).length;
     if (changes[0]) await checkIndexCounts(client, changes[0].key, addedCount);
     try {
-      for (const made of missing) await this.createIndex(client, made);
+      for (const made of missingStatements) await this.createIndex(client, made);
       await save();
     } catch (error) {
       await this.dropObjects(
         client,
-        missing.map(({ name }) => name),
+        missingStatements.map(({ name }) => name),
       );
       throw error;
     }
-    await this.dropObjects(client, surplus);
-    if (missing.length > 0) await client.query("ANALYZE data_source_entry");
+    await this.dropObjects(client, surplusNames);
+    if (missingStatements.length > 0) await client.query("ANALYZE data_source_entry");
   }
 
   /**

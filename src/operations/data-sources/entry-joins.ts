@@ -37,16 +37,16 @@ type JoinValues = readonly (readonly string[] | null)[];
 
 const isScalarSql = (sql: string): string => `${jsonTypeSql(sql)} IN ('string', 'number', 'boolean')`;
 
-const ENTRY_ID = /^[1-9]\d{0,14}$/;
+const ENTRY_ID_PATTERN = /^[1-9]\d{0,14}$/;
 
 /** Matches every number that an entry can have, in the form in which PostgreSQL writes it: without an exponent. */
-const DECIMAL = /^-?(?:0|[1-9]\d{0,308})(?:\.\d{1,340})?$/;
+const DECIMAL_PATTERN = /^-?(?:0|[1-9]\d{0,308})(?:\.\d{1,340})?$/;
 
 /** Returns, as JSON texts, all values that a join treats as equal to `text`. For example, the number `5` equals the text `"5"`. */
 function listEqualJsonValues(text: string): string[] {
-  const asText = JSON.stringify(text);
-  const isNumberOrBoolean = text === "true" || text === "false" || (DECIMAL.test(text) && text !== "-0");
-  return isNumberOrBoolean ? [asText, text] : [asText];
+  const jsonText = JSON.stringify(text);
+  const isNumberOrBoolean = text === "true" || text === "false" || (DECIMAL_PATTERN.test(text) && text !== "-0");
+  return isNumberOrBoolean ? [jsonText, text] : [jsonText];
 }
 
 async function openJoin<Source extends DataSourceKey>(
@@ -67,35 +67,35 @@ function matchingEntriesSql({ join, key, scope }: ReadableJoin, keys: JoinValues
   const condition = entryConditionSql(key, { scope, where: join.where }, statement, "j");
   const paths = join.on.map(([left, right]) => parseDocumentPath(right, `${fieldPath}.on.${left}`, source, true));
   const values = paths.map((path) => sortableValueSql(path, source, statement));
-  const requested = values.map((value, pair) => {
+  const pairConditions = values.map((value, pair) => {
     const texts = [...new Set(keys.flatMap((joinKeys) => (joinKeys ? [joinKeys[pair]!] : [])))];
     // Compares IDs as numbers and not as texts, so that PostgreSQL can use the primary key.
     if (paths[pair]!.entryField === "id")
       return `j.id = ANY(${statement.bind(
-        texts.filter((text) => ENTRY_ID.test(text)),
+        texts.filter((text) => ENTRY_ID_PATTERN.test(text)),
         "bigint[]",
       )})`;
     const all = new Set(texts.flatMap(listEqualJsonValues));
     return `${value} = ANY(${statement.bind([...all], "jsonb[]")})`;
   });
-  const present = keys.flatMap((texts, index) => (texts ? [{ at: index, texts }] : []));
+  const completeKeys = keys.flatMap((texts, index) => (texts ? [{ at: index, texts }] : []));
   const columns = [
     statement.bind(
-      present.map(({ at }) => at),
+      completeKeys.map(({ at }) => at),
       "bigint[]",
     ),
   ];
   for (const pair of join.on.keys())
     columns.push(
       statement.bind(
-        present.map(({ texts }) => texts[pair]!),
+        completeKeys.map(({ texts }) => texts[pair]!),
         "text[]",
       ),
     );
   const names = join.on.map((_, pair) => `t${pair}`);
   const equal = values.map((value, pair) => `${jsonTextSql(value)} = k.t${pair}`);
   return `FROM unnest(${columns.join(", ")}) k(at, ${names.join(", ")})
-      JOIN data_source_entry j ON ${equal.join(" AND ")} WHERE ${[condition, ...requested].join(" AND ")}`;
+      JOIN data_source_entry j ON ${equal.join(" AND ")} WHERE ${[condition, ...pairConditions].join(" AND ")}`;
 }
 
 export class EntryJoins {
@@ -128,18 +128,18 @@ export class EntryJoins {
   private async readJoinedEntries(joinedSource: ReadableJoin, keys: JoinValues): Promise<unknown[]> {
     const { join, key, scope } = joinedSource;
     const statement = new SqlStatement();
-    const from = matchingEntriesSql(joinedSource, keys, statement);
+    const fromSql = matchingEntriesSql(joinedSource, keys, statement);
     const source = createEntryDocumentSource("j", scope.canSee);
     const order = parseOrder(join.order, source, `join.${join.name}.order`);
-    const sorted = orderBySql(
+    const orderSql = orderBySql(
       order,
       order.map((key) => sortKeySql(key, source, statement)),
     );
-    const numbered = `SELECT k.at, ${entryColumnsSql("j")}, row_number() OVER (PARTITION BY k.at ORDER BY ${sorted}) AS nth ${from}`;
-    const select = `SELECT * FROM (${numbered}) found WHERE nth <= ${statement.bind(join.limit, "bigint")} ORDER BY at, nth`;
+    const numberedRowsSql = `SELECT k.at, ${entryColumnsSql("j")}, row_number() OVER (PARTITION BY k.at ORDER BY ${orderSql}) AS nth ${fromSql}`;
+    const limitedRowsSql = `SELECT * FROM (${numberedRowsSql}) found WHERE nth <= ${statement.bind(join.limit, "bigint")} ORDER BY at, nth`;
     const rows = await this.read<JoinedRow & { found: number }>(
       key.appId,
-      limitBySizeSql(select, Number.POSITIVE_INFINITY, ["at", "found"]),
+      limitBySizeSql(limitedRowsSql, Number.POSITIVE_INFINITY, ["at", "found"]),
       statement.values,
     );
     if (rows.length > 0 && rows[0]!.found > rows.length)
@@ -155,7 +155,7 @@ export class EntryJoins {
   private async computeFigures(joinedSource: ReadableJoin, keys: JoinValues): Promise<unknown[]> {
     const { join, key, scope } = joinedSource;
     const statement = new SqlStatement();
-    const from = matchingEntriesSql(joinedSource, keys, statement);
+    const fromSql = matchingEntriesSql(joinedSource, keys, statement);
     const { resultForm } = join;
     let figure = "count(*)";
     if (resultForm.as === "sum") {
@@ -167,7 +167,7 @@ export class EntryJoins {
       );
       figure = `COALESCE(sum(CASE WHEN ${jsonTypeSql(value)} = 'number' THEN ${jsonTextSql(value)}::numeric END), 0)`;
     }
-    const sql = `SELECT k.at, (${figure})::text AS figure ${from} GROUP BY k.at`;
+    const sql = `SELECT k.at, (${figure})::text AS figure ${fromSql} GROUP BY k.at`;
     const rows = await this.read<{ at: number; figure: string }>(key.appId, sql, statement.values);
     const figures = new Map(rows.map(({ at, figure: text }) => [at, text]));
     if (resultForm.as === "has") return keys.map((_, index) => figures.has(index));

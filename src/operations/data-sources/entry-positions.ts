@@ -9,7 +9,7 @@ import { TextCipher } from "../records/sealed-texts.js";
 import type { DataSourceKey } from "./entry-rows.js";
 
 const POSITION_PURPOSE = "svc entry position 1";
-/** Must be shorter than CHANGES_KEPT_FOR (change-upkeep.ts). Otherwise, a reset from a valid position would reveal that entries changed. */
+/** Must be shorter than CHANGE_RETENTION_PERIOD (change-upkeep.ts). Otherwise, a reset from a valid position would reveal a change. */
 const POSITION_VALIDITY_MS = 13 * 60_000;
 const CHANGE_ID_DIGITS = 15;
 

@@ -6,12 +6,12 @@ import { rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 
 /** Share of the quota up to which transactions add entries in parallel. Above this share, they check the quota one after another. */
-const PARALLEL_SHARE = 0.9;
+const PARALLEL_QUOTA_SHARE = 0.9;
 /** Maximum size of a parallel transaction, as a share of the quota. The last 10 % of the quota is enough for 100 such transactions. */
 const PARALLEL_CHANGE_SHARE = 0.001;
 
 const LOCK_QUOTA = "SELECT pg_advisory_xact_lock(hashtextextended('svc_entry_quota:' || $1::bigint, 0))";
-const SUM_BYTES = "SELECT coalesce(sum(bytes), 0)::float8 AS bytes FROM data_source_tally WHERE app_id = $1";
+const SUM_ENTRY_BYTES = "SELECT coalesce(sum(bytes), 0)::float8 AS bytes FROM data_source_tally WHERE app_id = $1";
 
 export interface EntryGrowth {
   appId: number;
@@ -33,10 +33,10 @@ export async function requireEntryQuota(
 ): Promise<void> {
   if (addedBytes <= 0 || quotaBytes === 0) return;
   const isSmall = addedBytes <= quotaBytes * PARALLEL_CHANGE_SHARE;
-  if (isSmall && totalBytes <= quotaBytes * PARALLEL_SHARE) return;
+  if (isSmall && totalBytes <= quotaBytes * PARALLEL_QUOTA_SHARE) return;
   await rows(executor, LOCK_QUOTA, [appId]);
   // A new statement sees the entries of all transactions that held the app's lock before.
-  const [{ bytes }] = (await rows<{ bytes: number }>(executor, SUM_BYTES, [appId])) as [{ bytes: number }];
+  const [{ bytes }] = (await rows<{ bytes: number }>(executor, SUM_ENTRY_BYTES, [appId])) as [{ bytes: number }];
   if (bytes <= quotaBytes) return;
   const message =
     `the entries of one app can use at most ${quotaBytes} bytes (got ${bytes} with this change); ` +

@@ -111,11 +111,11 @@ class TimeLimitedEntryReader {
       ? `${entryColumnsSql("e")}, ARRAY[${sql.map(sortKeyTextSql).join(", ")}] AS keys`
       : entryColumnsSql("e");
     const limitPlaceholder = statement.bind(options.limit + (isPaged ? 1 : 0), "bigint");
-    const select = `SELECT ${columns} FROM data_source_entry e WHERE ${where.join(" AND ")}
+    const pageSql = `SELECT ${columns} FROM data_source_entry e WHERE ${where.join(" AND ")}
       ORDER BY ${orderBySql(keys, sql, isReversed)} LIMIT ${limitPlaceholder} OFFSET ${statement.bind(options.offset, "bigint")}`;
     refuseUnknownFields(options.receivedQuery, QUERY_SHAPE);
-    const boundedSelect = limitBySizeSql(select, options.limit, isPaged ? ["keys", "found"] : []);
-    const rows = selectRowsThatFit(await this.read<RowWithSortKeys>(key.appId, boundedSelect, statement.values));
+    const boundedPageSql = limitBySizeSql(pageSql, options.limit, isPaged ? ["keys", "found"] : []);
+    const rows = selectRowsThatFit(await this.read<RowWithSortKeys>(key.appId, boundedPageSql, statement.values));
     if (!isPaged) return { rows };
     return toCursorPage(rows, options.limit, keys, key.id, position);
   }
@@ -128,12 +128,12 @@ class TimeLimitedEntryReader {
     const { scope } = access;
     const statement = new SqlStatement();
     const fromCondition = entryConditionSql(key, { scope, where: options.where, ids: access.ids }, statement, "e");
-    const entries = `SELECT e.doc AS d, e."order" AS n, e.id AS m FROM data_source_entry e WHERE ${fromCondition}`;
-    const compiledAggregate = compileAggregate(options.aggregate, entries, scope.canSee, statement);
-    const limit = `LIMIT ${statement.bind(options.limit, "bigint")} OFFSET ${statement.bind(options.offset, "bigint")}`;
-    const select = `SELECT d::text AS data, octet_length(d::text) AS bytes FROM (${compiledAggregate.sql}) made ORDER BY n, m ${limit}`;
+    const matchingEntriesSql = `SELECT e.doc AS d, e."order" AS n, e.id AS m FROM data_source_entry e WHERE ${fromCondition}`;
+    const compiledAggregate = compileAggregate(options.aggregate, matchingEntriesSql, scope.canSee, statement);
+    const limitSql = `LIMIT ${statement.bind(options.limit, "bigint")} OFFSET ${statement.bind(options.offset, "bigint")}`;
+    const aggregatedSql = `SELECT d::text AS data, octet_length(d::text) AS bytes FROM (${compiledAggregate.sql}) made ORDER BY n, m ${limitSql}`;
     const sql = `SELECT data FROM (SELECT data, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) AS total_bytes, row_number() OVER () AS place
-      FROM (${select}) chosen) sized WHERE total_bytes <= ${LIST_PAGE_MAX_BYTES} OR place = 1 ORDER BY place`;
+      FROM (${aggregatedSql}) chosen) sized WHERE total_bytes <= ${LIST_PAGE_MAX_BYTES} OR place = 1 ORDER BY place`;
     refuseUnknownFields(options.receivedQuery, QUERY_SHAPE);
     const rows = await this.read<{ data: string }>(key.appId, sql, statement.values);
     const isShown = (column: string) => !compiledAggregate.areEntries || scope.canSee(column);
@@ -146,12 +146,12 @@ class TimeLimitedEntryReader {
     access: EntryReadAccess<Source>,
   ): Promise<Pagination> {
     const { limit, offset } = options;
-    const requiredJoins = (statement: SqlStatement) =>
+    const buildJoinConditions = (statement: SqlStatement) =>
       this.entryJoins.buildRequiredConditions(key, options.joins, access, statement);
     const { total, about } = await this.counts.count(
       key,
       { scope: access.scope, where: options.where, ids: access.ids },
-      requiredJoins,
+      buildJoinConditions,
     );
     return { total, limit, offset, ...(about ? { about } : {}) };
   }
@@ -204,21 +204,21 @@ class TimeLimitedEntryReader {
   }
 
   async distinct(key: DataSourceKey, columns: unknown, scope: VisibleEntryScope): Promise<Record<string, JsonText[]>> {
-    const groups: Record<string, JsonText[]> = {};
+    const valuesByColumn: Record<string, JsonText[]> = {};
     for (const [at, column] of requireList(columns, "columns", AGGREGATE_FIELDS_MAX, 1).entries()) {
       const statement = new SqlStatement();
       const source = createEntryDocumentSource("e", scope.canSee);
       const value = valueAtPathSql(parseDocumentPath(column, `columns[${at}]`, source), source, statement);
       const fromCondition = entryConditionSql(key, { scope, where: null }, statement, "e");
-      const values = `SELECT value::text, octet_length(value::text) AS bytes
+      const distinctValuesSql = `SELECT value::text, octet_length(value::text) AS bytes
           FROM (SELECT DISTINCT ${value} AS value FROM data_source_entry e WHERE ${fromCondition}) visible
          WHERE value <> 'null' ORDER BY visible.value LIMIT ${MAX_DISTINCT_VALUES}`;
-      const sql = `SELECT value FROM (SELECT value, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) AS total_bytes FROM (${values}) sorted) sized
+      const sql = `SELECT value FROM (SELECT value, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) AS total_bytes FROM (${distinctValuesSql}) sorted) sized
           WHERE total_bytes <= ${LIST_PAGE_MAX_BYTES / AGGREGATE_FIELDS_MAX}`;
       const rows = await this.read<{ value: string }>(key.appId, sql, statement.values);
-      groups[String(column)] = rows.map((row) => new JsonText(row.value));
+      valuesByColumn[String(column)] = rows.map((row) => new JsonText(row.value));
     }
-    return groups;
+    return valuesByColumn;
   }
 }
 
@@ -289,7 +289,7 @@ function toCursorPage(
   const rows = pageRows.slice(0, limit);
   const hasMore = total > rows.length || pageRows.length > limit;
   if (isReversed) rows.reverse();
-  const cursor = (row: RowWithSortKeys | undefined, back: boolean) =>
+  const createCursor = (row: RowWithSortKeys | undefined, back: boolean) =>
     row ? encodeEntryCursor(sortKeys, dataSourceId, { values: row.keys!, reversed: back }) : null;
   const isFirstPage = isReversed ? !hasMore : position === null;
   const isLastPage = isReversed ? false : !hasMore;
@@ -298,8 +298,8 @@ function toCursorPage(
     pages: {
       isFirstPage,
       isLastPage,
-      next: isLastPage ? null : cursor(rows.at(-1), false),
-      prev: isFirstPage ? null : cursor(rows[0], true),
+      next: isLastPage ? null : createCursor(rows.at(-1), false),
+      prev: isFirstPage ? null : createCursor(rows[0], true),
     },
   };
 }

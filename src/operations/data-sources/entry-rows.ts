@@ -58,17 +58,18 @@ export function entryConditionSql(
 }
 
 /** Highest LIMIT of a query for which `selectRowsThatFit` limits the size of the result. For higher LIMITs, the SQL limits the size. */
-const READ_WHOLE_MAX_ROWS = 16;
+const CUT_AFTER_READ_MAX_ROWS = 16;
 
 /**
  * Returns SQL that selects the first rows of `select` up to LIST_PAGE_MAX_BYTES, but at least one row. For a `limit` up to
- * READ_WHOLE_MAX_ROWS, apply `selectRowsThatFit` to the result. Converts `data` to text after sorting, so that PostgreSQL sorts small rows.
+ * CUT_AFTER_READ_MAX_ROWS, apply `selectRowsThatFit` to the result. Converts `data` to text after sorting, so that PostgreSQL sorts small
+ * rows.
  * @param select sorted SQL that selects `entryColumnsSql` and the columns in `more`; its LIMIT is `limit`
  */
 export function limitBySizeSql(select: string, limit: number, more: readonly string[] = []): string {
   const columns = ["id", '"order"', "created_at", "updated_at", "data::text AS data", ...more].join(", ");
   const totalColumn = more.includes("found") ? ", count(*) OVER () AS found" : "";
-  if (limit <= READ_WHOLE_MAX_ROWS)
+  if (limit <= CUT_AFTER_READ_MAX_ROWS)
     return `SELECT ${columns} FROM (SELECT chosen.*${totalColumn} FROM (${select}) chosen) sized`;
   return `
     SELECT ${columns} FROM (

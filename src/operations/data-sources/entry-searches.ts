@@ -51,7 +51,7 @@ interface EntrySearchesOptions {
   entryReader: EntryReader;
   changes: EntryChangeTransactions;
   commits: Pick<EntryCommits, "removeEntries">;
-  versions: DataSourceSnapshots;
+  snapshots: DataSourceSnapshots;
   attempts: AppUserSignInAttempts;
   recentQueries: Pick<RecentQueries, "record">;
 }
@@ -142,7 +142,7 @@ export class EntrySearches {
     scope: VisibleEntryScope,
     narrowedWhere: { where: unknown; ids?: number[] },
   ) {
-    const { commits, versions } = this.options;
+    const { commits, snapshots } = this.options;
     const { source, executor } = change;
     const grant = rights.grant(source, "delete");
     let isFirst = true;
@@ -156,12 +156,12 @@ export class EntrySearches {
       await rows(executor, "SET LOCAL statement_timeout = DEFAULT");
       if (ids.length === 0) return;
       if (isFirst && ids.length > BULK_WRITE_THRESHOLD_ENTRIES)
-        await versions.snapshot(change, rights.writer, "delete");
+        await snapshots.snapshot(change, rights.writer, "delete");
       isFirst = false;
       const locked = await lockEntries(executor, source, ids);
       // Another transaction may have changed entries before they were locked, so the conditions are evaluated again.
       const secondStatement = new SqlStatement();
-      const stillMatching = entryConditionSql(
+      const secondCondition = entryConditionSql(
         source,
         { scope, where: narrowedWhere.where, ids: [...locked.keys()] },
         secondStatement,
@@ -169,7 +169,7 @@ export class EntrySearches {
       );
       const matching = await rows<{ id: number }>(
         executor,
-        `SELECT e.id FROM data_source_entry e WHERE ${stillMatching} ORDER BY e.id`,
+        `SELECT e.id FROM data_source_entry e WHERE ${secondCondition} ORDER BY e.id`,
         secondStatement.values,
       );
       await commits.removeEntries(
@@ -196,8 +196,8 @@ export class EntrySearches {
     const scope = rights.readScope(source, input);
     const { where, ids } = await this.narrowWhere(rights, source, scope, input);
     const access = { ...this.createReadAccess(rights, source, scope, ids), ...(reserve && { reserve }) };
-    const started = performance.now();
-    const elapsedMs = () => performance.now() - started;
+    const startedAtMs = performance.now();
+    const elapsedMs = () => performance.now() - startedAtMs;
     try {
       const foundEntries = await entryReader.find(
         source,

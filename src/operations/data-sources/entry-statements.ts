@@ -7,8 +7,8 @@ import type { StoredEntry } from "./entry.js";
 import type { DataSourceKey } from "./entry-rows.js";
 
 /** Maximum total size of the entries that one statement writes, in bytes. The process needs several times this memory. */
-const BATCH_BYTES = 2 * 1024 * 1024;
-const BATCH_ROWS = 2_000;
+const BATCH_MAX_BYTES = 2 * 1024 * 1024;
+const BATCH_MAX_ROWS = 2_000;
 const REMOVED_PER_STATEMENT = 20_000;
 
 const TIME_COLUMNS = `created_at AS "createdAt", updated_at AS "updatedAt"`;
@@ -65,12 +65,12 @@ export interface LockedEntry extends Omit<StoredEntry, "data"> {
   bytes: number;
 }
 
-/** Splits `items` into batches that one SQL statement can write (see BATCH_ROWS and BATCH_BYTES). */
+/** Splits `items` into batches that one SQL statement can write (see BATCH_MAX_ROWS and BATCH_MAX_BYTES). */
 export function* splitIntoBatches<T>(items: readonly T[], bytesOf: (item: T) => number): Generator<T[]> {
   let batch: T[] = [];
   let bytes = 0;
   for (const item of items) {
-    if (batch.length >= BATCH_ROWS || (batch.length > 0 && bytes + bytesOf(item) > BATCH_BYTES)) {
+    if (batch.length >= BATCH_MAX_ROWS || (batch.length > 0 && bytes + bytesOf(item) > BATCH_MAX_BYTES)) {
       yield batch;
       batch = [];
       bytes = 0;

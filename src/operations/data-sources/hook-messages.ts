@@ -123,14 +123,16 @@ function compileHookWhere(
 }
 
 export class HookMessageBuilder {
-  constructor(private readonly options: { outlet: HookMessageStore; receivedDataLimiter: ReceivedDataLimiter }) {}
+  constructor(
+    private readonly options: { hookMessageStore: HookMessageStore; receivedDataLimiter: ReceivedDataLimiter },
+  ) {}
 
   /** Reads the statuses before the transaction, because a read during the transaction would need a second database connection. */
   private async readStatuses(appId: number, hooks: readonly SendingHook[]): Promise<HookStatuses> {
     const statusByType = new Map<SendingHook["type"], HookMessageStatus | ActionError>();
     for (const { type } of hooks) {
       if (statusByType.has(type)) continue;
-      const status = await this.options.outlet.selectMessageStatus(appId, type).catch((error: unknown) => {
+      const status = await this.options.hookMessageStore.selectMessageStatus(appId, type).catch((error: unknown) => {
         if (error instanceof ActionError) return error;
         throw error;
       });
@@ -143,7 +145,7 @@ export class HookMessageBuilder {
     source: StoredDataSource,
     { hooks, statuses, emitter }: { hooks: readonly SendingHook[]; statuses: HookStatuses; emitter: LogEventCause },
   ): HookMessageCollector {
-    const { outlet, receivedDataLimiter } = this.options;
+    const { hookMessageStore, receivedDataLimiter } = this.options;
     const messagesMax = isPageCaller(emitter) ? MAX_MESSAGES_PER_PAGE_REQUEST : MAX_MESSAGES_PER_REQUEST;
     const builtMessages: PendingMessage[] = [];
     let bytes = 0;
@@ -208,10 +210,10 @@ export class HookMessageBuilder {
         if (rowCount > 0) receivedDataLimiter.takeRows(emitter, source.appId, bytes, rowCount);
         for (const { hook, entryId, delivery, fault } of messages) {
           const entry = { appId: source.appId, dataSourceId: source.id, dataSourceEntryId: entryId };
-          if (delivery) await outlet.accept(executor, emitter, entry, delivery.message, delivery.status);
+          if (delivery) await hookMessageStore.accept(executor, emitter, entry, delivery.message, delivery.status);
           if (fault === null) continue;
           const hookFault = `hooks[${source.hooks.indexOf(hook)}]: ${fault}`;
-          await outlet.logRefusal(executor, emitter, entry, hook.type, hookFault);
+          await hookMessageStore.logRefusal(executor, emitter, entry, hook.type, hookFault);
         }
       },
     };
@@ -229,7 +231,7 @@ export class HookMessageBuilder {
   ): Promise<HookMessageCollector> {
     const hooks = source.hooks.filter(isSendingHook).filter(({ runOn }) => runOn.some((verb) => verbs.includes(verb)));
     if (hooks.length === 0) return NO_HOOK_MESSAGES;
-    await this.options.outlet.countRequest(source.appId, emitter);
+    await this.options.hookMessageStore.countRequest(source.appId, emitter);
     return this.collectMessages(source, { hooks, statuses: await this.readStatuses(source.appId, hooks), emitter });
   }
 }

@@ -12,7 +12,7 @@ import {
 import type { StoredDataSource } from "./data-source-rows.js";
 import { listIndexColumnPaths } from "./index-definitions.js";
 
-const MAX_SOURCES = 200;
+const MAX_RECORDED_SOURCES = 200;
 const MAX_SHAPES_PER_SOURCE = 30;
 /** Number of latest durations of a query shape from which the 95th percentile is computed. */
 const MAX_RECORDED_DURATIONS = 64;
@@ -66,7 +66,7 @@ export class RecentQueries {
     const queryShapes = getOrCreateValue(
       this.bySource,
       createSourceKey(source),
-      MAX_SOURCES,
+      MAX_RECORDED_SOURCES,
       () => new Map<string, RecordedQuery>(),
     );
     const name = JSON.stringify([shape.where, shape.order, shape.aggregate]);

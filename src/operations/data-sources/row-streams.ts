@@ -99,13 +99,13 @@ async function* readJsonLines(bytes: Readable): AsyncGenerator<unknown> {
 
 async function* readJsonArray(bytes: Readable): AsyncGenerator<unknown> {
   const rows = streamArray.withParserAsStream({ streamValues: false });
-  const rowBound = new RowLengthLimit();
-  const parserInput = pipeline(rowBound.watch(decodeUtf8(bytes)), rows);
+  const rowLengthLimit = new RowLengthLimit();
+  const parserInput = pipeline(rowLengthLimit.watch(decodeUtf8(bytes)), rows);
   // Prevents an unhandled rejection. Either `rows` emits the same error, or `await parserInput` throws it below.
   parserInput.catch(() => undefined);
   try {
     for await (const { value } of rows as AsyncIterable<{ value: unknown }>) {
-      rowBound.resetRowLength();
+      rowLengthLimit.resetRowLength();
       yield value;
     }
     await parserInput;
@@ -166,10 +166,10 @@ function requireValidHeader(cells: string[]): string[] {
 
 /** Returns the type of each column; "text" for a column that is not in `types`. @throws ActionError REQUEST_INVALID */
 function listColumnTypes(columns: readonly string[], types: CsvColumnTypes): CsvCellType[] {
-  const unknown = Object.keys(types).find((name) => !columns.includes(name));
-  if (unknown !== undefined)
+  const unknownColumn = Object.keys(types).find((name) => !columns.includes(name));
+  if (unknownColumn !== undefined)
     throw createInvalidFileError(
-      `"types" contains a column that is not in the header of the file (got ${describeValue(unknown)})`,
+      `"types" contains a column that is not in the header of the file (got ${describeValue(unknownColumn)})`,
     );
   return columns.map((name) => types[name] ?? "text");
 }

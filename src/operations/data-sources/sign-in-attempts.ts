@@ -24,8 +24,8 @@ const DELETE_FAILURES = `
     (SELECT id FROM app_user_failure WHERE created_at < now() - interval '${APP_USER_SIGN_IN_WINDOW_SECONDS} seconds'
       ORDER BY created_at LIMIT 20 FOR UPDATE SKIP LOCKED)`;
 
-export const hashParts = (...parts: readonly unknown[]): Buffer =>
-  createHash("sha256").update(JSON.stringify(parts)).digest();
+export const hashJsonValues = (...values: readonly unknown[]): Buffer =>
+  createHash("sha256").update(JSON.stringify(values)).digest();
 
 function throwIfLimitReached(fullSubjects: readonly { wait: number }[]): void {
   if (fullSubjects.length === 0) return;
@@ -89,14 +89,14 @@ export class AppUserSignInAttempts {
   ): Promise<boolean> {
     const networkAddress = address === undefined ? `credential ${credentialId}` : getAddressBlock(address);
     const subjects: AttemptKey[] = [
-      { hash: hashParts("from", appId, networkAddress), failuresMax: APP_USER_SIGN_IN_FAILURES_MAX },
+      { hash: hashJsonValues("from", appId, networkAddress), failuresMax: APP_USER_SIGN_IN_FAILURES_MAX },
     ];
     for (const guess of guessed) {
-      const hash = hashParts("entry", appId, guess, networkAddress);
+      const hash = hashJsonValues("entry", appId, guess, networkAddress);
       subjects.push({ hash, failuresMax: APP_USER_SIGN_IN_FAILURES_MAX });
       if (totalMax !== null)
         subjects.push({
-          hash: hashParts("entry", appId, guess, null),
+          hash: hashJsonValues("entry", appId, guess, null),
           failuresMax: totalMax,
           appliesAfterFailureOf: hash,
         });

@@ -106,10 +106,12 @@ export class DataSourceDefinitionStore {
     indexesApplied.catch((error: unknown) =>
       log.warn({ err: error, keys }, "an index of a data source could not be created"),
     );
-    const waitEnd = new AbortController();
-    // The abort of `waitEnd` rejects this delay. The rejection is ignored.
-    const waitLimit = delay(INDEX_WAIT_MS, undefined, { signal: waitEnd.signal, ref: false }).catch(() => undefined);
-    await Promise.race([indexesApplied, waitLimit]).finally(() => waitEnd.abort());
+    const waitController = new AbortController();
+    // The abort of `waitController` rejects this delay. The rejection is ignored.
+    const waitLimit = delay(INDEX_WAIT_MS, undefined, { signal: waitController.signal, ref: false }).catch(
+      () => undefined,
+    );
+    await Promise.race([indexesApplied, waitLimit]).finally(() => waitController.abort());
   }
 
   /** Reserves IDs for data sources that the transaction inserts later. */

@@ -52,7 +52,7 @@ export function createDataSourceModules(options: {
   ring: KeyRing;
   needsSecondFactor: (appId: number) => Promise<boolean>;
   userChanged: (caller: Caller, appId: number) => Promise<void>;
-  outlet: HookMessageStore;
+  hookMessageStore: HookMessageStore;
   log: Logger;
 }) {
   const { db, databaseUrl, log, notifications, logEvents, receivedDataLimiter } = options;
@@ -63,19 +63,19 @@ export function createDataSourceModules(options: {
   const appUsers = new AppUsers({ db, read: pool.read, attempts, needsSecondFactor: options.needsSecondFactor });
   const entryReader = new EntryReader(pool);
   const rights = new EntryRightsResolver({ appUsers });
-  const messenger = new HookMessageBuilder({ outlet: options.outlet, receivedDataLimiter });
+  const messenger = new HookMessageBuilder({ hookMessageStore: options.hookMessageStore, receivedDataLimiter });
   const changes = new EntryChangeTransactions({ db, logEvents, sources, messenger, quotaBytes });
-  const versions = new DataSourceSnapshots({ db, quotaBytes });
+  const snapshots = new DataSourceSnapshots({ db, quotaBytes });
   const writes = new EntryWrites({ changes, receivedDataLimiter });
-  const commits = new EntryCommits({ changes, receivedDataLimiter, versions });
-  const imports = new EntryImports({ changes, receivedDataLimiter, versions });
+  const commits = new EntryCommits({ changes, receivedDataLimiter, snapshots });
+  const imports = new EntryImports({ changes, receivedDataLimiter, snapshots });
   const indexes = new EntryIndexes({ url: databaseUrl, log });
   const definitions = new DataSourceDefinitionStore({ sources, indexes, quotaBytes, log });
   const dataSources = new DataSources({ db, sources, definitions, receivedDataLimiter });
   const sessions = new AppUserSessions({ ...options, sources, appUsers });
   const recentQueries = new RecentQueries();
-  const searchParts = { sources, entryReader, changes, commits, versions, attempts, recentQueries };
-  const searches = new EntrySearches({ read: pool.read, ...searchParts });
+  const searchOptions = { sources, entryReader, changes, commits, snapshots, attempts, recentQueries };
+  const searches = new EntrySearches({ read: pool.read, ...searchOptions });
   const positions = new SubscriptionPositionCodec({ ring: options.ring });
   const feed = new EntryChangeFeed({ db, read: pool.read, notifications, sources, rights, positions, log });
   const accessRuleTester = new AccessRuleTester({ db, sources, rights, searches });
@@ -88,7 +88,7 @@ export function createDataSourceModules(options: {
     writes,
     commits,
     imports,
-    versions,
+    snapshots,
     searches,
     recentQueries,
     exports: new EntryExport(pool),
@@ -111,13 +111,13 @@ export function createDataSourceModules(options: {
   const stopStore = async () => {
     feed.stop();
     stopListening();
-    const stopLimit = new AbortController();
+    const stopTimeoutController = new AbortController();
     // If the build of an index does not finish in time, an invalid index remains. `reconcile` builds it again at the next start.
     await Promise.race([
       indexes.waitUntilIdle(),
-      delay(INDEX_STOP_MS, undefined, { signal: stopLimit.signal }).catch(() => undefined),
+      delay(INDEX_STOP_MS, undefined, { signal: stopTimeoutController.signal }).catch(() => undefined),
     ]);
-    stopLimit.abort();
+    stopTimeoutController.abort();
     await pool.end();
   };
   return {

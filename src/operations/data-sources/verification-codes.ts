@@ -5,7 +5,7 @@
 import { randomInt } from "node:crypto";
 import { type Db, rows, type SqlClient } from "../../data/database.js";
 import { createRateLimitError } from "../../errors.js";
-import { hashParts } from "./sign-in-attempts.js";
+import { hashJsonValues } from "./sign-in-attempts.js";
 
 const CODE_VALIDITY_SECONDS = 600;
 const MAX_WRONG_ATTEMPTS = 5;
@@ -27,27 +27,27 @@ interface CodeLimit {
   appliesAfterRequestOf?: (request: VerificationCodeRequest) => readonly unknown[];
 }
 
-const recipientAndSenderKey = ({ appId, to, sender }: VerificationCodeRequest) => ["address", appId, ...to, sender];
-const senderKey = ({ appId, sender }: VerificationCodeRequest) => ["from", appId, sender];
+const listRecipientAndSenderKey = ({ appId, to, sender }: VerificationCodeRequest) => ["address", appId, ...to, sender];
+const listSenderKey = ({ appId, sender }: VerificationCodeRequest) => ["from", appId, sender];
 
 /** Limits per recipient and network address, per network address, per recipient from all addresses, and per app. */
 const CODE_LIMITS: readonly CodeLimit[] = [
-  { count: 5, seconds: 600, limitKeyOf: recipientAndSenderKey },
-  { count: 20, seconds: 86_400, limitKeyOf: (request) => ["today", ...recipientAndSenderKey(request)] },
-  { count: 20, seconds: 600, limitKeyOf: senderKey },
+  { count: 5, seconds: 600, limitKeyOf: listRecipientAndSenderKey },
+  { count: 20, seconds: 86_400, limitKeyOf: (request) => ["today", ...listRecipientAndSenderKey(request)] },
+  { count: 20, seconds: 600, limitKeyOf: listSenderKey },
   {
     count: 20,
     seconds: 600,
     limitKeyOf: ({ appId, to }) => ["all", appId, ...to],
-    appliesAfterRequestOf: recipientAndSenderKey,
+    appliesAfterRequestOf: listRecipientAndSenderKey,
   },
   {
     count: 60,
     seconds: 86_400,
     limitKeyOf: ({ appId, to }) => ["all today", appId, ...to],
-    appliesAfterRequestOf: recipientAndSenderKey,
+    appliesAfterRequestOf: listRecipientAndSenderKey,
   },
-  { count: 300, seconds: 600, limitKeyOf: ({ appId }) => ["app", appId], appliesAfterRequestOf: senderKey },
+  { count: 300, seconds: 600, limitKeyOf: ({ appId }) => ["app", appId], appliesAfterRequestOf: listSenderKey },
 ];
 
 export interface VerificationCodeTarget {
@@ -98,7 +98,7 @@ const DELETE_VERIFICATION_CODE =
 
 export const createVerificationCode = (): string => String(randomInt(1_000_000)).padStart(6, "0");
 
-const hashCode = (credentialId: number, code: string) => hashParts("code", credentialId, code);
+const hashCode = (credentialId: number, code: string) => hashJsonValues("code", credentialId, code);
 
 export class VerificationCodes {
   readonly validSeconds = CODE_VALIDITY_SECONDS;
@@ -110,9 +110,9 @@ export class VerificationCodes {
    * @throws ActionError RATE_LIMIT_EXCEEDED after too many requests; the rejected request itself is not counted
    */
   async countRequest(request: VerificationCodeRequest): Promise<void> {
-    const limitKeyHashes = CODE_LIMITS.map(({ limitKeyOf }) => hashParts("ask", ...limitKeyOf(request)));
+    const limitKeyHashes = CODE_LIMITS.map(({ limitKeyOf }) => hashJsonValues("ask", ...limitKeyOf(request)));
     const earlierKeyHashes = CODE_LIMITS.map(
-      ({ appliesAfterRequestOf }) => appliesAfterRequestOf && hashParts("ask", ...appliesAfterRequestOf(request)),
+      ({ appliesAfterRequestOf }) => appliesAfterRequestOf && hashJsonValues("ask", ...appliesAfterRequestOf(request)),
     );
     const limitColumns = [
       limitKeyHashes,

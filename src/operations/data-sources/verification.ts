@@ -25,7 +25,7 @@ import type { Settings } from "../settings/settings.js";
 import type { AppUsers } from "./app-users.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import type { ReadRows } from "./read-pool.js";
-import { type AppUserSignInAttempts, hashParts } from "./sign-in-attempts.js";
+import { type AppUserSignInAttempts, hashJsonValues } from "./sign-in-attempts.js";
 import { createVerificationCode, VerificationCodes } from "./verification-codes.js";
 
 /** Response to a request for a code. The response is the same whether or not the service has sent a code. */
@@ -36,7 +36,7 @@ export interface VerificationCodeSentResponse {
 }
 
 /** Number of wrong codes for one recipient from all network addresses in ten minutes. Then each network address has only one attempt. */
-const CODE_FAILURES_TOTAL = 100;
+const CODE_FAILURES_PER_RECIPIENT_MAX = 100;
 
 /* Selects the first entry with the address, as a sign-in with a password does. */
 const SELECT_ENTRY_BY_VALUE = `
@@ -100,7 +100,7 @@ export class AppUserVerification {
       values,
     );
     const address = String(normalizedValue[column]);
-    const hash = hashParts("validate", source.appId, source.id, channel, address);
+    const hash = hashJsonValues("validate", source.appId, source.id, channel, address);
     return { source, column, by: channel, entryId: entry?.id ?? null, address, purpose: "validate", hash };
   }
 
@@ -116,7 +116,7 @@ export class AppUserVerification {
     if (typeof address !== "string" || address === "") {
       throw new ActionError("REQUEST_INVALID", "the user who is signed in has no phone number");
     }
-    const hash = hashParts("2fa", source.appId, source.id, user.id);
+    const hash = hashJsonValues("2fa", source.appId, source.id, user.id);
     return { source, column, by: "sms", entryId: user.id, address, purpose: "2fa", hash };
   }
 
@@ -201,17 +201,17 @@ export class AppUserVerification {
       usedCode = await this.codes.use(caller.credentialId, hash, code);
       return usedCode !== null;
     };
-    const isRight = await attempts.runCounted(
+    const isCorrectCode = await attempts.runCounted(
       source.appId,
       [hash.toString("hex")],
       caller,
       attemptVerification,
-      CODE_FAILURES_TOTAL,
+      CODE_FAILURES_PER_RECIPIENT_MAX,
     );
     const { entryId, address } = usedCode ?? { entryId: 0, address: "" };
     const addressProof = { entryId, column, address, by };
     const isProven =
-      isRight &&
+      isCorrectCode &&
       (purpose === "2fa"
         ? await appUsers.addProof(caller, source, addressProof)
         : await appUsers.signInByProof(caller, source, addressProof));

@@ -10,7 +10,7 @@ export const WAITING_GIT_WEBHOOKS_PER_APP_MAX = 20;
 /** Maximum number of attempts of a webhook's pull. The service tries again after a crash or a temporary error. */
 const PULL_ATTEMPTS_MAX = 3;
 
-const GIVEN_UP_ERROR =
+const GIVEN_UP_PULL_ERROR =
   "the last attempt of this pull was interrupted, so the service does not repeat the pull; start a pull by hand";
 
 /**
@@ -55,7 +55,7 @@ const RELEASE_WEBHOOKS = `
     UPDATE git_webhook SET holder = NULL FROM lost
      WHERE git_webhook.id = lost.id AND NOT ("isGivenUp" OR "isRepeated")),
   recorded AS (
-    UPDATE app_git SET last_pull = ${createLastGitPullJsonSql(`json_build_object('ref', lost.ref, 'published', '[]'::json, 'error', '${GIVEN_UP_ERROR}')`)}
+    UPDATE app_git SET last_pull = ${createLastGitPullJsonSql(`json_build_object('ref', lost.ref, 'published', '[]'::json, 'error', '${GIVEN_UP_PULL_ERROR}')`)}
       FROM lost WHERE app_git.app_id = lost.app_id AND "isGivenUp" AND NOT "isRepeated"
                   AND (last_pull IS NULL OR (last_pull->>'at')::timestamptz < claimed_at))
   SELECT app_id AS "appId", ref, "isGivenUp" AND NOT "isRepeated" AS "isGivenUp" FROM lost`;

@@ -41,10 +41,10 @@ const getPullCounterColumn = ({ isTag: publishes }: GitPullPosition): string =>
  * yet has no number. Then the number of the webhook's last attempt is used. Without an earlier attempt, the condition is always true.
  */
 function buildNewestPullCondition(position: GitPullPosition, parameter: string): { sql: string; value: number | null } {
-  const counter = getPullCounterColumn(position);
-  if (position.number !== null) return { sql: `${counter} = ${parameter}`, value: position.number };
-  const lastAttempt = `SELECT pull_number FROM git_webhook WHERE id = ${parameter}::bigint`;
-  return { sql: `${counter} = coalesce((${lastAttempt}), ${counter})`, value: position.webhookId };
+  const counterColumn = getPullCounterColumn(position);
+  if (position.number !== null) return { sql: `${counterColumn} = ${parameter}`, value: position.number };
+  const lastAttemptSql = `SELECT pull_number FROM git_webhook WHERE id = ${parameter}::bigint`;
+  return { sql: `${counterColumn} = coalesce((${lastAttemptSql}), ${counterColumn})`, value: position.webhookId };
 }
 
 const createTagDigest = (ref: string, target: string): string =>
@@ -73,12 +73,12 @@ export class GitPullOrder {
    * @throws ActionError MANIFEST_CHANGED if the Git connection was changed, or if a later pull has started since the webhook's last attempt
    */
   async start(position: GitPullPosition): Promise<void> {
-    const counter = getPullCounterColumn(position);
+    const counterColumn = getPullCounterColumn(position);
     const { sql: isNewest, value } = buildNewestPullCondition(position, "$3");
     const sql = `
       WITH started AS (
-        UPDATE app_git SET ${counter} = ${counter} + 1 WHERE ${CONNECTION_CONDITION} AND ${isNewest}
-        RETURNING ${counter} AS number),
+        UPDATE app_git SET ${counterColumn} = ${counterColumn} + 1 WHERE ${CONNECTION_CONDITION} AND ${isNewest}
+        RETURNING ${counterColumn} AS number),
       stored AS (UPDATE git_webhook SET pull_number = number FROM started WHERE git_webhook.id = $3::bigint)
       SELECT number FROM started`;
     const [row] = await rows<{ number: number }>(this.db, sql, [position.appId, position.credentialId, value]);

@@ -35,7 +35,7 @@ export interface GitPull {
   ref: string;
   commit: string;
   plan: ManifestPlan;
-  /** Names of the actions that the pull published. Empty for the pull of a branch, which publishes nothing. */
+  /** Names of the actions that the pull published. Empty for a dry run, and for the pull of a branch, which publishes nothing. */
   published: string[];
 }
 

@@ -39,10 +39,13 @@ const createPullError = (reason: string, isTemporary: boolean): ActionError =>
     isTemporary ? { retryAfter: RETRY_AFTER_SECONDS } : {},
   );
 
-/** Converts errors of the Git server or the bundler to ActionErrors, with `retryAfter` if a retry may succeed. Returns other errors unchanged. */
+/**
+ * Converts errors of the Git server or the bundler to ActionErrors. Sets `retryAfter` if a retry may succeed, and if the bundler is not
+ * available. Returns other errors unchanged.
+ */
 function toActionError(error: unknown): unknown {
   if (error instanceof BundlerBusyError || error instanceof SandboxUnavailableError) {
-    const message = `the service cannot read the repository now: ${error.message}`;
+    const message = `the service cannot read the repository: ${error.message}`;
     return new ActionError("OVERLOADED", message, { retryAfter: RETRY_AFTER_SECONDS });
   }
   const isFault = error instanceof GitRemoteError || error instanceof OutgoingError || error instanceof PackageError;

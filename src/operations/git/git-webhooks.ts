@@ -145,11 +145,11 @@ export class GitWebhooks {
       row && isAuthenticGitWebhook(row.provider, request, await connections.readWebhookSecret(appId, row));
     if (!isSigned) throw new ActionError("SIGNATURE_INVALID");
     const ref = parsePushedRef(request.body, request.header("content-type"));
-    const pushed = ref === null ? null : findPulledRefByName(ref, row);
-    if (!pushed) return { status: "IGNORED" };
+    const pushedRef = ref === null ? null : findPulledRefByName(ref, row);
+    if (!pushedRef) return { status: "IGNORED" };
     const { networkAddress: address } = request;
     await accessChecks.countGitWebhook({ caller: null, ...(address !== undefined && { address }) }, appId);
-    if (!(await deliveries.add(appId, pushed.ref)))
+    if (!(await deliveries.add(appId, pushedRef.ref)))
       throw createRateLimitError(
         `at most ${WAITING_GIT_WEBHOOKS_PER_APP_MAX} pulls of one app can wait; send the webhook again later`,
         RATE_WINDOW_MS / 1_000,

@@ -90,8 +90,8 @@ export class RunReplayer {
         '"copy" must not select the live version if "versionId" is set; send only "versionId"',
       );
     }
-    const isChanged = options.payload !== undefined && options.payload !== null;
-    const changedPayload = isChanged ? toPayloadText(options.payload) : null;
+    const hasPayload = options.payload !== undefined && options.payload !== null;
+    const changedPayload = hasPayload ? toPayloadText(options.payload) : null;
     const chosenVersion = versionId === null ? copyOption : "master";
     const { actionId, payload, copy, waitsFor } = await this.find(appId, runId, chosenVersion, versionId);
     refuseUnknownFields(options, OPTIONS_SHAPE);

@@ -148,9 +148,11 @@ function addTimeConditions(
     indexed.push(`run.queued_at >= ${start}`, `run.id >= ${idAt(`${start} - ${OUT_OF_ORDER_INTERVAL}`)}`);
   }
   if (to) {
-    const endOfTime = `${bind(to)}::timestamptz`;
-    indexed.push(`run.queued_at < ${endOfTime}`);
-    indexed.push(`run.id <= coalesce(${idAt(`${endOfTime} + ${OUT_OF_ORDER_INTERVAL}`)}, ${Number.MAX_SAFE_INTEGER})`);
+    const rangeEndSql = `${bind(to)}::timestamptz`;
+    indexed.push(`run.queued_at < ${rangeEndSql}`);
+    indexed.push(
+      `run.id <= coalesce(${idAt(`${rangeEndSql} + ${OUT_OF_ORDER_INTERVAL}`)}, ${Number.MAX_SAFE_INTEGER})`,
+    );
   }
 }
 
@@ -187,9 +189,9 @@ export async function searchRuns(
   const bounds = [before, to && (await findUpperIdBound(db, appId, to))].filter((id) => id !== null);
   const position = { before: bounds.length === 0 ? null : Math.min(...bounds), limit: SEARCH_RESULTS_MAX };
   const ids = await runWords.find(appId, search, position);
-  const hasWords = `run.id = ANY ($${parameters.length + 1}::bigint[])`;
+  const hasWordsSql = `run.id = ANY ($${parameters.length + 1}::bigint[])`;
   return {
-    conditions: { ...conditions, indexed: `${indexed} AND ${hasWords}`, parameters: [...parameters, ids] },
+    conditions: { ...conditions, indexed: `${indexed} AND ${hasWordsSql}`, parameters: [...parameters, ids] },
     lowestFoundId: ids.length === SEARCH_RESULTS_MAX ? ids.at(-1)! : null,
   };
 }
@@ -216,13 +218,13 @@ export async function createNewestRunsSqlBuilder(
   appId: number,
   { actionId, indexed }: Pick<RunSqlConditions, "actionId" | "indexed">,
 ): Promise<NewestRunsSqlBuilder> {
-  const select = (columns: string, condition: string, limit: number) =>
+  const createSelectSql = (columns: string, condition: string, limit: number) =>
     `SELECT ${columns} FROM run WHERE ${indexed}${condition} ORDER BY run.id DESC LIMIT ${limit}`;
-  if (actionId === null) return (columns, limit) => select(columns, "", limit);
-  const versions = await rows<{ id: number }>(executor, SELECT_VERSIONS, [appId, actionId]);
-  const ids = new Set([actionId, ...versions.map(({ id }) => id)]);
+  if (actionId === null) return (columns, limit) => createSelectSql(columns, "", limit);
+  const draftAndLiveIds = await rows<{ id: number }>(executor, SELECT_VERSIONS, [appId, actionId]);
+  const ids = new Set([actionId, ...draftAndLiveIds.map(({ id }) => id)]);
   return (columns, limit) => {
-    const each = [...ids].map((id) => `(${select("run.*", ` AND run.action_id = ${id}`, limit)})`);
+    const each = [...ids].map((id) => `(${createSelectSql("run.*", ` AND run.action_id = ${id}`, limit)})`);
     return `SELECT ${columns} FROM (${each.join(" UNION ALL ")}) AS run ORDER BY run.id DESC LIMIT ${limit}`;
   };
 }

@@ -71,11 +71,11 @@ const CHECKED_RUNS_MAX = 10_000;
 const TOTAL_MAX = 10_000;
 const EXCERPT_MAX_CHARACTERS = 200;
 /** Maximum bytes of a log entry that a list reads completely. Applies to failed runs, and to entries that contain the payload. */
-const ENTRY_MAX_BYTES = 8 * 1024;
+const WHOLE_LOG_ENTRY_MAX_BYTES = 8 * 1024;
 /** Maximum bytes of a completed run's log entry without the payload. A list reads the beginning of such an entry, and skips larger entries. */
-const CUT_ENTRY_MAX_BYTES = 64 * 1024;
+const CUT_LOG_ENTRY_MAX_BYTES = 64 * 1024;
 /** Number of characters that a list reads of a completed run's log entry. They include enough of the result for an excerpt. */
-const CUT_CHARACTERS = 600;
+const CUT_LOG_ENTRY_CHARACTERS = 600;
 const UNFINISHED_RUNS_MAX = 100;
 const CAUSED_RUNS_MAX = 100;
 
@@ -91,8 +91,8 @@ const SUMMARY_COLUMNS = `
   entry.id AS "logId", run.event_id AS "eventId", run.cause_run_id AS "causeRunId", run.chain_id AS "chainId", run.depth,
   run.replay_of AS "replayOf", run.version_id AS "versionId", run.person_id AS "personId", run.hosts, run.sandbox,
   person.first_name AS "firstName", person.last_name AS "lastName",
-  CASE WHEN run.state = 'completed' AND entry.payload_at IS NOT NULL AND entry.bytes <= ${CUT_ENTRY_MAX_BYTES} THEN left(entry.data::text, ${CUT_CHARACTERS})
-       WHEN run.state IN ('completed', 'failed') AND entry.bytes <= ${ENTRY_MAX_BYTES} THEN entry.data::text END AS entry`;
+  CASE WHEN run.state = 'completed' AND entry.payload_at IS NOT NULL AND entry.bytes <= ${CUT_LOG_ENTRY_MAX_BYTES} THEN left(entry.data::text, ${CUT_LOG_ENTRY_CHARACTERS})
+       WHEN run.state IN ('completed', 'failed') AND entry.bytes <= ${WHOLE_LOG_ENTRY_MAX_BYTES} THEN entry.data::text END AS entry`;
 /** The alias `draft` stands for the draft of a run's action, if this action is not published any more. */
 const SUMMARY_JOINS = `LEFT JOIN action ON action.id = run.action_id
   LEFT JOIN action draft ON draft.live_id = run.action_id AND action.id IS NULL LEFT JOIN execution_log entry ON entry.id = ${LOG_ID_SQL}
@@ -154,24 +154,24 @@ export class RunQueries {
       toRunSqlConditions(appId, options),
     );
     const { unindexed, parameters, limit, offset } = conditions;
-    const newest = await createNewestRunsSqlBuilder(this.db, appId, conditions);
-    const matching = (max: number) =>
+    const createNewestRunsSql = await createNewestRunsSqlBuilder(this.db, appId, conditions);
+    const createMatchingRunsSql = (max: number) =>
       unindexed === null
-        ? newest("run.id", max)
-        : `SELECT run.id FROM (${newest("run.*", CHECKED_RUNS_MAX)}) AS run WHERE ${unindexed} ORDER BY run.id DESC LIMIT ${max}`;
+        ? createNewestRunsSql("run.id", max)
+        : `SELECT run.id FROM (${createNewestRunsSql("run.*", CHECKED_RUNS_MAX)}) AS run WHERE ${unindexed} ORDER BY run.id DESC LIMIT ${max}`;
     const [bounds] = await rows<{ total: number; last: number | null }>(
       this.db,
-      `SELECT (SELECT count(*) FROM (${matching(TOTAL_MAX + 1)}) AS counted) AS total,
-                ${unindexed === null ? "NULL::bigint" : `(SELECT id FROM (${newest("run.id", CHECKED_RUNS_MAX)}) AS run ORDER BY id DESC LIMIT 1 OFFSET ${CHECKED_RUNS_MAX - 1})`} AS last`,
+      `SELECT (SELECT count(*) FROM (${createMatchingRunsSql(TOTAL_MAX + 1)}) AS counted) AS total,
+                ${unindexed === null ? "NULL::bigint" : `(SELECT id FROM (${createNewestRunsSql("run.id", CHECKED_RUNS_MAX)}) AS run ORDER BY id DESC LIMIT 1 OFFSET ${CHECKED_RUNS_MAX - 1})`} AS last`,
       parameters,
     );
     const { total } = bounds!;
     const last = bounds!.last ?? lowestFoundId;
-    const chosen = `(${matching(offset + limit + 1)}) AS chosen JOIN run USING (id) ${SUMMARY_JOINS}
+    const chosenRunsSql = `(${createMatchingRunsSql(offset + limit + 1)}) AS chosen JOIN run USING (id) ${SUMMARY_JOINS}
                        ORDER BY run.id DESC LIMIT ${limit + 1} OFFSET ${offset}`;
-    const listed = await this.readSummaries(caller, chosen, parameters);
-    const isFull = listed.length > limit;
-    const page = listed.slice(0, limit);
+    const listedRuns = await this.readSummaries(caller, chosenRunsSql, parameters);
+    const isFull = listedRuns.length > limit;
+    const page = listedRuns.slice(0, limit);
     return {
       runs: page,
       pagination: {

@@ -56,7 +56,7 @@ const CHECKED_RUNS_MAX = 100_000;
  * period. `period` and `zone` are SQL parameters.
  */
 const createSelectPeriodsSql = (
-  newest: NewestRunsSqlBuilder,
+  createNewestRunsSql: NewestRunsSqlBuilder,
   unindexed: string | null,
   period: string,
   zone: string,
@@ -64,7 +64,7 @@ const createSelectPeriodsSql = (
   WITH checked AS MATERIALIZED (
     SELECT state, queued_at, tick_count, ${unindexed ?? "true"} AS matches, CASE WHEN state IN ('completed', 'failed')
            THEN extract(epoch FROM finished_at - started_at)::float8 * 1000 END AS ms
-      FROM (${newest("run.*", CHECKED_RUNS_MAX)}) AS run),
+      FROM (${createNewestRunsSql("run.*", CHECKED_RUNS_MAX)}) AS run),
   bounds AS (
     SELECT CASE WHEN count(*) = ${CHECKED_RUNS_MAX} THEN min(queued_at) END AS "countedFrom" FROM checked),
   period AS (
@@ -124,12 +124,12 @@ export function createRunStatisticsReader(services: { db: Db; runWords: RunSearc
       appId,
       toRunSqlConditions(appId, { ...options, from, to }),
     );
-    const newest = await createNewestRunsSqlBuilder(db, appId, conditions);
+    const createNewestRunsSql = await createNewestRunsSqlBuilder(db, appId, conditions);
     const values = [...conditions.parameters, by, timezone];
     const [period, zone] = [`$${values.length - 1}::text`, `$${values.length}::text`];
     const periodRows = await rows<PeriodRow>(
       db,
-      createSelectPeriodsSql(newest, conditions.unindexed, period, zone),
+      createSelectPeriodsSql(createNewestRunsSql, conditions.unindexed, period, zone),
       values,
     );
     const countedFrom =

@@ -64,14 +64,14 @@ export class RejectedRequestCounter {
     const batch = this.pending;
     this.pending = new Map();
     const rejections = [...batch.values()];
-    const column = <K extends keyof PendingRejections>(name: K) => rejections.map((rejection) => rejection[name]);
+    const listColumn = <K extends keyof PendingRejections>(name: K) => rejections.map((rejection) => rejection[name]);
     const values = [
-      column("actionId"),
-      column("status"),
-      column("reason"),
-      column("count"),
-      column("at"),
-      column("address"),
+      listColumn("actionId"),
+      listColumn("status"),
+      listColumn("reason"),
+      listColumn("count"),
+      listColumn("at"),
+      listColumn("address"),
     ];
     try {
       await rows(db, UPSERT_REJECTIONS, values);

@@ -125,9 +125,9 @@ export function createDuplicateRouteCheck(): (triggers: readonly Trigger[]) => v
 
 /** Returns the routes with the most specific pattern: from left to right, a literal segment has precedence over a parameter. */
 function selectMostSpecificRoutes(routes: readonly TriggerRoute[], pathShapes: readonly string[]): TriggerRoute[] {
-  const shapeRank = ({ where }: TriggerRoute) => pathShapes.indexOf(getPathPatternShape(where.path));
-  const bestRank = Math.min(...routes.map(shapeRank));
-  return routes.filter((route) => shapeRank(route) === bestRank);
+  const getShapeRank = ({ where }: TriggerRoute) => pathShapes.indexOf(getPathPatternShape(where.path));
+  const bestRank = Math.min(...routes.map(getShapeRank));
+  return routes.filter((route) => getShapeRank(route) === bestRank);
 }
 
 const HAS_URL_SECRET = `settings->'auth'->>'type' = 'secret'`;
@@ -182,8 +182,8 @@ export function selectRoute<R extends Pick<TriggerRoute, "where">>(
   routes: readonly R[],
   method: string,
 ): R | undefined {
-  const withMethod = (wanted: string) => routes.find(({ where }) => (where.method ?? ANY_METHOD) === wanted);
-  return withMethod(method) ?? (method === "HEAD" ? withMethod("GET") : undefined) ?? withMethod(ANY_METHOD);
+  const findByMethod = (wanted: string) => routes.find(({ where }) => (where.method ?? ANY_METHOD) === wanted);
+  return findByMethod(method) ?? (method === "HEAD" ? findByMethod("GET") : undefined) ?? findByMethod(ANY_METHOD);
 }
 
 export function createAllowHeader(routes: readonly Pick<TriggerRoute, "where">[]): string {

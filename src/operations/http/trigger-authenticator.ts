@@ -21,8 +21,9 @@ export interface VerifiableRequest extends SignedRequest {
 
 const CACHED_SETTINGS_MAX = 10_000;
 
-const sha256 = (text: string): Buffer => createHash("sha256").update(text).digest();
-const areEqualTexts = (left: string, right: string): boolean => timingSafeEqual(sha256(left), sha256(right));
+const computeSha256 = (text: string): Buffer => createHash("sha256").update(text).digest();
+const areEqualTexts = (left: string, right: string): boolean =>
+  timingSafeEqual(computeSha256(left), computeSha256(right));
 
 /** Returns the decoded `user:password` of an `Authorization: Basic` header; null if the header has another form. */
 function decodeBasicCredentials(header: string | undefined): string | null {

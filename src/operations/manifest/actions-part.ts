@@ -83,7 +83,7 @@ export interface PreparedManifestAction {
  * @param sourceIdsByName IDs of the app's data sources by name
  */
 export async function prepareManifestActions(
-  importSteps: ActionImporter,
+  actionImporter: ActionImporter,
   { caller, appId }: Pick<ManifestPlanContext, "caller" | "appId">,
   items: readonly ActionItem[],
   sourceIdsByName: ReadonlyMap<string, number>,
@@ -96,8 +96,8 @@ export async function prepareManifestActions(
       itemFaults.push({ ...fault, path: `actions[${index}].${path}` }),
     );
   });
-  const entries = await importSteps.prepare({ caller, appId }, data);
-  return entries.map((entry, index) => ({ entry, faults: faults[index]! }));
+  const importedActions = await actionImporter.prepare({ caller, appId }, data);
+  return importedActions.map((entry, index) => ({ entry, faults: faults[index]! }));
 }
 
 function toPathFaults(index: number, error: unknown): ManifestPathFault[] {
@@ -136,7 +136,7 @@ export interface ActionsPlan extends DefinitionsPlan {
  * @param currentDrafts the app's drafts by name, also those that are not version 3 actions; their rows must be locked
  */
 export async function planActionChanges(
-  steps: ActionImporter,
+  actionImporter: ActionImporter,
   context: ManifestPlanContext,
   items: readonly ActionItem[] | undefined,
   preparedActions: readonly PreparedManifestAction[],
@@ -158,7 +158,7 @@ export async function planActionChanges(
   for (const [at, { entry, faults: ofItem }] of preparedActions.entries()) {
     faults.push(...ofItem);
     try {
-      const step = await steps.validate(
+      const step = await actionImporter.validate(
         manager,
         appId,
         entry,
@@ -195,7 +195,7 @@ export async function planActionChanges(
     names,
     async apply() {
       await removeActions(context, removedDrafts);
-      await steps.apply(manager, caller, appId, importSteps);
+      await actionImporter.apply(manager, caller, appId, importSteps);
     },
   };
 }

@@ -14,7 +14,7 @@ import { type DefinitionsPlan, type ManifestPlanContext, toPathFault } from "./d
 
 type BindingItem = NonNullable<Manifest["secretBindings"]>[number];
 
-const LIST_FIELD = "secretBindings";
+const BINDINGS_FIELD = "secretBindings";
 
 const formatBindingName = ({ key, origin }: Pick<SecretBinding, "key" | "origin">): string => `${key} ${origin}`;
 
@@ -29,9 +29,9 @@ const formatNormalizedName = ({ key, origin }: BindingItem): string => {
 /** Converts an error to a fault with the binding's path in the manifest. @throws `error` if it is not an ActionError */
 function toBindingFault(error: unknown): ManifestPathFault {
   if (!(error instanceof ActionError)) throw error;
-  const message = error.message.replace(/^bindings/, LIST_FIELD);
-  const { path, ...rest } = toPathFault("", new ActionError(error.status, message), [LIST_FIELD]);
-  return { ...rest, path: path.slice(1) || LIST_FIELD };
+  const message = error.message.replace(/^bindings/, BINDINGS_FIELD);
+  const { path, ...rest } = toPathFault("", new ActionError(error.status, message), [BINDINGS_FIELD]);
+  return { ...rest, path: path.slice(1) || BINDINGS_FIELD };
 }
 
 async function readKeysWithValue(manager: EntityManager, appId: number): Promise<Set<string>> {
@@ -75,15 +75,15 @@ export async function planBindingChanges(
   );
   const names = new Set(bindingsAfter.map(formatBindingName));
   const removedBindings = currentBindings.filter((binding) => !names.has(formatBindingName(binding)));
-  const bindingChange = (changeKind: "created" | "changed" | "removed") => (binding: SecretBinding) => ({
+  const createBindingChange = (changeKind: "created" | "changed" | "removed") => (binding: SecretBinding) => ({
     ...{ kind: "secretBinding" as const, changeKind },
     name: formatBindingName(binding),
   });
   plan.changes = [
     ...changedBindings.map((binding) =>
-      bindingChange(currentByName.has(formatBindingName(binding)) ? "changed" : "created")(binding),
+      createBindingChange(currentByName.has(formatBindingName(binding)) ? "changed" : "created")(binding),
     ),
-    ...removedBindings.map(bindingChange("removed")),
+    ...removedBindings.map(createBindingChange("removed")),
   ];
   const configuredSettings = await readKeysWithValue(manager, appId);
   const unsealedKeys = new Set(bindingsAfter.filter((binding) => !binding.sealed).map(({ key }) => key));

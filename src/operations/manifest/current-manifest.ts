@@ -59,7 +59,7 @@ export async function readManifestSize(executor: SqlClient, appId: number): Prom
  */
 export async function readStoredDefinitions(
   manager: EntityManager,
-  steps: ActionImporter,
+  actionImporter: ActionImporter,
   appId: number,
   lock: boolean,
   pruned?: Manifest,
@@ -68,8 +68,8 @@ export async function readStoredDefinitions(
   const app = await readAppDefinition(manager, appId);
   const sources = await readDataSources(manager, appId, lock);
   const drafts = lock
-    ? await steps.lockDrafts(manager, appId, null)
-    : new Map((await steps.listDrafts(manager, appId)).map((row) => [row.name, row]));
+    ? await actionImporter.lockDrafts(manager, appId, null)
+    : new Map((await actionImporter.listDrafts(manager, appId)).map((row) => [row.name, row]));
   const actionNames = new Map([...drafts.values()].map(({ id, name }) => [id, name]));
   const rules = (await readAlertRules(manager, appId)).map((rule) => ({
     rule,

@@ -89,8 +89,8 @@ function planSourceWrite(
   };
   const hashedColumns = [...new Set([...(before?.hashedColumns ?? []), ...listHashedColumns(input.hooks)])];
   rejectUniqueHashedIndexes(input.indexes, hashedColumns);
-  const isUsers = { before: before?.isUsers ?? false, mayMark: isPersonCaller(caller), hashed: hashedColumns };
-  checkIsUsersFlagChange(input.isUsers, isUsers);
+  const usersFlagChange = { before: before?.isUsers ?? false, mayMark: isPersonCaller(caller), hashed: hashedColumns };
+  checkIsUsersFlagChange(input.isUsers, usersFlagChange);
   const changedFields = before
     ? COMPARED_FIELDS.filter((field) => !isDeepStrictEqual(input[field], before[field]))
     : [...COMPARED_FIELDS];
@@ -201,9 +201,9 @@ async function findRemovableSources(
   const namesInManifest = new Set(items.map(({ name }) => name));
   const removedSources: StoredDataSource[] = [];
   for (const source of currentSources.filter(({ name }) => !namesInManifest.has(name))) {
-    const isFull = await hasEntries(manager, appId, source.id);
-    if (isFull && keepsData) continue;
-    if (isFull) {
+    const containsEntries = await hasEntries(manager, appId, source.id);
+    if (containsEntries && keepsData) continue;
+    if (containsEntries) {
       const message = `the data source ${JSON.stringify(source.name)} is not in the manifest but has entries, so "prune" does not remove it; remove its entries first`;
       throw new ActionError("DATA_SOURCE_NOT_EMPTY", message);
     }

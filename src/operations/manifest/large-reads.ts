@@ -9,7 +9,7 @@ import { MANIFEST_MAX_BYTES, OVERLOADED_RETRY_SECONDS } from "../../limits.js";
 import { readManifestSize } from "./current-manifest.js";
 
 /** Maximum time in milliseconds that a large read waits for the large reads of other apps. */
-const WAIT_MAX_MS = 30_000;
+const LARGE_READ_WAIT_MAX_MS = 30_000;
 
 export class LargeManifestReadQueue {
   private readonly slot = new FairSemaphore(1, 1);
@@ -19,12 +19,12 @@ export class LargeManifestReadQueue {
   /**
    * Calls `read`, which reads all definitions of the app. If the definitions have more than MANIFEST_MAX_BYTES, first
    * waits until no other large read is in progress.
-   * @throws OVERLOADED after a wait of WAIT_MAX_MS
+   * @throws OVERLOADED after a wait of LARGE_READ_WAIT_MAX_MS
    */
   async readInTurn<T>(appId: number, read: () => Promise<T>): Promise<T> {
     if ((await readManifestSize(this.db, appId)) <= MANIFEST_MAX_BYTES) return read();
     const releaseSlot = await this.slot
-      .enter(appId, () => AbortSignal.timeout(WAIT_MAX_MS))
+      .enter(appId, () => AbortSignal.timeout(LARGE_READ_WAIT_MAX_MS))
       .catch(() => {
         const message = "other large apps are read or changed at the moment; try again later";
         throw new ActionError("OVERLOADED", message, { retryAfter: OVERLOADED_RETRY_SECONDS });

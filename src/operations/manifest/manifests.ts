@@ -110,10 +110,10 @@ interface ApplyOutcome extends ManifestApplyResponse {
  * @throws REQUEST_INVALID if the structure is so wrong that the definitions cannot be checked
  */
 function readManifest(document: unknown): { manifest: Manifest; faults: ManifestPathFault[] } {
-  const wholeFault = (error: string) => createManifestError([{ path: "", status: "REQUEST_INVALID", error }]);
-  if (!isObject(document)) throw wholeFault(`the manifest must be an object (got ${describeType(document)})`);
+  const createDocumentError = (error: string) => createManifestError([{ path: "", status: "REQUEST_INVALID", error }]);
+  if (!isObject(document)) throw createDocumentError(`the manifest must be an object (got ${describeType(document)})`);
   if (nestsDeeperThan(document, JSON_MAX_DEPTH)) {
-    throw wholeFault(`the manifest must not be nested deeper than ${JSON_MAX_DEPTH} levels`);
+    throw createDocumentError(`the manifest must not be nested deeper than ${JSON_MAX_DEPTH} levels`);
   }
   const { faults, isReadable } = findManifestSchemaFaults(document);
   if (!isReadable) throw createManifestError(faults);
@@ -163,7 +163,7 @@ const selectItemsToApply = <T>(
 
 interface ManifestsOptions {
   db: Db;
-  importSteps: ActionImporter;
+  actionImporter: ActionImporter;
   settings: Settings;
   sources: DataSourceRows;
   definitions: DataSourceDefinitionStore;
@@ -198,7 +198,7 @@ export class Manifests {
     preparedParts: PreparedParts,
     updatedNames: { fields: string[]; keys: string[] },
   ): Promise<{ plans: DefinitionsPlan[]; sourcesPlan: DataSourcesPlan }> {
-    const { importSteps: steps, settings, definitions, bindings } = this.options;
+    const { actionImporter, settings, definitions, bindings } = this.options;
     const list = <T>(items: readonly T[] | undefined) => selectItemsToApply(items, context);
     const settingsPlan = planSettingChanges(settings, context, list(manifest.settings), state.settings, (keys) => {
       updatedNames.keys = keys;
@@ -221,7 +221,7 @@ export class Manifests {
       preparedParts.reservedIds,
     );
     const actionsPlan = await planActionChanges(
-      steps,
+      actionImporter,
       context,
       list(manifest.actions),
       preparedParts.preparedActions,
@@ -242,7 +242,7 @@ export class Manifests {
     const { db } = this.options;
     const applyParts = async (manager: EntityManager): Promise<ApplyOutcome> => {
       const pruned = options.prune ? manifest : undefined;
-      const state = await readStoredDefinitions(manager, this.options.importSteps, appId, !isPlan, pruned);
+      const state = await readStoredDefinitions(manager, this.options.actionImporter, appId, !isPlan, pruned);
       checkManifestTag(state, precondition);
       const updatedNames: { fields: string[]; keys: string[] } = { fields: [], keys: [] };
       const context = { ...options, manager, caller };
@@ -270,7 +270,7 @@ export class Manifests {
       }
       const after =
         changes.length > 0
-          ? toManifest(await readStoredDefinitions(manager, this.options.importSteps, appId, false))
+          ? toManifest(await readStoredDefinitions(manager, this.options.actionImporter, appId, false))
           : before;
       await options.onApplied?.(manager, { plan, manifestBefore: before.manifest, manifestAfter: after.manifest });
       return { plan, tag: after.tag, sourcesPlan };
@@ -341,7 +341,7 @@ export class Manifests {
 
   private readTaggedManifest(appId: number): Promise<ManifestWithEntityTag> {
     return this.options.db.transaction("REPEATABLE READ", async (manager) =>
-      toManifest(await readStoredDefinitions(manager, this.options.importSteps, appId, false)),
+      toManifest(await readStoredDefinitions(manager, this.options.actionImporter, appId, false)),
     );
   }
 
@@ -357,14 +357,14 @@ export class Manifests {
    * new unique index, errors of `checkPermission`
    */
   async apply(caller: Caller, document: unknown, options: ManifestApplyOptions): Promise<ManifestApplyResponse> {
-    const { db, importSteps: steps, sources, definitions, receivedDataLimiter } = this.options;
+    const { db, actionImporter, sources, definitions, receivedDataLimiter } = this.options;
     const { appId, isPlan } = options;
     const manifestRead = readManifest(document);
     const reservedIds = await this.reserveIds(appId, manifestRead.manifest);
     const currentSources = await readDataSources(db.manager, appId);
     const idsByName = new Map([...reservedIds, ...currentSources.map(({ name, id }): [string, number] => [name, id])]);
     const preparedActions = await prepareManifestActions(
-      steps,
+      actionImporter,
       { caller, appId },
       manifestRead.manifest.actions ?? [],
       idsByName,

@@ -123,10 +123,10 @@ export class MediaContentOpener {
     link: SignedUrlParameters | null,
   ): Promise<MediaContents> {
     const { mediaRights, files, links } = this.options;
-    const granted = await mediaRights.resolveAccess(admission);
-    const row = await files.findOrThrow(granted, appId, id);
+    const grants = await mediaRights.resolveAccess(admission);
+    const row = await files.findOrThrow(grants, appId, id);
     const isLinked = link !== null && links.isValid(appId, row, link);
-    if (!isLinked) granted.requireRight(row.rules, "read");
+    if (!isLinked) grants.requireRight(row.rules, "read");
     const isPublic = grantsMediaRight(row.rules, "read", null);
     return {
       name: row.name,

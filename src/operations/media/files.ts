@@ -45,7 +45,7 @@ export class MediaFiles {
   ): Promise<FileRow> {
     const row = await findFile(executor, appId, id);
     if (row) return row;
-    throw grants.isTrusted ? new ActionError("FILE_NOT_FOUND") : grants.accessError();
+    throw grants.isTrusted ? new ActionError("FILE_NOT_FOUND") : grants.createAccessError();
   }
 
   async update(
@@ -135,7 +135,7 @@ export class MediaFiles {
       values,
     );
     const { total } = count!;
-    if (!grants.isTrusted && total === 0) throw grants.accessError();
+    if (!grants.isTrusted && total === 0) throw grants.createAccessError();
     const hasMore = offset + fileRows.length < total;
     return { files: fileRows.map((row) => toFile(row, appId, baseUrl)), pagination: { total, hasMore } };
   }

@@ -144,7 +144,7 @@ async function requireFolderCapacity(manager: EntityManager, appId: number): Pro
 /** Throws the error for a missing right instead of an empty list, because the list would reveal if the app has hidden files. */
 function requireVisibleItems(grants: MediaAccess, { folder, folders, pagination }: FolderListing): void {
   const isEmpty = folders.length === 0 && pagination.total === 0;
-  if (!grants.isTrusted && folder === null && isEmpty) throw grants.accessError();
+  if (!grants.isTrusted && folder === null && isEmpty) throw grants.createAccessError();
 }
 
 /** Parses a folder ID; null for the top level. For callers who are not trusted, an invalid ID causes the error for a missing right. */
@@ -152,7 +152,7 @@ function parseFolderId(grants: MediaAccess, value: unknown, field?: string): num
   try {
     return parseMediaFolderId(value, field);
   } catch (error) {
-    throw grants.isTrusted ? error : grants.accessError();
+    throw grants.isTrusted ? error : grants.createAccessError();
   }
 }
 
@@ -221,7 +221,7 @@ export class MediaFolders {
     if (row) grants.requireRight(row.rules, "read");
     const requestedName = typeof input.name === "string" && input.name !== "" ? input.name : null;
     // No name contains NUL, which PostgreSQL rejects. So this throws the same error as a search without results.
-    if (requestedName?.includes("\0") && !grants.isTrusted) throw grants.accessError();
+    if (requestedName?.includes("\0") && !grants.isTrusted) throw grants.createAccessError();
     const filter: MediaListConditions =
       requestedName === null
         ? {
@@ -349,7 +349,7 @@ export class MediaFolders {
   ): Promise<FolderRow> {
     const row = await findFolder(executor, appId, id);
     if (row) return row;
-    throw grants.isTrusted ? new ActionError("FOLDER_NOT_FOUND") : grants.accessError();
+    throw grants.isTrusted ? new ActionError("FOLDER_NOT_FOUND") : grants.createAccessError();
   }
 
   /** Returns the access rules that new files and folders in a folder get; null for the top level, which has no rules. */

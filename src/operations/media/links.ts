@@ -36,8 +36,8 @@ interface SignedMediaUrlsOptions {
 /** Identifies the file of a signed URL. The ID alone does not: after a restore from a backup, another file can get the same ID. */
 type LinkedFile = Pick<FileRow, "id" | "createdAt">;
 
-function signText(master: Buffer, text: string): Buffer {
-  const key = Buffer.from(hkdfSync("sha256", master, "", LINK_KEY_PURPOSE, 32));
+function signText(masterKey: Buffer, text: string): Buffer {
+  const key = Buffer.from(hkdfSync("sha256", masterKey, "", LINK_KEY_PURPOSE, 32));
   return createHmac("sha256", key).update(text).digest();
 }
 
@@ -79,6 +79,8 @@ export class SignedMediaUrls {
     const texts = [createLinkText(appId, file, expires)];
     if (isSignedAfterCreation(file, expires)) texts.push(createOldLinkText(appId, file, expires));
     const { ring } = this.options;
-    return ring.findKey((master) => texts.some((text) => timingSafeEqual(signText(master, text), input))) !== null;
+    return (
+      ring.findKey((masterKey) => texts.some((text) => timingSafeEqual(signText(masterKey, text), input))) !== null
+    );
   }
 }

@@ -27,7 +27,7 @@ export interface MediaAccess {
    */
   requireNoAddedRights(after: MediaRules, before: MediaRules): void;
   /** Returns the error for a missing right: FORBIDDEN, or UNAUTHORIZED for a request without a credential. */
-  accessError(): ActionError;
+  createAccessError(): ActionError;
 }
 
 /** Sender of log events that a request without a credential causes. These events count against the quota of the app's visitors. */
@@ -63,13 +63,13 @@ export class MediaRightsResolver {
     const { isTrusted, caller } = admission;
     const user = isTrusted ? null : await this.findUser(admission);
     const hasRight = (rules: MediaRules, right: MediaRight) => isTrusted || grantsMediaRight(rules, right, user);
-    const accessError = () => new ActionError(caller ? "FORBIDDEN" : "UNAUTHORIZED");
+    const createAccessError = () => new ActionError(caller ? "FORBIDDEN" : "UNAUTHORIZED");
     return {
       isTrusted,
       hasRight,
-      accessError,
+      createAccessError,
       requireRight(rules, right) {
-        if (!hasRight(rules, right)) throw accessError();
+        if (!hasRight(rules, right)) throw createAccessError();
         throwDeferredError(admission);
       },
       requireNoAddedRights(after, before) {
@@ -77,7 +77,7 @@ export class MediaRightsResolver {
         const gainedRights = MEDIA_RIGHTS.some(
           (right) => right !== "create" && hasRight(after, right) && !hasRight(before, right),
         );
-        if (gainedRights) throw accessError();
+        if (gainedRights) throw createAccessError();
       },
     };
   }

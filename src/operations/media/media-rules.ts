@@ -44,7 +44,7 @@ export class MediaRulesStore {
   /** Returns the rights of a trusted caller. @throws UNAUTHORIZED or FORBIDDEN for other callers */
   private async requireTrustedAccess(admission: AdmittedRequest): Promise<MediaAccess> {
     const grants = await this.options.mediaRights.resolveAccess(admission);
-    if (!grants.isTrusted) throw grants.accessError();
+    if (!grants.isTrusted) throw grants.createAccessError();
     return grants;
   }
 

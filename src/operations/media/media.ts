@@ -52,14 +52,14 @@ export async function createMedia(options: {
   const folder = join(config.dataDir, "media");
   const [storeRow] = await rows<{ space: string }>(db, "SELECT space FROM media_store");
   const store = await openBlobStore({ folder, bucket: config.mediaBucket, space: storeRow!.space });
-  const reception = new UploadReceiver(
+  const uploadReceiver = new UploadReceiver(
     join(folder, "incoming"),
     new FairSemaphore(CONCURRENT_UPLOADS_MAX, CONCURRENT_UPLOADS_MAX),
   );
   const pictures = new MediaPictures({ pictureProcessor: new PictureProcessor({ log }) });
   const blobs = new MediaBlobs({ db, quotaBytes: config.mediaQuotaMb * MB, log });
   const isOwnStore = async () => (await store.readStoreId()) === (await readMediaStoreId(db));
-  const sweep = new MediaSweep({ db, store, reception, blobs, isOwnStore, log });
+  const sweep = new MediaSweep({ db, store, uploadReceiver, blobs, isOwnStore, log });
   const mediaRights = new MediaRightsResolver({ db, appUserOf });
 
   /** Deletes unused blobs from the media store now, instead of at the next sweep (periodic cleanup). */
@@ -77,9 +77,9 @@ export async function createMedia(options: {
   }
 
   const markUnused = (executor: SqlClient, keys: readonly string[]) => blobs.markUnused(executor, keys);
-  const sharedParts = { db, read, mediaRights, receivedDataLimiter, baseUrl, markUnused, removeUnused };
-  const folders = new MediaFolders(sharedParts);
-  const files = new MediaFiles({ ...sharedParts, folders });
+  const sharedOptions = { db, read, mediaRights, receivedDataLimiter, baseUrl, markUnused, removeUnused };
+  const folders = new MediaFolders(sharedOptions);
+  const files = new MediaFiles({ ...sharedOptions, folders });
   const links = new SignedMediaUrls({ ring, mediaRights, files, baseUrl });
   const hasDiskSpace = async (bytes: number) => {
     if (config.diskFreeMinMb === 0) return true;
@@ -88,7 +88,7 @@ export async function createMedia(options: {
   };
   const parts = {
     store,
-    reception,
+    uploadReceiver,
     blobs,
     pictures,
     mediaRights,
@@ -118,7 +118,7 @@ export async function createMedia(options: {
         ? `the bucket ${config.mediaBucket.bucket} of MEDIA_URL`
         : `the folder ${folder} of DATA_DIR`;
       try {
-        await reception.start();
+        await uploadReceiver.start();
         await store.check();
       } catch (error) {
         throw new StartError(`${storeName} cannot be used: ${(error as Error).message || (error as Error).name}`, {

@@ -47,7 +47,7 @@ export interface MediaStoreComparison {
 interface MediaSweepOptions {
   db: Db;
   store: BlobStore;
-  reception: UploadReceiver;
+  uploadReceiver: UploadReceiver;
   blobs: MediaBlobs;
   /** True if this process uses the media store that contains the database's files. */
   isOwnStore: () => Promise<boolean>;
@@ -72,8 +72,8 @@ export class MediaSweep {
 
   /** Deletes the bytes of a blob. After a crash during an upload, they can be in the folder for received files and in the media store. */
   private async removeBytes(key: string): Promise<void> {
-    const { store, reception } = this.options;
-    await reception.discard(key);
+    const { store, uploadReceiver } = this.options;
+    await uploadReceiver.discard(key);
     await store.remove(key);
   }
 
@@ -174,8 +174,8 @@ export class MediaSweep {
 
   /** Runs one cleanup. Returns the time of the next one as Unix time in milliseconds. */
   async sweep(): Promise<number> {
-    const { reception, isOwnStore } = this.options;
-    await reception.removeOldFiles(ORPHAN_MIN_AGE_MS);
+    const { uploadReceiver, isOwnStore } = this.options;
+    await uploadReceiver.removeOldFiles(ORPHAN_MIN_AGE_MS);
     // If this process uses another media store than the API processes, all files would seem to be missing.
     if (!(await isOwnStore())) return Date.now() + SWEEP_INTERVAL_MS;
     await this.removeUnused();

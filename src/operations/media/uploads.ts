@@ -62,7 +62,7 @@ export interface MediaUploadInProgress {
 export interface MediaUploadsOptions {
   db: Db;
   store: BlobStore;
-  reception: UploadReceiver;
+  uploadReceiver: UploadReceiver;
   blobs: MediaBlobs;
   pictures: MediaPictures;
   mediaRights: MediaRightsResolver;
@@ -116,7 +116,7 @@ export class Uploads {
 
   /**
    * Yields the received bytes unchanged, and reserves more quota whenever they exceed the reserved bytes. Reserves at most the maximum size
-   * of a file, above which `reception` rejects the upload.
+   * of a file, above which `uploadReceiver` rejects the upload.
    */
   private async *reserveWhileReading(
     source: AsyncIterable<Buffer>,
@@ -143,7 +143,7 @@ export class Uploads {
     source: AsyncIterable<Buffer>,
     expected: number,
   ): Promise<ReceivedUpload> {
-    const { reception, blobs, maxFileBytes: maxBytes, hasDiskSpace } = this.options;
+    const { uploadReceiver, blobs, maxFileBytes: maxBytes, hasDiskSpace } = this.options;
     const reserved = Math.max(blobs.computeQuotaBytes(0), Math.min(expected, maxBytes));
     if (!(await hasDiskSpace(reserved)))
       throw createOverloadedError(
@@ -151,7 +151,7 @@ export class Uploads {
         LOW_DISK_RETRY_SECONDS,
       );
     await blobs.reserve(appId, key, reserved);
-    return reception
+    return uploadReceiver
       .receive(key, this.reserveWhileReading(source, appId, key, reserved), maxBytes, appId)
       .catch((error: unknown) => {
         if (error instanceof UploadTooLargeError) {
@@ -197,8 +197,8 @@ export class Uploads {
 
   /** Deletes the received bytes of a blob and frees its reserved quota, unless a file uses the blob. */
   private async releaseReservation(appId: number, key: string): Promise<void> {
-    const { store, reception, blobs } = this.options;
-    await reception.discard(key);
+    const { store, uploadReceiver, blobs } = this.options;
+    await uploadReceiver.discard(key);
     await blobs.removeUnlessUsed(key, (blobKey) => store.remove(blobKey), appId);
   }
 

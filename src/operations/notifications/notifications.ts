@@ -8,7 +8,7 @@ import { CLIENT_REPORTS_PER_CREDENTIAL_AND_MINUTE, EVENT_MAX_BYTES, RATE_WINDOW_
 import type { Caller } from "../../rules/access.js";
 import { getRateLimitKey } from "../../rules/address-block.js";
 import { describeValue } from "../../rules/describe-value.js";
-import { prefixField, refuseField } from "../../rules/fields.js";
+import { parseWithErrorPrefix, refuseField } from "../../rules/fields.js";
 import {
   ALL_NOTIFICATIONS,
   NOTIFICATION_STATUSES,
@@ -22,7 +22,7 @@ import { isUserInScope } from "../../rules/notification-scope.js";
 import {
   parseLimitAndOffset,
   type ReserveResponseBytes,
-  type RowSize,
+  type SizedRow,
   selectIdsThatFitOnPage,
 } from "../../rules/page.js";
 import { type ExpectedVersions, requireExpectedVersion } from "../../rules/precondition.js";
@@ -164,7 +164,7 @@ export class NotificationsService {
   ): Promise<Notification[]> {
     const { db, findReader, receivedDataLimiter } = this.options;
     const parse = (body: unknown, path: string) =>
-      prefixField(path, () => {
+      parseWithErrorPrefix(path, () => {
         const fields = parseNotification(body, path);
         requireTimeIfScheduled(fields.status ?? "draft", fields.orderAt ?? null);
         return fields;
@@ -187,7 +187,7 @@ export class NotificationsService {
   }
 
   private async listNotifications(appId: number, reader: NotificationReader): Promise<ListedNotification[]> {
-    const readable: ListedNotification[] = [];
+    const readableNotifications: ListedNotification[] = [];
     let before: number | null = null;
     let [compared, checked] = [0, 0];
     while (compared < COMPARED_ALTERNATIVES_MAX && checked < CHECKED_NOTIFICATIONS_MAX) {
@@ -195,13 +195,13 @@ export class NotificationsService {
         before,
         limit: NOTIFICATIONS_PER_QUERY,
       });
-      readable.push(...page.candidates.filter(({ scope }) => isUserInScope(scope, reader.user)));
-      if (page.count < NOTIFICATIONS_PER_QUERY || readable.length >= LISTED_NOTIFICATIONS_MAX) break;
+      readableNotifications.push(...page.candidates.filter(({ scope }) => isUserInScope(scope, reader.user)));
+      if (page.count < NOTIFICATIONS_PER_QUERY || readableNotifications.length >= LISTED_NOTIFICATIONS_MAX) break;
       compared += page.alternatives;
       checked += page.candidates.length;
       before = page.lastCursor;
     }
-    return readable.slice(0, LISTED_NOTIFICATIONS_MAX);
+    return readableNotifications.slice(0, LISTED_NOTIFICATIONS_MAX);
   }
 
   /** Returns the caller as a reader. Counts the request, unless the caller is an editor or back end. @throws RATE_LIMIT_EXCEEDED */
@@ -221,7 +221,7 @@ export class NotificationsService {
     reserve: ReserveResponseBytes,
   ): Promise<Notification[]> {
     const { db } = this.options;
-    const notificationSizes = await rows<RowSize>(
+    const notificationSizes = await rows<SizedRow>(
       db,
       "SELECT id, bytes FROM notification WHERE id = ANY ($1::bigint[]) ORDER BY cursor DESC",
       [ids],
@@ -328,7 +328,7 @@ export class NotificationsService {
     }
     const sql = `SELECT id, bytes FROM notification WHERE app_id = $1 AND ($2::text IS NULL OR status = $2)
                     ORDER BY id DESC LIMIT $3 OFFSET $4`;
-    const ids = await selectIdsThatFitOnPage(await rows<RowSize>(db, sql, [appId, status, limit, offset]), reserve);
+    const ids = await selectIdsThatFitOnPage(await rows<SizedRow>(db, sql, [appId, status, limit, offset]), reserve);
     const [where, tail] = ["notification.id = ANY ($3::bigint[])", "ORDER BY notification.id DESC"];
     const entries = await readNotifications(db, { appId, reader: reader.key, where, tail, values: [ids] });
     const [count] = await rows<{ total: number }>(db, COUNT_NOTIFICATIONS, [appId, status]);

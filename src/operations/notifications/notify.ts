@@ -44,8 +44,8 @@ export function createNotificationModules(options: {
   const findCredentialsInScope = createScopeMatcher(options.readSignedInUsers);
   const readVapidKeys = createVapidKeyProvider({ db, settings });
   const mayReach = (address: string) => allowPrivateNetwork || isPublicAddress(address);
-  const sender = parseMailSender(mailFrom ?? "")?.from;
-  const subject = `mailto:${sender ?? `push@${new URL(baseUrl).hostname}`}`;
+  const senderAddress = parseMailSender(mailFrom ?? "")?.from;
+  const vapidSubject = `mailto:${senderAddress ?? `push@${new URL(baseUrl).hostname}`}`;
   const pushSubscriptions = new PushSubscriptions({
     db,
     findReader: findReader,
@@ -63,7 +63,7 @@ export function createNotificationModules(options: {
       readVapidKeys: readVapidKeys,
       findCredentialsInScope,
       connections,
-      subject,
+      subject: vapidSubject,
       processId,
       now,
       log,

@@ -156,10 +156,10 @@ export class PushSender {
   private async dropOutOfScope(deliveries: readonly PushDelivery[]): Promise<PushDelivery[]> {
     const { db, processId } = this.options;
     const wantedDeliveries: PushDelivery[] = [];
-    for (const ofNotification of Map.groupBy(deliveries, ({ notificationId }) => notificationId).values()) {
-      const { appId, scope } = ofNotification[0]!;
-      const deliveriesInScope = new Set(await this.selectInScope(db, appId, ofNotification, scope));
-      for (const delivery of ofNotification) {
+    for (const notificationDeliveries of Map.groupBy(deliveries, ({ notificationId }) => notificationId).values()) {
+      const { appId, scope } = notificationDeliveries[0]!;
+      const deliveriesInScope = new Set(await this.selectInScope(db, appId, notificationDeliveries, scope));
+      for (const delivery of notificationDeliveries) {
         if (deliveriesInScope.has(delivery)) wantedDeliveries.push(delivery);
         else await rows(db, DELETE_DELIVERY, [delivery.id, processId]);
       }
@@ -305,10 +305,10 @@ export class PushSender {
       unattemptedIds,
     ]);
     for (const id of unattemptedIds) this.unattemptedIds.delete(id);
-    const givenUp = lostDeliveries.filter(({ isGivenUp }) => isGivenUp);
-    const count = lostDeliveries.length - givenUp.length;
+    const givenUpDeliveries = lostDeliveries.filter(({ isGivenUp }) => isGivenUp);
+    const count = lostDeliveries.length - givenUpDeliveries.length;
     if (count > 0) log.warn({ count }, "released claimed push messages that no running process was sending");
-    for (const push of givenUp)
+    for (const push of givenUpDeliveries)
       this.failureLog.logGivenUp(push, { reason: "the result of the last attempt is unknown" });
   }
 

@@ -90,10 +90,10 @@ export function createScopeMatcher(readSignedInUsers: ReadSignedInUsers): FindCr
     ) as [ValidCredential[], ValidCredential[]];
     for (const credential of others) addIfInScope(credential);
     for (let start = 0; start < signedIn.length; start += USERS_PER_STATEMENT) {
-      const part = signedIn.slice(start, start + USERS_PER_STATEMENT);
-      const partIds = part.map(({ credentialId }) => credentialId);
-      const users = await readSignedInUsers(executor, appId, partIds);
-      for (const credential of part) {
+      const batch = signedIn.slice(start, start + USERS_PER_STATEMENT);
+      const batchIds = batch.map(({ credentialId }) => credentialId);
+      const users = await readSignedInUsers(executor, appId, batchIds);
+      for (const credential of batch) {
         const user = users.get(credential.credentialId);
         addIfInScope(credential, user && { ...user.data, id: user.id, dataSourceId: user.dataSourceId });
       }

@@ -58,14 +58,14 @@ export function isAllowedRedirectUrl(text: string): boolean {
  */
 export function isRegisteredRedirectUrl(uri: string, { redirectUris }: OauthClient): boolean {
   if (redirectUris.includes(uri)) return true;
-  const withoutPort = (text: string): string | null => {
+  const removePort = (text: string): string | null => {
     const url = URL.parse(text);
     if (url?.protocol !== "http:" || !LOOPBACK_HOSTS.includes(url.hostname) || !isAllowedRedirectUrl(text)) return null;
     url.port = "";
     return url.href;
   };
-  const wantedUri = withoutPort(uri);
-  return wantedUri !== null && redirectUris.some((redirectUri) => withoutPort(redirectUri) === wantedUri);
+  const wantedUri = removePort(uri);
+  return wantedUri !== null && redirectUris.some((redirectUri) => removePort(redirectUri) === wantedUri);
 }
 
 /** Replaces control characters, so that a program's name cannot imitate other text of the consent page. */

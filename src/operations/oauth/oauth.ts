@@ -137,12 +137,12 @@ export class OAuthServer {
 
   /** Returns the program's redirect URL with an authorization code, or with the error `access_denied` if `decision` is null. */
   async authorize(request: AuthorizationRequest, decision: GrantDecision | null, issuer: string): Promise<string> {
-    const address = new URL(request.redirectUri);
-    if (request.state !== null) address.searchParams.set("state", request.state);
-    address.searchParams.set("iss", issuer);
+    const redirectUrl = new URL(request.redirectUri);
+    if (request.state !== null) redirectUrl.searchParams.set("state", request.state);
+    redirectUrl.searchParams.set("iss", issuer);
     if (!decision) {
-      address.searchParams.set("error", "access_denied");
-      return address.href;
+      redirectUrl.searchParams.set("error", "access_denied");
+      return redirectUrl.href;
     }
     const grant = await this.#createGrant(request.client, request.scopes, decision);
     const code = generateSecret("svc_code");
@@ -152,8 +152,8 @@ export class OAuthServer {
       redirectUri,
       codeChallenge,
     });
-    address.searchParams.set("code", code);
-    return address.href;
+    redirectUrl.searchParams.set("code", code);
+    return redirectUrl.href;
   }
 
   async #createGrant(client: OauthClient, requested: readonly string[], decision: GrantDecision): Promise<OAuthGrant> {
@@ -219,7 +219,7 @@ export class OAuthServer {
   async #issueForCode(client: OauthClient, input: Parameters): Promise<TokenResponse> {
     const code = input["code"] ?? "";
     const storedCode = await this.grants.findSecret("code", code);
-    const isRight =
+    const isValidCode =
       storedCode !== null &&
       storedCode.grant.clientId === client.id &&
       storedCode.redirectUri === input["redirect_uri"] &&
@@ -229,7 +229,7 @@ export class OAuthServer {
       "invalid_grant",
       "the code is unknown, expired or used, or does not match client_id, redirect_uri and code_verifier; sign in again",
     );
-    if (!isRight) throw usedCodeError;
+    if (!isValidCode) throw usedCodeError;
     return this.#issue(client, storedCode.grant, async (manager) => {
       if (!(await this.grants.markSecretUsed(code, manager))) throw usedCodeError;
     });
@@ -238,10 +238,10 @@ export class OAuthServer {
   async #issueForRefreshToken(client: OauthClient, input: Parameters): Promise<TokenResponse> {
     const token = input["refresh_token"] ?? "";
     const storedToken = await this.grants.findSecret("refresh", token);
-    const isRight =
+    const isValidToken =
       storedToken !== null && storedToken.grant.clientId === client.id && storedToken.expiresAt.getTime() > Date.now();
     const usedTokenError = new OauthError("invalid_grant", "the refresh token is not valid; sign in again");
-    if (!isRight) throw usedTokenError;
+    if (!isValidToken) throw usedTokenError;
     const { grant } = storedToken;
     const scopes = input["scope"] === undefined ? grant.scopes : parseScopes(input["scope"]);
     const missingScope = scopes.find((scope) => !grant.scopes.includes(scope));
@@ -274,7 +274,7 @@ export class OAuthServer {
     const [access, refresh] = [generateToken("api"), generateSecret("svc_refresh")];
     const accessOptions = { clientName: client.name, lifetimeMs: ACCESS_TOKEN_LIFETIME_MS };
     const expiresAt = new Date(Date.now() + REFRESH_TOKEN_LIFETIME_MS);
-    const seconds = await this.#db.transaction(async (manager) => {
+    const lifetimeSeconds = await this.#db.transaction(async (manager) => {
       await this.grants.lockForUse(manager, grant);
       await redeem(manager);
       await this.grants.addSecret("refresh", refresh, grant.id, { expiresAt }, manager);
@@ -283,7 +283,7 @@ export class OAuthServer {
     return {
       access_token: access,
       token_type: "Bearer",
-      expires_in: seconds,
+      expires_in: lifetimeSeconds,
       refresh_token: refresh,
       scope: grant.scopes.join(" "),
     };

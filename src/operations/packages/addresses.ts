@@ -86,17 +86,17 @@ export class ScriptLoader {
     const { connections, scripts, quota, receivedDataLimiter } = this.options;
     const { href, pathname } = new URL(url);
     const unreached: StoredAsset = { name: dependency, url: href, path: pathname, unreached: true };
-    const unansweredHere = this.unansweredUrls.get(author) ?? new Set();
-    if (unansweredHere.has(href)) return unreached;
+    const unansweredByAuthor = this.unansweredUrls.get(author) ?? new Set();
+    if (unansweredByAuthor.has(href)) return unreached;
     const source = await fetchScript(connections, dependency, url, limitMs);
     if (source === null) {
-      this.unansweredUrls.set(author, unansweredHere.add(href));
+      this.unansweredUrls.set(author, unansweredByAuthor.add(href));
       return unreached;
     }
     await quota.countScript(author, dependency, computeSha256Hex(source), source.length);
     receivedDataLimiter.takeRows(author.caller, author.appId, source.length);
-    const noFacts = { package: null, version: null, licence: null, global: null, names: null, parts: [] };
-    return toStoredScriptAsset(dependency, await scripts.store(source, noFacts));
+    const unknownFacts = { package: null, version: null, licence: null, global: null, names: null, parts: [] };
+    return toStoredScriptAsset(dependency, await scripts.store(source, unknownFacts));
   }
 
   /**

@@ -15,16 +15,16 @@ interface PackageConnectionOptions {
 
 export function createPackageConnections({ allowPrivateNetwork, egressAddress, npm }: PackageConnectionOptions) {
   const { hostname = "", port = "", protocol = "" } = npm ? new URL(npm.url) : {};
-  const registry = `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
-  const shared = {
+  const registryHostAndPort = `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
+  const sharedOptions = {
     mayReach: (address: string) => allowPrivateNetwork || isPublicAddress(address),
     mayUsePort: (port: number) => allowPrivateNetwork || WEB_PORTS.includes(port),
     resolve: selectHostResolver(allowPrivateNetwork),
     localAddress: egressAddress,
   };
   return {
-    scripts: createAddressCheckedConnections(shared),
+    scripts: createAddressCheckedConnections(sharedOptions),
     // The registry may be in a private network, because the operator of the service configures its URL.
-    npm: createAddressCheckedConnections({ ...shared, trusted: new Set(npm ? [registry] : []) }),
+    npm: createAddressCheckedConnections({ ...sharedOptions, trusted: new Set(npm ? [registryHostAndPort] : []) }),
   };
 }

@@ -62,7 +62,7 @@ class PackageTree {
         ),
       );
     }
-    const requested = this.registry.downloadDocument(this.registryRequest, name).then((document) => {
+    const documentDownload = this.registry.downloadDocument(this.registryRequest, name).then((document) => {
       this.documentBytes += document.length;
       if (this.documentBytes <= DOCUMENTS_MAX_BYTES) return document;
       const sizeText = `${DOCUMENTS_MAX_BYTES / 2 ** 20} MB`;
@@ -71,8 +71,8 @@ class PackageTree {
         `needs packages whose metadata in the registry exceeds the maximum of ${sizeText} in total`,
       );
     });
-    this.documents.set(name, requested);
-    return requested;
+    this.documents.set(name, documentDownload);
+    return documentDownload;
   }
 
   /** Requests the registry's documents for all dependencies of these packages, a few at a time, before `choose` needs them. */
@@ -83,10 +83,10 @@ class PackageTree {
     const missingNames = [...new Set(names)].filter((name) => !this.documents.has(name));
     for (let at = 0; at < missingNames.length; at += CONCURRENT_DOWNLOADS_MAX) {
       // Ignores errors. `choose` throws the same error again if it needs the document.
-      const requested = missingNames
+      const downloads = missingNames
         .slice(at, at + CONCURRENT_DOWNLOADS_MAX)
         .map((name) => this.readDocument(name).catch(() => undefined));
-      await Promise.all(requested);
+      await Promise.all(downloads);
     }
   }
 
@@ -146,7 +146,7 @@ export async function preparePackageDownload(
   const tree = new PackageTree(registry, registryRequest);
   const choice = await tree.choose(name, range);
 
-  async function archives(): Promise<PackageArchive[]> {
+  async function downloadArchives(): Promise<PackageArchive[]> {
     let level = [tree.addNode({ name, registryName: name, choice, folder: `/node_modules/${name}` })];
     while (level.length > 0) {
       await tree.prefetchDocuments(level);
@@ -182,5 +182,5 @@ export async function preparePackageDownload(
     }
     return packageArchives;
   }
-  return { choice, downloadArchives: archives };
+  return { choice, downloadArchives };
 }

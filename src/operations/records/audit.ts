@@ -10,7 +10,7 @@ import {
   parseLimitAndOffset,
   parseRowCursor,
   type ReserveResponseBytes,
-  type RowSize,
+  type SizedRow,
   selectIdsThatFitOnPage,
 } from "../../rules/page.js";
 import { throwIfUnknownField } from "../../rules/unknown-fields.js";
@@ -111,12 +111,12 @@ export async function listAuditEntries(
 ): Promise<AuditLogPage> {
   const { limit, offset } = parseLimitAndOffset(options);
   const cursorId = parseRowCursor(options.cursor);
-  const MATCHING_ENTRIES = "app_id = $1 AND ($2::bigint IS NULL OR action_id = $2)";
+  const IS_MATCHING_ENTRY = "app_id = $1 AND ($2::bigint IS NULL OR action_id = $2)";
   const parameters = [appId, options.actionId ?? null];
-  const { count, exact } = await countRows(db, `audit_entry WHERE ${MATCHING_ENTRIES}`, parameters);
-  const entrySizes = await rows<RowSize>(
+  const { count, exact } = await countRows(db, `audit_entry WHERE ${IS_MATCHING_ENTRY}`, parameters);
+  const entrySizes = await rows<SizedRow>(
     db,
-    `SELECT id, octet_length(data::text) AS bytes FROM audit_entry WHERE ${MATCHING_ENTRIES} AND ($5::bigint IS NULL OR id < $5)
+    `SELECT id, octet_length(data::text) AS bytes FROM audit_entry WHERE ${IS_MATCHING_ENTRY} AND ($5::bigint IS NULL OR id < $5)
       ORDER BY id DESC LIMIT $3 OFFSET $4`,
     [...parameters, limit + 1, offset, cursorId],
   );

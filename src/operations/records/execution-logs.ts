@@ -12,7 +12,7 @@ import {
   parseLimitAndOffset,
   parseRowCursor,
   type ReserveResponseBytes,
-  type RowSize,
+  type SizedRow,
   selectIdsThatFitOnPage,
 } from "../../rules/page.js";
 import { createFlatShape, refuseUnknownFields, type Shape } from "../../rules/unknown-fields.js";
@@ -182,11 +182,11 @@ const LOG_OPTIONS_SHAPE: Shape = {
   },
 };
 
-const LOG_TYPES: unknown[] = ["app.task.completed", "app.task.failed"];
+const LOG_ENTRY_TYPES: unknown[] = ["app.task.completed", "app.task.failed"];
 
 /** Checks that a type of log entries is known or missing. @throws REQUEST_INVALID for an unknown type */
 export function checkLogEntryType(type: unknown, field: string): void {
-  if (type === undefined || type === null || LOG_TYPES.includes(type)) return;
+  if (type === undefined || type === null || LOG_ENTRY_TYPES.includes(type)) return;
   throw new ActionError(
     "REQUEST_INVALID",
     `"${field}" must be "app.task.completed" or "app.task.failed" (got ${describeValue(type)})`,
@@ -236,8 +236,8 @@ export class ExecutionLogs {
     const sql = "SELECT log_id AS id, finished_at IS NOT NULL AS ended FROM run WHERE id = $1";
     const [run] = await queryPreparedRows<{ id: number | null; ended: boolean }>(this.db, "entry-of-run", sql, [runId]);
     if (run && (run.id !== null || !run.ended)) return run.id;
-    const byEntry = "SELECT id FROM execution_log WHERE run_id = $1 LIMIT 1";
-    return (await queryPreparedRows<{ id: number }>(this.db, "entry-by-run", byEntry, [runId]))[0]?.id ?? null;
+    const selectEntryIdSql = "SELECT id FROM execution_log WHERE run_id = $1 LIMIT 1";
+    return (await queryPreparedRows<{ id: number }>(this.db, "entry-by-run", selectEntryIdSql, [runId]))[0]?.id ?? null;
   }
 
   /** Reads the rows of a page, and one more row that shows if another page follows. */
@@ -262,7 +262,7 @@ export class ExecutionLogs {
     const pageConditions = cursorId === null ? conditions : [...conditions, `id < $${parameters.length + 1}`];
     const sql = `SELECT id, ${ENTRY_BYTES_SQL} FROM execution_log WHERE ${pageConditions.join(" AND ")} ORDER BY id DESC`;
     const pageParameters = cursorId === null ? parameters : [...parameters, cursorId];
-    const entrySizes = await this.readPageRows<RowSize>(sql, pageParameters, limit, offset);
+    const entrySizes = await this.readPageRows<SizedRow>(sql, pageParameters, limit, offset);
     const pageIds = await selectIdsThatFitOnPage(entrySizes.slice(0, limit), reserve);
     const logs = (await this.findByIds(pageIds)).map(({ entry }) => entry);
     const hasMore = pageIds.length > 0 && pageIds.length < entrySizes.length;
@@ -279,7 +279,7 @@ export class ExecutionLogs {
    * the entries that exceed this size.
    */
   async findFitting(ids: readonly number[]): Promise<{ entries: LogEntryEvent[]; remainingIds: readonly number[] }> {
-    const entrySizes = await queryPreparedRows<RowSize>(
+    const entrySizes = await queryPreparedRows<SizedRow>(
       this.db,
       "log-entry-sizes",
       `SELECT id, ${ENTRY_BYTES_SQL} FROM unnest($1::bigint[]) WITH ORDINALITY AS requested (id, place) JOIN execution_log USING (id)
@@ -330,7 +330,7 @@ export class ExecutionLogs {
     if (id === null) return null;
     if (reserve) {
       const sql = `SELECT id, ${ENTRY_BYTES_SQL} FROM execution_log WHERE id = $1`;
-      await selectIdsThatFitOnPage(await queryPreparedRows<RowSize>(this.db, "log-entry-size", sql, [id]), reserve);
+      await selectIdsThatFitOnPage(await queryPreparedRows<SizedRow>(this.db, "log-entry-size", sql, [id]), reserve);
     }
     return (await this.findByIds([id]))[0]?.entry ?? null;
   }

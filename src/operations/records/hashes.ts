@@ -10,13 +10,13 @@ import { getAddressBlock } from "../../rules/address-block.js";
 import type { DataSender } from "./received-data-limiter.js";
 
 /** Memory of argon2id. OWASP recommends this memory with two passes and one lane for computers with little memory. */
-const MEMORY_KIB = 19_456;
+const ARGON2_MEMORY_KIB = 19_456;
 const ARGON2_PASSES = 2;
 const ARGON2_LANES = 1;
 const HASH_BYTES = 32;
 const SALT_BYTES = 16;
 
-const TEXT_MAX_CHARACTERS = 4_096;
+const HASHED_TEXT_MAX_CHARACTERS = 4_096;
 /** Maximum concurrent hashes in this process. Each one occupies a thread for about 30 ms, and 19 MB of memory. */
 const CONCURRENT_HASHES_MAX = 2;
 /** Maximum number of unfinished hashes of one client of an app. Further requests of this client fail with OVERLOADED. */
@@ -100,23 +100,28 @@ type HashParameters = Pick<Argon2Parameters, "memory" | "passes" | "parallelism"
 /** Returns the text to hash. `column` is the name for the error message. @throws REQUEST_INVALID if the text is too long */
 export function requireHashableText(value: unknown, column: string): string {
   const text = typeof value === "string" ? value : JSON.stringify(value);
-  if (text.length <= TEXT_MAX_CHARACTERS) return text;
+  if (text.length <= HASHED_TEXT_MAX_CHARACTERS) return text;
   const message =
     `the column ${JSON.stringify(column)} is hashed, ` +
-    `so its value can have at most ${TEXT_MAX_CHARACTERS} characters (got ${text.length})`;
+    `so its value can have at most ${HASHED_TEXT_MAX_CHARACTERS} characters (got ${text.length})`;
   throw new ActionError("REQUEST_INVALID", message);
 }
 
 /** Returns the argon2id hash of a text in PHC format, with a random salt. @throws OVERLOADED if too many hashes wait */
 export async function hashText(text: string, queueKey: HashQueueKey): Promise<string> {
   const salt = randomBytes(SALT_BYTES);
-  const parameters = { memory: MEMORY_KIB, passes: ARGON2_PASSES, parallelism: ARGON2_LANES, tagLength: HASH_BYTES };
+  const parameters = {
+    memory: ARGON2_MEMORY_KIB,
+    passes: ARGON2_PASSES,
+    parallelism: ARGON2_LANES,
+    tagLength: HASH_BYTES,
+  };
   const tag = await computeHash(text, salt, parameters, queueKey);
-  return `$argon2id$v=19$m=${MEMORY_KIB},t=${ARGON2_PASSES},p=${ARGON2_LANES}$${toPlainBase64(salt)}$${toPlainBase64(tag)}`;
+  return `$argon2id$v=19$m=${ARGON2_MEMORY_KIB},t=${ARGON2_PASSES},p=${ARGON2_LANES}$${toPlainBase64(salt)}$${toPlainBase64(tag)}`;
 }
 
 /** Matches no password. If no hash is stored, passwords are compared with this one, so that the response time is the same. */
-const UNMATCHABLE_HASH = `$argon2id$v=19$m=${MEMORY_KIB},t=${ARGON2_PASSES},p=${ARGON2_LANES}$${toPlainBase64(randomBytes(SALT_BYTES))}$${toPlainBase64(randomBytes(HASH_BYTES))}`;
+const UNMATCHABLE_HASH = `$argon2id$v=19$m=${ARGON2_MEMORY_KIB},t=${ARGON2_PASSES},p=${ARGON2_LANES}$${toPlainBase64(randomBytes(SALT_BYTES))}$${toPlainBase64(randomBytes(HASH_BYTES))}`;
 
 /**
  * True if the password matches the stored value: a hash, or plain text from the time before its column was hashed. Takes about the same

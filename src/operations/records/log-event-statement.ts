@@ -80,7 +80,7 @@ export function createStoreEventsParameters(
 }
 
 /** The statement counts an app's queued runs exactly only if their last known number is below this maximum. */
-const EXACT_COUNT_MAX = 1_000;
+const EXACTLY_COUNTED_RUNS_MAX = 1_000;
 
 /**
  * Stores events, and runs of the actions that they trigger. $1 to $12 are the columns of NewLogEvent. $13 is the maximum queued runs of one
@@ -116,9 +116,9 @@ export const STORE_EVENTS_SQL = `
          WHERE app_id = source.app_id AND type = source.type
            AND data_source_id = ANY (ARRAY[0, coalesce(source.data_source_id, 0)])) AS found),
   waiting AS (
-    SELECT app_id, CASE WHEN waited >= ${EXACT_COUNT_MAX} THEN waited ELSE (
+    SELECT app_id, CASE WHEN waited >= ${EXACTLY_COUNTED_RUNS_MAX} THEN waited ELSE (
              SELECT count(*) FROM (SELECT FROM run WHERE state = 'queued' AND run.app_id = apps.app_id
-                                    LIMIT least($13::int, ${EXACT_COUNT_MAX})) AS queued) END AS count
+                                    LIMIT least($13::int, ${EXACTLY_COUNTED_RUNS_MAX})) AS queued) END AS count
       FROM (SELECT app_id, max(waited) AS waited FROM matched GROUP BY app_id) AS apps),
   judged AS (
     SELECT request_id, app_id, action_id, waits_for, place, cause.id AS cause_id, cause.chain_id, coalesce(cause.depth + 1, 0) AS depth,

@@ -86,7 +86,7 @@ const CONCURRENT_STATEMENTS_MAX = 2;
 /** A statement takes no further event if its events would probably start this many runs. */
 const RUNS_PER_STATEMENT = 1_000;
 /** Assumed number of runs that an event starts, if this process has stored no event of the app yet. */
-const RUNS_OF_FIRST_EVENTS = 100;
+const ASSUMED_RUNS_PER_EVENT = 100;
 const MEASURED_APPS_MAX = 10_000;
 
 interface LogEventsOptions {
@@ -115,7 +115,7 @@ export class LogEventStore {
 
   /** Estimates how many runs the events start. Each event counts as at least RUNS_PER_STATEMENT / EVENTS_PER_STATEMENT runs. */
   private estimateCost(events: readonly NewLogEvent[]): number {
-    const runsPerEvent = this.runsPerEvent.get(events[0]!.appId) ?? RUNS_OF_FIRST_EVENTS;
+    const runsPerEvent = this.runsPerEvent.get(events[0]!.appId) ?? ASSUMED_RUNS_PER_EVENT;
     return events.length * Math.max(runsPerEvent, RUNS_PER_STATEMENT / EVENTS_PER_STATEMENT);
   }
 

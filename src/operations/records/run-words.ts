@@ -18,7 +18,7 @@ import { RUN_SEARCH_TEXT_MAX_CHARACTERS, RUN_SEARCH_TIMEOUT_MS } from "../../lim
 
 const RUNS_PER_BATCH = 500;
 /** Time limit of a batch. After a failed batch, the next one has half as many runs. */
-const BATCH_LIMIT_MS = 5_000;
+const BATCH_TIMEOUT_MS = 5_000;
 const WORDS_PER_RUN_MAX = 5_000;
 const INDEX_INTERVAL_MS = 2_000;
 /** Each batch starts this long before the end of the previous batch, because some runs may have been committed late. */
@@ -67,7 +67,10 @@ const SKIP_RUN = "INSERT INTO run_search (run_id, words) SELECT id, '' FROM run 
 const SEARCH_NEWEST_RUNS = `
   SELECT run_id AS id FROM (SELECT run_id, words FROM run_search WHERE run_id < $3 ORDER BY run_id DESC LIMIT ${UNINDEXED_SEARCH_RUNS}) AS newest
    WHERE words @@ $1::tsquery ORDER BY run_id DESC LIMIT $2`;
-/** IDs are from $4 to below $3. With `+ 0`, the planner cannot use these bounds; otherwise it would read all rows by ID. */
+/**
+ * Searches IDs from $4 to below $3. The planner cannot use the index of IDs for `run_id + 0`, so it uses the index of words. $6 and $5 are
+ * the bounds of the partitions that contain the range. PostgreSQL reads no other partition.
+ */
 const SEARCH_BY_WORDS = `
   SELECT run_id AS id FROM run_search
    WHERE words @@ $1::tsquery AND run_id + 0 < $3 AND run_id + 0 >= $4 AND run_id < $5 AND run_id >= $6 ORDER BY run_id DESC LIMIT $2`;
@@ -77,7 +80,7 @@ const USE_INDEX_OF_WORDS = `SET LOCAL enable_indexscan = off; SET LOCAL enable_s
 const SELECT_HIGHEST_ID = "SELECT max(run_id) AS id FROM run_search WHERE run_id < $1";
 
 /** Tests for database errors that the data of a single run can cause. */
-const RUN_FAULTS = [isStatementTimeout, isInvalidDataError, isInternalDatabaseError];
+const RUN_FAULT_TESTS = [isStatementTimeout, isInvalidDataError, isInternalDatabaseError];
 
 interface IndexedBatch {
   count: number;
@@ -162,7 +165,7 @@ export class RunSearch {
         manager,
         "SELECT newest::text, oldest::text, now()::text FROM run_search_mark FOR UPDATE",
       );
-      await manager.query(`SET LOCAL statement_timeout = ${BATCH_LIMIT_MS}`);
+      await manager.query(`SET LOCAL statement_timeout = ${BATCH_TIMEOUT_MS}`);
       const due = [side === "newer" ? mark!.newest : mark!.oldest, limit];
       if (limit === 1) singleRunId = (await rows<{ id: number }>(manager, SELECT_DUE_RUNS[side], due))[0]?.id ?? null;
       isIndexing = true;
@@ -181,7 +184,7 @@ export class RunSearch {
       return { hasMore: isFull };
     };
     return this.db.transaction(store).catch((error: unknown) => {
-      if (isIndexing && RUN_FAULTS.some((isFault) => isFault(error))) return { failedRunId: singleRunId };
+      if (isIndexing && RUN_FAULT_TESTS.some((isFault) => isFault(error))) return { failedRunId: singleRunId };
       throw error;
     });
   }

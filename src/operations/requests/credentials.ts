@@ -12,7 +12,7 @@ import type { RequestCredential } from "./run-requests.js";
 
 const VALUE_PLACEHOLDER = "{value}";
 /** Matches host names of AWS in the form `[bucket.]service.region.amazonaws.com`. */
-const AWS_HOST = /(?:^|\.)([a-z0-9-]+)\.([a-z]{2}-[a-z0-9-]+-\d)\.amazonaws\.com$/;
+const AWS_HOST_PATTERN = /(?:^|\.)([a-z0-9-]+)\.([a-z]{2}-[a-z0-9-]+-\d)\.amazonaws\.com$/;
 
 /** SHA-256, or HMAC-SHA-256 if a key is passed. Implements the interface that the AWS signing library requires. */
 class Sha256 {
@@ -112,7 +112,7 @@ function encodeS3Path(path: string): string {
 async function signAwsRequest(hop: OutgoingHop, binding: SecretBinding, value: unknown): Promise<OutgoingHop> {
   const credentials = parseAwsKeys(binding, value);
   const { url, method, headers, body } = hop;
-  const [service, region] = binding.name?.split("/") ?? AWS_HOST.exec(url.hostname)?.slice(1) ?? [];
+  const [service, region] = binding.name?.split("/") ?? AWS_HOST_PATTERN.exec(url.hostname)?.slice(1) ?? [];
   if (!service || !region)
     throw createBindingError(binding, 'needs service and region in the binding\'s "name", such as "s3/eu-west-1"');
   const isS3 = service === "s3";

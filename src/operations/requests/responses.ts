@@ -23,7 +23,7 @@ export interface MaskedResponse {
   keys: string[];
 }
 
-const CHARSET_PARAMETER = /;\s*charset\s*=\s*"?([^\s;"]+)/i;
+const CHARSET_PATTERN = /;\s*charset\s*=\s*"?([^\s;"]+)/i;
 const MASKED_VALUE_PATTERN = /«([^«»]+)»/g;
 /** Minimum size in bytes of a compressed body that is searched for secrets. A shorter body cannot contain a compressed secret. */
 const COMPRESSED_MIN_BYTES = 12;
@@ -69,7 +69,8 @@ const COMPRESSED_FORMATS: readonly CompressedFormat[] = [
   },
 ];
 /** Codes of errors for data that is invalid in a format. Errors with other codes have other causes, for example a lack of memory. */
-const INVALID_DATA_CODE = /^Z_(?:DATA_ERROR|BUF_ERROR|NEED_DICT)$|^ERR_.*FORMAT|^ZSTD_error_(?!memory|.*TooLarge)/;
+const INVALID_DATA_CODE_PATTERN =
+  /^Z_(?:DATA_ERROR|BUF_ERROR|NEED_DICT)$|^ERR_.*FORMAT|^ZSTD_error_(?!memory|.*TooLarge)/;
 /** Sizes in bytes of the parts in which an invalid body is decoded again. Each attempt splits only the part that failed before. */
 const REPEATED_PART_BYTES = [4_096, 64, 1];
 
@@ -80,7 +81,7 @@ const EXACT_ENCODINGS = ["utf8", "utf16le", "latin1"] as const;
 
 /** Decodes the body with the charset of the header Content-Type, or as UTF-8. @throws OutgoingError UNSUPPORTED for an unknown charset */
 export function decodeResponseText({ headers, body, origin }: OutgoingResponse): string {
-  const charsetLabel = CHARSET_PARAMETER.exec(headers["content-type"] ?? "")?.[1]?.toLowerCase() ?? UTF8;
+  const charsetLabel = CHARSET_PATTERN.exec(headers["content-type"] ?? "")?.[1]?.toLowerCase() ?? UTF8;
   try {
     return (charsetLabel === UTF8 ? UTF8_DECODER : new TextDecoder(charsetLabel)).decode(body);
   } catch {
@@ -89,9 +90,9 @@ export function decodeResponseText({ headers, body, origin }: OutgoingResponse):
   }
 }
 
-const decodeOneByte = (bytes: Buffer): string[] => [bytes.toString("utf8"), bytes.toString("latin1")];
+const decodeOneByteCharsets = (bytes: Buffer): string[] => [bytes.toString("utf8"), bytes.toString("latin1")];
 
-function decodeTwoByte(bytes: Buffer): string[] {
+function decodeTwoByteCharsets(bytes: Buffer): string[] {
   const evenBytes = bytes.subarray(0, bytes.length & ~1);
   return [evenBytes.toString("utf16le"), Buffer.from(evenBytes).swap16().toString("utf16le")];
 }
@@ -99,9 +100,9 @@ function decodeTwoByte(bytes: Buffer): string[] {
 /** Returns the texts that code could decode from the bytes. Further one-byte charsets are not needed, because almost all contain ASCII. */
 const listDecodedTexts = (body: Buffer): Set<string> =>
   new Set([
-    ...decodeOneByte(body),
-    ...decodeTwoByte(body),
-    ...decodeTwoByte(body.subarray(1)),
+    ...decodeOneByteCharsets(body),
+    ...decodeTwoByteCharsets(body),
+    ...decodeTwoByteCharsets(body.subarray(1)),
     body.toString("latin1").replaceAll("\0", ""),
   ]);
 
@@ -146,7 +147,7 @@ async function decodeParts(decoder: Decoder, parts: readonly Buffer[], origin: s
   if (error instanceof OutgoingError) throw error;
   const isInvalid = error !== null;
   const code = String((error as NodeJS.ErrnoException | null)?.code);
-  if (isInvalid && !INVALID_DATA_CODE.test(code)) throw createUnreadableError(origin, code);
+  if (isInvalid && !INVALID_DATA_CODE_PATTERN.test(code)) throw createUnreadableError(origin, code);
   return { decoded: Buffer.concat(decodedParts), bytesRead: decoder.bytesWritten, isInvalid };
 }
 
@@ -192,13 +193,13 @@ async function decompressFrames(format: CompressedFormat, body: Buffer, origin: 
 
 /** Returns the texts that code could get by decompressing a body itself. @throws OutgoingError LIMIT, TRANSPORT */
 async function listDecompressedTexts(body: Buffer, origin: string): Promise<Set<string>> {
-  const readings = new Set<string>();
+  const texts = new Set<string>();
   for (const format of COMPRESSED_FORMATS) {
     const decompressedBody = await decompressFrames(format, body, origin);
     if (decompressedBody.length === 0) continue;
-    for (const reading of decodeOneByte(decompressedBody)) readings.add(reading);
+    for (const text of decodeOneByteCharsets(decompressedBody)) texts.add(text);
   }
-  return readings;
+  return texts;
 }
 
 /** Returns the key of the first setting whose value is in one of the texts; null if the texts contain no value. */

@@ -75,8 +75,8 @@ function formatHostAndPort(origin: string): string {
  */
 function encodeFailure(options: unknown, code: string, message: string): EncodedOutgoingResponse {
   const origin = parseRequestedOrigin(options);
-  const isNamed = origin === null || message.includes(origin);
-  return { head: JSON.stringify([0, code, isNamed ? message : `${message} (request to ${origin})`]), text: "" };
+  const containsOrigin = origin === null || message.includes(origin);
+  return { head: JSON.stringify([0, code, containsOrigin ? message : `${message} (request to ${origin})`]), text: "" };
 }
 
 /** Rejects a URL that contains a secret. @param key setting whose value the URL contains; null for none @throws OutgoingError POLICY */

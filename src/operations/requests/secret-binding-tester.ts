@@ -30,10 +30,10 @@ export interface BindingUse {
 }
 
 const TEST_METHODS: readonly unknown[] = ["GET", "HEAD", "POST"];
-const TEST_FIELDS = createFlatShape(["key", "origin", "method", "path"]);
+const TEST_SHAPE = createFlatShape(["key", "origin", "method", "path"]);
 const PATH_MAX_CHARACTERS = 2_000;
 const SHOWN_BODY_MAX_CHARACTERS = 4_000;
-const USES_MAX = 1_000;
+const LISTED_USES_MAX = 1_000;
 
 /* Selects the drafts that use a binding. `strpos` comes first, because it is faster than the regular expression and excludes most code. */
 const SELECT_ACTIONS_WITH_BINDING = `
@@ -42,7 +42,7 @@ const SELECT_ACTIONS_WITH_BINDING = `
     JOIN action ON action.app_id = $1 AND action.master_id IS NULL AND action.integration_origins::jsonb ? binding.origin
      AND strpos(action.code, binding.key) > 0
      AND action.code ~ ('(^|[^[:alnum:]_$])' || binding.literal || '($|[^[:alnum:]_$])')
-   ORDER BY action.name LIMIT ${USES_MAX}`;
+   ORDER BY action.name LIMIT ${LISTED_USES_MAX}`;
 
 const createInvalidRequestError = (message: string) => new ActionError("REQUEST_INVALID", message);
 
@@ -76,7 +76,7 @@ function parseTestInput(body: unknown): BindingTestInput {
       `path must start with / and have at most ${PATH_MAX_CHARACTERS} characters (got ${describeValue(path)})`,
     );
   }
-  refuseUnknownFields(body, TEST_FIELDS);
+  refuseUnknownFields(body, TEST_SHAPE);
   const normalizedOrigin = normalizeIfOrigin(origin as string);
   return { key: key as string, origin: normalizedOrigin, method: method as string, url: `${normalizedOrigin}${path}` };
 }
@@ -95,7 +95,7 @@ export class SecretBindingTester {
     const { bindings: all } = await this.options.bindings.list(appId);
     const escapedKeys = all.map(({ key }) => key.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
     const values = [appId, all.map(({ key }) => key), all.map(({ origin }) => origin), escapedKeys];
-    const useRows =
+    const bindingUseRows =
       all.length === 0
         ? []
         : await rows<{ key: string; origin: string; id: number; name: string }>(
@@ -106,7 +106,7 @@ export class SecretBindingTester {
     return all.map(({ key, origin }) => ({
       key,
       origin,
-      actions: useRows
+      actions: bindingUseRows
         .filter((use) => use.key === key && use.origin === origin)
         .map(({ id, name }) => ({ id: Number(id), name })),
     }));

@@ -217,7 +217,7 @@ export class Dispatcher {
     return queuedAgain;
   }
 
-  /** Claims no more runs, and waits until the active runs have ended. `forceStop` aborts them. */
+  /** Waits until the active runs have ended; `forceStop` aborts them. Claims only runs whose result an active run waits for. */
   async drain(forceStop: AbortSignal): Promise<void> {
     this.stopping = forceStop;
     const abortAll = () => {

@@ -161,11 +161,11 @@ export class RunExecution {
   private async runPage(request: PageRunRequest): Promise<PageRunOutcome> {
     const { tracing, apiUrl, runPage } = this.options;
     if (!tracing.isOn) return runPage(request);
-    const browser = tracing.beginSpan("browser", "internal", this.span.traceparent);
-    const spans = new PageRequestSpans(tracing, browser, new URL(apiUrl).origin);
+    const browserSpan = tracing.beginSpan("browser", "internal", this.span.traceparent);
+    const spans = new PageRequestSpans(tracing, browserSpan, new URL(apiUrl).origin);
     const outcome = await runPage({ mayRequest: () => true, ...request, onRequest: (sent) => spans.start(sent) });
     spans.endAll();
-    browser.endSpan(!outcome.ok);
+    browserSpan.endSpan(!outcome.ok);
     return outcome;
   }
 

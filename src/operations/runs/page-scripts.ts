@@ -20,12 +20,12 @@ import type { RunCode, RunRecord } from "./run-types.js";
 
 /** Folder dist/web with the built scripts. The compiled file of this module is in dist/src/operations/runs. */
 const BUILT_SCRIPTS_FOLDER = fileURLToPath(new URL("../../../web", import.meta.url));
-const CLIENT_LIBRARY = "/client/svc-run.js";
-const RESPONSE_LIBRARY = "/client/svc-response.js";
+const CLIENT_LIBRARY_PATH = "/client/svc-run.js";
+const RESPONSE_LIBRARY_PATH = "/client/svc-response.js";
 const RESPONSE_CALL_PATTERN = /\bSvc\.App\.V3\.Actions\.response\b/g;
-const RESPONSE_WORD = /\bresponse\b/;
-const REQUESTS_SCRIPT = "/client/svc-requests.js";
-const isScriptAddress = (dependency: string) => /^https:/i.test(dependency);
+const RESPONSE_WORD_PATTERN = /\bresponse\b/;
+const REQUESTS_SCRIPT_PATH = "/client/svc-requests.js";
+const isScriptUrl = (dependency: string) => /^https:/i.test(dependency);
 const SESSION_PACKAGE = "svc-session";
 
 /** Milliseconds for which the token stays valid after the run's time limit, so that the run's last request can finish. */
@@ -36,7 +36,7 @@ type SourceScript = Extract<PageScript, { source: string }>;
 type CodeWithPackages = Pick<RunCode, "code" | "dependencies" | "assets">;
 
 export interface PreparedScripts {
-  /** In the order in which the page evaluates the scripts. */
+  /** Scripts of packages, the app user's session and the client library, in the order in which the page evaluates them. */
   packages: PageScript[];
   /** Random property name that marks results of `Svc.App.V3.Actions.response`; null if the code cannot call this function. */
   responseMark: string | null;
@@ -92,7 +92,7 @@ export class PageScriptLoader {
     if (stored && isStoredScript(stored)) return this.loadStoredScript(dependency, stored.sha256);
     const entry = this.options.catalogue.get(dependency);
     const { path, url = dependency } = entry ?? {};
-    if (path === undefined && isScriptAddress(url)) return { name: dependency, url };
+    if (path === undefined && isScriptUrl(url)) return { name: dependency, url };
     if (path === undefined) {
       throw createDependencyError(dependency, "cannot be loaded in a server run");
     }
@@ -102,7 +102,7 @@ export class PageScriptLoader {
         "has no file in this installation; ask the operator to build the service again",
       );
     });
-    return { ...script, ...findPackageRequirement(entry!, code, dependencies.some(isScriptAddress)), defines: "Svc" };
+    return { ...script, ...findPackageRequirement(entry!, code, dependencies.some(isScriptUrl)), defines: "Svc" };
   }
 
   private async createSessionScript(run: RunRecord): Promise<SourceScript> {
@@ -115,7 +115,7 @@ export class PageScriptLoader {
   /** Returns the scripts to evaluate before the code. Issues a token if the code may use the client library. */
   async prepare(run: RunRecord, actionCode: CodeWithPackages, timeoutMs: number): Promise<PreparedScripts> {
     const { credentials, catalogue, apiUrl } = this.options;
-    const mayRespond = actionCode.code.includes("Svc") && RESPONSE_WORD.test(actionCode.code);
+    const mayRespond = actionCode.code.includes("Svc") && RESPONSE_WORD_PATTERN.test(actionCode.code);
     const responseMark = mayRespond ? `response ${randomUUID()}` : null;
     // Calls of `Svc.App.V3.Actions.response` need no client library, so the search for uses of the library must not find these calls.
     const action = mayRespond
@@ -125,7 +125,7 @@ export class PageScriptLoader {
     const dependencies = [...new Set(action.dependencies)];
     const packages = await Promise.all(dependencies.map((name) => this.loadPackageScript(name, action)));
     if (responseMark !== null) {
-      const library = await this.readBuiltScript(RESPONSE_LIBRARY, "svc-response.js");
+      const library = await this.readBuiltScript(RESPONSE_LIBRARY_PATH, "svc-response.js");
       const source = `__svcResponse(${JSON.stringify(responseMark)});`;
       packages.unshift({ name: "svc-response-mark.js", source, mode: "isolate" });
       packages.unshift({ ...library, mode: "isolate", defines: "Svc" });
@@ -136,7 +136,7 @@ export class PageScriptLoader {
     const otherDependencies = dependencies.filter((name) => !isNpmPackage(name));
     if (!needsClientLibrary(code, otherDependencies, catalogue)) {
       const sendsRequests = usesRequestFunctions(code);
-      const script = sendsRequests && (await this.readBuiltScript(REQUESTS_SCRIPT, "svc-requests.js"));
+      const script = sendsRequests && (await this.readBuiltScript(REQUESTS_SCRIPT_PATH, "svc-requests.js"));
       if (script) packages.unshift({ ...script, mode: "network-isolate", network: false, defines: "Svc" });
       return { packages, sendsRequests, responseMark };
     }
@@ -145,7 +145,7 @@ export class PageScriptLoader {
     const { id, token } = await credentials.issue({ kind: "task", appId, runId, personId, expiresAt });
     const configuration = `Svc.configure(${JSON.stringify({ apiUrl, appId, token })});`;
     const mode = findModeForClientLibraryCode(code, dependencies, catalogue);
-    const client = await this.readBuiltScript(CLIENT_LIBRARY, "svc.js");
+    const client = await this.readBuiltScript(CLIENT_LIBRARY_PATH, "svc.js");
     packages.unshift({ ...client, mode }, { name: "svc-run.js", source: configuration, mode });
     return { packages, sendsRequests: true, responseMark, revokeToken: () => credentials.expire(id) };
   }

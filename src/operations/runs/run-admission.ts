@@ -22,7 +22,7 @@ const DUE_ROWS_READ_MAX = 10_000;
 /** A check of a key reads up to this many queued runs, plus the action's limit of concurrent runs. */
 const QUEUED_RUNS_READ_MAX = 100;
 /** Delay until a key is checked again after a failed check, or after runs were cancelled: a message that cancels a run can be lost. */
-const RECHECK_AFTER = "interval '1 second'";
+const RECHECK_DELAY_SQL = "interval '1 second'";
 /** Stored reason of a skipped run. It contains no value of the payload, because secrets in it would not be masked. */
 const SKIP_REASON = "concurrency: the action's limit of concurrent runs was reached";
 
@@ -43,7 +43,7 @@ const SELECT_DUE_KEYS = `
 
 /** Skips rows that another process is deleting or postponing. */
 const POSTPONE_CHECK = `
-  UPDATE concurrency_due SET at = now() + ${RECHECK_AFTER}
+  UPDATE concurrency_due SET at = now() + ${RECHECK_DELAY_SQL}
    WHERE id = ANY (ARRAY(SELECT id FROM concurrency_due WHERE action_id = $1 AND key = decode($2, 'hex') AND at <= now()
                             FOR UPDATE SKIP LOCKED))`;
 
@@ -87,7 +87,7 @@ const SKIP_RUN = `
    WHERE id = ANY (${LOCKED_RUN_IDS}) AND ${IS_WAITING} RETURNING id, trigger`;
 
 const ADD_CHECK_REQUEST = `
-  INSERT INTO concurrency_due (action_id, key, at) VALUES ($1, decode($2, 'hex'), now() + $3 * ${RECHECK_AFTER})`;
+  INSERT INTO concurrency_due (action_id, key, at) VALUES ($1, decode($2, 'hex'), now() + $3 * ${RECHECK_DELAY_SQL})`;
 
 /** Selects why the run $1 was skipped, and true (`isBlocked`) if the concurrency limit makes it wait until the run $2 has ended. */
 const SELECT_CHECKED_RUN = `

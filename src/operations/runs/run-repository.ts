@@ -52,7 +52,7 @@ const createAppsWithQueuedSql = (lowestId: string) => `
              ORDER BY run.app_id, run.id LIMIT 1)
       FROM waiting WHERE waiting.app_id IS NOT NULL)`;
 /** `BETWEEN` with one app, and the order, make PostgreSQL use the index run_ready. */
-const selectFirstOfAppSql = (columns: string, lowestId: string, limit: number) => `
+const createSelectFirstSql = (columns: string, lowestId: string, limit: number) => `
   SELECT ${columns} FROM run
    WHERE ${IS_READY} AND run.app_id BETWEEN waiting.app_id AND waiting.app_id AND id >= ${lowestId} AND NOT (${IS_LATE})
    ORDER BY run.app_id, id LIMIT ${limit}`;
@@ -63,7 +63,7 @@ const CLAIM_NEXT_RUN = `
   busy AS (SELECT * FROM unnest($2::bigint[], $3::int[]) AS busy (app_id, slots)),
   next AS (
     SELECT run.id FROM waiting LEFT JOIN busy USING (app_id)
-      CROSS JOIN LATERAL (${selectFirstOfAppSql("id", "$5::bigint", 8)}) AS first
+      CROSS JOIN LATERAL (${createSelectFirstSql("id", "$5::bigint", 8)}) AS first
       JOIN run ON run.id = first.id
      WHERE waiting.app_id IS NOT NULL AND coalesce(busy.slots, 0) < $4 AND run.${IS_READY} AND run.id >= $5
      ORDER BY coalesce(busy.slots, 0), run.id LIMIT 1 FOR UPDATE OF run SKIP LOCKED),
@@ -93,7 +93,7 @@ const SELECT_LONGEST_WAIT = `
          least((SELECT id FROM run WHERE state BETWEEN 'queued' AND 'queued' AND finished_at IS NULL ORDER BY state, id LIMIT 1),
                (SELECT last_value - ${LOWEST_ID_MARGIN} FROM run_id_seq)) AS "lowestId"
     FROM waiting LEFT JOIN unnest($1::bigint[], $2::int[]) AS busy (app_id, slots) USING (app_id)
-    CROSS JOIN LATERAL (${selectFirstOfAppSql("coalesce(ready_at, queued_at) AS since", "$4::bigint", 1)}) AS first
+    CROSS JOIN LATERAL (${createSelectFirstSql("coalesce(ready_at, queued_at) AS since", "$4::bigint", 1)}) AS first
    WHERE waiting.app_id IS NOT NULL AND coalesce(busy.slots, 0) < $3`;
 
 const SELECT_QUEUED_BY_CAUSE = `
@@ -117,12 +117,12 @@ const SELECT_HELD_DIFFERENCES = `
     FROM (SELECT id FROM run WHERE holder = $1) AS held FULL JOIN unnest($2::bigint[]) AS known (id) ON known.id = held.id
    WHERE held.id IS NULL OR known.id IS NULL`;
 
-const selectRunningSql = (condition: string) => `
+const createSelectRunningSql = (condition: string) => `
   SELECT ${RUN_RECORD_COLUMNS}, holder FROM run WHERE ${IS_RUNNING_SQL} AND ${condition} ORDER BY id LIMIT 100`;
-const SELECT_OVERDUE_IN_BROWSERS = selectRunningSql(
+const SELECT_OVERDUE_IN_BROWSERS = createSelectRunningSql(
   `holder = '${BROWSER_HOLDER_ID}' AND started_at < now() - $1 * interval '1 millisecond'`,
 );
-const SELECT_LOST_RUNS = selectRunningSql(`holder <> '${BROWSER_HOLDER_ID}'
+const SELECT_LOST_RUNS = createSelectRunningSql(`holder <> '${BROWSER_HOLDER_ID}'
      AND NOT EXISTS (SELECT FROM instance WHERE instance.id = run.holder AND lease_until >= now())`);
 
 const ENDS_PER_STATEMENT_MAX = 8;

@@ -11,7 +11,7 @@ import type { Settings } from "../settings/settings.js";
 import { createFailedOutcome, EMPTY_PAYLOAD } from "./outcomes.js";
 
 /** A run fails if the secrets of its app change more often, because each change can cause another search of its outcome. */
-const CHANGES_PER_RUN_MAX = 1_000;
+const SECRET_CHANGES_MAX = 1_000;
 
 function createLeakFailure(where: string, key: string): RunOutcome {
   return createFailedOutcome(
@@ -68,7 +68,7 @@ export class RunSecrets {
     const { store, appId, startSecrets } = this;
     if ((await store.secretValues.readVersion(appId)) === this.current.version) return this.current.scanner;
     const { version, forgotten, entries } = await store.secretValues.read(appId, startSecrets.version);
-    if (forgotten > startSecrets.version || version - startSecrets.version > CHANGES_PER_RUN_MAX)
+    if (forgotten > startSecrets.version || version - startSecrets.version > SECRET_CHANGES_MAX)
       throw new ActionError(
         "EXECUTION_FAILED",
         "secret settings changed too often during the run, so it is unknown which values the run could read",

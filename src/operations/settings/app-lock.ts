@@ -102,10 +102,10 @@ export async function transactWithAppLock<T>(
   work: (manager: EntityManager) => Promise<T>,
   beforeLock?: (manager: EntityManager) => Promise<void>,
 ): Promise<T> {
-  const change = async (manager: EntityManager) => {
+  const workInLock = async (manager: EntityManager) => {
     await beforeLock?.(manager);
     await lockApp(manager, appId);
     return work(manager);
   };
-  return runAppChangeInSlot(db, appId, () => db.transaction(change));
+  return runAppChangeInSlot(db, appId, () => db.transaction(workInLock));
 }

@@ -6,7 +6,7 @@ import { StartError } from "../../errors.js";
 import { DataKeys } from "./data-keys.js";
 
 /** Key of the lock for a rotation (any number). A second rotation would delete the master key that the first rotation has created. */
-const ROTATION_LOCK = 7_203_114_285_022;
+const ROTATION_LOCK_KEY = 7_203_114_285_022;
 
 function readMasterKeys(path: string): Buffer[] {
   try {
@@ -45,11 +45,11 @@ export async function rotateSettingsKey(options: {
   const { db, keys, path } = options;
   const lockConnection = db.createQueryRunner();
   try {
-    await lockConnection.query("SELECT pg_advisory_lock($1)", [ROTATION_LOCK]);
+    await lockConnection.query("SELECT pg_advisory_lock($1)", [ROTATION_LOCK_KEY]);
     if (!keys) return await rotateFile(db, path);
     return await new DataKeys({ db, ring: createKeyRing({ keys, path }) }).rotate(keys[0]!);
   } finally {
-    await lockConnection.query("SELECT pg_advisory_unlock($1)", [ROTATION_LOCK]);
+    await lockConnection.query("SELECT pg_advisory_unlock($1)", [ROTATION_LOCK_KEY]);
     await lockConnection.release();
   }
 }

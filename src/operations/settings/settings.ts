@@ -182,8 +182,8 @@ export class Settings {
     const bytes = Buffer.byteLength(texts.map(({ key, text }) => key + key + text).join(""));
     receivedDataLimiter.takeRows(caller, appId, bytes, 2);
     await checkSize(executor, appId, texts);
-    const secret = texts.some(({ tier }) => tier !== "public");
-    const dataKey = secret ? await dataKeys.findOrCreate(appId, executor) : null;
+    const hasSecret = texts.some(({ tier }) => tier !== "public");
+    const dataKey = hasSecret ? await dataKeys.findOrCreate(appId, executor) : null;
     await rows(executor, UPSERT_SETTING, [
       appId,
       texts.map(({ key }) => key),
@@ -238,7 +238,7 @@ export class Settings {
     return this.options.logEvents.emit(executor, caller, appId, createAppUpdateEvent({ fields: ["settings"], keys }));
   }
 
-  /** Returns the bytes of the private and protected settings, and the actions whose code contains `key`. @throws SETTINGS_INVALID */
+  /** Returns the size of private and protected settings, and up to 100 drafts whose code contains `key`. @throws SETTINGS_INVALID */
   async readUse(appId: number, key: string | null): Promise<SettingsUse> {
     const settings = selectServerActionSettings(await this.readSettings(appId, "all"));
     const underscoreBytes = Buffer.byteLength(JSON.stringify(settings));
@@ -386,13 +386,13 @@ export class Settings {
     if (keys) checkRequestedSettingKeys(keys);
     const statusRows = await readStoredSettingStatus(this.options.db, appId, keys);
     const unsetStatus = { configured: false, updatedAt: null, updatedBy: null };
-    const secret = (key: string) => getSettingTier(key) !== "public";
+    const isSecretKey = (key: string) => getSettingTier(key) !== "public";
     const statusByKey = new Map<string, SettingStatus>(
-      keys?.map((key) => [key, { key, ...unsetStatus, secret: secret(key) }]),
+      keys?.map((key) => [key, { key, ...unsetStatus, secret: isSecretKey(key) }]),
     );
     for (const { key, updatedAt, updatedBy, notSecret } of statusRows) {
       const times = { updatedAt: updatedAt?.toISOString() ?? null, updatedBy };
-      statusByKey.set(key, { key, configured: updatedAt !== null, ...times, secret: secret(key) && !notSecret });
+      statusByKey.set(key, { key, configured: updatedAt !== null, ...times, secret: isSecretKey(key) && !notSecret });
     }
     return [...statusByKey.values()];
   }

@@ -32,48 +32,48 @@ const LARGE_ROWS_BATCH_SIZE = 20;
 
 const createReferenceCondition = (table: string, column: string) =>
   `${column} IN (SELECT id FROM ${table} WHERE app_id = $1)`;
-const OF_APP = "app_id = $1";
-const OF_ACTION = createReferenceCondition("action", "action_id");
+const IS_OF_APP = "app_id = $1";
+const IS_OF_ACTION = createReferenceCondition("action", "action_id");
 
 type BatchedTable = readonly [table: string, condition: string, batchSize?: number];
 
 /** Tables whose rows make the service send something, and the tables that refer to them. */
 const SENDING_TABLES: readonly BatchedTable[] = [
-  ["message", OF_APP],
+  ["message", IS_OF_APP],
   ["push_delivery", createReferenceCondition("notification", "notification_id")],
-  ["push_subscription", OF_APP],
+  ["push_subscription", IS_OF_APP],
   ["notification_read", createReferenceCondition("notification", "notification_id")],
-  ["notification", OF_APP],
-  ["notification_read_all", OF_APP],
+  ["notification", IS_OF_APP],
+  ["notification_read_all", IS_OF_APP],
   ["alert_delivery", createReferenceCondition("alert_rule", "rule_id")],
   ["alert_state", createReferenceCondition("alert_rule", "rule_id")],
-  ["alert_rule", OF_APP],
+  ["alert_rule", IS_OF_APP],
 ];
 
 /** Tables that can have many or large rows of the app $1. Each table comes before the tables to which it refers. */
 export const BATCH_DELETED_TABLES: readonly BatchedTable[] = [
   ...SENDING_TABLES,
-  ["http_event", OF_ACTION],
-  ["http_refusal", OF_ACTION],
-  ["payload_preset", OF_ACTION, LARGE_ROWS_BATCH_SIZE],
-  ["action_version", OF_ACTION, LARGE_ROWS_BATCH_SIZE],
-  ["kept_script_use", OF_ACTION],
-  ["action", OF_APP, LARGE_ROWS_BATCH_SIZE],
-  ["idempotency", OF_APP],
+  ["http_event", IS_OF_ACTION],
+  ["http_refusal", IS_OF_ACTION],
+  ["payload_preset", IS_OF_ACTION, LARGE_ROWS_BATCH_SIZE],
+  ["action_version", IS_OF_ACTION, LARGE_ROWS_BATCH_SIZE],
+  ["kept_script_use", IS_OF_ACTION],
+  ["action", IS_OF_APP, LARGE_ROWS_BATCH_SIZE],
+  ["idempotency", IS_OF_APP],
   ["run_key", createReferenceCondition("credential", "credential_id")],
   ["oauth_secret", createReferenceCondition("oauth_grant", "grant_id")],
-  ["credential", OF_APP],
-  ["oauth_grant", OF_APP],
-  ["data_source_entry", OF_APP],
-  ["data_source_change", OF_APP],
-  ["data_source_version_part", OF_APP, LARGE_ROWS_BATCH_SIZE],
-  ["data_source_version", OF_APP],
-  ["media_file", OF_APP],
-  ["media_blob", OF_APP],
+  ["credential", IS_OF_APP],
+  ["oauth_grant", IS_OF_APP],
+  ["data_source_entry", IS_OF_APP],
+  ["data_source_change", IS_OF_APP],
+  ["data_source_version_part", IS_OF_APP, LARGE_ROWS_BATCH_SIZE],
+  ["data_source_version", IS_OF_APP],
+  ["media_file", IS_OF_APP],
+  ["media_blob", IS_OF_APP],
   ["app_version_setting", createReferenceCondition("app_version", "app_version_id")],
-  ["app_version", OF_APP],
-  ["promotion", OF_APP, LARGE_ROWS_BATCH_SIZE],
-  ["replaced_setting", OF_APP],
+  ["app_version", IS_OF_APP],
+  ["promotion", IS_OF_APP, LARGE_ROWS_BATCH_SIZE],
+  ["replaced_setting", IS_OF_APP],
 ];
 
 /** Returns SQL that deletes a batch of rows. Skips locked rows: the later deletion of the app's row waits for the locks and deletes these rows. */

@@ -39,7 +39,7 @@ const UNFINISHED_STAGE_MINUTES = 15;
 const EXPIRY_INTERVAL_MS = 60_000;
 /** A request that removes a stage cancels its queued runs for at most this many milliseconds. */
 const CANCEL_RUNS_MS = 15_000;
-const REMOVAL_TRIES = 10;
+const REMOVAL_ATTEMPTS_MAX = 10;
 const REMOVAL_PAUSE_MS = 100;
 
 /** An app in a group of stages. Times are ISO 8601 text. */
@@ -129,8 +129,8 @@ function parseNewStage(body: unknown): { name: string; expiresInHours: number | 
     const expected = "1 to 63 letters, digits, dots, dashes and underscores, and start with a letter or digit";
     refuseField("name", expected, name);
   }
-  const isHours = Number.isSafeInteger(expiresInHours) && (expiresInHours as number) >= 1;
-  if (expiresInHours !== null && !(isHours && (expiresInHours as number) <= PREVIEW_HOURS_MAX)) {
+  const isPositiveInteger = Number.isSafeInteger(expiresInHours) && (expiresInHours as number) >= 1;
+  if (expiresInHours !== null && !(isPositiveInteger && (expiresInHours as number) <= PREVIEW_HOURS_MAX)) {
     const expected = `a whole number from 1 to ${PREVIEW_HOURS_MAX}, or null`;
     refuseField("expiresInHours", expected, expiresInHours);
   }
@@ -271,7 +271,7 @@ export class Stages {
     const { db, credentials } = this.options;
     const rootId = (await findStageGroupRootId(db, appId)) ?? appId;
     for (let tries = 1; !(await this.closeUnlessInUse(caller, rootId, stageAppId)); tries += 1) {
-      if (tries === REMOVAL_TRIES) {
+      if (tries === REMOVAL_ATTEMPTS_MAX) {
         const message = `other requests write to app ${stageAppId} at the moment; try again later`;
         throw new ActionError("OVERLOADED", message, { retryAfter: OVERLOADED_RETRY_SECONDS });
       }

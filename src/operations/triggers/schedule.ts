@@ -67,7 +67,7 @@ const ADVANCE_SCHEDULES = `
   UPDATE schedule SET next_tick = t.next_tick
     FROM unnest($1::bigint[], $2::timestamptz[]) AS t (action_id, next_tick) WHERE schedule.action_id = t.action_id`;
 
-/** Counts each schedule at most once, for its next tick (scheduled time). */
+/** Counts the schedules whose next run starts at $1 or earlier. Each schedule counts once, even if several of its ticks are due. */
 const COUNT_DUE_TICKS = `
   SELECT count(*)::int AS ticks FROM schedule JOIN app ON app.id = schedule.app_id
    WHERE next_tick <= $1 AND published_at IS NOT NULL AND schedules_paused_at IS NULL`;

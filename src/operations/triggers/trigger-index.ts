@@ -57,8 +57,8 @@ async function applyLogTriggers(executor: SqlClient, action: IndexedAction): Pro
   const logConditions = triggers.filter((trigger) => trigger.trigger === "log").map(({ where }) => where);
   if (logConditions.length === 0) return;
   const types = logConditions.map(({ type }) => type);
-  const sources = logConditions.map(({ dataSourceId }) => dataSourceId ?? 0);
-  await rows(executor, INSERT_LOG_TRIGGERS, [appId, id, types, sources, selectWaitReason(action)]);
+  const dataSourceIds = logConditions.map(({ dataSourceId }) => dataSourceId ?? 0);
+  await rows(executor, INSERT_LOG_TRIGGERS, [appId, id, types, dataSourceIds, selectWaitReason(action)]);
 }
 
 export class TriggerIndex {

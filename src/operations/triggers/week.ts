@@ -64,8 +64,8 @@ const LISTED_ACTIONS_MAX = 200;
 /** Maximum number of ticks (scheduled times) of all actions, because the computation of each tick takes time. */
 const TICKS_MAX = 4_000;
 const TICKS_PER_ACTION = { min: 8, max: 170 };
-const LISTED_MISSED_MAX = 200;
-const LISTED_CROWDED_MAX = 10;
+const LISTED_MISSED_TICKS_MAX = 200;
+const LISTED_CROWDED_TICKS_MAX = 10;
 /** Maximum number of skipped and failed runs that are read and grouped. If there are more, only the newest are read. */
 const MISSED_RUNS_READ_MAX = 5_000;
 
@@ -78,7 +78,7 @@ const SELECT_SCHEDULED_ACTIONS = `
 const SELECT_CROWDED_MINUTES = `
   SELECT next_tick AS tick, count(*)::int AS count FROM schedule
    WHERE next_tick IN (SELECT DISTINCT next_tick FROM schedule WHERE app_id = $1)
-   GROUP BY next_tick HAVING count(*) > $2 ORDER BY next_tick LIMIT ${LISTED_CROWDED_MAX}`;
+   GROUP BY next_tick HAVING count(*) > $2 ORDER BY next_tick LIMIT ${LISTED_CROWDED_TICKS_MAX}`;
 
 /** Groups the ticks by day in the default time zone ($3). */
 const SELECT_SKIPPED_AND_FAILED_TICKS = `
@@ -91,7 +91,7 @@ const SELECT_SKIPPED_AND_FAILED_TICKS = `
          min(tick) AS from, max(tick) AS to, sum(tick_count) AS count, max(missed.id) AS "runId"
     FROM missed LEFT JOIN action ON action.id = missed.action_id
    GROUP BY missed.action_id, action.name, action.timezone, missed.state, missed.reason, date_trunc('day', tick, $3)
-   ORDER BY max(tick) DESC, max(missed.id) DESC LIMIT ${LISTED_MISSED_MAX}`;
+   ORDER BY max(tick) DESC, max(missed.id) DESC LIMIT ${LISTED_MISSED_TICKS_MAX}`;
 
 type ScheduledRow = Pick<ScheduledAction, "actionId" | "masterId" | "name" | "frequency"> & { timezone: string | null };
 type SkippedOrFailedRow = Omit<SkippedOrFailedTicks, "from" | "to"> & { from: Date; to: Date };

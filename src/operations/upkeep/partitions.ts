@@ -149,9 +149,9 @@ export class Partitions {
     name: string,
     olderDays: number,
   ): Promise<boolean> {
-    const newestTime = `(SELECT ${timeColumn} FROM ${name} ORDER BY id DESC LIMIT 1)`;
+    const newestTimeSql = `(SELECT ${timeColumn} FROM ${name} ORDER BY id DESC LIMIT 1)`;
     const isFreeCondition = busyCondition ? `NOT EXISTS (SELECT FROM ${name} WHERE ${busyCondition})` : "true";
-    const sql = `SELECT coalesce(${newestTime} < now() - $1 * interval '1 day', true) AND ${isFreeCondition} AS older`;
+    const sql = `SELECT coalesce(${newestTimeSql} < now() - $1 * interval '1 day', true) AND ${isFreeCondition} AS older`;
     return (await rows<{ older: boolean }>(this.options.db, sql, [olderDays]))[0]!.older;
   }
 
@@ -213,7 +213,7 @@ export class Partitions {
     for (const family of PARTITION_FAMILIES) await this.createPartitionsAhead(family);
   }
 
-  /** Drops partitions whose rows are all too old. Returns the number of dropped partitions, without those of dependent tables. */
+  /** Drops partitions whose rows are all too old and not in use. Returns the number of detached ones, without those of dependent tables. */
   async dropOld(): Promise<number> {
     await this.dropDetached();
     let droppedCount = 0;

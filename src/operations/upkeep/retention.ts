@@ -139,11 +139,11 @@ function createCutOffSql({
   order = "id",
   bytes,
 }: RetainedRows) {
-  const ofOwner = `FROM ${source} WHERE ${owner} = $1 AND ${condition}`;
-  if (!bytes) return `SELECT ${order}::text AS "cutOff" ${ofOwner} ORDER BY ${order} DESC OFFSET $2 LIMIT 1`;
+  const fromOwnerRowsSql = `FROM ${source} WHERE ${owner} = $1 AND ${condition}`;
+  if (!bytes) return `SELECT ${order}::text AS "cutOff" ${fromOwnerRowsSql} ORDER BY ${order} DESC OFFSET $2 LIMIT 1`;
   return `
     SELECT position::text AS "cutOff"
-      FROM (SELECT ${order} AS position, sum(${bytes}) OVER (ORDER BY ${order} DESC) AS total ${ofOwner}) AS summed
+      FROM (SELECT ${order} AS position, sum(${bytes}) OVER (ORDER BY ${order} DESC) AS total ${fromOwnerRowsSql}) AS summed
      WHERE total > $2 ORDER BY position DESC LIMIT 1`;
 }
 
@@ -155,7 +155,7 @@ function createDeleteUpToSql(retainedRows: RetainedRows) {
       SELECT ${row} FROM ${source} WHERE ${owner} = $1 AND ${condition} AND ${order} <= $2 ORDER BY ${order} LIMIT $3) RETURNING ${row}`;
 }
 
-const IS_NOT_FAILURE = "type <> 'person.signInFailed'";
+const IS_NOT_SIGN_IN_FAILURE = "type <> 'person.signInFailed'";
 
 /* Statements that delete rows beyond a bound ($1): a number of hours or rows. */
 const BOUNDED_DELETES: readonly (readonly [sql: string, bound: number])[] = [
@@ -196,27 +196,28 @@ const FREQUENT_AUDIT_TYPES: readonly (readonly string[])[] = [
     ...["app.grant.create", "app.grant.revoke", "app.runs.cancel", "app.schedules.pause", "app.schedules.resume"],
   ],
 ];
-const hasAuditTypeSql = (types: readonly string[]) => `type IN (${types.map((type) => `'${type}'`).join(", ")})`;
-const IS_FREQUENT_AUDIT_TYPE = hasAuditTypeSql(FREQUENT_AUDIT_TYPES.flat());
+const createAuditTypeCondition = (types: readonly string[]) =>
+  `type IN (${types.map((type) => `'${type}'`).join(", ")})`;
+const IS_FREQUENT_AUDIT_TYPE = createAuditTypeCondition(FREQUENT_AUDIT_TYPES.flat());
 
 const RETAINED_ROWS: readonly RetainedRows[] = [
   // Frequent entries have their own maximum, so that they do not displace other entries.
   { table: "audit_entry", condition: `NOT (${IS_FREQUENT_AUDIT_TYPE})`, kept: AUDIT_ENTRIES_PER_APP_MAX },
   ...FREQUENT_AUDIT_TYPES.map((types) => ({
     table: "audit_entry",
-    condition: hasAuditTypeSql(types),
+    condition: createAuditTypeCondition(types),
     kept: AUDIT_ENTRIES_PER_APP_MAX,
   })),
   // Each organization and account has its own maximum, so that many changes of one do not displace the records of others.
   {
     table: "access_event",
-    condition: `organization_id IS NOT NULL AND ${IS_NOT_FAILURE}`,
+    condition: `organization_id IS NOT NULL AND ${IS_NOT_SIGN_IN_FAILURE}`,
     owner: "organization_id",
     kept: AUDIT_ENTRIES_PER_APP_MAX,
   },
   {
     table: "access_event",
-    condition: `organization_id IS NULL AND ${IS_NOT_FAILURE}`,
+    condition: `organization_id IS NULL AND ${IS_NOT_SIGN_IN_FAILURE}`,
     owner: "coalesce(subject_id, 0)",
     kept: AUDIT_ENTRIES_PER_ACCOUNT_MAX,
   },

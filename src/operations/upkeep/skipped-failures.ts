@@ -2,7 +2,7 @@
 import type { Logger } from "pino";
 import { isDatabaseUnavailable, isSlowStatementError } from "../../data/database.js";
 
-export type SkipFailure = <T>(part: Promise<T>) => Promise<T | undefined>;
+export type SkipFailure = <T>(work: Promise<T>) => Promise<T | undefined>;
 
 /**
  * Returns a function that waits for a part of a job. If the part fails, the function logs the first failure and returns undefined. It
@@ -10,12 +10,12 @@ export type SkipFailure = <T>(part: Promise<T>) => Promise<T | undefined>;
  */
 export function createFailureSkipper(log: Pick<Logger, "warn">, details: object = {}): SkipFailure {
   let isLogged = false;
-  return async function skipFailure<T>(part: Promise<T>): Promise<T | undefined> {
+  return async function skipFailure<T>(work: Promise<T>): Promise<T | undefined> {
     try {
-      return await part;
+      return await work;
     } catch (error) {
       if (isDatabaseUnavailable(error) && !isSlowStatementError(error)) throw error;
-      if (!isLogged) log.warn({ err: error, ...details }, "old data could not be deleted; the next pass tries again");
+      if (!isLogged) log.warn({ err: error, ...details }, "a part of the cleanup failed; the next pass tries again");
       isLogged = true;
       return undefined;
     }

@@ -58,7 +58,7 @@ const createWrittenBytesSql = ({ table, bytes, isNewer }: RowKind) => `
   SELECT app_id AS "appId", sum(${bytes})::float8 AS bytes FROM ${table} AS record WHERE ${isNewer} GROUP BY app_id`;
 
 /** Maximum number of rows that one statement measures. */
-const MEASURED_ROWS = 10_000;
+const MEASURED_ROWS_MAX = 10_000;
 
 /**
  * Measures a page of rows with IDs below $2, separately for rows of visitors and other rows. $3 (visitors) and $4 (others) are the bytes that
@@ -72,7 +72,7 @@ const createMeasurePageSql = ({ table, bytes, isOfVisitor }: RowKind) => `
          max(id) FILTER (WHERE NOT by_visitor AND total > $4::float8) AS "otherCutOff"
     FROM (SELECT id, bytes, by_visitor, sum(bytes) OVER (PARTITION BY by_visitor ORDER BY id DESC) AS total
             FROM (SELECT id, ${bytes} AS bytes, ${isOfVisitor} AS by_visitor
-                    FROM (SELECT * FROM ${table} WHERE app_id = $1 AND id < $2 ORDER BY id DESC LIMIT ${MEASURED_ROWS}) AS record) AS measured) AS summed`;
+                    FROM (SELECT * FROM ${table} WHERE app_id = $1 AND id < $2 ORDER BY id DESC LIMIT ${MEASURED_ROWS_MAX}) AS record) AS measured) AS summed`;
 
 interface MeasuredPage {
   rows: number;
@@ -140,14 +140,14 @@ export function createLogTrimming(options: {
       BATCH_SIZE,
       () => isStopped,
       async (limit) => {
-        const dropped = await rows<{ id: number }>(db, createDeleteSql(kind, originCondition), [
+        const deletedRows = await rows<{ id: number }>(db, createDeleteSql(kind, originCondition), [
           appId,
           cutOff,
           last,
           limit,
         ]);
-        for (const { id } of dropped) last = Math.max(last, id);
-        return dropped.length;
+        for (const { id } of deletedRows) last = Math.max(last, id);
+        return deletedRows.length;
       },
     );
   }
@@ -155,15 +155,15 @@ export function createLogTrimming(options: {
   async function trimApp(kind: RowKind, appId: number): Promise<void> {
     const remainingBytes = { visitor: maxBytes / 2, other: maxBytes };
     const cutOffs: { visitor: number | null; other: number | null } = { visitor: null, other: null };
-    let page: Pick<MeasuredPage, "rows" | "last"> = { rows: MEASURED_ROWS, last: Number.MAX_SAFE_INTEGER };
-    while (page.rows === MEASURED_ROWS && !isStopped && (cutOffs.visitor === null || cutOffs.other === null)) {
+    let page: Pick<MeasuredPage, "rows" | "last"> = { rows: MEASURED_ROWS_MAX, last: Number.MAX_SAFE_INTEGER };
+    while (page.rows === MEASURED_ROWS_MAX && !isStopped && (cutOffs.visitor === null || cutOffs.other === null)) {
       const values = [appId, page.last, remainingBytes.visitor, remainingBytes.other];
-      const measured: MeasuredPage = (await rows<MeasuredPage>(db, createMeasurePageSql(kind), values))[0]!;
-      cutOffs.visitor ??= measured.visitorCutOff;
-      cutOffs.other ??= measured.otherCutOff;
-      remainingBytes.visitor -= measured.visitorBytes;
-      remainingBytes.other -= measured.otherBytes;
-      page = measured;
+      const measuredPage: MeasuredPage = (await rows<MeasuredPage>(db, createMeasurePageSql(kind), values))[0]!;
+      cutOffs.visitor ??= measuredPage.visitorCutOff;
+      cutOffs.other ??= measuredPage.otherCutOff;
+      remainingBytes.visitor -= measuredPage.visitorBytes;
+      remainingBytes.other -= measuredPage.otherBytes;
+      page = measuredPage;
     }
     await deleteRowsUpTo(kind, appId, kind.isOfVisitor, cutOffs.visitor);
     await deleteRowsUpTo(kind, appId, `NOT ${kind.isOfVisitor}`, cutOffs.other);

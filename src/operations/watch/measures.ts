@@ -51,7 +51,7 @@ export function createAppMetricLabeler(): (appId: number) => string {
 
 function createRequestCounter(register: Registry): (request: OutgoingRequestFacts) => void {
   const registers = [register];
-  const requests = new Counter({
+  const requestCounter = new Counter({
     name: "svc_requests_total",
     help: "Requests that runs sent to other services from this process, by class of the HTTP status or by error code.",
     labelNames: ["result"],
@@ -64,10 +64,10 @@ function createRequestCounter(register: Registry): (request: OutgoingRequestFact
     buckets: DURATION_BUCKETS,
     registers,
   });
-  for (const result of STATUS_CLASSES) requests.inc({ result }, 0);
+  for (const result of STATUS_CLASSES) requestCounter.inc({ result }, 0);
   return ({ status, code, durationMs }) => {
     const result = code ?? `${String(status)[0]}xx`;
-    requests.inc({ result });
+    requestCounter.inc({ result });
     requestSeconds.observe({ result }, durationMs / 1e3);
   };
 }
@@ -101,13 +101,13 @@ class AppRunCounter {
 
   /** Removes the series of deleted apps, so that new apps can have series. */
   private removeDeletedApps(newestAppIds: readonly number[]) {
-    const existing = new Set(newestAppIds);
-    const newest = Math.max(...newestAppIds);
+    const existingIds = new Set(newestAppIds);
+    const newestId = Math.max(...newestAppIds);
     // A list of the maximum length does not contain all existing apps, only the newest.
-    const oldest = newestAppIds.length < APPS_WITH_RUN_COUNTER_MAX ? 0 : Math.min(...newestAppIds);
+    const oldestId = newestAppIds.length < APPS_WITH_RUN_COUNTER_MAX ? 0 : Math.min(...newestAppIds);
     for (const appId of this.countedApps) {
       // An app with a higher ID may have been created since the list was read.
-      if (existing.has(appId) || appId < oldest || appId > newest) continue;
+      if (existingIds.has(appId) || appId < oldestId || appId > newestId) continue;
       this.countedApps.delete(appId);
       for (const outcome of RUN_OUTCOMES) this.counter.remove({ app: String(appId), outcome });
     }

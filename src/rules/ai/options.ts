@@ -57,10 +57,10 @@ export interface TranscribeOptions {
 export type AiOptions = CompletionOptions | EmbeddingOptions | ImageOptions | TranscribeOptions;
 
 const ITEMS_MAX = 1_000;
-const MODEL_NAME = /^[\w.:/@-]{1,200}$/;
-const TOOL_NAME = /^[\w-]{1,64}$/;
+const MODEL_NAME_PATTERN = /^[\w.:/@-]{1,200}$/;
+const TOOL_NAME_PATTERN = /^[\w-]{1,64}$/;
 const ROLES: readonly unknown[] = ["system", "user", "assistant", "tool"];
-const CONTENT_TYPE = /^[\w.+-]+\/[\w.+-]+$/;
+const CONTENT_TYPE_PATTERN = /^[\w.+-]+\/[\w.+-]+$/;
 
 const ALLOWED_FIELDS: Record<AiCallKind, readonly string[]> = {
   completions: ["model", "messages", "tools", "maxTokens", "temperature", "responseFormat", "stream"],
@@ -120,7 +120,7 @@ function readMessage(value: unknown, field: string): CompletionMessage {
 
 function readTool(value: unknown, field: string): AiTool {
   const { name, description = "", parameters } = readObject(value, field, ["name", "description", "parameters"]);
-  if (typeof name !== "string" || !TOOL_NAME.test(name))
+  if (typeof name !== "string" || !TOOL_NAME_PATTERN.test(name))
     throwFieldError(`${field}.name`, "1 to 64 letters, digits, _ and -", name);
   if (!isAbsent(parameters) && !isObject(parameters))
     throwFieldError(`${field}.parameters`, "an object (a JSON Schema)", parameters);
@@ -153,8 +153,8 @@ function readCompletionOptions(options: Record<string, unknown>, model: string |
 
 function readTranscribeOptions(options: Record<string, unknown>, model: string | null): TranscribeOptions {
   const { name = "audio", contentType, data } = readObject(options["file"], "file", ["name", "contentType", "data"]);
-  const isType = typeof contentType === "string" && CONTENT_TYPE.test(contentType);
-  if (!isType) throwFieldError("file.contentType", "a content type such as audio/mpeg", contentType);
+  const isContentType = typeof contentType === "string" && CONTENT_TYPE_PATTERN.test(contentType);
+  if (!isContentType) throwFieldError("file.contentType", "a content type such as audio/mpeg", contentType);
   const bytes = Buffer.from(readText(data, "file.data"), "base64");
   if (bytes.length === 0) throwFieldError("file.data", "bytes in base64", data);
   const plainName = readText(name, "file.name")
@@ -167,16 +167,16 @@ function readTranscribeOptions(options: Record<string, unknown>, model: string |
 export function parseAiOptions(call: AiCallKind, value: unknown): AiOptions {
   const options = readObject(value ?? {}, "options", ALLOWED_FIELDS[call]);
   const { model: requestedModel = null } = options;
-  if (requestedModel !== null && (typeof requestedModel !== "string" || !MODEL_NAME.test(requestedModel)))
+  if (requestedModel !== null && (typeof requestedModel !== "string" || !MODEL_NAME_PATTERN.test(requestedModel)))
     throwFieldError("model", "the name of a model: 1 to 200 letters, digits and . : / @ _ -", requestedModel);
   const model = requestedModel as string | null;
   if (call === "completions") return readCompletionOptions(options, model);
   if (call === "transcribe") return readTranscribeOptions(options, model);
   if (call === "image") {
     const { prompt, size = null } = options;
-    if (size !== null && !/^\d{2,5}x\d{2,5}$/.test(String(size)))
-      throwFieldError("size", "width and height in pixels, such as 1024x1024", size);
-    return { call, model, prompt: readText(prompt, "prompt"), size: size as string | null };
+    if (size !== null && (typeof size !== "string" || !/^\d{2,5}x\d{2,5}$/.test(size)))
+      return throwFieldError("size", "width and height in pixels, each with 2 to 5 digits, such as 1024x1024", size);
+    return { call, model, prompt: readText(prompt, "prompt"), size };
   }
   const { input } = options;
   const texts = typeof input === "string" ? [input] : readList(input, "input");

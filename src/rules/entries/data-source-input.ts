@@ -13,10 +13,10 @@ const NAME_MAX_CHARACTERS = 255;
 const FIELD_NAMES = ["name", "columns", "accessRules", "hooks", "indexes", "isUsers"] as const;
 type DataSourceField = (typeof FIELD_NAMES)[number];
 
-const READ_ONLY = ["id", "appId", "organizationId", "createdAt", "updatedAt"];
+const READ_ONLY_FIELDS = ["id", "appId", "organizationId", "createdAt", "updatedAt"];
 const CHANGE_SHAPE: Shape = {
   fields: { ...createFlatShape(FIELD_NAMES).fields, accessRules: [ACCESS_RULE_SHAPE], hooks: [getAllowedHookFields] },
-  readOnly: READ_ONLY,
+  readOnly: READ_ONLY_FIELDS,
 };
 const NEW_DATA_SOURCE_SHAPE: Shape = { ...CHANGE_SHAPE, fields: { ...CHANGE_SHAPE.fields, entries: null } };
 

@@ -71,10 +71,10 @@ function mergeConditions(conditionSets: readonly ColumnConditions[]): ColumnCond
   const mergedTests: Record<string, ValueCondition> = {};
   for (const [column, test] of conditionSets.flatMap((tests) => Object.entries(tests))) {
     const testBefore = Object.hasOwn(mergedTests, column) ? mergedTests[column]! : {};
-    const clashes = Object.entries(test).some(
+    const hasConflict = Object.entries(test).some(
       ([name, value]) => Object.hasOwn(testBefore, name) && testBefore[name as keyof ValueCondition] !== value,
     );
-    if (clashes) throw createAccessDeniedError();
+    if (hasConflict) throw createAccessDeniedError();
     mergedTests[column] = { ...testBefore, ...test };
   }
   return mergedTests;
@@ -187,12 +187,12 @@ export function rejectWhereThatContradictsRule({ conditions: tests }: EntryPermi
 export function checkRequiredColumns(
   grant: EntryPermissions,
   input: ReadonlySet<string>,
-  place: "where" | "data",
+  checkedField: "where" | "data",
 ): void {
   const missingColumn = grant.requiredColumns.find((column) => !input.has(column));
   if (missingColumn === undefined) return;
   if (!grant.mayAccessColumn(missingColumn)) throw createAccessDeniedError();
-  const position = place === "where" ? '"where", outside of $or, $nor and $not' : '"data"';
+  const position = checkedField === "where" ? '"where", outside of $or, $nor and $not' : '"data"';
   throw new ActionError(
     "DATA_SOURCE_ACCESS_DENIED",
     `the access rule requires the column ${JSON.stringify(missingColumn)}; add it to ${position}`,

@@ -22,7 +22,7 @@ export const COLUMNS_PER_ENTRY_MAX = 1_000;
 export type EntryData = Record<string, unknown>;
 
 /** Matches JSON escapes of characters that PostgreSQL cannot store. Only entries with such an escape are searched for these characters. */
-const SUSPECT_ESCAPE = /\\u(?:0000|[dD][89a-fA-F])/;
+const SUSPECT_ESCAPE_PATTERN = /\\u(?:0000|[dD][89a-fA-F])/;
 
 function hasUnstorableText(value: unknown): boolean {
   if (typeof value === "string") return findUnstorableCharacter(value) >= 0;
@@ -67,7 +67,7 @@ export function validateAndSerializeEntry(data: unknown, fieldPath: string): str
       `${fieldPath} must be at most ${ENTRY_MAX_BYTES} bytes (1 MB) of JSON (got ${bytes})`,
     );
   }
-  if (SUSPECT_ESCAPE.test(text)) rejectUnstorableText(data, fieldPath);
+  if (SUSPECT_ESCAPE_PATTERN.test(text)) rejectUnstorableText(data, fieldPath);
   return text;
 }
 
@@ -104,10 +104,10 @@ export function parseEntryData(body: unknown, fieldPath: string): EntryData {
   if (looksLikeReadEntry(body)) return body.data;
   const { data } = body;
   if (data === undefined || Object.keys(body).length > 1) return body;
-  const remedy = 'to write a column that is named "data", send {"data": {"data": …}}';
+  const remedy = 'to write a column with the name "data", send {"data": {"data": …}}';
   throw new ActionError(
     "REQUEST_INVALID",
-    `data of ${fieldPath} must be an object of column names and values (got ${describeValue(data)}); ${remedy}`,
+    `the field "data" of ${fieldPath} must be an object of column names and values (got ${describeValue(data)}); ${remedy}`,
   );
 }
 

@@ -46,7 +46,7 @@ function rejectRepeatedColumns(comparisons: SeparatedWhere["hashedComparisons"])
 export function separateHashedConditions(where: unknown, hashed: readonly string[], depth = 0): SeparatedWhere | null {
   // A `where` that nests deeper is rejected when it is compiled to SQL.
   if (!isObject(where) || hashed.length === 0 || depth > WHERE_MAX_DEPTH) return null;
-  const compared: (readonly [string, string])[] = [];
+  const hashedComparisons: (readonly [string, string])[] = [];
   const otherConditions: [string, unknown][] = [];
   for (const [key, condition] of Object.entries(where)) {
     if (key === "$and" && Array.isArray(condition)) {
@@ -54,16 +54,16 @@ export function separateHashedConditions(where: unknown, hashed: readonly string
         branch,
         separated: separateHashedConditions(branch, hashed, depth + 1),
       }));
-      compared.push(...branches.flatMap(({ separated }) => separated?.hashedComparisons ?? []));
+      hashedComparisons.push(...branches.flatMap(({ separated }) => separated?.hashedComparisons ?? []));
       otherConditions.push([key, branches.map(({ branch, separated }) => separated?.whereWithoutHashed ?? branch)]);
       continue;
     }
     const column = key.startsWith("$") ? null : getColumnNamedByWhereKey(key);
     if (column === null || !hashed.includes(column)) otherConditions.push([key, condition]);
-    else compared.push([column, parseComparedText(column, condition)]);
+    else hashedComparisons.push([column, parseComparedText(column, condition)]);
   }
-  rejectRepeatedColumns(compared);
-  return compared.length === 0
+  rejectRepeatedColumns(hashedComparisons);
+  return hashedComparisons.length === 0
     ? null
-    : { whereWithoutHashed: Object.fromEntries(otherConditions), hashedComparisons: compared };
+    : { whereWithoutHashed: Object.fromEntries(otherConditions), hashedComparisons };
 }

@@ -115,11 +115,11 @@ export function createTextNormalizer(
   hooks: readonly EntryHook[],
   verb: HookVerb | null,
 ): (data: Record<string, unknown>) => Record<string, unknown> {
-  const byColumn = [...collectTextOperations(hooks, verb)].filter(([, operations]) => operations.length > 0);
-  if (byColumn.length === 0) return (data) => data;
+  const columnOperations = [...collectTextOperations(hooks, verb)].filter(([, operations]) => operations.length > 0);
+  if (columnOperations.length === 0) return (data) => data;
   return (data) => {
     const changedData = { ...data };
-    for (const [column, operations] of byColumn) {
+    for (const [column, operations] of columnOperations) {
       const value = Object.hasOwn(changedData, column) ? changedData[column] : undefined;
       if (typeof value === "string") changedData[column] = applyOperations(value, operations);
     }

@@ -57,7 +57,7 @@ function fillAddresses({ type, to }: SendingHook, fillText: FillText): FilledAdd
   );
 }
 
-const ADDRESS_KINDS = {
+const EXPECTED_ADDRESS_TEXTS = {
   email: "an e-mail address such as ann@example.com",
   sms: "a phone number such as +15550100",
 } as const;
@@ -71,20 +71,20 @@ function describeAddressFault(type: SendingHook["type"], addresses: readonly Fil
   const [first] = invalid;
   if (first === undefined) return null;
   const columns = listPlaceholderNames(first.template).slice(0, LISTED_COLUMNS_MAX).map(describeValue).join(", ");
-  const origin = columns === "" ? "" : ` after its placeholders are replaced (columns: ${columns})`;
+  const placeholderText = columns === "" ? "" : ` after its placeholders are replaced (columns: ${columns})`;
   const otherFaultCount = invalid.length - 1;
   const otherFaults =
     otherFaultCount === 0
       ? ""
       : `; ${otherFaultCount} other ${otherFaultCount === 1 ? "address of this hook is" : "addresses of this hook are"} invalid too`;
-  return `${first.path} must be ${ADDRESS_KINDS[type]}${origin}${otherFaults}`;
+  return `${first.path} must be ${EXPECTED_ADDRESS_TEXTS[type]}${placeholderText}${otherFaults}`;
 }
 
 /** Rejects an address without placeholders that is neither empty nor valid. @throws REQUEST_INVALID with the path of the address */
 function checkFixedAddresses(hook: SendingHook, field: string): void {
   for (const { path, template, text } of fillAddresses(hook, (address) => address)) {
     if (text === "" || isValidAddress(hook.type, text) || listPlaceholderNames(template).length > 0) continue;
-    refuseField(`${field}.${path}`, ADDRESS_KINDS[hook.type], template);
+    refuseField(`${field}.${path}`, EXPECTED_ADDRESS_TEXTS[hook.type], template);
   }
 }
 
@@ -187,13 +187,13 @@ export function checkHookPlaceholders(
   }
 }
 
-const PLACEHOLDER_SHAPE = /\{\{[^{}]+\}\}/g;
+const PLACEHOLDER_PATTERN = /\{\{[^{}]+\}\}/g;
 
 /** Replaces placeholders by sample values, so that a message can be validated without an entry. */
 const fillWithSamples =
   (replacement: string): FillText =>
   (text) =>
-    text.replace(PLACEHOLDER_SHAPE, (placeholder) => (placeholder === text.trim() ? replacement : "1"));
+    text.replace(PLACEHOLDER_PATTERN, (placeholder) => (placeholder === text.trim() ? replacement : "1"));
 
 /** Validates a hook that sends messages. @throws REQUEST_INVALID whose message starts with `field` */
 export function checkSendingHook(hook: Record<string, unknown>, field: string): void {

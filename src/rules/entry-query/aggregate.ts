@@ -36,7 +36,7 @@ const COLLECTED_MAX_BYTES = 8 * 1024 * 1024;
 /** Bytes that PostgreSQL needs for each collected value in addition to its content. */
 const VALUE_OVERHEAD_BYTES = 100;
 /** Returns a condition that fails with a division by zero if `bytes` is too large. The query then fails with REQUEST_INVALID. */
-const failIfTooLarge = (bytes: string): string =>
+const failIfTooLargeSql = (bytes: string): string =>
   `1 / (CASE WHEN ${bytes} > ${COLLECTED_MAX_BYTES} THEN 0 ELSE 1 END) = 1`;
 
 type Stage = (
@@ -107,7 +107,7 @@ function buildObjectSql(members: readonly [name: string, value: string][], state
   const rows = members.map(([name, value]) => `(${statement.bind(name, "text")}, ${value})`).join(", ");
   const [x, y] = [statement.createAlias(), statement.createAlias()];
   const withSizeCheck = `SELECT k, v, sum(pg_column_size(v)) OVER () AS total_bytes FROM (VALUES ${rows}) ${x}(k, v) WHERE v IS NOT NULL`;
-  return `(SELECT COALESCE(jsonb_object_agg(k, v), '{}') FROM (${withSizeCheck}) ${y} WHERE ${failIfTooLarge("total_bytes")})`;
+  return `(SELECT COALESCE(jsonb_object_agg(k, v), '{}') FROM (${withSizeCheck}) ${y} WHERE ${failIfTooLargeSql("total_bytes")})`;
 }
 
 const isExcluded = (value: unknown): boolean => value === 0 || value === false;
@@ -184,9 +184,11 @@ const groupStage: Stage = (stageOptions, fieldPath, input, canSee, statement) =>
   );
   const boundedSum =
     pushedSizes.length === 0 ? "" : `, sum(${pushedSizes.join(" + ")}) OVER (ROWS UNBOUNDED PRECEDING) AS total_bytes`;
-  const sizeGuard = pushedSizes.length === 0 ? "" : ` WHERE ${failIfTooLarge("total_bytes")}`;
-  const rowWidth = ["g", ...parts.map((_, index) => `v${index}`)].map((name) => `COALESCE(pg_column_size(${name}), 0)`);
-  const rows = `SELECT *${first}${boundedSum} FROM (${innerSelect}) ${statement.createAlias()} WHERE ${failIfTooLarge(rowWidth.join(" + "))}`;
+  const sizeGuard = pushedSizes.length === 0 ? "" : ` WHERE ${failIfTooLargeSql("total_bytes")}`;
+  const columnSizesSql = ["g", ...parts.map((_, index) => `v${index}`)].map(
+    (name) => `COALESCE(pg_column_size(${name}), 0)`,
+  );
+  const rows = `SELECT *${first}${boundedSum} FROM (${innerSelect}) ${statement.createAlias()} WHERE ${failIfTooLargeSql(columnSizesSql.join(" + "))}`;
   const members = parts.map(({ name, operator }, index): [string, string] => [
     name,
     ACCUMULATOR_SQL[operator]!(`v${index}`, "f"),

@@ -65,10 +65,11 @@ const numericSql = (v: string): string => `CASE WHEN ${jsonTypeSql(v)} = 'number
 
 /** Returns SQL for the smallest or largest value: numbers sort before texts, texts before booleans. Ignores lists and objects. */
 function minOrMaxSql(aggregate: "min" | "max", v: string): string {
-  const number = `to_jsonb(${aggregate}(${numericSql(v)}))`;
+  const numberExtreme = `to_jsonb(${aggregate}(${numericSql(v)}))`;
   const textExtreme = `to_jsonb(${aggregate}(CASE WHEN ${jsonTypeSql(v)} = 'string' THEN ${jsonTextSql(v)} COLLATE "C" END))`;
   const booleanExtreme = `to_jsonb(${aggregate === "min" ? "bool_and" : "bool_or"}(CASE WHEN ${jsonTypeSql(v)} = 'boolean' THEN ${jsonTextSql(v)}::boolean END))`;
-  const parts = aggregate === "min" ? [number, textExtreme, booleanExtreme] : [booleanExtreme, textExtreme, number];
+  const parts =
+    aggregate === "min" ? [numberExtreme, textExtreme, booleanExtreme] : [booleanExtreme, textExtreme, numberExtreme];
   return `COALESCE(${parts.join(", ")}, 'null')`;
 }
 

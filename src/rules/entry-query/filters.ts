@@ -27,7 +27,7 @@ export const jsonNumberSql = (value: string): string =>
 const daySql = (value: string): string =>
   `CASE WHEN ${jsonTypeSql(value)} = 'string' AND ${jsonTextSql(value)} ~ ${DAY_PATTERN_SQL} THEN left(${jsonTextSql(value)}, 10) COLLATE "C" END`;
 
-const falseIfNull = (sql: string): string => `COALESCE(${sql}, false)`;
+const falseIfNullSql = (sql: string): string => `COALESCE(${sql}, false)`;
 
 /** Returns a text, a number or a boolean as text; "" for null and for an absent value. @throws REQUEST_INVALID */
 function requireScalarText(value: unknown, fieldPath: string): string {
@@ -86,7 +86,7 @@ const createComparison =
     const operand = requireComparedText(value, fieldPath);
     if (NUMBER_PATTERN.test(operand)) {
       const number = statement.bind(operand.trim(), "numeric");
-      return (sql) => falseIfNull(`${jsonNumberSql(sql)} ${sign} ${number}`);
+      return (sql) => falseIfNullSql(`${jsonNumberSql(sql)} ${sign} ${number}`);
     }
     const boundValue = statement.bind(operand, "text");
     return (sql) => `(${jsonTypeSql(sql)} = 'string' AND ${jsonTextSql(sql)} ${sign} ${boundValue})`;
@@ -96,7 +96,7 @@ const createDayComparison =
   (sign: string): CompileCondition =>
   (value, fieldPath, statement) => {
     const boundValue = statement.bind(parseDay(value, fieldPath), "text");
-    return (sql) => falseIfNull(`${daySql(sql)} ${sign} ${boundValue}`);
+    return (sql) => falseIfNullSql(`${daySql(sql)} ${sign} ${boundValue}`);
   };
 
 const createRangeCondition =
@@ -125,9 +125,9 @@ const containsCondition: CompileCondition = (value, fieldPath, statement) => {
   return (sql) => `(${isJsonScalarSql(sql)} AND ${containsTextFoldedSql(jsonTextSql(sql), boundPart)})`;
 };
 
-const EMPTY_VALUES = `'[null, "", [], {}]'::jsonb`;
+const EMPTY_VALUES_SQL = `'[null, "", [], {}]'::jsonb`;
 const emptyCondition: CompileCondition = () => (sql) =>
-  `(${sql} IS NULL OR ${sql} IN (SELECT jsonb_array_elements(${EMPTY_VALUES})))`;
+  `(${sql} IS NULL OR ${sql} IN (SELECT jsonb_array_elements(${EMPTY_VALUES_SQL})))`;
 
 /** Conditions by name. path.ts (`ReachableValues`) explains `testsElements` and `matchesMissing`; `negated` inverts the condition. */
 const CONDITION_TABLE: Record<

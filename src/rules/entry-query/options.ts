@@ -137,22 +137,22 @@ function readResultForm(join: Record<string, unknown>, fieldPath: string): JoinO
 }
 
 function parseJoin(name: string, value: unknown): JoinOptions {
-  const place = `join.${name}`;
+  const joinPath = `join.${name}`;
   requireQueryText(name, "the name of a join", JOIN_NAME_MAX_CHARACTERS);
-  const join = requireObject(value, place);
+  const join = requireObject(value, joinPath);
   return {
     name,
-    dataSource: readJoinedSource(join, place),
-    on: readJoinPairs(join["on"], `${place}.on`),
-    required: parseOptionalFlag(join["required"], `${place}.required`),
-    resultForm: readResultForm(join, place),
+    dataSource: readJoinedSource(join, joinPath),
+    on: readJoinPairs(join["on"], `${joinPath}.on`),
+    required: parseOptionalFlag(join["required"], `${joinPath}.required`),
+    resultForm: readResultForm(join, joinPath),
     where: join["where"],
     order: join["order"],
-    attributes: readAttributes(join["attributes"], `${place}.attributes`),
+    attributes: readAttributes(join["attributes"], `${joinPath}.attributes`),
     limit:
       join["limit"] === undefined
         ? JOINED_ENTRIES_DEFAULT
-        : requireWholeNumber(join["limit"], `${place}.limit`, 1, ENTRIES_PER_QUERY_DEFAULT),
+        : requireWholeNumber(join["limit"], `${joinPath}.limit`, 1, ENTRIES_PER_QUERY_DEFAULT),
   };
 }
 

@@ -27,9 +27,9 @@ const SQL_OF_ENTRY_FIELD: Record<EntryField, string> = {
   updatedAt: "updated_at",
   order: '"order"',
 };
-const ARRAY_INDEX = /^(?:0|[1-9]\d{0,4})$/;
+const ARRAY_INDEX_PATTERN = /^(?:0|[1-9]\d{0,4})$/;
 /** Matches the dot between the names of a path: one without a backslash before it. `Dr\.Name` is a column with a dot in its name. */
-const UNESCAPED_DOT = /(?<!\\)\./;
+const UNESCAPED_DOT_PATTERN = /(?<!\\)\./;
 
 const isEntryField = (name: string): name is EntryField => (ENTRY_FIELD_NAMES as readonly string[]).includes(name);
 
@@ -49,7 +49,7 @@ export function parseDocumentPath(
     if (allowsBareFields && isEntryField(name)) return { entryField: name };
   }
   const column = source.entryAlias !== null && name.startsWith("data.") ? name.slice(5) : name;
-  const segments = column.split(UNESCAPED_DOT).map((segment) => segment.replaceAll("\\.", "."));
+  const segments = column.split(UNESCAPED_DOT_PATTERN).map((segment) => segment.replaceAll("\\.", "."));
   if (column === "" || segments.length > COLUMN_PATH_MAX_SEGMENTS) {
     refuseField(
       fieldPath,
@@ -60,7 +60,7 @@ export function parseDocumentPath(
   return { entryField: null, segments };
 }
 
-const JSON_NULL = "'null'::jsonb";
+const JSON_NULL_SQL = "'null'::jsonb";
 
 /** Returns SQL for an entry's field such as `createdAt`, with the type of its table column. */
 export const entryFieldSql = (field: EntryField, source: QueriedDocument): string =>
@@ -73,7 +73,7 @@ function entryFieldJsonSql(field: EntryField, source: QueriedDocument): string {
 }
 
 const segmentSql = (sql: string, segment: string, statement: SqlStatement): string =>
-  ARRAY_INDEX.test(segment)
+  ARRAY_INDEX_PATTERN.test(segment)
     ? `(${sql} #> ARRAY[${statement.bind(segment, "text")}])`
     : `(${sql} -> ${statement.bind(segment, "text")})`;
 
@@ -90,9 +90,9 @@ export function valueAtPathSql(path: Path, source: QueriedDocument, statement: S
 
 /** Returns SQL for the value at a path; JSON's null if it is missing. Indexes and `order` use this SQL. */
 export const sortableValueSql = (path: Path, source: QueriedDocument, statement: SqlStatement): string =>
-  `COALESCE(${valueAtPathSql(path, source, statement)}, ${JSON_NULL})`;
+  `COALESCE(${valueAtPathSql(path, source, statement)}, ${JSON_NULL_SQL})`;
 
-export const jsonNullIfMissingSql = (value: string): string => `COALESCE(${value}, ${JSON_NULL})`;
+export const jsonNullIfMissingSql = (value: string): string => `COALESCE(${value}, ${JSON_NULL_SQL})`;
 
 /** Builds SQL of a boolean that is never NULL. `value` is SQL of the type jsonb that may be NULL. */
 export type ValueTestSql = (value: string) => string;
@@ -114,7 +114,7 @@ export function jsonTypesAlongPathSql(
   statement: SqlStatement,
 ): string[] {
   return segments.slice(1).flatMap((next, index) => {
-    if (ARRAY_INDEX.test(next)) return [];
+    if (ARRAY_INDEX_PATTERN.test(next)) return [];
     return [
       `jsonb_typeof(${sortableValueSql({ entryField: null, segments: segments.slice(0, index + 1) }, source, statement)})`,
     ];
@@ -154,7 +154,7 @@ function createValuesFromClause(
   };
   for (const segment of segments.slice(1)) {
     const lastValue = `${last}.v`;
-    if (!ARRAY_INDEX.test(segment)) {
+    if (!ARRAY_INDEX_PATTERN.test(segment)) {
       const items = `CASE WHEN jsonb_typeof(${lastValue}) = 'array' THEN ${lastValue} ELSE jsonb_build_array(${lastValue}) END`;
       createLateralJoin(`SELECT value AS v FROM jsonb_array_elements(${items})`);
     }

@@ -143,8 +143,8 @@ class PatternTranslator {
     if (node.type === "Character") {
       const loneLetter = this.ignoreCase && POSTGRES_ONLY_PAIRS.find(([letter]) => letter === node.value);
       if (loneLetter) return `(?:(?!${escapeCharacter(loneLetter[1].codePointAt(0)!)})${escapeCharacter(node.value)})`;
-      const listAlikeLetters = this.ignoreCase ? listEqualLetters(node.value, node.value) : "";
-      return listAlikeLetters === "" ? escapeCharacter(node.value) : `[${listAlikeLetters}]`;
+      const alikeLetters = this.ignoreCase ? listEqualLetters(node.value, node.value) : "";
+      return alikeLetters === "" ? escapeCharacter(node.value) : `[${alikeLetters}]`;
     }
     if (node.type === "CharacterSet") return translateCharacterSet(node, this.dotAll);
     if (node.type === "CharacterClass") return translateCharacterClass(node, this.ignoreCase);

@@ -29,7 +29,7 @@ const FORBIDDEN_HEADER_PREFIXES = ["access-control-", "svc-"];
 const isForbiddenHeader = (name: string): boolean =>
   FORBIDDEN_HEADERS.includes(name) || FORBIDDEN_HEADER_PREFIXES.some((prefix) => name.startsWith(prefix));
 
-const CHARSET_PARAMETER = /;\s*charset\s*=\s*(?:"[^"]*"|[^\s;"]+)/i;
+const CHARSET_PARAMETER_PATTERN = /;\s*charset\s*=\s*(?:"[^"]*"|[^\s;"]+)/i;
 
 const STATUSES_WITHOUT_BODY = [204, 205, 304];
 
@@ -64,7 +64,7 @@ export function createResponseFromOptions(options: unknown): HttpTriggerResponse
   // still describe the original. So these headers are corrected.
   if (!(body instanceof Uint8Array)) {
     delete headers["content-encoding"];
-    const contentType = headers["content-type"]?.replace(CHARSET_PARAMETER, "; charset=utf-8");
+    const contentType = headers["content-type"]?.replace(CHARSET_PARAMETER_PATTERN, "; charset=utf-8");
     if (contentType !== undefined) headers["content-type"] = contentType;
   }
   return { status, headers, body };

@@ -7,15 +7,15 @@ export const REQUEST_PATH_SEGMENT_MAX_CHARACTERS = 1_024;
 /** First path segment of requests that run an action's draft, not its live version. */
 export const DRAFT_PATH_SEGMENT = "draft";
 
-const PARAMETER_SEGMENT = /^:([A-Za-z_]\w{0,63})$/;
+const PARAMETER_SEGMENT_PATTERN = /^:([A-Za-z_]\w{0,63})$/;
 /** Matches a path segment of letters and digits in any script, and of punctuation that URLs may contain unescaped. */
-const LITERAL_SEGMENT = /^[\p{L}\p{M}\p{N}._~!$&'()*+,;=@-]+$/u;
+const LITERAL_SEGMENT_PATTERN = /^[\p{L}\p{M}\p{N}._~!$&'()*+,;=@-]+$/u;
 
 const isDotSegment = (segment: string): boolean => segment === "." || segment === "..";
 
 const isLiteralSegment = (segment: string): boolean =>
   segment.length <= PATH_PATTERN_SEGMENT_MAX_CHARACTERS &&
-  LITERAL_SEGMENT.test(segment) &&
+  LITERAL_SEGMENT_PATTERN.test(segment) &&
   !isDotSegment(segment) &&
   segment.normalize("NFC") === segment;
 
@@ -25,12 +25,14 @@ export function findPathPatternFault(path: unknown): string | null {
   const segments = path.split("/");
   if (path === "" || segments.length > PATH_SEGMENTS_MAX) return `must have 1 to ${PATH_SEGMENTS_MAX} segments`;
   if (segments.includes("")) return "must have no empty segment, and no slash at its start or end";
-  const faultySegment = segments.find((segment) => !PARAMETER_SEGMENT.test(segment) && !isLiteralSegment(segment));
+  const faultySegment = segments.find(
+    (segment) => !PARAMETER_SEGMENT_PATTERN.test(segment) && !isLiteralSegment(segment),
+  );
   if (faultySegment !== undefined) {
     return `must have segments of letters, digits and ._~!$&'()*+,;=@- of at most ${PATH_PATTERN_SEGMENT_MAX_CHARACTERS} characters, or :name`;
   }
   if (segments[0] === DRAFT_PATH_SEGMENT) return `must not begin with ${DRAFT_PATH_SEGMENT}, where drafts are served`;
-  const names = segments.flatMap((segment) => PARAMETER_SEGMENT.exec(segment)?.[1] ?? []);
+  const names = segments.flatMap((segment) => PARAMETER_SEGMENT_PATTERN.exec(segment)?.[1] ?? []);
   return new Set(names).size === names.length ? null : "must not contain two parameters with the same name";
 }
 
@@ -38,7 +40,7 @@ export function findPathPatternFault(path: unknown): string | null {
 export const getPathPatternShape = (path: string): string =>
   path
     .split("/")
-    .map((segment) => (PARAMETER_SEGMENT.test(segment) ? ":" : segment))
+    .map((segment) => (PARAMETER_SEGMENT_PATTERN.test(segment) ? ":" : segment))
     .join("/");
 
 /**
@@ -82,6 +84,6 @@ export function listMatchingPatternShapes(decoded: readonly string[]): string[] 
 
 /** Returns the values of the path's parameters by name. @param decoded segments of the requested path, after decoding */
 export function extractPathParameters(path: string, decoded: readonly string[]): Record<string, string> {
-  const names = path.split("/").map((segment) => PARAMETER_SEGMENT.exec(segment)?.[1]);
+  const names = path.split("/").map((segment) => PARAMETER_SEGMENT_PATTERN.exec(segment)?.[1]);
   return Object.fromEntries(names.flatMap((name, index) => (name === undefined ? [] : [[name, decoded[index]!]])));
 }

@@ -1,9 +1,9 @@
 /** Validates the options of `Svc.App.V3.Actions.response()`. The sandbox and the service both execute this file, so it imports nothing. */
 
-const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}$/;
+const HEADER_NAME_PATTERN = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}$/;
 /** Matches Latin-1 text without line breaks and other control characters, except tabs. */
-const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
-const LOCATION_VALUE = /^[\x21-\x7e]+$/;
+const HEADER_VALUE_PATTERN = /^[\t\x20-\x7e\x80-\xff]*$/;
+const LOCATION_VALUE_PATTERN = /^[\x21-\x7e]+$/;
 const HEADER_VALUE_MAX_CHARACTERS = 8_192;
 const HEADERS_MAX = 100;
 const REDIRECT_STATUSES = [301, 302, 303, 307, 308];
@@ -26,9 +26,10 @@ function findHeadersFault(headers: unknown): string | null {
   const entries = Object.entries(headers);
   if (entries.length > HEADERS_MAX) return `headers must have at most ${HEADERS_MAX} fields (got ${entries.length})`;
   for (const [name, value] of entries) {
-    if (!HEADER_NAME.test(name))
+    if (!HEADER_NAME_PATTERN.test(name))
       return `headers must have valid HTTP header names (got ${JSON.stringify(name.slice(0, 60))})`;
-    const isText = typeof value === "string" && value.length <= HEADER_VALUE_MAX_CHARACTERS && HEADER_VALUE.test(value);
+    const isText =
+      typeof value === "string" && value.length <= HEADER_VALUE_MAX_CHARACTERS && HEADER_VALUE_PATTERN.test(value);
     if (!isText && typeof value !== "number") {
       const expected = `a number, or one line of Latin-1 text of at most ${HEADER_VALUE_MAX_CHARACTERS} characters`;
       return `headers.${name} must be ${expected} (got ${describeReceived(value)})`;
@@ -45,7 +46,9 @@ export function findResponseFault(options: unknown): string | null {
   if (hasValue(status) && !isStatus)
     return `status must be a whole number from 200 to 599 (got ${describeReceived(status)})`;
   const isLocation =
-    typeof redirect === "string" && redirect.length <= HEADER_VALUE_MAX_CHARACTERS && LOCATION_VALUE.test(redirect);
+    typeof redirect === "string" &&
+    redirect.length <= HEADER_VALUE_MAX_CHARACTERS &&
+    LOCATION_VALUE_PATTERN.test(redirect);
   if (hasValue(redirect) && !isLocation) {
     const expected = `a percent-encoded URL of at most ${HEADER_VALUE_MAX_CHARACTERS} characters`;
     return `redirect must be ${expected} (got ${describeReceived(redirect)})`;

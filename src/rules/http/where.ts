@@ -30,7 +30,7 @@ export const HTTP_WHERE_FIELDS: Shape["fields"] = {
   cors: createFlatShape(["origins"]),
 };
 
-const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$/;
+const HEADER_NAME_PATTERN = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$/;
 
 type Fields = Record<string, unknown>;
 const getFieldOrNull = (object: Fields, key: string): unknown =>
@@ -45,7 +45,7 @@ const checkIfPresent = (value: unknown, fault: (value: unknown) => string | null
   value === null ? null : fault(value);
 
 function findHeaderFault(value: unknown, path: string): string | null {
-  if (typeof value === "string" && HEADER_NAME.test(value)) return null;
+  if (typeof value === "string" && HEADER_NAME_PATTERN.test(value)) return null;
   return `${path} must be the name of a header (got ${describeValue(value)})`;
 }
 

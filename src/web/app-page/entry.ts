@@ -61,23 +61,28 @@ function createNavigation(): HTMLElement {
     document.title = `${title} · ${name}`;
     showEvent(Analytics.pageView({ _pageId: id }));
   }
-  const signUp = createElement("button", { type: "button", textContent: "Send the event “signup”" });
-  signUp.onclick = () => showEvent(Analytics.event("signup", { plan: "free" }));
-  nav.append(...buttons, signUp);
+  const signUpButton = createElement("button", { type: "button", textContent: "Send the event “signup”" });
+  signUpButton.onclick = () => showEvent(Analytics.event("signup", { plan: "free" }));
+  nav.append(...buttons, signUpButton);
   viewScreen(APP_SCREENS[0] as AppScreen);
   return nav;
 }
 
 function createRunForm(): HTMLElement {
   const form = createElement("form");
-  const action = createElement("input", { name: "action", placeholder: "Action", required: true, ariaLabel: "Action" });
-  const payload = createElement("input", { name: "payload", value: "{}", ariaLabel: "Payload" });
-  form.append(action, payload, createElement("button", { textContent: "Run with result" }));
+  const actionInput = createElement("input", {
+    name: "action",
+    placeholder: "Action",
+    required: true,
+    ariaLabel: "Action",
+  });
+  const payloadInput = createElement("input", { name: "payload", value: "{}", ariaLabel: "Payload" });
+  form.append(actionInput, payloadInput, createElement("button", { textContent: "Run with result" }));
   form.onsubmit = async (event) => {
     event.preventDefault();
     resultOutput.textContent = "…";
     try {
-      const answer = await Actions.runWithResult(action.value, JSON.parse(payload.value));
+      const answer = await Actions.runWithResult(actionInput.value, JSON.parse(payloadInput.value));
       resultOutput.textContent = JSON.stringify(answer, null, 2) ?? "undefined";
     } catch (error) {
       const { status, message } = error as { status?: string; message: string };

@@ -76,7 +76,7 @@ const createProblemText = (error: unknown) =>
   createElement("p", { role: "alert", className: "problem" }, error instanceof Error ? error.message : String(error));
 
 /** Functions that send a request of the decision form. */
-interface ConsentActions {
+interface DecisionFunctions {
   /** Sends the decision, and then shows the next page. */
   decide: (decision: object) => Promise<void>;
   /** Shows the form again, with this app in the list. */
@@ -98,8 +98,8 @@ function createAppIdField(onAppId: (appId: number) => void): HTMLElement {
   return createElement("label", {}, "ID of an app that is not in the list ", input);
 }
 
-function createDecisionForm(requested: ConsentRequest, { decide, showApp }: ConsentActions): HTMLElement {
-  const select = createElement(
+function createDecisionForm(requested: ConsentRequest, { decide, showApp }: DecisionFunctions): HTMLElement {
+  const appSelect = createElement(
     "select",
     { name: "app", required: true },
     ...requested.apps.map(({ id, name, role }) => {
@@ -112,16 +112,16 @@ function createDecisionForm(requested: ConsentRequest, { decide, showApp }: Cons
   );
   const scopeBoxes = createElement("fieldset", {}, createElement("legend", {}, "Permissions"));
   const showScopesOfApp = () => {
-    const app = requested.apps.find(({ id }) => String(id) === select.value);
+    const app = requested.apps.find(({ id }) => String(id) === appSelect.value);
     for (const label of scopeBoxes.querySelectorAll("label")) label.remove();
     for (const scope of requested.scopes.filter((scope) => app?.scopes.includes(scope))) {
       const checkbox = createElement("input", { type: "checkbox", name: "scope", value: scope, checked: true });
       scopeBoxes.append(createElement("label", {}, checkbox, ` ${SCOPE_TEXTS[scope] ?? scope}`));
     }
   };
-  select.addEventListener("change", showScopesOfApp);
+  appSelect.addEventListener("change", showScopesOfApp);
   showScopesOfApp();
-  const problem = createElement("div");
+  const problemElement = createElement("div");
   // Disables the buttons until the response. Otherwise, a click could send a second decision. While another app loads, a click could also
   // send a decision for the app that is still shown.
   const runWithButtonsDisabled = (request: () => Promise<void>) => {
@@ -130,7 +130,7 @@ function createDecisionForm(requested: ConsentRequest, { decide, showApp }: Cons
     };
     setButtonsDisabled(true);
     request().catch((error: unknown) => {
-      problem.replaceChildren(createProblemText(error));
+      problemElement.replaceChildren(createProblemText(error));
       setButtonsDisabled(false);
     });
   };
@@ -138,10 +138,10 @@ function createDecisionForm(requested: ConsentRequest, { decide, showApp }: Cons
   const form = createElement(
     "form",
     {},
-    createElement("label", {}, "App ", select),
+    createElement("label", {}, "App ", appSelect),
     ...(requested.apps.length >= LISTED_APPS_MAX ? [appIdField] : []),
     scopeBoxes,
-    problem,
+    problemElement,
     createElement("button", { type: "submit", className: "primary" }, "Allow"),
     createElement("button", { type: "button", name: "refuse" }, "Refuse"),
   );
@@ -149,13 +149,13 @@ function createDecisionForm(requested: ConsentRequest, { decide, showApp }: Cons
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const scopes = [...form.querySelectorAll<HTMLInputElement>("input[name=scope]:checked")].map(({ value }) => value);
-    sendDecision({ allow: true, appId: Number(select.value), scopes });
+    sendDecision({ allow: true, appId: Number(appSelect.value), scopes });
   });
   form.querySelector("[name=refuse]")!.addEventListener("click", () => sendDecision({ allow: false }));
   return form;
 }
 
-function showConsentRequest(requested: ConsentRequest, actions: ConsentActions): void {
+function showConsentRequest(requested: ConsentRequest, functions: DecisionFunctions): void {
   const name = createElement("strong", {}, requested.client);
   const warning =
     requested.to === null
@@ -168,7 +168,7 @@ function showConsentRequest(requested: ConsentRequest, actions: ConsentActions):
   showContent(
     createElement("p", {}, name, " wants to work on one of your apps."),
     createElement("p", {}, warning),
-    createDecisionForm(requested, actions),
+    createDecisionForm(requested, functions),
   );
 }
 
@@ -216,17 +216,17 @@ async function showDeviceRequest(code: string, appId: number | null = null): Pro
 function showCodeForm(): void {
   const input = createElement("input", { name: "code", required: true, autocomplete: "off", ariaLabel: "Code" });
   input.value = new URLSearchParams(location.search).get("user_code") ?? "";
-  const problem = createElement("div");
+  const problemElement = createElement("div");
   const form = createElement(
     "form",
     {},
     createElement("label", {}, "Code that your program shows ", input),
-    problem,
+    problemElement,
     createElement("button", { type: "submit", className: "primary" }, "Continue"),
   );
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    showDeviceRequest(input.value).catch((error: unknown) => problem.replaceChildren(createProblemText(error)));
+    showDeviceRequest(input.value).catch((error: unknown) => problemElement.replaceChildren(createProblemText(error)));
   });
   showContent(form);
 }
@@ -239,30 +239,30 @@ interface ProgramGrant {
   lastUsedAt: string | null;
 }
 
-async function listPrograms(): Promise<void> {
+async function showPrograms(): Promise<void> {
   const { grants } = (await requestJson("/oauth/grants")) as unknown as { grants: ProgramGrant[] };
-  const problem = createElement("div");
+  const problemElement = createElement("div");
   const endAccess = async (id: number) => {
     await requestJson(`/oauth/grants/${id}`, { method: "DELETE" });
-    await listPrograms();
+    await showPrograms();
   };
   const items = grants.map(({ id, client, appId, scopes, lastUsedAt }) => {
     const endButton = createElement("button", { type: "button" }, "End access");
     endButton.addEventListener("click", () => {
-      endAccess(id).catch((error: unknown) => problem.replaceChildren(createProblemText(error)));
+      endAccess(id).catch((error: unknown) => problemElement.replaceChildren(createProblemText(error)));
     });
-    const lastUse = lastUsedAt === null ? "never used" : `last used ${timeFormat.format(new Date(lastUsedAt))}`;
+    const lastUseText = lastUsedAt === null ? "never used" : `last used ${timeFormat.format(new Date(lastUsedAt))}`;
     return createElement(
       "li",
       {},
       createElement("strong", {}, client),
-      ` on app ${appId}: ${scopes.join(", ")}; ${lastUse} `,
+      ` on app ${appId}: ${scopes.join(", ")}; ${lastUseText} `,
       endButton,
     );
   });
   showContent(
     createElement("h2", {}, "Programs with access"),
-    problem,
+    problemElement,
     items.length > 0
       ? createElement("ul", {}, ...items)
       : createElement("p", {}, "No program has access to your apps."),
@@ -270,6 +270,6 @@ async function listPrograms(): Promise<void> {
 }
 
 if (location.pathname.endsWith("/programs"))
-  listPrograms().catch((error: unknown) => showContent(createProblemText(error)));
+  showPrograms().catch((error: unknown) => showContent(createProblemText(error)));
 else if (isDevicePage) showCodeForm();
 else showAuthorization().catch((error: unknown) => showContent(createProblemText(error)));

@@ -155,17 +155,17 @@ interface SourceRef {
 }
 
 function connectDataSource(source: SourceRef): DataSourceConnection {
-  const byName: Record<string, string> = source.by === "name" ? { by: "name" } : {};
-  const sourcePath = (path: string, query: Record<string, string> = {}) => {
-    const text = String(new URLSearchParams({ ...query, ...byName }));
+  const referenceQuery: Record<string, string> = source.by === "name" ? { by: "name" } : {};
+  const getSourcePath = (path: string, query: Record<string, string> = {}) => {
+    const text = String(new URLSearchParams({ ...query, ...referenceQuery }));
     return `${getDataSourcesPath()}/${encodeSourceSegment(source.ref)}/${path}${text && `?${text}`}`;
   };
-  const entryPath = (id: number) =>
-    sourcePath(`entries/${encodeIdPathSegment(id, "ENTRY_NOT_FOUND", "an entry's id")}`);
+  const getEntryPath = (id: number) =>
+    getSourcePath(`entries/${encodeIdPathSegment(id, "ENTRY_NOT_FOUND", "an entry's id")}`);
   const queryEntries = ({ includePagination = false, ...body }: EntryQuery & { cursor?: string | true }) => {
     rejectUndefinedValues(body.where ?? {}, "where");
     rejectUndefinedValues(body.aggregate ?? [], "aggregate");
-    return requestJson<EntriesResponse>("POST", sourcePath("query"), { type: "select", includePagination, ...body });
+    return requestJson<EntriesResponse>("POST", getSourcePath("query"), { type: "select", includePagination, ...body });
   };
   /** Reads the page of entries at a cursor; true: the first page. */
   const readPage = (options: EntryQuery, cursor: string | true): Promise<EntryPage> =>
@@ -181,25 +181,25 @@ function connectDataSource(source: SourceRef): DataSourceConnection {
   const calls: Omit<DataSourceConnection, "subscribe"> = {
     find: find as DataSourceConnection["find"],
     findOne: async (options = {}) => (await queryEntries({ ...options, limit: 1 })).entries[0],
-    findById: (id) => requestJson("GET", entryPath(id)),
+    findById: (id) => requestJson("GET", getEntryPath(id)),
     findWithCursor: (options = {}) => readPage(options, true),
-    insert: (data) => requestJson("POST", sourcePath("entries"), data),
+    insert: (data) => requestJson("POST", getSourcePath("entries"), data),
     update: (id, data, { ifUpdatedAt } = {}) =>
-      requestJson("PUT", entryPath(id), data, createIfMatchHeader(ifUpdatedAt)),
+      requestJson("PUT", getEntryPath(id), data, createIfMatchHeader(ifUpdatedAt)),
     removeById: (id, { ifUpdatedAt } = {}) =>
-      requestJson("DELETE", entryPath(id), undefined, createIfMatchHeader(ifUpdatedAt)),
+      requestJson("DELETE", getEntryPath(id), undefined, createIfMatchHeader(ifUpdatedAt)),
     remove(options) {
       rejectUndefinedValues(options?.where ?? {}, "where");
-      return requestJson("POST", sourcePath("query"), { type: "delete", where: options?.where });
+      return requestJson("POST", getSourcePath("query"), { type: "delete", where: options?.where });
     },
-    append: (rows) => sendImport(sourcePath("import", { append: "true" }), rows),
-    replaceWith: (rows) => sendImport(sourcePath("import"), rows),
-    import: (input) => sendImport(sourcePath("import"), input),
-    commit: (changes) => requestJson("POST", sourcePath("commit"), changes),
+    append: (rows) => sendImport(getSourcePath("import", { append: "true" }), rows),
+    replaceWith: (rows) => sendImport(getSourcePath("import"), rows),
+    import: (input) => sendImport(getSourcePath("import"), input),
+    commit: (changes) => requestJson("POST", getSourcePath("commit"), changes),
     async getIndex(column) {
       const index = await requestJson<Record<string, unknown[]>>(
         "GET",
-        sourcePath(`indexes/${encodeColumnSegment(column)}`),
+        getSourcePath(`indexes/${encodeColumnSegment(column)}`),
       );
       return index[column] ?? [];
     },
@@ -207,7 +207,10 @@ function connectDataSource(source: SourceRef): DataSourceConnection {
     getIndexes: async (columns) =>
       columns.length === 0
         ? {}
-        : requestJson("GET", sourcePath(`indexes/${columns.map((column) => encodeColumnSegment(column)).join(",")}`)),
+        : requestJson(
+            "GET",
+            getSourcePath(`indexes/${columns.map((column) => encodeColumnSegment(column)).join(",")}`),
+          ),
   };
   const subscribe: DataSourceConnection["subscribe"] = ({ where } = {}, callback) => {
     rejectUndefinedValues(where ?? {}, "where");

@@ -23,43 +23,43 @@ function toQueryString(options: { limit?: number; offset?: number } | null): str
 }
 
 export function createActionsApi({ appId, request }: Pick<Connection, "appId" | "request">): Omit<Actions, "request"> {
-  const actionsPath = () => `/v3/apps/${appId()}/actions`;
-  const actionPath = (id: number, verb = "") => `${actionsPath()}/${encodePathSegment(id)}${verb}`;
+  const getActionsPath = () => `/v3/apps/${appId()}/actions`;
+  const getActionPath = (id: number, verb = "") => `${getActionsPath()}/${encodePathSegment(id)}${verb}`;
   /** Returns the path of an action. A string is always a name, even if it consists of digits. */
-  const actionPathByName = (nameOrId: string | number, verb: string) =>
-    `${actionsPath()}/${encodePathSegment(nameOrId)}${verb}${typeof nameOrId === "string" ? "?by=name" : ""}`;
+  const getActionPathByName = (nameOrId: string | number, verb: string) =>
+    `${getActionsPath()}/${encodePathSegment(nameOrId)}${verb}${typeof nameOrId === "string" ? "?by=name" : ""}`;
 
   return {
     async get(options = {}) {
-      const { actions, pagination } = await request("GET", `${actionsPath()}${toQueryString(options)}`);
+      const { actions, pagination } = await request("GET", `${getActionsPath()}${toQueryString(options)}`);
       return { actions, pagination } as Awaited<ReturnType<Actions["get"]>>;
     },
     async getById(id) {
-      return (await request("GET", actionPath(id)))["action"] as Action;
+      return (await request("GET", getActionPath(id)))["action"] as Action;
     },
     async create(data) {
-      return (await request("POST", actionsPath(), data ?? {}))["action"] as Action;
+      return (await request("POST", getActionsPath(), data ?? {}))["action"] as Action;
     },
     async update(id, data) {
-      return (await request("PUT", actionPath(id), data ?? {}))["action"] as Action;
+      return (await request("PUT", getActionPath(id), data ?? {}))["action"] as Action;
     },
     async remove(id) {
-      await request("DELETE", actionPath(id));
+      await request("DELETE", getActionPath(id));
     },
     async run(nameOrId, payload = {}) {
-      await request("POST", actionPathByName(nameOrId, "/run"), payload);
+      await request("POST", getActionPathByName(nameOrId, "/run"), payload);
     },
     async runWithResult<Result>(nameOrId: string | number, payload: object = {}) {
-      return (await request("POST", actionPathByName(nameOrId, "/runWithResult"), payload))["result"] as Result;
+      return (await request("POST", getActionPathByName(nameOrId, "/runWithResult"), payload))["result"] as Result;
     },
     async publish(id) {
-      return { action: (await request("POST", actionPath(id, "/publish")))["action"] as Action };
+      return { action: (await request("POST", getActionPath(id, "/publish")))["action"] as Action };
     },
     async unpublish(id) {
-      await request("POST", actionPath(id, "/unpublish"));
+      await request("POST", getActionPath(id, "/unpublish"));
     },
     async getLogs(options = {}) {
-      const { count, logs } = await request("POST", `${actionsPath()}/logs`, options);
+      const { count, logs } = await request("POST", `${getActionsPath()}/logs`, options);
       return { count: count as number, logs: logs as LogEntry[] };
     },
     response: createResponseFunction(null),

@@ -30,7 +30,7 @@ function createEventSender({ appId, resolveUrl, request, getToken }: Connection)
   let timer: ReturnType<typeof setTimeout> | undefined;
   /** Timer of the pause after a failed request. */
   let pauseTimer: ReturnType<typeof setTimeout> | undefined;
-  const path = () => `/v1/apps/${appId()}/analytics`;
+  const getEventsPath = () => `/v1/apps/${appId()}/analytics`;
 
   /** Queues unsent events again, and sends no further batch for a while. */
   function retryLater(events: AnalyticsEvent[], { retryAfter }: Partial<SvcError>): void {
@@ -49,7 +49,7 @@ function createEventSender({ appId, resolveUrl, request, getToken }: Connection)
     const events = waitingEvents.splice(0, BATCH_MAX_EVENTS);
     if (events.length === 0) return;
     try {
-      await request("POST", path(), { events }, { keepalive: true });
+      await request("POST", getEventsPath(), { events }, { keepalive: true });
     } catch (error) {
       const failure = error as Partial<SvcError>;
       if (isRetryable(failure)) retryLater(events, failure);
@@ -68,9 +68,9 @@ function createEventSender({ appId, resolveUrl, request, getToken }: Connection)
   /** Sends the events once, if possible by a beacon, which outlives the page. A beacon cannot send a token, so a page with a token uses fetch. */
   function sendWithoutRetry(events: AnalyticsEvent[]): void {
     const body = new Blob([JSON.stringify({ events })], { type: "application/json" });
-    const isSent = getToken() === null && navigator.sendBeacon(resolveUrl(path()), body);
+    const isSent = getToken() === null && navigator.sendBeacon(resolveUrl(getEventsPath()), body);
     // Ignores a failed request: it must not become an unhandled rejection in the page.
-    if (!isSent) request("POST", path(), { events }, { keepalive: true }).catch(() => {});
+    if (!isSent) request("POST", getEventsPath(), { events }, { keepalive: true }).catch(() => {});
   }
 
   globalScope.addEventListener?.("pagehide", sendBeforeClose);

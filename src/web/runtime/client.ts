@@ -30,47 +30,47 @@ export interface ClientLibraryOptions {
 export function createSvc({ scriptUrl, nonce, sendToService, outgoingTransport }: ClientLibraryOptions): Client {
   const env = globalScope.ENV ?? {};
   const connection = createConnection(env, scriptUrl, sendToService);
-  const scripts = createScriptLoader(connection, nonce);
+  const scriptLoader = createScriptLoader(connection, nonce);
   const socket = createSubscriptionSocket(connection);
   const timeoutMs = env.clientTimeoutMs ?? CLIENT_TIMEOUT_MS;
-  const runs = createClientActionRunner({ connection, loadAction: scripts.load, timeoutMs });
+  const actionRunner = createClientActionRunner({ connection, loadAction: scriptLoader.load, timeoutMs });
   const { triggers, handleEvent, restart } = createClientActionStarter(
     socket,
     connection,
-    (action, event) => void runs.run(action, event),
+    (action, event) => void actionRunner.run(action, event),
   );
   const analytics = createAnalyticsApi(connection, handleEvent);
   const { session, discardSession } = createSessionReader(connection);
-  // Only pages that load the script env.js have an environment. Other pages receive client actions after their first analytics event.
+  // The script env.js sets both values. Pages without env.js receive client actions after their first analytics event.
   if (env.appId !== undefined && env.environment !== undefined) triggers.start();
-  const pushDevice = createPushDeviceAssigner(connection);
+  const pushDeviceAssigner = createPushDeviceAssigner(connection);
   function forgetSession(): void {
     discardSession();
-    pushDevice.assign();
+    pushDeviceAssigner.assign();
   }
   function onSessionChanged(): void {
     forgetSession();
     socket.reconnect();
     restart();
   }
-  const visitor = createVisitorSessionManager(connection, {
+  const visitorSessionManager = createVisitorSessionManager(connection, {
     onSessionChanged,
     onSessionExtended: socket.reconnect,
   });
-  const requests = createRequestFunctions(outgoingTransport);
+  const requestFunctions = createRequestFunctions(outgoingTransport);
   const client: Client = {
     configure(configuration) {
       // A session that `init` has started is valid only with its token, service and app. If the page sets another one, the renewal ends.
-      if (connection.configure(configuration)) visitor.stop();
+      if (connection.configure(configuration)) visitorSessionManager.stop();
       onSessionChanged();
     },
-    init: visitor.init,
+    init: visitorSessionManager.init,
     session,
     App: {
-      V3: { Actions: { ...createActionsApi(connection), request: requests.request } },
+      V3: { Actions: { ...createActionsApi(connection), request: requestFunctions.request } },
       Analytics: analytics,
       Triggers: triggers,
-      Settings: requests.settings,
+      Settings: requestFunctions.settings,
     },
   };
   const { appId, request, lines, exchange } = connection;

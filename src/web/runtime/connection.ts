@@ -103,9 +103,10 @@ async function readResponseBody(response: ServiceReply, { origin }: URL): Promis
  * @param sendToService function that replaces `fetch` for the requests that it supports
  */
 export function createConnection(env: Env, loadedFrom?: string, sendToService?: SendToService): Connection {
-  const knownUrl = env.apiUrl ?? (loadedFrom ? deriveServiceUrl(loadedFrom) : (globalScope.location?.origin ?? "null"));
+  const initialApiUrl =
+    env.apiUrl ?? (loadedFrom ? deriveServiceUrl(loadedFrom) : (globalScope.location?.origin ?? "null"));
   // A page without a URL, such as about:blank, must call `Svc.configure` with an `apiUrl` before its first request.
-  let apiBaseUrl = knownUrl === "null" ? null : parseApiBaseUrl(knownUrl);
+  let apiBaseUrl = initialApiUrl === "null" ? null : parseApiBaseUrl(initialApiUrl);
   let appId = env.appId;
   let token: string | null = env.token ?? null;
   let renew: (() => Promise<boolean>) | null = null;

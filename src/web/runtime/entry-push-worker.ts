@@ -9,13 +9,13 @@ interface PushEvent {
   waitUntil(work: Promise<unknown>): void;
 }
 
-interface Worker {
+interface PushServiceWorker {
   addEventListener(type: "push" | "notificationclick", listener: (event: PushEvent) => void): void;
   registration: { showNotification(title: string, options: object): Promise<void>; scope: string };
   clients: { openWindow(url: string): Promise<unknown> };
 }
 
-const serviceWorker = globalThis as unknown as Worker;
+const serviceWorker = globalThis as unknown as PushServiceWorker;
 
 function readMessage({ data }: PushEvent): Record<string, unknown> {
   try {
@@ -42,7 +42,7 @@ serviceWorker.addEventListener("push", (event) => {
 
 serviceWorker.addEventListener("notificationclick", (event) => {
   event.notification.close();
-  const navigate = event.notification.data?.navigate;
-  const url = URL.parse(typeof navigate === "string" ? navigate : "", serviceWorker.registration.scope);
+  const targetUrl = event.notification.data?.navigate;
+  const url = URL.parse(typeof targetUrl === "string" ? targetUrl : "", serviceWorker.registration.scope);
   if (url && /^https?:$/.test(url.protocol)) event.waitUntil(serviceWorker.clients.openWindow(url.href));
 });

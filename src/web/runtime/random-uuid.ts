@@ -1,7 +1,7 @@
 /** Random UUIDs for pages with and without HTTPS. Browsers offer `crypto.randomUUID` only to pages with HTTPS. */
 
 /** Start and end of the five groups of a UUID in its 32 hexadecimal digits. */
-const GROUPS = [
+const UUID_GROUP_RANGES = [
   [0, 8],
   [8, 12],
   [12, 16],
@@ -15,5 +15,5 @@ export function createRandomUuid(): string {
   bytes[6] = 0x40 + (bytes[6]! % 16);
   bytes[8] = 0x80 + (bytes[8]! % 64);
   const digits = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
-  return GROUPS.map(([start, end]) => digits.slice(start, end)).join("-");
+  return UUID_GROUP_RANGES.map(([start, end]) => digits.slice(start, end)).join("-");
 }

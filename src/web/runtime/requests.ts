@@ -32,11 +32,11 @@ function encodeBody(body: unknown): unknown {
 }
 
 /** Adds the content type of a form, as `fetch` does, unless the author has set another one. */
-function addFormType(headers: unknown): unknown {
+function addFormContentType(headers: unknown): unknown {
   if (headers !== undefined && (typeof headers !== "object" || headers === null || Array.isArray(headers)))
     return headers;
-  const hasType = Object.keys(headers ?? {}).some((name) => name.toLowerCase() === "content-type");
-  return hasType ? headers : { ...headers, "Content-Type": "application/x-www-form-urlencoded;charset=UTF-8" };
+  const hasContentType = Object.keys(headers ?? {}).some((name) => name.toLowerCase() === "content-type");
+  return hasContentType ? headers : { ...headers, "Content-Type": "application/x-www-form-urlencoded;charset=UTF-8" };
 }
 
 /** Returns the options of a request as JSON for the service. @throws RequestError POLICY if JSON cannot represent them */
@@ -48,7 +48,7 @@ function encodeOptions(options: unknown): string {
     const text = stringify({
       ...otherOptions,
       url: url === undefined || url === null ? url : String(url),
-      headers: isForm(body) ? addFormType(plainHeaders) : plainHeaders,
+      headers: isForm(body) ? addFormContentType(plainHeaders) : plainHeaders,
       query: toPlainObject(query),
       form: toPlainObject(form),
       body: encodeBody(body),
@@ -106,16 +106,17 @@ export function createRequestFunctions(transport: OutgoingTransport | undefined)
         "the service did not respond to this call of request(), but may have sent the request",
       );
     });
-    const [status, second, third, fourth] = answer.head as [number, unknown, unknown, unknown];
-    if (status === 0) throw createRequestError(second as RequestError["code"], String(third));
+    const [status, headersOrCode, bodyTypeOrMessage, originValue] = answer.head as [number, unknown, unknown, unknown];
+    if (status === 0) throw createRequestError(headersOrCode as RequestError["code"], String(bodyTypeOrMessage));
     const text = await answer.text().catch(() => {
       throw createRequestError(
         "TRANSPORT",
         "the service sent the request, but did not return the whole response to this call of request()",
       );
     });
-    const origin = String(fourth);
-    const response = createRequestResponse(status, second as Record<string, string>, text, third === "bytes", origin);
+    const origin = String(originValue);
+    const headers = headersOrCode as Record<string, string>;
+    const response = createRequestResponse(status, headers, text, bodyTypeOrMessage === "bytes", origin);
     if (options.responseType === "json") response.body = text === "" ? null : parseJson(text, origin);
     return response;
   }

@@ -52,18 +52,18 @@ export function createScriptLoader(
   { appId, resolveUrl, fetchScriptSource, getToken }: Connection,
   nonce: string | undefined,
 ) {
-  const dependencies = new Map<string, Promise<void>>();
+  const dependencyLoads = new Map<string, Promise<void>>();
   const nonceAttribute = nonce ? { nonce } : {};
 
   function loadDependency({ url, integrity }: ScriptDependency): Promise<void> {
     const src = new URL(url, resolveUrl("/")).href;
     // Browsers can check the integrity of a script from another origin only with CORS. The service allows CORS for stored scripts.
     const integrityAttributes = integrity ? ({ integrity, crossOrigin: "anonymous" } as const) : {};
-    const loading = dependencies.get(src) ?? loadScript(src, { ...integrityAttributes, ...nonceAttribute });
-    dependencies.set(src, loading);
+    const dependencyLoad = dependencyLoads.get(src) ?? loadScript(src, { ...integrityAttributes, ...nonceAttribute });
+    dependencyLoads.set(src, dependencyLoad);
     // If a script fails to load, removes its promise from the cache, so that the next run loads the script again.
-    loading.catch(() => dependencies.delete(src));
-    return loading;
+    dependencyLoad.catch(() => dependencyLoads.delete(src));
+    return dependencyLoad;
   }
 
   /** Loads an action's code with a script element. If there is a token, fetches the source instead: a script element sends no token. */
@@ -80,10 +80,10 @@ export function createScriptLoader(
   async function loadAction({ id, integrity, assets }: ActionScript): Promise<ExecuteAction> {
     for (const asset of assets) await loadDependency(asset);
     await loadActionCode(id, integrity);
-    const compiled = findRegisteredAction(id);
-    if (!compiled)
+    const registeredAction = findRegisteredAction(id);
+    if (!registeredAction)
       throw new Error(`the script of the action ${id} was loaded, but did not define the function of the action`);
-    return compiled.define();
+    return registeredAction.define();
   }
 
   return { load: loadAction };

@@ -2,9 +2,9 @@
 import { createClient, type Client as SocketClient } from "graphql-ws";
 import type { Connection } from "./connection.js";
 
-const RECONNECT_MAX_MS = 30_000;
+const MAX_RECONNECT_DELAY_MS = 30_000;
 /** Maximum delay between two attempts with a token that the service rejects. Such tokens may never be valid again. */
-const REJECTED_TOKEN_MAX_MS = 5 * 60_000;
+const MAX_REJECTED_TOKEN_DELAY_MS = 5 * 60_000;
 const PING_INTERVAL_MS = 15_000;
 const PONG_TIMEOUT_MS = 5_000;
 /** WebSocket close codes after which an immediate reconnect is useless: the service would reject the same token or protocol again. */
@@ -22,7 +22,7 @@ const FINAL_STATUSES = [
 /** Close codes and error statuses of a token that is not valid now. The token of a live page is valid again when its app is published again. */
 const INVALID_TOKEN_CAUSES: readonly (number | string)[] = [4401, 4403, "UNAUTHORIZED"];
 /** Value of `retries` for the first attempt after the service has rejected a token. The attempt then starts after 16 to 32 seconds. */
-const RETRIES_BEFORE_REJECTION = 6;
+const RETRIES_AFTER_REJECTION = 6;
 
 /** Returns the close code, or the statuses of the errors, that ended a subscription. */
 function listCauses(cause: unknown): (number | string)[] {
@@ -43,14 +43,14 @@ const isInvalidToken = (cause: unknown): boolean =>
  * are random, so that not all clients reconnect at the same moment.
  */
 function waitBeforeReconnect(retries: number, maxMs: number): Promise<void> {
-  const maxDelay = Math.min(maxMs, 500 * 2 ** retries);
+  const maxDelayMs = Math.min(maxMs, 500 * 2 ** retries);
   return new Promise((resolve) => {
     const endWait = () => {
       clearTimeout(timer);
       removeEventListener("online", endWait);
       resolve();
     };
-    const timer = setTimeout(endWait, maxDelay * (0.5 + Math.random() / 2));
+    const timer = setTimeout(endWait, maxDelayMs * (0.5 + Math.random() / 2));
     addEventListener("online", endWait);
   });
 }
@@ -70,7 +70,7 @@ function openSocket({ resolveUrl, getToken }: Connection): SocketClient {
     connectionParams: () => (getToken() === null ? {} : { authToken: getToken() }),
     keepAlive: PING_INTERVAL_MS,
     retryAttempts: Number.POSITIVE_INFINITY,
-    retryWait: (retries) => waitBeforeReconnect(retries, RECONNECT_MAX_MS),
+    retryWait: (retries) => waitBeforeReconnect(retries, MAX_RECONNECT_DELAY_MS),
     shouldRetry: (cause) => !isFinalError(cause),
     on: {
       ping(received) {
@@ -119,10 +119,10 @@ export function createSubscriptionSocket(connection: Connection): SubscriptionSo
 
       function subscribe(): void {
         client ??= openSocket(connection);
-        const ownClient = client;
+        const attemptClient = client;
         // After `reconnect`, this attempt is over, because the subscription has already started again on the new WebSocket.
-        const isOver = () => ownClient !== client || !resubscriptions.has(subscribe);
-        async function subscribeLater(retries = attempt++, maxMs = RECONNECT_MAX_MS): Promise<void> {
+        const isOver = () => attemptClient !== client || !resubscriptions.has(subscribe);
+        async function subscribeLater(retries = attempt++, maxMs = MAX_RECONNECT_DELAY_MS): Promise<void> {
           await waitBeforeReconnect(retries, maxMs);
           if (!isOver()) subscribe();
         }
@@ -133,7 +133,7 @@ export function createSubscriptionSocket(connection: Connection): SubscriptionSo
             return variables();
           },
         };
-        unsubscribe = ownClient.subscribe<Data>(request, {
+        unsubscribe = attemptClient.subscribe<Data>(request, {
           next({ data }) {
             attempt = 1;
             rejections = 0;
@@ -143,8 +143,8 @@ export function createSubscriptionSocket(connection: Connection): SubscriptionSo
             if (isOver()) return;
             if (!isFinalError(cause)) return void subscribeLater();
             if (rejections === 0) listener.refused(cause);
-            const retries = RETRIES_BEFORE_REJECTION + rejections++;
-            if (isInvalidToken(cause)) void subscribeLater(retries, REJECTED_TOKEN_MAX_MS);
+            const retries = RETRIES_AFTER_REJECTION + rejections++;
+            if (isInvalidToken(cause)) void subscribeLater(retries, MAX_REJECTED_TOKEN_DELAY_MS);
           },
           // The service ends all subscriptions when it shuts down. This subscription then starts again on the restarted service.
           complete: () => void (isOver() || subscribeLater()),

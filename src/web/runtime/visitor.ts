@@ -64,7 +64,7 @@ export function createVisitorSessionManager(
   let key: string | null = null;
   let timer: ReturnType<typeof setTimeout> | undefined;
   /** Unfinished requests for a session, by session key. */
-  const refreshes = new Map<string, Promise<boolean>>();
+  const pendingRefreshes = new Map<string, Promise<boolean>>();
 
   function applySession(stored: StoredSession): boolean {
     const isOtherSession = stored.token !== connection.getToken();
@@ -96,10 +96,12 @@ export function createVisitorSessionManager(
   function refreshSession(): Promise<boolean> {
     const sessionKey = key;
     if (sessionKey === null) return Promise.resolve(false);
-    const activeRefresh = refreshes.get(sessionKey);
+    const activeRefresh = pendingRefreshes.get(sessionKey);
     if (activeRefresh !== undefined) return activeRefresh;
-    const refresh = withLock(sessionKey, () => requestSession(sessionKey)).finally(() => refreshes.delete(sessionKey));
-    refreshes.set(sessionKey, refresh);
+    const refresh = withLock(sessionKey, () => requestSession(sessionKey)).finally(() =>
+      pendingRefreshes.delete(sessionKey),
+    );
+    pendingRefreshes.set(sessionKey, refresh);
     return refresh;
   }
 

@@ -11,7 +11,7 @@ import type { CliSession, CommandRunner } from "../session.js";
 const TSCONFIG_FILE = "tsconfig.json";
 const OUTPUT_MAX_BYTES = 16 * 1024 * 1024;
 /** Matches a type error of the compiler: `actions/hello/action.ts(13,5): error TS2322: …`. Its further lines begin with a space. */
-const LOCATED_ERROR = /^([^\n(]+)\((\d+),(\d+)\): error (TS\d+): /;
+const LOCATED_ERROR_PATTERN = /^([^\n(]+)\((\d+),(\d+)\): error (TS\d+): /;
 
 export interface TypeDiagnostic {
   file: string;
@@ -24,7 +24,7 @@ export interface TypeDiagnostic {
 function parseTypeDiagnostics(text: string): TypeDiagnostic[] {
   const diagnostics: TypeDiagnostic[] = [];
   for (const line of text.split("\n")) {
-    const [head, file, row, column, code] = LOCATED_ERROR.exec(line) ?? [];
+    const [head, file, row, column, code] = LOCATED_ERROR_PATTERN.exec(line) ?? [];
     const last = diagnostics.at(-1);
     if (head !== undefined)
       diagnostics.push({
@@ -80,8 +80,8 @@ export async function checkProjectTypes(session: CliSession, stopSignal?: AbortS
 const declarationsByIntegrity = new Map<string, readonly string[] | null>();
 
 async function readPackageDeclarations({ client }: CliSession, integrity: string): Promise<readonly string[] | null> {
-  const knownTypes = declarationsByIntegrity.get(integrity);
-  if (knownTypes !== undefined) return knownTypes;
+  const knownDeclarations = declarationsByIntegrity.get(integrity);
+  if (knownDeclarations !== undefined) return knownDeclarations;
   const { body } = await client.sendRequest("GET", "/v3/apps/:app/packages/declarations", { query: { integrity } });
   const files = (body.files ?? null) as readonly string[] | null;
   declarationsByIntegrity.set(integrity, files);

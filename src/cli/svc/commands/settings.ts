@@ -7,7 +7,8 @@ import type { CommandRunner } from "../session.js";
 
 const SETTINGS_ROUTE = "/v1/apps/:app/settings";
 
-const getTier = (key: string) => (key.startsWith("__") ? "protected" : key.startsWith("_") ? "private" : "public");
+const getSettingTier = (key: string) =>
+  key.startsWith("__") ? "protected" : key.startsWith("_") ? "private" : "public";
 
 /** Parses the value of a setting as JSON. Text that is not JSON is used as it is, without its last line break. */
 function parseSettingValue(text: string): unknown {
@@ -34,7 +35,7 @@ export function addSettingsCommand(program: Command, run: CommandRunner): void {
         const hiddenKeys = Object.keys(status.configured).filter((key) => status.configured[key] === true);
         const keys = [...new Set([...Object.keys(values), ...hiddenKeys])].sort();
         const listedKeys = keys.map((key) => {
-          const tier = getTier(key);
+          const tier = getSettingTier(key);
           return { key, tier, ...(tier === "public" && { value: values[key] }) };
         });
         output.writeTable(

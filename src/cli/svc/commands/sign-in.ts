@@ -61,15 +61,15 @@ async function pollForToken(
 async function signInByDevice(session: CliSession, client: CliApiClient): Promise<void> {
   const clientId = await registerClient(client);
   const form = new URLSearchParams({ client_id: clientId, scope: REQUESTED_SCOPES, app: String(client.target.app) });
-  const started = await client.sendWithoutToken("POST", "/oauth/device_authorization", form);
-  if (started.status !== 200)
+  const authorization = await client.sendWithoutToken("POST", "/oauth/device_authorization", form);
+  if (authorization.status !== 200)
     throw new CliError(
-      `the server rejected the sign-in: ${started.body.error_description ?? `HTTP ${started.status}`}`,
+      `the server rejected the sign-in: ${authorization.body.error_description ?? `HTTP ${authorization.status}`}`,
     );
-  const { device_code: deviceCode, user_code: userCode, verification_uri_complete: address } = started.body;
+  const { device_code: deviceCode, user_code: userCode, verification_uri_complete: address } = authorization.body;
   session.output.writeNote(`Open ${address}\nand confirm the code ${userCode}`);
-  const deadline = Date.now() + started.body.expires_in * 1000;
-  let interval = started.body.interval;
+  const deadline = Date.now() + authorization.body.expires_in * 1000;
+  let interval = authorization.body.interval;
   while (Date.now() < deadline) {
     await delay(interval * 1000);
     const answer = await pollForToken(client, clientId, deviceCode);

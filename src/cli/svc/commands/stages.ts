@@ -54,7 +54,7 @@ function printPlan(session: CliSession, plan: PromotionPlan): void {
   printBindingsWithoutValue(session, plan.missing);
 }
 
-function addPromotions(stage: Command, run: CommandRunner, runAsEditor: CommandRunner): void {
+function addPromotionCommands(stage: Command, run: CommandRunner, runAsEditor: CommandRunner): void {
   stage
     .command("promotions")
     .description("list what was promoted to this app, newest first")
@@ -137,7 +137,7 @@ export function addStagesCommand(program: Command, run: CommandRunner): void {
         session.output.writeJson(body);
       }),
     );
-  addPromotions(stage, run, runAsEditor);
+  addPromotionCommands(stage, run, runAsEditor);
   program
     .command("promote")
     .requiredOption("--from <app>", "ID of the app whose definitions this app gets")

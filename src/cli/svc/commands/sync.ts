@@ -27,11 +27,11 @@ interface PushPlan {
   created: PlannedChange[];
   changed: PlannedChange[];
   removed: PlannedChange[];
-  /** Secret bindings (settings that the service adds to requests) whose setting has no value on the server yet. */
+  /** Secret bindings that do not work until the value of their setting is written; absent if there are none. */
   missing?: PlannedChange[];
 }
 
-async function readServer({ client }: CliSession): Promise<LastSyncState> {
+async function readServerState({ client }: CliSession): Promise<LastSyncState> {
   const { body, headers } = await client.sendRequest("GET", MANIFEST_ROUTE);
   return { tag: headers.get("etag") ?? "", manifest: body };
 }
@@ -87,8 +87,8 @@ const getItemKey = ({ kind, name }: ManifestDifference): string => `${kind} ${na
 
 /** Returns a test for items that are equal in the folder and on the server, for example after a push whose response was lost. */
 function createEqualItemTest(server: Manifest, local: Manifest): (item: ManifestDifference) => boolean {
-  const toPush = new Set(compareManifests(server, local, true).map(getItemKey));
-  return (item) => !toPush.has(getItemKey(item));
+  const keysToPush = new Set(compareManifests(server, local, true).map(getItemKey));
+  return (item) => !keysToPush.has(getItemKey(item));
 }
 
 interface ChangesSinceLastSync {
@@ -130,7 +130,7 @@ function checkConflictsBeforePush(
   if (base) {
     if (since.every(createEqualItemTest(server.manifest, local))) return server.tag;
     const canPull = canPullWithoutForce(base, server.manifest, local);
-    throw createConflictError(session, since, "the server has changed since the last pull", canPull);
+    throw createConflictError(session, since, "the server has changed since the last pull or push", canPull);
   }
   // Without an earlier pull or push, this push must not overwrite an item of the server that differs from the folder's item.
   const overwrittenItems = compareManifests(server.manifest, local, false).filter(({ change }) => change === "changed");
@@ -187,15 +187,15 @@ async function computeStateAfterPush(
   local: Manifest,
   pushed: { plan: PushPlan; tag: string },
 ): Promise<LastSyncState> {
-  const now = await readServer(session);
+  const now = await readServerState(session);
   if (isSameTag(now.tag, pushed.tag)) return now;
   return { tag: pushed.tag, manifest: computeManifestAfterPlan(before.manifest, local, listPlannedItems(pushed.plan)) };
 }
 
 /**
  * Saves the folder's definitions as drafts on the server.
- * @param asks true to print the changes and ask the person before the push. This takes longer, because the service builds all actions for
- * the plan
+ * @param asks true to print the plan (the list of changes) and ask the person before the push. This takes longer, because the service
+ * builds the actions twice: for the plan and for the push
  */
 export async function pushProject(
   session: CliSession,
@@ -204,7 +204,7 @@ export async function pushProject(
 ): Promise<void> {
   const project = new Project(session.target.root);
   const local = await project.readManifest();
-  const server = await readServer(session);
+  const server = await readServerState(session);
   const base = project.readLastSync(session.target);
   const tag = checkConflictsBeforePush(session, base, server, local, force);
   const changedManifest = omitEqualCode(local, server.manifest);
@@ -226,7 +226,7 @@ export async function pushProject(
     session.output.writeJson({ plan });
   } catch (error) {
     if (!(error instanceof ServiceResponseError && error.status === "MANIFEST_CHANGED")) throw error;
-    const now = await readServer(session);
+    const now = await readServerState(session);
     throw createConflictError(
       session,
       compareManifests(server.manifest, now.manifest, true),
@@ -241,18 +241,18 @@ const KINDS_IN_ONE_FILE = ["setting", "secret binding", "alert"];
 
 /** Returns the local items that a pull would restore, change or remove by writing `writtenManifest` into the folder. */
 function findReplacedItems(local: Manifest, writtenManifest: Manifest): ManifestDifference[] {
-  const lackingItems = compareManifests(local, writtenManifest, false).filter(({ change }) => change === "created");
+  const restoredItems = compareManifests(local, writtenManifest, false).filter(({ change }) => change === "created");
   // The local manifest is the second argument, so that a field that the local item omits counts as unchanged.
   const lostItems = compareManifests(writtenManifest, local, false).flatMap((difference): ManifestDifference[] => {
     if (difference.change === "changed") return [difference];
     return KINDS_IN_ONE_FILE.includes(difference.kind) ? [{ ...difference, change: "removed" }] : [];
   });
-  return [...lackingItems, ...lostItems];
+  return [...restoredItems, ...lostItems];
 }
 
 async function pullProject(session: CliSession, { force = false }: { force?: boolean }): Promise<void> {
   const project = new Project(session.target.root);
-  const server = await readServer(session);
+  const server = await readServerState(session);
   const base = project.readLastSync(session.target);
   const local = await project.readManifest();
   const { theirChanges, myChanges, conflictingItems } = compareWithLastSync(base, server.manifest, local);
@@ -270,27 +270,27 @@ async function pullProject(session: CliSession, { force = false }: { force?: boo
     );
   }
   // A pull does not overwrite the items that changed in the folder. The check above rejected the conflicts with the server.
-  const isTaken = (kind: string, name: unknown) => force || !myKeys.has(`${kind} ${String(name)}`);
+  const isTakenFromServer = (kind: string, name: unknown) => force || !myKeys.has(`${kind} ${String(name)}`);
   const settings =
     force || myKeys.size === 0
       ? server.manifest.settings
-      : mergeItems(server.manifest.settings, local.settings, "key", (key) => isTaken("setting", key));
-  const alerts = mergeItems(server.manifest.alerts, local.alerts, "name", (name) => isTaken("alert", name));
+      : mergeItems(server.manifest.settings, local.settings, "key", (key) => isTakenFromServer("setting", key));
+  const alerts = mergeItems(server.manifest.alerts, local.alerts, "name", (name) => isTakenFromServer("alert", name));
   // Writes either the folder's secret bindings or the server's. A mix of both lists could send a secret to a wrong destination.
   const keepsBindings = myChanges.some(({ kind }) => kind === "secret binding") && !force;
   const writtenManifest: Manifest = {
     ...server.manifest,
-    ...(local.app && !isTaken("app", "app") && { app: local.app }),
+    ...(local.app && !isTakenFromServer("app", "app") && { app: local.app }),
     ...(settings && { settings }),
     ...(alerts && { alerts }),
     ...(keepsBindings && local.secretBindings && { secretBindings: local.secretBindings }),
-    actions: (server.manifest.actions ?? []).filter(({ name }) => isTaken("action", name)),
-    dataSources: (server.manifest.dataSources ?? []).filter(({ name }) => isTaken("data source", name)),
+    actions: (server.manifest.actions ?? []).filter(({ name }) => isTakenFromServer("action", name)),
+    dataSources: (server.manifest.dataSources ?? []).filter(({ name }) => isTakenFromServer("data source", name)),
   };
   const furtherChanges = findReplacedItems(local, writtenManifest).filter((item) => !theirKeys.has(getItemKey(item)));
   await project.writeManifest(writtenManifest);
   for (const { kind, name, change } of theirChanges)
-    if (change === "removed" && isTaken(kind, name)) await project.removeItem(kind, name);
+    if (change === "removed" && isTakenFromServer(kind, name)) await project.removeItem(kind, name);
   project.saveLastSync(session.target, server);
   const changeSummary = summarizeChanges([...theirChanges, ...furtherChanges]);
   for (const { kind, name, change } of changeSummary) session.output.writeLine(`${change.padEnd(8)} ${kind} ${name}`);
@@ -301,17 +301,17 @@ async function pullProject(session: CliSession, { force = false }: { force?: boo
 type Items = Manifest["settings"];
 
 /**
- * Merges two lists of items by `key`. Takes the server's item for each name for which `isTaken` returns true, otherwise the folder's item.
+ * Merges two lists of items by `key`. Takes the server's item if `isTakenFromServer` is true for its name, otherwise the folder's item.
  */
-function mergeItems(server: Items, local: Items, key: string, isTaken: (name: unknown) => boolean): Items {
-  const mine = (local ?? []).filter((item) => !isTaken(item[key]));
+function mergeItems(server: Items, local: Items, key: string, isTakenFromServer: (name: unknown) => boolean): Items {
+  const mine = (local ?? []).filter((item) => !isTakenFromServer(item[key]));
   const names = new Set(mine.map((item) => item[key]));
   return [...(server ?? []).filter((item) => !names.has(item[key])), ...mine];
 }
 
 async function showDiff(session: CliSession, options: { exitCode?: boolean }): Promise<number> {
   const project = new Project(session.target.root);
-  const server = await readServer(session);
+  const server = await readServerState(session);
   const changes = compareManifests(server.manifest, await project.readManifest(), false);
   printDifferences(session, changes);
   if (changes.length === 0) session.output.writeLine("The folder and the server are the same");
@@ -322,14 +322,18 @@ async function showDiff(session: CliSession, options: { exitCode?: boolean }): P
 async function showStatus(session: CliSession): Promise<void> {
   const project = new Project(session.target.root);
   const { url, app, root } = session.target;
-  const server = await readServer(session);
+  const server = await readServerState(session);
   const local = summarizeChanges(compareManifests(server.manifest, await project.readManifest(), false));
   const base = project.readLastSync(session.target);
   const isBehind = base !== null && base.tag !== server.tag;
   session.output.writeLine(`app ${app} at ${url}`);
   session.output.writeLine(`folder ${root}`);
   session.output.writeLine(
-    base ? (isBehind ? "the server has changed since the last pull" : "up to date with the server") : "never pulled",
+    base
+      ? isBehind
+        ? "the server has changed since the last pull or push"
+        : "up to date with the server"
+      : "never pulled",
   );
   for (const { kind, name, change } of local) session.output.writeLine(`${change.padEnd(8)} ${kind} ${name}`);
   if (local.length === 0) session.output.writeLine("no local changes");
@@ -346,7 +350,7 @@ export function addSyncCommands(program: Command, run: CommandRunner): void {
     .command("push")
     .description("save all items of this folder as drafts on the server, or none if one is invalid; publishes nothing")
     .option("--prune", "remove drafts that this folder does not have; asks for confirmation unless --yes is set")
-    .addOption(new Option("--force", "replace what was changed on the server since the last pull"))
+    .addOption(new Option("--force", "replace what was changed on the server since the last pull or push"))
     .action((options: ProjectPushOptions) => run((session) => pushProject(session, options)));
   program
     .command("diff")

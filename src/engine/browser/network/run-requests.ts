@@ -12,7 +12,7 @@ const MESSAGE_FAULTS_MAX = 3;
 const PENDING_REQUESTS_MAX = 1_000;
 const SETTLE_TIMEOUT_MS = 200;
 /** If the browser has not reported all requests of the run after this time, the proxy rejects a new connection. */
-const ANSWER_TIMEOUT_MS = 5_000;
+const REPORTED_REQUESTS_TIMEOUT_MS = 5_000;
 /** Limits the memory, because a page may have thousands of requests that never end. */
 const TRACED_REQUESTS_MAX = 500;
 
@@ -97,7 +97,7 @@ export class RunRequests implements ProxyCallbacks {
     if (this.run.network === false) return false;
     if (this.run.mayRequest === undefined) return true;
     try {
-      await this.waitForSentEvents(ANSWER_TIMEOUT_MS);
+      await this.waitForSentEvents(REPORTED_REQUESTS_TIMEOUT_MS);
     } catch {
       return false;
     }

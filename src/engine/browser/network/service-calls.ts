@@ -32,7 +32,7 @@ type ActiveRequests = Map<number, AbortController>;
 /** One error for all runs, because creating an error takes longer than all other steps at the end of a run. */
 const RUN_ENDED_ERROR = new DOMException("The run has ended", "AbortError");
 
-const CALL_ID = /^(\d{1,15}):/;
+const CALL_ID_PATTERN = /^(\d{1,15}):/;
 const isString = (value: unknown): value is string => typeof value === "string";
 
 /** @throws Error if the text is no valid request to the service at the URL `base` */
@@ -83,7 +83,7 @@ export class ServiceCalls {
 
   /** Handles `<id>:<content>`. Content: JSON of a request to the service, `outgoing ` and JSON options, or `cancel`. */
   async receiveMessage(payload: string): Promise<void> {
-    const prefix = CALL_ID.exec(payload);
+    const prefix = CALL_ID_PATTERN.exec(payload);
     if (prefix === null) return;
     const id = Number(prefix[1]);
     const content = payload.slice(prefix[0].length);

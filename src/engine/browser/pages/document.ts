@@ -33,7 +33,7 @@ const LAST_LINES_TIMEOUT_MS = 1_000;
 /** A new worker, or frame in another process, runs no code until the service has prepared it. */
 const AUTO_ATTACH = { autoAttach: true, waitForDebuggerOnStart: true, flatten: true };
 
-function limitDocuments(session: CDPSession): Promise<unknown> {
+function installDocumentLimits(session: CDPSession): Promise<unknown> {
   return session.send("Page.addScriptToEvaluateOnNewDocument", { source: DOCUMENT_LIMITS_SCRIPT });
 }
 
@@ -62,7 +62,7 @@ export class DocumentSandbox implements Sandbox {
   async prepare(): Promise<void> {
     const { session, origin } = this.options;
     await Promise.all([this.pageWindow.prepare(), this.attachChildrenOf(session)]);
-    await limitDocuments(session);
+    await installDocumentLimits(session);
     await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/*`, resourceType: "Document" }] });
     await this.network.watch(session);
     // Tracks caches and databases, because the search for stored data (leftovers.ts) does not find empty ones.
@@ -153,7 +153,7 @@ export class DocumentSandbox implements Sandbox {
     await Promise.allSettled([
       this.attachChildrenOf(child),
       this.network.enableUrlCheckInChild(child),
-      targetInfo.type === "worker" ? this.prepareWorker(child) : limitDocuments(child),
+      targetInfo.type === "worker" ? this.prepareWorker(child) : installDocumentLimits(child),
     ]);
     // The command fails only if the worker or frame has ended.
     await child.send("Runtime.runIfWaitingForDebugger").catch(() => {});
@@ -184,8 +184,8 @@ export class DocumentSandbox implements Sandbox {
 
   /** Clears the responses that the renderer caches, because a navigation does not clear them. */
   private clearMemoryCache(): Promise<unknown> {
-    const toggled = [true, false].map((cacheDisabled) => ({ cacheDisabled }));
-    return Promise.all(toggled.map((values) => this.options.session.send("Network.setCacheDisabled", values)));
+    const cacheSettings = [true, false].map((cacheDisabled) => ({ cacheDisabled }));
+    return Promise.all(cacheSettings.map((setting) => this.options.session.send("Network.setCacheDisabled", setting)));
   }
 
   private async searchForLeftovers(): Promise<[boolean, boolean]> {

@@ -54,7 +54,7 @@ const describeException = ({ exception, text }: Protocol.Runtime.ExceptionDetail
 
 /** Returns the ID of the harness object (the service's script). @throws Error if the script fails or finds data of an earlier document */
 export async function installHarness(session: CDPSession, expression: string): Promise<string> {
-  const created = new Promise<number>((resolve) => {
+  const contextId = new Promise<number>((resolve) => {
     session.once("Runtime.executionContextCreated", (event) => resolve(event.context.id));
   });
   const [harness] = await Promise.all([
@@ -68,7 +68,7 @@ export async function installHarness(session: CDPSession, expression: string): P
     throw new Error(
       `the service's own script, which prepares the page for a run, failed: ${harness.exceptionDetails ? describeException(harness.exceptionDetails) : "the page contains data of an earlier run"}`,
     );
-  await session.send("Runtime.addBinding", { name: CONSOLE_BINDING_NAME, executionContextId: await created });
+  await session.send("Runtime.addBinding", { name: CONSOLE_BINDING_NAME, executionContextId: await contextId });
   return objectId;
 }
 
@@ -107,7 +107,7 @@ export async function callHarnessMethod(
 
 /** Longer messages would delay all other runs, because all runs share one connection to the browser. */
 export const DEVTOOLS_MESSAGE_MAX_CHARACTERS = 256 * 1024;
-const TEXT_MAX_CHARACTERS = RESULT_MAX_BYTES + 1_024;
+const ANSWER_MAX_CHARACTERS = RESULT_MAX_BYTES + 1_024;
 
 /** Returns a short `answer` unchanged. A number is the length of a long answer: reads its parts as UTF-8. Undefined if one is invalid. */
 export async function readAnswer<T>(
@@ -116,13 +116,13 @@ export async function readAnswer<T>(
 ): Promise<T | Buffer | undefined> {
   if (typeof answer !== "number") return answer;
   const length = answer;
-  if (!(length > DEVTOOLS_MESSAGE_MAX_CHARACTERS && length <= TEXT_MAX_CHARACTERS)) return undefined;
+  if (!(length > DEVTOOLS_MESSAGE_MAX_CHARACTERS && length <= ANSWER_MAX_CHARACTERS)) return undefined;
   const texts: Buffer[] = [];
   let bytes = 0;
   /** First half of a surrogate pair whose second half is in the next part. */
   let firstHalf = "";
   // A text with too many bytes is too large for the result of a run, so its rest is not read.
-  for (let from = 0; from < length && bytes < TEXT_MAX_CHARACTERS; from += DEVTOOLS_MESSAGE_MAX_CHARACTERS) {
+  for (let from = 0; from < length && bytes < ANSWER_MAX_CHARACTERS; from += DEVTOOLS_MESSAGE_MAX_CHARACTERS) {
     const to = Math.min(length, from + DEVTOOLS_MESSAGE_MAX_CHARACTERS);
     const part = await readPart(from, to);
     if (typeof part !== "string" || part.length !== to - from) return undefined;

@@ -35,8 +35,8 @@ export const CONSOLE_MAX_LINES = 10_000;
 export const CONSOLE_MAX_CHARACTERS = 262_144;
 export const CONSOLE_FULL_MESSAGE = "The console is full: further lines are not stored";
 
-const CHANNELS_MAX = 8;
-const CHANNEL_MESSAGES_MAX = 1_000;
+const BROADCAST_CHANNELS_MAX = 8;
+const BROADCAST_MESSAGES_MAX = 1_000;
 /** Maximum number of locks that a document may request. Workers have no limit (bounds.ts). */
 const LOCKS_MAX = 1_000;
 
@@ -95,8 +95,8 @@ export const DOCUMENT_HARNESS_SCRIPT = createStrictScript(
 
 const LIMIT_SCOPE_CODE = createCallCode(
   limitGlobalScope,
-  String(CHANNELS_MAX),
-  String(CHANNEL_MESSAGES_MAX),
+  String(BROADCAST_CHANNELS_MAX),
+  String(BROADCAST_MESSAGES_MAX),
   String(LOCKS_MAX),
   JSON.stringify(FORBIDDEN_GLOBAL_MEMBERS),
 );
@@ -132,7 +132,7 @@ function createIsolateHarnessScripts(
     ifNetwork(SERVICE_OPENER_CODE),
     JSON.stringify(keptGlobals),
   );
-  const worker = createCallCode(
+  const workerCode = createCallCode(
     createRealmWorker,
     JSON.stringify(createStrictScript(realm)),
     ifNetwork(hostPlatformSource),
@@ -142,7 +142,7 @@ function createIsolateHarnessScripts(
   );
   return {
     page: createStrictScript(createCallCode(replaceThread, String(hasNetwork))),
-    worker: createStrictScript(worker),
+    worker: createStrictScript(workerCode),
   };
 }
 

@@ -81,7 +81,7 @@ function listScripts(request: PageRunRequest, storedTexts: Set<string>): SentScr
   return [...scripts, [name, wrapInFunction({ name, source }), ""]];
 }
 
-const CATCH_UP_TIMEOUT_MS = 200;
+const SENT_EVENTS_TIMEOUT_MS = 200;
 
 interface IsolateWorker {
   session: CDPSession;
@@ -174,21 +174,21 @@ export class Isolate implements Sandbox {
     const { session, origin } = this.options;
     const value = `default-src 'none'; script-src 'unsafe-eval'; ${this.kind.policy}`;
     const header = { name: "Content-Security-Policy", value };
-    const answer = ({ requestId }: Protocol.Fetch.RequestPausedEvent) =>
+    const serveRequest = ({ requestId }: Protocol.Fetch.RequestPausedEvent) =>
       serveEmptyDocument(session, requestId, [header]);
     await session.send("Target.setAutoAttach", { autoAttach: true, waitForDebuggerOnStart: false, flatten: true });
-    session.on("Fetch.requestPaused", answer);
+    session.on("Fetch.requestPaused", serveRequest);
     await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/` }] });
     const { loaded } = await navigatePage(session, `${origin}/`);
     await loaded;
     // The enabled Fetch domain would make the start of each worker and each request slower.
     await session.send("Fetch.disable");
-    session.off("Fetch.requestPaused", answer);
+    session.off("Fetch.requestPaused", serveRequest);
   }
 
   /** Resolves when all events that the worker has sent so far have arrived. Rejects if the worker is busy for too long. */
   private async waitForSentEvents(): Promise<void> {
-    await this.worker?.session.send("Runtime.getIsolateId", undefined, { timeout: CATCH_UP_TIMEOUT_MS });
+    await this.worker?.session.send("Runtime.getIsolateId", undefined, { timeout: SENT_EVENTS_TIMEOUT_MS });
   }
 
   private async callWorker(method: string, ...values: readonly unknown[]): Promise<unknown> {

@@ -2,7 +2,7 @@
 import type { SandboxOptions } from "./sandbox.js";
 
 /** Duration of a display frame. During a shorter run, the window stays hidden. */
-const FRAME_MS = 16;
+const DISPLAY_FRAME_MS = 16;
 
 export class PageWindowHider {
   private windowId: number | null = null;
@@ -23,7 +23,7 @@ export class PageWindowHider {
 
   /** Shows the window if the run takes longer than a frame, so that the browser calls animation frame callbacks. */
   onRunStart(): void {
-    if (this.windowId !== null) this.timer = setTimeout(() => this.show(), FRAME_MS);
+    if (this.windowId !== null) this.timer = setTimeout(() => this.show(), DISPLAY_FRAME_MS);
   }
 
   onRunEnd(): void {

@@ -206,12 +206,12 @@ export class Page {
     const callbacks = { markLost, lostSignal: this.lossController.signal, onServiceRequest, print };
     const options = { connection, session, contextId, targetId, origin, proxyPort, ...callbacks };
     this.mode = mode;
-    const create = async () => {
+    const createSandbox = async () => {
       this.sandbox = mode === "document" ? new DocumentSandbox(options) : new Isolate(options, mode);
       await this.sandbox.prepare();
       return true;
     };
-    return (await this.completesWithin(OPEN_TIMEOUT_MS, create)) && this.resetSandbox(OPEN_TIMEOUT_MS);
+    return (await this.completesWithin(OPEN_TIMEOUT_MS, createSandbox)) && this.resetSandbox(OPEN_TIMEOUT_MS);
   }
 
   /** Executes one run in the ready sandbox. Never rejects. */

@@ -78,7 +78,7 @@ async function checkRemoteBrowser(
   const { egressHost, sandbox, log } = options;
   if (isLoopback(egressHost) && !isThisMachine(peer)) {
     throw new Error(
-      "the browser is on another machine; set EGRESS_PROXY_HOST to the address at which the browser reaches this machine",
+      `the browser is on another machine, so it cannot reach the egress proxy (got EGRESS_PROXY_HOST=${egressHost}); set EGRESS_PROXY_HOST to the address at which the browser reaches this machine`,
     );
   }
   const { commandLine } = await connection.send("SystemInfo.getInfo").catch(() => ({ commandLine: "" }));

@@ -14,9 +14,9 @@ import { RendererPriorities } from "./priorities.js";
 import { hasProcessEnded, listBrowserProcesses, measureProcesses } from "./processes.js";
 
 export const FAILED_LAUNCH_STATUS = "failed to launch";
-/** The browser is ended after this many failed starts of renderers within FAILURES_WITHIN_MS. A single failure may be chance. */
-const FAILURES_MAX = 2;
-const FAILURES_WITHIN_MS = 5_000;
+/** The browser is ended after this many failed starts of renderers within LAUNCH_FAILURES_WITHIN_MS. A single failure may be chance. */
+const LAUNCH_FAILURES_MAX = 2;
+const LAUNCH_FAILURES_WITHIN_MS = 5_000;
 export const LAUNCH_CHECK_INTERVAL_MS = 250;
 /** After this many checks in a row with pages but without renderers, the zygote (the process that starts renderers) counts as dead. */
 const CHECKS_WITHOUT_RENDERER_MAX = 6;
@@ -143,8 +143,8 @@ export class BrowserWatch {
   private readonly onCrash = ({ status }: Protocol.Target.TargetCrashedEvent): void => {
     if (status !== FAILED_LAUNCH_STATUS) return;
     const now = performance.now();
-    this.failureTimes = [...this.failureTimes.filter((failedAt) => now - failedAt < FAILURES_WITHIN_MS), now];
-    if (this.failureTimes.length >= FAILURES_MAX) this.endBrowser();
+    this.failureTimes = [...this.failureTimes.filter((failedAt) => now - failedAt < LAUNCH_FAILURES_WITHIN_MS), now];
+    if (this.failureTimes.length >= LAUNCH_FAILURES_MAX) this.endBrowser();
   };
 
   /**

@@ -29,8 +29,8 @@ export interface CpuUsageSample {
 
 /** Returns the CPU time that the shared processes (all except renderers) got, as a share of a core. */
 function measureSharedCpuShare(before: CpuUsageSample, after: CpuUsageSample): number {
-  const shared = [...after.usages.values()].filter(({ isRenderer }) => !isRenderer);
-  const usedMs = shared.map(({ pid, cpuMs }) => cpuMs - (before.usages.get(pid)?.cpuMs ?? cpuMs));
+  const sharedProcesses = [...after.usages.values()].filter(({ isRenderer }) => !isRenderer);
+  const usedMs = sharedProcesses.map(({ pid, cpuMs }) => cpuMs - (before.usages.get(pid)?.cpuMs ?? cpuMs));
   return usedMs.reduce((sum, ms) => sum + ms, 0) / (after.at - before.at);
 }
 
@@ -43,16 +43,16 @@ export function isBrowserStarved(before: CpuUsageSample, after: CpuUsageSample):
 /** If the browser is flooded, returns the process ID of the renderer that spent most time in the kernel; otherwise null. */
 export function findFloodingRenderer(before: CpuUsageSample, after: CpuUsageSample): number | null {
   if (measureSharedCpuShare(before, after) < SERVING_MIN_CPU_SHARE) return null;
-  const senders = [...after.usages.values()].flatMap(({ pid, isRenderer, cpuMs, kernelMs }) => {
-    const earlier = before.usages.get(pid);
-    if (!isRenderer || earlier === undefined) return [];
-    const spentKernelMs = kernelMs - earlier.kernelMs;
+  const floodingRenderers = [...after.usages.values()].flatMap(({ pid, isRenderer, cpuMs, kernelMs }) => {
+    const usageBefore = before.usages.get(pid);
+    if (!isRenderer || usageBefore === undefined) return [];
+    const spentKernelMs = kernelMs - usageBefore.kernelMs;
     const isFlooding =
       spentKernelMs >= FLOOD_KERNEL_SHARE * (after.at - before.at) &&
-      spentKernelMs >= FLOOD_KERNEL_SHARE_OF_OWN * (cpuMs - earlier.cpuMs);
+      spentKernelMs >= FLOOD_KERNEL_SHARE_OF_OWN * (cpuMs - usageBefore.cpuMs);
     return isFlooding ? [{ pid, spentKernelMs }] : [];
   });
-  return senders.sort((a, b) => b.spentKernelMs - a.spentKernelMs)[0]?.pid ?? null;
+  return floodingRenderers.sort((a, b) => b.spentKernelMs - a.spentKernelMs)[0]?.pid ?? null;
 }
 
 export class FloodWatch {

@@ -4,7 +4,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 /** All services in one control group share this child group. It still exists after they have ended. */
-const GROUP_NAME = "svc-idle";
+const IDLE_GROUP_NAME = "svc-idle";
 /** CPU weight of all busy renderers together: a twentieth of the default, so that they still get CPU time on a busy machine. */
 const IDLE_WEIGHT = "5";
 /** The same weight for version 1 of control groups, where the weight is called `cpu.shares` and is 1,024 by default. */
@@ -46,7 +46,7 @@ function createGroups(mount: string, groupsFile: string): ControlGroups | null {
     if (service === null) return null;
     const control = join(service, "cgroup.subtree_control");
     if (existsSync(control)) writeFileSync(control, "+cpu");
-    const idle = join(service, GROUP_NAME);
+    const idle = join(service, IDLE_GROUP_NAME);
     mkdirSync(idle, { recursive: true });
     if (existsSync(join(idle, "cpu.weight"))) writeFileSync(join(idle, "cpu.weight"), IDLE_WEIGHT);
     else writeFileSync(join(idle, "cpu.shares"), IDLE_SHARES);

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import type { Connection } from "puppeteer";
 
-const PAGE_BYTES = 4_096;
+const MEMORY_PAGE_BYTES = 4_096;
 const CLOCK_TICK_MS = 10;
 const NETWORK_SERVICE = "network.mojom.NetworkService";
 
@@ -49,7 +49,7 @@ export function readBrowserProcessUsage(pid: number, group: number): Usage | nul
     return {
       kernelMs,
       cpuMs: Number(fields[11]) * CLOCK_TICK_MS + kernelMs,
-      residentBytes: Number(fields[21]) * PAGE_BYTES,
+      residentBytes: Number(fields[21]) * MEMORY_PAGE_BYTES,
       threads: Number(fields[17]),
       nice: Number(fields[16]),
     };

@@ -6,11 +6,11 @@ import { findImportedFile, findImportedFileByAlias, isRelativeSpecifier, parseTs
 /** Returns the text of a file; null if the file does not exist. `path` is relative to the project's root. */
 export type ReadProjectFile = (path: string) => string | null;
 
-const IMPORT_SPECIFIER = /\b(?:from|import)\s*(?:\(\s*)?(?:"([^"\n]*)"|'([^'\n]*)')/g;
+const IMPORT_SPECIFIER_PATTERN = /\b(?:from|import)\s*(?:\(\s*)?(?:"([^"\n]*)"|'([^'\n]*)')/g;
 const TSCONFIG_FILE = "tsconfig.json";
 
 const findSpecifiers = (text: string): string[] =>
-  [...text.matchAll(IMPORT_SPECIFIER)].map(([, double, single]) => double ?? single!);
+  [...text.matchAll(IMPORT_SPECIFIER_PATTERN)].map(([, double, single]) => double ?? single!);
 
 export class ModuleFinder {
   readonly #read: ReadProjectFile;

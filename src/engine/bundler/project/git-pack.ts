@@ -9,7 +9,7 @@ import { PackageError } from "../fault.js";
 const OBJECTS_MAX = 100_000;
 const UNPACKED_MAX_BYTES = 64 * 1024 * 1024;
 const HASH_BYTES = 20;
-const HEADER_BYTES = 12;
+const PACK_HEADER_BYTES = 12;
 const CHUNK_MAX_BYTES = 16 * 1024;
 const CHUNK_MIN_BYTES = 64;
 /** Maximum bytes after the first byte of an encoded number. They suffice for numbers up to UNPACKED_MAX_BYTES. */
@@ -134,7 +134,7 @@ function applyDelta(base: Buffer, content: Buffer, countUnpackedBytes: (bytes: n
 
 /** Checks the header and the checksum of a pack, and returns the number of objects in the pack. */
 function readObjectCount(pack: Buffer): number {
-  if (pack.length < HEADER_BYTES + HASH_BYTES || pack.toString("latin1", 0, 4) !== "PACK")
+  if (pack.length < PACK_HEADER_BYTES + HASH_BYTES || pack.toString("latin1", 0, 4) !== "PACK")
     throw createBrokenPackFault("the received bytes are not a pack");
   const contentEnd = pack.length - HASH_BYTES;
   const digest = createHash("sha1").update(pack.subarray(0, contentEnd)).digest();
@@ -158,7 +158,7 @@ export function readGitPack(pack: Buffer): GitObjectsByHash {
   const objects = new Map<string, GitObject>();
   /** Deltas that have not been applied yet, by the hash of the base object. */
   const openDeltas = new Map<string, Delta[]>();
-  const reader = new ByteReader(pack.subarray(HEADER_BYTES, pack.length - HASH_BYTES));
+  const reader = new ByteReader(pack.subarray(PACK_HEADER_BYTES, pack.length - HASH_BYTES));
   for (let index = 0; index < count; index += 1) {
     const first = reader.readByte();
     const typeCode = (first >> 4) & 7;

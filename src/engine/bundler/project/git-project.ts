@@ -26,7 +26,7 @@ const FILES_MAX = 5_000;
 const ENTRIES_MAX = 20_000;
 const DEPTH_MAX = 16;
 const TAGS_MAX = 5;
-const DOCUMENT_MAX_BYTES = 10 * 1024 * 1024;
+const MANIFEST_MAX_BYTES = 10 * 1024 * 1024;
 const HASH_BYTES = 20;
 const SUBMODULE_MODE = "160000";
 const LINK_MODE = "120000";
@@ -172,9 +172,9 @@ export async function readManifestFromGitPack(
     entries,
   ).readManifest();
   const document = JSON.stringify(manifest);
-  if (Buffer.byteLength(document) > DOCUMENT_MAX_BYTES)
+  if (Buffer.byteLength(document) > MANIFEST_MAX_BYTES)
     throw new PackageError(
-      `all definitions of the project together are larger than ${DOCUMENT_MAX_BYTES / 2 ** 20} MB`,
+      `all definitions of the project together are larger than ${MANIFEST_MAX_BYTES / 2 ** 20} MB`,
     );
   return document;
 }

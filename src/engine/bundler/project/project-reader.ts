@@ -123,14 +123,14 @@ export class ProjectReader {
   }
 
   readDefinitions(): ProjectManifest {
-    const sources = this.#files.list("data").filter((file) => file.endsWith(".json"));
+    const dataSourceFiles = this.#files.list("data").filter((file) => file.endsWith(".json"));
     const app = this.#readObject("app.json");
     return {
       version: MANIFEST_VERSION,
       ...(app && { app }),
       settings: this.#readList("settings.json"),
       secretBindings: this.#readList("secret-bindings.json"),
-      dataSources: sources.map((file) => ({
+      dataSources: dataSourceFiles.map((file) => ({
         name: decodeDefinitionName(file.slice(0, -".json".length)),
         ...this.#readObject(`data/${file}`),
       })),

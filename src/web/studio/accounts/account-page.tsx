@@ -37,10 +37,10 @@ async function readAccount(isToken: boolean): Promise<Account> {
   return { user, signInData: { ...sessions, ...passkeys, ...identities, ...providers } };
 }
 
-type ChangeAccount = Resource<Account>["applyChange"];
+type ApplyAccountChange = Resource<Account>["applyChange"];
 interface AccountSectionProps {
   account: Account & { signInData: NonNullable<Account["signInData"]> };
-  applyChange: ChangeAccount;
+  applyChange: ApplyAccountChange;
   isBusy: boolean;
 }
 
@@ -75,9 +75,9 @@ function PassphraseSection({ applyChange, isBusy }: AccountSectionProps) {
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     const body = { passphrase, ...(currentPassphrase !== "" && { currentPassphrase }) };
-    const changed = await applyChange(() => requestAuthRoute("PUT", "account", body));
-    setChanged(changed !== null);
-    if (changed === null) return;
+    const response = await applyChange(() => requestAuthRoute("PUT", "account", body));
+    setChanged(response !== null);
+    if (response === null) return;
     clearCurrent(currentPassphrase);
     clearPassphrase(passphrase);
   };
@@ -177,7 +177,7 @@ function PasskeysSection({
 }
 
 function IdentitiesSection({ account: { signInData }, applyChange }: AccountSectionProps) {
-  const nameOf = (id: string) => signInData.providers.find((provider) => provider.id === id)?.name ?? id;
+  const getProviderName = (id: string) => signInData.providers.find((provider) => provider.id === id)?.name ?? id;
   const link = (id: string) =>
     void applyChange(async () => {
       const next = location.pathname + location.hash;
@@ -196,12 +196,12 @@ function IdentitiesSection({ account: { signInData }, applyChange }: AccountSect
       <ul className="records">
         {signInData.identities.map(({ id, provider, issuer }) => (
           <li key={id}>
-            <b>{nameOf(provider)}</b>
+            <b>{getProviderName(provider)}</b>
             <span className="hint grow">{issuer}</span>
             <button
               type="button"
               className="quiet danger-text"
-              aria-label={`Unlink ${nameOf(provider)}`}
+              aria-label={`Unlink ${getProviderName(provider)}`}
               onClick={() => void applyChange(() => requestAuthRoute("DELETE", `identities/${id}`))}
             >
               Unlink

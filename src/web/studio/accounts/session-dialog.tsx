@@ -16,9 +16,9 @@ async function resumeIfSignedIn(email: string): Promise<void> {
 
 /** Resumes the waiting requests if the person who signed in has this e-mail address. @throws ApiError if another person has signed in */
 async function resumeForPerson(email: string): Promise<void> {
-  const presentPerson = await readSignedInEmail();
-  if (presentPerson === email) return resumePausedRequests();
-  const signedInPerson = presentPerson === null ? "No one" : presentPerson || "A token";
+  const signedInEmail = await readSignedInEmail();
+  if (signedInEmail === email) return resumePausedRequests();
+  const signedInPerson = signedInEmail === null ? "No one" : signedInEmail || "A token";
   const expectedPerson = email || "a token";
   throw new ApiError(
     "FORBIDDEN",

@@ -48,11 +48,11 @@ export function waitForSessionRenewal(earlierCount: number): Promise<void> {
 
 /** Sends all paused requests again. Call this after the same person has signed in again, and after a sign-out. */
 export function resumePausedRequests(): void {
-  const before = pendingRenewal;
-  if (before) renewalTotal += 1;
+  const endedRenewal = pendingRenewal;
+  if (endedRenewal) renewalTotal += 1;
   pendingRenewal = null;
   notifyListeners(false);
-  before?.resolve();
+  endedRenewal?.resolve();
 }
 
 /**
@@ -71,9 +71,9 @@ export function onSessionExpiry(listener: ExpiryListener): () => void {
  */
 export async function fetchWithSignInRetry(input: URL, init?: RequestInit): Promise<Response> {
   for (;;) {
-    const before = renewalTotal;
+    const renewalTotalBefore = renewalTotal;
     const response = await fetch(input, init).catch(throwOffline);
     if (response.status !== 401 || !isPausingEnabled) return response;
-    await waitForSessionRenewal(before);
+    await waitForSessionRenewal(renewalTotalBefore);
   }
 }

@@ -119,8 +119,8 @@ function useActionSearch({ searchActions }: ActionsState, search: string): Actio
     let isOver = false;
     const timer = setTimeout(() => {
       const show = (outcome: ActionSearch) => isOver || setLastSearch({ searchText: search, ...outcome });
-      const matching = searchActions(search.trim()) ?? Promise.resolve(null);
-      void matching.then(
+      const searchResponse = searchActions(search.trim()) ?? Promise.resolve(null);
+      void searchResponse.then(
         (actions) => show({ actions, fault: null }),
         (error: unknown) => show({ actions: null, fault: asApiError(error).message }),
       );

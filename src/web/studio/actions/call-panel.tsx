@@ -208,7 +208,7 @@ export function CallPanel(props: CallPanelProps) {
   });
   const { value: calls, fault, reload } = useActionCalls(appId, savedAction, entries?.[0]?.id);
   const isOnDemand = savedAction.triggers.some(({ trigger }) => trigger === "manual");
-  const hasAddress = savedAction.triggers.some(isHttpTrigger);
+  const hasHttpTrigger = savedAction.triggers.some(isHttpTrigger);
   return (
     <section className="call-panel" aria-label="Call this action">
       {fault && (
@@ -226,7 +226,7 @@ export function CallPanel(props: CallPanelProps) {
       ) : (
         <p className="hint">Running with a token needs the trigger “On demand”.</p>
       )}
-      {(hasAddress || isOnDemand) && (
+      {(hasHttpTrigger || isOnDemand) && (
         <>
           <h3>Last requests</h3>
           <RejectedRequests refused={calls?.refused ?? []} />

@@ -31,13 +31,13 @@ function createExample(
     ...allHeaders.map(([key, value]) => `-H "${key}: ${value}"`),
     ...(hasBody ? [`-d ${quoteForShell(body)}`] : []),
   ].join(" \\\n  ");
-  const values = Object.fromEntries(allHeaders);
-  const options = [
+  const headerValues = Object.fromEntries(allHeaders);
+  const fetchOptions = [
     `method: ${JSON.stringify(method)}`,
-    ...(allHeaders.length > 0 ? [`headers: ${JSON.stringify(values)}`] : []),
+    ...(allHeaders.length > 0 ? [`headers: ${JSON.stringify(headerValues)}`] : []),
     ...(hasBody ? [`body: JSON.stringify(${body})`] : []),
   ].join(",\n  ");
-  return { title, curl, javascript: `await fetch(${JSON.stringify(url)}, {\n  ${options},\n});` };
+  return { title, curl, javascript: `await fetch(${JSON.stringify(url)}, {\n  ${fetchOptions},\n});` };
 }
 
 /** Returns example requests to the live URL of an HTTP trigger. */

@@ -117,12 +117,12 @@ function useTypeErrors(editor: EditorRef, code: string, types: EditorTypeDeclara
   const [faults, setFaults] = useState<monaco.editor.IMarkerData[]>([]);
   const [isDue, setDue] = useState(false);
   useEffect(() => {
-    const startEditor = () => setDue(true);
-    const timer = setTimeout(startEditor, FIRST_CHECK_DELAY_MS);
-    const focused = editor.current?.onDidFocusEditorText(startEditor);
+    const startChecks = () => setDue(true);
+    const timer = setTimeout(startChecks, FIRST_CHECK_DELAY_MS);
+    const focusListener = editor.current?.onDidFocusEditorText(startChecks);
     return () => {
       clearTimeout(timer);
-      focused?.dispose();
+      focusListener?.dispose();
     };
   }, [editor]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the effect reads the code from the editor's model
@@ -149,11 +149,11 @@ function useTypeErrors(editor: EditorRef, code: string, types: EditorTypeDeclara
 /** Replaces only the part of the editor's text that differs from the new code, as one step for Undo. */
 function replaceText(model: monaco.editor.ITextModel, code: string): void {
   const old = model.getValue();
-  const shorter = Math.min(old.length, code.length);
+  const shorterLength = Math.min(old.length, code.length);
   let start = 0;
-  while (start < shorter && old[start] === code[start]) start += 1;
+  while (start < shorterLength && old[start] === code[start]) start += 1;
   let end = 0;
-  while (end < shorter - start && old.at(-1 - end) === code.at(-1 - end)) end += 1;
+  while (end < shorterLength - start && old.at(-1 - end) === code.at(-1 - end)) end += 1;
   const range = monaco.Range.fromPositions(model.getPositionAt(start), model.getPositionAt(old.length - end));
   model.pushStackElement();
   model.pushEditOperations([], [{ range, text: code.slice(start, code.length - end) }], () => null);
@@ -181,18 +181,18 @@ function useEditorText(
   editor: EditorRef,
   { code, onChange, plainCodeState }: Pick<CodeEditorProps, "code" | "onChange" | "plainCodeState">,
 ) {
-  const latest = useRef({ code, onChange });
-  latest.current = { code, onChange };
+  const latestProps = useRef({ code, onChange });
+  latestProps.current = { code, onChange };
   /** Texts that the editor has passed to `onChange` and that the parent has not yet passed back as the prop `code`. */
   const reportedTexts = useRef<string[]>([]);
   useLayoutEffect(() => {
     if (!element.current) return;
-    const value = plainCodeState.current?.originalText ?? latest.current.code;
+    const value = plainCodeState.current?.originalText ?? latestProps.current.code;
     const createdEditor = monaco.editor.create(element.current, { ...EDITOR_OPTIONS, value });
     editor.current = createdEditor;
     const changeListener = createdEditor.onDidChangeModelContent(() => {
       reportedTexts.current.push(createdEditor.getValue());
-      latest.current.onChange(reportedTexts.current.at(-1)!);
+      latestProps.current.onChange(reportedTexts.current.at(-1)!);
     });
     return () => {
       changeListener.dispose();

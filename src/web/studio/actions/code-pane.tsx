@@ -46,7 +46,9 @@ export function CodePane({
       setRefusal(`The code cannot be formatted: ${(error as Error).message.split("\n")[0]}`);
     }
   }, [code, onChange]);
-  const missing = [...new Set(codeProblems.map(({ dependency }) => dependency))].filter((name) => name !== null);
+  const missingDependencies = [...new Set(codeProblems.map(({ dependency }) => dependency))].filter(
+    (name) => name !== null,
+  );
   useCommandRegistration(useMemo(() => [{ name: "Format the code", run: () => void format() }], [format]));
   return (
     <section className="code" aria-label="Code">
@@ -56,15 +58,17 @@ export function CodePane({
           {fault.message} <code>{fault.status}</code>
         </p>
       )}
-      {missing.length > 0 && (
+      {missingDependencies.length > 0 && (
         <ForEditors>
           <p className="row code-foot" role="status">
-            {missing.map((name) => (
+            {missingDependencies.map((name) => (
               <button key={name} type="button" className="small" onClick={() => addDependency(name)}>
                 Add {name}
               </button>
             ))}
-            <span className="hint">The code uses {missing.length === 1 ? "this package" : "these packages"}.</span>
+            <span className="hint">
+              The code uses {missingDependencies.length === 1 ? "this package" : "these packages"}.
+            </span>
           </p>
         </ForEditors>
       )}

@@ -66,13 +66,14 @@ const toDocComment = (text: string) => `/** ${text.replaceAll("*/", "* /")} */`;
  * @param levels levels of nested objects to describe
  */
 function createObjectType(values: readonly Record<string, unknown>[], levels: number): string {
-  const byKey = new Map<string, unknown[]>();
+  const valuesByKey = new Map<string, unknown[]>();
   for (const [key, memberValue] of values.flatMap(Object.entries)) {
-    const seenValues = byKey.get(key);
+    const seenValues = valuesByKey.get(key);
     if (seenValues) seenValues.push(memberValue);
-    else if (byKey.size < MAX_KEYS_PER_TYPE && key.length <= MAX_KEY_CHARACTERS) byKey.set(key, [memberValue]);
+    else if (valuesByKey.size < MAX_KEYS_PER_TYPE && key.length <= MAX_KEY_CHARACTERS)
+      valuesByKey.set(key, [memberValue]);
   }
-  const members = [...byKey].map(
+  const members = [...valuesByKey].map(
     ([key, seenValues]) => `${JSON.stringify(key)}: ${createCommonType(seenValues, levels - 1)}`,
   );
   return `{ ${[...members, ANY_KEY_SIGNATURE].join("; ")} }`;
@@ -128,8 +129,8 @@ type Declarations = NonNullable<TypeSources["declarations"]>;
 
 function declareGlobals(installed: readonly InstalledDependency[], declarations: Declarations): string[] {
   // If two packages have the same global name, the later package defines the global.
-  const byName = new Map(installed.map((dependency) => [dependency.global ?? "", dependency]));
-  return [...byName]
+  const dependenciesByGlobal = new Map(installed.map((dependency) => [dependency.global ?? "", dependency]));
+  return [...dependenciesByGlobal]
     .filter(([name]) => IDENTIFIER_PATTERN.test(name))
     .map(([name, { name: dependency, version, integrity }]) => {
       const type =

@@ -89,7 +89,7 @@ export function Dock(props: DockProps) {
   // Code and payload of the shown run. If the current code or payload differs, the panel marks the result as outdated.
   const [runInput, setRunInput] = useState<string | null>(null);
   const runner = useActionRunner(api, appId);
-  const running = runner.run?.state === "running";
+  const isRunning = runner.run?.state === "running";
 
   const isOld = runInput !== null && runInput !== `${draft.code}\n${payload}`;
   const { onFailure } = props;
@@ -101,7 +101,7 @@ export function Dock(props: DockProps) {
 
   const { startRun } = runner;
   const saveAndRun = useCallback(async () => {
-    if (running || !tabs.includes("Run")) return;
+    if (isRunning || !tabs.includes("Run")) return;
     setTab("Run");
     const parsed = parsePayload(payload);
     setPayloadFault("fault" in parsed ? parsed.fault : null);
@@ -110,7 +110,7 @@ export function Dock(props: DockProps) {
     if (!action) return;
     setRunInput(`${action.code}\n${payload}`);
     await startRun(action.id, parsed.payload);
-  }, [payload, running, saveDraft, startRun, tabs]);
+  }, [payload, isRunning, saveDraft, startRun, tabs]);
   const tester = usePayloadTests(api, appId);
   const saveAndTest = async (presets: readonly PayloadPreset[]) => {
     const action = await saveDraft();

@@ -11,11 +11,11 @@ import { parsePayload } from "./payload-text.js";
 import { RunOutcomeView } from "./run-panel.js";
 import { useActionRunner } from "./use-run.js";
 
-interface ActionForOperatorsProps extends PageProps {
+interface OperatorActionViewProps extends PageProps {
   action: ActionSummary;
 }
 
-export function OperatorActionView({ api, appId, confirm, actions, go, action }: ActionForOperatorsProps) {
+export function OperatorActionView({ api, appId, confirm, actions, go, action }: OperatorActionViewProps) {
   const { id, name, description, environment, triggers } = action;
   const liveVersion = actions.findLiveVersion(id);
   const { run, startRun: startWithPayload, cancelRun } = useActionRunner(api, appId);

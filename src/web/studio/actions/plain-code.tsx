@@ -76,25 +76,25 @@ const LineNumbers = memo(function LineNumbers({
   lineCount: number;
   element: RefObject<HTMLElement | null>;
 }) {
-  const numbers = useMemo(() => Array.from({ length: lineCount }, (_, index) => index + 1).join("\n"), [lineCount]);
+  const numbersText = useMemo(() => Array.from({ length: lineCount }, (_, index) => index + 1).join("\n"), [lineCount]);
   return (
     <pre ref={element as RefObject<HTMLPreElement | null>} className="plain-code-numbers" aria-hidden="true">
-      {numbers}
+      {numbersText}
     </pre>
   );
 });
 
 const LINE_HEIGHT_PX = 20;
 /** Minimum width of line numbers in digits, the same as Monaco's option `lineNumbersMinChars`. */
-const NUMBER_DIGITS_MIN = 3;
+const LINE_NUMBER_MIN_DIGITS = 3;
 
 /** Moves the cursor to a position in the code and scrolls there, like Monaco. */
 function showPosition(text: HTMLTextAreaElement, { line, column }: CodePosition): void {
-  const before = text.value.split("\n").slice(0, line - 1);
-  const offset = Math.min(text.value.length, before.reduce((sum, { length }) => sum + length + 1, 0) + column - 1);
+  const linesBefore = text.value.split("\n").slice(0, line - 1);
+  const offset = Math.min(text.value.length, linesBefore.reduce((sum, { length }) => sum + length + 1, 0) + column - 1);
   text.focus();
   text.setSelectionRange(offset, offset);
-  text.scrollTop = Math.max(0, before.length * LINE_HEIGHT_PX - text.clientHeight / 2);
+  text.scrollTop = Math.max(0, linesBefore.length * LINE_HEIGHT_PX - text.clientHeight / 2);
 }
 
 let isComposing = false;
@@ -116,7 +116,7 @@ export async function waitForComposition(): Promise<void> {
 function usePlainCodeState(
   textArea: RefObject<HTMLTextAreaElement | null>,
   lastState: RefObject<PlainCodeState | null>,
-  original: RefObject<string>,
+  originalCode: RefObject<string>,
 ) {
   useLayoutEffect(() => {
     const text = textArea.current;
@@ -128,7 +128,7 @@ function usePlainCodeState(
     }
     if (lastState.current) {
       Object.assign(text, { scrollTop, scrollLeft });
-      original.current = lastState.current.originalText;
+      originalCode.current = lastState.current.originalText;
     }
     return () => {
       const { selectionStart: start, selectionEnd: end } = text;
@@ -136,11 +136,11 @@ function usePlainCodeState(
         selection: text === document.activeElement ? { start, end } : null,
         scrollTop: text.scrollTop,
         scrollLeft: text.scrollLeft,
-        originalText: original.current,
+        originalText: originalCode.current,
       };
       setComposing(false);
     };
-  }, [textArea, lastState, original]);
+  }, [textArea, lastState, originalCode]);
 }
 
 /** Applies an edit as one step of the browser's undo history, with the same input event as typing. */
@@ -165,30 +165,30 @@ function getKeyEdit(
 
 export function PlainCodeEditor({ code, onChange, plainCodeState, targetPosition }: PlainCodeProps) {
   const textArea = useRef<HTMLTextAreaElement>(null);
-  const colors = useRef<HTMLElement>(null);
-  const numbers = useRef<HTMLElement>(null);
+  const colorsElement = useRef<HTMLElement>(null);
+  const numbersElement = useRef<HTMLElement>(null);
   const isColored = code.length <= COLORED_MAX_CHARACTERS;
   const lineCount = code.split("\n").length;
   const followScroll = useCallback(() => {
     const { scrollLeft, scrollTop } = textArea.current!;
-    if (colors.current) colors.current.style.transform = `translate(${-scrollLeft}px, ${-scrollTop}px)`;
-    if (numbers.current) numbers.current.style.transform = `translateY(${-scrollTop}px)`;
+    if (colorsElement.current) colorsElement.current.style.transform = `translate(${-scrollLeft}px, ${-scrollTop}px)`;
+    if (numbersElement.current) numbersElement.current.style.transform = `translateY(${-scrollTop}px)`;
   }, []);
   // Scrolls the colored copy again when it appears, because the person may have scrolled the text area before.
   // biome-ignore lint/correctness/useExhaustiveDependencies: the colors appear and disappear with this value
   useLayoutEffect(followScroll, [isColored]);
   const readOnly = !mayEdit(useRole());
-  const original = useRef(code);
-  const typed = useRef(code);
+  const originalCode = useRef(code);
+  const typedCode = useRef(code);
   useEffect(() => {
     // If the person did not type this text here, it was loaded or restored. Undo in Monaco then returns to this text.
-    if (code !== typed.current) original.current = code;
-    typed.current = code;
+    if (code !== typedCode.current) originalCode.current = code;
+    typedCode.current = code;
   }, [code]);
   useLayoutEffect(() => {
     if (targetPosition && textArea.current) showPosition(textArea.current, targetPosition);
   }, [targetPosition]);
-  usePlainCodeState(textArea, plainCodeState, original);
+  usePlainCodeState(textArea, plainCodeState, originalCode);
   const tabMovesFocus = useRef(false);
   const onKeyDown = (event: KeyboardEvent<HTMLTextAreaElement>) => {
     if (event.ctrlKey && event.key === "m") tabMovesFocus.current = !tabMovesFocus.current;
@@ -201,9 +201,9 @@ export function PlainCodeEditor({ code, onChange, plainCodeState, targetPosition
   return (
     <div
       className={isColored ? "plain-code-box colored" : "plain-code-box"}
-      style={{ "--code-digits": Math.max(NUMBER_DIGITS_MIN, String(lineCount).length) } as CSSProperties}
+      style={{ "--code-digits": Math.max(LINE_NUMBER_MIN_DIGITS, String(lineCount).length) } as CSSProperties}
     >
-      {isColored && <ColoredCode code={code} element={colors} />}
+      {isColored && <ColoredCode code={code} element={colorsElement} />}
       <textarea
         ref={textArea}
         className="plain-code"
@@ -218,11 +218,11 @@ export function PlainCodeEditor({ code, onChange, plainCodeState, targetPosition
         onCompositionStart={() => setComposing(true)}
         onCompositionEnd={() => setComposing(false)}
         onChange={({ target }) => {
-          typed.current = target.value;
+          typedCode.current = target.value;
           onChange(target.value);
         }}
       />
-      <LineNumbers lineCount={lineCount} element={numbers} />
+      <LineNumbers lineCount={lineCount} element={numbersElement} />
     </div>
   );
 }

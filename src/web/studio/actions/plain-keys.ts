@@ -47,10 +47,10 @@ export function removeIndentation(code: string, start: number, end: number): Tex
  */
 export function insertLineBreak(code: string, start: number, end: number): TextEdit {
   const [indentation] = /^[ \t]*/.exec(code.slice(findLineStart(code, start), start))!;
-  const before = code[start - 1];
-  const isInBrackets = before !== undefined && OPENING_BRACKETS.includes(before);
+  const characterBefore = code[start - 1];
+  const isInBrackets = characterBefore !== undefined && OPENING_BRACKETS.includes(characterBefore);
   const first = `\n${indentation}${isInBrackets ? INDENT : ""}`;
-  const isClosed = isInBrackets && code[end] === CLOSING_BRACKETS[OPENING_BRACKETS.indexOf(before)];
+  const isClosed = isInBrackets && code[end] === CLOSING_BRACKETS[OPENING_BRACKETS.indexOf(characterBefore)];
   const caret = start + first.length;
   return {
     startOffset: start,

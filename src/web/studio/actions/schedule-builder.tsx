@@ -18,7 +18,7 @@ interface PlanInputProps {
   changePlan: (plan: Partial<SchedulePlan>) => void;
 }
 
-interface NumberChoiceProps extends PlanInputProps {
+interface NumberSelectProps extends PlanInputProps {
   label: string;
   /** Field of the schedule plan that this select changes. */
   planField: "intervalMinutes" | "minute" | "dayOfMonth";
@@ -27,7 +27,7 @@ interface NumberChoiceProps extends PlanInputProps {
   textAfter?: string;
 }
 
-function NumberSelect(props: NumberChoiceProps) {
+function NumberSelect(props: NumberSelectProps) {
   const { label, planField, options, textBefore, textAfter, plan, changePlan } = props;
   return (
     <span className="row">

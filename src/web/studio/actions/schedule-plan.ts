@@ -61,11 +61,11 @@ export function cronToPlan(cron: string): SchedulePlan | null {
   const [minutes = "", hours = "", days = "", months = "", weekdays = "", ...otherParts] = cron.trim().split(/\s+/);
   if (otherParts.length > 0 || months !== "*") return null;
   const isEveryDay = days === "*" && weekdays === "*";
-  const every = minutes.startsWith("*/") ? parseNumberBetween(minutes.slice(2), 2, 30) : null;
-  if (every !== null) {
-    const isEven = SCHEDULE_MINUTE_STEPS.some((step) => step === every);
-    return hours === "*" && isEveryDay && isEven
-      ? { ...DEFAULT_SCHEDULE_PLAN, repeat: "minutes", intervalMinutes: every }
+  const stepMinutes = minutes.startsWith("*/") ? parseNumberBetween(minutes.slice(2), 2, 30) : null;
+  if (stepMinutes !== null) {
+    const isSelectableStep = SCHEDULE_MINUTE_STEPS.some((step) => step === stepMinutes);
+    return hours === "*" && isEveryDay && isSelectableStep
+      ? { ...DEFAULT_SCHEDULE_PLAN, repeat: "minutes", intervalMinutes: stepMinutes }
       : null;
   }
   const minute = parseNumberBetween(minutes, 0, 59);

@@ -41,7 +41,7 @@ interface TypeScriptWorker {
  * Returns the offset of the first parameter of `execute`. Returns null if there is no parameter, if it is not in parentheses, or if the
  * author has declared its type.
  */
-function findParameter(ts: Compiler, code: string): number | null {
+function findParameterOffset(ts: Compiler, code: string): number | null {
   const { statements } = ts.createSourceFile("code.js", code, ts.ScriptTarget.ESNext, true, ts.ScriptKind.JS);
   const functions = statements.flatMap((statement) => [
     ...(statement.name?.text === "execute" ? [statement] : []),
@@ -56,10 +56,10 @@ function findParameter(ts: Compiler, code: string): number | null {
   return /\(\s*$/.test(code.slice(0, start)) ? start : null;
 }
 
-type MapPosition = (offset: number) => number;
+type PositionMapper = (offset: number) => number;
 
 /** Returns a copy of a compiler result. Applies `move` to all positions in `file`, so that they refer to the code without the comment. */
-function mapPositions(answer: unknown, file: string, move: MapPosition): unknown {
+function mapPositions(answer: unknown, file: string, move: PositionMapper): unknown {
   if (Array.isArray(answer)) return answer.map((part) => mapPositions(part, file, move));
   if (typeof answer !== "object" || answer === null) return answer;
   const {
@@ -114,7 +114,7 @@ export function addWorkerContextTypes<Base extends new (...constructorArguments:
     if (!model) return null;
     const cachedInsertion = insertionCache.get(file);
     if (cachedInsertion?.version === model.version) return cachedInsertion.insertionOffset;
-    const insertionOffset = findParameter(ts, model.getValue());
+    const insertionOffset = findParameterOffset(ts, model.getValue());
     insertionCache.set(file, { version: model.version, insertionOffset });
     return insertionOffset;
   }
@@ -132,13 +132,14 @@ export function addWorkerContextTypes<Base extends new (...constructorArguments:
     const correctedMethod: WorkerMethod = async function (this: TypeScriptWorker, file, ...methodArguments) {
       const insertionOffset = findInsertion(this, file);
       if (insertionOffset === null) return base[name]!.call(this, file, ...methodArguments);
-      const toCompiler: MapPosition = (offset) => (offset < insertionOffset ? offset : offset + INSERTED_TYPE.length);
-      const toAuthor: MapPosition = (offset) =>
+      const toCompilerOffset: PositionMapper = (offset) =>
+        offset < insertionOffset ? offset : offset + INSERTED_TYPE.length;
+      const toAuthorOffset: PositionMapper = (offset) =>
         offset <= insertionOffset ? offset : Math.max(insertionOffset, offset - INSERTED_TYPE.length);
       const mappedArguments = methodArguments.map((argument) =>
-        typeof argument === "number" ? toCompiler(argument) : argument,
+        typeof argument === "number" ? toCompilerOffset(argument) : argument,
       );
-      return mapPositions(await base[name]!.call(this, file, ...mappedArguments), file, toAuthor);
+      return mapPositions(await base[name]!.call(this, file, ...mappedArguments), file, toAuthorOffset);
     };
     Object.defineProperty(TypedWorker.prototype, name, { value: correctedMethod });
   }

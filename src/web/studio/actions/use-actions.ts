@@ -129,8 +129,8 @@ function useLiveFailures(appId: number | null, list: ActionList | null) {
       const { taskId: actionId, createdAt: finishedAt } = entry;
       client.setQueriesData<ListFailedLiveRunsQuery>({ queryKey: [ListFailedLiveRuns] }, (old) => {
         if (!old) return old;
-        const others = old.failures.runs.filter((run) => run.actionId !== actionId);
-        return { failures: { runs: isFailedLogEntry(entry) ? [{ actionId, finishedAt }, ...others] : others } };
+        const otherRuns = old.failures.runs.filter((run) => run.actionId !== actionId);
+        return { failures: { runs: isFailedLogEntry(entry) ? [{ actionId, finishedAt }, ...otherRuns] : otherRuns } };
       });
     },
     [client],
@@ -180,28 +180,28 @@ export function useActions(api: ApiClient, appId: number | null): ActionsState {
   const logSubscription = useLogSubscription(api, appId, onEntry);
   const changes = useActionChanges(api, appId, reloadActions);
 
-  const isWhole = actionList === null || actionList.total <= actionList.actions.length;
+  const isListComplete = actionList === null || actionList.total <= actionList.actions.length;
   const searchActions = useCallback(
     (search: string) => {
-      if (appId === null || isWhole || search === "") return null;
+      if (appId === null || isListComplete || search === "") return null;
       return api.request(ListActions, { appId, search }).then(({ actions: page }) => page.actions);
     },
-    [api, appId, isWhole],
+    [api, appId, isListComplete],
   );
 
   return useMemo(() => {
     const liveVersions = new Map(actionList?.published.map((version) => [version.masterId, version]));
-    const owners = new Map<number, LoggedAction>();
+    const actionsByVersionId = new Map<number, LoggedAction>();
     for (const { id, name } of actionList?.actions ?? []) {
-      owners.set(id, { id, name, isLive: false });
+      actionsByVersionId.set(id, { id, name, isLive: false });
       const liveVersion = liveVersions.get(id);
-      if (liveVersion) owners.set(liveVersion.id, { id, name, isLive: true });
+      if (liveVersion) actionsByVersionId.set(liveVersion.id, { id, name, isLive: true });
     }
     return {
       ...{ actionList, fault, reloadActions, searchActions, logSubscription, changes },
       findLiveVersion: (masterId) => liveVersions.get(masterId),
       hasFailed: (masterId) => failing.has(masterId),
-      findLoggedAction: (taskId) => owners.get(taskId) ?? null,
+      findLoggedAction: (taskId) => actionsByVersionId.get(taskId) ?? null,
     };
   }, [actionList, fault, failing, reloadActions, searchActions, logSubscription, changes]);
 }

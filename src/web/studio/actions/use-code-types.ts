@@ -56,12 +56,12 @@ function readDeclarations(api: ApiClient, appId: number, integrity: string): Pro
 /** Hook that returns the type declarations of the installed npm packages, by the integrity hash of each package's script. */
 function useDeclarations(api: ApiClient, appId: number, installed: readonly InstalledDependency[]): Declarations {
   const [declarations, setDeclarations] = useState<Declarations>(new Map());
-  const wantedIntegrities = JSON.stringify(
+  const integritiesJson = JSON.stringify(
     installed.flatMap(({ version, integrity }) => (version && integrity ? integrity : [])),
   );
   useEffect(() => {
     let isOver = false;
-    const reads = (JSON.parse(wantedIntegrities) as string[]).map(async (integrity) => {
+    const reads = (JSON.parse(integritiesJson) as string[]).map(async (integrity) => {
       const files = await readDeclarations(api, appId, integrity);
       return files === null ? [] : [[integrity, files] as const];
     });
@@ -69,7 +69,7 @@ function useDeclarations(api: ApiClient, appId: number, installed: readonly Inst
     return () => {
       isOver = true;
     };
-  }, [api, appId, wantedIntegrities]);
+  }, [api, appId, integritiesJson]);
   return declarations;
 }
 
@@ -131,10 +131,10 @@ export function useEditorTypeDeclarations(
   }, [api, appId, versionIdsJson]);
   const declarations = useDeclarations(api, appId, installedDependencies);
   const environment = draft?.environment ?? "server";
-  const listedDependencies = JSON.stringify(draft?.dependencies ?? []);
+  const dependenciesJson = JSON.stringify(draft?.dependencies ?? []);
   return useMemo(() => {
     const { libraryDeclarations, ...actionTypeData } = typeCheckData;
-    const dependencies = JSON.parse(listedDependencies) as string[];
+    const dependencies = JSON.parse(dependenciesJson) as string[];
     return {
       libraryDeclarations,
       ...createActionTypeDeclarations({
@@ -146,5 +146,5 @@ export function useEditorTypeDeclarations(
         declarations,
       }),
     };
-  }, [typeCheckData, environment, listedDependencies, installedDependencies, declarations]);
+  }, [typeCheckData, environment, dependenciesJson, installedDependencies, declarations]);
 }

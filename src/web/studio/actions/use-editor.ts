@@ -55,10 +55,10 @@ const createCopyName = (name: string) => `${name.slice(0, NAME_MAX_CHARACTERS - 
 
 export function useActionEditor({ api, appId, id, draftSource, changes, onSaved }: EditorOptions): ActionEditor {
   const { template } = draftSource;
-  const copyOf = parseId(draftSource.copyOf);
+  const copiedActionId = parseId(draftSource.copyOf);
   const [saved, setSaved] = useState<Action | null>(null);
   const [draft, setDraftState] = useState<ActionDraft | null>(() =>
-    id === "new" && copyOf === null ? createDraftFromTemplate(template) : null,
+    id === "new" && copiedActionId === null ? createDraftFromTemplate(template) : null,
   );
   // First draft of a new action. If the current draft differs from it, the new action has unsaved changes.
   const [firstDraft, setFirstDraft] = useState(draft);
@@ -83,7 +83,7 @@ export function useActionEditor({ api, appId, id, draftSource, changes, onSaved 
 
   const reload = useCallback(
     async (shown: ActionDraft | null) => {
-      const requestedId = id === "new" ? copyOf : id;
+      const requestedId = id === "new" ? copiedActionId : id;
       if (requestedId === null) return;
       try {
         const { action } = await api.request(GetAction, { appId, id: requestedId });
@@ -95,7 +95,7 @@ export function useActionEditor({ api, appId, id, draftSource, changes, onSaved 
         setFault(toFieldError(asApiError(error)));
       }
     },
-    [api, appId, id, copyOf, setDraft, applySaved],
+    [api, appId, id, copiedActionId, setDraft, applySaved],
   );
 
   const [detached, setDetached] = useState(false);
@@ -124,15 +124,15 @@ export function useActionEditor({ api, appId, id, draftSource, changes, onSaved 
   const sendSave = useCallback(
     async (current: ActionDraft) => {
       const data = draftToActionInput(current);
-      const savedAction = saved
+      const response = saved
         ? await api.request(UpdateAction, { appId, id: saved.id, data, ifUpdatedAt: saved.updatedAt })
         : await api.request(CreateAction, { appId, data });
       // If the person has typed while the save was sent, the newer draft stays as an unsaved change.
-      if (latestDraft.current === current) applySaved(savedAction.saved);
-      else setSaved(savedAction.saved);
-      const isDirty = () => differsFrom(savedAction.saved);
-      knownState.current = { saved: savedAction.saved, isDirty, differsFrom };
-      return savedAction.saved;
+      if (latestDraft.current === current) applySaved(response.saved);
+      else setSaved(response.saved);
+      const isDirty = () => differsFrom(response.saved);
+      knownState.current = { saved: response.saved, isDirty, differsFrom };
+      return response.saved;
     },
     [api, appId, saved, applySaved, differsFrom],
   );

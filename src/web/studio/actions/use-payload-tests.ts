@@ -37,7 +37,7 @@ export interface PayloadTests {
 }
 
 /** Maximum number of characters of a result that the page stores and compares. */
-const TEXT_MAX_CHARACTERS = 20_000;
+const OUTCOME_MAX_CHARACTERS = 20_000;
 
 export const createTestedInputKey = (code: string, { payload }: PayloadPreset): string =>
   `${code}\n${JSON.stringify(payload)}`;
@@ -53,7 +53,7 @@ async function waitForOutcome(api: ApiClient, appId: number, runId: number, sign
   } = (await waitForRunEnd(api, appId, runId, signal)) ?? {};
   const message = error && ("name" in error ? `${error.name}: ${error.message}` : error.message);
   const text = message ?? (state === "completed" ? formatJson(result) : "");
-  return { state, outcomeText: text.slice(0, TEXT_MAX_CHARACTERS), durationMs };
+  return { state, outcomeText: text.slice(0, OUTCOME_MAX_CHARACTERS), durationMs };
 }
 
 const RUNNING_TEST = { state: "running", runId: null, outcomeText: "", durationMs: null, isChanged: false } as const;
@@ -83,7 +83,7 @@ export function usePayloadTests(api: ApiClient, appId: number): PayloadTests {
   const runPreset = useCallback(
     async ({ id, code }: Action, preset: PayloadPreset, signal: AbortSignal) => {
       const { name, payload } = preset;
-      const before = latestTests.current.get(name);
+      const previousTest = latestTests.current.get(name);
       let test: PayloadTest = { ...RUNNING_TEST, testedInput: createTestedInputKey(code, preset) };
       storeTest(name, test);
       // Ignores outcomes of this test after a newer test of the same preset has started.
@@ -94,7 +94,10 @@ export function usePayloadTests(api: ApiClient, appId: number): PayloadTests {
       };
       const endTest = (outcome: TestOutcome) => {
         const isChanged =
-          before !== undefined && hasEnded(before) && hasEnded(outcome) && before.outcomeText !== outcome.outcomeText;
+          previousTest !== undefined &&
+          hasEnded(previousTest) &&
+          hasEnded(outcome) &&
+          previousTest.outcomeText !== outcome.outcomeText;
         updateTest({ ...test, ...outcome, isChanged });
       };
       try {

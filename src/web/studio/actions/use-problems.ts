@@ -15,7 +15,7 @@ const MAX_CHECKED_CHARACTERS = 200_000;
 export function useCodeProblems(api: ApiClient, appId: number, draft: ActionDraft | null): CodeProblem[] {
   const [problems, setProblems] = useState<CodeProblem[]>([]);
   const code = draft?.code ?? "";
-  const packages = JSON.stringify(draft?.dependencies ?? []);
+  const dependenciesJson = JSON.stringify(draft?.dependencies ?? []);
   useEffect(() => {
     let isOver = false;
     if (code.trim() === "" || code.length > MAX_CHECKED_CHARACTERS) {
@@ -23,7 +23,7 @@ export function useCodeProblems(api: ApiClient, appId: number, draft: ActionDraf
       return;
     }
     const timer = setTimeout(() => {
-      const dependencies = JSON.parse(packages) as string[];
+      const dependencies = JSON.parse(dependenciesJson) as string[];
       api.request(FindCodeProblems, { appId, code, dependencies }).then(
         (answer) => isOver || setProblems(answer.problems),
         // If the request fails, shows no errors; the next save reports them.
@@ -34,6 +34,6 @@ export function useCodeProblems(api: ApiClient, appId: number, draft: ActionDraf
       isOver = true;
       clearTimeout(timer);
     };
-  }, [api, appId, code, packages]);
+  }, [api, appId, code, dependenciesJson]);
   return problems;
 }

@@ -65,14 +65,14 @@ export async function waitForRunEnd(
 
 export function useActionRunner(api: ApiClient, appId: number): ActionRunner {
   const [run, setRun] = useState<StartedRun | null>(null);
-  const current = useRef(new AbortController());
-  useEffect(() => () => current.current.abort(), []);
+  const currentAbort = useRef(new AbortController());
+  useEffect(() => () => currentAbort.current.abort(), []);
 
   const startRun = useCallback(
     async (id: number, payload: unknown, version: "master" | "production" | null = null) => {
-      current.current.abort();
-      current.current = new AbortController();
-      const { signal } = current.current;
+      currentAbort.current.abort();
+      currentAbort.current = new AbortController();
+      const { signal } = currentAbort.current;
       const change = (part: Partial<StartedRun>) => signal.aborted || setRun((old) => old && { ...old, ...part });
       setRun({ state: "running", runId: null, consoleLines: [] });
       const addLines = (lines: ConsoleLine[]) =>

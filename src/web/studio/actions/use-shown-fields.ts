@@ -6,7 +6,7 @@ import type { FieldError } from "./field-error.js";
 /** Media query for windows in which the form fields are above the dock instead of beside it. layout.css uses the same width. */
 const ONE_COLUMN_QUERY = "(max-width: 1100px)";
 
-interface ShownFields {
+interface FieldsVisibility {
   areFieldsShown: boolean;
   toggleFields: () => void;
 }
@@ -15,7 +15,7 @@ interface ShownFields {
  * Hook for the visibility of an action's form fields. In a window with one column, they are hidden at first, except for a new action, which
  * needs a name. They appear when the service rejects the value of a field.
  */
-export function useFieldsVisibility(isNew: boolean, fault: FieldError | null): ShownFields {
+export function useFieldsVisibility(isNew: boolean, fault: FieldError | null): FieldsVisibility {
   const isOneColumn = useMediaQuery(ONE_COLUMN_QUERY);
   /** True to show the fields, false to hide them; null if the width of the window decides. */
   const [choice, setChoice] = useState<boolean | null>(isNew ? true : null);

@@ -76,8 +76,8 @@ export function ActionWorkspace(props: WorkspaceProps) {
     savedAction?.assets ?? NO_ASSETS,
   );
   const targetPosition = useCodePositionFromUrl(props.route, go);
-  const shownFields = useFieldsVisibility(id === "new", fault);
-  const { areFieldsShown } = shownFields;
+  const fieldsVisibility = useFieldsVisibility(id === "new", fault);
+  const { areFieldsShown } = fieldsVisibility;
   const [failure, setFailure] = useState<CodeProblem | null>(null);
   const markedProblems = useMemo(() => (failure ? [...problems, failure] : problems), [problems, failure]);
   const [removeFault, setRemoveFault] = useState<string | null>(null);
@@ -138,7 +138,7 @@ export function ActionWorkspace(props: WorkspaceProps) {
   return (
     <div className={areFieldsShown ? "workspace" : "workspace whole-width"}>
       <div className="workspace-top">
-        <WorkspaceHead {...{ editor, liveVersion: liveVersion ?? undefined, goBack: back }} {...shownFields} />
+        <WorkspaceHead {...{ editor, liveVersion: liveVersion ?? undefined, goBack: back }} {...fieldsVisibility} />
         <ConflictBanner editor={editor} />
       </div>
       <div className="upper">
@@ -156,7 +156,7 @@ export function ActionWorkspace(props: WorkspaceProps) {
           />
         )}
       </div>
-      <FieldsButton {...shownFields} />
+      <FieldsButton {...fieldsVisibility} />
       <section id={FIELDS_ELEMENT_ID} className="fields" aria-label="Fields" hidden={!areFieldsShown}>
         <ReadOnlyFields>
           <ActionFields {...{ api, appId, draft, assets: savedAction?.assets ?? [], fault, changeDraft }} />

@@ -174,7 +174,7 @@ function ConditionFields({
   );
 }
 
-function Recipients({ draft, changeDraft, getFieldFault }: AlertFieldsProps) {
+function RecipientFields({ draft, changeDraft, getFieldFault }: AlertFieldsProps) {
   const { channel, to, setting } = draft;
   const isMail = channel === "email";
   const hints = {
@@ -324,7 +324,7 @@ export function AlertEditor(props: AlertEditorProps) {
             )}
           </LabelledField>
           <ConditionFields {...{ draft, changeDraft: change, getFieldFault, actions }} />
-          <Recipients {...{ draft, changeDraft: change, getFieldFault }} />
+          <RecipientFields {...{ draft, changeDraft: change, getFieldFault }} />
           <p className="fault" role="alert">
             {faultyField === null && fault}
           </p>

@@ -73,7 +73,7 @@ export function AlertsView({ api, appId, confirm, route, go, setDirty, actions: 
   // The alert that was last open. If another person deletes this alert, the editor still shows it with the unsaved changes.
   const [lastShown, setLastShown] = useState<Alert | null>(null);
   const listedAlert = alerts?.find(({ id }) => id === openId);
-  const openAlert = listedAlert ?? (lastShown?.id === openId ? lastShown : null);
+  const openedAlert = listedAlert ?? (lastShown?.id === openId ? lastShown : null);
   if (listedAlert && listedAlert !== lastShown) setLastShown(listedAlert);
   return (
     <div className={openId ? "mailbox opened" : "mailbox"}>
@@ -94,18 +94,18 @@ export function AlertsView({ api, appId, confirm, route, go, setDirty, actions: 
         </ul>
         {alerts?.length === 0 && <p className="hint empty">No alerts yet. Failures send no messages.</p>}
       </section>
-      {openId === "new" || openAlert ? (
+      {openId === "new" || openedAlert ? (
         <AlertEditor
           key={openId}
           appId={appId}
-          alert={openAlert}
-          isDeleted={openAlert !== null && !listedAlert}
+          alert={openedAlert}
+          isDeleted={openedAlert !== null && !listedAlert}
           actions={actions}
           confirm={confirm}
-          saveAlert={async (input) => openItem(await save(openAlert, input))}
-          sendTestMessage={() => test(openAlert!.id)}
+          saveAlert={async (input) => openItem(await save(openedAlert, input))}
+          sendTestMessage={() => test(openedAlert!.id)}
           removeAlert={async () => {
-            if (openAlert) await remove(openAlert);
+            if (openedAlert) await remove(openedAlert);
             openItem(null);
           }}
           goBack={() => showItem(null)}

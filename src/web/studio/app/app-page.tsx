@@ -99,7 +99,7 @@ function AppFields({ api, app, appId, confirm, reloadApps }: PageProps) {
   );
 }
 
-const APP_PART_PAGES: Record<AppSubpage, ComponentType<PageProps>> = {
+const APP_SUBPAGES: Record<AppSubpage, ComponentType<PageProps>> = {
   general: AppFields,
   tokens: TokensPage,
   people: AppPeople,
@@ -114,14 +114,14 @@ const APP_PART_PAGES: Record<AppSubpage, ComponentType<PageProps>> = {
 export function AppPage(props: PageProps) {
   const { item } = props.route;
   const open = isAppSubpage(item) ? item : "general";
-  const OpenPart = APP_PART_PAGES[open];
+  const OpenSubpage = APP_SUBPAGES[open];
   return (
     <div className="app-page">
       <section className="app-part" aria-labelledby="app-part">
         <h2 id="app-part" className="unseen">
           {APP_SUBPAGE_LABELS[open]}
         </h2>
-        <OpenPart key={open} {...props} />
+        <OpenSubpage key={open} {...props} />
       </section>
     </div>
   );

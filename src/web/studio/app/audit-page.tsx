@@ -38,7 +38,7 @@ function useAuditLog({ api, appId }: Pick<PageProps, "api" | "appId">) {
 
 export function AuditPage({ api, appId, actions }: PageProps) {
   const { entries, total, error, fetchNextPage, hasNextPage, readAgain } = useAuditLog({ api, appId });
-  const nameOf = usePersonNames(appId);
+  const getPersonName = usePersonNames(appId);
   return (
     <>
       <p className="page-action">
@@ -57,10 +57,10 @@ export function AuditPage({ api, appId, actions }: PageProps) {
               {formatTime(createdAt)}
             </time>
             <span title={type}>{describeAuditType(type)}</span>
-            <b>{nameOf(userId) ?? (credentialId === null ? "the service" : `token ${credentialId}`)}</b>
+            <b>{getPersonName(userId) ?? (credentialId === null ? "the service" : `token ${credentialId}`)}</b>
             <span className="grow details">
               {actionId !== null && <b>{actions.findLoggedAction(actionId)?.name ?? `action ${actionId}`} </b>}
-              <AuditDetails data={data} getPersonName={nameOf} />
+              <AuditDetails data={data} getPersonName={getPersonName} />
             </span>
           </li>
         ))}

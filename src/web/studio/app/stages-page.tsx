@@ -145,24 +145,24 @@ interface StageRowProps {
 }
 
 function StageRow({ stage, appId, isBusy, reviewPromotion, removeStage }: StageRowProps) {
-  const isThis = stage.appId === appId;
+  const isOpenApp = stage.appId === appId;
   return (
     <li>
       <a className="grow" href={createHref({ appId: stage.appId, view: "app", item: "stages" })}>
         {getStageLabel(stage)}
       </a>
-      {isThis && <span className="chip">this app</span>}
+      {isOpenApp && <span className="chip">this app</span>}
       {stage.expiresAt !== null && (
         <span className="hint" title={formatExactTime(stage.expiresAt)}>
           deleted {formatAge(stage.expiresAt)}
         </span>
       )}
-      {!isThis && (
+      {!isOpenApp && (
         <button type="button" disabled={isBusy} onClick={reviewPromotion}>
           Review changes of {getStageLabel(stage)}
         </button>
       )}
-      {!isThis && stage.expiresAt !== null && (
+      {!isOpenApp && stage.expiresAt !== null && (
         <button type="button" className="quiet danger-text" disabled={isBusy} onClick={removeStage}>
           Delete {getStageLabel(stage)}
         </button>
@@ -180,7 +180,7 @@ interface PromotionHistoryProps {
 }
 
 function PromotionHistory({ promotions, stages, isBusy, findPersonName, rollBack }: PromotionHistoryProps) {
-  const nameOfApp = (id: number | null) => {
+  const getAppName = (id: number | null) => {
     const stage = stages.find(({ appId }) => appId === id);
     return stage ? getStageLabel(stage) : `app ${id}`;
   };
@@ -192,7 +192,7 @@ function PromotionHistory({ promotions, stages, isBusy, findPersonName, rollBack
           <li key={id}>
             <details className="grow">
               <summary>
-                {rolledBackTo === null ? `From ${nameOfApp(fromAppId)}` : `Rolled back by promotion ${rolledBackTo}`},{" "}
+                {rolledBackTo === null ? `From ${getAppName(fromAppId)}` : `Rolled back by promotion ${rolledBackTo}`},{" "}
                 {formatAge(createdAt)}
               </summary>
               <PlanList plan={plan} label={`Changes of promotion ${id}`} />

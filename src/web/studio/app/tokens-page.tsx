@@ -70,8 +70,8 @@ function NewTokenForm({ isBusy, createToken }: NewTokenFormProps) {
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     const expiresAt = days === 0 ? null : new Date(Date.now() + days * DAY_MS).toISOString();
-    const chosen = kind === "api" && scopes.length > 0 ? scopes : null;
-    if (await createToken({ kind, name: name.trim() || null, scopes: chosen, expiresAt })) clearSaved(name);
+    const chosenScopes = kind === "api" && scopes.length > 0 ? scopes : null;
+    if (await createToken({ kind, name: name.trim() || null, scopes: chosenScopes, expiresAt })) clearSaved(name);
   };
   return (
     <form className="token-form" onSubmit={(event) => void submit(event)}>
@@ -118,7 +118,7 @@ function NewTokenForm({ isBusy, createToken }: NewTokenFormProps) {
 export function TokensPage({ api, appId, confirm }: PageProps) {
   const { value, fault, isBusy, applyChange } = useResource(createQueryOptions(ListTokens, { appId }));
   const [secret, setSecret] = useState<{ label: string; secret: string } | null>(null);
-  const nameOf = usePersonNames(appId);
+  const getPersonName = usePersonNames(appId);
 
   const create = async (data: CreateTokenInput) => {
     const response = await applyChange(() => api.request(CreateToken, { appId, data }));
@@ -158,7 +158,7 @@ export function TokensPage({ api, appId, confirm }: PageProps) {
               Revoke
             </button>
             <span className="token-facts">
-              {userId !== null && <span className="hint">used by {nameOf(userId)}</span>}
+              {userId !== null && <span className="hint">used by {getPersonName(userId)}</span>}
               <span className="hint" title={formatExactTime(createdAt)}>
                 created {formatAge(createdAt)}
               </span>

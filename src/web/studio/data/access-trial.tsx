@@ -1,6 +1,6 @@
 /**
- * Form that tries unsaved access rules for an app user or an anonymous visitor, and shows which entries this person could read. It stores
- * no rules and grants no access.
+ * Form that tries unsaved access rules as an app user or an anonymous visitor. Shows which operations the rules allow, and the first entries
+ * that this person could read. Stores no rules and grants no access.
  */
 import { keepPreviousData } from "@tanstack/react-query";
 import { useRef, useState } from "react";
@@ -102,8 +102,8 @@ function TrialOutcome({ trial, columns }: { trial: AccessTrialResult; columns: s
 export function AccessTrialForm(props: AccessTrialFormProps) {
   const { api, appId, source, rulesJson } = props;
   const { value, fault: readFault } = useResource(createQueryOptions(ListDataSources, { appId }));
-  const sources = value?.dataSources ?? [];
-  const [usersId, setUsersId] = useState("");
+  const dataSources = value?.dataSources ?? [];
+  const [usersSourceId, setUsersSourceId] = useState("");
   const [words, setWords] = useState("");
   /** App user that the trial of the rules uses. The choice stays even if a later search does not find this user. */
   const [user, setUser] = useState<AppUser | null>(null);
@@ -111,7 +111,7 @@ export function AccessTrialForm(props: AccessTrialFormProps) {
   const [fault, setFault] = useState<string | null>(null);
   const { users, fault: usersFault } = useAppUsers(
     props,
-    sources.find(({ id }) => String(id) === usersId),
+    dataSources.find(({ id }) => String(id) === usersSourceId),
     words.trim(),
   );
   const listedUsers = user && !users.some(({ id }) => id === user.id) ? [user, ...users] : users;
@@ -121,7 +121,7 @@ export function AccessTrialForm(props: AccessTrialFormProps) {
     const attemptNumber = latestAttempt.current;
     setTrial(null);
     try {
-      const asUser = user && { dataSourceId: Number(usersId), entryId: user.id };
+      const asUser = user && { dataSourceId: Number(usersSourceId), entryId: user.id };
       const accessRules: unknown = JSON.parse(rulesJson);
       const { trial: result } = await api.request(TryAccessRules, {
         ...{ appId, id: source.id },
@@ -145,21 +145,21 @@ export function AccessTrialForm(props: AccessTrialFormProps) {
           Try as{" "}
           <select
             aria-label="Users are entries of"
-            value={usersId}
+            value={usersSourceId}
             onChange={(event) => {
-              setUsersId(event.target.value);
+              setUsersSourceId(event.target.value);
               setUser(null);
             }}
           >
             <option value="">An anonymous visitor</option>
-            {sources.map(({ id, name }) => (
+            {dataSources.map(({ id, name }) => (
               <option key={id} value={id}>
                 A user of {name}
               </option>
             ))}
           </select>
         </label>
-        {usersId !== "" && (
+        {usersSourceId !== "" && (
           <>
             <input
               type="search"
@@ -182,7 +182,7 @@ export function AccessTrialForm(props: AccessTrialFormProps) {
             </select>
           </>
         )}
-        <button type="button" disabled={usersId !== "" && user === null} onClick={() => void attempt()}>
+        <button type="button" disabled={usersSourceId !== "" && user === null} onClick={() => void attempt()}>
           Try these rules
         </button>
       </p>

@@ -20,10 +20,10 @@ export interface ColumnLayout {
 const DEFAULT_LAYOUT: ColumnLayout = { widthPixels: DEFAULT_COLUMN_PIXELS, isNumeric: false };
 
 function measureColumn(column: string, values: readonly unknown[]): ColumnLayout {
-  const longest = Math.max(column.length, ...values.map((value) => formatCellValue(value).length));
-  const pixels = Math.round(longest * CHARACTER_PIXELS + CELL_EXTRA_PIXELS);
+  const maxCharacters = Math.max(column.length, ...values.map((value) => formatCellValue(value).length));
+  const contentPixels = Math.round(maxCharacters * CHARACTER_PIXELS + CELL_EXTRA_PIXELS);
   return {
-    widthPixels: Math.min(MAX_COLUMN_PIXELS, Math.max(MIN_COLUMN_PIXELS, pixels)),
+    widthPixels: Math.min(MAX_COLUMN_PIXELS, Math.max(MIN_COLUMN_PIXELS, contentPixels)),
     isNumeric: values.every((value) => typeof value === "number"),
   };
 }
@@ -33,15 +33,15 @@ export function useColumnLayouts(
   columns: readonly string[],
   { getEntryAt }: Pick<EntriesState, "getEntryAt">,
 ): ColumnLayout[] {
-  const measured = useRef(new Map<string, ColumnLayout>());
+  const measuredLayouts = useRef(new Map<string, ColumnLayout>());
   return columns.map((column) => {
-    const measuredLayout = measured.current.get(column);
+    const measuredLayout = measuredLayouts.current.get(column);
     if (measuredLayout) return measuredLayout;
     const values = Array.from({ length: MEASURED_ENTRY_COUNT }, (_, index) => getEntryAt(index)?.data[column]);
-    const present = values.filter((value) => value !== undefined && value !== null);
-    if (present.length === 0) return DEFAULT_LAYOUT;
-    const layout = measureColumn(column, present);
-    measured.current.set(column, layout);
+    const presentValues = values.filter((value) => value !== undefined && value !== null);
+    if (presentValues.length === 0) return DEFAULT_LAYOUT;
+    const layout = measureColumn(column, presentValues);
+    measuredLayouts.current.set(column, layout);
     return layout;
   });
 }

@@ -40,13 +40,13 @@ function useDataSourceChange({ api, appId, source, onChanged }: DefinitionProps)
 function UsersCheckBox(props: DefinitionProps) {
   const { isUsers } = props.source;
   const [fault, setFault] = useState<string | null>(null);
-  const change = useDataSourceChange(props);
-  const mark = async (value: boolean) => setFault(await change({ isUsers: value }));
+  const changeDataSource = useDataSourceChange(props);
+  const changeIsUsers = async (value: boolean) => setFault(await changeDataSource({ isUsers: value }));
   return (
     <section className="field" data-field="isUsers">
       <label>
-        <input type="checkbox" checked={isUsers} onChange={(event) => void mark(event.target.checked)} /> Holds the
-        app's users
+        <input type="checkbox" checked={isUsers} onChange={(event) => void changeIsUsers(event.target.checked)} /> Holds
+        the app's users
       </label>
       <p className="fault" role="alert">
         {fault}
@@ -61,8 +61,8 @@ function UsersCheckBox(props: DefinitionProps) {
 
 export function DataSourceDefinition(props: DefinitionProps) {
   const { source, onDirtyChange } = props;
-  const change = useDataSourceChange(props);
-  const below: Partial<Record<DefinitionPartName, (text: string) => ReactNode>> = {
+  const changeDataSource = useDataSourceChange(props);
+  const renderBelowByPart: Partial<Record<DefinitionPartName, (text: string) => ReactNode>> = {
     accessRules: (rules) => <AccessTrialForm {...props} rulesJson={rules} />,
     // Adding a suggested index saves it together with the stored indexes. Unsaved changes in the form are not saved
     // with it.
@@ -70,7 +70,9 @@ export function DataSourceDefinition(props: DefinitionProps) {
       <RecentQueries
         {...props}
         addIndex={([...columns]) =>
-          void change({ indexes: [...(source.indexes as unknown[]), columns.length === 1 ? columns[0] : columns] })
+          void changeDataSource({
+            indexes: [...(source.indexes as unknown[]), columns.length === 1 ? columns[0] : columns],
+          })
         }
       />
     ),
@@ -83,9 +85,9 @@ export function DataSourceDefinition(props: DefinitionProps) {
           field={field}
           storedValue={source[field]}
           columns={source.columns}
-          saveValue={(value) => change({ [field]: value })}
+          saveValue={(value) => changeDataSource({ [field]: value })}
           onDirtyChange={onDirtyChange}
-          renderBelow={below[field]}
+          renderBelow={renderBelowByPart[field]}
         />
       ))}
       <UsersCheckBox {...props} />

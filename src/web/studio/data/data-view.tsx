@@ -24,13 +24,13 @@ import { type DataSourcePanelProps, type DataSourceUrlQuery, EntriesPanel } from
 import { detectEntryTypes } from "./import-preview.js";
 
 /** For an import, Studio detects the types of the columns from the values of this many existing entries. */
-const ENTRIES_FOR_TYPES = 50;
+const TYPE_SAMPLE_ENTRIES = 50;
 const REFRESH_INTERVAL_MS = 3_000;
 const DATA_VIEW_TABS = ["Entries", "Import", "Rules", "Versions"] as const;
 type DataViewTab = (typeof DATA_VIEW_TABS)[number];
 const READER_TABS: readonly DataViewTab[] = ["Entries", "Versions"];
 
-interface SourceProps extends Omit<DataSourcePanelProps, "reload" | "onDirtyChange"> {
+interface DataSourceTabsProps extends Omit<DataSourcePanelProps, "reload" | "onDirtyChange"> {
   reload: () => Promise<void>;
   onChanged: (source: DataSource) => void;
   onRemoved: () => void;
@@ -55,17 +55,17 @@ function SourceHeading({ name }: { name: string }) {
   );
 }
 
-function DataSourceTabs(props: SourceProps) {
+function DataSourceTabs(props: DataSourceTabsProps) {
   const { api, appId, confirm, source, onChanged, onRemoved, reload } = props;
   const { setDirty, query, changeQuery, isDeleted } = props;
   const isEditor = mayEdit(useRole());
   const tabs = isEditor ? DATA_VIEW_TABS : READER_TABS;
   const tab = tabs.find((name) => name.toLowerCase() === query.tab) ?? "Entries";
-  const unsaved = useRef(new Set<string>());
+  const unsavedFields = useRef(new Set<string>());
   const onDirty = useCallback(
     (field: string, isDirty: boolean) => {
-      unsaved.current[isDirty ? "add" : "delete"](field);
-      setDirty(unsaved.current.size > 0);
+      unsavedFields.current[isDirty ? "add" : "delete"](field);
+      setDirty(unsavedFields.current.size > 0);
     },
     [setDirty],
   );
@@ -75,13 +75,13 @@ function DataSourceTabs(props: SourceProps) {
   useEffect(() => {
     if (!showsRules) return;
     return () => {
-      unsaved.current.clear();
+      unsavedFields.current.clear();
       setDirty(false);
     };
   }, [showsRules, setDirty]);
   const select = async (next: DataViewTab) => {
     if (next === tab) return;
-    if (unsaved.current.size > 0) {
+    if (unsavedFields.current.size > 0) {
       const text = "What you changed in the rules would be lost.";
       if (
         !(await confirm({
@@ -117,12 +117,12 @@ function DataSourceTabs(props: SourceProps) {
   const importIntoSource = async (chosen: FileToImport) => {
     const { inserted, columns, delimiter } = await importFile(appId, source.id, chosen);
     await reload();
-    const entries = formatCount(inserted, "entry was", "entries were");
+    const insertedText = formatCount(inserted, "entry was", "entries were");
     const delimiterText = delimiter === null ? "" : `, cells separated by ${getDelimiterName(delimiter)}`;
-    return `${entries} imported: ${formatCount(columns.length, "column", "columns")}${delimiterText}.`;
+    return `${insertedText} imported: ${formatCount(columns.length, "column", "columns")}${delimiterText}.`;
   };
   const readTypes = async () => {
-    const query = { limit: ENTRIES_FOR_TYPES };
+    const query = { limit: TYPE_SAMPLE_ENTRIES };
     return detectEntryTypes((await api.request(FindEntries, { appId, id: source.id, query })).found.entries);
   };
   const panels = {
@@ -173,7 +173,7 @@ function NewDataSourceForm({
   const [isBusy, setBusy] = useState(false);
   const createDataSource = async (): Promise<DataSource> =>
     (await api.request(CreateDataSource, { appId, data: { name } })).created;
-  const createEmpty = async () => {
+  const createEmptySource = async () => {
     setBusy(true);
     try {
       await onCreated(await createDataSource());
@@ -182,7 +182,7 @@ function NewDataSourceForm({
     }
     setBusy(false);
   };
-  const importToNew = async (chosen: FileToImport) => {
+  const importIntoNewSource = async (chosen: FileToImport) => {
     const created = await createDataSource();
     try {
       await importFile(appId, created.id, chosen);
@@ -198,7 +198,7 @@ function NewDataSourceForm({
   };
   const createFromFile = (chosen: FileToImport) => {
     setBusy(true);
-    return importToNew(chosen).finally(() => setBusy(false));
+    return importIntoNewSource(chosen).finally(() => setBusy(false));
   };
   return (
     <section className="data-source new" aria-label="New data source">
@@ -211,7 +211,7 @@ function NewDataSourceForm({
         {fault}
       </p>
       <p className="row">
-        <button type="button" disabled={isBusy || name.trim() === ""} onClick={() => void createEmpty()}>
+        <button type="button" disabled={isBusy || name.trim() === ""} onClick={() => void createEmptySource()}>
           Create empty
         </button>
         <span className="hint">
@@ -267,12 +267,12 @@ export function DataSourcesPage({ api, appId, confirm, go, route, setDirty }: Pa
   if (listedSource && listedSource !== lastShown) setLastShown(listedSource);
   const chosen = listedSource ?? (hasUnsavedChanges && lastShown?.id === sourceId ? lastShown : undefined);
   /** Opens a data source after it was created. Does nothing if the person has opened another page since the request. */
-  const openCreated = async ({ id }: DataSource) => {
+  const openCreatedSource = async ({ id }: DataSource) => {
     await reload();
     go({ item: String(id) }, { startRoute: route });
   };
   /** Opens the list after the open data source was deleted, without a question about its unsaved changes. */
-  const leaveRemoved = () => {
+  const closeRemovedSource = () => {
     go({ item: null }, { skipsQuestion: true, startRoute: route });
     void reload();
   };
@@ -324,12 +324,12 @@ export function DataSourcesPage({ api, appId, confirm, go, route, setDirty }: Pa
           isDeleted={!listedSource}
           reload={reload}
           setDirty={setUnsavedChanges}
-          onRemoved={leaveRemoved}
+          onRemoved={closeRemovedSource}
           onChanged={(changedSource) => void replaceSource(changedSource)}
         />
       ) : isNew ? (
         <ForEditors otherwise={CHOOSE_DATA_SOURCE_TEXT}>
-          <NewDataSourceForm {...{ api, appId }} onCreated={openCreated} />
+          <NewDataSourceForm {...{ api, appId }} onCreated={openCreatedSource} />
         </ForEditors>
       ) : sourceId === null ? (
         sources && CHOOSE_DATA_SOURCE_TEXT

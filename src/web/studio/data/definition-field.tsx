@@ -130,8 +130,8 @@ export function DefinitionField({
   const part: DefinitionPart = DEFINITION_PARTS[field];
   // Number of lists in the form that contain an invalid row. The draft lacks such rows, so the person can save only if this
   // number is 0.
-  const [faultyLists, setFaultyLists] = useState(0);
-  const fieldDraft = useFieldDraft(JSON.stringify(storedValue, null, 2), { hasInvalidText: faultyLists > 0 });
+  const [invalidListCount, setInvalidListCount] = useState(0);
+  const fieldDraft = useFieldDraft(JSON.stringify(storedValue, null, 2), { hasInvalidText: invalidListCount > 0 });
   const { draft: text, isDirty, isChangedElsewhere } = fieldDraft;
   const [isJson, setJson] = useState(false);
   const [fault, setFault] = useState<string | null>(null);
@@ -142,7 +142,7 @@ export function DefinitionField({
     setFormKey((key) => key + 1);
     fieldDraft.replaceByStoredValue();
   };
-  const changeInvalidListCount = useCallback((change: 1 | -1) => setFaultyLists((count) => count + change), []);
+  const changeInvalidListCount = useCallback((change: 1 | -1) => setInvalidListCount((count) => count + change), []);
   useEffect(() => onDirtyChange(field, isDirty), [onDirtyChange, field, isDirty]);
   // A change of the text removes the error message, which describes the previous text.
   const setText = (next: string) => {
@@ -186,7 +186,7 @@ export function DefinitionField({
         <button
           type="button"
           className="primary"
-          disabled={!isDirty || isChangedElsewhere || faultyLists > 0}
+          disabled={!isDirty || isChangedElsewhere || invalidListCount > 0}
           onClick={() => void submit()}
         >
           Save {part.label.toLowerCase()}

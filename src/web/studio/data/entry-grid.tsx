@@ -87,16 +87,16 @@ function useScrollToEnd(
   entryCount: number,
   virtualizer: Pick<Virtualizer<Element, Element>, "scrollToIndex">,
 ) {
-  const lastSeen = useRef({ inserted: insertedCount, total: entryCount });
+  const lastCounts = useRef({ inserted: insertedCount, total: entryCount });
   useEffect(() => {
-    const isNew = insertedCount > lastSeen.current.inserted;
+    const isNew = insertedCount > lastCounts.current.inserted;
     if (!isNew) return;
     virtualizer.scrollToIndex(entryCount - 1, { align: "end" });
-    if (entryCount > lastSeen.current.total) lastSeen.current = { inserted: insertedCount, total: entryCount };
+    if (entryCount > lastCounts.current.total) lastCounts.current = { inserted: insertedCount, total: entryCount };
   }, [insertedCount, entryCount, virtualizer]);
   useEffect(() => {
     // Other people's entries change `entryCount` too. `total` is updated for them, so that they do not scroll the grid.
-    if (insertedCount === lastSeen.current.inserted) lastSeen.current.total = entryCount;
+    if (insertedCount === lastCounts.current.inserted) lastCounts.current.total = entryCount;
   }, [insertedCount, entryCount]);
 }
 

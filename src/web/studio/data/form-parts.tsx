@@ -25,7 +25,7 @@ export interface ListFormProps<Item> {
   getItemFault: (index: number) => string | null;
 }
 
-interface CardProps<Item> extends ListFormProps<Item> {
+interface ItemCardProps<Item> extends ListFormProps<Item> {
   itemIndex: number;
   /** Name of the kind of item, such as "Rule". */
   itemName: string;
@@ -45,7 +45,7 @@ export function ItemCard<Item>({
   isOrdered,
   children,
   ...list
-}: CardProps<Item>) {
+}: ItemCardProps<Item>) {
   const { items, changeItems, getItemFault } = list;
   const name = `${itemName} ${itemIndex + 1}`;
   const fault = getItemFault(itemIndex);

@@ -49,7 +49,7 @@ function OperationsFields({ hook, columns, changeHook }: HookFieldsProps) {
     normalizeRows: (next) => Object.entries(Object.fromEntries(next)),
     writeRows: (next) => changeHook({ fields: Object.fromEntries(next) }),
   });
-  const unused = columns.find((column) => !rows.some(([usedColumn]) => usedColumn === column)) ?? "";
+  const unusedColumn = columns.find((column) => !rows.some(([usedColumn]) => usedColumn === column)) ?? "";
   return (
     <>
       {rows.map(([column, operations], rowIndex) => (
@@ -75,7 +75,7 @@ function OperationsFields({ hook, columns, changeHook }: HookFieldsProps) {
           />
         </div>
       ))}
-      <button type="button" className="quiet" onClick={() => set([...rows, [unused, ["trim"]]])}>
+      <button type="button" className="quiet" onClick={() => set([...rows, [unusedColumn, ["trim"]]])}>
         Add a column
       </button>
       <p className="fault" role="alert">
@@ -133,7 +133,7 @@ function SmsFields({ hook, changeHook }: HookFieldsProps) {
   );
 }
 
-const HOOK_FIELDS = { operations: OperationsFields, email: EmailFields, sms: SmsFields };
+const HOOK_FIELD_COMPONENTS = { operations: OperationsFields, email: EmailFields, sms: SmsFields };
 
 function describeHook({ type, fields = {}, runOn }: HookDraft): string {
   const runOnText = RUN_ON_OPTIONS.filter(([verb]) => runOn.includes(verb)).map(([, words]) => words.toLowerCase());
@@ -145,7 +145,7 @@ function HookCard({ index, ...form }: HooksFormProps & { index: number }) {
   const { items, changeItems, columns } = form;
   const hook = items[index]!;
   const changeHook = (part: Partial<HookDraft>) => changeItems(items.with(index, { ...hook, ...part }));
-  const KindFields = HOOK_FIELDS[hook.type];
+  const KindFields = HOOK_FIELD_COMPONENTS[hook.type];
   return (
     <ItemCard itemName="Hook" summary={describeHook(hook)} {...form} itemIndex={index}>
       <CheckBoxes
@@ -171,10 +171,10 @@ function HookCard({ index, ...form }: HooksFormProps & { index: number }) {
 }
 
 function createHook(type: HookDraft["type"], columns: readonly string[]): HookDraft {
-  const address = columns.find((column) => /mail/i.test(column)) ?? "Email";
+  const emailColumn = columns.find((column) => /mail/i.test(column)) ?? "Email";
   const phone = columns.find((column) => /phone|mobile/i.test(column)) ?? "Phone";
   const runOn = ["insert"];
-  if (type === "email") return { type, runOn, to: [{ email: `{{${address}}}` }], subject: "", html: "" };
+  if (type === "email") return { type, runOn, to: [{ email: `{{${emailColumn}}}` }], subject: "", html: "" };
   if (type === "sms") return { type, runOn, to: `{{${phone}}}`, body: "" };
   return { type, runOn: ["insert", "update"], fields: { [columns[0] ?? "Email"]: ["trim"] } };
 }

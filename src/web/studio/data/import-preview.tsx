@@ -44,14 +44,14 @@ export async function readPreview(file: File, delimiter: string | null): Promise
     const parsedRows = parser.write(text.slice(format.skippedCharacters));
     if (isWholeFile || parsedRows.length === 0) parsedRows.push(...parser.finish());
     const [columns = [], ...rows] = parsedRows;
-    const detected = columns.map(
+    const columnTypePairs = columns.map(
       (column, columnIndex) => [column, detectCsvCellType(rows.map((row) => row[columnIndex] ?? ""))] as const,
     );
     return {
       columns,
       rows: rows.slice(0, PREVIEW_MAX_ROWS),
       delimiter: usedDelimiter,
-      detectedTypes: Object.fromEntries(detected),
+      detectedTypes: Object.fromEntries(columnTypePairs),
     };
   } catch {
     // The file contains an invalid row. Shows no rows: the service reports the invalid row when the person sends the file.

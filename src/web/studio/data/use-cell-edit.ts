@@ -39,42 +39,42 @@ export interface CellEditFunctions {
 export function useCellEdit({ updateEntry, findEntry }: Pick<EntriesState, "updateEntry" | "findEntry">) {
   const [edit, setEdit] = useState<CellEdit | null>(null);
   const [fault, setFault] = useState<CellFault | null>(null);
-  const current = useRef(edit);
+  const currentEdit = useRef(edit);
 
-  const change = useCallback((next: CellEdit | null) => {
-    current.current = next;
+  const changeEdit = useCallback((next: CellEdit | null) => {
+    currentEdit.current = next;
     // React must render the cell at once, because only an element in the document can receive the focus.
     flushSync(() => setEdit(next));
   }, []);
   const save = useCallback(
     async ({ entry, rowIndex, column, typedText }: CellEdit) => {
       const before = entry.data[column];
-      if (typedText === formatCellValue(before)) return change(null);
-      const saving = { entry, rowIndex, column, typedText, isSaving: true };
-      change(saving);
+      if (typedText === formatCellValue(before)) return changeEdit(null);
+      const savingEdit = { entry, rowIndex, column, typedText, isSaving: true };
+      changeEdit(savingEdit);
       // If no other person has changed this cell, sends the entry's newest time of change. Changes of other cells then cause no rejection.
       const now = findEntry(entry.id)?.entry ?? entry;
       const base = formatCellValue(now.data[column]) === formatCellValue(before) ? now : entry;
       const message = await updateEntry(base, { [column]: parseCellText(typedText, before) });
       setFault(message === null ? null : { entryId: entry.id, column, message, typedText });
       // The person may have begun to edit another cell while the save was sent.
-      if (current.current === saving) change(null);
+      if (currentEdit.current === savingEdit) changeEdit(null);
     },
-    [change, updateEntry, findEntry],
+    [changeEdit, updateEntry, findEntry],
   );
   const cellFunctions = useMemo<CellEditFunctions>(
     () => ({
       beginEdit(entry, rowIndex, column) {
         setFault(null);
-        change({ entry, rowIndex, column, typedText: formatCellValue(entry.data[column]), isSaving: false });
+        changeEdit({ entry, rowIndex, column, typedText: formatCellValue(entry.data[column]), isSaving: false });
       },
-      changeText: (text) => current.current && change({ ...current.current, typedText: text }),
+      changeText: (text) => currentEdit.current && changeEdit({ ...currentEdit.current, typedText: text }),
       saveCell() {
-        if (current.current && !current.current.isSaving) void save(current.current);
+        if (currentEdit.current && !currentEdit.current.isSaving) void save(currentEdit.current);
       },
-      cancelEdit: () => change(null),
+      cancelEdit: () => changeEdit(null),
     }),
-    [change, save],
+    [changeEdit, save],
   );
   const hasUnsavedText =
     edit !== null && !edit.isSaving && edit.typedText !== formatCellValue(edit.entry.data[edit.column]);

@@ -13,7 +13,7 @@ const MAX_CONCURRENT_PAGES = 2;
 /** Maximum number of pages in the cache. If there are more, the cache removes the page whose last load was earliest. */
 const MAX_LOADED_PAGES = 50;
 /** Delay from a change of an entry to the next read, so that several changes cause only one read. */
-const COLLECT_CHANGES_MS = 500;
+const RELOAD_DELAY_MS = 500;
 
 export interface EntryOrder {
   column: string;
@@ -152,7 +152,7 @@ export function useEntries({ api, appId, id, where, order }: EntriesOptions): En
   const [fault, setFault] = useState<ApiError | null>(null);
   const [, redraw] = useState(0);
   const queryJson = JSON.stringify([id, where, order]);
-  const shownPages = useRef<PageCache>(null);
+  const currentCache = useRef<PageCache>(null);
 
   const pages = useMemo(() => {
     const [source, filter, entryOrder] = JSON.parse(queryJson) as [number, object | null, EntryOrder | null];
@@ -167,20 +167,20 @@ export function useEntries({ api, appId, id, where, order }: EntriesOptions): En
       return { entries, total: found.pagination?.total ?? entries.length };
     };
     const pageCache = createPageCache(read, (outcome) => {
-      if (shownPages.current !== pageCache) return;
+      if (currentCache.current !== pageCache) return;
       if ("entries" in outcome) setTotal(outcome.total);
       setFault("entries" in outcome ? null : outcome);
       redraw((count) => count + 1);
     });
     return pageCache;
   }, [api, appId, queryJson]);
-  shownPages.current = pages;
+  currentCache.current = pages;
 
   // This query stores no entries. The query cache only determines when the visible pages are read again.
   const { reload } = useResource({
     queryKey: ["entries", appId, id],
     async queryFn() {
-      await shownPages.current?.reload();
+      await currentCache.current?.reload();
       return null;
     },
     initialData: null,
@@ -190,7 +190,7 @@ export function useEntries({ api, appId, id, where, order }: EntriesOptions): En
     (next: () => void) => api.subscribe(FollowEntries, { appId, id: String(id) }, { next }),
     [api, appId, id],
   );
-  useReloadAfterEvents(subscribe, reload, COLLECT_CHANGES_MS);
+  useReloadAfterEvents(subscribe, reload, RELOAD_DELAY_MS);
 
   const write = useCallback(
     async (written: Promise<unknown>) => {

@@ -8,7 +8,7 @@ import { findDuplicateKey } from "./draft-rows.js";
 /** Context with a function that changes the count of invalid lists in a form. Pass 1 if a list becomes invalid, -1 if valid again. */
 export const InvalidListCounterContext = createContext<(change: 1 | -1) => void>(() => undefined);
 
-interface RowsOptions<Row> {
+interface FormRowsOptions<Row> {
   /** Rows of the form's current value. */
   rows: Row[];
   /** Returns the key under which a row is stored. The function itself is null if rows may have equal keys. */
@@ -26,7 +26,7 @@ export function useFormRows<Row>({
   findRowsFault,
   normalizeRows,
   writeRows,
-}: RowsOptions<Row>) {
+}: FormRowsOptions<Row>) {
   const text = JSON.stringify(stored);
   const [edit, setEdit] = useState<{ rows: Row[]; text: string } | null>(null);
   const rows = edit?.text === text ? edit.rows : stored;

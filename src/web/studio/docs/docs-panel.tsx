@@ -105,13 +105,14 @@ interface DocsPanelProps {
  * this only for modal dialogs.
  */
 function useFocusReturn(): void {
-  const [before] = useState(() => document.activeElement);
+  const [focusedBefore] = useState(() => document.activeElement);
   useEffect(() => {
     return () => {
-      const isStill = before instanceof HTMLElement && before.isConnected && before !== document.body;
-      (isStill ? before : document.getElementById("content"))?.focus();
+      const canReturnFocus =
+        focusedBefore instanceof HTMLElement && focusedBefore.isConnected && focusedBefore !== document.body;
+      (canReturnFocus ? focusedBefore : document.getElementById("content"))?.focus();
     };
-  }, [before]);
+  }, [focusedBefore]);
 }
 
 export function DocsPanel({ docsPath, appId, openAddress, onClose }: DocsPanelProps) {

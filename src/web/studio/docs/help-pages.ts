@@ -19,7 +19,7 @@ const VIEW_HELP_PATHS: Readonly<Record<Exclude<View, "app">, string>> = {
   service: "operate/operating",
 };
 
-const APP_PART_HELP_PATHS: Readonly<Record<AppSubpage, string>> = {
+const APP_SUBPAGE_HELP_PATHS: Readonly<Record<AppSubpage, string>> = {
   general: "guides/manage-apps",
   tokens: "guides/api-token",
   people: "operate/people",
@@ -33,5 +33,5 @@ const APP_PART_HELP_PATHS: Readonly<Record<AppSubpage, string>> = {
 
 export function findHelpPath(view: View, item: string | null): string {
   if (view !== "app") return `/docs/${VIEW_HELP_PATHS[view]}`;
-  return `/docs/${APP_PART_HELP_PATHS[isAppSubpage(item) ? item : "general"]}`;
+  return `/docs/${APP_SUBPAGE_HELP_PATHS[isAppSubpage(item) ? item : "general"]}`;
 }

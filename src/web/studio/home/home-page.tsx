@@ -47,14 +47,14 @@ function getHourlyValues(periods: HomeData["statistics"]["periods"]) {
 
 function UsageCard({ statistics: { periods } }: HomeData) {
   const hours = getHourlyValues(periods);
-  const totalOf = (key: "runs" | "failed") => periods.reduce((sum, period) => sum + period[key], 0);
-  const slowest = Math.max(0, ...periods.map(({ p95 }) => p95 ?? 0));
+  const sumPeriods = (key: "runs" | "failed") => periods.reduce((sum, period) => sum + period[key], 0);
+  const maxP95Ms = Math.max(0, ...periods.map(({ p95 }) => p95 ?? 0));
   const figures = [
-    { label: "Runs", value: totalOf("runs").toLocaleString("en"), key: "runs", tone: "accent" },
-    { label: "Failed", value: totalOf("failed").toLocaleString("en"), key: "failed", tone: "bad" },
+    { label: "Runs", value: sumPeriods("runs").toLocaleString("en"), key: "runs", tone: "accent" },
+    { label: "Failed", value: sumPeriods("failed").toLocaleString("en"), key: "failed", tone: "bad" },
     {
       label: "Duration, p95 of the slowest hour",
-      value: slowest === 0 ? "–" : formatDuration(slowest),
+      value: maxP95Ms === 0 ? "–" : formatDuration(maxP95Ms),
       key: "p95",
       tone: "soft",
     },
@@ -119,7 +119,7 @@ function RunCards({ home, appId }: { home: HomeData; appId: number }) {
       ))}
     </ul>
   );
-  const failures = { view: "runs", query: { state: "failed", range: "24h" } } as const;
+  const failedRunsRoute = { view: "runs", query: { state: "failed", range: "24h" } } as const;
   return (
     <>
       <HomeCard
@@ -128,7 +128,7 @@ function RunCards({ home, appId }: { home: HomeData; appId: number }) {
         {...(total > 0 && {
           moreLink: {
             label: `${formatCount(total, "failure", "failures")}${totalIsExact ? "" : " or more"}`,
-            href: createHref({ appId, ...failures }),
+            href: createHref({ appId, ...failedRunsRoute }),
           },
         })}
       >

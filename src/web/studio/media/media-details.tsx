@@ -131,14 +131,14 @@ function findPossibleFolders(
  * Hook that returns the file or folder that the dialog shows. The dialog continues to show an item that the listing no
  * longer contains, for example after a search. `isDeleted` is true if the service has no such item any more.
  */
-function useOpenItem(item: MediaItem, listing: MediaListing, findDeleted: MediaState["isDeleted"]) {
+function useOpenedItem(item: MediaItem, listing: MediaListing, findDeleted: MediaState["isDeleted"]) {
   const file = item.kind === "file" ? listing.files.find(({ id }) => id === item.id) : undefined;
   const folder = item.kind === "folder" ? listing.folders.find(({ id }) => id === item.id) : undefined;
   const isListed = (file ?? folder) !== undefined;
   const [lastListed, setLastListed] = useState<{ file?: MediaFile | undefined; folder?: MediaFolder | undefined }>({});
   if (isListed && (lastListed.file !== file || lastListed.folder !== folder)) setLastListed({ file, folder });
   const shown = isListed ? { file, folder } : lastListed;
-  const openItem: MediaFile | MediaFolder | undefined = shown.file ?? shown.folder;
+  const openedItem: MediaFile | MediaFolder | undefined = shown.file ?? shown.folder;
   const [isDeleted, setDeleted] = useState(false);
   const [checkCount, setCheckCount] = useState(0);
   // biome-ignore lint/correctness/useExhaustiveDependencies: only a new list causes a request, not a new function
@@ -156,7 +156,7 @@ function useOpenItem(item: MediaItem, listing: MediaListing, findDeleted: MediaS
   }, [isListed, listing, checkCount]);
   return {
     file: shown.file,
-    openItem,
+    openedItem,
     isListed,
     isDeleted: !isListed && isDeleted,
     checkAgain: () => setCheckCount((count) => count + 1),
@@ -173,19 +173,19 @@ interface MediaDetailsProps {
 }
 
 export function MediaDetails({ api, media, listing, item, removeItem, onClose }: MediaDetailsProps) {
-  const { file, openItem, isListed, isDeleted, checkAgain } = useOpenItem(item, listing, media.isDeleted);
-  const field = useFieldDraft(openItem?.name ?? "");
+  const { file, openedItem, isListed, isDeleted, checkAgain } = useOpenedItem(item, listing, media.isDeleted);
+  const field = useFieldDraft(openedItem?.name ?? "");
   const { draft: name, setDraft: setName } = field;
   const [message, setMessage] = useState<string | null>(null);
   const [isRenamed, setRenamed] = useState(false);
   // Closes the dialog if a link names an item outside of this folder. Also closes it after a rename if the current
   // search does not find the new name.
-  const shouldClose = !openItem || (isRenamed && !isListed);
+  const shouldClose = !openedItem || (isRenamed && !isListed);
   useEffect(() => {
     if (shouldClose) onClose();
   }, [shouldClose, onClose]);
-  if (!openItem) return null;
-  const ownFolderId = file ? file.folderId : (openItem as MediaFolder).parentId;
+  if (!openedItem) return null;
+  const currentFolderId = file ? file.folderId : (openedItem as MediaFolder).parentId;
   const rename = async (event: FormEvent) => {
     event.preventDefault();
     const refusal = await media.renameItem(item, name);
@@ -194,7 +194,7 @@ export function MediaDetails({ api, media, listing, item, removeItem, onClose }:
     setRenamed(refusal === null);
     setMessage(refusal ?? "Renamed.");
   };
-  const typeName = (next: string) => {
+  const changeName = (next: string) => {
     setRenamed(false);
     setName(next);
   };
@@ -204,9 +204,9 @@ export function MediaDetails({ api, media, listing, item, removeItem, onClose }:
     else setMessage(refusal);
   };
   return (
-    <ModalDialog className="media-details" aria-label={openItem.name} onClose={onClose}>
+    <ModalDialog className="media-details" aria-label={openedItem.name} onClose={onClose}>
       <div className="row">
-        <h2 className="grow">{openItem.name}</h2>
+        <h2 className="grow">{openedItem.name}</h2>
         <button type="button" className="quiet icon" aria-label="Close" onClick={onClose}>
           <X size={14} aria-hidden />
         </button>
@@ -220,7 +220,7 @@ export function MediaDetails({ api, media, listing, item, removeItem, onClose }:
       <form className="row labelled" onSubmit={(event) => void rename(event)}>
         <label>
           <span>Name</span>
-          <input aria-label="Name" value={name} onChange={(event) => typeName(event.target.value)} />
+          <input aria-label="Name" value={name} onChange={(event) => changeName(event.target.value)} />
         </label>
         <button type="submit" disabled={isDeleted || !field.isDirty || field.isChangedElsewhere || name.trim() === ""}>
           Rename
@@ -240,7 +240,7 @@ export function MediaDetails({ api, media, listing, item, removeItem, onClose }:
           <option value="" disabled>
             Choose a folder…
           </option>
-          {findPossibleFolders(listing, item, ownFolderId).map((folder) => (
+          {findPossibleFolders(listing, item, currentFolderId).map((folder) => (
             <option key={folder.id ?? "top"} value={folder.id ?? "top"}>
               {folder.name}
             </option>

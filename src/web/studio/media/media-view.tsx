@@ -175,19 +175,19 @@ function useDropZone(send: MediaState["uploadFiles"]) {
 function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps) {
   const { search = "" } = query;
   const openedItem = parseOpenItem(query);
-  const change = useCallback(
+  const changeQuery = useCallback(
     (part: MediaQuery, replacesHistoryEntry = false) =>
       void go({ query: mergeQuery(query, part) }, { replacesHistoryEntry }),
     [go, query],
   );
-  const setOpened = ({ kind, id }: MediaItem) => change({ [kind]: String(id) });
+  const openItem = ({ kind, id }: MediaItem) => changeQuery({ [kind]: String(id) });
   const [fault, setFault] = useState<string | null>(null);
   const isEditor = mayEdit(useRole());
   const media = useMedia(api, appId, folderId, search);
   const { listing, uploadFiles } = media;
   const fileInput = useRef<HTMLInputElement>(null);
   const { isDraggedOver, handlers } = useDropZone(uploadFiles);
-  const close = useCallback(() => change({ file: undefined, folder: undefined }), [change]);
+  const close = useCallback(() => changeQuery({ file: undefined, folder: undefined }), [changeQuery]);
 
   const moveItem = async (item: MediaItem, to: number | null) => setFault(await media.moveItem(item, to));
   const remove = async (item: MediaItem, name: string) => {
@@ -200,7 +200,7 @@ function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps)
     setFault(await media.removeItem(item));
     close();
   };
-  const nameOf = ({ kind, id }: MediaItem) =>
+  const getItemName = ({ kind, id }: MediaItem) =>
     (kind === "file" ? listing?.files : listing?.folders)?.find((item) => item.id === id)?.name ?? "";
   const isEmpty = listing !== null && listing.files.length === 0 && listing.folders.length === 0;
 
@@ -214,7 +214,7 @@ function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps)
           aria-label="Search by name"
           placeholder="Search by name"
           value={search}
-          onChange={(event) => change({ search: event.target.value }, query.search !== undefined)}
+          onChange={(event) => changeQuery({ search: event.target.value }, query.search !== undefined)}
         />
         <ForEditors>
           <NewFolderForm create={media.createFolder} />
@@ -247,7 +247,7 @@ function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps)
               key={folder.id}
               folder={folder}
               openItem={() => go({ item: String(folder.id) })}
-              edit={() => setOpened(item)}
+              edit={() => openItem(item)}
               removeItem={() => void remove(item, folder.name)}
               drop={(dropped) => void moveItem(dropped, folder.id)}
             />
@@ -262,7 +262,7 @@ function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps)
               key={file.id}
               api={api}
               file={file}
-              openItem={() => setOpened(item)}
+              openItem={() => openItem(item)}
               removeItem={() => void remove(item, file.name)}
             />
           );
@@ -276,7 +276,7 @@ function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps)
           key={`${openedItem.kind}${openedItem.id}`}
           {...{ api, media, listing, onClose: close }}
           item={openedItem}
-          removeItem={() => remove(openedItem, nameOf(openedItem))}
+          removeItem={() => remove(openedItem, getItemName(openedItem))}
         />
       )}
     </section>

@@ -68,11 +68,11 @@ async function isMissing(read: Promise<unknown>): Promise<boolean> {
 
 /** Hook that returns the last received change time of each file and folder, also of items that the current listing does not contain. */
 function useListedChangeTimes(listing: MediaListing | null): ReadonlyMap<string, string> {
-  const [seenTimes] = useState(() => new Map<string, string>());
-  for (const { id, updatedAt } of listing?.files ?? []) seenTimes.set(`file ${id}`, updatedAt);
+  const [changeTimes] = useState(() => new Map<string, string>());
+  for (const { id, updatedAt } of listing?.files ?? []) changeTimes.set(`file ${id}`, updatedAt);
   const folders = [...(listing?.folders ?? []), ...(listing?.folder ? [listing.folder] : [])];
-  for (const { id, updatedAt } of folders) seenTimes.set(`folder ${id}`, updatedAt);
-  return seenTimes;
+  for (const { id, updatedAt } of folders) changeTimes.set(`folder ${id}`, updatedAt);
+  return changeTimes;
 }
 
 /** @param search part of a name to find in all folders of the app; "" lists the open folder instead */
@@ -84,7 +84,7 @@ export function useMedia(api: ApiClient, appId: number, folderId: number | null,
     gcTime: 0,
   });
   const listing = value?.media ?? null;
-  const seenTimes = useListedChangeTimes(listing);
+  const changeTimes = useListedChangeTimes(listing);
   const [uploads, setUploads] = useState<PendingUpload[]>([]);
 
   const write = useCallback(
@@ -141,7 +141,7 @@ export function useMedia(api: ApiClient, appId: number, folderId: number | null,
   const createChangeVariables = ({ kind, id }: MediaItem) => ({
     appId,
     id,
-    ifUpdatedAt: seenTimes.get(`${kind} ${id}`)!,
+    ifUpdatedAt: changeTimes.get(`${kind} ${id}`)!,
   });
   return {
     listing,

@@ -86,22 +86,22 @@ function useDeliveryDraft({ api, appId, setDirty }: DeliveryProps, channel: Deli
     setFaults(foundFaults);
     setRefusal(null);
     if (Object.keys(foundFaults).length > 0) return;
-    const refused = await settings.setValue(
+    const newRefusal = await settings.setValue(
       DELIVERY_SETTING_KEYS[channel],
       createDeliverySetting(channel, kind, draft),
     );
-    setRefusal(refused);
-    if (refused === null) clearSaved(draft);
+    setRefusal(newRefusal);
+    if (newRefusal === null) clearSaved(draft);
   };
-  const stored = settings.detailsByKey[DELIVERY_SETTING_KEYS[channel]];
-  return { kind, setKind, draft, changeField, faults, refusal, isDirty, save, stored };
+  const storedDetails = settings.detailsByKey[DELIVERY_SETTING_KEYS[channel]];
+  return { kind, setKind, draft, changeField, faults, refusal, isDirty, save, storedDetails };
 }
 
 type DeliveryProps = Pick<PageProps, "api" | "appId" | "setDirty"> & { email: string; back: () => void };
 
 export function DeliveryForm({ channel, ...props }: DeliveryProps & { channel: DeliveryChannel }) {
   const { api, appId, email, back } = props;
-  const { kind, setKind, draft, changeField, faults, refusal, isDirty, save, stored } = useDeliveryDraft(
+  const { kind, setKind, draft, changeField, faults, refusal, isDirty, save, storedDetails } = useDeliveryDraft(
     props,
     channel,
   );
@@ -117,8 +117,10 @@ export function DeliveryForm({ channel, ...props }: DeliveryProps & { channel: D
           ← Outbox
         </button>
         <h2 className="grow">{channel === "email" ? "E-mail delivery" : "SMS delivery"}</h2>
-        <span className={stored ? "chip live" : "chip"}>
-          {stored ? `configured ${stored.updatedAt ? formatAge(stored.updatedAt) : ""}` : "not configured"}
+        <span className={storedDetails ? "chip live" : "chip"}>
+          {storedDetails
+            ? `configured ${storedDetails.updatedAt ? formatAge(storedDetails.updatedAt) : ""}`
+            : "not configured"}
         </span>
       </div>
       <p className="hint">
@@ -151,7 +153,7 @@ export function DeliveryForm({ channel, ...props }: DeliveryProps & { channel: D
           {refusal}
         </p>
         <button type="submit" className="primary" disabled={!isDirty}>
-          {stored ? "Replace" : "Save"}
+          {storedDetails ? "Replace" : "Save"}
         </button>
       </form>
       <TestMessageForm {...{ api, appId, channel }} to={channel === "email" ? email : ""} />

@@ -117,12 +117,12 @@ function MessageBody({ message }: { message: Message }) {
 }
 
 function formatHeaders({ subject, fromName, createdAt }: Message, headers: Message["headers"]): string {
-  const ownHeaders = {
+  const mainHeaders = {
     From: fromName ?? "(the app's sender)",
     Subject: subject ?? "",
     Date: new Date(createdAt).toUTCString(),
   };
-  return [...Object.entries(ownHeaders), ...headers.map(({ name, value }) => [name, value])]
+  return [...Object.entries(mainHeaders), ...headers.map(({ name, value }) => [name, value])]
     .map(([name, value]) => `${name}: ${value}`)
     .join("\n");
 }

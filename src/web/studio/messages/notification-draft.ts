@@ -44,15 +44,15 @@ export function notificationToDraft(notification: Notification | null): Notifica
 function draftToPushMessage({ title, message }: NotificationDraft, stored: Notification | null) {
   const storedPush = stored?.pushNotification ?? null;
   const payload = (storedPush?.payload ?? {}) as Record<string, unknown>;
-  const before = notificationToDraft(stored);
+  const storedDraft = notificationToDraft(stored);
   const chooseText = (pushText: unknown, earlierText: string, text: string) =>
     pushText === undefined || pushText === earlierText ? text : pushText;
   return {
     ...storedPush,
     payload: {
       ...payload,
-      title: chooseText(payload["title"], before.title, title),
-      body: chooseText(payload["body"], before.message, message),
+      title: chooseText(payload["title"], storedDraft.title, title),
+      body: chooseText(payload["body"], storedDraft.message, message),
     },
   };
 }
@@ -65,13 +65,13 @@ function draftToPushMessage({ title, message }: NotificationDraft, stored: Notif
  */
 export function draftToNotification(draft: NotificationDraft, stored: Notification | null): NotificationInput {
   const { title, message, navigate, scope, publicationTime, orderAt, sendsPush } = draft;
-  const before = stored && notificationToDraft(stored);
-  const isTimeUnchanged = before?.publicationTime === publicationTime && before.orderAt === orderAt;
+  const storedDraft = stored && notificationToDraft(stored);
+  const isTimeUnchanged = storedDraft?.publicationTime === publicationTime && storedDraft.orderAt === orderAt;
   const hasTime = publicationTime === "scheduled" && !/^(T|$)/.test(orderAt);
   return {
     status: publicationTime,
     extendData: { title, message, navigate: navigate || null },
-    ...(before?.scope !== scope && { scope: scope.trim() === "" ? null : JSON.parse(scope) }),
+    ...(storedDraft?.scope !== scope && { scope: scope.trim() === "" ? null : JSON.parse(scope) }),
     ...(!isTimeUnchanged && { orderAt: hasTime ? new Date(orderAt).toISOString() : null }),
     pushNotification: sendsPush ? draftToPushMessage(draft, stored) : null,
   };

@@ -82,7 +82,7 @@ function UserIds({ ids, onChange, onFaultyChange }: UserIdsProps) {
   );
 }
 
-interface ConditionsProps extends Pick<RecipientsFieldProps, "onFaultyChange"> {
+interface ConditionRowsProps extends Pick<RecipientsFieldProps, "onFaultyChange"> {
   conditions: RecipientCondition[];
   changeConditions: (conditions: RecipientCondition[]) => void;
 }
@@ -133,7 +133,7 @@ function ConditionRow({ condition, rowNumber, changeCondition, removeCondition }
   );
 }
 
-function ConditionRows({ conditions, changeConditions, onFaultyChange }: ConditionsProps) {
+function ConditionRows({ conditions, changeConditions, onFaultyChange }: ConditionRowsProps) {
   const { rows, set, fault } = useFormRows<RecipientCondition>({
     rows: conditions,
     getRowKey: ({ column, comparison }) => `${column} ${comparison}`,

@@ -11,13 +11,14 @@ import { getMessageStatusLabel } from "./status-label.js";
 /** Interval at which the form reads the message's status while the message is queued. */
 const REFRESH_INTERVAL_MS = 1_000;
 
-const STATUS_WORDS: Readonly<Partial<Record<MessageStatus, string>>> = {
+const STATUS_DESCRIPTIONS: Readonly<Partial<Record<MessageStatus, string>>> = {
   queued: "Waiting to be sent…",
   kept: "Stored, not sent: no server or provider is configured.",
-  sent: "The server accepted the message.",
+  sent: "The mail server or SMS provider accepted the message.",
   delivered: "Delivered.",
-  rejected: "The server rejected the message.",
+  rejected: "The mail server or SMS provider rejected the message.",
   failed: "The message could not be sent.",
+  unknown: "It is not known whether the mail server or SMS provider accepted the message.",
 };
 
 interface TestMessageFormProps {
@@ -86,7 +87,7 @@ export function TestMessageForm(props: TestMessageFormProps) {
         {sent && (
           <>
             <span className={`chip ${sent.status}`}>{getMessageStatusLabel(sent.status)}</span>
-            <span className="grow">{[STATUS_WORDS[sent.status], sent.detail].filter(Boolean).join(" ")}</span>
+            <span className="grow">{[STATUS_DESCRIPTIONS[sent.status], sent.detail].filter(Boolean).join(" ")}</span>
             <a href={createHref({ appId, view: "outbox", item: String(sent.id) })}>Open the message</a>
           </>
         )}

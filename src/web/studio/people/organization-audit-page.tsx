@@ -14,12 +14,12 @@ import { getFullName } from "./people.js";
 
 const PAGE_SIZE = 100;
 
-interface OrganizationLogProps extends Pick<PageProps, "api"> {
+interface OrganizationAuditLogProps extends Pick<PageProps, "api"> {
   organizationId: number;
 }
 
 /** Hook for the pages of the audit log. It reads them by a cursor, so that new entries do not shift the loaded ones. */
-function useAuditLog({ api, organizationId }: OrganizationLogProps) {
+function useAuditLog({ api, organizationId }: OrganizationAuditLogProps) {
   const client = useQueryClient();
   const queryKey = [ReadOrganizationAuditLog, organizationId];
   const log = useInfiniteQuery({
@@ -41,9 +41,9 @@ function useMemberNames(organizationId: number): (id: number) => string {
   return (id) => names.get(id) ?? `person ${id}`;
 }
 
-function AccessLog(props: OrganizationLogProps) {
+function OrganizationAuditLog(props: OrganizationAuditLogProps) {
   const { data, error, fetchNextPage, hasNextPage, readAgain } = useAuditLog(props);
-  const nameOf = useMemberNames(props.organizationId);
+  const getMemberName = useMemberNames(props.organizationId);
   const entries = data?.pages.flatMap(({ items }) => items);
   return (
     <>
@@ -62,10 +62,10 @@ function AccessLog(props: OrganizationLogProps) {
               {formatTime(createdAt)}
             </time>
             <span title={type}>{describeAuditType(type)}</span>
-            {typeof userId === "number" && <b>{nameOf(userId)}</b>}
-            {typeof subjectId === "number" && subjectId !== userId && <span>about {nameOf(subjectId)}</span>}
+            {typeof userId === "number" && <b>{getMemberName(userId)}</b>}
+            {typeof subjectId === "number" && subjectId !== userId && <span>about {getMemberName(subjectId)}</span>}
             <span className="grow details">
-              <AuditDetails data={data} getPersonName={nameOf} />
+              <AuditDetails data={data} getPersonName={getMemberName} />
             </span>
             <span className="hint">{address ?? ""}</span>
           </li>
@@ -89,7 +89,7 @@ export function OrganizationAuditPage({ api, route, organizations }: PageProps) 
       <section className="app-part" aria-labelledby="access">
         <h2 id="access">{organization ? `Audit log of ${organization.name}` : "Audit log"}</h2>
         {organization && mayManage(organization.role) ? (
-          <AccessLog key={organization.id} api={api} organizationId={organization.id} />
+          <OrganizationAuditLog key={organization.id} api={api} organizationId={organization.id} />
         ) : (
           <p className="hint">Owners and admins of an organization see its audit log.</p>
         )}

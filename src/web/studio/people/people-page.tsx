@@ -177,7 +177,7 @@ function MemberRow({
   createResetLink,
 }: MemberRowProps) {
   const name = getFullName(user);
-  const isBelow = getGrantableRoles(callerRole).includes(role);
+  const canChangeRole = getGrantableRoles(callerRole).includes(role);
   return (
     <li>
       <b>{name}</b>
@@ -192,7 +192,7 @@ function MemberRow({
         ) : (
           <span className="chip">{role}</span>
         )}
-        {mayManage(callerRole) && isBelow && (
+        {mayManage(callerRole) && canChangeRole && (
           <>
             {createResetLink && (
               <button
@@ -299,7 +299,7 @@ function PeoplePanel(props: PeoplePanelProps) {
     if (creation) setNewLink({ label: `Link for ${creation.created.invitation.email}`, secret: creation.created.link });
     return creation !== null;
   };
-  const askAndRemove = async (member: Member) => {
+  const confirmAndRemove = async (member: Member) => {
     const { user } = member;
     const text =
       appId === null
@@ -350,7 +350,7 @@ function PeoplePanel(props: PeoplePanelProps) {
             {...{ member, callerRole }}
             isBusy={list.isBusy}
             setRole={(role) => void setRole(member, role)}
-            removeMember={() => void askAndRemove(member)}
+            removeMember={() => void confirmAndRemove(member)}
             createResetLink={appId === null ? () => void createResetLink(member) : null}
           />
         ))}

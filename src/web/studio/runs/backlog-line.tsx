@@ -32,14 +32,14 @@ export function QueuedRunsLine({ api, appId, confirm }: { api: ApiClient; appId:
   const [message, setMessage] = useState("");
   const [busy, setBusy] = useState(false);
   async function cancel(): Promise<void> {
-    const sure = await confirm({
+    const isConfirmed = await confirm({
       title: "Cancel all queued runs?",
       explanation:
         "This cancels all queued runs of this app, also those that are queued meanwhile. Running runs continue.",
       confirmLabel: "Cancel them",
       isDangerous: true,
     });
-    if (!sure) return;
+    if (!isConfirmed) return;
     setBusy(true);
     setMessage("");
     await cancelAllQueued(api, appId).then(

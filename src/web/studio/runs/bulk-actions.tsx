@@ -11,7 +11,7 @@ import { sendRequestForEachRun } from "./bulk-send.js";
 /** Maximum number of runs that one confirmation replays or cancels. */
 const MAX_RUNS_PER_CONFIRMATION = 100;
 
-interface BulkAction {
+interface BulkOperation {
   verb: string;
   pastParticiple: string;
   confirmationText: string;
@@ -19,14 +19,14 @@ interface BulkAction {
   sendRequest(api: ApiClient, appId: number, runId: number): Promise<unknown>;
 }
 
-const REPLAY_ACTION: BulkAction = {
+const REPLAY_OPERATION: BulkOperation = {
   verb: "Replay",
   pastParticiple: "queued",
   confirmationText:
     "Each run starts again with its payload. Runs of the draft use the current draft, other runs the current live version.",
   sendRequest: (api, appId, runId) => api.request(ReplayRun, { appId, runId, options: null }),
 };
-const CANCEL_ACTION: BulkAction = {
+const CANCEL_OPERATION: BulkOperation = {
   verb: "Cancel",
   pastParticiple: "cancelled",
   confirmationText: "Running runs are stopped, and queued runs do not start.",
@@ -35,12 +35,12 @@ const CANCEL_ACTION: BulkAction = {
 };
 
 /** Operation of the button (replay or cancel), by the state of the listed runs. */
-const ACTIONS_BY_STATE: Readonly<Record<string, BulkAction>> = {
-  queued: CANCEL_ACTION,
-  running: CANCEL_ACTION,
-  failed: REPLAY_ACTION,
-  skipped: REPLAY_ACTION,
-  cancelled: REPLAY_ACTION,
+const OPERATIONS_BY_STATE: Readonly<Record<string, BulkOperation>> = {
+  queued: CANCEL_OPERATION,
+  running: CANCEL_OPERATION,
+  failed: REPLAY_OPERATION,
+  skipped: REPLAY_OPERATION,
+  cancelled: REPLAY_OPERATION,
 };
 
 interface BulkActionsProps {
@@ -55,9 +55,9 @@ interface BulkActionsProps {
 export function BulkActions({ api, appId, confirm, state, runs }: BulkActionsProps) {
   const [progress, setProgress] = useState("");
   const [isBusy, setBusy] = useState(false);
-  const action = ACTIONS_BY_STATE[state ?? ""];
-  if (!action || (runs.length === 0 && progress === "")) return null;
-  const { verb, pastParticiple, confirmationText, isDangerous = false } = action;
+  const operation = OPERATIONS_BY_STATE[state ?? ""];
+  if (!operation || (runs.length === 0 && progress === "")) return null;
+  const { verb, pastParticiple, confirmationText, isDangerous = false } = operation;
   const chosenRuns = runs.slice(0, MAX_RUNS_PER_CONFIRMATION);
   const start = async () => {
     const title = `${verb} ${formatCount(chosenRuns.length, "run", "runs")}?`;
@@ -73,7 +73,7 @@ export function BulkActions({ api, appId, confirm, state, runs }: BulkActionsPro
     setBusy(true);
     const ids = chosenRuns.map(({ id }) => id);
     const wait = (seconds: number) => new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
-    const sendRequest = (id: number) => action.sendRequest(api, appId, id);
+    const sendRequest = (id: number) => operation.sendRequest(api, appId, id);
     setProgress(
       await sendRequestForEachRun(ids, {
         pastParticiple,

@@ -67,10 +67,10 @@ const SANDBOX_WORDS: Record<string, string> = {
 };
 
 function RunProperties({ run, appId }: { run: RunDetails; appId: number }) {
-  const to = (route: Partial<StudioRoute> & Pick<StudioRoute, "view">, words: string) => (
+  const renderLink = (route: Partial<StudioRoute> & Pick<StudioRoute, "view">, words: string) => (
     <a href={createHref({ appId, ...route })}>{words}</a>
   );
-  const runLink = (id: number) => to({ view: "runs", item: String(id) }, `run ${id}`);
+  const renderRunLink = (id: number) => renderLink({ view: "runs", item: String(id) }, `run ${id}`);
   const {
     person,
     personId,
@@ -92,14 +92,16 @@ function RunProperties({ run, appId }: { run: RunDetails; appId: number }) {
       : `person ${personId}`;
   const facts: [string, ReactNode][] = [
     ["Started by", TRIGGER_WORDS[run.trigger]],
-    ["Requested by", personName && to({ view: "runs", query: { person: String(personId) } }, personName)],
+    ["Requested by", personName && renderLink({ view: "runs", query: { person: String(personId) } }, personName)],
     [
       "Version",
-      versionId === null ? null : to({ view: "runs", query: { version: String(versionId) } }, `version ${versionId}`),
+      versionId === null
+        ? null
+        : renderLink({ view: "runs", query: { version: String(versionId) } }, `version ${versionId}`),
     ],
-    ["Replay of", replayOf === null ? null : runLink(replayOf)],
-    ["Caused by", causeRunId === null ? null : runLink(causeRunId)],
-    ["First of the chain", chainId === null || chainId === causeRunId ? null : runLink(chainId)],
+    ["Replay of", replayOf === null ? null : renderRunLink(replayOf)],
+    ["Caused by", causeRunId === null ? null : renderRunLink(causeRunId)],
+    ["First of the chain", chainId === null || chainId === causeRunId ? null : renderRunLink(chainId)],
     ["Log event", eventId],
     ["Skipped because", reason && (tickCount > 1 ? `${reason}, ${tickCount} ticks` : reason)],
     ["Waits", waitsFor && WAIT_REASON_WORDS[waitsFor]],

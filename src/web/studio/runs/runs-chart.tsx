@@ -73,15 +73,15 @@ function formatAxisTime(seconds: number): string {
 
 function createAxes(formatValue: (ms: number) => string): uPlot.Axis[] {
   const { soft, line } = CHART_COLORS[darkModeQuery.matches ? "dark" : "light"];
-  const shared = {
+  const axisDefaults = {
     stroke: soft,
     grid: { stroke: line, width: 1 },
     ticks: { stroke: line, width: 1 },
     font: "11px sans-serif",
   };
   return [
-    { ...shared, size: 32, space: 64, values: (_, ticks) => ticks.map(formatAxisTime) },
-    { ...shared, size: 60, space: 28, values: (_, ticks) => ticks.map(formatValue) },
+    { ...axisDefaults, size: 32, space: 64, values: (_, ticks) => ticks.map(formatAxisTime) },
+    { ...axisDefaults, size: 60, space: 28, values: (_, ticks) => ticks.map(formatValue) },
   ];
 }
 
@@ -90,7 +90,7 @@ function drawCharts(statistics: RunStatistics, counts: HTMLElement, durations: H
   const [shownTimes, runs, failed, skipped, p50, p95] = createChartColumns(statistics);
   const step = statistics.by === "hour" ? HOUR_SECONDS : 24 * HOUR_SECONDS;
   const height = innerWidth < 700 ? PHONE_CHART_HEIGHT_PIXELS : CHART_HEIGHT_PIXELS;
-  const shared = {
+  const chartDefaults = {
     width: Math.max(200, counts.clientWidth),
     height,
     legend: { show: false },
@@ -101,7 +101,7 @@ function drawCharts(statistics: RunStatistics, counts: HTMLElement, durations: H
       y: { range: (_: uPlot, _low: number, high: number): [number, number] => [0, Math.max(1, high * 1.1)] },
     },
   };
-  const barSeries = (stroke: string, fill: string): uPlot.Series => ({
+  const createBarSeries = (stroke: string, fill: string): uPlot.Series => ({
     stroke,
     fill,
     width: 0,
@@ -112,12 +112,12 @@ function drawCharts(statistics: RunStatistics, counts: HTMLElement, durations: H
   return [
     new uPlot(
       {
-        ...shared,
+        ...chartDefaults,
         axes: createAxes((count) => (Number.isInteger(count) ? String(count) : "")),
         series: [
           {},
-          barSeries(good, good),
-          barSeries(bad, bad),
+          createBarSeries(good, good),
+          createBarSeries(bad, bad),
           { stroke: warn, width: 0, points: { show: true, size: 7, fill: warn } },
         ],
       },
@@ -126,7 +126,7 @@ function drawCharts(statistics: RunStatistics, counts: HTMLElement, durations: H
     ),
     new uPlot(
       {
-        ...shared,
+        ...chartDefaults,
         axes: createAxes(formatDuration),
         series: [{}, { stroke: soft, width: 1.5, points: point }, { stroke: accent, width: 1.5, points: point }],
       },
@@ -178,8 +178,12 @@ function StatisticsTable({ statistics: { by, periods } }: { statistics: RunStati
 }
 
 function describeStatistics({ periods }: RunStatistics): string {
-  const sumOf = (getCount: (row: StatisticsRow) => number) => periods.reduce((sum, row) => sum + getCount(row), 0);
-  const [runs, failed, skipped] = [sumOf((row) => row.runs), sumOf((row) => row.failed), sumOf((row) => row.skipped)];
+  const sumCounts = (getCount: (row: StatisticsRow) => number) => periods.reduce((sum, row) => sum + getCount(row), 0);
+  const [runs, failed, skipped] = [
+    sumCounts((row) => row.runs),
+    sumCounts((row) => row.failed),
+    sumCounts((row) => row.skipped),
+  ];
   const skippedText = skipped === 0 ? "" : `, ${formatCount(skipped, "scheduled run", "scheduled runs")} skipped`;
   return `${runs} ${runs === 1 ? "run" : "runs"}, ${failed} failed${skippedText}`;
 }

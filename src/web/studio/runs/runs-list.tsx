@@ -76,7 +76,7 @@ export function RunsList({ runList, appId, filters, columns, children }: RunsLis
   const scrollMargin = useElementHeight(aboveList);
   const count = runs?.length ?? 0;
   const rowPixels = useIsNarrowWindow() ? PHONE_ROW_HEIGHT_PIXELS : ROW_HEIGHT_PIXELS;
-  const virtual = useVirtualizer({
+  const virtualizer = useVirtualizer({
     count,
     getScrollElement: () => scrollBox.current,
     estimateSize: () => rowPixels,
@@ -85,8 +85,8 @@ export function RunsList({ runList, appId, filters, columns, children }: RunsLis
     scrollMargin,
   });
   // biome-ignore lint/correctness/useExhaustiveDependencies: another row height makes the measured heights invalid
-  useEffect(() => virtual.measure(), [virtual, rowPixels]);
-  const rows = virtual.getVirtualItems();
+  useEffect(() => virtualizer.measure(), [virtualizer, rowPixels]);
+  const rows = virtualizer.getVirtualItems();
   const last = rows.at(-1)?.index ?? -1;
   useEffect(() => {
     if (hasMore && !isPaused && !isLoading && count > 0 && last >= count - PREFETCH_ROWS) loadMore();
@@ -116,7 +116,7 @@ export function RunsList({ runList, appId, filters, columns, children }: RunsLis
               ))}
             </div>
           </div>
-          <div role="rowgroup" className="run-rows" style={{ height: virtual.getTotalSize() }}>
+          <div role="rowgroup" className="run-rows" style={{ height: virtualizer.getTotalSize() }}>
             {rows.map(({ index, key, start, size: heightPixels }) => (
               <RunItem
                 key={key}

@@ -53,7 +53,7 @@ function RunsHistory({ api, appId, route, go, confirm, actions }: PageProps) {
   const filter = useMemo(() => toRunsFilter(query, now), [query, now]);
   const runsFound = useRuns({ api, appId, filter, logSubscription: actions.logSubscription });
   const { runs, hasMore, isLoading, fault } = runsFound;
-  const change = useCallback((part: RunsUrlQuery) => go({ query: mergeQuery(query, part) }), [go, query]);
+  const changeQuery = useCallback((part: RunsUrlQuery) => go({ query: mergeQuery(query, part) }), [go, query]);
   const setSearch = useCallback(
     (search: string) =>
       go({ query: mergeQuery(query, { search }) }, { replacesHistoryEntry: query.search !== undefined }),
@@ -65,7 +65,7 @@ function RunsHistory({ api, appId, route, go, confirm, actions }: PageProps) {
     <div className="runs-page">
       <h2 className="unseen">Runs</h2>
       <RunsFilters
-        {...{ query, changeQuery: change, setSearch }}
+        {...{ query, changeQuery, setSearch }}
         actionList={actions.actionList}
         clearFilters={() => go({ query: {} })}
       />

@@ -34,10 +34,10 @@ export interface RunColumnsState {
 export function useRunColumns(): RunColumnsState {
   const [choices, setChoices] = useState(readColumnChoices);
   const isMedium = useMediaQuery("(min-width: 701px) and (max-width: 1000px)");
-  const hidden = isMedium ? COLUMNS_HIDDEN_IN_MEDIUM_WINDOWS : COLUMNS_HIDDEN_BY_DEFAULT;
+  const hiddenByDefault = isMedium ? COLUMNS_HIDDEN_IN_MEDIUM_WINDOWS : COLUMNS_HIDDEN_BY_DEFAULT;
   const toggle = useCallback(
-    (key: string) => setChoices((last) => ({ ...last, [key]: !(last[key] ?? !hidden.includes(key)) })),
-    [hidden],
+    (key: string) => setChoices((last) => ({ ...last, [key]: !(last[key] ?? !hiddenByDefault.includes(key)) })),
+    [hiddenByDefault],
   );
   useEffect(() => {
     try {
@@ -47,8 +47,8 @@ export function useRunColumns(): RunColumnsState {
     }
   }, [choices]);
   const shownColumns = useMemo(
-    () => RUN_COLUMNS.filter(({ key, isFixed }) => isFixed || (choices[key] ?? !hidden.includes(key))),
-    [choices, hidden],
+    () => RUN_COLUMNS.filter(({ key, isFixed }) => isFixed || (choices[key] ?? !hiddenByDefault.includes(key))),
+    [choices, hiddenByDefault],
   );
   return { shownColumns, toggleColumn: toggle };
 }

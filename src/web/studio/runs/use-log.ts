@@ -40,7 +40,7 @@ const isConnectedTo = (page: LogPage, knownEntries: readonly LogEntry[]) =>
 const isOlderThanPage = (page: LogPage, entry: LogEntry) =>
   belongsToPage(page, entry) && entry.id < (page.logs.at(-1)?.id ?? 0);
 
-interface LogOptions {
+interface ExecutionLogOptions {
   api: ApiClient;
   appId: number;
   logSubscription: LogSubscription;
@@ -55,7 +55,7 @@ export function useExecutionLog({
   logSubscription: { isConnected, onEntry },
   versionIds: ids,
   isFailuresOnly,
-}: LogOptions): ExecutionLogState {
+}: ExecutionLogOptions): ExecutionLogState {
   const [entries, setEntries] = useState<LogEntry[] | null>(null);
   const [hasMore, setMore] = useState(false);
   const [fault, setFault] = useState<ApiError | null>(null);
@@ -64,15 +64,15 @@ export function useExecutionLog({
   knownEntries.current = entries ?? [];
   /** Cursor of the next page, by the ID of a draft or live version. The cursor is null after the last page. */
   const cursors = useRef(new Map<number | null, string | null>());
-  const wantedIds = JSON.stringify(ids);
+  const idsJson = JSON.stringify(ids);
 
   const latestRequest = useRef("");
-  latestRequest.current = `${wantedIds} ${isFailuresOnly}`;
+  latestRequest.current = `${idsJson} ${isFailuresOnly}`;
 
   /** Reads one page for each draft or live version. @param isNextPage true for the next older page, false for the newest entries */
   const load = useCallback(
     async (isNextPage: boolean) => {
-      const versionIds = (JSON.parse(wantedIds) as number[] | null) ?? [null];
+      const versionIds = (JSON.parse(idsJson) as number[] | null) ?? [null];
       const where = isFailuresOnly ? { type: "app.task.failed" } : null;
       const readPage = async (id: number | null): Promise<LogPage> => {
         const cursor = isNextPage ? (cursors.current.get(id) ?? null) : null;
@@ -87,7 +87,7 @@ export function useExecutionLog({
         const remainingIds = versionIds.filter((id) => !isNextPage || cursors.current.get(id) !== null);
         const pages = await Promise.all(remainingIds.map(readPage));
         // Ignores the response if the person has selected other entries during the request.
-        if (latestRequest.current !== `${wantedIds} ${isFailuresOnly}`) return;
+        if (latestRequest.current !== `${idsJson} ${isFailuresOnly}`) return;
         const disconnectedPages = pages.filter(
           (page) => !page.isNextPage && !isConnectedTo(page, knownEntries.current),
         );
@@ -109,7 +109,7 @@ export function useExecutionLog({
         setLoading(false);
       }
     },
-    [api, appId, wantedIds, isFailuresOnly],
+    [api, appId, idsJson, isFailuresOnly],
   );
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: removes the entries when the IDs change
@@ -117,18 +117,18 @@ export function useExecutionLog({
     knownEntries.current = [];
     cursors.current.clear();
     setEntries(null);
-  }, [wantedIds, isFailuresOnly]);
+  }, [idsJson, isFailuresOnly]);
   // Reads again when the subscription is restored, because the page may have missed entries.
   // biome-ignore lint/correctness/useExhaustiveDependencies: `isConnected` only causes the read
   useEffect(() => void load(false), [load, isConnected]);
   useEffect(
     () =>
       onEntry((entry) => {
-        const versionIds = JSON.parse(wantedIds) as number[] | null;
+        const versionIds = JSON.parse(idsJson) as number[] | null;
         const isShown = (!isFailuresOnly || isFailedLogEntry(entry)) && (versionIds?.includes(entry.taskId) ?? true);
         if (isShown) setEntries((old) => mergeEntries(old ?? [], [entry]));
       }),
-    [onEntry, isFailuresOnly, wantedIds],
+    [onEntry, isFailuresOnly, idsJson],
   );
 
   const loadMore = useCallback(() => void load(true), [load]);

@@ -39,10 +39,10 @@ const isUnfinished = ({ state }: RunRow) => state === "queued" || state === "run
 
 /** Merges two lists of runs, newest first. If a run is in both lists, the result contains it as in `newerRuns`. */
 function mergeRuns(newerRuns: RunRow[], knownRuns: RunRow[]): RunRow[] {
-  const oldest = newerRuns.at(-1)?.id ?? Number.POSITIVE_INFINITY;
+  const oldestId = newerRuns.at(-1)?.id ?? Number.POSITIVE_INFINITY;
   const ids = new Set(newerRuns.map(({ id }) => id));
-  const newer = knownRuns.filter(({ id }) => id > oldest && !ids.has(id));
-  const older = knownRuns.filter(({ id }) => id < oldest);
+  const newer = knownRuns.filter(({ id }) => id > oldestId && !ids.has(id));
+  const older = knownRuns.filter(({ id }) => id < oldestId);
   const first = newer.length === 0 ? newerRuns : [...newerRuns, ...newer].sort((a, b) => b.id - a.id);
   return [...first, ...older];
 }
@@ -137,7 +137,7 @@ export function useRuns({
     }
   }, [page, load]);
 
-  const isWaiting = runs?.some(isUnfinished) ?? false;
+  const hasUnfinishedRuns = runs?.some(isUnfinished) ?? false;
   const isSearch = filter.search !== null;
   // This query stores no runs. The query cache only determines when the newest runs are read again.
   const { reload } = useResource({
@@ -148,7 +148,7 @@ export function useRuns({
     },
     initialData: null,
     refetchOnMount: false,
-    refetchInterval: isWaiting ? UNFINISHED_REFRESH_INTERVAL_MS : !isSearch && REFRESH_INTERVAL_MS,
+    refetchInterval: hasUnfinishedRuns ? UNFINISHED_REFRESH_INTERVAL_MS : !isSearch && REFRESH_INTERVAL_MS,
   });
   useReloadAfterEvents(logSubscription.onEntry, reload, RELOAD_DELAY_MS);
 

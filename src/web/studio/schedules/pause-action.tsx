@@ -25,7 +25,7 @@ export function PauseButton({ api, app, appId, actions, confirm, action, liveVer
   const [busy, setBusy] = useState(false);
   const [fault, setFault] = useState<string | null>(null);
   const { id, name } = action;
-  const active = !liveVersion.active;
+  const nextActive = !liveVersion.active;
   const saveAndPublish = async () => {
     const { diff } = await api.request(CompareDraftWithLive, { appId, id });
     // Publishing would make all changes of the draft live, so the draft must have no other change than `active`.
@@ -33,10 +33,10 @@ export function PauseButton({ api, app, appId, actions, confirm, action, liveVer
     let { updatedAt } = action;
     let saved: string | null = null;
     try {
-      if (action.active !== active) {
-        const change = { appId, id, data: { active }, ifUpdatedAt: updatedAt };
+      if (action.active !== nextActive) {
+        const change = { appId, id, data: { active: nextActive }, ifUpdatedAt: updatedAt };
         updatedAt = (await api.request(UpdateAction, change)).saved.updatedAt;
-        saved = active ? ONLY_DRAFT_RESUMED_TEXT : ONLY_DRAFT_PAUSED_TEXT;
+        saved = nextActive ? ONLY_DRAFT_RESUMED_TEXT : ONLY_DRAFT_PAUSED_TEXT;
       }
       await api.request(PublishAction, { appId, id, ifUpdatedAt: updatedAt });
       setFault(null);
@@ -48,14 +48,17 @@ export function PauseButton({ api, app, appId, actions, confirm, action, liveVer
     }
   };
   const toggle = async () => {
-    if (!active && !(await confirm({ title: `Pause ${name}?`, explanation: PAUSE_QUESTION, confirmLabel: "Pause" })))
+    if (
+      !nextActive &&
+      !(await confirm({ title: `Pause ${name}?`, explanation: PAUSE_QUESTION, confirmLabel: "Pause" }))
+    )
       return;
     setBusy(true);
     await saveAndPublish().catch((error: unknown) => setFault(asApiError(error).message));
     setBusy(false);
   };
   const obstacle = findPauseObstacle(app);
-  const verb = active ? "Resume" : "Pause";
+  const verb = nextActive ? "Resume" : "Pause";
   return (
     <>
       <button

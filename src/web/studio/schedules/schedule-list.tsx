@@ -56,8 +56,10 @@ function createScheduleRows(listProps: ScheduleListProps): ScheduleRow[] {
       const lastRunAt = listProps.actions.findLiveVersion(action.id)?.lastRunAt ?? null;
       return { action, scheduledAction, lastRunAt, state: describeScheduleState(action, scheduledAction, listProps) };
     });
-  const nextTick = ({ scheduledAction }: ScheduleRow) => scheduledAction?.ticks[0] ?? "~";
-  return rows.sort((a, b) => nextTick(a).localeCompare(nextTick(b)) || a.action.name.localeCompare(b.action.name));
+  const getNextTick = ({ scheduledAction }: ScheduleRow) => scheduledAction?.ticks[0] ?? "~";
+  return rows.sort(
+    (a, b) => getNextTick(a).localeCompare(getNextTick(b)) || a.action.name.localeCompare(b.action.name),
+  );
 }
 
 function formatNextRun({ ticks, timezone }: ScheduledAction): { iso: string; words: string } | null {

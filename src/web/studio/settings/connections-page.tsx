@@ -121,7 +121,7 @@ export function ConnectionsPage({ api, appId, confirm }: PageProps) {
     if (await confirm({ title, explanation: text, confirmLabel: "Remove", isDangerous: true }))
       await save(bindings.filter((binding) => binding !== removedBinding));
   };
-  const usersOf = ({ key, origin }: SecretBinding) =>
+  const findUsingActions = ({ key, origin }: SecretBinding) =>
     value?.uses.find((use) => use.key === key && use.origin === origin)?.actions ?? [];
   return (
     <>
@@ -132,7 +132,7 @@ export function ConnectionsPage({ api, appId, confirm }: PageProps) {
           <BindingLine
             key={`${binding.key} ${binding.origin}`}
             {...{ api, appId, binding }}
-            usingActions={usersOf(binding)}
+            usingActions={findUsingActions(binding)}
             removeBinding={() => void remove(binding)}
           />
         ))}

@@ -48,14 +48,14 @@ const collectStrings = (value: unknown): string[] =>
       ? Object.values(value).flatMap(collectStrings)
       : [];
 
-const collectNames = (value: unknown): string[] =>
+const collectKeys = (value: unknown): string[] =>
   typeof value === "object" && value !== null
-    ? Object.entries(value).flatMap(([name, part]) => [...(Array.isArray(value) ? [] : [name]), ...collectNames(part)])
+    ? Object.entries(value).flatMap(([name, part]) => [...(Array.isArray(value) ? [] : [name]), ...collectKeys(part)])
     : [];
 
 export function looksLikeSecret(key: string, value: unknown): boolean {
   return (
-    [key, ...collectNames(value)].some((name) => SECRET_KEY_PATTERN.test(splitCamelCase(name))) ||
+    [key, ...collectKeys(value)].some((name) => SECRET_KEY_PATTERN.test(splitCamelCase(name))) ||
     collectStrings(value).some((text) => looksRandom(text) || containsSecret(text))
   );
 }

@@ -15,7 +15,7 @@ export function SettingsGauge({ appId, updatedAt }: { appId: number; updatedAt: 
   });
   if (!value) return null;
   const { underscoreBytes, underscoreMaxBytes } = value.use;
-  const isOver = underscoreBytes > underscoreMaxBytes;
+  const isOverLimit = underscoreBytes > underscoreMaxBytes;
   return (
     <div className="gauge">
       <label htmlFor="settings-gauge">
@@ -29,7 +29,7 @@ export function SettingsGauge({ appId, updatedAt }: { appId: number; updatedAt: 
         optimum={0}
         value={underscoreBytes}
       />
-      {isOver && <p className="fault">No server action can run until these settings are smaller.</p>}
+      {isOverLimit && <p className="fault">No server action can run until these settings are smaller.</p>}
     </div>
   );
 }

@@ -94,10 +94,10 @@ function AllSettings({ api, appId, confirm, setDirty, route }: PageProps) {
     row?.querySelector<HTMLElement>("textarea, input, button")?.focus({ preventScroll: true });
   }, [shownKey, isLoaded]);
 
-  const secrets = Object.keys(detailsByKey).filter((key) => getSettingTier(key) === "protected");
+  const secretKeys = Object.keys(detailsByKey).filter((key) => getSettingTier(key) === "protected");
   // Includes settings that another person has deleted, if their rows have unsaved changes in this page.
   const editedKeys = edited.filter((name) => name !== NEW_ROW_NAME);
-  const keys = [...new Set([...Object.keys(valuesByKey ?? {}), ...secrets, ...editedKeys])].sort();
+  const keys = [...new Set([...Object.keys(valuesByKey ?? {}), ...secretKeys, ...editedKeys])].sort();
   return (
     <div className="settings">
       <p className="fault" role="alert">

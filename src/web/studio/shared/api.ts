@@ -15,7 +15,7 @@ import { ApiError, asApiError, createOfflineError, type ErrorDetails, throwOffli
 
 export { ApiError, asApiError };
 
-const GRAPHQL_ADDRESS = resolveServiceUrl("/graphql");
+const GRAPHQL_URL = resolveServiceUrl("/graphql");
 
 interface GraphqlError {
   message: string;
@@ -36,7 +36,7 @@ function toApiError({ message, extensions: { status = "INTERNAL_ERROR", ...detai
 
 /** Sends a request to the GraphQL endpoint. @throws ApiError with the status OFFLINE if there is no response */
 async function sendRequest<Data>(init: RequestInit): Promise<GraphqlResponse<Data>> {
-  const response = await fetch(GRAPHQL_ADDRESS, init).catch(throwOffline);
+  const response = await fetch(GRAPHQL_URL, init).catch(throwOffline);
   // A response that is not JSON is from a proxy whose connection to the service failed.
   return response.json().catch(throwOffline);
 }
@@ -79,10 +79,10 @@ const NORMAL_CLOSE_CODE = 1000;
 /** WebSocket close code with which the service closes the socket if the session is not valid, or has ended. */
 const FORBIDDEN_CLOSE_CODE = 4403;
 
-const RECONNECT_MAX_MS = 30_000;
+const MAX_RECONNECT_DELAY_MS = 30_000;
 /** Returns the delay before the next attempt to connect. It grows, and is random, so that clients do not reconnect at the same moment. */
-const reconnectDelayMs = (retries: number): number =>
-  Math.min(RECONNECT_MAX_MS, 1_000 * 2 ** retries) + 300 + Math.floor(Math.random() * 2_700);
+const getReconnectDelayMs = (retries: number): number =>
+  Math.min(MAX_RECONNECT_DELAY_MS, 1_000 * 2 ** retries) + 300 + Math.floor(Math.random() * 2_700);
 
 /** Called with true when the WebSocket is connected, and with false when the connection is lost. */
 export type ConnectionListener = (connected: boolean) => void;
@@ -184,7 +184,7 @@ function parseErrorResponse(text: string): { status: string; error: string } {
 }
 
 export function createApiClient(): ApiClient {
-  const url = new URL(GRAPHQL_ADDRESS);
+  const url = new URL(GRAPHQL_URL);
   url.protocol = url.protocol.replace("http", "ws");
   /** True after the service has closed the WebSocket because the session has ended. The client reconnects after the next sign-in. */
   let isForbidden = false;
@@ -198,7 +198,7 @@ export function createApiClient(): ApiClient {
       if (isForbidden) await waitForSessionRenewal(renewalCount);
       renewalCount = getSessionRenewalCount();
       isForbidden = false;
-      await new Promise((resolve) => setTimeout(resolve, reconnectDelayMs(retries)));
+      await new Promise((resolve) => setTimeout(resolve, getReconnectDelayMs(retries)));
     },
   });
   const reconnectListeners = new Set<() => void>();

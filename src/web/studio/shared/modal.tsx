@@ -10,10 +10,10 @@ function returnFocus(to: Element | null): void {
 export function ModalDialog({ className = "", ...props }: ComponentProps<"dialog">) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
-    const before = document.activeElement;
+    const focusedBefore = document.activeElement;
     dialog.current?.showModal();
     // Elements behind the dialog can receive the focus only after the dialog has been removed.
-    return () => queueMicrotask(() => returnFocus(before));
+    return () => queueMicrotask(() => returnFocus(focusedBefore));
   }, []);
   return <dialog ref={dialog} className={`dialog ${className}`} {...props} />;
 }

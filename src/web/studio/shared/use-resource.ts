@@ -71,9 +71,9 @@ function useReload(hash: string): () => Promise<void> {
 }
 
 export function useResource<Value>(query: UseQueryOptions<Value>): Resource<Value> {
-  const reading = useQuery(query);
-  const readError = useLastError(reading);
-  const data = useLastData(reading, query.placeholderData !== undefined);
+  const queryResult = useQuery(query);
+  const readError = useLastError(queryResult);
+  const data = useLastData(queryResult, query.placeholderData !== undefined);
   // Sends changes without the query library, because its cache would store the secrets that some changes return.
   const [rejection, setRejection] = useState<{ error: ApiError; at: number } | null>(null);
   const [pendingChanges, setPendingChanges] = useState(0);
@@ -94,8 +94,8 @@ export function useResource<Value>(query: UseQueryOptions<Value>): Resource<Valu
     }
   };
   // A later successful read hides the error OFFLINE, because the service is available again. Other errors of a change stay visible.
-  const isOver = rejection?.error.status === "OFFLINE" && reading.dataUpdatedAt > rejection.at;
-  const fault = (isOver ? null : rejection?.error) ?? readError;
+  const isRejectionOutdated = rejection?.error.status === "OFFLINE" && queryResult.dataUpdatedAt > rejection.at;
+  const fault = (isRejectionOutdated ? null : rejection?.error) ?? readError;
   return {
     value: data ?? null,
     fault: fault && asApiError(fault).message,

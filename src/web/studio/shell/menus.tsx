@@ -104,19 +104,19 @@ export function AccountMenu({ app, email, signOut }: AccountMenuProps) {
 
 interface NavigationDrawerProps {
   /** Text that identifies the open page. When it changes, the drawer closes. */
-  openPage: string;
+  openPageKey: string;
   /** Renders the content of the drawer. @param close closes the drawer and returns the focus to its button */
   children: (close: () => void) => ReactNode;
 }
 
 /** Drawer that slides over the page, and the button that opens it. */
-export function NavigationDrawer({ openPage, children }: NavigationDrawerProps) {
+export function NavigationDrawer({ openPageKey, children }: NavigationDrawerProps) {
   const [isOpen, setOpen] = useState(true);
-  const first = useRef(openPage);
+  const lastPageKey = useRef(openPageKey);
   useEffect(() => {
-    if (first.current !== openPage) setOpen(false);
-    first.current = openPage;
-  }, [openPage]);
+    if (lastPageKey.current !== openPageKey) setOpen(false);
+    lastPageKey.current = openPageKey;
+  }, [openPageKey]);
   return (
     <Dialog.Root open={isOpen} onOpenChange={setOpen}>
       <Dialog.Trigger asChild>

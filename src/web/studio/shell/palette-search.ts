@@ -87,8 +87,8 @@ export function useDocsCommands(typed: string, { openDocs }: PaletteContext): Do
 
 /** Returns a command that opens the run with the typed ID, such as "12", "#12" or "run 12". Returns no command for other texts. */
 export function createOpenRunCommands(typed: string, { go }: PaletteContext): PaletteCommand[] {
-  const number = /^(?:run\s+)?#?([1-9]\d{0,14})$/i.exec(typed.trim())?.[1];
-  if (number === undefined) return [];
-  const run = () => go({ view: "runs", item: number, query: {} });
-  return [{ name: `Open run ${number}`, icon: PAGE_ICONS.runs, run }];
+  const runId = /^(?:run\s+)?#?([1-9]\d{0,14})$/i.exec(typed.trim())?.[1];
+  if (runId === undefined) return [];
+  const run = () => go({ view: "runs", item: runId, query: {} });
+  return [{ name: `Open run ${runId}`, icon: PAGE_ICONS.runs, run }];
 }

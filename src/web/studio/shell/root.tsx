@@ -27,13 +27,13 @@ function StudioRoot() {
       setSignOutFault(asApiError(error).message);
     }
   }, [session]);
-  const queries = useMemo(() => session && createQueryClient(session.api), [session]);
+  const queryClient = useMemo(() => session && createQueryClient(session.api), [session]);
   // Clears the cache when the person signs out, so that the next person cannot see data of this person.
-  useEffect(() => () => queries?.clear(), [queries]);
+  useEffect(() => () => queryClient?.clear(), [queryClient]);
   if (session?.isProvisional) return <FinishAccountPage />;
-  if (!session || !queries) return <SignInPage onSession={setSession} />;
+  if (!session || !queryClient) return <SignInPage onSession={setSession} />;
   return (
-    <QueryClientProvider client={queries}>
+    <QueryClientProvider client={queryClient}>
       <Studio {...{ session, signOutFault }} signOut={() => void signOut()} />
     </QueryClientProvider>
   );

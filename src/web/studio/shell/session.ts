@@ -101,8 +101,8 @@ export async function readSignedInEmail(): Promise<string | null> {
 /** Returns the session of the browser; null if the browser is not signed in to Studio, or if a request fails. */
 export async function readSession(): Promise<StudioSession | null> {
   try {
-    const present = await requestSession("GET");
-    return present.kind && STUDIO_CREDENTIAL_KINDS.includes(present.kind) ? await createSession(present) : null;
+    const response = await requestSession("GET");
+    return response.kind && STUDIO_CREDENTIAL_KINDS.includes(response.kind) ? await createSession(response) : null;
   } catch {
     return null;
   }

@@ -58,11 +58,11 @@ export interface SidebarProps {
 function SidebarLinks({ app, role, route, isCollapsed }: Pick<SidebarProps, "app" | "role" | "route" | "isCollapsed">) {
   const item = route.view === "app" ? (isAppSubpage(route.item) ? route.item : "general") : null;
   const nav = useRef<HTMLElement>(null);
-  const openPage = `${route.view} ${item}`;
+  const openPageKey = `${route.view} ${item}`;
   // Scrolls to the link of the open page, which may be hidden in a low window.
   useEffect(() => {
-    if (openPage) nav.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
-  }, [openPage]);
+    if (openPageKey) nav.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
+  }, [openPageKey]);
   return (
     <nav ref={nav} aria-label="Views">
       {SIDEBAR_GROUPS.map(({ label, links }) => {

@@ -80,15 +80,15 @@ const LEAVE_QUESTION = {
   isDangerous: true,
 };
 
-const loadedPages = new Map<View, ComponentType<PageProps>>();
+const pageComponents = new Map<View, ComponentType<PageProps>>();
 
 /** Returns the component of a page. It returns the same component in each render, so that React keeps the page's state. */
 function getPageComponent(view: View): ComponentType<PageProps> {
-  const loadedPage = loadedPages.get(view);
+  const loadedPage = pageComponents.get(view);
   if (loadedPage) return loadedPage;
   const page =
     getLoadedStudioPage(view) ?? lazy(async () => ({ default: await importOrThrowLoadError(loadStudioPage(view)) }));
-  loadedPages.set(view, page);
+  pageComponents.set(view, page);
   return page;
 }
 
@@ -164,8 +164,8 @@ export function Studio({
   // Shows Home if the person's role may not use the page that the URL names.
   const view = canRoleUseView(route.view, role) ? route.view : "home";
   const Page = getPageComponent(view);
-  const rights = { role, reloadRoles, organizations: roles.organizations };
-  const sidebar = { role, apps, app, email, route: { ...route, view }, go, openPalette, signOut: onSignOut };
+  const roleProps = { role, reloadRoles, organizations: roles.organizations };
+  const sidebarProps = { role, apps, app, email, route: { ...route, view }, go, openPalette, signOut: onSignOut };
   return (
     <RoleProvider value={role}>
       <div className={isCollapsed ? "studio collapsed" : "studio"}>
@@ -174,11 +174,11 @@ export function Studio({
         </button>
         {!isNarrow && (
           <aside className="sidebar" aria-label="Navigation">
-            <SidebarContent {...sidebar} {...{ toggleCollapsed: toggle, isCollapsed }} />
+            <SidebarContent {...sidebarProps} {...{ toggleCollapsed: toggle, isCollapsed }} />
           </aside>
         )}
         <div className="studio-main">
-          <TopBar {...{ api, actions, openDocs }} {...sidebar} />
+          <TopBar {...{ api, actions, openDocs }} {...sidebarProps} />
           <ConnectionBanner api={api} />
           <SignOutFault signOutFault={signOutFault} />
           <main id="content" className="content" tabIndex={-1}>
@@ -187,7 +187,7 @@ export function Studio({
                 <Page
                   appId={app.id}
                   {...{ api, apps, app, route, go, setDirty, confirm, actions, reloadApps, isAdmin, email }}
-                  {...rights}
+                  {...roleProps}
                 />
               </Suspense>
             </PageBoundary>

@@ -36,14 +36,14 @@ export function useItemName(
   actions: ActionsState,
 ): string | null {
   const sourceId = route.view === "data" ? parseId(route.item) : null;
-  const isOpen = appId !== undefined && sourceId !== null;
+  const isSourceOpen = appId !== undefined && sourceId !== null;
   // Uses the list in the query cache, which the page of the data source keeps up to date.
-  const sources = useResource({
+  const dataSources = useResource({
     ...createQueryOptions(ListDataSources, { appId: appId ?? 0 }),
-    enabled: isOpen,
+    enabled: isSourceOpen,
     refetchOnMount: false,
   });
-  if (isOpen) return sources.value?.dataSources.find(({ id }) => id === sourceId)?.name ?? null;
+  if (isSourceOpen) return dataSources.value?.dataSources.find(({ id }) => id === sourceId)?.name ?? null;
   return getItemName(route, actions);
 }
 
@@ -84,7 +84,7 @@ export function TopBar({ api, actions, openDocs, ...props }: TopBarProps) {
     <header className="top-bar">
       {isNarrow && (
         <LoadOnFirstUse popupKind="dialog" renderButton={DrawerButton}>
-          <Drawer openPage={`${app.id}/${route.view}/${route.item}`}>
+          <Drawer openPageKey={`${app.id}/${route.view}/${route.item}`}>
             {(close) => (
               <SidebarContent
                 {...props}

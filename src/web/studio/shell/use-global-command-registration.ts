@@ -24,7 +24,7 @@ const VIEW_ICONS: Partial<Record<View, IconComponent>> = {
   service: Server,
 };
 
-interface FrameCommandsOptions {
+interface GlobalCommandsOptions {
   isAdmin: boolean;
   apps: App[];
   go: Navigation["go"];
@@ -32,7 +32,7 @@ interface FrameCommandsOptions {
   signOut: () => void;
 }
 
-export function useGlobalCommandRegistration({ isAdmin, apps, go, actions, signOut }: FrameCommandsOptions): void {
+export function useGlobalCommandRegistration({ isAdmin, apps, go, actions, signOut }: GlobalCommandsOptions): void {
   const { actionList } = actions;
   const createAction = useCallback(() => go({ view: "actions", item: "new", query: {} }), [go]);
   useEffect(() => {

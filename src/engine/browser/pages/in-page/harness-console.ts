@@ -29,10 +29,10 @@ export function createConsoleInstaller(limits: HarnessLimits, formatter: ValueFo
 
   function createCountAndTimeMethods(write: (level: string, values: Any) => void): Any {
     const counts: Any = { __proto__: null };
-    const timers: Any = { __proto__: null };
+    const startTimes: Any = { __proto__: null };
     const formatLabel = (label: Any) => (label === undefined ? "default" : formatter.format(label));
     function printElapsed(label: string, values: Any): boolean {
-      const startedAt = timers[label];
+      const startedAt = startTimes[label];
       if (startedAt === undefined) write("warn", [`Timer '${label}' does not exist`]);
       else write("log", withFirstValue(`${label}: ${now() - startedAt} ms`, values, 1));
       return startedAt !== undefined;
@@ -50,13 +50,13 @@ export function createConsoleInstaller(limits: HarnessLimits, formatter: ValueFo
       },
       time(value: Any) {
         const label = formatLabel(value);
-        if (timers[label] === undefined) timers[label] = now();
+        if (startTimes[label] === undefined) startTimes[label] = now();
         else write("warn", [`Timer '${label}' already exists`]);
       },
       timeLog: (...values: Any[]) => void printElapsed(formatLabel(values[0]), values),
       timeEnd(value: Any) {
         const label = formatLabel(value);
-        if (printElapsed(label, [])) delete timers[label];
+        if (printElapsed(label, [])) delete startTimes[label];
       },
     };
   }

@@ -34,13 +34,13 @@ export function createRealmWorker(
   let runs = 0;
   let unmeasured = 0;
   /** Sources of packages, so that the service sends each of them only once. Actions have no access to this cache. */
-  const sources = new Map<string, string>();
+  const sourceByKey = new Map<string, string>();
 
   /** Returns names and sources alternately. */
   const readScripts = (scripts: readonly SentScript[]): string[] =>
-    scripts.flatMap(([name, text, content]) => {
-      if (text !== null && content !== "") sources.set(content, text);
-      return [name, text ?? sources.get(content)!];
+    scripts.flatMap(([name, text, key]) => {
+      if (text !== null && key !== "") sourceByKey.set(key, text);
+      return [name, text ?? sourceByKey.get(key)!];
     });
 
   function createRealm(): void {

@@ -103,7 +103,7 @@ export function createRowCodecFactory() {
 
   return (side: RowSide) => {
     /** Numbers of this side's objects. By the number, the other side recognizes an object that it has received before. */
-    const numbers = new OwnWeakMap<object, number>();
+    const numberByObject = new OwnWeakMap<object, number>();
     let lastNumber = 0;
     /** Objects that represent objects of the other side (wrappers), by number. `handles` has the handles of wrappers and copied buffers. */
     const wrappers: Any = { __proto__: null };
@@ -122,7 +122,7 @@ export function createRowCodecFactory() {
       append(row, "object", number, description, createHandle(value));
     }
 
-    function createNumber(): number {
+    function createObjectNumber(): number {
       lastNumber += 1;
       return lastNumber;
     }
@@ -134,8 +134,8 @@ export function createRowCodecFactory() {
         appendBytes(row, value);
         append(row, side.ownsBuffers ? createHandle(value) : undefined);
       } else if (!side.appendCopy(row, value)) {
-        const number = apply(getOf, numbers, [value]) ?? createNumber();
-        apply(setOf, numbers, [value, number]);
+        const number = apply(getOf, numberByObject, [value]) ?? createObjectNumber();
+        apply(setOf, numberByObject, [value, number]);
         appendHandle(row, value, number, side.describe(value));
       }
     }
@@ -151,8 +151,8 @@ export function createRowCodecFactory() {
     }
 
     function getWrapper(number: number, description: Any, handle: ObjectHandle, context: Any): object {
-      const earlier = wrappers[number] === undefined ? undefined : apply(deref, wrappers[number], []);
-      if (earlier !== undefined) return earlier;
+      const knownWrapper = wrappers[number] === undefined ? undefined : apply(deref, wrappers[number], []);
+      if (knownWrapper !== undefined) return knownWrapper;
       const wrapper = setHandle(side.wrap(description, handle, context), handle);
       wrappers[number] = new OwnWeakRef(wrapper);
       return wrapper;
@@ -196,7 +196,7 @@ export function createRowCodecFactory() {
       appendValue,
       /** Appends an object with a new number, so that the other side creates a new wrapper from `description`. */
       appendSnapshot: (row: Any[], value: object, description: unknown) =>
-        appendHandle(row, value, createNumber(), description),
+        appendHandle(row, value, createObjectNumber(), description),
       decode,
       isWrapper: (value: unknown): boolean => isObject(value) && apply(getOf, handles, [value]) !== undefined,
       encode(values: Row, row: Any[] = []): Any[] {

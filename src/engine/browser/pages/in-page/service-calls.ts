@@ -32,17 +32,17 @@ export function createHostServiceCalls(serviceMax: number, outgoingMax: number) 
     },
     /** Returns a function that sends a request of the run; the text `cancel` cancels the request. After `reset`, it does nothing. */
     open(receivePart: ReceivePart): (id: number, text: string) => void {
-      const opened = { receivePart, queueOfActive: new Map<number, CallQueue>() };
-      const service: CallQueue = { freeSlots: serviceMax, waiting: [] };
-      const outgoing: CallQueue = { freeSlots: outgoingMax, waiting: [] };
-      run = opened;
+      const openedRun = { receivePart, queueOfActive: new Map<number, CallQueue>() };
+      const serviceQueue: CallQueue = { freeSlots: serviceMax, waiting: [] };
+      const outgoingQueue: CallQueue = { freeSlots: outgoingMax, waiting: [] };
+      run = openedRun;
       return (id, text) => {
-        if (run !== opened) return;
+        if (run !== openedRun) return;
         if (text === "cancel") {
           if (run.queueOfActive.has(id)) sendToService(`${id}:cancel`);
           return;
         }
-        const queue = text.startsWith("outgoing ") ? outgoing : service;
+        const queue = text.startsWith("outgoing ") ? outgoingQueue : serviceQueue;
         queue.waiting.push({ id, text });
         sendWaitingCalls(queue);
       };

@@ -19,20 +19,20 @@ export function createStandInDefiner() {
       throw new OwnReferenceError("this global variable does not exist in an isolate");
     };
     // All stand-ins share these proxy handlers, because creating handlers for each would take too long.
-    const refusals: Any = { __proto__: null };
-    for (const operation of operations) refusals[operation] = refuse;
+    const refusingHandlers: Any = { __proto__: null };
+    for (const operation of operations) refusingHandlers[operation] = refuse;
     /** Returns an object of which each use, such as reading a property, ends the trial. */
-    const createUnusableObject = () => new Proxy({}, refusals);
+    const createUnusableObject = () => new Proxy({}, refusingHandlers);
     // `prototype` is readable, because many libraries only compare it with other prototypes.
     const get = (target: Any, key: unknown) => (key === "prototype" ? target.prototype : refuse());
-    const functionHandlers = { __proto__: null, ...refusals, get };
+    const functionHandlers = { __proto__: null, ...refusingHandlers, get };
     const construct = (_: unknown, values: unknown[]) => (values.length === 0 ? createUnusableObject() : refuse());
     const inertClassHandlers = { __proto__: null, ...functionHandlers, construct };
 
     /** Returns an object of which code can read only the members of `known`. Any other access ends the trial. */
     function createPartialObject(known: Any): object {
       const getKnown = (_: unknown, key: string) => (hasOwn(known, key) ? known[key] : refuse());
-      return new Proxy({}, { __proto__: null, ...refusals, get: getKnown });
+      return new Proxy({}, { __proto__: null, ...refusingHandlers, get: getKnown });
     }
 
     function createStandIn(kind: GlobalStandIn[1]): object {
