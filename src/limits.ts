@@ -60,8 +60,8 @@ export const HTTP_TRIGGER_ADDRESS_RATE_LIMIT_FACTOR = 10;
  */
 export const HTTP_EVENT_IDS_PER_ACTION_MAX = 864_000;
 /**
- * Maximum share of an app's rate limit that visitors can use. The rest stays free for people and API tokens: they can always start 10 of 30
- * runs.
+ * Maximum share of an app's rate limit that visitors' requests can take from other callers. Visitors can send more requests than this share.
+ * With a limit of 30 runs, people and API tokens can always start 10 runs.
  */
 export const VISITORS_RATE_LIMIT_SHARE = 2 / 3;
 

@@ -71,7 +71,7 @@ class JsonReader {
       if (this.at - startIndex > VALUE_MAX_BYTES) {
         throw new ActionError(
           "PAYLOAD_TOO_LARGE",
-          `a field of the body, or an element of an array in a field, must not be larger than ${VALUE_MAX_BYTES / 2 ** 20} MB`,
+          `a value in the body must have at most ${VALUE_MAX_BYTES / 2 ** 20} MB; only a field with an array can be larger, if each element is within this limit`,
         );
       }
       const byte = this.body[this.at];

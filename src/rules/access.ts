@@ -23,7 +23,7 @@ export interface Caller {
   scopes: readonly TokenScope[] | null;
   /** Only for an OAuth token: app role of the person who authorized the client; null for none. This role limits the client's rights. */
   grantor?: Role | null;
-  /** Only for the session of a person. A `provisional` session has no role until the person registers a passkey. */
+  /** Only for the session of a person. A `provisional` session has no role until the person registers a passkey or sets a passphrase. */
   session?: "full" | "provisional";
   /** ID of the run for which the service issued a task token; null for all other kinds of credentials. */
   runId: number | null;

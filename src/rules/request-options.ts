@@ -37,7 +37,7 @@ const DEFAULT_RETRY_STATUSES: readonly number[] = [429, 502, 503, 504];
 const HEADER_NAME_PATTERN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 /** Matches header values without control characters. A line break in a header's value could add another header. */
 const HEADER_VALUE_PATTERN = /^[\t\x20-\x7e\x80-\xff]*$/;
-/** Matches headers that code cannot set: the service sets them, or they describe only one connection. */
+/** Matches headers that code cannot set: cookies, headers that the service sets, and headers that describe only one connection. */
 const FORBIDDEN_HEADER_PATTERN =
   /^(?:cookie2?|set-cookie2?|host|content-length|referer|auth-token.*|svc-.*|proxy-.*|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|http2-settings)$/;
 
@@ -121,7 +121,7 @@ function readHeaders(value: unknown): Record<string, string> {
     if (!HEADER_NAME_PATTERN.test(input))
       throwOptionsError(`headers has an invalid name (got ${describeValue(input)})`);
     if (FORBIDDEN_HEADER_PATTERN.test(name))
-      throwOptionsError(`headers.${input} is not allowed, because the service sets or removes it`);
+      throwOptionsError(`headers.${input} is not allowed, because code cannot set this header; remove it`);
     if (headers.has(name)) throwOptionsError(`headers.${input} must not be set twice; case is ignored`);
     const text = typeof content === "number" ? String(content) : content;
     // The message contains only the type of the value, because the value may be a secret.
@@ -135,7 +135,7 @@ function readHeaders(value: unknown): Record<string, string> {
   }
   if (characters > HEADERS_MAX_CHARACTERS)
     throwOptionsError(
-      `the names and values of headers must have at most ${HEADERS_MAX_CHARACTERS} characters in total (got ${characters})`,
+      `headers must have at most ${HEADERS_MAX_CHARACTERS} characters of names and values in total (got ${characters})`,
     );
   return Object.fromEntries(headers);
 }

@@ -134,9 +134,11 @@ export class ServiceStarter {
     const egressProxy = createEgressProxy({ ...egressOptions, endpoints: () => endpoints });
     releases.add("egress", () => egressProxy.close());
     const testedPort = await egressProxy.openProxyPort().catch((error: Error) => {
-      const host = egressOptions.host ?? "127.0.0.1";
+      const { host } = egressOptions;
       throw new StartError(
-        `EGRESS_PROXY_HOST must be an address of this machine at which a proxy can listen (got ${host}: ${error.message})`,
+        host === undefined
+          ? `the egress proxy cannot listen at 127.0.0.1 (${error.message})`
+          : `EGRESS_PROXY_HOST must be an address of this machine at which a proxy can listen (got ${host}: ${error.message})`,
       );
     });
     testedPort.close();

@@ -241,7 +241,7 @@ export function createGraphqlCostEstimator(schema: GraphQLSchema) {
     if (cost > costMax) {
       const selectedMax = Math.ceil(Math.min(cost, Number.MAX_SAFE_INTEGER));
       return new GraphQLError(
-        `a GraphQL operation can select at most ${costMax} values (this operation can select up to ${selectedMax}); select fewer fields, or pass a lower "limit" or "count" to its lists`,
+        `a GraphQL operation can select at most ${costMax} values (got an estimate of ${selectedMax}); select fewer fields, or pass a lower "limit" or "count" to its lists`,
       );
     }
     return cost;

@@ -71,7 +71,10 @@ export class MemberResolver {
     return entered;
   }
 
-  @Query(() => [OrganizationType], { description: "Lists the organizations in which the caller has a role." })
+  @Query(() => [OrganizationType], {
+    description:
+      "Lists the organizations in which the caller has a role; for an administrator of the service, all organizations. The list has at most 1,000.",
+  })
   async organizations(@Ctx() context: RequestContext): Promise<(Organization & { role: Role })[]> {
     return this.service.members.listOrganizations(this.accessChecks.requireServiceAccess(context, "listOrganizations"));
   }

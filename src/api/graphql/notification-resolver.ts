@@ -80,7 +80,9 @@ export class NotificationResolver {
     return this.notify.service.countUnread(caller, appId);
   }
 
-  @Mutation(() => NotificationType, { description: "Creates a notification." })
+  @Mutation(() => NotificationType, {
+    description: "Creates a notification: a draft, unless `status` is `published` or `scheduled`.",
+  })
   async createNotification(
     @Ctx() context: RequestContext,
     @AppIdArgument() appId: number,

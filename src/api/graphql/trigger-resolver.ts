@@ -73,7 +73,8 @@ export class TriggerResolver {
   async nextRuns(
     @Ctx() context: RequestContext,
     @AppIdArgument() appId: number,
-    @Arg("frequency", () => String, { description: "Schedule as a cron expression of five fields." }) frequency: string,
+    @Arg("frequency", () => String, { description: "Schedule as a cron expression of five fields; required." })
+    frequency: string,
     @Arg("timezone", () => String, {
       nullable: true,
       description: "IANA name of the time zone; DEFAULT_TIMEZONE of the service by default.",

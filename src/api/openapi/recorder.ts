@@ -75,7 +75,7 @@ class RequestRecording {
   constructor(
     private readonly schemas: OpenApiSchemas,
     private readonly fields: ReadonlyMap<string, GraphQLField<unknown, unknown>>,
-    /** True if the body placeholder has every property, so that the handler's optional branches run. */
+    /** True if `bodyProxy` returns a placeholder for every property, so that the handler's optional branches run. */
     private readonly isFilled: boolean,
     private readonly bodyField: string | undefined,
     private readonly isPlan = false,

@@ -33,7 +33,7 @@ function parseRow(line: string): LimitRow {
   const [meaning = "", scope = "", above = ""] = line.slice(at + 2).split(" | ");
   if (at < 0 || !isConstantName(name) || meaning === "")
     throw new Error(
-      `a row of limits.txt must have the form "NAME: meaning | scope | what happens above the limit"; the path of a file may precede NAME, and the last two parts may be missing (got ${line})`,
+      `a row of limits.txt must have the form "[file ]NAME: meaning[ | scope[ | what happens above the limit]]" (got ${line})`,
     );
   return { file, name, meaning, scope, above };
 }

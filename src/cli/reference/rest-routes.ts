@@ -47,7 +47,8 @@ const EXAMPLE_BASE_URL = "http://127.0.0.1:4000";
 const SAMPLE_FIELDS_MAX = 8;
 const SAMPLE_DEPTH_MAX = 2;
 
-const ROUTE_SUMMARIES: Record<string, string> = {
+/** Summaries of the routes whose OpenAPI operation has no summary, by method and path. */
+const FALLBACK_SUMMARIES: Record<string, string> = {
   "POST /v1/apps/{appId}/stages": "Creates a stage of the app.",
   "POST /v1/apps/{appId}/visitors":
     "Starts the session of a visitor. The header `Origin` must be an origin that the app lists; otherwise the response is 403.",
@@ -66,7 +67,7 @@ const ROUTE_SUMMARIES: Record<string, string> = {
   "POST /v1/auth/passkeys": "Registers a passkey.",
   "GET /v1/auth/passkeys/{passkeyId}": "Returns one passkey of the person.",
   "POST /v1/apps/{appId}/data-sources/{ds}/query":
-    'Returns the entries that match the query in the body. If the query has `type: "delete"`, deletes these entries instead; then the caller needs the right to delete entries.',
+    'Returns the entries that match the query in the body. If the query has `type: "delete"`, deletes the entries that match `where` instead, and returns `deletedCount`. Such a query needs `where`, must have no other fields, and needs the right to delete entries.',
   "POST /v1/apps/{appId}/session": "Signs an app user in to the page's session.",
   "POST /v1/apps/{appId}/session/verify": "Sends a code to an app user, or checks a code that the user entered.",
   "PUT /v1/apps/{appId}/media/folders/{id}": "Renames or moves a folder.",
@@ -217,7 +218,7 @@ function formatRoute(
   recorded: RecordedResponse | undefined,
 ): string {
   const { method, path, operation } = row;
-  const summary = operation.summary ?? ROUTE_SUMMARIES[`${method} ${path}`] ?? "";
+  const summary = operation.summary ?? FALLBACK_SUMMARIES[`${method} ${path}`] ?? "";
   const body = createSampleBody(row, document);
   const query = (operation.parameters ?? []).filter((parameter) => parameter.in === "query").map(({ name }) => name);
   const examplePath = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => SAMPLE_PATH_VALUES[name] ?? "1");

@@ -164,7 +164,10 @@ async function readResults(
   }));
 }
 
-/** Creates an action, runs it once, and deletes it. @throws the reason of `stopSignal` if it aborts */
+/**
+ * Creates an action, runs it once, and deletes it. Returns the results of its tests.
+ * @throws CliError if the run does not complete; the reason of `stopSignal` if this signal aborts
+ */
 async function runTestAction(
   sendRequest: SendRequest,
   action: ReturnType<typeof createTestAction>,

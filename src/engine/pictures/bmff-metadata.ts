@@ -21,7 +21,9 @@ function* readBoxes(file: Buffer, from: number, to: number): Generator<Box> {
       header = 16;
     } else if (size === 0) size = to - at;
     if (size < header || at + size > to)
-      throw new RangeError("a box of the picture file is longer than the box or file that contains it");
+      throw new RangeError(
+        "a box of the picture file has an invalid size: it is shorter than its header, or extends beyond the box or file that contains it",
+      );
     yield { type: file.toString("latin1", at + 4, at + 8), at, start: at + header, end: at + size };
     at += size;
   }
@@ -118,7 +120,7 @@ function clearMetadataBoxes(file: Buffer, from: number, to: number, depth: numbe
   }
 }
 
-/** Changes `file` in place and returns it. @throws RangeError if a box points beyond the end of the file */
+/** Changes `file` in place and returns it. @throws RangeError if a box has an invalid size, or an item an invalid place */
 export function removePrivateBmffItems(file: Buffer): Buffer {
   clearMetadataBoxes(file, 0, file.length, 0);
   return file;

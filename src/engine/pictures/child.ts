@@ -1,5 +1,5 @@
 /**
- * Program of a picture process, without environment, writable files and network. Decodes one untrusted picture from standard input, writes
+ * Program of a picture process, without environment variables and writable files. Decodes one untrusted picture from standard input, writes
  * the results to file descriptor 3, and ends.
  */
 import { createWriteStream } from "node:fs";

@@ -189,7 +189,7 @@ export function removePrivateMetadata(file: Buffer, contentType: string): Buffer
   try {
     return CLEANER_BY_TYPE[contentType]?.(file) ?? [file];
   } catch (error) {
-    // A RangeError means that a block ends after the end of the file, or that a TIFF file has 64-bit offsets.
+    // A RangeError means that a block has an invalid size, or that the format is not supported, such as a TIFF file with 64-bit offsets.
     if (error instanceof RangeError)
       throw new DamagedPictureError("a part of the picture file is incomplete, or has a format that is not supported");
     throw error;

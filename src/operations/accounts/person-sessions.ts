@@ -181,7 +181,7 @@ export class PersonSessions {
     await this.options.credentials.clearCallerCaches(executor);
   }
 
-  /** Gives full rights to a session that could only register a passkey. */
+  /** Gives full rights to a provisional session, when the person has registered a passkey or set a passphrase. */
   async grantFullRights(credentialId: number, executor: SqlClient = this.options.db): Promise<void> {
     await executor.query(CLEAR_PROVISIONAL_FLAG, [credentialId]);
     await this.options.credentials.clearCallerCaches(executor);

@@ -27,6 +27,7 @@ import { type DraftWriter, findChangedFields } from "./draft-writer.js";
 export type ExportedAction = Omit<ActionInput, keyof RunLimits> &
   LimitData & { assets?: { name: string; version?: string; integrity: string }[] };
 
+/** Action in an import, before its validation, with its resolved dependencies. `data` is the action as received. */
 export interface ImportedAction {
   data: unknown;
   resolved: ResolvedDependencies;

@@ -69,7 +69,7 @@ export class PayloadPresets {
     if (!preset)
       throw new ActionError(
         "RESOURCE_CHANGED",
-        `the payload preset ${JSON.stringify(name)} no longer exists; list the presets again`,
+        `this action has no payload preset ${JSON.stringify(name)}; list the presets again`,
       );
     requireExpectedVersion(preset, precondition);
   }

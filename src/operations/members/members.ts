@@ -303,7 +303,7 @@ export class Members {
       const tooHighRole = heldRoles.find(({ role }) => isRoleAbove(role, callerRole));
       if (tooHighRole) {
         const { role, isOnStage } = tooHighRole;
-        throw createTooHighRoleError(`the person's role ${role}${isOnStage ? " on a stage of this app" : ""}`);
+        throw createTooHighRoleError(`the person's role (${role}${isOnStage ? " on a stage of this app" : ""})`);
       }
       await requireUnchangedMember(manager, scope, personId, precondition);
       await requireOtherOwner(manager, scope, personId);

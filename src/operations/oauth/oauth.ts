@@ -258,7 +258,8 @@ export class OAuthServer {
   async #issueForDevice(client: OauthClient, input: Parameters): Promise<TokenResponse> {
     const deviceCode = input["device_code"] ?? "";
     const grant = await this.grants.find(await this.devices.poll(deviceCode, client.id));
-    if (!grant) throw new OauthError("invalid_grant", "the person has revoked the program's access; sign in again");
+    if (!grant)
+      throw new OauthError("invalid_grant", "the access of the program was revoked or has ended; sign in again");
     return this.#issue(client, grant, (manager) => this.devices.redeem(deviceCode, manager));
   }
 

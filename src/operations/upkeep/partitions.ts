@@ -18,7 +18,10 @@ const LOCK_TIMEOUT_MS = 30;
 const LOCK_ATTEMPTS_MAX = 60;
 /** Maximum of the random pause between two attempts. */
 const ATTEMPT_PAUSE_MAX_MS = 300;
-/** Maximum partitions that one transaction detaches. It is high, because all connections plan their statements again after a detachment. */
+/**
+ * Maximum partitions of each table that one transaction detaches. After each transaction, all connections plan their statements again, so a
+ * high maximum saves work.
+ */
 const DETACHED_PER_TRANSACTION_MAX = 30;
 const DETACH_PAUSE_MS = 100;
 /** Pause after each dropped table, so that other statements run undisturbed. */

@@ -266,7 +266,7 @@ const DELETE_DEAD_INSTANCES = "DELETE FROM instance WHERE lease_until < now() - 
 export interface DataRetention {
   /** Creates partitions before rows for them exist. Returns the time of the next call as Unix time in milliseconds. */
   makeAhead(): Promise<number>;
-  /** Deletes data that is too old. Returns the time of the next call as Unix time in milliseconds. */
+  /** Deletes rows that are too old, or above the maximum of their owner. Returns the time of the next call (Unix milliseconds). */
   clean(): Promise<number>;
   /** Makes `clean` stop after the batch that it is deleting now. */
   stop(): void;

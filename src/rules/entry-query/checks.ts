@@ -84,7 +84,10 @@ function isUnstorable(value: unknown, levels: number): boolean {
   );
 }
 
-/** Serializes a JSON value as an SQL parameter. @throws ActionError REQUEST_INVALID if no entry can contain the value */
+/**
+ * Serializes a JSON value as an SQL parameter.
+ * @throws ActionError REQUEST_INVALID if no entry can contain the value, or if it has more than QUERY_VALUE_MAX_DEPTH levels
+ */
 export function serializeJsonValue(value: unknown, fieldPath: string): string {
   if (value === undefined || isUnstorable(value, QUERY_VALUE_MAX_DEPTH) || containsInfinity(value)) {
     refuseField(

@@ -81,7 +81,10 @@ const verifySlack: VerifySignature = ({ header, body }, key, auth, now) => {
 const verifyShopify: VerifySignature = ({ header, body }, key) =>
   textsEqualInConstantTime(header("x-shopify-hmac-sha256") ?? "", computeHmac("sha256", key, body).toString("base64"));
 
-/** Returns the form as Twilio signs it: sorted fields, each value after its name. null if a name could contain another field's value. */
+/**
+ * Returns the form as Twilio signs it: sorted fields, each value after its name. Returns null for unusual names and for fields without "=".
+ * Different forms can still have the same text, because Twilio signs no separators.
+ */
 function createTwilioSignedText(body: Uint8Array): string | null {
   const text = Buffer.from(body).toString();
   const form = new URLSearchParams(text);

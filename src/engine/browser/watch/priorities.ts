@@ -27,7 +27,7 @@ const THREADS_MEASURE_PERIOD_MS = 40;
 const THREADS_MIN_CORES = 1.2;
 /** Like IDLE_GROUP_MIN_CORES, for a renderer with many new threads. */
 const MANY_THREADS_MIN_CORES = 0.15;
-/** A renderer has many new threads if it has this many more than its lowest number at an earlier measurement. */
+/** A renderer has many new threads if it has this many more threads than at the earlier measurement with the fewest. */
 const MANY_NEW_THREADS = 8;
 
 type Renderer = Pick<MeasuredProcess, "pid" | "cpuMs" | "threads" | "nice">;

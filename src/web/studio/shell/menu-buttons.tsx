@@ -1,4 +1,4 @@
-/** Buttons of the menus in the sidebar. The libraries of a menu are loaded when a person first presses its button. */
+/** Buttons of the menus in the sidebar, and of the drawer. The libraries of the menus are loaded when a person first presses a button. */
 import ChevronsUpDown from "icon:chevrons-up-down";
 import CircleUser from "icon:circle-user";
 import Menu from "icon:menu";

@@ -1,6 +1,6 @@
 /**
- * Menus of the sidebar: the list of apps with its search, the account menu, and the drawer of a narrow window. Each is loaded when a
- * person first presses its button, and then opens.
+ * Menus of Studio: the list of apps, the account menu, and the drawer that contains the sidebar in a narrow window. This file is loaded when
+ * a person first presses the button of a menu. The menu then opens.
  */
 
 import CircleUser from "icon:circle-user";
