@@ -66,17 +66,18 @@ describe("the sender of a flood", () => {
 
 describe("a browser that does not answer", () => {
   const WAITED_MS = 5_000;
-  const starves = (ran: number) =>
+  const starves = (ran: number, isAnyRunnable: boolean) =>
     isBrowserStarved(
       createSample(0, { [BROWSER]: [70_000, 0] }),
       createSample(WAITED_MS, { [BROWSER]: [70_000 + ran, 0] }),
+      () => isAnyRunnable,
     );
 
-  it("is starved if its processes got little processor time", () => {
-    expect([starves(50), starves(1_200)]).to.deep.equal([true, true]);
+  it("is starved if a thread could run, and its threads got little processor time", () => {
+    expect([starves(0, true), starves(1_200, true)]).to.deep.equal([true, true]);
   });
 
   it("is not starved if it is stopped or flooded", () => {
-    expect([starves(0), starves(40), starves(1_300)]).to.deep.equal([false, false, false]);
+    expect([starves(0, false), starves(1_300, true)]).to.deep.equal([false, false]);
   });
 });

@@ -11,6 +11,7 @@ import {
   chooseRendererPriority,
   RendererPriorities,
 } from "../../../src/engine/browser/watch/priorities.js";
+import { isAnyThreadRunnable } from "../../../src/engine/browser/watch/processes.js";
 import { until } from "../../harness/until.js";
 import { resultOf, runOf, testBrowsers } from "./support.js";
 
@@ -60,6 +61,17 @@ describe("the priority of a thread", () => {
       return [running.pid!];
     });
     expect([calls, getPriority(running.pid!)]).to.deep.equal([2, LOWEST_PRIORITY]);
+  });
+
+  it("does not hide the other threads of the browser if it ends while they are read", async () => {
+    const threads: string[] = [];
+    const readStat = (path: string) => {
+      threads.push(path);
+      if (threads.length === 1) throw new Error("no such file");
+      return ["R"];
+    };
+    expect(isAnyThreadRunnable([process.pid], readStat)).to.equal(true);
+    expect(threads.length).to.equal(2);
   });
 });
 

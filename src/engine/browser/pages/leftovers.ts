@@ -16,6 +16,7 @@ function hasCredentials(address: string): boolean {
   });
 }
 
+/** Detects data that a run leaves in its browser context, and that the next run could read. */
 export class LeftoverDetector {
   /** If the page sends a request while this is false, the request counts as data of the last run. */
   isRunning = false;

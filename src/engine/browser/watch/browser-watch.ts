@@ -101,7 +101,8 @@ export class BrowserWatch {
         },
         (lateMs) => {
           floods.onLateAnswer();
-          if (lateMs >= (floods.isBrowserStarved() ? STARVED_AFTER_MS : HUNG_AFTER_MS)) this.endBrowser();
+          if (lateMs < HUNG_AFTER_MS || (lateMs < STARVED_AFTER_MS && floods.isBrowserStarved())) return;
+          this.endBrowser();
         },
       ),
       repeatCheck(MEASURE_INTERVAL_MS, async () => {

@@ -2,6 +2,7 @@
 import type { Connection } from "puppeteer";
 import {
   type BrowserProcess,
+  isAnyThreadRunnable,
   listBrowserProcesses,
   type MeasuredProcess,
   measureProcesses,
@@ -15,8 +16,6 @@ const FLOOD_KERNEL_SHARE = 0.08;
 const FLOOD_KERNEL_SHARE_OF_OWN = 0.1;
 /** If the shared processes (all except renderers) got less than this share of a core, the machine is busy, and no renderer is at fault. */
 const SERVING_MIN_CPU_SHARE = 0.25;
-/** If the shared processes got less, the browser hangs or is stopped. */
-const HUNG_MAX_CPU_SHARE = 0.01;
 /** A flooding renderer is paused, or killed if its last pause was less than this time ago. */
 const REPEATED_FLOOD_MS = 10_000;
 /** A crash counts as the effect of a kill until this time after the browser's next response. */
@@ -27,17 +26,23 @@ export interface CpuUsageSample {
   usages: Map<number, MeasuredProcess>;
 }
 
+const listSharedProcesses = ({ usages }: CpuUsageSample) =>
+  [...usages.values()].filter(({ isRenderer }) => !isRenderer);
+
 /** Returns the CPU time that the shared processes (all except renderers) got, as a share of a core. */
 function measureSharedCpuShare(before: CpuUsageSample, after: CpuUsageSample): number {
-  const sharedProcesses = [...after.usages.values()].filter(({ isRenderer }) => !isRenderer);
-  const usedMs = sharedProcesses.map(({ pid, cpuMs }) => cpuMs - (before.usages.get(pid)?.cpuMs ?? cpuMs));
+  const usedMs = listSharedProcesses(after).map(({ pid, cpuMs }) => cpuMs - (before.usages.get(pid)?.cpuMs ?? cpuMs));
   return usedMs.reduce((sum, ms) => sum + ms, 0) / (after.at - before.at);
 }
 
-/** True if the browser got too little CPU time to respond. False if it hangs, which needs hardly any CPU time, or is flooded. */
-export function isBrowserStarved(before: CpuUsageSample, after: CpuUsageSample): boolean {
-  const share = measureSharedCpuShare(before, after);
-  return share >= HUNG_MAX_CPU_SHARE && share < SERVING_MIN_CPU_SHARE;
+/** True if the browser waits for CPU time and got too little to respond. False if it hangs or is flooded. */
+export function isBrowserStarved(
+  before: CpuUsageSample,
+  after: CpuUsageSample,
+  isRunnable = isAnyThreadRunnable,
+): boolean {
+  const isServed = measureSharedCpuShare(before, after) >= SERVING_MIN_CPU_SHARE;
+  return !isServed && isRunnable(listSharedProcesses(after).map(({ pid }) => pid));
 }
 
 /** If the browser is flooded, returns the process ID of the renderer that spent most time in the kernel; otherwise null. */

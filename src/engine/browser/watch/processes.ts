@@ -1,5 +1,5 @@
 /** Lists the processes that a browser reports, and reads their CPU time and memory from /proc. */
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readdirSync, readFileSync } from "node:fs";
 import type { Connection } from "puppeteer";
 
 const MEMORY_PAGE_BYTES = 4_096;
@@ -79,6 +79,18 @@ export function listProcesses(group?: number): { pid: number; parent: number; co
     } catch {
       // The process has ended.
       return [];
+    }
+  });
+}
+
+/** True if a thread of these processes is running or waits for a CPU. `readStat` is for tests. */
+export function isAnyThreadRunnable(pids: readonly number[], readStat = readStatFields): boolean {
+  return globSync(pids.map((pid) => `/proc/${pid}/task/*/stat`)).some((path) => {
+    try {
+      return readStat(path)[0] === "R";
+    } catch {
+      // The thread has ended.
+      return false;
     }
   });
 }
