@@ -298,10 +298,12 @@ describe("the count of bytes in progress", () => {
     ).to.deep.equal([
       4 * MB,
       4 * MB,
-      "the request was executed, but the service has too little memory for its result at present; if the request changed data, do not repeat it, and read the data instead",
+      "the service executed the request, but has too little memory for the result; if the request changed data, do not repeat it: read the data",
       100,
       4 * MB,
     ]);
+    const { reason } = settled[2] as PromiseRejectedResult;
+    expect([reason.status, reason.details.retryAfter]).to.deep.equal(["OVERLOADED", undefined]);
     expect(answers.countHeldBytes()).to.be.within(12 * MB, 12 * MB + 1_000);
   });
 });

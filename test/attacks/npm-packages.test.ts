@@ -213,6 +213,12 @@ describe("a malicious package", () => {
     }
   });
 
+  it("of a registry that redirects each request to the same URL is rejected with this reason", async () => {
+    registry.replacementHandler = (request, response) =>
+      void response.writeHead(302, { location: `${registry.url}${request.url}` }).end();
+    await saves.expectRefusal(/the registry redirects the request too often/, 503);
+  });
+
   const INVALID_BODIES: [what: string, body: string][] = [
     ["no JSON", "<html>"],
     ["a list", "[]"],

@@ -8,6 +8,7 @@ import {
   type Download,
   NotConnectedError,
   ResponseTooLargeError,
+  TooManyRedirectsError,
 } from "../../engine/checked-connections.js";
 import { createThreadPool } from "../../engine/threads.js";
 import type { ActionError } from "../../errors.js";
@@ -49,6 +50,11 @@ const createUnreachableError = ({ dependency }: RegistryRequest, name: string, r
     `cannot be fetched now: the registry ${reason} (requested package: ${name})`,
     REGISTRY_DOWN_RETRY_SECONDS,
   );
+
+function describeFailure(error: unknown): string {
+  if (error instanceof NotConnectedError) return "cannot be reached";
+  return error instanceof TooManyRedirectsError ? "redirects the request too often" : "does not respond";
+}
 
 function checkStatus(registryRequest: RegistryRequest, name: string, { status }: Download): void {
   if (status === 200) return;
@@ -117,11 +123,7 @@ export class PackageRegistry {
           registryRequest.dependency,
           `cannot be fetched: the registry redirects to a host that is not allowed (requested package: ${name})`,
         );
-      throw createUnreachableError(
-        registryRequest,
-        name,
-        error instanceof NotConnectedError ? "cannot be reached" : "does not respond",
-      );
+      throw createUnreachableError(registryRequest, name, describeFailure(error));
     }
   }
 
