@@ -82,7 +82,9 @@ function splitPackets(body: Buffer): Packet[] {
       throw new GitRemoteError("the response is not in the format of a Git server; check the URL of the repository");
     }
     if (packets.length === PACKETS_MAX)
-      throw new GitRemoteError(`the Git server sent more than ${PACKETS_MAX} packets in one response`);
+      throw new GitRemoteError(
+        `the Git server sent more than ${PACKETS_MAX} packets in one response; check the URL of the repository`,
+      );
     if (length > 3) packets.push(body.subarray(at + PACKET_LENGTH_DIGITS, at + length));
     else packets.push(length === 0 ? "flush" : length === 1 ? "delimiter" : "end");
     at += Math.max(length, PACKET_LENGTH_DIGITS);

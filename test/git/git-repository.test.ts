@@ -216,7 +216,7 @@ describe("the git client of the service", () => {
         method === "GET" ? response("advertisement", list) : response("result", result);
     const long = packet("x".repeat(60_000)).repeat(5);
     const tooLarge = "the Git server's list of refs or capabilities is larger than 256 KB";
-    const tooMany = "the Git server sent more than 20000 packets in one response";
+    const tooMany = "the Git server sent more than 20000 packets in one response; check the URL of the repository";
     expect(await faultOf(openGitRemote(server(capabilities + long)))).to.equal(tooLarge);
     expect(await faultOf(openGitRemote(server(capabilities + packet("x").repeat(20_000))))).to.equal(tooMany);
     const remote = await openGitRemote(server(capabilities, long));

@@ -96,8 +96,9 @@ function clearMetaBox(file: Buffer, meta: Box): void {
     if (type === undefined) continue;
     const from = offset + (method === 1 ? dataStart : 0);
     const to = length === 0 ? file.length : from + length;
-    if (method > 1 || to > file.length)
-      throw new RangeError("a metadata item ends after the end of the picture file, or has its data in another item");
+    if (method > 1)
+      throw new RangeError(`the location of a metadata item has an unsupported construction method (got ${method})`);
+    if (to > file.length) throw new RangeError("a metadata item extends beyond the end of the picture file");
     file.fill(type === "Exif" ? 0 : 0x20, from, to);
     if (type === "Exif") EMPTY_EXIF.copy(file, from, 0, Math.min(EMPTY_EXIF.length, to - from));
   }
@@ -120,7 +121,7 @@ function clearMetadataBoxes(file: Buffer, from: number, to: number, depth: numbe
   }
 }
 
-/** Changes `file` in place and returns it. @throws RangeError if a box has an invalid size, or an item an invalid place */
+/** Changes `file` in place and returns it. @throws RangeError if a box has an invalid size, or a metadata item an invalid or unsupported location */
 export function removePrivateBmffItems(file: Buffer): Buffer {
   clearMetadataBoxes(file, 0, file.length, 0);
   return file;
