@@ -3,13 +3,13 @@
  * loop.
  */
 import { expect } from "chai";
-import { ActionComparisons } from "../../src/operations/actions/comparison.js";
+import { ActionComparer } from "../../src/operations/actions/comparison.js";
 import { AppVersions } from "../../src/operations/apps/app-versions.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 type AppVersionsOptions = ConstructorParameters<typeof AppVersions>[0];
-type ComparisonOptions = ConstructorParameters<typeof ActionComparisons>[0];
+type ComparisonOptions = ConstructorParameters<typeof ActionComparer>[0];
 
 describe("large histories", () => {
   let service: TestService;
@@ -59,7 +59,7 @@ describe("large histories", () => {
       turns += 1;
       timer = setImmediate(turn);
     });
-    const compared = await new ActionComparisons({ db } as unknown as ComparisonOptions).compareLive(1, 1);
+    const compared = await new ActionComparer({ db } as unknown as ComparisonOptions).compareLive(1, 1);
     clearImmediate(timer);
     expect(compared.code).to.contain("-//2 99").and.to.contain("+//1 99");
     expect(turns).to.be.above(0);

@@ -91,8 +91,8 @@ describe("Studio's pages of an app", () => {
     await page.click(`[aria-label="Send a request with __stripe to ${origin}"]`);
     await studio.replace('[aria-label="Path"]', "/v1/balance");
     await studio.button("Send");
-    await page.waitForSelector(".binding-trial .result");
-    const shown = await page.$eval(".binding-trial", (trial) => trial.textContent!);
+    await page.waitForSelector(".binding-test .result");
+    const shown = await page.$eval(".binding-test", (form) => form.textContent!);
     expect(shown).to.include("GET /v1/balance Bearer «__stripe»").and.include("200").and.not.include("sk_live");
     await page.click(`[aria-label="Remove __stripe for ${origin}"]`);
     await studio.button("Remove", "//dialog");

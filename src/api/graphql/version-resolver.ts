@@ -2,7 +2,7 @@
 import { Arg, Ctx, FieldResolver, ID, Int, Mutation, Query, Resolver, Root } from "type-graphql";
 import { VERSIONS_PER_PAGE_DEFAULT, VERSIONS_PER_PAGE_MAX } from "../../limits.js";
 import type { AccessChecks } from "../../operations/access/access-checks.js";
-import type { ActionComparison, ActionComparisons } from "../../operations/actions/comparison.js";
+import type { ActionComparer, ActionComparison } from "../../operations/actions/comparison.js";
 import type { DraftRestoreResult, DraftRestorer } from "../../operations/actions/restoring.js";
 import type { ActionVersions, Version } from "../../operations/actions/versions.js";
 import type { TriggerEndpoints } from "../../operations/http/endpoints.js";
@@ -26,7 +26,7 @@ export class ActionVersionResolver {
     private readonly services: {
       versions: ActionVersions;
       restoring: DraftRestorer;
-      comparison: ActionComparisons;
+      comparison: ActionComparer;
       endpoints: TriggerEndpoints;
     },
   ) {}

@@ -26,7 +26,7 @@ function* yieldUnescapedVariants(text: string): Generator<Uint8Array> {
 }
 
 const decodeUrlText = (text: string): string =>
-  text.replace(/(?:%[\da-f]{2})+/gi, (run) => Buffer.from(run.replaceAll("%", ""), "hex").toString());
+  text.replace(/(?:%[\da-f]{2})+/gi, (escapes) => Buffer.from(escapes.replaceAll("%", ""), "hex").toString());
 const reverseText = (text: string): string => Array.from(text).reverse().join("");
 const reverseCodeUnits = (text: string): string => text.split("").reverse().join("");
 

@@ -10,7 +10,7 @@ import { createActionRowConverter, createLockDraft } from "./action-rows.js";
 import { ActionValidation } from "./action-validation.js";
 import { Actions } from "./actions.js";
 import { CodeChecker } from "./code-checker.js";
-import { ActionComparisons } from "./comparison.js";
+import { ActionComparer } from "./comparison.js";
 import { DraftWriter } from "./draft-writer.js";
 import { ActionImporter } from "./import-steps.js";
 import { PayloadPresets } from "./presets.js";
@@ -65,7 +65,7 @@ export function createAuthoringModules(options: AuthoringOptions) {
     versions: new ActionVersions({ db, addAssetUrls }),
     rotateSecret: createHttpTriggerSecretRotator({ db, endpoints, lockDraft }),
     restoring: new DraftRestorer({ db, validation: actionValidation, draftWriter, log, convertRow, lockDraft }),
-    comparison: new ActionComparisons({ db }),
+    comparison: new ActionComparer({ db }),
     actionImporter,
     transfer: new ActionTransfer({ db, actionImporter }),
     presets: new PayloadPresets({ db }),

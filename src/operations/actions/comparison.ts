@@ -100,7 +100,7 @@ function parseComparedVersion(against: string): ComparedVersionSelector {
   );
 }
 
-export class ActionComparisons {
+export class ActionComparer {
   constructor(private readonly options: { db: Db }) {}
 
   private async readProduction(masterId: number): Promise<ActionRow> {

@@ -75,9 +75,9 @@ async function readWholeBackup(path: string, secret: BackupSecret | null): Promi
 
 /** Returns the migrations of the backed-up database. @throws ArchiveError if this release lacks one of them */
 function requireKnownMigrations({ migrations, service }: BackupManifest): typeof MIGRATIONS {
-  const archivedNames = new Set(migrations);
-  const knownMigrations = MIGRATIONS.filter(({ name }) => archivedNames.has(name));
-  if (knownMigrations.length === archivedNames.size) return knownMigrations;
+  const backupMigrationNames = new Set(migrations);
+  const knownMigrations = MIGRATIONS.filter(({ name }) => backupMigrationNames.has(name));
+  if (knownMigrations.length === backupMigrationNames.size) return knownMigrations;
   throw new ArchiveError(
     `a newer release of the service made this backup (release ${service}); restore the backup with that release`,
   );

@@ -216,9 +216,9 @@ function useStages({ api, appId, confirm, actions, reloadApps }: PageProps) {
   const [notice, setNotice] = useState<string | null>(null);
 
   const create = async (name: string, expiresInHours: number | null) => {
-    const creation = await applyChange(() => api.request(CreateStage, { appId, name, expiresInHours }));
-    if (creation) await reloadApps();
-    return creation !== null;
+    const response = await applyChange(() => api.request(CreateStage, { appId, name, expiresInHours }));
+    if (response) await reloadApps();
+    return response !== null;
   };
   const remove = async (stage: Stage) => {
     const text = "The app, its data and its runs are deleted.";

@@ -293,11 +293,11 @@ function PeoplePanel(props: PeoplePanelProps) {
   const { list, setRole, remove } = usePeople(props);
   const [newLink, setNewLink] = useState<OneTimeLink | null>(null);
   const invite = async (data: NewInvitation) => {
-    const creation = await list.applyChange(() =>
+    const response = await list.applyChange(() =>
       api.request(CreateInvitation, { organizationId, data: { ...data, appId } }),
     );
-    if (creation) setNewLink({ label: `Link for ${creation.created.invitation.email}`, secret: creation.created.link });
-    return creation !== null;
+    if (response) setNewLink({ label: `Link for ${response.created.invitation.email}`, secret: response.created.link });
+    return response !== null;
   };
   const confirmAndRemove = async (member: Member) => {
     const { user } = member;
@@ -326,10 +326,10 @@ function PeoplePanel(props: PeoplePanelProps) {
     if (isConfirmed) await list.applyChange(() => api.request(RevokeInvitation, { organizationId, id }));
   };
   const createResetLink = async ({ user }: Member) => {
-    const creation = await list.applyChange(() =>
+    const response = await list.applyChange(() =>
       api.request(CreateSignInResetLink, { organizationId, userId: user.id }),
     );
-    if (creation) setNewLink({ label: `Reset link for ${getFullName(user)}`, secret: creation.created.link });
+    if (response) setNewLink({ label: `Reset link for ${getFullName(user)}`, secret: response.created.link });
   };
   const { members, invitations } = list.value ?? { members: [], invitations: null };
   return (

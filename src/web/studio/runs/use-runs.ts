@@ -7,6 +7,7 @@ import type { RunRow } from "../shared/model.js";
 import { useReloadAfterEvents } from "../shared/use-reload-after.js";
 import { useResource } from "../shared/use-resource.js";
 import { cancelRun } from "./cancel-run.js";
+import { isUnfinished } from "./run-words.js";
 
 const PAGE_SIZE = 100;
 /** Delay from the end of a run to the next read, so that several ended runs cause only one read. */
@@ -34,8 +35,6 @@ export interface RunListState {
   /** Cancels a run and reads the newest runs again. @throws ApiError */
   cancelRun(runId: number): Promise<void>;
 }
-
-const isUnfinished = ({ state }: RunRow) => state === "queued" || state === "running";
 
 /** Merges two lists of runs, newest first. If a run is in both lists, the result contains it as in `newerRuns`. */
 function mergeRuns(newerRuns: RunRow[], knownRuns: RunRow[]): RunRow[] {

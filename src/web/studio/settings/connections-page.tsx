@@ -9,7 +9,7 @@ import type { SecretBinding } from "../shared/model.js";
 import { useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import { createHref } from "../shell/studio-route.js";
-import { BindingTestForm } from "./binding-trial.js";
+import { BindingTestForm } from "./binding-test.js";
 import { CREDENTIAL_LOCATIONS, NewBindingForm } from "./new-binding.js";
 
 const PAGE_SIZE = 100;

@@ -9,8 +9,8 @@ type BindingTestResult = TestSecretBindingMutation["trial"];
 
 const TEST_METHODS = ["GET", "HEAD", "POST"];
 
-function BindingTestOutcome({ trial }: { trial: BindingTestResult }) {
-  const { status, durationMs, receivedBytes, body, code, error } = trial;
+function BindingTestOutcome({ result }: { result: BindingTestResult }) {
+  const { status, durationMs, receivedBytes, body, code, error } = result;
   if (status === null) {
     return (
       <p className="fault" role="status">
@@ -40,23 +40,23 @@ interface BindingTestFormProps {
 export function BindingTestForm({ api, appId, binding: { key, origin } }: BindingTestFormProps) {
   const [method, setMethod] = useState("GET");
   const [path, setPath] = useState("/");
-  const [trial, setTrial] = useState<BindingTestResult | null>(null);
+  const [result, setResult] = useState<BindingTestResult | null>(null);
   const [fault, setFault] = useState<string | null>(null);
   const [isBusy, setBusy] = useState(false);
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     setBusy(true);
     setFault(null);
-    setTrial(null);
+    setResult(null);
     try {
-      setTrial((await api.request(TestSecretBinding, { appId, data: { key, origin, method, path } })).trial);
+      setResult((await api.request(TestSecretBinding, { appId, data: { key, origin, method, path } })).trial);
     } catch (error) {
       setFault(asApiError(error).message);
     }
     setBusy(false);
   };
   return (
-    <div className="binding-trial">
+    <div className="binding-test">
       <form className="row" aria-label={`Request with ${key} to ${origin}`} onSubmit={(event) => void submit(event)}>
         <select aria-label="Method" value={method} onChange={(event) => setMethod(event.target.value)}>
           {TEST_METHODS.map((method) => (
@@ -79,7 +79,7 @@ export function BindingTestForm({ api, appId, binding: { key, origin } }: Bindin
       <p className="fault" role="alert">
         {fault}
       </p>
-      {trial && <BindingTestOutcome trial={trial} />}
+      {result && <BindingTestOutcome result={result} />}
     </div>
   );
 }
