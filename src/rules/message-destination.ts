@@ -85,7 +85,9 @@ class SettingFields {
 export function parseSmtpDestination(value: unknown, mailFrom: string | null): SmtpDestination | null {
   if (value === undefined || value === null) return null;
   if (!isObject(value))
-    throw new InvalidDestinationError(`the setting __smtp must be an object (got ${describeType(value)})`);
+    throw new InvalidDestinationError(
+      `the setting __smtp must be an object with the field "host" (got ${describeType(value)})`,
+    );
   const fields = new SettingFields("__smtp", value);
   if (fields.readOptionalText("host") === null) return null;
   const { port: input, secure: secureOption } = value;
@@ -127,7 +129,9 @@ export function parseSmtpDestination(value: unknown, mailFrom: string | null): S
 export function parseSmsDestination(value: unknown, allowHttp: boolean): SmsDestination | null {
   if (value === undefined || value === null) return null;
   if (!isObject(value))
-    throw new InvalidDestinationError(`the setting __sms must be an object (got ${describeType(value)})`);
+    throw new InvalidDestinationError(
+      `the setting __sms must be an object with the field "provider" (got ${describeType(value)})`,
+    );
   const fields = new SettingFields("__sms", value);
   switch (value["provider"]) {
     case "twilio": {

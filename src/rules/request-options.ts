@@ -84,7 +84,7 @@ function readUrl(value: unknown): URL {
     );
   if (url!.username !== "" || url!.password !== "") throwOptionsError("url must not contain credentials");
   const host = normalizeHost(url!.hostname);
-  if (host === null) throwOptionsError("url must contain a valid host");
+  if (host === null) throwOptionsError("url must contain a valid host name, such as api.example.com");
   url!.hostname = host!;
   url!.hash = "";
   return url!;

@@ -99,7 +99,7 @@ describe("a mail server of the settings", () => {
       [{ ...MAIL, user: 7 }, "user must be a text"],
       [{ ...MAIL, password: ["x"] }, "password must be a text"],
       [{ ...MAIL, from: "nobody" }, "from must be an e-mail address"],
-      ["smtp://secret", "must be an object (got a string)"],
+      ["smtp://secret", 'must be an object with the field "host" (got a string)'],
     ] as const)
       expect(() => parseSmtpDestination(value, null), JSON.stringify(value))
         .to.throw(InvalidDestinationError, `the setting __smtp`)
@@ -127,7 +127,7 @@ describe("a provider of text messages of the settings", () => {
 
   it("is rejected with the invalid field", () => {
     for (const [value, field] of [
-      ["twilio", "must be an object (got a string)"],
+      ["twilio", 'must be an object with the field "provider" (got a string)'],
       [{}, "provider must be twilio or webhook (got nothing)"],
       [{ provider: "other" }, "provider must be"],
       [{ ...TWILIO_SETTING, sid: "" }, "sid must be a text"],

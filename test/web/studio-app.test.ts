@@ -311,7 +311,7 @@ describe("Studio's pages of an app", () => {
     const [{ id: promotion }] = (await service.rest("GET", `/v1/apps/${id}/promotions`)).body.promotions;
     await studio.button(`Roll back ${promotion}`);
     await studio.button("Roll back", "//dialog");
-    await shows("Promotions to this app", `Rolled back by promotion ${promotion}`);
+    await shows("Promotions to this app", `By “Roll back ${promotion}”`);
     expect(await names()).not.to.include("on-branch");
     await studio.button("Delete branch");
     await studio.button("Delete", "//dialog");

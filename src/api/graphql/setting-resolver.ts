@@ -171,7 +171,7 @@ export class SettingResolver {
   }
 
   @Query(() => SettingsUseType, {
-    description: "Returns the size of the settings, and the actions that read a given setting.",
+    description: "Returns the size of the private and protected settings, and the actions that read a given setting.",
   })
   async settingsUse(
     @Ctx() context: RequestContext,

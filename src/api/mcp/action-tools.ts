@@ -130,7 +130,7 @@ const writeActionTools: McpTool[] = [
       if (!existingAction && ifUpdatedAt !== undefined)
         throw new ActionError(
           "ACTION_NOT_FOUND",
-          `the app has no action named ${JSON.stringify(name)} any more; leave out ifUpdatedAt to create it`,
+          `the app has no action named ${JSON.stringify(name)}; to create it, leave out ifUpdatedAt`,
         );
       const headers: Record<string, string> = ifUpdatedAt === undefined ? {} : { "if-match": `"${ifUpdatedAt}"` };
       const { action, warnings = [] } = existingAction

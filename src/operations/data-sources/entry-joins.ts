@@ -145,7 +145,7 @@ export class EntryJoins {
     if (rows.length > 0 && rows[0]!.found > rows.length)
       throwQueryLimitError(
         `the joined entries of join.${join.name} exceed 8 MB on this page; ` +
-          "request fewer entries, or set a smaller limit of the join",
+          `request fewer entries, or set a smaller join.${join.name}.limit`,
       );
     const joined: unknown[][] = keys.map(() => []);
     for (const row of rows) joined[row.at]!.push(rowToEntryView(row, key.id, scope, join.attributes));

@@ -37,7 +37,7 @@ function readDailyLimit(setting: Record<string, unknown>, field: "dailyTokens" |
 function readModels({ models = null }: Record<string, unknown>): readonly string[] | null {
   if (models === null) return null;
   if (Array.isArray(models) && models.length > 0 && models.every(isNonEmptyString)) return models;
-  throw createSettingError("models", "an array with the name of at least one model", models);
+  throw createSettingError("models", "an array with the name of at least one model, or null to allow all models", models);
 }
 
 /** Creates the error for an invalid base URL. The message contains no credentials, query and fragment of the URL. */
@@ -61,7 +61,9 @@ export function parseAiSetting(value: unknown, allowHttp: boolean): AiSetting {
       `the app has no setting ${AI_SETTING_KEY}; set it to an object {provider, key} in Studio`,
     );
   if (!isObject(value))
-    throw createAiPolicyError(`the setting ${AI_SETTING_KEY} must be an object (got ${describeType(value)})`);
+    throw createAiPolicyError(
+      `the setting ${AI_SETTING_KEY} must be an object {provider, key} (got ${describeType(value)})`,
+    );
   const { provider = "openai", key, logTexts = false } = value;
   if (provider !== "openai" && provider !== "anthropic")
     throw createSettingError("provider", '"openai" or "anthropic"', provider);

@@ -106,7 +106,7 @@ describe("connections for reads", () => {
     expect(
       (await refusal(fixture.entryReader.find(key, { join, attributes: [], limit: 2 }, fixture.readAccess()))).message,
     ).to.equal(
-      "the joined entries of join.All exceed 8 MB on this page; request fewer entries, or set a smaller limit of the join",
+      "the joined entries of join.All exceed 8 MB on this page; request fewer entries, or set a smaller join.All.limit",
     );
   });
 

@@ -192,7 +192,7 @@ function PromotionHistory({ promotions, stages, isBusy, findPersonName, rollBack
           <li key={id}>
             <details className="grow">
               <summary>
-                {rolledBackTo === null ? `From ${getAppName(fromAppId)}` : `Rolled back by promotion ${rolledBackTo}`},{" "}
+                {rolledBackTo === null ? `From ${getAppName(fromAppId)}` : `By “Roll back ${rolledBackTo}”`},{" "}
                 {formatAge(createdAt)}
               </summary>
               <PlanList plan={plan} label={`Changes of promotion ${id}`} />
