@@ -96,8 +96,8 @@ const formatMegabytes = (bytes: number) => `${bytes / 2 ** 20} MB`;
 const createKilledFault = () =>
   new BundlerBusyError("the build process was ended before it finished; the machine may have too little memory");
 /**
- * Error codes if a process cannot start under another account. EPERM and EACCES: no permission. EINVAL: the account has no ID in this
- * container.
+ * Error codes if a process cannot start under another account. EPERM and EACCES: no permission. EINVAL: this container has no ID for that
+ * account.
  */
 const ACCOUNT_ERROR_CODES: readonly unknown[] = ["EPERM", "EACCES", "EINVAL"];
 const createLimitFault = (limit: string) => new PackageError(`the bundler exceeded its limit of ${limit}`);

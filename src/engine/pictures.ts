@@ -221,7 +221,7 @@ export class PictureProcessor {
     try {
       child = this.startChild(job);
     } catch (error) {
-      // EPERM: the service is root, but may not change its account. EINVAL: the account has no ID in this container.
+      // EPERM: the service is root, but may not switch to another account. EINVAL: this container has no ID for that account.
       if (["EPERM", "EINVAL"].includes((error as NodeJS.ErrnoException).code ?? "")) return false;
       throw error;
     }

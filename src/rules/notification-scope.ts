@@ -1,6 +1,6 @@
 /**
  * Validates and evaluates the `scope` of a notification. A scope selects the users who can read the notification. It is a `where`, an array
- * of them, or null for all users.
+ * of them of which one must match, or null for all users.
  */
 
 import { isObject, nestsDeeperThan } from "./describe-value.js";
@@ -22,6 +22,7 @@ import {
 /** User who is compared with a scope: the entry of an app user, or a person with an account; null for a visitor who is not signed in. */
 export type ScopeUser = Readonly<Record<string, unknown>> | null;
 
+/** Conditions on a user, or an array of alternatives: the user is in the scope if at least one of them matches. */
 export type NotificationScope = Record<string, unknown> | Record<string, unknown>[];
 type ScopeWhere = Record<string, unknown>;
 

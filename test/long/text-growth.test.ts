@@ -10,7 +10,7 @@ import { parseMailSender } from "../../src/rules/message-destination.js";
 import { isEmailAddress } from "../../src/rules/message-fields.js";
 
 const LENGTH_RATIO = 4;
-/** Maximum ratio of processor times for four times the text: 2.5 for each doubling. A linear function has 4, a quadratic one 16. */
+/** Maximum factor of the processor time if the text is four times as long. The factor of a linear function is 4, of a quadratic one 16. */
 const RATIO_MAX = 6.25;
 /** Minimum time of a measurement in milliseconds. A shorter measurement is too imprecise. */
 const TIME_MIN_MS = 10;

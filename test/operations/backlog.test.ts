@@ -72,7 +72,7 @@ describe("a backlog", () => {
     const proxy = await startCuttingProxy(database.url);
     const throughProxy = await openDatabase(proxy.url);
     try {
-      // Only the second batch has runs of this trigger.
+      // The connection is lost at the second batch, because only this batch has runs with the trigger `schedule`.
       proxy.loseAnswer({ with: "schedule" });
       const queuedRuns = new QueuedRuns(throughProxy, new QueueLimits(db, BOUNDS), async () => false);
       const outcome = await queuedRuns.cancel(EDITOR, 1, {}).catch(isDatabaseUnavailable);

@@ -34,7 +34,8 @@ describe("the size of the scripts of one app's actions", () => {
     service = await startTestService({ ROLES: "api", NPM_PACKAGES: "on", NPM_REGISTRY: registry.url });
     const app = await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "full" } });
     fullApp = app.body.app.id;
-    // SQL moves an action to this app, and stores a large size of its script. The service has not counted this script for the app yet.
+    // SQL fills the app up to LEFT bytes below the limit: it moves an action to the app, and stores a large size of the action's script.
+    // The service has no cached total of this app yet, so it will read this size.
     const { id } = (await save(["fills"], service.appId)).body.action;
     await service.db.query("UPDATE action SET app_id = $1 WHERE id = $2", [fullApp, id]);
     const sql =

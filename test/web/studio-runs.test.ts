@@ -122,7 +122,7 @@ describe("runs in Studio", () => {
 
   it("are summarized on Home: what failed, what runs and how many ran; completed steps are ticked", async () => {
     await open("home");
-    // Unlike the figures, the checklist needs the list of actions, which can arrive later.
+    // The checklist appears only when the list of actions is loaded, which can be later than the figures.
     await page.waitForSelector(".checklist .done");
     const figures = await page.$$eval(".figure-value", (all) => all.map((one) => one.textContent));
     expect(Number(figures[0])).to.be.at.least(2);

@@ -69,7 +69,6 @@ export class DocsLibrary {
 
   constructor(root: string = PACKAGE_ROOT) {
     this.root = root;
-    // The npm package does not contain all of these files, so files that are missing are left out.
     const files = [...Object.keys(ROOT_PAGES), "docs/**/*.md"].flatMap((pattern) => globSync(pattern, { cwd: root }));
     const pages = files.map((file) => readPage(root, file.replaceAll("\\", "/")));
     this.#bySlug = new Map(pages.map((page) => [page.slug, page]));

@@ -83,8 +83,8 @@ export class DocsSearch {
   }
 
   /**
-   * Returns at most `limit` sections, the best match first. The sections contain all words of the query. If no section
-   * contains all words, returns sections that contain at least one of them.
+   * Returns at most `limit` sections, the best match first: those that contain all words of the query or, if there are none, those that
+   * contain at least one. A word of PREFIX_MIN_CHARACTERS or more also matches longer words that begin with it.
    */
   async find(query: string, limit: number = DOCS_SEARCH_RESULTS_MAX): Promise<DocsSearchHit[]> {
     const words = selectWords(query.slice(0, QUERY_MAX_CHARACTERS));

@@ -79,7 +79,10 @@ const INSERT_MESSAGE = `
          $9::timestamptz + ${RETRY_PERIOD}
   RETURNING id`;
 
-/** Claims due messages. $1: process, $2: app IDs, $3: their messages in progress, $4: limit per app, $5: total limit, $6: current time. */
+/**
+ * Claims due messages. $1: process, $2: IDs of the apps with messages in progress, $3: the number of these messages of each app in $2,
+ * $4: limit per app, $5: total limit, $6: current time.
+ */
 const CLAIM_MESSAGES = `
   WITH RECURSIVE waiting (app_id) AS (
     (SELECT app_id FROM message WHERE status = 'queued' AND holder IS NULL ORDER BY app_id LIMIT 1)

@@ -23,7 +23,10 @@ interface CodeLimit {
   count: number;
   seconds: number;
   limitKeyOf: (request: VerificationCodeRequest) => readonly unknown[];
-  /** If set, the limit blocks a request only if an earlier one had the key that this returns. So other senders cannot lock out a user. */
+  /**
+   * If set, the limit blocks a request only if this function returned the same key for an earlier request. So a user who requests a code
+   * for the first time is not blocked by the requests of other senders.
+   */
   appliesAfterRequestOf?: (request: VerificationCodeRequest) => readonly unknown[];
 }
 

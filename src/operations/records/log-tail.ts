@@ -228,7 +228,8 @@ export function createLogTail(options: {
   async function joinSubscriber(subscriber: TailSubscriber, since: Date): Promise<void> {
     if (deliveredUpTo === null) await startTail(since);
     if (subscriber.after == null) return addSubscriber(subscriber);
-    // Sends new entries to the other subscribers first, so that the missed entries of the new subscriber end exactly at `deliveredUpTo`.
+    // `after` can be newer than `deliveredUpTo`, for example if another process sent that entry. Without this read, the subscriber would
+    // get the entries between the two again.
     await advanceTail();
     scheduleResume(subscriber, subscriber.after);
   }

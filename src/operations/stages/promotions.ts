@@ -1,6 +1,6 @@
 /**
  * Promotes and rolls back stages. A promotion copies the definitions (manifest) of one stage to another stage in one transaction. A
- * rollback restores the definitions that a stage had at an earlier promotion. Promotions and rollbacks publish no actions.
+ * rollback restores the definitions that a stage had before its last promotion, or after an earlier one. Neither publishes actions.
  */
 
 import { promisify } from "node:util";
@@ -25,7 +25,7 @@ export interface StagePromotion {
   appId: number;
   /** ID of the app from which the definitions were copied; null for a rollback. */
   fromAppId: number | null;
-  /** For a rollback: ID of the promotion whose definitions were restored. Null for a promotion. */
+  /** For a rollback: ID of the promotion that the request named (see `rollback`). Null for a promotion. */
   rolledBackTo: number | null;
   userId: number | null;
   plan: ManifestPlan;

@@ -112,8 +112,8 @@ export function parseEntryData(body: unknown, fieldPath: string): EntryData {
 }
 
 /**
- * Converts the JSON text of an entry's data to a form from which `parseEntryData` returns the same data. Data that it would reject, or
- * mistake for an entry of a response, becomes the field `data` of an object.
+ * Returns JSON text from which `parseEntryData` gets the same data as `dataText`. The result is `{"data": …}` around this data if
+ * `parseEntryData` would otherwise reject it or treat it as an entry of a response.
  */
 export function toReadableEntryText(dataText: string): string {
   if (!dataText.includes('"data"')) return dataText;

@@ -85,18 +85,18 @@ const createComparison =
   (value, fieldPath, statement) => {
     const operand = requireComparedText(value, fieldPath);
     if (NUMBER_PATTERN.test(operand)) {
-      const number = statement.bind(operand.trim(), "numeric");
-      return (sql) => falseIfNullSql(`${jsonNumberSql(sql)} ${sign} ${number}`);
+      const numberPlaceholder = statement.bind(operand.trim(), "numeric");
+      return (sql) => falseIfNullSql(`${jsonNumberSql(sql)} ${sign} ${numberPlaceholder}`);
     }
-    const boundValue = statement.bind(operand, "text");
-    return (sql) => `(${jsonTypeSql(sql)} = 'string' AND ${jsonTextSql(sql)} ${sign} ${boundValue})`;
+    const textPlaceholder = statement.bind(operand, "text");
+    return (sql) => `(${jsonTypeSql(sql)} = 'string' AND ${jsonTextSql(sql)} ${sign} ${textPlaceholder})`;
   };
 
 const createDayComparison =
   (sign: string): CompileCondition =>
   (value, fieldPath, statement) => {
-    const boundValue = statement.bind(parseDay(value, fieldPath), "text");
-    return (sql) => falseIfNullSql(`${daySql(sql)} ${sign} ${boundValue}`);
+    const dayPlaceholder = statement.bind(parseDay(value, fieldPath), "text");
+    return (sql) => falseIfNullSql(`${daySql(sql)} ${sign} ${dayPlaceholder}`);
   };
 
 const createRangeCondition =

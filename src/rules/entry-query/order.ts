@@ -72,6 +72,7 @@ const KEY_VALUE_PATTERNS: Record<EntryField, RegExp> = {
   updatedAt: /^\d{4,6}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?[-+]\d\d(?::\d\d)?$/,
 };
 
+/** Returns SQL of a sort key's value as text, which is the form that a cursor stores. */
 export const sortKeyTextSql = (sql: string): string => `(${sql})::text`;
 
 /**

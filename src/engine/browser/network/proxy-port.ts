@@ -15,9 +15,9 @@ export interface ProxyPort {
   startRun(run: ProxyCallbacks): void;
   /** Ends all connections before it returns, and rejects new connections. */
   endRun(): void;
-  /** True if a page has sent anything to the port since `startRun`. */
+  /** True if a page has sent a request to the port since `startRun`. */
   wasUsed(): boolean;
-  /** True if a page has sent anything to the port after `endRun`. */
+  /** True if a page has sent a request to the port after `endRun`. */
   wasUsedLate(): boolean;
   close(): void;
 }

@@ -68,6 +68,7 @@ export function useOtherPeopleChanges({
 }: OtherPeopleChangesOptions): OtherPeopleChanges {
   const [conflict, setConflict] = useState<ConflictingChange | null>(null);
   const [changeNotice, setChangeNotice] = useState<string | null>(null);
+  /** Last change of the open action. It can be a change that this page itself saved. */
   const latestChange = useRef<ActionChange | null>(null);
 
   const checkChange = useCallback(

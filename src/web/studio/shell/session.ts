@@ -110,7 +110,7 @@ export async function readSession(): Promise<StudioSession | null> {
 
 /**
  * Signs in with a token that the person has pasted.
- * @param keep true to stay signed in for a week; false to stay signed in until the browser is closed
+ * @param keep true to stay signed in for a week, but not after the token expires; false to stay signed in until the browser is closed
  * @throws ApiError if the token is invalid, or if its kind cannot open Studio
  */
 export async function signInByToken(token: string, keep: boolean): Promise<void> {
