@@ -98,7 +98,7 @@ const createTooManyResponsesError = () =>
 
 /** The error with this text has no `retryAfter`, because a client would then repeat a request that has already changed data. */
 const OMITTED_RESULT_MESSAGE =
-  "the service executed the request, but has too little memory for the result; if the request changed data, do not repeat it: read the data";
+  "the request was executed, but there is too little memory for its result; if it changed data, do not repeat it: read the data";
 
 export class ResponseMemoryLimiter {
   private readonly byOwner = new Map<string, number>();

@@ -69,8 +69,8 @@ export interface AddressCheckedConnections {
   request(url: URL, request: HttpRequest): Promise<HttpResponse>;
   /**
    * Requests a file. Follows up to three redirects.
-   * @throws NotConnectedError, ResponseTooLargeError, TooManyRedirectsError, and the errors of `checkUrl`. After `timeoutMs`, or if `signal`
-   * aborts, throws the reason of the abort. If the response is incomplete, throws other errors.
+   * @throws NotConnectedError, ResponseTooLargeError, TooManyRedirectsError, and the errors of `checkUrl`. After `timeoutMs`, or if
+   * `signal` aborts, throws the reason of the abort. If the response is incomplete, throws other errors.
    */
   download(url: URL, request: DownloadRequest): Promise<Download>;
 }

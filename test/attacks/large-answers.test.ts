@@ -298,7 +298,7 @@ describe("the count of bytes in progress", () => {
     ).to.deep.equal([
       4 * MB,
       4 * MB,
-      "the service executed the request, but has too little memory for the result; if the request changed data, do not repeat it: read the data",
+      "the request was executed, but there is too little memory for its result; if it changed data, do not repeat it: read the data",
       100,
       4 * MB,
     ]);

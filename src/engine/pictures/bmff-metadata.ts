@@ -121,7 +121,7 @@ function clearMetadataBoxes(file: Buffer, from: number, to: number, depth: numbe
   }
 }
 
-/** Changes `file` in place and returns it. @throws RangeError for an invalid box, or a metadata item with an unsupported or invalid location */
+/** Changes `file` in place and returns it. @throws RangeError for an invalid box, or an unsupported location of metadata */
 export function removePrivateBmffItems(file: Buffer): Buffer {
   clearMetadataBoxes(file, 0, file.length, 0);
   return file;

@@ -65,7 +65,7 @@ export class RunReplayer {
     if (replayed.actionId === null)
       throw new ActionError(
         "ACTION_NOT_FOUND",
-        'this run cannot be replayed: its action was deleted or is not published; publish the action, or set "copy" to "draft" to run its draft',
+        'the action of this run was deleted or is not published; publish it, or set "copy" to "draft" to run its draft',
       );
     if (versionId !== null && replayed.versionId === null) throw new ActionError("VERSION_NOT_FOUND");
     const { environment } = replayed.version ?? replayed;

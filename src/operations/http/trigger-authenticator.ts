@@ -100,7 +100,7 @@ export class TriggerAuthenticator {
       const status = auth.type === "basic" ? "UNAUTHORIZED" : "SIGNATURE_INVALID";
       throw new TriggerAuthenticationError(
         status,
-        `the setting ${auth.setting}, with which the service checks the request, must be a text that is not empty, or a list of one or two of these texts`,
+        `the setting ${auth.setting} must be a text that is not empty, or a list of one or two of them, to check this request`,
       );
     }
     return auth.type === "basic" ? checkBasic(request, keys) : checkSignature(request, auth, keys);
