@@ -37,7 +37,7 @@ function readDailyLimit(setting: Record<string, unknown>, field: "dailyTokens" |
 function readModels({ models = null }: Record<string, unknown>): readonly string[] | null {
   if (models === null) return null;
   if (Array.isArray(models) && models.length > 0 && models.every(isNonEmptyString)) return models;
-  throw createSettingError("models", "an array with the name of at least one model, or null to allow all models", models);
+  throw createSettingError("models", "an array of at least one model name, or null to allow all models", models);
 }
 
 /** Creates the error for an invalid base URL. The message contains no credentials, query and fragment of the URL. */

@@ -113,7 +113,8 @@ export function addSignInCommand(program: Command, run: CommandRunner): void {
         const client = session.createClientFor(target);
         if (options.tokenStdin === true) {
           const token = (await session.readStdin()).trim();
-          if (!/^[\x21-\x7e]+$/.test(token)) throw createUsageError("standard input must contain exactly one token, without spaces");
+          if (!/^[\x21-\x7e]+$/.test(token))
+            throw createUsageError("standard input must contain exactly one token, without spaces");
           await client.sendRequest("GET", "/v1/apps", { token });
           session.store.set(target, { token });
         } else {
