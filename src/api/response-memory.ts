@@ -47,7 +47,7 @@ export interface ResponseBudget {
    * Runs one part of a request, such as a GraphQL root field, after all earlier parts, and counts the bytes of its result. The part's
    * changes stay even if this function throws an error about the result.
    * @throws the errors of `reserveBytes` before the part starts. After the part: REQUEST_INVALID if the results of all parts together are
-   * too large, OVERLOADED, without `retryAfter`, if there is no memory for the result
+   * too large, OVERLOADED if there is no memory for the result
    */
   runPart<T>(work: () => Promise<T>): Promise<T>;
   /**
@@ -91,14 +91,11 @@ const getQuotaOwner = (caller: Caller | null): string =>
   caller === null ? "anonymous" : caller.appId === null ? `person ${caller.personId}` : createAppOwnerKey(caller.appId);
 const createAppOwnerKey = (appId: number): string => `app ${appId}`;
 
-const createTooManyResponsesError = () =>
-  new ActionError("OVERLOADED", `too many large responses are being sent; try again in ${RETRY_AFTER_SECONDS} s`, {
-    retryAfter: RETRY_AFTER_SECONDS,
-  });
+const createOverloadedError = (message: string) =>
+  new ActionError("OVERLOADED", message, { retryAfter: RETRY_AFTER_SECONDS });
 
-/** The error with this text has no `retryAfter`, because a client would then repeat a request that has already changed data. */
-const OMITTED_RESULT_MESSAGE =
-  "the request was executed, but there is too little memory for its result; if it changed data, do not repeat it: read the data";
+const createTooManyResponsesError = () =>
+  createOverloadedError(`too many large responses are being sent; try again in ${RETRY_AFTER_SECONDS} s`);
 
 export class ResponseMemoryLimiter {
   private readonly byOwner = new Map<string, number>();
@@ -195,7 +192,9 @@ export class ResponseMemoryLimiter {
         const bytes = Math.max(0, estimateResponseBytes(result) - (heldBytes - heldBefore));
         if (heldBefore > 0 && heldBytes + bytes > responseMaxBytes) throw this.createOmittedResultError();
         if (bytes > SMALL_RESULT_BYTES && !this.hasCapacity(owner, bytes, CHANGE_RESULT_FACTOR)) {
-          throw new ActionError("OVERLOADED", OMITTED_RESULT_MESSAGE);
+          throw createOverloadedError(
+            "the request was executed, but the service has too little memory for its result at present; if the request changed data, do not repeat it, and read the data instead",
+          );
         }
         countBytes(bytes);
         return result;

@@ -152,6 +152,12 @@ async function performOperation(
   return yieldNothing();
 }
 
+/** Returns an ActionError as the errors of one operation. Throws other errors; graphql-ws then closes the websocket with all its operations. */
+function toOperationErrors(error: unknown): GraphQLError[] {
+  if (!(error instanceof ActionError)) throw error;
+  return [new GraphQLError(error.message, { originalError: error })];
+}
+
 export function createSocketServer({
   schema,
   documents,
@@ -301,7 +307,9 @@ export function createSocketServer({
         if (refusal) return [refusal];
         const queryKey = JSON.stringify([query, operationName, variables]);
         const sender = getRequestSenderKey(pickCaller(extra));
-        const document = await documents.checkInTurn(sender, queryKey.length, { query, operationName, variables });
+        const document = await documents
+          .checkInTurn(sender, queryKey.length, { query, operationName, variables })
+          .catch(toOperationErrors);
         if (!("kind" in document)) return document;
         if (isCompleted(context, id)) return createCompletedErrors();
         const contextValue = createOperationContext(context, id, queryKey, releaseSlot);

@@ -145,7 +145,7 @@ const ADVICE_BY_STATUS: Record<Status, [advice: string, retry: RetryAdvice]> = {
     "yes",
   ],
   OVERLOADED: [
-    "Wait for the time in the header `Retry-After`, then retry with the same `Idempotency-Key`. Without this header, do what the text of the error says. If the error names user namespaces, a retry does not help: [allow them](../operate/containers.md#the-image).",
+    "Wait for the time in the header `Retry-After`, then retry with the same `Idempotency-Key`. If the error names user namespaces, a retry does not help: [allow them](../operate/containers.md#the-image).",
     "yes",
   ],
 };
