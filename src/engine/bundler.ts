@@ -33,8 +33,8 @@ interface BuildLimits {
 }
 const BUILD_LIMITS: BuildLimits = { ms: 30_000, bytes: 512 * 2 ** 20 };
 /**
- * Share of the time limit. If a build reaches the limit with less CPU time than this, the machine is too busy, and the package is not at
- * fault.
+ * Minimum CPU time of a build that reaches the time limit, as a share of this limit. With less CPU time, the machine was too busy, and the
+ * package is not at fault.
  */
 const MIN_CPU_SHARE = 1 / 2;
 const USAGE_CHECK_MS = 100;
@@ -158,8 +158,8 @@ export class Bundler {
   }
 
   /**
-   * Kills a build process that exceeds a limit, and passes the error to `onExceeded`. If the machine does not report the memory of
-   * processes, only the kernel's limit applies. Returns a function that stops watching.
+   * Kills a build process that exceeds its limit of time or memory, and passes the error to `onExceeded`. If the machine does not report
+   * the memory of processes, only the kernel limits it. Returns a function that stops watching.
    */
   private watchChildLimits(
     child: ChildProcess,
@@ -233,7 +233,7 @@ export class Bundler {
       return true;
     } catch (error) {
       if (error instanceof BundlerBusyError) throw error;
-      // A process that cannot start makes a sandbox unusable only if the system rejected its account. Any other reason is temporary.
+      // If the system rejected the process's account, this sandbox is unusable. Any other reason why a process cannot start is temporary.
       const isAccountRejected = ACCOUNT_ERROR_CODES.includes((error as NodeJS.ErrnoException).code);
       if (child === undefined && !isAccountRejected) throw createKilledFault();
       if (child?.signalCode) throw createKilledFault();

@@ -12,8 +12,8 @@ const RESPONSE_TIMEOUT_MS = 20_000;
 const BODY_MAX_BYTES = 64 * 1024;
 
 /**
- * Error if there is no connection, so that no byte of a request was sent. `forbidden` is true if the service may not connect to the
- * address: a retry is useless.
+ * Error if there is no connection, so that no byte of a request was sent. `forbidden` is true if the service may not connect to the address
+ * or port: a retry is useless.
  */
 export class NotConnectedError extends Error {
   constructor(
@@ -63,14 +63,14 @@ export class TooManyRedirectsError extends Error {}
 export interface AddressCheckedConnections {
   connect(host: string, port: number): Promise<Socket>;
   /**
-   * Sends one request. Does not follow redirects.
-   * @throws NotConnectedError before a byte of the request was sent; other errors after that
+   * Sends one request. Does not follow redirects. If the response breaks off, resolves with the part of its body that has arrived.
+   * @throws NotConnectedError if no byte of the request was sent; another error if there is no response
    */
   request(url: URL, request: HttpRequest): Promise<HttpResponse>;
   /**
    * Requests a file. Follows up to three redirects.
-   * @throws NotConnectedError, ResponseTooLargeError, TooManyRedirectsError, and the errors of `checkUrl`. After `timeoutMs`, or if
-   * `signal` aborts, throws the reason of the abort. If the response is incomplete, throws other errors.
+   * @throws NotConnectedError, ResponseTooLargeError, TooManyRedirectsError; errors of `checkUrl`; the abort reason if `signal` aborts, or
+   * after `timeoutMs`; another error if the response is missing or incomplete
    */
   download(url: URL, request: DownloadRequest): Promise<Download>;
 }

@@ -58,9 +58,9 @@ interface EgressProxyCallbacks {
 
 export interface EgressProxyPort {
   readonly proxyServer: string;
-  /** Opens the proxy port for a run. Before this call, the port rejects connections. */
+  /** Opens the proxy port for a run. Before this call, the port rejects requests. */
   startRun(client: EgressProxyCallbacks): void;
-  /** Closes the proxy port: ends all its connections before it returns, and rejects new ones. */
+  /** Closes the proxy port: it rejects requests from now on. If it has received a request, all its connections end before this returns. */
   endRun(): void;
   /** True if the proxy port has received a request since `startRun`. */
   wasUsed(): boolean;
@@ -168,7 +168,7 @@ class ProxyPort implements EgressProxyPort {
     return `http://${isIP(host) === 6 ? `[${host}]` : host}:${this.server.port}`;
   }
 
-  /** Checks the user ID of the client's process. @throws RequestError if the process is not one of the service's browsers */
+  /** Checks the user ID of the client's process. @throws RequestError if `servesUid` rejects this user ID */
   private async checkClient(socket: Socket): Promise<void> {
     const { servesUid } = this.options;
     if (!servesUid || this.checkedSockets.has(socket)) return;

@@ -57,8 +57,8 @@ interface GitRef {
 }
 
 /**
- * Content of a packet: a line, or a part of the pack. A packet without content ends a section ("delimiter"), a response ("flush") or the
- * connection ("end").
+ * Content of a packet: a line, or a part of the pack. A packet without content ends a section ("delimiter"), a message ("flush") or the
+ * whole response ("end").
  */
 type Packet = Buffer | "flush" | "delimiter" | "end";
 

@@ -25,7 +25,10 @@ export interface KeyRing {
   source: string;
   /** Returns the master key that encrypts new data keys. Creates the key file if it is missing. */
   getCurrentKey(): Buffer;
-  /** Returns the first key that `fits` accepts. Before it returns null, reads the key file again, so that a rotation needs no restart. */
+  /**
+   * Returns the first key that `fits` accepts; null if there is none. If no known key fits, reads the key file again, so that a rotation
+   * needs no restart.
+   */
   findKey(fits: (key: Buffer) => boolean): Buffer | null;
 }
 

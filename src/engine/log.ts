@@ -47,7 +47,10 @@ export function createLog(
 
 const CONSOLE_METHODS = ["trace", "error", "warn", "info", "log", "debug"] as const;
 
-/** Logs the console output of libraries as warnings. Standard error, where this output would go, is for messages to people. */
+/**
+ * Logs the console output of libraries as warnings. Otherwise, this output would get between the log's lines of JSON on standard output, or
+ * between the messages to people on standard error.
+ */
 export function redirectConsoleToLog(
   log: Logger,
   target: Pick<Console, (typeof CONSOLE_METHODS)[number]> = console,

@@ -10,7 +10,7 @@ import { createClient } from "../postgres.js";
 
 const CONNECTION_CHECK_MS = 10_000;
 const RECONNECT_MS = 500;
-/** A process listens to a channel for this time after its last follower has left, so that a new follower need not wait. */
+/** Time for which a process still listens to a channel after the last follower (caller of `follow`) has unsubscribed. */
 const LISTEN_LINGER_MS = 30_000;
 
 type NotificationHandler = (payload: string) => void;
@@ -20,8 +20,9 @@ export interface DatabaseNotifications {
   /** Subscribes to a channel from `options.channels`. Returns a function that unsubscribes. */
   listen(channel: string, listener: NotificationHandler): () => void;
   /**
-   * Subscribes to a channel to which the process listens only while it has followers. Calls `onGap` whenever notifications may have been
-   * missed: when listening starts, and after a lost connection. Returns a function that unsubscribes.
+   * Subscribes to a channel from `options.followed`. The process listens to such a channel only while it has followers, and shortly
+   * afterwards. Calls `onGap` whenever notifications may have been missed: when listening starts, and after a lost connection. Returns a
+   * function that unsubscribes.
    */
   follow(channel: string, listener: NotificationHandler, onGap: () => void): () => void;
   /** Calls `listener` after each lost connection, because notifications may have been missed. Returns a function that unsubscribes. */

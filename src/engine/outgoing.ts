@@ -107,7 +107,10 @@ function decodeUtf8Header(text: string): string {
   return isUtf8(bytes) ? bytes.toString("utf8") : text;
 }
 
-/** Returns the server's Retry-After if it is in seconds, otherwise twice the previous delay; in both cases at most RETRY_MAX_MS. */
+/**
+ * Returns the delay before a retry: the server's Retry-After if it is in seconds. Otherwise, the delay is RETRY_MIN_MS for the first retry,
+ * and doubles with each further one. The maximum is RETRY_MAX_MS in both cases.
+ */
 function computeRetryDelayMs({ headers }: OutgoingResponse, attempt: number): number {
   const seconds = Number(headers["retry-after"] ?? Number.NaN);
   const delayMs = Number.isFinite(seconds) && seconds >= 0 ? seconds * 1_000 : RETRY_MIN_MS * 2 ** (attempt - 1);

@@ -64,7 +64,7 @@ export interface PictureResponsePartHeader {
   fault?: string;
 }
 
-/** Error if the file is not a valid picture of its type. */
+/** Error if the file is not a valid picture of its type, or if a limit was exceeded. */
 export class InvalidPictureError extends Error {
   override readonly name = "InvalidPictureError";
 }
@@ -271,7 +271,10 @@ export class PictureProcessor {
     });
   }
 
-  /** Converts a picture to a width and format. The result is never wider than the original. @throws the errors of `inspect` */
+  /**
+   * Converts a picture to a width and format. The result is never wider than the original.
+   * @throws InvalidPictureError if the picture cannot be decoded, or if the result has more than `maxBytes`; PictureProcessBusyError
+   */
   async resize(
     source: Readable,
     contentType: string,

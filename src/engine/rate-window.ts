@@ -4,7 +4,7 @@ import type { EntityManager } from "typeorm";
 export interface RateLimitDecision {
   accepted: boolean;
   remaining: number;
-  /** Time at which a full window accepts the next call: when its oldest call is no longer in the window. */
+  /** Time at which the oldest call leaves the window. A full window accepts the next call at this time. */
   nextAcceptedAt: Date;
 }
 

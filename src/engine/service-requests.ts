@@ -115,7 +115,10 @@ export class ServiceRequestSender {
   }
 }
 
-/** Returns null for an https URL, because the browser decides which certificates are trusted. @param apiUrl URL of the API */
+/**
+ * Creates a sender for the API at `apiUrl`. Returns null for an https URL: then the browser must send the requests, because it decides
+ * which certificates are trusted.
+ */
 export function createServiceRequestSender(apiUrl: string): ServiceRequestSender | null {
   const { protocol, origin, pathname } = new URL(apiUrl);
   if (protocol !== "http:") return null;

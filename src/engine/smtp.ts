@@ -1,6 +1,6 @@
 /**
  * Sends messages to SMTP servers over a few keep-alive connections. Reports if a message was accepted or refused, or if this is unknown.
- * Does not use nodemailer's pool, because it sends a message again after a lost connection.
+ * Does not use nodemailer's pool, because that pool sends a message again after a lost connection.
  */
 import { isIPv4, type Socket } from "node:net";
 import { Readable } from "node:stream";
@@ -22,7 +22,7 @@ export interface SmtpServer {
   password: string | null;
   /** ID of the owner of the message, such as the app. Different owners never share a connection. */
   owner: string;
-  /** If the promise rejects, nothing was sent. A retry is useless if the error's property `forbidden` is true. */
+  /** Opens a connection to the server. If this fails, nothing was sent. If the error's property `forbidden` is true, a retry is useless. */
   connect: (host: string, port: number) => Promise<Socket>;
 }
 
@@ -49,7 +49,10 @@ export interface Smtp {
   stop(): void;
 }
 
-/** Yields the content of the message. nodemailer reads it when the server is ready for the content. */
+/**
+ * Yields the content of the message. nodemailer reads it when the server is ready for the content. Sets `started.value` before the content.
+ * @throws NotClaimedError if the content may not be sent any more
+ */
 async function* yieldMailContent(
   { content, maySendContent }: OutgoingMail,
   started: { value: boolean },
@@ -95,7 +98,7 @@ async function openConnection(server: SmtpServer, times: SmtpTimeouts): Promise<
   }
 }
 
-/** Calls `start`, and resolves with the result that `start` passes to its callback. Rejects when the connection ends. */
+/** Calls `start`, and settles with the result or error that `start` passes to its callback. Rejects if the connection ends before. */
 function waitForCallback<T>(
   connection: SMTPConnection,
   start: (done: (error?: Error | null, value?: T) => void) => void,

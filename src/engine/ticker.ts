@@ -10,9 +10,7 @@ const UNHEALTHY_AFTER_MS = 10_000;
 export interface Ticker {
   /** Resolves when the first call of `work` has ended. */
   start(): Promise<void>;
-  /**
-   * Calls `work` now, because some of the work may be due earlier than expected. During a call of `work`, the next call follows at once.
-   */
+  /** Calls `work` now, because work may be due earlier than expected. If `work` is already running, calls it again when it has ended. */
   wake(): void;
   isHealthy(): boolean;
   stop(): Promise<void>;

@@ -8,8 +8,8 @@ export interface TokenBucket {
   /** Takes `cost` tokens, and returns 0. If too few are left, takes none, and returns the seconds after which a retry would be allowed. */
   takeTokens(key: string, cost?: number): number;
   /**
-   * Takes tokens for work that is already done, even if too few are left. At most `limit` tokens are missing then, and one window restores
-   * them.
+   * Takes tokens for work that is already done, even if too few are left. The number of tokens can then become negative, down to `-limit`.
+   * From there, it takes one window until the number is 0 again.
    */
   charge(key: string, cost: number): void;
 }

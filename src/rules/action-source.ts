@@ -23,7 +23,10 @@ export const ENTRY_POINT_FILE_NAMES: Record<SourceLanguage, readonly string[]> =
 /** Allowed fields of `source`. The names of the fields in `files` are not checked here, because they are paths. */
 export const ACTION_SOURCE_SHAPE: Shape = createFlatShape(["language", "files"], ["map"]);
 
-/** True if a file of an action can have this path: relative, with forward slashes, without `node_modules` and names that start with a dot. */
+/**
+ * True if a file of an action can have this path. The path must be relative, with forward slashes. Its names must not start with a dot, and
+ * must not be `node_modules` or `__proto__`.
+ */
 export function isValidSourcePath(path: string): boolean {
   const segments = path.split("/");
   const isValidPath = path.length <= PATH_MAX_CHARACTERS && segments.length <= SEGMENTS_MAX;

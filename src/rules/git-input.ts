@@ -25,7 +25,10 @@ export interface GitConnectionFields {
   branch: string;
   /** Folder of the project in the repository; "" for the repository's root. */
   folder: string;
-  /** Pattern for names of tags, such as `v*`. The service pulls a tag that matches, and publishes its changed actions. null: none. */
+  /**
+   * Pattern for names of tags, such as `v*`; null if the service pulls no tags. The service pulls a tag that matches, and publishes the
+   * changed actions.
+   */
   tagPattern: string | null;
   /**
    * True if a pull also removes definitions that the repository does not contain: actions, settings, alert rules, secret bindings and data
@@ -196,7 +199,10 @@ export function checkGitRefIsText(ref: unknown): void {
   if (ref !== undefined && ref !== null && typeof ref !== "string") refuseField("ref", "a branch or tag", ref);
 }
 
-/** Parses the hash of the commit that a person has reviewed, and that the pull must get. null: any commit. @throws REQUEST_INVALID */
+/**
+ * Parses the hash of the commit that a person has reviewed, so that a pull gets only this commit. Returns null if any commit is allowed.
+ * @throws REQUEST_INVALID
+ */
 export function parseReviewedCommitHash(commit: unknown): string | null {
   if (commit === undefined || commit === null) return null;
   if (typeof commit === "string" && /^[0-9a-f]{40}$/.test(commit)) return commit;

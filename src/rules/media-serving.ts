@@ -67,7 +67,7 @@ export function containsEntityTag(header: string | undefined, tag: string): bool
 
 /**
  * Parses the header Range (RFC 9110, section 14). Returns null if the response must contain the whole file, also if several ranges are
- * requested. Returns "none" if the range starts after the end of the file.
+ * requested. Returns "none" if the file has no byte in the range.
  * @param bytes size of the file
  */
 export function parseRangeHeader(

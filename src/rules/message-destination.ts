@@ -39,7 +39,7 @@ export function parseMailSender(text: string): { from: string; fromName: string 
   return isWhole ? { from, fromName: name || null } : null;
 }
 
-/** The setting `__smtp` or `__sms` has an invalid field. The message contains no value that may be a secret. */
+/** Error if the setting `__smtp` or `__sms` is invalid. The message contains no value that may be a secret. */
 export class InvalidDestinationError extends Error {}
 
 class SettingFields {

@@ -59,7 +59,7 @@ export function requireValidBlobKey(key: string): string {
   throw new Error(`a blob's key must be 32 hexadecimal digits in lower case (got ${JSON.stringify(key)})`);
 }
 
-/** Error for a blob whose key the database contains, but that the store does not have. */
+/** Error if the store has no blob with the requested key, although the database contains this key. */
 export class BlobMissingError extends Error {
   override readonly name = "BlobMissingError";
 }

@@ -11,7 +11,10 @@ const PATH_MAX_CHARACTERS = 512;
 /** Contents of files by path. Paths are relative to the package and begin with a slash. */
 export type PackageFiles = Map<string, Buffer>;
 
-/** Matches files that a bundle needs: sources, package metadata, and declarations. Source maps and TypeScript sources are not needed. */
+/**
+ * Matches files that a build may read: JavaScript, JSON, stylesheets and other assets, type declarations, and the README. All other files,
+ * such as source maps and TypeScript sources, are left out.
+ */
 const BUNDLED_FILE_PATTERN = /(?:\.(?:[cm]?js|json|es6|jsx|css|txt|svg|wasm|d\.[cm]?ts)|\/readme(?:\.\w+)?)$/i;
 
 const FILE_ENTRY_TYPES = new Set(["File", "OldFile", "ContiguousFile"]);

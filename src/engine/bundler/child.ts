@@ -1,6 +1,7 @@
 /**
- * Program of a build process. The process opens untrusted packages, sources and Git packs, so it has no environment, network or writable
- * files. It reads its job and the archives or pack from standard input, writes the result as JSON to file descriptor 3, and ends.
+ * Program of a build process. The process opens untrusted packages, sources and Git packs. So it gets no environment variables of the
+ * service, and runs in a sandbox (sandbox.ts). It reads its job and the archives or pack from standard input, writes the result as JSON to
+ * file descriptor 3, and ends.
  */
 
 import { createWriteStream } from "node:fs";

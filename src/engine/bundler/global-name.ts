@@ -42,7 +42,7 @@ function readPropertyName(node: AnyNode): string | null {
 const isModuleReference = (node: AnyNode): boolean =>
   node.type === "Identifier" && (node.name === "module" || node.name === "exports" || node.name === "define");
 
-/** True for an empty object, or `… || {}`. A UMD build may assign this object to its global, and then add all exports to the object. */
+/** True for an object literal such as `{}`, or `… || {}`. A UMD build may assign this object to its global, and then add all exports. */
 const isFillableObject = (value: AnyNode): boolean =>
   value.type === "ObjectExpression" || (value.type === "LogicalExpression" && value.right.type === "ObjectExpression");
 

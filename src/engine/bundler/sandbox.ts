@@ -1,6 +1,6 @@
 /**
- * Starts processes that open packages from npm, in a sandbox without environment, network and writable files. CPU time, memory and file
- * descriptors are limited. If the service is root, the processes run under an unprivileged account.
+ * Starts processes that open packages from npm, in the strictest sandbox that the machine supports. The strictest one has no network and no
+ * writable files. In each sandbox, CPU time, memory and file descriptors are limited, and the service's environment variables are missing.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";

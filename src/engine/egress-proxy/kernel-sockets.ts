@@ -62,7 +62,7 @@ function encodeRequest(number: number, family: number, ends: Buffer): Buffer {
   return request;
 }
 
-/** Returns a function that finds socket owners; null if the system is not Linux in little-endian order, or has no netlink socket. */
+/** Returns a function that finds socket owners; null without netlink sockets, and on systems other than little-endian Linux. */
 export async function openSocketOwnerFinder(): Promise<FindSocketOwner | null> {
   if (process.platform !== "linux" || endianness() !== "LE") return null;
   const { default: koffi } = await import("koffi");

@@ -30,7 +30,7 @@ function chooseAccount(rows: PasswdRow[], ownerUid: number | null): PasswdRow | 
 
 /**
  * Returns the account that runs PostgreSQL; null for the account of this process.
- * @throws EmbeddedPostgresError as root on a machine without an unprivileged account
+ * @throws EmbeddedPostgresError if this process runs as root, and /etc/passwd has no suitable account
  */
 export function chooseClusterAccount(clusterDir: string): SystemAccount | null {
   if (process.getuid?.() !== 0) return null;

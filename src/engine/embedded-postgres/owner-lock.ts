@@ -53,7 +53,10 @@ function tryCreateLock(path: string, text: string): boolean {
   }
 }
 
-/** Removes the lock file of a process that has ended. If the removed file is a new one of another process, restores it. */
+/**
+ * Removes the lock file with the content `staleText`, whose process has ended. Another process may have replaced the file meanwhile. Then
+ * this function restores the new file.
+ */
 function removeStaleLock(path: string, staleText: string | null): void {
   const staleLockPath = `${path}.${process.pid}.stale`;
   try {

@@ -16,7 +16,10 @@ export const POSTGRES_LOG_SETTINGS: Readonly<Record<string, string>> = {
 const LOG_LINE_PATTERN = /^([\w -]*)\|([0-9A-Z]{5})\|(\w+): {2}(.*)$/;
 const READY_MESSAGE = "database system is ready to accept connections";
 
-/** Errors of the server, not of the data: connection, authorization, resources, state, system, internal. */
+/**
+ * Matches SQLSTATE codes whose messages quote no statements or values: success, warnings, and errors of the server (connection,
+ * authorization, resources, state, system, internal).
+ */
 const SERVER_FAULT_SQLSTATE_PATTERN = /^(00|01|08|28|53|55|57|58|F0|XX)/;
 
 interface PostgresServerLog {
@@ -29,7 +32,7 @@ export function createPostgresServerLog(log: Logger, onReady: () => void): Postg
   let fault: string | null = null;
 
   function handleLine(text: string): void {
-    // A line that starts with a tab continues the previous line. It is skipped, because the log may not contain the previous line.
+    // A line that starts with a tab continues the previous line. It is skipped, because it may quote data like the previous line.
     if (text === "" || text.startsWith("\t")) return;
     const [, backend, sqlState = "", severity = "", logText = ""] = LOG_LINE_PATTERN.exec(text) ?? [];
     if (severity === "") {

@@ -12,7 +12,7 @@ export class RunRequestBudget {
   private inProgress = 0;
   private readonly waiting = new Set<() => void>();
 
-  /** Returns a function that frees the request slot. Callers get slots in order. @throws the abort reason of the signal */
+  /** Waits for a request slot, in order. Returns a function that frees the slot. @throws the abort reason of the signal */
   async enter(signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
     if (this.inProgress >= CONCURRENT_OUTGOING_REQUESTS_PER_RUN) await this.wait(signal);

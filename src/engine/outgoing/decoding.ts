@@ -84,7 +84,7 @@ interface DecodingOptions {
   /** Maximum size of the body in bytes, which applies before and after each step of decoding. */
   maxBytes: number;
   origin: string;
-  /** If the returned promise rejects, reading the response fails with this error. */
+  /** Called for each decoded part of the body. If the promise rejects, reading the body fails; an OutgoingError is thrown again. */
   onDecoded(chunk: Buffer): Promise<void>;
 }
 
@@ -137,7 +137,8 @@ async function readUnencodedBody(
 
 /**
  * Reads and decodes a body. Does not decode an empty body, because a response to a HEAD request may also name an encoding.
- * @throws OutgoingError UNSUPPORTED, LIMIT, TRANSPORT if the body is incomplete or cannot be decoded; the signal's abort reason
+ * @throws OutgoingError UNSUPPORTED for unknown or too many encodings, LIMIT for a body that is too large, TRANSPORT if the body is
+ * incomplete or cannot be decoded; the signal's abort reason
  */
 export async function readDecodedBody(body: Readable, options: DecodingOptions, signal: AbortSignal): Promise<Buffer> {
   const { encoding = "", maxBytes, origin, onDecoded } = options;

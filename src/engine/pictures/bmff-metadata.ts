@@ -121,7 +121,7 @@ function clearMetadataBoxes(file: Buffer, from: number, to: number, depth: numbe
   }
 }
 
-/** Changes `file` in place and returns it. @throws RangeError for an invalid box, or an unsupported location of metadata */
+/** Changes `file` in place and returns it. @throws RangeError if a box has an invalid size, or an item an invalid position */
 export function removePrivateBmffItems(file: Buffer): Buffer {
   clearMetadataBoxes(file, 0, file.length, 0);
   return file;

@@ -85,7 +85,10 @@ async function renderPicture(file: Buffer, job: PictureJob): Promise<Generator<B
   }
 }
 
-/** First yields the file without private metadata. This needs no decoder, so it works even if a decoder crashes this process later. */
+/**
+ * Yields the response to a job. A job with `resize` gets only the resized picture. Any other job first gets the file without private
+ * metadata. This part needs no decoder, so it arrives even if a decoder then crashes the process.
+ */
 async function* answerJob(file: Buffer, job: PictureJob): AsyncGenerator<Buffer> {
   if (job.resize) return yield* await renderPicture(file, job);
   let parts: Buffer[];

@@ -16,7 +16,7 @@ const EXIF_MARK = Buffer.from("Exif\0\0", "latin1");
 
 const isMarkerWithoutContent = (marker: number) => marker === 0x01 || (marker >= 0xd0 && marker <= 0xd8);
 
-/** True for a JPEG segment that viewers need to display the picture: JFIF, colours, Adobe's colour transform. */
+/** True for a JPEG segment that viewers need: the picture itself, JFIF, the colour profile, and Adobe's colour transform. */
 function isDisplayMarker(marker: number, content: Buffer): boolean {
   if (marker === 0xe0) return content.toString("latin1", 0, 4) === "JFIF";
   if (marker === 0xe2) return content.toString("latin1", 0, 11) === "ICC_PROFILE";

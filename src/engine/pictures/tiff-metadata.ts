@@ -1,12 +1,15 @@
 /** Removes tags with personal data from a TIFF file in place. Only the entries of its directories move, and no offset changes. */
 
-/** XMP, IPTC, Photoshop, Exif, GPS, and texts about maker, device, time and place. */
+/** Tags with personal data: XMP, IPTC, Photoshop, Exif, GPS, and texts such as description, author, device, software and time. */
 const PERSONAL_TAGS = new Set([
   700, 33723, 34377, 34665, 34853, 270, 271, 272, 305, 306, 315, 316, 33432, 40093, 50341,
 ]);
 /** Tags whose value is the offset of another directory: Exif, GPS and interoperability. */
 const DIRECTORY_TAGS = new Set([34665, 34853, 40965]);
-/** By TIFF field type: 1 BYTE, ASCII, SHORT, LONG, RATIONAL, SBYTE, UNDEFINED, SSHORT, SLONG, SRATIONAL, FLOAT, DOUBLE, 13 IFD. */
+/**
+ * Bytes of one value, by TIFF field type. The types from 1 to 13 are BYTE, ASCII, SHORT, LONG, RATIONAL, SBYTE, UNDEFINED, SSHORT, SLONG,
+ * SRATIONAL, FLOAT, DOUBLE and IFD.
+ */
 const BYTES_BY_FIELD_TYPE = [0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4];
 const DIRECTORIES_MAX = 1_000;
 
@@ -32,8 +35,8 @@ class TiffEditor {
   }
 
   /**
-   * Returns false if the offset is invalid, if its directory was visited before, or after DIRECTORIES_MAX visits. So a cycle of directories
-   * ends.
+   * Marks the directory at `offset` as visited. Returns false if the offset is invalid, if the directory was visited before, or after
+   * DIRECTORIES_MAX visits. So the editor does not run forever if directories refer to each other.
    */
   private isFirstVisit(offset: number): boolean {
     if (offset < 8 || offset + 6 > this.file.length || this.visited.has(offset) || this.visited.size >= DIRECTORIES_MAX)

@@ -12,11 +12,14 @@ export interface PatternMatch {
   end: number;
 }
 
-/** Maximum length of a matched prefix after which a search for the next start of a pattern is faster than following failure links. */
+/**
+ * If the matched prefix of a pattern has at most this length, searching for the next start of a pattern is faster than following failure
+ * links.
+ */
 const SHORT_MATCH_BYTES = 3;
 /**
- * Number of last bytes of a cut text at which the beginning of a pattern may end. If the text was cut within an escape, up to five bytes of
- * the escape follow this end.
+ * A cut text may end with the beginning of a pattern. If the text was cut within an escape, up to five bytes of the escape follow this
+ * beginning. So the last byte of the beginning may be any of the last six bytes.
  */
 const CUT_DISTANCE_MAX_BYTES = 6;
 
@@ -50,8 +53,9 @@ export class Automaton {
   /** For each node, the node of the longest pattern that ends at this node; 0 if no pattern ends there. */
   private readonly patternNode: Int32Array;
   private readonly patternAt = new Map<number, number>();
-  /** Children other than the first child of a node: an open-addressing hash table with the key `node * 256 + label`. */
+  /** Keys of an open-addressing hash table with the children of nodes, except first children. A key is `node * 256 + label`. */
   private readonly otherChildKeys: Int32Array;
+  /** Values of this hash table: the child nodes. */
   private readonly otherChildNodes: Int32Array;
   private readonly branches: Uint8Array;
   private readonly root = new Int32Array(256);
@@ -134,8 +138,8 @@ export class Automaton {
   }
 
   /**
-   * Shortens failure links (Knuth and others, 1977). A link skips a node whose only child has the same byte as the first child of the
-   * link's start: if this byte did not match at the start, it cannot match at this node either.
+   * Shortens failure links (Knuth and others, 1977). A search follows the link of a node only if the byte of the node's first child did not
+   * match. If the link's target has only one child, with the same byte, this child cannot match either. So the link skips this target.
    */
   private shortenFailureLinks(order: Int32Array): void {
     const { firstChildLabel: first, branches, failureLinks: fail } = this;
@@ -203,7 +207,7 @@ export class Automaton {
    * Calls `onHit` for each occurrence, in the order of their ends, until `onHit` returns true. Of several with the same end, reports the
    * longest.
    * @param words the same bytes as complete 32-bit words
-   * @param spans ranges that are new in this form of the text; other occurrences may be skipped
+   * @param spans ranges to search; occurrences outside of them may be skipped
    */
   scan(
     bytes: Uint8Array,
@@ -252,7 +256,9 @@ export class Automaton {
     return this.depth[node]!;
   }
 
-  /** Finds a pattern whose beginning, of a minimum length, ends a truncated text; null if there is none. */
+  /**
+   * Finds the longest beginning of a pattern with which a truncated text ends. Returns null if none has at least PATTERN_MIN_BYTES bytes.
+   */
   findPatternBegunAtEnd(bytes: Uint8Array): PatternMatch | null {
     let node = 0;
     let longest: PatternMatch | null = null;

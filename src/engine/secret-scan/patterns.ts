@@ -61,7 +61,8 @@ const REVERSED_MIN_BYTES = 11;
 /** Decodes base64 digits in reverse order, without the digits that contain bits of the surrounding text. */
 function* yieldReversedBase64Patterns(bytes: Buffer): Generator<Uint8Array> {
   const decodeReversed = (digits: string): Uint8Array => Buffer.from(reverseCodeUnits(digits), "base64");
-  // A shorter value has too few digits if those with bits of surrounding text are left out. So one pattern contains all its digits.
+  // The patterns below leave out digits with bits of surrounding text. A short value then has too few digits left. So this pattern
+  // contains all its digits.
   if (bytes.length < REVERSED_MIN_BYTES) yield decodeReversed(bytes.toString("base64").replaceAll("=", ""));
   for (const shift of [0, 1, 2]) yield decodeReversed(createInnerDigits(bytes, shift, "base64"));
 }

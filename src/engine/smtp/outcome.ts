@@ -18,7 +18,7 @@ export type DeliveryOutcome =
       kind: "refused";
       /** True if a retry is useless. */
       permanent: boolean;
-      /** True if the cause is a setting of the app for this server: its address, TLS or credentials. */
+      /** True if a setting of the app may be the cause: an address to which no connection is possible, TLS, or the credentials. */
       isSettingFault: boolean;
       code: number | null;
       refused: RefusedRecipient[];

@@ -30,7 +30,10 @@ export interface AiProviderRequest {
 export interface AiProviderApi {
   /** Builds the HTTP request for a call of `Svc.AI`. @throws AiError POLICY if the provider does not support the call */
   buildRequest(options: object, model: string, key: string): AiProviderRequest;
-  /** Parses the body of the HTTP response. @throws AiError TRANSPORT if a field is missing or invalid; UNSUPPORTED without image bytes */
+  /**
+   * Parses the body of the HTTP response.
+   * @throws AiError TRANSPORT if a field is missing or invalid; UNSUPPORTED if the provider sent an image only as a URL
+   */
   readResponse(options: object, model: string, body: Buffer): AiAnswer;
   createEventReader(model: string): CompletionEventReader;
 }

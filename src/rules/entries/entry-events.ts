@@ -13,7 +13,7 @@ function limitNames(names: readonly string[]): string[] {
   return firstOmittedIndex < 0 ? [...names] : names.slice(0, firstOmittedIndex);
 }
 
-/** Returns the event's field with the e-mail address of the app user who changed the entry, or no field. */
+/** Returns the event's field with the e-mail address of the app user who changed the entry; {} if there is no address. */
 const createUserEmailField = (email: string | null) => (email === null ? {} : { _userEmail: email });
 
 /** Builds the log event for one changed entry. @param columns names of the written columns, or of all columns if the entry was removed */

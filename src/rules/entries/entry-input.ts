@@ -84,7 +84,7 @@ function rejectUnstorableText(data: EntryData, fieldPath: string): void {
 /** Fields of an entry in a response, besides `data`. Only the service sets them. */
 const ENTRY_FIELDS = ["id", "dataSourceId", "createdAt", "updatedAt", "order"];
 
-/** True if an object has the form of an entry in a response. The results of a query's joins stand only in a complete entry. */
+/** True if an object has the form of an entry in a response. It may have `joins` (results of joins) only together with all other fields. */
 function looksLikeReadEntry(body: Record<string, unknown>): body is { data: EntryData } {
   if (!isObject(body["data"])) return false;
   const isComplete = ENTRY_FIELDS.every((field) => Object.hasOwn(body, field));
@@ -112,8 +112,8 @@ export function parseEntryData(body: unknown, fieldPath: string): EntryData {
 }
 
 /**
- * Returns JSON text from which `parseEntryData` gets the same data as `dataText`. The result is `{"data": …}` around this data if
- * `parseEntryData` would otherwise reject it or treat it as an entry of a response.
+ * Converts the JSON text of an entry's data, so that `parseEntryData` returns the same data from the result. The result is `{"data": …}`
+ * if `parseEntryData` would reject the data itself, or would treat the data as an entry in a response.
  */
 export function toReadableEntryText(dataText: string): string {
   if (!dataText.includes('"data"')) return dataText;

@@ -134,7 +134,7 @@ export interface HookMessage {
 }
 
 /**
- * Builds the message of a hook for one entry and all recipients with valid addresses. Recipients with an empty address get none.
+ * Builds the message of a hook for one entry and all recipients with valid addresses. Recipients with an empty address get no message.
  * @throws REQUEST_INVALID if the message with the entry's values is invalid
  */
 export function buildHookMessage(hook: SendingHook, data: Readonly<Record<string, unknown>>): HookMessage {
@@ -189,7 +189,10 @@ export function checkHookPlaceholders(
 
 const PLACEHOLDER_PATTERN = /\{\{[^{}]+\}\}/g;
 
-/** Replaces placeholders by sample values, so that a message can be validated without an entry. */
+/**
+ * Replaces placeholders by sample values, so that a message can be validated without an entry. A text that is just one placeholder becomes
+ * `replacement`, a valid address. In any other text, each placeholder becomes "1".
+ */
 const fillWithSamples =
   (replacement: string): FillText =>
   (text) =>

@@ -1,4 +1,4 @@
-/** Validates the `where` of an app user's sign-in: a column that identifies the user's entry, and the hashed column with the password. */
+/** Validates the `where` of an app user's sign-in: columns that identify the user's entry, and hashed columns, such as the password. */
 
 import { ActionError } from "../../errors.js";
 import { describeValue, findUnstorableCharacter, isObject } from "../describe-value.js";

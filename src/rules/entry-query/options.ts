@@ -27,7 +27,7 @@ export interface VisibleEntryScope {
    * True if the caller can see this top-level column. All other columns count as missing everywhere, for example in `where` and results.
    */
   canSee(column: string): boolean;
-  /** Condition for entries in addition to the caller's `where`, also on columns that the caller cannot see; null for none. */
+  /** Condition that entries must meet besides the caller's `where`; null for none. It may use columns that the caller cannot see. */
   filter: Record<string, unknown> | null;
 }
 

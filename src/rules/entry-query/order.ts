@@ -105,8 +105,8 @@ export function afterPositionSql(
 export const CURSOR_MAX_CHARACTERS = 20_000;
 
 /**
- * Position of a page: the sort keys' values of the entry before it or, if `reversed`, of the entry after it. Callers get the cursor as an
- * opaque text, which they can change. So the service validates a cursor like any input.
+ * Position of a page. `values` are the sort keys' values of the entry before the page; if `reversed` is true, of the entry after the page.
+ * The service validates each cursor that it receives, because callers get it as a text, which they can change.
  */
 export interface Cursor {
   values: readonly string[];

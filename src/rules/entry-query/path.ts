@@ -168,8 +168,8 @@ function createValuesFromClause(
 }
 
 /**
- * Returns SQL that is true if, for each test, a value at the path passes it. The first part of this SQL searches no arrays, so that
- * PostgreSQL can use an index for it.
+ * Returns SQL that is true if, for each test, a value at the path passes it. Unless a missing value can pass, the first part of this SQL
+ * searches no arrays, so that PostgreSQL can use an index for it.
  */
 export function anyValuePassesSql(
   path: Path,

@@ -135,8 +135,9 @@ class ConstantEvaluator {
   }
 
   /**
-   * Returns the value of a constant. For error messages: `path` is the path at which the config uses the constant, and `root` starts the
-   * paths inside the constant's value.
+   * Returns the value of a constant. `path` and `root` are for error messages.
+   * @param path path at which the config uses the constant
+   * @param root start of the paths of faults inside the constant's value
    */
   #evaluateConstant(name: string, path: string, root = name): unknown {
     const init = this.#values.get(name);

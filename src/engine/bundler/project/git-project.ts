@@ -116,7 +116,7 @@ function findProjectFiles(objects: GitObjectsByHash, root: string, folder: strin
   return files;
 }
 
-/** True if the entry `name` of a project is a symbolic link or a submodule, which the service rejects. */
+/** True if one of PROJECT_FOLDERS or PROJECT_FILES is a symbolic link or a submodule. The service rejects such a project. */
 const isLink = (mode: string, name: string): boolean =>
   (mode === LINK_MODE || mode === SUBMODULE_MODE) && (PROJECT_FOLDERS.includes(name) || PROJECT_FILES.includes(name));
 
