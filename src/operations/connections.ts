@@ -29,7 +29,10 @@ export interface DatabaseConnectionCounts {
   openConnections: number;
 }
 
-/** Counts sessions that have a `datid`: connections to a database. PostgreSQL hides most other columns of other users' sessions. */
+/**
+ * Selects the `DatabaseConnectionCounts`. A session with a `datid` is a connection to a database. The statement uses this column because
+ * PostgreSQL hides most others for sessions of other users.
+ */
 export const SELECT_OPEN_DATABASE_CONNECTIONS = `
   SELECT least(current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
                (SELECT nullif(rolconnlimit, -1) FROM pg_roles WHERE rolname = current_user),

@@ -140,8 +140,9 @@ export function createAccessChecks(options: {
   const existingApps = createBoundedCache<number, true>(EXISTING_APP_CACHE_MAX_ENTRIES, { ttl: EXISTING_APP_CACHE_MS });
 
   /**
-   * Counts a request in the app's rate limit `name`. Visitors' requests above VISITORS_RATE_LIMIT_SHARE of the limit do not reduce the
-   * number of requests that other callers may send. @throws RATE_LIMIT_EXCEEDED
+   * Counts a request in the app's rate limit `name`. Visitors can use up the share VISITORS_RATE_LIMIT_SHARE of this limit. If they send
+   * more requests, these requests do not count in the limit for other callers.
+   * @throws RATE_LIMIT_EXCEEDED
    */
   async function countInBuckets(
     request: AccessCheckInput,

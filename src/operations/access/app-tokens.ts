@@ -51,7 +51,8 @@ const IS_VALID_TOKEN =
 const COUNT_VALID_TOKENS = `SELECT count(*) FROM credential WHERE app_id = $1 AND ${IS_VALID_TOKEN}`;
 const EXPIRY_WARNING_INTERVAL = "interval '7 days'";
 /**
- * Marks and returns the API tokens that expire within 7 days. Each token is returned only once, so that only one process logs the warning.
+ * Marks and returns the API tokens that expire within 7 days, except tokens that had such a short lifetime from the start. Returns each
+ * token only once, so that only one process logs the warning.
  */
 const MARK_EXPIRY_WARNED = `
   UPDATE credential SET expiry_warned_at = now()

@@ -66,7 +66,7 @@ interface CredentialRow {
   session: "full" | "provisional" | null;
   /** For a person's session: true if `last_used_at` must be updated, because it is more than a minute old. Null for other credentials. */
   needsSessionUpdate: boolean | null;
-  /** For a token: true if `last_used_at` must be updated, because it is empty or more than a minute old. */
+  /** True if `last_used_at` of a token must be updated: it is empty or more than a minute old. Always false for sessions and run tokens. */
   needsUseUpdate: boolean;
 }
 
@@ -279,8 +279,8 @@ export class Credentials {
   }
 
   /**
-   * Returns the caller of the token, or null if the token is unknown, revoked or expired. A malformed token, or one that was
-   * unknown within the last five seconds, causes no database query.
+   * Returns the caller of the token, or null if the token is unknown, revoked or expired. A malformed token causes no database query.
+   * Another token that was unknown within the last five seconds normally causes no query either.
    * @param address network address of the sender; unknown tokens are counted per address
    * @throws ActionError RATE_LIMIT_EXCEEDED if the address sent too many unknown tokens and this token was never valid in this process
    */

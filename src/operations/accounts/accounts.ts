@@ -50,7 +50,10 @@ const INSERT_PERSON = `
   VALUES ($1, $2, $3, $4, $5, $6) RETURNING ${USER_COLUMNS}`;
 const INSERT_OWNER = "INSERT INTO organization_member (organization_id, person_id, role) VALUES ($1, $2, 'owner')";
 const SET_PASSPHRASE = "UPDATE person SET passphrase_hash = $2 WHERE id = $1";
-/** A null parameter keeps the value of its column. Changes nothing if there is a new hash $4 and the current hash is no longer $5. */
+/**
+ * Changes a person's names and passphrase hash. A null parameter keeps the value of its column. If there is a new hash ($4), the stored
+ * hash must still be $5. Otherwise nothing changes, because another request has changed the passphrase.
+ */
 const UPDATE_PERSON = `
   UPDATE person SET first_name = coalesce($2, first_name), last_name = coalesce($3, last_name),
          passphrase_hash = coalesce($4, passphrase_hash)
@@ -341,8 +344,8 @@ export class Accounts {
   }
 
   /**
-   * Changes the caller's first name, last name or passphrase. To change a passphrase, the request must contain the
-   * current one. A new passphrase ends all other sessions of the person.
+   * Changes the caller's first name, last name or passphrase. If the account already has a passphrase, a request with a new one must
+   * also contain the current one. A new passphrase ends all other sessions of the person.
    * @throws REQUEST_INVALID, PASSPHRASE_TOO_WEAK, SIGN_IN_FAILED, RATE_LIMIT_EXCEEDED
    */
   async update(request: SignInRequest & { caller: Caller }, body: Record<string, unknown>): Promise<User> {

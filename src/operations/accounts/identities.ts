@@ -25,7 +25,10 @@ export interface ProvenIdentity {
   lastName: string;
   /** Role that the person's groups at the provider grant; null if no group grants a role. */
   role: Role | null;
-  /** Organization to which the provider's claim or the e-mail domain is mapped; null if no mapping matches. */
+  /**
+   * Organization for a new account; null if no mapping matches. The configuration maps values of a claim of the provider to organizations.
+   * If no claim is configured, it maps the domain of the verified e-mail address.
+   */
   organizationId: number | null;
 }
 
@@ -58,7 +61,10 @@ const SET_ROLE = `
     updated_at = greatest(clock_timestamp(), organization_member.updated_at + interval '1 millisecond') WHERE organization_member.role <> excluded.role
   RETURNING role`;
 const REMOVE_ROLE = "DELETE FROM organization_member WHERE organization_id = $1 AND person_id = $2 RETURNING role";
-/** COUNT_OTHER_OWNERS must start after this lock is held, because a statement reads the data of the time at which it starts. */
+/**
+ * Locks an organization, so that its owners cannot change. Execute COUNT_OTHER_OWNERS as a separate statement after this one: a single
+ * statement would count the owners as they were before it waited for the lock.
+ */
 const LOCK_ORGANIZATION = "SELECT FROM organization WHERE id = $1 FOR NO KEY UPDATE";
 const COUNT_OTHER_OWNERS = `
   SELECT (SELECT count(*) FROM organization_member WHERE organization_id = $1 AND role = 'owner' AND person_id <> $2) AS count,

@@ -55,7 +55,10 @@ const REVOKE_RECEIVED_INVITATIONS = `
   UPDATE one_time_link SET revoked_at = now() FROM invitation
    WHERE link_id = one_time_link.id AND used_at IS NULL AND revoked_at IS NULL AND link_id IN (${SELECT_LINKS_OF_INVITED})
      AND organization_id = $2 AND ($3::bigint IS NULL OR ${isAppOrStageSql("app_id", "$3")})`;
-/** Revokes reset links that the person $1 created or can use: the creator of a link must have a higher role than the person who uses it. */
+/**
+ * Revokes reset links that the person $1 created or can use. The creator of a link must have a higher role than the person who uses it.
+ * After a change of roles, this may no longer be true.
+ */
 const REVOKE_RESETS = `
   UPDATE one_time_link SET revoked_at = now()
    WHERE kind = 'reset' AND (created_by = $1 OR person_id = $1) AND used_at IS NULL AND revoked_at IS NULL`;

@@ -18,7 +18,10 @@ const REVOKE_GRANTS = `
      AND person_id = $3 AND revoked_at IS NULL
      AND NOT EXISTS (SELECT FROM app_role WHERE app_role.app_id = app.id AND app_role.person_id = $3)
      AND NOT EXISTS (SELECT FROM person WHERE id = $3 AND is_administrator)`;
-/** Revokes the tokens of the person $3 on apps of the organization $1 where the person has no role. $2: only this app and its stages. */
+/**
+ * Revokes the tokens of the person $3 on apps of the organization $1 where the person has no role. $2 limits this to an app and its stages;
+ * null means no limit. Run tokens stay valid.
+ */
 const REVOKE_TOKENS = `
   UPDATE credential SET revoked_at = now() FROM app
    WHERE app.id = app_id AND app.organization_id = $1 AND ${IS_APP_IN_SCOPE}

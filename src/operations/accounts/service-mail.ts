@@ -18,11 +18,17 @@ export type SendServiceMail = (mail: ServiceEmail) => Promise<void>;
 
 const SMTP_GREETING_TIMEOUT_MS = 20_000;
 const SMTP_IDLE_TIMEOUT_MS = 60_000;
-/** Delays before further attempts. All attempts start within the hour for which a reset link is valid. A stop of the process ends them. */
+/**
+ * Delays before further attempts to send an e-mail. All attempts start within the hour for which a reset link is valid. If the process
+ * stops, it makes no further attempts.
+ */
 const RETRY_DELAYS_MS: readonly number[] = [10_000, 60_000, 10 * 60_000];
 const LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "::1"];
 
-/** True for a failed connection, and for a response of the mail server that permits another attempt (4xx, such as greylisting). */
+/**
+ * True if another attempt may succeed: the mail server sent no response code, for example because the connection failed, or a temporary
+ * error (4xx, such as greylisting).
+ */
 const isTemporary = (responseCode: number | undefined): boolean => responseCode === undefined || responseCode < 500;
 
 /** Creates the function that sends the service's e-mails. Returns null if no mail server is configured. */

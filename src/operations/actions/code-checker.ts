@@ -20,9 +20,7 @@ export interface CodeCheckResult {
 const MAX_CONCURRENT_CHECKS = 4;
 /** Code up to this length is checked on the main thread. The check takes a few milliseconds, less than the start of a thread. */
 const MAIN_THREAD_MAX_CHARACTERS = 4_096;
-/**
- * Maximum number of cached results, each a few hundred bytes. One import can contain fewer actions than this, so its results stay cached.
- */
+/** Maximum number of cached results, each a few hundred bytes. This is more than the actions of one import, so all its results fit. */
 const MAX_CACHED_CHECKS = 5_000;
 
 /** Checks code, and caches the results. */

@@ -84,7 +84,7 @@ export class PayloadPresets {
 
   /**
    * Creates a payload preset, or replaces the preset with the same name. Returns all presets of the draft.
-   * @throws ActionError ACTION_NOT_FOUND, REQUEST_INVALID, PAYLOAD_INVALID
+   * @throws ActionError ACTION_NOT_FOUND, REQUEST_INVALID, PAYLOAD_INVALID, RESOURCE_CHANGED
    */
   async save(
     caller: Caller,
@@ -114,7 +114,7 @@ export class PayloadPresets {
     return this.read(appId, actionId);
   }
 
-  /** Deletes a payload preset and returns the remaining ones. @throws REQUEST_INVALID if no preset has this name */
+  /** Deletes a payload preset and returns the remaining ones. @throws REQUEST_INVALID if no preset has this name; RESOURCE_CHANGED */
   async remove(
     caller: Caller,
     appId: number,

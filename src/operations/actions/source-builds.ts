@@ -44,7 +44,10 @@ function listDependenciesAfterChange(data: Record<string, unknown>, current: Act
   return Array.isArray(input) ? input.filter((element): element is string => typeof element === "string") : [];
 }
 
-/** Returns the source files to build; null if `data` removes them, undefined if the code need not be built. */
+/**
+ * Returns the source files to build. Returns null if the change removes them: `data` has `source: null`, or `code` without `source`.
+ * Returns undefined if the code need not be built.
+ */
 function selectSourceToBuild(data: Record<string, unknown>, current: ActionRow | null): unknown {
   const input = readProperty(data, "source");
   if (input !== undefined) return input;
@@ -100,8 +103,9 @@ export class SourceBuilds {
   }
 
   /**
-   * Returns `data` with `code` built from its source files, or `data` itself if the action has no source files to build. If the source
-   * files are invalid or the build fails, `code` is a placeholder. After a failed build, `fault` is the error message.
+   * Returns `data` with `code` built from its source files. If nothing has changed, takes the stored code of the draft. If there are no
+   * source files to build, returns `data` with its own code. If the source files are invalid or the build fails, `code` is a placeholder.
+   * After a failed build, `fault` is the error message.
    * @param current the draft that `data` changes; null for a new action
    * @param resolved scripts of the resolved dependencies
    * @throws OVERLOADED if the bundler is busy or unavailable

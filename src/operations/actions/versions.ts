@@ -196,9 +196,9 @@ export async function readPublishedState(manager: EntityManager, versionId: numb
 const SET_PUBLISHING_TIME = "UPDATE action_version SET published_at = $2 WHERE id = $1 AND state = $3";
 
 /**
- * Stores the restored draft as a new version if the restored version no longer exists. The reason: a restore first stores a "pre-restore"
- * version, which can displace the oldest version. If the new version has the same content as the displaced version, it gets the publishing
- * time of that version.
+ * If the restored version no longer exists, stores the restored draft as a new version. A restore first stores a "pre-restore" version.
+ * This can delete the oldest version, which may be the restored one. If the new version has the same content as the deleted version, it
+ * gets the publishing time of the deleted version.
  * @param manager a transaction that has locked the draft
  * @param displaced the restored version, as it was before the "pre-restore" version was stored
  */

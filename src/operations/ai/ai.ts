@@ -55,7 +55,7 @@ const PROVIDER_APIS = { openai: OPENAI_API, anthropic: ANTHROPIC_API };
 
 /** Maximum number of runs whose AI requests and bytes are counted at the same time, for the limits per run. */
 const MAX_COUNTED_RUNS = 2_000;
-/** Time in milliseconds for which the counts of a run are stored in memory. */
+/** Time in milliseconds after a run's last AI request for which its counts stay in memory. */
 const RUN_COUNTS_TTL_MS = 10 * 60 * 1000;
 
 /** If the database is unavailable after the provider has answered, a call retries for this time, because the answer is already paid for. */
@@ -63,7 +63,7 @@ const OUTAGE_RETRY_MS = 5_000;
 
 const CHARACTERS_PER_TOKEN = 4;
 const ASSUMED_ANSWER_TOKENS = 1_024;
-/** Matches the name of a provider's error. The action does not get the error's message, because this message could repeat the request. */
+/** Matches the name of a provider's error. The action only gets this name: the provider's error message could repeat the request. */
 const ERROR_NAME_PATTERN = /^[a-z][a-z0-9_]{0,60}$/;
 
 /** Selects the environment of a run's action. Only server actions may use the AI provider, whose key is in a protected setting. */
@@ -94,7 +94,7 @@ interface ModelRequest {
 
 const readTokenUsage = (answer: AiAnswer): AiTokenUsage | null => ("usage" in answer ? answer.usage : null);
 
-/** Returns the tokens that the provider reports or, without a report, `estimatedTokens`. They count toward the daily limit. */
+/** Returns the number of tokens that count toward the daily limit: those that the provider reports, otherwise `estimatedTokens`. */
 function countUsedTokens(answer: AiAnswer, estimatedTokens: number): number {
   const { inputTokens = 0, outputTokens = 0 } = readTokenUsage(answer) ?? {};
   return inputTokens + outputTokens || estimatedTokens;

@@ -116,7 +116,7 @@ export class AlertDeliverer {
       MAX_RETRY_DELAY_SECONDS,
       FIRST_RETRY_DELAY_SECONDS * 2 ** Math.min(delivery.attempts - 1, 10),
     );
-    // If this process is stopping, the message is due at once, so that another process does not wait until the claim ends.
+    // If this process is stopping, a message that was not sent is due again at once, so that another process can send it without delay.
     await rows(this.options.db, STORE_DELIVERY_OUTCOME, [
       delivery.id,
       status,

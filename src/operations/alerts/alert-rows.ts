@@ -42,7 +42,7 @@ export interface WatchedAlertRule extends AlertRuleFields {
   id: number;
   appId: number;
   appName: string;
-  /** Time before which ended runs are ignored when the rule is evaluated. */
+  /** Time at which the rule was created or last changed. The evaluation ignores runs that ended before. */
   since: Date;
   /** Times of this rule's messages in the hour before its last message. */
   reportedAt: Date[];

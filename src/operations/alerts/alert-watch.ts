@@ -38,8 +38,8 @@ const LOCK_ALERT_CURSOR = `
   SELECT FROM alert_cursor WHERE looked_at <= now() - interval '10 seconds' FOR UPDATE SKIP LOCKED`;
 
 /**
- * Selects the next window of ended runs. The window ends before the start of every open transaction of the last 35 s, because these
- * transactions can still add ended runs.
+ * Selects the next window of ended runs. The window ends before the oldest open transaction started, because this transaction can still add
+ * ended runs. But a transaction that is open for more than 35 s does not delay the evaluation.
  */
 const SELECT_NEXT_WINDOW = `
   SELECT start::text AS start, least(start + ${WATCH_WINDOW}, safe)::text AS until, start + ${WATCH_WINDOW} < safe AS more
@@ -79,8 +79,8 @@ interface ScheduleState {
 }
 
 /**
- * State of a rule for an action or the app, before and after this evaluation. `firstFiringState` is the state with which the rule first
- * began to fire during the evaluation; null if it did not begin to fire.
+ * State of a rule for an action or the app, before and after this evaluation. If the rule began to fire during the evaluation,
+ * `firstFiringState` is its state at that moment, even if the rule has recovered since then. Otherwise it is null.
  */
 interface RuleEvaluation {
   rule: WatchedAlertRule;

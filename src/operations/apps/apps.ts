@@ -161,7 +161,7 @@ export class Apps {
   }
 
   /**
-   * Changes the app's fields. Ignores `settings` and read-only fields in the body.
+   * Changes the app's fields. Ignores `settings`, read-only fields, and fields that the caller cannot change.
    * @throws REQUEST_INVALID, RESOURCE_CHANGED
    */
   async update(caller: Caller, { appId, precondition }: AppChangeTarget, body: unknown): Promise<App> {

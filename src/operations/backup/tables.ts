@@ -22,7 +22,10 @@ export const isTableName = (value: unknown): value is string =>
 
 export const quoteName = pg.escapeIdentifier;
 
-/** Settings for one transaction: PostgreSQL writes values as the same text on every machine and in every version, and has no time limit. */
+/**
+ * SQL that changes settings for one transaction. PostgreSQL then writes values as the same text on every machine and in every version. It
+ * has no time limits, and fails if row security would hide rows.
+ */
 export const PORTABLE_FORMAT_SETTINGS_SQL = `
   SET LOCAL client_encoding = 'UTF8'; SET LOCAL DateStyle = 'ISO, YMD'; SET LOCAL IntervalStyle = 'postgres';
   SET LOCAL TimeZone = 'UTC'; SET LOCAL bytea_output = 'hex'; SET LOCAL extra_float_digits = 1;

@@ -115,8 +115,7 @@ const canClientRun = (row: ClientActionRow, copy: DraftOrLive): boolean =>
   row.copy === copy && row.active && !row.isPaused && row.environment !== "server";
 
 /**
- * Checks that a page can run the action whose run the caller reports, and returns the action. A page can run an action by
- * a call or on analytics events.
+ * Returns the action of a run that a page reports. Checks that the page can run this action: by a call or on analytics events.
  * @throws ActionError ACTION_NOT_FOUND, APP_NOT_PUBLISHED, ACTION_NOT_V3, ACTION_INACTIVE, TRIGGER_NOT_ALLOWED
  */
 export async function requireActionOfReportedRun(

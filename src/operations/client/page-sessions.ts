@@ -105,7 +105,7 @@ export class PageSessions {
     }
   }
 
-  /** Creates the page's credential, and returns its token. @param viewLimitKey key of the limit on page views; null to log none */
+  /** Creates the page's credential, and returns its token. @param viewLimitKey key of the limit on logged views; null to log no view */
   private async mintCredential(
     session: Omit<NewCredential, "pageSession"> & { kind: "viewer" | "live"; appId: number },
     viewLimitKey: string | null,

@@ -46,8 +46,8 @@ const SELECT_LISTED_ORIGIN = "SELECT 1 FROM app WHERE origins @> ARRAY[$1::text]
 /** Maximum number of old sessions of a network address range that one request deletes, so that the visitor does not wait long. */
 const MAX_SESSIONS_PER_DELETE = 100;
 /**
- * Only every 100th new session of a process checks the number of sessions of its app, because the check reads many index entries. The check
- * deletes up to 100 times MAX_SESSIONS_PER_DELETE sessions.
+ * The check of an app's number of sessions reads many index entries. So a process makes this check only for every 100th new session. One
+ * check deletes at most SESSIONS_PER_APP_CHECK times MAX_SESSIONS_PER_DELETE sessions.
  */
 const SESSIONS_PER_APP_CHECK = 100;
 
@@ -71,7 +71,10 @@ const DELETE_SESSIONS_OF_APP = `
        AND id <= (SELECT id FROM credential WHERE app_id = $1 AND visitor_block IS NOT NULL ORDER BY id DESC OFFSET $2 LIMIT 1)
      ORDER BY id LIMIT ${MAX_SESSIONS_PER_DELETE * SESSIONS_PER_APP_CHECK} FOR UPDATE SKIP LOCKED) RETURNING id`;
 
-/** Extends a session. $1: credential, $2: app, $3: new lifetime from now, $4: maximum lifetime since the creation, in milliseconds. */
+/**
+ * Extends a session. $1 is the credential, $2 the app, $3 the new lifetime from now and $4 the maximum lifetime since the creation, both in
+ * milliseconds. Changes nothing if $4 does not allow the whole new lifetime.
+ */
 const RENEW_VISITOR = `
   UPDATE credential SET expires_at = least(now() + $3::float8 * interval '1 millisecond',
                                             created_at + $4::float8 * interval '1 millisecond')

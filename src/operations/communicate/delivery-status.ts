@@ -26,7 +26,8 @@ export function getStatusOfAccepted(
 }
 
 /**
- * Adds statuses from delivery reports, which can arrive during an attempt, to the outcome of this attempt.
+ * Adds statuses from delivery reports, which can arrive during an attempt, to the outcome of this attempt. If the outcome's status was
+ * computed from the recipients, computes it again.
  * @param stored recipients as the database has them now; a stored status replaces the status in `outcome`
  */
 export function addReportedStatuses(

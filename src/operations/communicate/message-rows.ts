@@ -24,7 +24,7 @@ export interface MessageSummary {
   /** Number of all recipients of the message. */
   recipients: number;
   attempts: number;
-  /** Result of the last attempt, such as the reply of the mail server; null before the first attempt. */
+  /** Result of the last attempt, such as the reply of the mail server, or detail of a delivery report; null before the first attempt. */
   detail: string | null;
   /** Time of the next attempt; null if the status is not `queued`. */
   dueAt: string | null;

@@ -96,8 +96,8 @@ export class OutboxWriter {
   }
 
   /**
-   * Counts new messages of one kind (e-mail or text message) in the app's limits. Returns a function that stores these messages and their
-   * log events.
+   * Counts new messages of one kind (e-mail or text message) in the limits of received data. Returns a function that stores these
+   * messages and their log events.
    * @throws SETTINGS_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED
    */
   async prepare(

@@ -23,8 +23,8 @@ export type MessageStatus = (typeof MESSAGE_STATUSES)[number];
 export type MessageKind = "email" | "sms";
 
 /**
- * `status` is missing until the server has accepted or permanently rejected the message for this recipient. Delivery reports about this
- * recipient replace it.
+ * Recipient of a message. `status` is missing until the server has accepted or permanently rejected the message for this recipient. Later
+ * delivery reports can replace the status.
  */
 export interface Recipient {
   /** An e-mail address or a phone number. */
@@ -69,7 +69,7 @@ export type StoredDeliveryOutcome = { recipients: readonly Recipient[]; detail: 
   | { status: "queued"; dueAt: Date }
 );
 
-/** Time after the acceptance of a message at which the service stops trying to send it. */
+/** The service stops trying to send a message when it has been stored for this long. */
 const RETRY_PERIOD = "interval '24 hours'";
 
 const INSERT_MESSAGE = `
@@ -80,8 +80,8 @@ const INSERT_MESSAGE = `
   RETURNING id`;
 
 /**
- * Claims due messages. $1: process, $2: IDs of the apps with messages in progress, $3: the number of these messages of each app in $2,
- * $4: limit per app, $5: total limit, $6: current time.
+ * Claims due messages for the process $1. $2 are IDs of apps. $3 are the numbers of messages that the process is sending for these apps. $4
+ * is the limit per app, including these messages. $5 is the maximum number of claimed messages. $6 is the current time.
  */
 const CLAIM_MESSAGES = `
   WITH RECURSIVE waiting (app_id) AS (

@@ -6,8 +6,8 @@ import type { ClaimedMessage, MessageStatus, Recipient, StoredDeliveryOutcome } 
 const MAX_LOGGED_RECIPIENTS = 10;
 
 /**
- * Returns the cause of a log event about a message: the run and the person that sent the message, each null if there is none. If the event
- * starts further runs, they belong to the chain of this run, and count toward the limit on chains of runs.
+ * Returns the cause of a log event about a message: the run and the person that sent the message. Each is null if there is none. If the
+ * event starts runs, these runs continue the chain of the run that sent the message. So the limit on chains of runs applies to them.
  */
 export const toMessageEventCause = ({
   runId,

@@ -1,6 +1,6 @@
 /**
  * Signs users of an app in to its pages. Each user is an entry of a data source, and signs in with a password (a hashed column) or a code.
- * A sign-in ends when a value changes that was checked at the sign-in.
+ * A sign-in ends when the password changes, or for a code, when the confirmed address changes.
  */
 import { type Db, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -78,7 +78,7 @@ const ADD_PROOF = `
 
 const SELECT_ENTRY = "SELECT id, data FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id = $3";
 
-/** Returns a digest of the values that were checked at the sign-in. The sign-in ends when the digest changes. */
+/** Returns a digest of the password or the confirmed address with which a user signed in. The sign-in ends when the digest changes. */
 const digestComparedValues = (data: EntryData, columns: readonly string[]): Buffer =>
   hashJsonValues(columns.map((column) => (Object.hasOwn(data, column) ? data[column] : null)));
 
@@ -124,7 +124,7 @@ async function matchesSecrets(
   return isProven;
 }
 
-/** Returns the user of a sign-in; null if a value that was checked at the sign-in, such as the password, has changed. */
+/** Returns the user of a sign-in; null if the password or the confirmed address of the sign-in has changed. */
 function readSignedInUser(signIn: AppUserRow): SignedInUser | null {
   const { id, dataSourceId, data, hashed, columns, proof, verified, pending } = signIn;
   if (!proof.equals(digestComparedValues(data, columns))) return null;
@@ -158,8 +158,9 @@ export class AppUsers {
   }
 
   /**
-   * Returns the user who is signed in with the page's credential. Returns null if there is none, if the entry was removed, or if a value
-   * that was checked at the sign-in has changed. While `pending` is true, the second factor is missing: the page's requests are anonymous.
+   * Returns the user who is signed in with the page's credential. Returns null if there is none, if the user's entry was removed, or if the
+   * password or the confirmed address of the sign-in has changed. While `pending` is true, the second factor is missing: the page's
+   * requests are anonymous.
    */
   async findSignedInUser(credentialId: number | null, appId: number): Promise<SignedInUser | null> {
     if (credentialId === null) return null;
@@ -214,7 +215,7 @@ export class AppUsers {
   }
 
   /**
-   * Signs a user in to the caller's page.
+   * Signs a user in to the caller's page. If the app requires a second factor, the sign-in stays pending until `addProof`.
    * @throws UNAUTHORIZED, both for a wrong password and for an unknown user; RATE_LIMIT_EXCEEDED, OVERLOADED
    */
   async signIn(

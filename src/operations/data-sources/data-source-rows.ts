@@ -72,7 +72,8 @@ const ENTRY_REPLACEMENT_LOCK_KEY = "hashtextextended('svc_data_source:' || $1::b
 
 /**
  * Blocks other operations that remove or replace all entries of the data source, until the transaction ends. Take this lock before any row
- * lock. Then lock entries first and the data source's row last, as an update of an entry does: the opposite order could cause a deadlock.
+ * lock. After it, lock entries first, and the data source's row last. An update of an entry uses this order too, so that no deadlock can
+ * occur.
  */
 export async function lockEntryReplacement(executor: SqlClient, appId: number, id: number): Promise<void> {
   await rows(executor, `SELECT pg_advisory_xact_lock(${ENTRY_REPLACEMENT_LOCK_KEY})`, [appId, id]);
@@ -102,8 +103,8 @@ export const checkDataSource = createDataSourceCheck(SELECT_BY_ID);
 export const lockDataSource = createDataSourceCheck(`${SELECT_BY_ID} FOR NO KEY UPDATE`);
 
 /**
- * Like `lockDataSource`, for a change of the name. A change of the name must wait for transactions that insert entries. This lock already
- * waits for them. A wait after `lockDataSource` could deadlock with an insert that adds a column to the data source.
+ * Like `lockDataSource`, but also waits for transactions that insert entries. Use it before a change of the name, because PostgreSQL would
+ * wait for these transactions at the change. That wait could deadlock with an insert that adds a column to the data source.
  */
 export const lockDataSourceForRename = createDataSourceCheck(`${SELECT_BY_ID} FOR UPDATE`);
 

@@ -42,7 +42,10 @@ const SELECT_TOTAL_SIZE = `
   SELECT coalesce(sum(octet_length(name) + octet_length(columns::text) + octet_length(access_rules::text) + octet_length(hooks::text)), 0)::float8
          AS bytes FROM data_source WHERE app_id = $1`;
 
-/** Maximum number of rounds in which a removal deletes entries. Without this limit, other requests could keep a removal running. */
+/**
+ * Maximum number of rounds in which a removal deletes entries, because other requests can insert entries between two rounds. Entries that
+ * remain after the last round are deleted together with the data source's row.
+ */
 const REMOVAL_ROUNDS_MAX = 20;
 
 const UNRESTRICTED_GRANT = {

@@ -41,8 +41,9 @@ const ADD_NEW_COLUMNS = `
    WHERE app_id = $1 AND id = $2 AND NOT columns @> $3::jsonb`;
 
 /**
- * Locks the data source before the counts, as a removal does, so that no deadlock can occur. Locks the counts before the change gets its
- * ID. So a subscriber that sees a change also sees all changes with lower IDs.
+ * Updates the counts of the data source, stores the change and its audit entry, and notifies subscribers. Locks the data source before the
+ * counts: a removal uses this order too, so no deadlock can occur. The change gets its ID while the counts are locked. So a subscriber that
+ * sees a change also sees all changes with lower IDs.
  */
 const UPDATE_SOURCE_SIZE = `
   WITH source AS MATERIALIZED (
@@ -306,7 +307,10 @@ export class EntryChangeTransactions {
   }
 }
 
-/** Sets `forgotten` to a new change ID, so that a position from an earlier data source with the same name causes a `reset`. */
+/**
+ * Inserts the counts of a new data source. Changes with IDs up to `forgotten` are not stored. This ID is new, so that a position from an
+ * earlier data source with the same name causes a `reset`.
+ */
 const INSERT_SOURCE_SIZE = `
   WITH tally AS (
     INSERT INTO data_source_tally (app_id, data_source_id, entries, bytes, forgotten)

@@ -63,7 +63,7 @@ function matchConditionSql(
   return `${filter} AND ${compileWhere(where, createEntryDocumentSource(alias, scope.canSee), statement)}`;
 }
 
-/** Top-level columns that differ, compared as `jsonb`, between the earlier state `b` and the current state `e` of an entry. */
+/** SQL for the names of the top-level columns in which the earlier state `b` of an entry differs from the current state `e`. */
 const CHANGED_COLUMNS_SQL = `
   ARRAY(SELECT key FROM jsonb_each(b.doc) AS old (key, was) FULL JOIN jsonb_each(e.doc) AS new (key, is_now) USING (key)
          WHERE old.was IS DISTINCT FROM new.is_now)`;

@@ -163,9 +163,9 @@ export class EntryChangeFeed {
   }
 
   /**
-   * Starts the subscription after the position `since`. Without `since`, starts it after the newest change. If later changes are no longer
-   * stored, also starts it there, and sends a `reset`. Does the same if the subscriber's rights have changed, because stored changes do not
-   * show which entries became visible.
+   * Sets the change after which the subscription starts: the position `since`, or the newest change if there is no `since`. In two cases,
+   * starts after the newest change and sends a `reset`: the changes after `since` are no longer stored, or the subscriber's rights have
+   * changed since then. Stored changes do not show which entries became visible.
    */
   private async startSubscriber(feed: DataSourceFeed, subscriber: EntrySubscriber): Promise<void> {
     const source = await this.findSource(feed);

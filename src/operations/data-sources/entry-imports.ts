@@ -1,6 +1,6 @@
 /**
- * Imports a file: each row becomes an entry. One transaction stores all rows. For a large file, it starts while the service still receives
- * the file.
+ * Imports a file: each row becomes an entry. One transaction stores all rows. For a large file, the transaction starts before the service
+ * has received the whole file.
  */
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";

@@ -32,7 +32,10 @@ interface ReadableJoin {
 
 type JoinedRow = EntryRow & { at: number };
 
-/** The values of the join columns, as texts, for each entry of a result page. Null if a value is missing, so that nothing is joined. */
+/**
+ * The values of the join columns, as texts, for each entry of a result page. Null if a value is not a text, number or boolean: nothing is
+ * joined then.
+ */
 type JoinValues = readonly (readonly string[] | null)[];
 
 const isScalarSql = (sql: string): string => `${jsonTypeSql(sql)} IN ('string', 'number', 'boolean')`;

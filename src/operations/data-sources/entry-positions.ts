@@ -9,7 +9,10 @@ import { TextCipher } from "../records/sealed-texts.js";
 import type { DataSourceKey } from "./entry-rows.js";
 
 const POSITION_PURPOSE = "svc entry position 1";
-/** Must be shorter than CHANGE_RETENTION_PERIOD (change-upkeep.ts). Otherwise, a reset from a valid position would reveal a change. */
+/**
+ * Must be shorter than CHANGE_RETENTION_PERIOD (change-upkeep.ts). Otherwise, a subscriber with a valid position could get a `reset`
+ * because later changes are no longer stored. This would reveal changes that the subscriber cannot see.
+ */
 const POSITION_VALIDITY_MS = 13 * 60_000;
 const CHANGE_ID_DIGITS = 15;
 

@@ -261,14 +261,17 @@ export class EntryReader {
   }
 }
 
-/** Returns the JSON object `text` with its members in the order of `keys`, because PostgreSQL's jsonb changes the order. */
+/**
+ * Returns the JSON object `text` with the members `keys` in this order, because PostgreSQL's jsonb changes the order. If `keys` is null,
+ * keeps the order, and leaves out members for which `isShown` returns false.
+ */
 function orderMembers(text: string, keys: readonly string[] | null, isShown: (column: string) => boolean): string {
   const memberTextsByColumn = readJsonFieldTexts(text);
   const names = keys ?? [...memberTextsByColumn.keys()].filter(isShown);
   return `{${names.flatMap((name) => (memberTextsByColumn.has(name) ? [`${JSON.stringify(name)}:${memberTextsByColumn.get(name)}`] : [])).join(",")}}`;
 }
 
-/** Returns the total number of entries if the page is the last one, so that no count is needed; otherwise null. */
+/** Returns the total number of entries if the page shows that no entry follows, so that no count is needed; otherwise null. */
 function computeTotalFromPage({ cursor, limit, offset }: FindOptions, rows: readonly EntryRow[]): number | null {
   if (cursor !== null || rows.length >= limit || (rows.length === 0 && offset > 0)) return null;
   const bytes = rows.reduce((sum, { data }) => sum + Buffer.byteLength(data), 0);

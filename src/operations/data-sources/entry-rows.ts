@@ -57,7 +57,7 @@ export function entryConditionSql(
   return conditions.join(" AND ");
 }
 
-/** Highest LIMIT of a query for which `selectRowsThatFit` limits the size of the result. For higher LIMITs, the SQL limits the size. */
+/** Up to this LIMIT of a query, `selectRowsThatFit` limits the size of the result. Above this LIMIT, the SQL limits the size. */
 const CUT_AFTER_READ_MAX_ROWS = 16;
 
 /**

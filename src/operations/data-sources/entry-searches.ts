@@ -27,7 +27,7 @@ import type { AppUserSignInAttempts } from "./sign-in-attempts.js";
 const MAX_COMPARED_ENTRIES = 20;
 const REMOVED_PER_STATEMENT = 5_000;
 
-/** Converts an error of a removal: a query that is too slow or has an invalid value is a fault of the request. */
+/** Returns REQUEST_INVALID if a removal failed because its query was too slow or had an invalid value. Returns other errors unchanged. */
 function toRemovalError(error: unknown): unknown {
   const isTimeout =
     isDatabaseUnavailable(error) &&

@@ -1,6 +1,6 @@
 /**
- * SQL statements that insert, lock, read, update and delete entries in batches. Each statement selects entries by the IDs
- * of the app and of the data source. Statements on locked entries need only the IDs of the app and of the entries.
+ * SQL statements that insert, lock, read, update and delete entries in batches. A statement selects entries by the IDs of the app and of
+ * the data source. Only statements on entries that were selected this way before may leave out the ID of the data source.
  */
 import { rows, type SqlClient } from "../../data/database.js";
 import type { StoredEntry } from "./entry.js";

@@ -127,7 +127,10 @@ export class HookMessageBuilder {
     private readonly options: { hookMessageStore: HookMessageStore; receivedDataLimiter: ReceivedDataLimiter },
   ) {}
 
-  /** Reads the statuses before the transaction, because a read during the transaction would need a second database connection. */
+  /**
+   * Returns the status that new messages of each type get. Call this method before the transaction, because a read during the transaction
+   * would need a second database connection.
+   */
   private async readStatuses(appId: number, hooks: readonly SendingHook[]): Promise<HookStatuses> {
     const statusByType = new Map<SendingHook["type"], HookMessageStatus | ActionError>();
     for (const { type } of hooks) {

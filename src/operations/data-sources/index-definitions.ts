@@ -134,8 +134,8 @@ export const isCountedIndexName = (name: string): boolean => !/_(?:a|s\d)$/.test
 
 /**
  * Returns the SQL statements for one index definition. If the first path can lead through arrays, a second index contains the entries with
- * arrays. `unique` needs a separate index, in which null and missing values can repeat. Statistics are separate too, because PostgreSQL's
- * planner ignores those of an index that covers only one data source.
+ * arrays. A unique definition gets one more index, in which null and missing values can repeat. Also creates statistics: each index covers
+ * only one data source, and PostgreSQL's planner ignores the statistics of such indexes.
  */
 export function createIndexStatements(key: DataSourceKey, definition: IndexDefinition): IndexStatements[] {
   const statement = new LiteralStatement();

@@ -278,8 +278,8 @@ async function* requireRows(rows: AsyncIterable<unknown>, hasHeader: () => boole
 /**
  * Yields the rows of a file. Sets the fields of `layout` while the rows are read. If `layout` already contains a delimiter, uses this
  * delimiter instead of detecting it.
- * @param options.mayBeEmpty false to reject a file without rows and header
- * @throws (while reading) ActionError REQUEST_INVALID if the file or a row is invalid
+ * @param options.mayBeEmpty false to reject a file in the format csv or jsonl that has neither rows nor a header
+ * @throws ActionError REQUEST_INVALID if `types` is set for another format than csv, and (while reading) if the file or a row is invalid
  */
 export function parseImportRows(
   bytes: Readable,
@@ -297,7 +297,7 @@ export function parseImportRows(
   if (Object.keys(types).length > 0)
     throw createInvalidFileError(`"types" is allowed only for CSV files (got the format ${format})`);
   layout.delimiter = null;
-  // JSON needs no check for an empty file: `[]` is a valid file without rows, and a file without content is invalid JSON.
+  // The format json needs no check for an empty file: `[]` is a valid file without rows, and a file without content is invalid JSON.
   if (format === "json") return readJsonArray(bytes);
   return mayBeEmpty ? readJsonLines(bytes) : requireRows(readJsonLines(bytes), () => false);
 }

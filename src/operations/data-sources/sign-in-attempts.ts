@@ -39,7 +39,10 @@ interface AttemptKey {
   hash: Buffer;
   /** Number of failures within ten minutes after which further attempts are rejected. */
   failuresMax: number;
-  /** If set, the limit blocks an attempt only if the key with this hash has a failure too. So other senders cannot lock out an app user. */
+  /**
+   * Hash of another key. If set, the limit applies only if the other key also has a failure. The other key includes the sender's network
+   * address, so that other senders cannot lock out an app user.
+   */
   appliesAfterFailureOf?: Buffer;
 }
 
@@ -73,8 +76,8 @@ export class AppUserSignInAttempts {
   }
 
   /**
-   * Runs `attempt`. If its result is false, counts a failure for the network address, and one for each guessed user from this address. With
-   * `totalMax`, also counts one for each guessed user from all addresses.
+   * Runs `attempt`. If it returns false, counts a failure for the network address, and a failure for each guessed user from this address.
+   * With `totalMax`, also counts a failure for each guessed user from all addresses together. If `attempt` throws, counts nothing.
    * @param guessed values that each identify a guessed user
    * @param totalMax number of failures for one guessed user from all network addresses, after which each network address has only one
    *   attempt; null: no limit

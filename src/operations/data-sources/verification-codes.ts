@@ -24,8 +24,8 @@ interface CodeLimit {
   seconds: number;
   limitKeyOf: (request: VerificationCodeRequest) => readonly unknown[];
   /**
-   * If set, the limit blocks a request only if this function returned the same key for an earlier request. So a user who requests a code
-   * for the first time is not blocked by the requests of other senders.
+   * Returns another key. If set, the limit applies only if an earlier request had this key. The key includes the sender, so that other
+   * senders cannot lock out a user.
    */
   appliesAfterRequestOf?: (request: VerificationCodeRequest) => readonly unknown[];
 }
@@ -152,7 +152,10 @@ export class VerificationCodes {
     ]);
   }
 
-  /** Checks a code, and deletes it if it is correct. Returns null for a wrong, used or expired code, and if no user has the address. */
+  /**
+   * Checks a code, and deletes it if it is correct. Returns null if the code is wrong, used or expired, after too many wrong codes, and if
+   * no user has the address.
+   */
   async use(credentialId: number, subject: Buffer, code: string): Promise<{ entryId: number; address: string } | null> {
     const { db } = this.options;
     const hash = hashCode(credentialId, code);
