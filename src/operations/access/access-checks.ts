@@ -65,8 +65,8 @@ export interface AccessChecks {
    */
   requireAppAccess(request: AccessCheckInput, operation: Operation, appId: number): Promise<Caller>;
   /**
-   * Admits a request, with or without a credential, to an operation that the app's access rules can allow. If `isTrusted` of the result is
-   * false, the operation must check these rules.
+   * Checks a request for an operation that the permission table or the app's access rules can allow. The request may have no credential. If
+   * `isTrusted` of the result is false, the operation must check the access rules.
    * @throws FORBIDDEN, APP_NOT_FOUND, RATE_LIMIT_EXCEEDED, OVERLOADED
    */
   admitAppRequest(request: AccessCheckInput, operation: Operation, appId: number): Promise<AdmittedRequest>;

@@ -217,7 +217,7 @@ export class Credentials {
     ttl: CALLER_CACHE_MS,
   });
   private readonly unknownTokens = new UnknownTokenLimiter(this.options.rateClock);
-  /** Keys in `callersByHash` of the run tokens that this process issued, by credential ID. A key is "" until the token is first used. */
+  /** Key in `callersByHash` for each run token that this process issued, by credential ID. The key is "" until the token is first used. */
   private readonly runTokenKeys = createBoundedCache<number, string>(CALLER_CACHE_MAX_ENTRIES);
   private readonly watchers = new Set<CredentialWatcher>();
   private epoch = 0;

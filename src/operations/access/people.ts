@@ -23,7 +23,7 @@ export class People {
     return { appId, user: personRows[0] ?? null, environment: copy };
   };
 
-  /** Returns `id`, or the lowest ID of an organization if `id` is null. @throws REQUEST_INVALID if there is no such organization */
+  /** Returns `id` if this organization exists. If `id` is null, returns the lowest ID of all organizations. @throws REQUEST_INVALID */
   async requireOrganizationId(id: number | null): Promise<number> {
     const [row] = await rows<{ id: number }>(
       this.options.db,

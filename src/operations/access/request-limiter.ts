@@ -1,6 +1,6 @@
 /**
- * Limits the requests in progress per credential and per network address. A request above the limit waits in a queue before the service
- * reads its body, and leaves the queue if the client disconnects.
+ * Limits the requests in progress: per credential, and per network address for visitors and for requests without a credential. A request
+ * above the limit waits in a queue before the service reads its body. It leaves the queue if the client disconnects.
  */
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { createClientDisconnectedError } from "../../errors.js";

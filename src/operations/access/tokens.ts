@@ -26,7 +26,10 @@ function computeTokenChecksum(text: string): string {
 export const generateSecret = (prefix: string): string =>
   `${prefix}_${randomBytes(SECRET_BYTES).toString("base64url")}`;
 
-/** Generates a token with a prefix for secret scanners. Its checksum lets the service reject an invented token without a database query. */
+/**
+ * Generates a token with a prefix for secret scanners. It has a checksum, so that the service can reject most invented tokens without a
+ * database query.
+ */
 export function generateToken(kind: CredentialKind): string {
   const text = generateSecret(`svc_${kind}`);
   return text + computeTokenChecksum(text);

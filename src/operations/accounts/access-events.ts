@@ -52,8 +52,8 @@ export interface AccessLogPage {
 }
 
 /**
- * Selects entries of the organization $1 and of its members' accounts. If $2 is true (the caller is an administrator), also selects entries
- * without an organization.
+ * Selects entries of the organization $1 and of its members' accounts. If $2 is true (the caller is an administrator), also selects all
+ * other entries without an organization.
  */
 const SELECT_ACCESS_EVENTS = `
   SELECT id, type, organization_id AS "organizationId", person_id AS "userId", subject_id AS "subjectId", address, data,

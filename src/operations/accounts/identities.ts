@@ -100,7 +100,10 @@ export class OpenIdIdentityStore {
     await rows(executor, INSERT_IDENTITY, [personId, issuer, subject, provider, managesRoles]);
   }
 
-  /** Creates a person in the identity's organization; if it is null, in the one with the lowest ID. Returns null if there is none. */
+  /**
+   * Creates a person in the organization of the identity. If `organizationId` is null, uses the organization with the lowest ID. Returns
+   * null if there is no such organization.
+   */
   async createPerson(executor: SqlClient, identity: ProvenIdentity): Promise<User | null> {
     const { organizationId, firstName, lastName, email } = identity;
     return (await rows<User>(executor, INSERT_PERSON, [organizationId, firstName, lastName, email]))[0] ?? null;

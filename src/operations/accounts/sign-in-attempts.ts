@@ -16,7 +16,10 @@ import {
 } from "../../rules/sign-in-wait.js";
 
 const IS_OLD = `sign_in_failure.updated_at < now() - interval '${SIGN_IN_ATTEMPT_STATE_LIFETIME_MS} milliseconds'`;
-/** Locks the rows of the counts, so that concurrent attempts wait. Resets old rows. The list $1 must be sorted to prevent deadlocks. */
+/**
+ * Creates missing rows of counts, resets old rows, and returns all rows of the keys $1. Locks these rows, so that concurrent attempts wait.
+ * The list $1 must be sorted to prevent deadlocks.
+ */
 const LOCK_FAILURES = `
   INSERT INTO sign_in_failure (subject, failures) SELECT unnest($1::bytea[]), '{}'
   ON CONFLICT (subject) DO UPDATE SET updated_at = now(),

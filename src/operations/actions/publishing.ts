@@ -163,8 +163,8 @@ export class ActionPublisher {
   }
 
   /**
-   * Checks that these drafts can be published although the caller does not state that their tests passed. Call it in
-   * the transaction that changes the drafts, and that has locked the app.
+   * Checks that these drafts can be published without a statement of the caller that their tests have passed. Call this method in the
+   * transaction that changes the drafts, after this transaction has locked the app.
    * @throws APP_NOT_PUBLISHED, TESTS_REQUIRED
    */
   async checkPublishable(manager: EntityManager, appId: number, ids: readonly number[]): Promise<void> {

@@ -8,8 +8,8 @@ import type { DraftChangeTarget, LockDraft } from "./action-rows.js";
 
 /**
  * Replaces the secret of a draft and its live version by a new one. URLs with the old secret stop working immediately.
- * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION for the ID of a live version, TRIGGER_NOT_ALLOWED
- *   if the action has no HTTP trigger with a secret
+ * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_CHANGED; CANNOT_UPDATE_PRODUCTION for the ID of a live version;
+ *   TRIGGER_NOT_ALLOWED if the action has no HTTP trigger with a secret
  */
 export type RotateHttpTriggerSecret = (caller: Caller, target: DraftChangeTarget) => Promise<void>;
 

@@ -240,7 +240,7 @@ export async function requireActionVersion(
     ? await rows<VersionHeadRow & { data: StoredDraftSnapshot }>(executor, sql, [actionId, versionId])
     : [];
   if (!versionRow) throw new ActionError("VERSION_NOT_FOUND");
-  // Versions of older releases lack the field `integrationOrigins`. For them, the function returns an empty list.
+  // A version from an older release lacks the field `integrationOrigins`, so the field is set to an empty list.
   return {
     ...toVersionHead(versionRow),
     data: { ...versionRow.data, integrationOrigins: versionRow.data.integrationOrigins ?? [] },

@@ -25,8 +25,8 @@ const FIRST_RETRY_DELAY_SECONDS = 15;
 const MAX_RETRY_DELAY_SECONDS = 3_600;
 
 /**
- * Claims the oldest message of each rule, so that messages arrive in order. $1 is the maximum number of messages. $2 are app IDs. $3 are
- * the numbers of messages that this process is sending for these apps.
+ * Claims due messages: only the oldest queued message of each rule, so that messages arrive in order. $1 is the maximum number of messages.
+ * $2 are app IDs. $3 are the numbers of messages that this process is sending for these apps; they count toward DELIVERIES_PER_APP.
  */
 const CLAIM_DELIVERIES = `
   UPDATE alert_delivery SET due_at = now() + ${CLAIM_DURATION}, attempts = attempts + 1

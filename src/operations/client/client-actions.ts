@@ -84,7 +84,7 @@ const isAnalyticsTrigger = ({ trigger }: Trigger): boolean => trigger === "analy
 
 const createIntegrityKey = ({ id, version }: Pick<ListedRow, "id" | "version">): string => `${id}:${version}`;
 
-/** Returns the IDs of the rows in groups with at most CODE_BYTES_PER_STATEMENT of code, except for a single larger action. */
+/** Groups the IDs of rows, so that each group has at most CODE_BYTES_PER_STATEMENT of code. A larger action gets a group of its own. */
 function groupByCodeBytes(listedRows: readonly Pick<ListedRow, "id" | "codeBytes">[]): number[][] {
   const groups: number[][] = [];
   let groupBytes = Number.POSITIVE_INFINITY;

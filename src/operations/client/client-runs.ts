@@ -73,7 +73,7 @@ function readOutcome(body: Record<string, unknown>): RunOutcome {
   return { ok: false, error: { name: "ResultError", message, stack: `ResultError: ${message}` } };
 }
 
-/** Returns `value` as JSON text. A large report already contains its payload and result as JSON texts (JsonText). */
+/** Returns `value` as JSON text. In a large report, the payload and the result are JSON texts already (JsonText). */
 const toJsonText = (value: unknown): string => (value instanceof JsonText ? value.text : JSON.stringify(value));
 
 const isTooDeep = (value: unknown): boolean => !(value instanceof JsonText) && nestsDeeperThan(value, JSON_MAX_DEPTH);
@@ -140,8 +140,8 @@ export class ClientRuns {
   }
 
   /**
-   * Inserts the run, unless a report with the same idempotency key has inserted the run before. @throws the errors of
-   * `requireActionOfReportedRun`
+   * Inserts the run, unless a report with the same idempotency key has inserted the run before.
+   * @throws the errors of `requireActionOfReportedRun`
    */
   private async acceptReport(manager: SqlClient, caller: Caller, report: ClientRunReport, payload: string) {
     const { appId, actionId, idempotencyKey } = report;

@@ -24,7 +24,10 @@ import { ClientRuns } from "./client-runs.js";
 import { PageSessions } from "./page-sessions.js";
 import { VisitorSessions } from "./visitors.js";
 
-/** Returns a function that throws if a credential sends too many requests, so that no visitor can fill an app's log. */
+/**
+ * Returns a function that counts a request. It throws RATE_LIMIT_EXCEEDED if a credential has sent too many requests from one network
+ * address, so that no visitor can fill an app's log.
+ */
 function createRequestCounter(): (caller: Caller) => void {
   const requestBucket = createTokenBucket({
     limit: CLIENT_REPORTS_PER_CREDENTIAL_AND_MINUTE,

@@ -117,7 +117,7 @@ function parseReports(body: string): DeliveryReport[] {
   return list.map(parseReport);
 }
 
-/** True if the report is about this recipient. Providers write e-mail addresses in lower case. */
+/** True if the report is about this recipient or names no recipient. Ignores case, because providers write addresses in lower case. */
 const isReportedRecipient = ({ recipient }: DeliveryReport, { address }: Recipient): boolean =>
   recipient === null || recipient.toLowerCase() === address.toLowerCase();
 

@@ -37,7 +37,7 @@ export type MailDestination = SmtpDestination & { isOperatorServer: boolean };
 
 /** Fields of a destination's setting whose values are masked in the replies of servers. */
 const SECRET_FIELDS = ["user", "password", "pass", "token", "sid", "secret"] as const;
-/** Shorter values are not masked in replies of servers, because a reply can contain them by chance. */
+/** Minimum length of a masked value. Shorter values are not masked in replies of servers, because a reply can contain them by chance. */
 const SECRET_MIN_CHARACTERS = 4;
 
 const HIDDEN_REPLY = "the reply of the server is not shown, because the service could not mask secrets in it";

@@ -1,6 +1,6 @@
 /**
  * Signs users of an app in to its pages. Each user is an entry of a data source, and signs in with a password (a hashed column) or a code.
- * A sign-in ends when the password changes, or for a code, when the confirmed address changes.
+ * A sign-in with a password ends when the password changes. A sign-in with a code ends when the confirmed address changes.
  */
 import { type Db, queryPreparedRows, rows, type SqlClient } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -66,8 +66,8 @@ const SAVE_SIGN_IN = `
         proof = excluded.proof, verified = excluded.verified, pending = excluded.pending, created_at = clock_timestamp()`;
 
 /**
- * Adds the confirmed address $7 to a sign-in, which is then no longer pending. Changes nothing if the user has signed out, or if the column
- * $6 of the user's entry no longer contains the address.
+ * Adds a confirmation $5 (channel and time) to a sign-in, which is then no longer pending. Changes nothing if the user has signed out, or
+ * if the column $6 of the user's entry no longer contains the confirmed address $7.
  */
 const ADD_PROOF = `
   UPDATE app_user_session SET verified = verified || $5::jsonb, pending = false

@@ -237,7 +237,7 @@ export class EntryCommits {
   }
 
   /**
-   * Removes all entries that the commit does not contain. First locks all entries, including those in `namedIds`, in the order of their
+   * Removes all entries except those with the IDs `namedIds`, which the commit updates or removes. Locks all entries in the order of their
    * IDs, so that no deadlock can occur. Only a small removal gets a log event for each entry.
    */
   private async removeUnnamedEntries(

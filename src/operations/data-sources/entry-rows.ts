@@ -61,9 +61,9 @@ export function entryConditionSql(
 const CUT_AFTER_READ_MAX_ROWS = 16;
 
 /**
- * Returns SQL that selects the first rows of `select` up to LIST_PAGE_MAX_BYTES, but at least one row. For a `limit` up to
- * CUT_AFTER_READ_MAX_ROWS, apply `selectRowsThatFit` to the result. Converts `data` to text after sorting, so that PostgreSQL sorts small
- * rows.
+ * Returns SQL that selects the first rows of `select`: at least one row, and further rows up to a total size of LIST_PAGE_MAX_BYTES. If
+ * `limit` is at most CUT_AFTER_READ_MAX_ROWS, the SQL selects all rows: apply `selectRowsThatFit` to the result. The SQL converts `data` to
+ * text after sorting, so that PostgreSQL sorts small rows.
  * @param select sorted SQL that selects `entryColumnsSql` and the columns in `more`; its LIMIT is `limit`
  */
 export function limitBySizeSql(select: string, limit: number, more: readonly string[] = []): string {

@@ -105,7 +105,10 @@ export class EntrySearches {
     return ids;
   }
 
-  /** Splits `where`: returns the conditions that SQL can check, and the IDs of the entries that meet the conditions on hashed columns. */
+  /**
+   * Returns `where` unchanged if it has no conditions on hashed columns. Otherwise compares the hashes, and returns the other conditions
+   * with the IDs of the entries that meet all conditions.
+   */
   private async narrowWhere(
     rights: CallerEntryRights,
     source: StoredDataSource,

@@ -42,7 +42,7 @@ export function createEntryValidator(
 
   async function hashColumns(data: EntryData): Promise<EntryData> {
     const columns = source.hashedColumns.filter((column) => Object.hasOwn(data, column));
-    // No sign-in accepts an empty password, so it is stored without a hash.
+    // Null and an empty text are stored without a hash, because no sign-in accepts them as a password.
     const input = columns.filter((column) => data[column] !== null && data[column] !== "");
     if (input.length === 0) return data;
     hashes += input.length;

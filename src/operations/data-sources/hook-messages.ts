@@ -77,7 +77,7 @@ interface PendingMessage {
 type HookStatuses = ReadonlyMap<SendingHook["type"], HookMessageStatus | ActionError>;
 
 export interface HookMessageCollector {
-  /** Builds the messages of all hooks for one written entry. */
+  /** Builds the messages about one written entry, for all hooks that run on `verb`. */
   add(verb: HookVerb, entryId: number, data: EntryData): void;
   /** Stores those messages whose entry matches the `where` of the hook. */
   store(executor: SqlClient): Promise<void>;

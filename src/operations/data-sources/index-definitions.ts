@@ -129,7 +129,7 @@ export interface IndexStatements {
 
 export const isStatisticsName = (name: string): boolean => /_s\d$/.test(name);
 
-/** Statistics, and the additional index for arrays, do not count toward the maximum number of indexes. */
+/** False for statistics and for the additional index for arrays: they do not count toward the maximum number of indexes. */
 export const isCountedIndexName = (name: string): boolean => !/_(?:a|s\d)$/.test(name);
 
 /**
