@@ -23,7 +23,7 @@ export function createBatchProcessor<Item, Result>(options: {
   maxConcurrentCalls: number;
   /** Returns the key of an item, such as the ID of its app. Without this function, all items have the same key. */
   keyOf?: (item: Item) => number;
-  /** Returns the expected cost of an item. A batch takes no further item when the sum of its costs reaches `maxCost`. */
+  /** Returns the expected cost of an item. A batch takes no further item when its items' costs reach `maxCost` in total. */
   costOf?: (item: Item) => number;
   maxCost?: number;
   /** True if nothing was written, and one item may have caused the error. Then `processBatch` is called for each item separately. */

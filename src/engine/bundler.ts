@@ -200,7 +200,7 @@ export class Bundler {
   ): Promise<BundlerResponse> {
     let limitError: Error | null = null;
     const errorText = collectErrorText(child.stderr!);
-    // An error means that the process could not start, which counts as ended without a response.
+    // The event "error" means that the process could not start. This counts as an end without a response.
     const closed = once(child, "close").catch(() => undefined);
     const stopWatching = this.watchChildLimits(child, max, (reason) => {
       limitError = reason;

@@ -244,7 +244,7 @@ export function createAddressCheckedConnections(options: CheckedConnectionsOptio
     connect: connectSocket,
     async download(firstUrl, { headers = {}, maxBytes, timeoutMs, signal, checkUrl }) {
       const limit = AbortSignal.any([AbortSignal.timeout(timeoutMs), ...(signal ? [signal] : [])]);
-      // A DNS lookup cannot be aborted, so the download stops waiting for it.
+      // A DNS lookup cannot be aborted. So after an abort, the download does not wait for the lookup any more.
       const aborted = new Promise<never>((_resolve, reject) =>
         limit.addEventListener("abort", () => reject(limit.reason), { once: true }),
       );

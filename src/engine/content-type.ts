@@ -90,7 +90,7 @@ export async function detectContentType(head: Buffer): Promise<string> {
   const text = decodeHead(head);
   // If the library throws an error, the type is unknown.
   const fileType = await fileTypeFromBuffer(head).catch(() => undefined);
-  // The library may mistake a text for XML or HTML, and does not detect plain text. In both cases, `detectTextType` decides.
+  // The library may detect a text as XML or HTML by mistake, and does not detect plain text. In both cases, `detectTextType` decides.
   if (text !== null && (fileType === undefined || /xml|html/.test(fileType.mime))) return detectTextType(text);
   return fileType?.mime ?? detectTypeByStart(head) ?? "application/octet-stream";
 }

@@ -52,8 +52,8 @@ export class FairSemaphore {
       this.taken -= 1;
       if (this.perKey.get(key) === 1) this.perKey.delete(key);
       else this.perKey.set(key, this.perKey.get(key)! - 1);
-      // One freed slot can let several callers continue: if `shares` is "halved", it raises the maximum of several keys, and other slots
-      // may be free too.
+      // One freed slot can let several callers continue: if `shares` is "halved", it raises the maximum of several keys, which can then
+      // also get other free slots.
       while (this.callNext());
     };
   }

@@ -26,11 +26,11 @@ interface IsolateLimits {
 }
 
 // To collect unused WebAssembly code, V8 holds a lock of the whole process while it queries each isolate. If isolated-vm frees an isolate
-// during this query, the thread waits for a lock that it holds itself: a deadlock. The service's only WebAssembly code, of its HTTP client,
-// needs no collection.
+// during this query, the thread waits for a lock that it holds itself: a deadlock. The service's only WebAssembly code is that of its HTTP
+// client, and needs no collection.
 setFlagsFromString("--no-wasm-code-gc");
 
-/** isolated-vm frees an isolate in another thread, and does not report the end. So `close` waits for this time. */
+/** isolated-vm frees an isolate in another thread, and does not report when it has finished. So `close` waits for this time. */
 const ISOLATE_RELEASE_MS = 500;
 
 const CODE_POSITION_PATTERN = / \[code:(\d+):(\d+)\]$/;

@@ -25,7 +25,10 @@ export interface DatabaseNotifications {
    * function that unsubscribes.
    */
   follow(channel: string, listener: NotificationHandler, onGap: () => void): () => void;
-  /** Calls `listener` after each lost connection, because notifications may have been missed. Returns a function that unsubscribes. */
+  /**
+   * Calls `listener` after each reconnect, because notifications may have been missed while the connection was lost. Returns a function
+   * that unsubscribes.
+   */
   onGap(listener: () => void): () => void;
   /** False while the database connection is lost, so that the process may miss notifications. */
   isHealthy(): boolean;

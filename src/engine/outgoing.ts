@@ -155,8 +155,8 @@ async function rejectOnAbort<T>(promise: Promise<T>, signal: AbortSignal): Promi
 const TIMEOUT_REASON = new DOMException("the request exceeded its time limit", "TimeoutError");
 
 /**
- * Returns a signal that aborts with `outer`, or after `timeoutMs`. `clear` removes timer and listener: a signal of `AbortSignal.timeout`
- * would stay in memory until the timeout.
+ * Returns a signal that aborts with `outer`, or after `timeoutMs`. `clear` removes its timer and listener. A signal of
+ * `AbortSignal.timeout` cannot be cleared, and would stay in memory until the timeout.
  */
 function createTimeLimit(outer: AbortSignal, timeoutMs: number): { signal: AbortSignal; clear: () => void } {
   const controller = new AbortController();

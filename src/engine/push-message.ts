@@ -13,7 +13,7 @@ interface EncryptedPushRequest {
   body: Buffer;
 }
 
-/** For this time, a push service stores a message for a device that is offline. */
+/** Time for which a push service stores a message if the device is offline. */
 const MESSAGE_STORAGE_SECONDS = 24 * 60 * 60;
 
 export const generateVapidKeys = (): VapidKeys => webPush.generateVAPIDKeys();

@@ -17,7 +17,7 @@ export interface Ticker {
 }
 
 /**
- * Creates a ticker. `work` returns the Unix time in milliseconds of the next work, or null for none. `msUntil` converts this time to a
+ * Creates a ticker. `work` returns the Unix time in milliseconds of the next work; null if there is none. `msUntil` converts this time to a
  * delay.
  */
 export function createTicker(options: {

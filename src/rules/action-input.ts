@@ -223,8 +223,8 @@ export function parseNewAction(data: unknown, checkOptions: ActionCheckOptions =
 }
 
 /**
- * Returns the action after an update. Omitted fields stay unchanged. null clears an optional field; for `description`, `frequency` and
- * `timezone`, "" does so too. Validates the whole action, because changed and unchanged fields must fit together.
+ * Returns the action after an update. Omitted fields stay unchanged. null clears a field that can be null; for `description`,
+ * `frequency` and `timezone`, "" does so too. Validates the whole action, because changed and unchanged fields must fit together.
  * @throws ActionError as {@link parseNewAction}
  */
 export function parseActionUpdate(

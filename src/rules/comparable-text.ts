@@ -1,5 +1,6 @@
 /**
- * Compares texts and numbers in filters. The SQL of a function whose name ends in "Sql" has the same result as the function without "Sql".
+ * Compares texts and numbers in filters. A function whose name ends in "Sql" returns SQL. This SQL has the same result as the function of
+ * that name without "Sql".
  */
 
 /** PostgreSQL collation for case folding. Queries name the collation, because databases have different default collations. */

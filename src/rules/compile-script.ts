@@ -12,7 +12,7 @@ export interface RegisteredAction {
 
 /**
  * Builds the script of an action. The code starts in the script's first line, so that line numbers in errors are those of the code. Callers
- * must check before that the code parses as a script: other code could close the function around it.
+ * must first check that the code parses as a script: other code could close the function around it.
  */
 export function compileActionScript({ id, name, code }: { id: number; name: string; code: string }): string {
   const registry = `(globalThis[Symbol.for(${JSON.stringify(ACTION_REGISTRY_NAME)})]??=new Map)`;

@@ -68,8 +68,8 @@ function isExactDate(text: string): boolean {
 }
 
 /**
- * Suggests a type that fits all cells that are not blank. Returns `text` if converting would change the text of a number, or if a time has
- * no time zone.
+ * Suggests the type that fits all cells which are not blank; `text` if no other type fits. Numbers whose text would change, and times
+ * without a time zone, also count as text.
  */
 export function detectCsvCellType(cells: readonly string[]): CsvCellType {
   const texts = cells.map((cell) => cell.trim()).filter((text) => text !== "");

@@ -98,7 +98,10 @@ function enterValue(text: string, from: number, nesting: NestingStack): { at: nu
   return { at: at + 1, empty: true };
 }
 
-/** Returns the position of the value that follows the one ending at `from`. `ended`: no value follows, or the text is invalid. */
+/**
+ * Returns the position of the value that follows the value which ends at `from`. If no value follows, `ended` is true, and `at` is the end;
+ * for an invalid text, `at` is INVALID_JSON.
+ */
 function findNextValue(text: string, from: number, nesting: NestingStack): { at: number; ended: boolean } {
   let at = from;
   while (nesting.isOpen) {

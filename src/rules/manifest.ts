@@ -323,8 +323,8 @@ export function findManifestSchemaFaults(document: unknown): { faults: ManifestP
 const filterObjects = (list: unknown) => (Array.isArray(list) ? list.filter(isObject) : []);
 
 /**
- * GraphQL sends null for absent fields. Removes these fields from `document` if the schema rejects null there, or if they are in the
- * `where` of a trigger. Leaves null as the value of a public setting, where it is valid.
+ * GraphQL sends null for absent fields. Removes such a field from `document` if the schema rejects null there, if the field is in the
+ * `where` of a trigger, or if it is the value of a private or protected setting. Leaves the value of a public setting, which may be null.
  */
 export function removeNullFields(document: unknown): void {
   if (!isObject(document)) return;

@@ -79,7 +79,7 @@ class SettingFields {
 
 /**
  * Reads the mail server from the value of the setting `__smtp`. Returns null if the setting is missing or names no host.
- * @param mailFrom sender for a setting that names none and whose user is no e-mail address
+ * @param mailFrom sender if the setting has no sender, and its user is no e-mail address
  * @throws InvalidDestinationError
  */
 export function parseSmtpDestination(value: unknown, mailFrom: string | null): SmtpDestination | null {

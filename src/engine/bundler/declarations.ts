@@ -26,7 +26,10 @@ const SPECIFIER_MAX_CHARACTERS = 300;
 
 const isShortSpecifier = (specifier: string): boolean => specifier.length <= SPECIFIER_MAX_CHARACTERS;
 
-/** Replaces each module name after a match of `before`. A single regular expression could take quadratic time. */
+/**
+ * Replaces each quoted module name that follows a match of `before`. A single regular expression for both could take quadratic time.
+ * @param replace returns the new name
+ */
 function replaceSpecifiers(text: string, before: RegExp, replace: (specifier: string) => string): string {
   let written = "";
   let from = 0;

@@ -159,7 +159,10 @@ function buildSource(job: SourceBuildJob, filesWithAddedExport: ReadonlySet<stri
 
 const getBuildErrors = (error: unknown): Message[] => (error as { errors?: Message[] }).errors ?? [];
 
-/** Builds a source. If an entry file (also of an action that a test imports) declares `execute` without exporting it, adds the export. */
+/**
+ * Builds a source. Adds an export if an entry file declares `execute` without exporting it: the job's own entry file, or that of another
+ * action, which a test imports.
+ */
 async function buildWithExports(job: SourceBuildJob): Promise<SourceBuildResult> {
   const filesWithAddedExport = new Set([job.entry]);
   for (;;) {

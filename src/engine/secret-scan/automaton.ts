@@ -166,7 +166,7 @@ export class Automaton {
     return order;
   }
 
-  /** Returns the node of the longest beginning of a pattern with which the bytes read so far end. `byte` is the last of these bytes. */
+  /** Reads one byte after the node `from`. Returns the node of the longest beginning of a pattern with which the bytes now end. */
   private findNextNode(from: number, byte: number): number {
     const { firstChildLabel: first, branches, failureLinks: fail } = this;
     for (let node = from; node !== 0; node = fail[node]!) {
@@ -180,7 +180,7 @@ export class Automaton {
 
   /**
    * Calls `onHit` with the longest pattern that ends at each index. Returns -1 as soon as `onHit` returns true. Otherwise returns the index
-   * from which bytes remain to be read: the start of a partial match, or the end.
+   * at which the search must continue: the start of a partial match, or the end.
    */
   private scanFrom(bytes: Uint8Array, from: number, onHit: (hit: PatternMatch) => boolean): number {
     const { firstChildLabel: first, patternNode: report, depth } = this;

@@ -9,7 +9,7 @@ const WORD_BYTES = 4;
 
 const WORD_HASH_FACTOR = 0x9e3779b1;
 const SECOND_HASH_FACTOR = 0x85ebca6b;
-/** Size of the hash table: slots per entry. The number is high, so that few words match the table by chance. */
+/** Slots of a hash table for each of its entries. The number is high, so that few words match the table by chance. */
 const SLOTS_PER_WORD = 16;
 const WORD_TABLE_BITS_MIN = 14;
 const WORD_TABLE_BITS_MAX = 20;

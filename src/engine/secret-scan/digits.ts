@@ -227,7 +227,7 @@ function* decodeRuns(
     if (inner !== null) yield inner;
     const removedBytes = bytes.length - (inner ?? layer).bytes.length;
     if (removedBytes > addedBytesMax && !includesAllDigits) {
-      // Removed line breaks and escapes may have made an encoded secret longer, so more digits around the spans are decoded.
+      // An encoded secret with so many line breaks and escapes can be longer than the decoded digits. So more digits are decoded.
       includesAllDigits = true;
       runs = new DigitRuns(digits, selectRunsNear(all, spans, digits.layer.bytes.length), numerals);
     } else shift += 1;

@@ -17,7 +17,7 @@ function skipSpace(text: string, from: number): number {
   return at;
 }
 
-/** Yields all string values of at most `max` characters, and some longer ones, decoded. Leaves out the names of keys. */
+/** Yields the decoded string values that have at most `max` characters, and some longer ones. Leaves out the names of keys. */
 export function* readShortStringValues(json: string, max: number): Generator<string> {
   for (let from = json.indexOf('"'); from !== -1; ) {
     const stringEnd = findStringEnd(json, from);

@@ -7,7 +7,7 @@ import { createInitialLayer, type DecodedLayer, isLineBreak } from "./layers.js"
 const HOST_MAX_CHARACTERS = 253;
 /** Maximum number of nested levels of escapes that are removed from a secret's value. */
 const VALUE_LAYERS_MAX = 2;
-/** Values that look the same in URLs and JSON, so that one pattern is enough for them. */
+/** Matches values that look the same in URLs and JSON, so that they need no patterns for escaped forms. */
 const NEVER_ESCAPED_PATTERN = /^[\w.~-]*$/;
 /** Matches the start of a value if it could be the end of an escape that begins before the value. */
 const ESCAPE_REST_AT_START = /^(?:u[\da-f]{4}|[\da-f]{1,4}|[nrt"\\/])/i;
@@ -119,7 +119,7 @@ function createInnerDigits(bytes: Buffer, shift: number, encoding: "base64" | "b
   return padded.toString(encoding).slice(first, lastCharacter);
 }
 
-/** Returns the base64 digits of the bytes for each of the three alignments that the bytes can have in a longer text. */
+/** Returns the base64 and base64url digits of the bytes for each of the three alignments that the bytes can have in a longer text. */
 const createBase64Forms = (bytes: Buffer): string[] =>
   [0, 1, 2].flatMap((shift) => [
     createInnerDigits(bytes, shift, "base64"),

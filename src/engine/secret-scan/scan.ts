@@ -272,7 +272,7 @@ export class SecretScan {
     if (this.findInJson(json) === null) return json;
     const masked = JSON.stringify(this.maskValue(JSON.parse(json)));
     const remainingSecret = this.findInJson(masked);
-    // A remaining secret extends over several values, such as an array that was the text of a setting. So masks the whole object.
+    // A remaining secret extends over several values: for example, it is the text of a whole array. So this masks the whole object.
     return remainingSecret === null ? masked : JSON.stringify({ masked: `«${remainingSecret}»` });
   }
 }

@@ -53,8 +53,8 @@ function checkOperations(hook: Record<string, unknown>, field: string): void {
 
 /**
  * Validates the hooks of a data source; null means no hooks.
- * @param storedHooks current hooks; a hook that sends messages and is unchanged is not checked again, because the rules for addresses may
- *   be stricter now
+ * @param storedHooks current hooks. An unchanged hook that sends messages is not checked again, because the rules for addresses may be
+ *   stricter now
  * @throws REQUEST_INVALID with the path of the invalid field
  */
 export function parseHooks(value: unknown, storedHooks: readonly EntryHook[] = []): EntryHook[] {

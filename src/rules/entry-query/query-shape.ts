@@ -89,8 +89,8 @@ function readSorting(order: unknown): ShapeSortKey[] {
 }
 
 /**
- * Returns the shape of a valid query. Returns null if it has too many parts, or if the data source does not list one of its columns.
- * Otherwise, callers could fill the service's list of shapes with invented names.
+ * Returns the shape of a valid query. Returns null if it has too many parts, or if the data source does not list one of its columns. So
+ * callers cannot fill the service's list of shapes with invented names.
  * @param isKnownColumn returns true if the data source lists the column
  */
 export function createQueryShape(

@@ -97,7 +97,12 @@ export function readActionSourceFiles(folder: string, entry: string, read: ReadP
   return Object.fromEntries([...files].map(([name, { text }]) => [name, text]));
 }
 
-/** Returns the texts of a test file and of all files that it imports, by path. @param folder folder of the action @throws ProjectError */
+/**
+ * Returns the texts of a test file and of all files that it imports, by path. If a tsconfig.json affects imports, also returns a form of it
+ * whose paths start at the project's root.
+ * @param folder folder of the action
+ * @throws ProjectError
+ */
 export function readActionTestFiles(folder: string, test: string, read: ReadProjectFile): Record<string, string> {
   try {
     const finder = new ModuleFinder(folder, read);
