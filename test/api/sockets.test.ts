@@ -243,29 +243,6 @@ describe("the websocket", () => {
     await closed;
   });
 
-  it("stays open if too many documents of its sender wait for their check: only the operations above the limit get an error", async () => {
-    const sockets = Array.from({ length: 4 }, () => open());
-    for (const { init, next } of sockets) {
-      await init({ authToken: service.tokens.editor });
-      await next();
-    }
-    for (const [at, { send }] of sockets.entries()) {
-      for (let id = 1; id <= 100; id += 1) {
-        const query = `subscription { actionLogAdded(appId: 1) { a${at}b${id}: id } }`;
-        send({ id: String(id), type: "subscribe", payload: { query } });
-      }
-    }
-    const { type, payload } = await sockets.at(-1)!.next();
-    expect(type).to.equal("error");
-    expect(payload[0].extensions).to.include({ status: "RATE_LIMIT_EXCEEDED", retryAfter: 2 });
-    expect(payload[0].message).to.contain("at most 256");
-    for (const { socket, closed } of sockets) {
-      expect(socket.readyState).to.equal(WebSocket.OPEN);
-      socket.close();
-      await closed;
-    }
-  });
-
   it("counts an operation that the client has completed until its work has ended", async () => {
     const { init, next, send, socket, closed } = open();
     await init({ authToken: service.tokens.editor });
@@ -339,5 +316,28 @@ describe("the websocket", () => {
     expect(await other.next()).to.deep.equal({ type: "connection_ack" });
     other.socket.close();
     await other.closed;
+  });
+
+  it("stays open if too many documents of its sender wait for their check: only the operations above the limit get an error", async () => {
+    const sockets = Array.from({ length: 4 }, () => open());
+    for (const { init, next } of sockets) {
+      await init({ authToken: service.tokens.editor });
+      await next();
+    }
+    for (const [at, { send }] of sockets.entries()) {
+      for (let id = 1; id <= 100; id += 1) {
+        const query = `subscription { actionLogAdded(appId: 1) { a${at}b${id}: id } }`;
+        send({ id: String(id), type: "subscribe", payload: { query } });
+      }
+    }
+    const { type, payload } = await sockets.at(-1)!.next();
+    expect(type).to.equal("error");
+    expect(payload[0].extensions).to.include({ status: "RATE_LIMIT_EXCEEDED", retryAfter: 2 });
+    expect(payload[0].message).to.contain("at most 256");
+    for (const { socket, closed } of sockets) {
+      expect(socket.readyState).to.equal(WebSocket.OPEN);
+      socket.close();
+      await closed;
+    }
   });
 });
