@@ -317,7 +317,7 @@ describe("packages from npm", () => {
       // biome-ignore lint/suspicious/noExplicitAny: the driver accepts several kinds of arguments
       pg.Client.prototype.query = function (this: pg.Client, ...given: any[]) {
         const [{ text = given[0] }] = given;
-        if (/INTO "action"|UPDATE "action"|kept_script|package_choice|audit_entry|action_version/.test(text))
+        if (/INTO "action"|UPDATE "action"|kept_script|package_choice|audit_entry|INTO action_version/.test(text))
           texts.push(text.replaceAll(/\s+/g, " ").slice(0, 60));
         return Reflect.apply(query, this, given);
       } as typeof query;
