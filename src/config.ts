@@ -80,7 +80,7 @@ export interface Config {
   defaultTimezone: string;
   /** Path of a JSON file with packages that are added to the built-in catalogue; null for none. */
   packagesFile: string | null;
-  /** False if the bundler may run in a process with network access on a machine without user namespaces. */
+  /** False (NPM_SANDBOX=off): on a machine without user namespaces, the bundler runs in a process that has network access. */
   bundlerSandbox: boolean;
   /** Npm settings; null if npm packages are switched off. `url` is the registry's URL. `licences` are SPDX names; null allows all. */
   npm: {

@@ -126,7 +126,7 @@ export interface ErrorDetails {
   runId?: number;
   /** Current version of the action (ACTION_CHANGED). */
   action?: object;
-  /** Current version of the entry (ENTRY_CHANGED), with only the fields that the caller may read; null if there are none. */
+  /** Current version of the entry (ENTRY_CHANGED), with the fields that the caller may read; null if the caller cannot read the entry. */
   entry?: object | null;
   /** Current version of the resource (RESOURCE_CHANGED). */
   resource?: object;

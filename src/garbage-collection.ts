@@ -5,8 +5,8 @@ import { runInNewContext } from "node:vm";
 type Collect = (how: { type: "minor" }) => void;
 
 /**
- * Returns V8's function `gc`. Sets the flag that exposes the function only for a moment. JavaScript contexts that are created later
- * therefore do not have it.
+ * Returns V8's function `gc`. V8 adds this function to a new JavaScript context while the flag `--expose-gc` is set. The flag is reset at
+ * once, so later contexts do not have the function.
  */
 function exposeCollectFunction(): Collect {
   setFlagsFromString("--expose-gc");

@@ -34,8 +34,9 @@ export const VERSIONS_PER_PAGE_MAX = 100;
 export const PAYLOAD_PRESETS_PER_ACTION = 50;
 export const PAYLOAD_PRESET_MAX_BYTES = 64 * 1024;
 
-/** Default (specification, Limits) and maximum number of items on one page of a list. */
+/** Default number of items on one page of a list (specification, Limits). */
 export const LIST_ITEMS_PER_PAGE_DEFAULT = 50;
+/** Maximum number of items on one page of a list. */
 export const LIST_ITEMS_PER_PAGE_MAX = 1000;
 
 export const RATE_WINDOW_MS = 60_000;
@@ -60,8 +61,8 @@ export const HTTP_TRIGGER_ADDRESS_RATE_LIMIT_FACTOR = 10;
  */
 export const HTTP_EVENT_IDS_PER_ACTION_MAX = 864_000;
 /**
- * Maximum share of an app's rate limit that visitors' requests can take from other callers. Visitors can send more requests than this share.
- * With a limit of 30 runs, people and API tokens can always start 10 runs.
+ * Share of an app's rate limit for runs. Requests of visitors above this share do not reduce the quota of other callers. With a limit of 30
+ * runs, visitors can start 30 runs, and people and API tokens can still start 10 runs.
  */
 export const VISITORS_RATE_LIMIT_SHARE = 2 / 3;
 
@@ -86,10 +87,10 @@ export const CONCURRENT_LARGE_BODIES_MAX_BYTES = 3 * LARGE_BODY_MAX_BYTES;
 export const IMMEDIATELY_PARSED_BODY_MAX_BYTES = 32 * 1024;
 /**
  * Maximum total size of request bodies from IMMEDIATELY_PARSED_BODY_MAX_BYTES to BODY_MAX_BYTES that a process receives at the same time.
- * Smaller bodies have separate limits: a quarter of this one, and a quarter of the next one.
+ * Smaller bodies have a separate limit, which is a quarter of this one.
  */
 export const CONCURRENT_BODIES_MAX_BYTES = 64 * 1024 * 1024;
-/** Maximum total size of the same bodies if they come from one network address. */
+/** Part of CONCURRENT_BODIES_MAX_BYTES that one network address can use. For smaller bodies, it is a quarter of this size. */
 export const CONCURRENT_BODIES_PER_ADDRESS_MAX_BYTES = 16 * 1024 * 1024;
 
 /** Maximum nesting depth of payloads, results and settings. PostgreSQL and JSON.stringify can fail for deeper values. */
@@ -101,18 +102,20 @@ export const SETTINGS_KEYS_PER_REQUEST = 200;
 /** Number of hours for which the service recognizes an Idempotency-Key (contract, section 3). */
 export const IDEMPOTENCY_KEY_LIFETIME_HOURS = 24;
 
-/** Limits of the V8 isolate (a separate JavaScript heap) that compiles an action's code to find syntax errors. */
+/** Maximum memory of the V8 isolate (a separate JavaScript heap) that compiles an action's code to find syntax errors. */
 export const SYNTAX_CHECK_MEMORY_MB = 32;
+/** Time limit for compiling an action's code in this isolate. */
 export const SYNTAX_CHECK_TIMEOUT_MS = 1_000;
 
-/** Limits of the check of an action's code (rules/code.ts). One megabyte of code needs about 150 MB of memory and one second. */
+/** Maximum memory of the thread that checks an action's code (rules/code.ts). One megabyte of code needs about 150 MB. */
 export const CODE_RULES_CHECK_MEMORY_MB = 256;
+/** Time limit of this check. One megabyte of code needs about one second. */
 export const CODE_RULES_CHECK_TIMEOUT_MS = 15_000;
 
 /** Maximum queued runs of all apps. Above it, the service rejects calls, and events start no runs. Schedules still queue runs. */
 export const QUEUE_MAX = 1_000_000;
 /**
- * Maximum queued runs of one app. The service reduces it to a tenth of the free capacity of the queue, but not below
+ * Maximum queued runs of one app. If a tenth of the queue's free capacity is less, this tenth is the maximum instead, but at least
  * QUEUED_RUNS_PER_APP_RESERVED.
  */
 export const QUEUE_MAX_PER_APP = 100_000;
@@ -126,10 +129,13 @@ export const QUEUED_RUNS_PER_APP_RESERVED = 20;
 /** `Retry-After` of OVERLOADED responses. */
 export const OVERLOADED_RETRY_SECONDS = 5;
 
-/** Limits of an action's settings for concurrency, debouncing and the time limit of its runs. */
+/** Maximum value of an action's `concurrency.limit`. */
 export const CONCURRENCY_LIMIT_MAX = 1_000;
+/** Maximum value of an action's `debounce.delayMs`. */
 export const DEBOUNCE_DELAY_MAX_MS = 3_600_000;
+/** Maximum value of an action's `debounce.maxWaitMs`. */
 export const DEBOUNCE_WAIT_MAX_MS = 86_400_000;
+/** Minimum time limit that an action can set for its runs. */
 export const RUN_TIMEOUT_MIN_MS = 100;
 
 export const INTEGRATION_ORIGINS_PER_ACTION_MAX = 20;
@@ -173,9 +179,9 @@ export const REQUESTS_IN_PROGRESS_PER_VISITOR = 64;
  */
 export const REQUESTS_IN_PROGRESS_PER_ADDRESS = 512;
 
-/** Maximum messages that a client sends on one WebSocket in the time window. */
+/** Maximum messages on one WebSocket in `windowMs`. Further messages wait. */
 export const SOCKET_MESSAGES_PER_SOCKET = { limit: 400, windowMs: 8_000 };
-/** Maximum messages on all WebSockets of one network address, and on all WebSockets of one credential at this address. */
+/** Maximum messages in `windowMs` on all WebSockets of one network address, and on those of one credential at this address. */
 export const SOCKET_MESSAGES_PER_SENDER = { limit: 2_000, windowMs: 10_000 };
 /** Maximum open WebSockets of one network address in one process. */
 export const SOCKETS_PER_ADDRESS = 4_096;
@@ -185,20 +191,19 @@ export const IDLE_SOCKETS_PER_ADDRESS = 512;
 /** Maximum number of unknown tokens from one network address that one process looks up in RATE_WINDOW_MS. */
 export const UNKNOWN_TOKENS_PER_ADDRESS_AND_MINUTE = 300;
 
-/**
- * A visitor's session ends VISITOR_SESSION_LIFETIME_MS after its last renewal, and at the latest VISITOR_SESSION_RENEWED_LIFETIME_MAX_MS
- * after its start.
- */
+/** Lifetime of a visitor's session after its start or its last renewal. */
 export const VISITOR_SESSION_LIFETIME_MS = 12 * 60 * 60 * 1000;
+/** Maximum lifetime of a visitor's session from its start, even if it is renewed. */
 export const VISITOR_SESSION_RENEWED_LIFETIME_MAX_MS = 30 * 24 * 60 * 60 * 1000;
 
 /** Maximum stored visitor sessions of an app from one network address. The service removes the oldest ones without a signed-in user. */
 export const VISITOR_SESSIONS_PER_ADDRESS_MAX = 1_000;
-/** Maximum stored visitor sessions of an app in total. */
+/** Maximum stored visitor sessions of an app in total. The service removes the oldest ones without a signed-in user. */
 export const VISITOR_SESSIONS_PER_APP_MAX = 100_000;
 
-/** Time limit of a call to a language model, and maximum size of the request body of such a call. */
+/** Time limit of a call to a language model. */
 export const AI_TIMEOUT_MS = 110_000;
+/** Maximum size of the request body of a call to a language model. */
 export const AI_BODY_MAX_BYTES = 8 * 1024 * 1024;
 
 /** Maximum number of origins of an app's external pages (pages on other servers), which may start sessions of the app's visitors. */
@@ -209,8 +214,8 @@ export const NEW_VISITOR_SESSIONS_PER_ADDRESS_AND_MINUTE = 120;
 export const ALERT_RULES_PER_APP = 100;
 
 /**
- * Maximum requests of one credential in RATE_WINDOW_MS that report runs in browsers or analytics events. The requests of app users for
- * their notifications have the same limit separately.
+ * Maximum requests of one credential in RATE_WINDOW_MS with reports: of runs in browsers, or of analytics events. App users' requests for
+ * their notifications have a separate limit of the same size.
  */
 export const CLIENT_REPORTS_PER_CREDENTIAL_AND_MINUTE = 600;
 
@@ -277,9 +282,9 @@ export const DISK_FREE_MIN_MB = 1_024;
 /** `Retry-After` of OVERLOADED responses while the disk is nearly full. */
 export const LOW_DISK_RETRY_SECONDS = 60;
 
-/** Maximum page loads of one viewer in RATE_WINDOW_MS that the service logs as `app.view` events. */
+/** Maximum `app.view` events (page loads) that one network address or one editor causes in an app in RATE_WINDOW_MS. */
 export const LOGGED_PAGE_VIEWS_PER_VIEWER_AND_MINUTE = 60;
-/** Maximum page loads of one app in RATE_WINDOW_MS that the service logs as `app.view` events. */
+/** Maximum `app.view` events (page loads) of one app in RATE_WINDOW_MS. The service does not log further page loads. */
 export const LOGGED_PAGE_VIEWS_PER_APP_AND_MINUTE = 600;
 
 export const APP_UPDATE_EVENT_FIELD_NAMES_MAX_BYTES = 16 * 1024;
@@ -306,7 +311,7 @@ export const LIST_PAGE_MAX_BYTES = 8 * 1024 * 1024;
 /** Maximum size of the response to one GraphQL request, and of an exported document. */
 export const GRAPHQL_RESPONSE_MAX_BYTES = 16 * 1024 * 1024;
 
-/** Limits of data sources (tables of entries). This one is the maximum size of an entry as JSON in UTF-8. */
+/** Maximum size of an entry of a data source (a table of an app), as JSON in UTF-8. */
 export const ENTRY_MAX_BYTES = 1024 * 1024;
 export const ENTRIES_PER_COMMIT_MAX = 100_000;
 export const ENTRIES_PER_DATA_SOURCE = 5_000_000;
@@ -327,11 +332,9 @@ export const BULK_WRITE_THRESHOLD_ENTRIES = 1_000;
  */
 export const APP_USER_SIGN_IN_FAILURES_MAX = 10;
 export const APP_USER_SIGN_IN_WINDOW_SECONDS = 600;
-/**
- * A signed-in person's session ends after PERSON_SESSION_IDLE_TIMEOUT_MS without use, and at the latest after
- * PERSON_SESSION_LIFETIME_MAX_MS (contract, section 7).
- */
+/** Time without use after which a signed-in person's session ends (contract, section 7). */
 export const PERSON_SESSION_IDLE_TIMEOUT_MS = 12 * 3_600_000;
+/** Maximum lifetime of a signed-in person's session, even if it is used (contract, section 7). */
 export const PERSON_SESSION_LIFETIME_MAX_MS = 30 * 24 * 3_600_000;
 /** Lifetime of the one-time link that creates the first administrator. */
 export const SETUP_LINK_LIFETIME_MS = 3_600_000;
@@ -340,16 +343,15 @@ export const SIGN_IN_RESET_LINK_LIFETIME_MS = 3_600_000;
 /** Time limit of one SQL statement that queries entries of data sources. */
 export const ENTRY_QUERY_TIMEOUT_MS = 5_000;
 
-/**
- * Maximum size of one media file, and of all media files of an app. The variables MEDIA_MAX_MB and MEDIA_QUOTA_MB replace these defaults.
- */
+/** Maximum size of one media file. The variable MEDIA_MAX_MB replaces this default. */
 export const MEDIA_MAX_MB = 100;
+/** Maximum size of all media files of an app. The variable MEDIA_QUOTA_MB replaces this default. */
 export const MEDIA_QUOTA_MB = 10_240;
 /** Smaller files and thumbnails count as this size for the app's quota. */
 export const MEDIA_QUOTA_MIN_BYTES_PER_FILE = 4_096;
 /** Maximum size of an uploaded picture. */
 export const PICTURE_MAX_BYTES = 100 * 1024 * 1024;
-/** `edge` is the maximum length of a thumbnail's longer edge in pixels, `maxBytes` the maximum size of the thumbnail's file. */
+/** Thumbnails: maximum length of the longer edge in pixels, WebP quality (1 to 100), and maximum size of the file. */
 export const THUMBNAIL_LIMITS = { edge: 320, quality: 75, maxBytes: 512 * 1024 } as const;
 export const RESIZED_PICTURE_MAX_BYTES = 32 * 1024 * 1024;
 /** Maximum total size of the converted pictures that one process caches in memory. */
@@ -359,9 +361,9 @@ export const RESIZED_PICTURES_CACHE_MAX_BYTES = 32 * 1024 * 1024;
  * Further requests fail with OVERLOADED.
  */
 export const PICTURE_CONVERSIONS_WAITING_MAX = 300;
-/** Maximum number of uploads in progress in one process. One app can use at most half of what other apps leave free. */
+/** Maximum number of uploads in progress in one process. One app can use at most half of the number that other apps leave free. */
 export const UPLOADS_IN_PROGRESS_MAX = 256;
-/** Maximum number of uploads in progress by callers who are not trusted, such as visitors. */
+/** Maximum number of these uploads that come from untrusted callers, such as visitors. */
 export const VISITOR_UPLOADS_IN_PROGRESS_MAX = 64;
 export const FILES_PER_UPLOAD = 20;
 export const MEDIA_FOLDERS_PER_APP_MAX = 10_000;
@@ -370,7 +372,7 @@ export const MEDIA_FOLDER_DEPTH_MAX = 50;
 /** Maximum number of rows that the service counts exactly. If a list has more rows, its `total` is an estimate. */
 export const EXACT_COUNT_MAX_ROWS = 10_000;
 
-/** Maximum characters of a run's log entry that a search in runs reads. The same maximum applies to the run's console output. */
+/** A search in runs reads at most this many characters of a run's log entry, and as many of the run's console output. */
 export const RUN_SEARCH_TEXT_MAX_CHARACTERS = 32 * 1024;
 /** Time limit of one search in runs. */
 export const RUN_SEARCH_TIMEOUT_MS = 5_000;

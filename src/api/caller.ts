@@ -41,8 +41,8 @@ export interface CallerReader {
   /**
    * Returns the token of a request, or null. Precedence: `Auth-token`, `Authorization`, cookie. Ignores the cookie if a page of another
    * origin reads data. A click on a link to a page does not count as such a read.
-   * @throws ActionError CROSS_SITE_REQUEST if a page of another origin signs in, or makes a change with the cookie. Also rejects both if
-   * the request has the cookie but does not name its sender, as in old browsers
+   * @throws ActionError CROSS_SITE_REQUEST for two kinds of requests: sign-in or sign-out, and changes with the cookie. They fail if a page
+   * of another origin sent them. They also fail if they have the cookie but do not name their sender, as in old browsers
    */
   readToken(request: CrossSiteCheckInput): string | null;
 }

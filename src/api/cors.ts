@@ -29,7 +29,7 @@ export function registerCors(app: FastifyInstance): void {
     maxAge: DAY_SECONDS,
   };
   app.register(cors, {
-    // Each HTTP trigger has its own list of allowed origins (http-triggers.ts).
+    // Sets no CORS headers on these routes. HTTP triggers have their own lists of allowed origins (http-triggers.ts).
     delegator: (request, callback) =>
       callback(null, request.routeOptions.config.checksOwnCredentials ? { origin: false } : options),
   });

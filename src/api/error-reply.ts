@@ -27,7 +27,7 @@ function createErrorBody({ status, message, details }: ActionError): ErrorBody {
   return { status, error: message, ...details };
 }
 
-/** Converts an error of Fastify to an ActionError: REQUEST_INVALID for an unknown error with HTTP status 4xx; null for server errors. */
+/** Converts an error of Fastify to an ActionError. Returns REQUEST_INVALID for any other error with HTTP status 4xx; null for the rest. */
 function convertFastifyError(error: FastifyError): ActionError | null {
   if (error.code === "FST_ERR_CTP_BODY_TOO_LARGE") return new ActionError("PAYLOAD_TOO_LARGE");
   if (error.code === "FST_ERR_CTP_INVALID_MEDIA_TYPE") {

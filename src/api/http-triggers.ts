@@ -53,7 +53,7 @@ function splitUrl(url: string): { path: string; query: string } {
 }
 
 /**
- * Reads the app and the path of a request to a trigger, and if the request calls the draft.
+ * Reads the app and the path of a request to a trigger. `isDraft` is true if the path selects the draft.
  * @throws NOT_FOUND for a path that no trigger can have
  */
 function readTriggerAddress(request: FastifyRequest): HttpTriggerAddress {

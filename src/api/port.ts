@@ -5,12 +5,11 @@ import { type HttpEntryPoint, NO_HOST_CODE } from "./health.js";
 import { handleRequestsOneByOne } from "./pipelining.js";
 
 export interface HttpServerLimits {
-  /**
-   * Maximum time in milliseconds to receive the head of a request (headTimeoutMs), the whole request (requestTimeoutMs), or an upload
-   * (formTimeoutMs).
-   */
+  /** Maximum time in milliseconds to receive the head of a request. */
   headTimeoutMs: number;
+  /** Maximum time in milliseconds to receive a whole request that is not an upload. */
   requestTimeoutMs: number;
+  /** Maximum time in milliseconds to receive a whole upload. */
   formTimeoutMs: number;
   /** Interval in milliseconds at which Node looks for requests that exceed headTimeoutMs or formTimeoutMs. */
   checkIntervalMs: number;

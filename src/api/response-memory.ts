@@ -39,8 +39,10 @@ export interface ResponseBudget {
   /**
    * Reserves memory for data that a resolver is about to read. Resolves when the resolver may read the data. The first read of a request
    * may be larger than the limit of a response.
-   * @throws ActionError REQUEST_INVALID if the response exceeds its limit or the caller has disconnected; OVERLOADED if the owner has used
-   * up its share of the memory; RATE_LIMIT_EXCEEDED if too many responses of this owner wait
+   * @throws ActionError
+   * - REQUEST_INVALID if the response exceeds its limit, or the caller has disconnected
+   * - OVERLOADED if the owner has used up its share of the memory
+   * - RATE_LIMIT_EXCEEDED if too many large reads of this owner wait
    */
   readonly reserveBytes: (bytes: number) => Promise<void>;
   /**
@@ -145,7 +147,7 @@ export class ResponseMemoryLimiter {
   /**
    * Counts the bytes of one text that the service sends to several sockets of an app. Returns a function that removes these bytes from
    * the count.
-   * @throws REQUEST_INVALID if the text is larger than a written response may be; OVERLOADED if there is no memory for it
+   * @throws REQUEST_INVALID if the text exceeds its limit (SHARED_TEXT_SIZE_FACTOR); OVERLOADED if there is no memory for it
    */
   countSharedText(appId: number, bytes: number): () => void {
     const owner = createAppOwnerKey(appId);

@@ -50,7 +50,7 @@ const RECHECK_INTERVAL_MS = 10_000;
 const CLOSE_TIMEOUT_MS = 1_000;
 const CONNECTION_INIT_TIMEOUT_MS = 5_000;
 
-/** WebSocket close codes: 4403 of the protocol graphql-transport-ws, the others of the websocket standard. */
+/** WebSocket close code of the protocol graphql-transport-ws. The next two are codes of the websocket standard. */
 const FORBIDDEN_CLOSE_CODE = 4403;
 const GOING_AWAY_CLOSE_CODE = 1001;
 const TRY_AGAIN_LATER_CLOSE_CODE = 1013;
@@ -126,7 +126,7 @@ type OperationContext = SubscriptionSources &
     closedSignal: () => AbortSignal;
     /** Sends the single result of a query or mutation. The result's memory is freed when it has been sent. */
     reply: (result: string) => void;
-    /** Releases the operation's slot in `limiter`: after a query or mutation, or when the event source of a subscription is open. */
+    /** Frees the operation's slot in `limiter`. Call it after a query or mutation, or when a subscription's event source is open. */
     releaseSlot: () => void;
   };
 

@@ -69,6 +69,7 @@ export class DocsLibrary {
 
   constructor(root: string = PACKAGE_ROOT) {
     this.root = root;
+    // Searches the folder instead of opening each file, so that a missing file is left out and causes no error.
     const files = [...Object.keys(ROOT_PAGES), "docs/**/*.md"].flatMap((pattern) => globSync(pattern, { cwd: root }));
     const pages = files.map((file) => readPage(root, file.replaceAll("\\", "/")));
     this.#bySlug = new Map(pages.map((page) => [page.slug, page]));

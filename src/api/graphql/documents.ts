@@ -23,13 +23,13 @@ const CACHED_CHARACTERS_MAX = 500_000;
 /** Number of parsed characters after which this file runs V8's garbage collector. By then, nearly all parsed nodes are garbage. */
 const CHARACTERS_PER_GARBAGE_COLLECTION = 128 * 1024;
 /**
- * Maximum milliseconds of a check that count for its sender's pause. A larger request has this limit for each
- * IMMEDIATELY_PARSED_BODY_MAX_BYTES.
+ * After a check, the sender must pause in proportion to the check's duration. At most this many milliseconds count. For a request larger
+ * than IMMEDIATELY_PARSED_BODY_MAX_BYTES, the maximum grows with the size.
  */
 const CHECK_MAX_MS = 6;
 /**
- * Maximum number of values that an operation can select without a pause of its sender for the execution. If the document is cached and the
- * request small, such an operation does not wait for a turn either.
+ * An operation that selects at most this many values is cheap: its sender need not pause for the execution. If its document is cached and
+ * the request is small, it does not wait for its sender's turn either.
  */
 const LIGHT_QUERY_COST_MAX = 1_000;
 /** Estimated time to execute one selected value. An introspection with 30,000 values took about 50 ms (measured). */

@@ -213,8 +213,8 @@ export class MediaResolver {
   }
 
   /**
-   * Changes the access rules of a file or folder if the request contains rules. Returns the precondition of the request's next change:
-   * after a change of the rules, it expects the new version.
+   * Changes the access rules of a file or folder if the request contains rules. Returns the precondition for the request's next change. If
+   * the request had a precondition and the rules changed, the returned one expects the new version.
    */
   private async changeRules(
     context: RequestContext,

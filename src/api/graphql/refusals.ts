@@ -7,7 +7,7 @@ import { describeValue } from "../../rules/describe-value.js";
 import { createQuotaHeaders } from "../context.js";
 import type { FormatError } from "../error-reply.js";
 
-// With the charset, because clients can require it in `Accept`.
+// The media types contain the charset, because clients can require it in `Accept`.
 const JSON_TYPE = "application/json; charset=utf-8";
 const GRAPHQL_RESPONSE_TYPE = "application/graphql-response+json; charset=utf-8";
 

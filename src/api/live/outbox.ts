@@ -11,7 +11,7 @@ const WAITING_MESSAGES_MAX = 1_000;
 const WAITING_MESSAGES_MAX_BYTES = 16 * 1024 * 1024;
 /** Maximum time to send the queued messages before a websocket is closed, in milliseconds. */
 const CLOSE_WAIT_MAX_MS = 1_000;
-/** A queue below this limit and the next one is short: `waitForCapacity` then resolves at once. */
+/** A queue is short if it has fewer messages and fewer bytes than these limits. `waitForCapacity` then resolves at once. */
 const SHORT_QUEUE_MESSAGES = 100;
 const SHORT_QUEUE_BYTES = 1024 * 1024;
 /** Time in milliseconds without progress after which a client with waiting messages is disconnected. */
@@ -70,7 +70,7 @@ export function createSocketOutbox(socket: WebSocket, wire: Socket, onSlow: () =
   let untilCapacity = Promise.withResolvers<void>();
   untilCapacity.resolve();
 
-  /** Makes `waitForCapacity` wait while the queue is long. */
+  /** Makes `waitForCapacity` wait while the websocket is open and its queue is not short. */
   function updateFreeSpace(): void {
     const hasCapacity =
       socket.readyState !== socket.OPEN ||

@@ -24,7 +24,7 @@ async function findByName(
   { callRest, appId }: Pick<McpToolContext, "callRest" | "appId">,
   name: string,
 ): Promise<Action | undefined> {
-  // The service returns smaller pages than requested if the actions are large.
+  // Reads page after page, because a page of large actions has fewer than `limit` items.
   for (let offset = 0; ; ) {
     const query = { search: name, limit: 1000, offset };
     const { actions, pagination } = await callRest("GET", ACTIONS_ROUTE, { params: { appId }, query });

@@ -41,7 +41,7 @@ export function createRestCaller(resolvers: Resolvers, context: RequestContext):
     const { quota, deferredError, unknownField, updatedAt, ...shared } = context;
     const innerContext: RequestContext = { ...shared, idempotencyKey: null };
     const values = convertValuesToTexts(params);
-    // The URL contains no values, because routes read only lists of names from it. No tool passes a list of names.
+    // The URL is only the route's pattern. Routes read only lists of names from the URL, and no tool passes lists of names.
     const request = {
       params: values,
       query: convertValuesToTexts(query),

@@ -89,8 +89,8 @@ const createResourceMetadata = (base: string, resource: string) => ({
 });
 
 /**
- * Registers the metadata documents at a well-known address and at addresses below it. All other addresses below it get 404.
- * @param paths for each path below the well-known address, the path of the resource that the document describes
+ * Registers a metadata document at a well-known address and at addresses below it. All other addresses below it get 404.
+ * @param paths key: rest of the address after `wellKnownPath`; value: path of the resource that the document there describes
  */
 function registerMetadataDocument(
   app: FastifyInstance,
@@ -114,7 +114,7 @@ function registerMetadataDocument(
  */
 function registerMetadata(app: FastifyInstance, { findServiceAddress, baseUrl }: OauthOptions): void {
   const prefix = getPathPrefix(baseUrl);
-  // The server's document has no variant for /mcp, because the path of a variant would name another issuer (RFC 8414, section 3.3).
+  // This document has no address that ends with /mcp. There, it would have to describe another issuer (RFC 8414, section 3.3).
   const serverPaths = new Map([prefix, ""].map((path) => [path, ""]));
   registerMetadataDocument(app, "/.well-known/oauth-authorization-server", serverPaths, (request) =>
     createServerMetadata(findServiceAddress(request)),
@@ -282,8 +282,8 @@ function registerApprovalRoutes(app: FastifyInstance, { oauth, pages, findServic
       const appId = readAppToList(request);
       const apps = await oauth.listGrantableApps(personId, appId);
       const { protocol, host } = new URL(redirectUri);
-      // Shows the scheme instead of the host of other URLs: their host is any text that the program chose, such as the name of another
-      // site.
+      // Returns the host only for http and https. In a URL with another scheme, the program can choose any text as host, such as the name
+      // of another site. For these URLs, returns the scheme.
       const to = protocol === "https:" || protocol === "http:" ? host : protocol;
       return await reply.header("cache-control", "no-store").send({ client: client.name, to, scopes, appId, apps });
     } catch (error) {
