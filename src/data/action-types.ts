@@ -154,8 +154,8 @@ export interface LimitData {
 export type RunWaitReason = "concurrency" | "debounce";
 
 /**
- * Script of a dependency of an action. The service stores the scripts of npm packages and of URLs on other hosts. Only stored scripts have
- * the optional fields, except `unreached`: only a script that could not be stored has this field.
+ * Script of a dependency of an action. The service stores the scripts of npm packages and of URLs on other hosts. A script that could not be
+ * stored has the field `unreached`. Only stored scripts have the other optional fields.
  */
 export interface Asset {
   name: string;
@@ -171,7 +171,7 @@ export interface Asset {
   global?: string;
   /** True if the script needs `eval` or a similar function. Pages that run client actions forbid these functions. */
   usesEval?: boolean;
-  /** True if the URL returned other content at the last save in which the service could read it. Runs still use the stored script. */
+  /** True if the URL's content differed from the stored script when a save last downloaded it. Runs still use the stored script. */
   changed?: boolean;
   /** True if the host did not respond, so that the script is not stored. Runs and pages load the script from the host. */
   unreached?: boolean;

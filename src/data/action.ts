@@ -22,7 +22,7 @@ export class ActionRow {
   @Column("bigint", { name: "master_id", nullable: true })
   masterId: number | null;
 
-  /** In the row of a draft: the ID of its live version; null before the first publish. Kept after an unpublish. Set by a database trigger. */
+  /** In a draft's row: ID of its live version; null before the first publish. An unpublish keeps the ID. A database trigger sets it. */
   @Column("bigint", { name: "live_id", nullable: true })
   liveId: number | null;
 

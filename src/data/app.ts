@@ -59,7 +59,7 @@ export class AppRow {
   @Column({ type: "bigint", name: "secrets_version", update: false, default: 0 })
   secretsVersion: number;
 
-  /** Value of `secretsVersion` up to which the database has already deleted replaced secrets. */
+  /** Highest version of a replaced secret that the database has deleted. Replaced secrets of this and older versions may be missing. */
   @Column({ type: "bigint", name: "secrets_forgotten", update: false, default: 0 })
   secretsForgotten: number;
 

@@ -232,8 +232,8 @@ export async function withSchemaLock<T>(url: string, work: (query: ExecuteQuery)
   const client = createClient(url);
   await client.connect();
   try {
-    // Polls, because CREATE INDEX CONCURRENTLY waits for all open statements. A statement of another process that waited for this lock
-    // would block it.
+    // Polls instead of waiting in a statement. The process with the lock may run CREATE INDEX CONCURRENTLY, which waits for all open
+    // statements. A statement that waits for the lock would therefore cause a deadlock.
     const lock = "SELECT pg_try_advisory_lock($1) AS taken";
     while (!(await client.query<{ taken: boolean }>(lock, [MIGRATION_LOCK_KEY])).rows[0]!.taken)
       await delay(LOCK_POLL_MS);

@@ -11,8 +11,8 @@ const ACTIONS_ROUTE = "/v3/apps/:appId/actions";
 const DRAFT_OR_LIVE_BY_NAME: Readonly<Record<string, DraftOrLive>> = { draft: "master", live: "production" };
 
 /**
- * Returns the last three arguments of `runAction`. The idempotency key and `by` are undefined, because other code reads them. The third
- * argument is the version that `?copy=` names.
+ * Returns the last three arguments of `runAction`: `key`, `by` and `copy`. `key` and `by` are undefined, because other code reads them.
+ * `copy` is the draft or live version that the query parameter `copy` names.
  */
 function readDraftOrLive(request: RestRequest): [undefined, undefined, DraftOrLive | undefined] {
   const text = request.queryText("copy");

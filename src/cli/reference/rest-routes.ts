@@ -236,8 +236,8 @@ ${formatResponse(row, recorded)}`;
 }
 
 /**
- * Returns the callers of a route: those who may use the operations of its resolver method. If the method checks no operation, returns
- * everyone, or on a route that needs a credential a signed-in person.
+ * Returns a description of a route's callers: those who may use the operations of its resolver method. If the method checks no operation,
+ * returns "everyone", or "a signed-in person" if the route needs a credential.
  */
 function describeRouteCallers(
   { operation }: RouteRow,

@@ -7,7 +7,7 @@ import { CliError, ConnectionError, createUsageError, EXIT_CODES } from "./failu
 const REQUEST_TIMEOUT_MS = 130_000;
 /** Milliseconds before a token's expiry at which the client renews the token. */
 const RENEW_BEFORE_MS = 30_000;
-/** Maximum number of seconds that one request waits in total before retries, if responses with 429 or 503 have Retry-After. */
+/** Maximum total seconds of the waits before retries of one request. Responses with 429 or 503 and Retry-After are retried. */
 const RETRY_WAIT_MAX_SECONDS = 60;
 
 export interface CliApiRequestOptions {
@@ -89,7 +89,8 @@ export class CliApiClient {
     if (input !== "") return input;
     const savedCredentials = this.#readSavedToken();
     if (!needsRenewal(savedCredentials)) return savedCredentials.token;
-    // The service ends a sign-in if a refresh token is used twice. So only one request at a time renews the token, and the others use its token.
+    // The service ends a sign-in if a refresh token is used twice. So only one request at a time renews the token. The other requests wait
+    // and then use the renewed token.
     return this.#store.lockForRenewal(async () => {
       const currentCredentials = this.#readSavedToken();
       return needsRenewal(currentCredentials) ? this.#renew(currentCredentials) : currentCredentials.token;

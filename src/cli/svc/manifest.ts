@@ -113,8 +113,8 @@ export function omitEqualCode(local: Manifest, server: Manifest): Manifest {
 }
 
 /**
- * Returns the changes from `before` to `after`. A field of an item that `after` does not contain counts as unchanged.
- * @param isWhole true if an item that `after` does not contain counts as removed
+ * Returns the changes from `before` to `after`. If an item in `after` lacks a field, this field counts as unchanged.
+ * @param isWhole true if `after` is complete, so that an item which it lacks counts as removed
  */
 export function compareManifests(before: Manifest, after: Manifest, isWhole: boolean): ManifestDifference[] {
   const [old, next] = [mapItemsByKey(before), mapItemsByKey(after)];
@@ -135,8 +135,8 @@ export function compareManifests(before: Manifest, after: Manifest, isWhole: boo
 }
 
 /**
- * Returns `manifest` after the changes in `plan`. Removed items are left out. Created and changed items get the fields of `local`; a
- * changed item keeps the fields that `local` does not contain.
+ * Returns `manifest` after the changes in `plan`. Omits removed items. Created and changed items get the fields of the items in `local`. If
+ * the item in `local` lacks a field, a changed item keeps its value.
  */
 export function computeManifestAfterPlan(
   manifest: Manifest,
@@ -145,7 +145,8 @@ export function computeManifestAfterPlan(
 ): Manifest {
   const [old, next] = [mapItemsByKey(manifest), mapItemsByKey(local)];
   for (const { change, kind, name } of plan) {
-    // The service's plan has kinds such as "dataSource". In this file, the same kind is "data source". For the app, the plan names fields.
+    // Converts kinds of the service's plan, such as "dataSource", to those of this file, such as "data source". Ignores the name of a change
+    // of the kind "app", because it is the name of a field: a manifest has only one app.
     const key = kind === "app" ? kind : `${kind.replace(/[A-Z]/, (letter) => ` ${letter.toLowerCase()}`)} ${name}`;
     const entry = next.get(key);
     if (change === "removed") old.delete(key);

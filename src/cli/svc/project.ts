@@ -237,8 +237,8 @@ export class Project {
   }
 
   /**
-   * Replaces positions in the action's code in a stack trace by positions in the action's file, which has a config block before the code.
-   * Returns `stack` unchanged if the file has other code than `code`.
+   * Converts the positions in a stack trace. They refer to the action's code. The result refers to the action's file, which also contains
+   * the config block. Returns `stack` unchanged if the file has other code than `code`.
    */
   async mapStackToFiles(name: string, code: string, stack: string): Promise<string> {
     const folder = chooseFileOfItem(name, await this.#groupActionFolders());
@@ -305,7 +305,7 @@ export class Project {
         const fileEntry = [...paths].find(([, other]) => other === file);
         return fileEntry ? files[fileEntry[0]]! : null;
       };
-      // If the config block that the server sent cannot be read, the main file gets a new config block.
+      // Writes a new config block if the server's main file has none, an unreadable one, or one with other values than `config`.
       const sentConfig = await readConfigOfProjectFile(folder, path, texts).catch(() => null);
       const isValid = sentConfig && Object.keys(sentConfig).length > 0 && isPartOfItem(sentConfig, config);
       this.#writeIfChanged(isValid ? text : joinConfigAndCode(config, removeConfigBlock(text)), path);

@@ -26,7 +26,7 @@ export interface ProjectTestResult {
 }
 
 export interface ProjectTestOptions {
-  /** True to run the tests in a service on this machine that is started only for them. */
+  /** True if the tests run in a temporary service on this machine. False if they run in a temporary app on the server. */
   usesTemporaryService: boolean;
   isRepeated: boolean;
 }

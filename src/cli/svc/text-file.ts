@@ -1,4 +1,4 @@
-/** Reads text files, as a pull of a Git repository reads them. */
+/** Reads text files of a project as UTF-8. The service's import from a Git repository follows the same rules. */
 import { readFileSync } from "node:fs";
 import { CliError } from "./failure.js";
 

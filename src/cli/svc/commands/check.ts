@@ -96,7 +96,8 @@ export async function writeProjectTypes(session: CliSession, project: Project): 
     anonymous: true,
     isText: true,
   });
-  // The server knows the types of a package only after a push of an action that uses it. Until then, the hash is null.
+  // `integrity` is the hash of a package's script. It is null until an action that uses the package is pushed. Until then, the server has no
+  // types for the package.
   const packageNames = collectPackageHashes([...(body.actions ?? []), ...(await project.readConfigs())]);
   const packages = new Map<string, readonly string[] | null>();
   for (const [name, integrity] of packageNames)

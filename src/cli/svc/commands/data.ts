@@ -64,7 +64,7 @@ function parseEntries(content: string): unknown[] {
     }
     return entries;
   } catch (error) {
-    // Removes the position that V8 adds to its message, because it counts from the start of the parsed line, not of the file.
+    // Removes a position in line 1 from V8's message. V8 receives a single line of the file, so this position is wrong for the file.
     const fault = (error as Error).message.replace(/ at position \d+ \(line 1 column \d+\)$/, "");
     const prefix = lineNumber === null ? "" : `line ${lineNumber}: `;
     throw createUsageError(`the entries must be JSON lines or a JSON array (${prefix}${fault})`);

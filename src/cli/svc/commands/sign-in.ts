@@ -6,7 +6,7 @@ import { findProjectRoot, parseAppId, parseServiceUrl, readServerAndApp, type Se
 import { CliError, ConnectionError, createUsageError } from "../failure.js";
 import type { CliSession, CommandRunner } from "../session.js";
 
-/** Seconds by which the interval between two requests for a token grows (RFC 8628, section 3.5). */
+/** Seconds to add to the polling interval after `slow_down`, or if a request for the token got no answer (RFC 8628, section 3.5). */
 const SLOW_DOWN_SECONDS = 5;
 const REQUESTED_SCOPES = "read run settings data manage publish";
 
@@ -83,8 +83,9 @@ async function signInByDevice(session: CliSession, client: CliApiClient): Promis
 }
 
 /**
- * Removes the saved sign-in, and ends the access that a person confirmed. Returns false if the service does not confirm the end, and null if the saved token was read from
- * the standard input: this token stays valid.
+ * Removes the saved sign-in. If a person allowed the access in the browser, also ends this access at the service.
+ * @returns true if the service confirmed the end, false if it did not. null if there was no such access: a token from standard input stays
+ * valid
  */
 async function signOut({ store, target, client }: CliSession): Promise<boolean | null> {
   const { refreshToken, clientId = "" } = store.get(target) ?? {};
