@@ -248,8 +248,8 @@ export function registerBodyParsing(
   app.addHook("preParsing", (request, reply, _payload, done) => {
     try {
       const bytes = computeBytesToReserve(request);
-      // A body that arrived together with its headers is already in memory, so no memory is reserved for it.
       if (bytes > 0) checkBodyHeaders(request);
+      // A body that arrived together with its headers is already in memory, so no memory is reserved for it.
       if (bytes === 0 || request.raw.complete) done();
       else admitBody(request, reply, bytes).then(() => done(), done);
     } catch (error) {

@@ -67,7 +67,7 @@ const opensWebsocket = ({ headers }: IncomingMessage): boolean => headers.upgrad
 
 /**
  * Applies the time limit `limitMs` to all requests except uploads. Node has a single limit for all requests, so Node's limit is that of
- * uploads.
+ * uploads. Also rejects HTTP/1.1 requests without the header Host.
  */
 function limitRequestTime(
   { handleRequest, rejectInvalidRequest }: Pick<HttpEntryPoint, "handleRequest" | "rejectInvalidRequest">,
@@ -107,7 +107,7 @@ export function createHttpServer(
     headersTimeout: limits.headTimeoutMs,
     requestTimeout: limits.formTimeoutMs,
     connectionsCheckingInterval: limits.checkIntervalMs,
-    // The listener checks this header, because Node's response has no body.
+    // `limitRequestTime` checks the header Host, because Node's response to a request without it has no body.
     requireHostHeader: false,
     shouldUpgradeCallback: (request) => opensWebsocket(request) && server.listenerCount("upgrade") > 0,
   });

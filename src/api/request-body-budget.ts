@@ -57,7 +57,7 @@ export function createRequestBodyBudget({
 }: RequestBodyBudgetOptions): RequestBodyBudget {
   const bytesByAddress = new Map<string, number>();
   const bytesByApp = new Map<string, number>();
-  /** Waiting requests by network address. The first address gets memory next and then moves to the end. */
+  /** Waiting requests by network address. The first address whose request fits gets memory next, and then moves to the end. */
   const waitingByAddress = new Map<string, Set<WaitingBody>>();
   let total = 0;
 

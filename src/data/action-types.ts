@@ -154,8 +154,8 @@ export interface LimitData {
 export type RunWaitReason = "concurrency" | "debounce";
 
 /**
- * Script of a dependency of an action. The service stores the scripts of npm packages and of URLs on other hosts. A script that could not be
- * stored has the field `unreached`. Only stored scripts have the other optional fields.
+ * Script of a dependency of an action. The service stores the scripts of npm packages and of URLs on other hosts. A script that the service
+ * could not store has the field `unreached`. Only stored scripts have the other optional fields.
  */
 export interface Asset {
   name: string;

@@ -61,7 +61,10 @@ export function parseAppId(value: unknown, from: string): number {
   throw createUsageError(`${from} must be the ID of an app, a positive integer (got ${describeValue(value)})`);
 }
 
-/** Finds the server and the app for a command. @throws CliError if neither SVC_URL and SVC_APP nor svc.json name them */
+/**
+ * Finds the server and the app for a command: in SVC_URL and SVC_APP, otherwise in svc.json.
+ * @throws CliError if one of them is missing or invalid
+ */
 export function readServerAndApp(cwd: string, env: ProcessEnvironment): ServerAndApp {
   const root = findProjectRoot(cwd);
   const file = root === null ? {} : readJson(join(root, PROJECT_FILE));

@@ -67,7 +67,10 @@ function createDataFolder(root: string | null, isTemporary: boolean): string {
   return isTemporary ? mkdtempSync(join(tmpdir(), "svc-dev-server-")) : folder;
 }
 
-/** Waits until the service is ready. @throws the reason of `stopSignal` if it aborts first */
+/**
+ * Waits until the service is ready.
+ * @throws the reason of `stopSignal` if it aborts first, the error of `failedStart`, or CliError after START_TIMEOUT_MS
+ */
 async function waitUntilServerReady(url: string, failedStart: Promise<never>, stopSignal: AbortSignal): Promise<void> {
   const deadline = Date.now() + START_TIMEOUT_MS;
   for (;;) {

@@ -145,8 +145,8 @@ export function computeManifestAfterPlan(
 ): Manifest {
   const [old, next] = [mapItemsByKey(manifest), mapItemsByKey(local)];
   for (const { change, kind, name } of plan) {
-    // Converts kinds of the service's plan, such as "dataSource", to those of this file, such as "data source". Ignores the name of a change
-    // of the kind "app", because it is the name of a field: a manifest has only one app.
+    // Converts kinds of the service's plan, such as "dataSource", to those of this file, such as "data source". Ignores the name of an "app"
+    // change, because it is the name of a field: a manifest has only one app.
     const key = kind === "app" ? kind : `${kind.replace(/[A-Z]/, (letter) => ` ${letter.toLowerCase()}`)} ${name}`;
     const entry = next.get(key);
     if (change === "removed") old.delete(key);

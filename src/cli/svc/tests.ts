@@ -26,7 +26,10 @@ export interface ProjectTestResult {
 }
 
 export interface ProjectTestOptions {
-  /** True if the tests run in a temporary service on this machine. False if they run in a temporary app on the server. */
+  /**
+   * True to run the tests in a temporary service on this machine. If false, they run in a temporary app on the server. If the token cannot
+   * create this app, they run in a temporary service too, unless `isRepeated` is true.
+   */
   usesTemporaryService: boolean;
   isRepeated: boolean;
 }

@@ -79,8 +79,8 @@ function getLocalPort(url: string): number | null {
 const isEmpty = (folder: string): boolean => readdirSync(folder).every((name) => name.startsWith("."));
 
 /**
- * Starts the project's service on this machine. If the folder is empty, creates a project in it first. Starts nothing and returns null if
- * `SVC_URL` is set, if the service already responds, or if this folder has no local project.
+ * Starts the project's service on this machine. If the folder is empty, then creates a project for this service in it. Starts nothing and
+ * returns null if `SVC_URL` is set, if the service already responds, or if this folder has no local project.
  */
 async function startServerIfNeeded(
   session: CliSession,
@@ -136,7 +136,7 @@ async function watchAndSave(session: CliSession, stopSignal: AbortSignal): Promi
   const { url, app, root } = session.target;
   session.output.writeLine(`Pages: ${url}/apps/${app}/viewer`);
   session.output.writeNote(`Watching ${root}; end with Ctrl C`);
-  // Checks types at the same time as the push, because a type check takes longer than a push and would delay it.
+  // Each push requests a type check in a separate loop. So a type check, which takes longer than a push, does not delay the next push.
   const typeCheck: PendingWork = { isDirty: false };
   const saveChanges = async () => {
     await pushProject(session, {}, false);

@@ -6,7 +6,7 @@ import { findProjectRoot, parseAppId, parseServiceUrl, readServerAndApp, type Se
 import { CliError, ConnectionError, createUsageError } from "../failure.js";
 import type { CliSession, CommandRunner } from "../session.js";
 
-/** Seconds to add to the polling interval after `slow_down`, or if a request for the token got no answer (RFC 8628, section 3.5). */
+/** Seconds to add to the polling interval after `slow_down`, a lost connection or a busy service (RFC 8628, section 3.5). */
 const SLOW_DOWN_SECONDS = 5;
 const REQUESTED_SCOPES = "read run settings data manage publish";
 
