@@ -141,7 +141,7 @@ async function handleContentsRequest(
   };
   const variant = q.check(() => parseMediaFileVariant(input)) ?? { kind: "whole" };
   const contents = await media.openContents(context, q.pathId("appId"), q.pathId("id"), variant, link);
-  // Throws the error of the access check, unless a signed link grants access.
+  // Throws the error for an invalid query parameter. The access check throws it earlier, but a signed link replaces this check.
   throwDeferredError(context);
   reply.headers(createContentHeaders(contents, download !== undefined));
   try {

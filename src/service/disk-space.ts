@@ -9,9 +9,12 @@ import { createDiskSpaceMonitor, type DiskSpaceMonitor, UNLIMITED_DISK_SPACE } f
 
 const MB = 2 ** 20;
 
-/** Interval between two measurements of the disk of DATA_DIR. */
+/** Interval between two measurements of the disk of the embedded database. */
 const DISK_MEASURE_INTERVAL_MS = 1_000;
-/** Interval between two measurements of the database's size. It is longer, because PostgreSQL reads the sizes of all its files. */
+/**
+ * Interval between two measurements if DATABASE_URL is set: of the database's size and of the disk of DATA_DIR. It is longer, because
+ * PostgreSQL reads the sizes of all files of the database.
+ */
 const DATABASE_MEASURE_INTERVAL_MS = 10_000;
 
 /** Returns the free bytes on the disk of the folder, or of its nearest parent folder that exists. */

@@ -1,6 +1,6 @@
 /**
  * Estimates how many values a GraphQL operation selects, so that the service rejects an expensive operation before it executes it. A list
- * counts as `limit` items, a list inside a list as one item. Expects a valid document.
+ * counts as `limit` items, LIST_ITEMS_PER_PAGE_DEFAULT by default. Inside another list, the default is one item. Expects a valid document.
  */
 import {
   type ArgumentNode,
@@ -35,7 +35,7 @@ import { GRAPHQL_DOCUMENT_LIMITS } from "./document-form.js";
 export const GRAPHQL_OPERATION_COST_MAX = 30_000;
 /** Maximum cost of an introspection query, as a multiple of the cost of the longest query that graphql-js generates. */
 const INTROSPECTION_MARGIN = 1.25;
-/** Assumed number of items of a list inside another list's item, such as an action's triggers. */
+/** Assumed number of items of a list without `limit` inside another list's item, such as an action's triggers. */
 const INNER_LIST_ASSUMED_ITEMS = 1;
 
 export type GraphqlVariables = Readonly<Record<string, unknown>> | null | undefined;

@@ -264,7 +264,9 @@ async function examineDatabase(client: Client, config: Config): Promise<Diagnost
   ];
 }
 
-/** Checks the database of DATABASE_URL, or the embedded database of a running service. Changes nothing in it. */
+/**
+ * Checks the database of DATABASE_DIRECT_URL or DATABASE_URL, or the embedded database of a running service. Changes nothing in the database.
+ */
 export async function checkDatabase(config: Config): Promise<Diagnostic[]> {
   const databaseUrl = config.databaseDirectUrl ?? config.databaseUrl;
   const url = databaseUrl ?? (await findRunningEmbeddedPostgres(config.dataDir));
