@@ -264,9 +264,7 @@ async function examineDatabase(client: Client, config: Config): Promise<Diagnost
   ];
 }
 
-/**
- * Checks the database of DATABASE_DIRECT_URL or DATABASE_URL, or the embedded database of a running service. Changes nothing in the database.
- */
+/** Checks the database of DATABASE_DIRECT_URL or DATABASE_URL, or a running service's embedded database. Changes nothing in it. */
 export async function checkDatabase(config: Config): Promise<Diagnostic[]> {
   const databaseUrl = config.databaseDirectUrl ?? config.databaseUrl;
   const url = databaseUrl ?? (await findRunningEmbeddedPostgres(config.dataDir));
