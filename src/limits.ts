@@ -104,12 +104,12 @@ export const IDEMPOTENCY_KEY_LIFETIME_HOURS = 24;
 
 /** Maximum memory of the V8 isolate (a separate JavaScript heap) that compiles an action's code to find syntax errors. */
 export const SYNTAX_CHECK_MEMORY_MB = 32;
-/** Time limit for compiling an action's code in this isolate. */
+/** Time limit for compiling an action's code to find syntax errors. */
 export const SYNTAX_CHECK_TIMEOUT_MS = 1_000;
 
 /** Maximum memory of the thread that checks an action's code (rules/code.ts). One megabyte of code needs about 150 MB. */
 export const CODE_RULES_CHECK_MEMORY_MB = 256;
-/** Time limit of this check. One megabyte of code needs about one second. */
+/** Time limit of the check of an action's code (rules/code.ts). One megabyte of code needs about one second. */
 export const CODE_RULES_CHECK_TIMEOUT_MS = 15_000;
 
 /** Maximum queued runs of all apps. Above it, the service rejects calls, and events start no runs. Schedules still queue runs. */
@@ -363,7 +363,7 @@ export const RESIZED_PICTURES_CACHE_MAX_BYTES = 32 * 1024 * 1024;
 export const PICTURE_CONVERSIONS_WAITING_MAX = 300;
 /** Maximum number of uploads in progress in one process. One app can use at most half of the number that other apps leave free. */
 export const UPLOADS_IN_PROGRESS_MAX = 256;
-/** Maximum number of these uploads that come from untrusted callers, such as visitors. */
+/** Maximum number of uploads in progress in one process that come from untrusted callers, such as visitors. */
 export const VISITOR_UPLOADS_IN_PROGRESS_MAX = 64;
 export const FILES_PER_UPLOAD = 20;
 export const MEDIA_FOLDERS_PER_APP_MAX = 10_000;

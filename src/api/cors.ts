@@ -29,7 +29,7 @@ export function registerCors(app: FastifyInstance): void {
     maxAge: DAY_SECONDS,
   };
   app.register(cors, {
-    // Sets no CORS headers on these routes. HTTP triggers have their own lists of allowed origins (http-triggers.ts).
+    // Routes with `checksOwnCredentials` get no CORS headers here. HTTP triggers have their own lists of origins (http-triggers.ts).
     delegator: (request, callback) =>
       callback(null, request.routeOptions.config.checksOwnCredentials ? { origin: false } : options),
   });

@@ -29,7 +29,7 @@ const DATA_SOURCE_ROUTE = "/v1/apps/:appId/data-sources/:ds";
 /** Maximum time without data from a sender, in milliseconds. The import keeps its database transaction open during this time. */
 const SENDER_PAUSE_MAX_MS = 20_000;
 
-/** Limits of the parser for upload forms. They leave room for a few fields, because `readUploadedFile` rejects a field by its name. */
+/** Limits of the parser for upload forms. The parser accepts fields, but `readUploadedFile` then rejects the form and names the field. */
 const UPLOAD_FORM_LIMITS = {
   fields: 20,
   fieldSize: 4_096,

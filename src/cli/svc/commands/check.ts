@@ -96,8 +96,8 @@ export async function writeProjectTypes(session: CliSession, project: Project): 
     anonymous: true,
     isText: true,
   });
-  // `integrity` is the hash of a package's script. It is null until an action that uses the package is pushed: before
-  // this push, the server has no types of the package.
+  // `integrity` is the hash of a package's script. It is null until an action that uses the package is pushed,
+  // because the server has no types of the package before this push.
   const packageNames = collectPackageHashes([...(body.actions ?? []), ...(await project.readConfigs())]);
   const packages = new Map<string, readonly string[] | null>();
   for (const [name, integrity] of packageNames)
