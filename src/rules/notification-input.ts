@@ -37,7 +37,7 @@ const NOTIFICATION_SHAPE: Shape = {
 };
 
 export const NOTIFICATIONS_PER_BATCH_MAX = 1_000;
-/** Maximum size in bytes of a push message's data. Push services accept 4,096 bytes after encryption, which makes the data larger. */
+/** Maximum size in bytes of a push message's data. Encryption makes the data larger, and push services accept at most 4,096 bytes. */
 const PUSH_MAX_BYTES = 3_000;
 const DATA_MAX_DEPTH = 50;
 /** Matches the day at the beginning of an ISO 8601 text. */
@@ -83,8 +83,8 @@ function checkTitleAndMessage(data: Record<string, unknown>): Record<string, unk
 }
 
 /**
- * Returns the data of a notification in a request: `data` replaces the stored data, `extendData` extends it. If the request sets
- * `extendData: true`, returns its `data` as `extendData`.
+ * Returns `data`, which replaces the stored data, or `extendData`, which the service merges into it. In a request, `extendData` can also be
+ * a boolean: true means that `data` has the properties to merge.
  */
 function readDataFields({ data, extendData }: Record<string, unknown>): { data?: unknown; extendData?: unknown } {
   if (typeof extendData !== "boolean") return { data, extendData };
@@ -152,7 +152,7 @@ export interface PushTarget {
 export const PUSH_TARGET_SHAPE: Shape = {
   fields: { ...createFlatShape(["endpoint", "expirationTime"]).fields, keys: createFlatShape(["p256dh", "auth"]) },
 };
-/** Allowed fields of a request that removes a device: the fields of a device in responses, and those of a browser's push subscription. */
+/** Allowed fields of a request that removes a device. A page can send a device from a response, or the browser's push subscription. */
 export const PUSH_DEVICE_SHAPE = createFlatShape(["endpoint", "id"], ["host", "createdAt", "keys", "expirationTime"]);
 
 const ENDPOINT_MAX_CHARACTERS = 2_000;
@@ -166,7 +166,7 @@ function readKey(value: unknown, field: string, bytes: number): string {
   throw new ActionError("REQUEST_INVALID", `${field} must be ${bytes} bytes in base64url (got ${describeType(value)})`);
 }
 
-/** Returns the form in which an endpoint is stored. Requests contain no fragment, so endpoints that differ only in it are the same device. */
+/** Returns an endpoint without its fragment. Requests contain no fragment, so endpoints with different fragments are the same device. */
 export function normalizePushEndpoint(endpoint: URL): string {
   const url = new URL(endpoint);
   url.hash = "";

@@ -6,13 +6,13 @@ import { isDeepStrictEqual } from "node:util";
 import { containsTextFolded } from "./comparable-text.js";
 import { isObject } from "./describe-value.js";
 
-/** Value at a path of a document: undefined if there is none, null for JSON's null. */
+/** Value at a path of a document: undefined if the document has no such path, null for JSON's null. */
 export type ScopeValue = unknown;
 export type ScopeValueTest = (value: ScopeValue) => boolean;
 
 const ARRAY_INDEX_PATTERN = /^(?:0|[1-9]\d{0,4})$/;
 
-/** Maximum number of reads and tests of values for one document. More would block the process, and so all other requests. */
+/** Maximum number of steps (reads and tests of values) to evaluate one `where`. More steps would delay all other requests. */
 const TESTS_MAX = 20_000;
 export class ScopeTestLimitError extends Error {}
 
@@ -31,8 +31,8 @@ function getChildValue(value: ScopeValue, name: string): ScopeValue {
 }
 
 /**
- * Returns the values at a path, with undefined for each missing value. If the path leads through an array, an index selects one element,
- * and any other name is read from each element. If `document` itself is an array, only an index selects a value.
+ * Returns the values at a path, with undefined for each missing value. In an array on the path, an index selects one element. Any other
+ * name is read from each element, unless the array is `document` itself.
  */
 export function readScopeValues(
   document: ScopeValue,

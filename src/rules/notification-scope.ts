@@ -61,7 +61,7 @@ export function parseNotificationScope(value: unknown): NotificationScope | null
   return (Array.isArray(value) ? list : list[0]) as NotificationScope;
 }
 
-/** Evaluates a `where` on one document. @throws ScopeTestLimitError if this needs too many reads and tests of values */
+/** Evaluates one `where` on one document. @throws ScopeTestLimitError if the evaluation exceeds the budget */
 class ScopeEvaluator {
   private readonly budget = new ScopeTestBudget();
 
@@ -79,8 +79,8 @@ class ScopeEvaluator {
   private matchesField(document: ScopeValue, segments: readonly string[], tests: unknown): boolean {
     const values = readScopeValues(document, segments, this.budget);
     const hasOperators = isObject(tests) && Object.keys(tests).some((name) => name.startsWith("$"));
-    // An empty path means that `document` is an array element, which $elemMatch tests. If this element is an array, its own elements are
-    // not tested.
+    // An empty path means that `document` is an array element, which $elemMatch tests. If this element is an array too, only a nested
+    // $elemMatch tests its elements.
     const isElement = segments.length === 0;
     if (!hasOperators) return this.matchesOperator("$eq", tests, values, isElement);
     return Object.entries(tests).every(([name, expected]) => {
@@ -146,8 +146,8 @@ function parseColumnPath(column: unknown): readonly string[] {
 }
 
 /**
- * True if the scope selects the user. Only a scope of null selects an anonymous visitor (null). False if the evaluation needs too many
- * reads and tests of values.
+ * True if the scope is null, or if one of its `where` matches the user. An anonymous visitor (null) matches no `where`. False if a `where`
+ * exceeds the budget before one matches.
  * @param scope result of `parseNotificationScope`
  */
 export function isUserInScope(scope: NotificationScope | null, user: ScopeUser): boolean {

@@ -15,7 +15,7 @@ export interface ChosenNpmVersion {
   dependencies: [name: string, range: string][];
 }
 
-/** Chosen version; or, as `fault`, the end of an error message that starts with the package's name ("has no version …"). */
+/** Chosen version, or a fault. `fault` follows the package's name in an error message, such as "has no version …". */
 export type NpmVersionResult = ChosenNpmVersion | { fault: string };
 
 /** Maximum number of dependencies of one kind that are read. All further ones are ignored. */
@@ -51,7 +51,7 @@ export interface NpmVersionQuery {
   document: Uint8Array;
   /** Version, version range or tag that the chosen version must match; "" is the newest version. */
   range: string;
-  /** Time in ISO 8601: a range or tag matches only versions that were published before it. null: versions of any age. */
+  /** Time in ISO 8601. A range or tag matches only versions that were published before this time. null: versions of any age. */
   publishedBefore: string | null;
 }
 

@@ -5,7 +5,7 @@ import { ActionError } from "../errors.js";
 import { describeValue, isObject } from "./describe-value.js";
 import builtIn from "./packages.json" with { type: "json" };
 
-/** Modes in which a package can run on the server, the cheapest first: only JavaScript, also network functions, a browser page. */
+/** Modes in which a package can run on the server, the cheapest first: JavaScript only, JavaScript with network functions, browser page. */
 const PACKAGE_MODES = ["isolate", "network-isolate", "document"] as const;
 export type PackageMode = (typeof PACKAGE_MODES)[number];
 
@@ -20,7 +20,7 @@ export interface PackageEntry {
   url?: string;
   /** True if the package works without the client library. An array names the functions that work without it. */
   standalone?: boolean | readonly string[];
-  /** Cheapest sandbox that has all globals that the package uses. Default `document`. */
+  /** Cheapest mode with all globals that the package uses. Default `document`. */
   mode?: PackageMode;
   /** False if the package sends no network requests. Default true, but false if `mode` is `isolate`. */
   network?: boolean;
@@ -112,7 +112,7 @@ export type Dependency =
   | { kind: "npm"; name: string; range: string; subpath: string }
   | { kind: "address"; url: string };
 
-/** Matches package names that are reserved for the service. The service never requests them from a registry. */
+/** Matches package names that are reserved for the service. An action cannot load a package with such a name from a registry. */
 const RESERVED_NAME_PATTERN = /^svc-/i;
 const SPEC_MAX_CHARACTERS = 300;
 
@@ -190,7 +190,8 @@ export type AddAssetUrls = (stored: readonly StoredAsset[]) => Asset[];
  */
 export function addAssetUrls(stored: readonly StoredAsset[], catalogue: PackageCatalogue, baseUrl: string): Asset[] {
   return stored.map(({ name, path, url, sha256, ...kept }) => {
-    // Older versions also stored `url`. If it is a URL of the service, it may be outdated, so the path in the catalogue replaces it.
+    // Older versions of the service also stored `url`. If the catalogue has a path for the package, this path replaces the stored URL,
+    // which may contain an old address of the service.
     const servedPath = sha256 !== undefined || url === undefined ? path : catalogue.get(name)?.path;
     return servedPath === undefined
       ? { name, url: url!, path, ...kept }
@@ -202,7 +203,7 @@ export function addAssetUrls(stored: readonly StoredAsset[], catalogue: PackageC
 function findExternalUrlFault(text: unknown): string | null {
   if (typeof text !== "string") return "is not a URL";
   if (text.length > URL_MAX_CHARACTERS) return `is longer than ${URL_MAX_CHARACTERS} characters`;
-  // The URL parser drops tabs and line breaks and converts backslashes, so it would check another text than `text`.
+  // Rejects white space and backslashes, because the URL parser drops or converts them: the checked URL would differ from `text`.
   if (/[\s\\]/.test(text) || !URL.canParse(text)) return "is not a valid URL";
   const url = new URL(text);
   if (url.protocol !== "https:") return "must be an https URL";
@@ -245,8 +246,8 @@ export function needsClientLibrary(
 }
 
 /**
- * Returns the sandbox for code that uses the client library. `network-isolate`: the code uses `Svc` only for packages of the service and
- * for REQUEST_FUNCTIONS. `document`: any other code.
+ * Returns the mode for code that uses the client library: `network-isolate` if the code uses `Svc` only for its packages of the service and
+ * for REQUEST_FUNCTIONS, otherwise `document`.
  */
 export function findModeForClientLibraryCode(
   code: string,

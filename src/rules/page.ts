@@ -10,7 +10,10 @@ function requireWholeNumber(value: unknown, name: string, fallback: number, max:
   refuseField(name, "a whole number of 0 or more", value);
 }
 
-/** Parses `limit` and `offset`. A `limit` above `max` counts as `max`. @throws REQUEST_INVALID if one of them is not a whole number of 0 or more */
+/**
+ * Parses `limit` and `offset`. A `limit` above `max` counts as `max`.
+ * @throws REQUEST_INVALID if one of them is not a whole number of 0 or more
+ */
 export function parseLimitAndOffset(
   options: { limit?: unknown; offset?: unknown },
   fallback = LIST_ITEMS_PER_PAGE_DEFAULT,
@@ -33,7 +36,7 @@ export function parseRowCursor(cursor: unknown, name = "cursor"): number | null 
   throw new ActionError("REQUEST_INVALID", `${name} must be a cursor from an earlier page of this list`);
 }
 
-/** Reserves memory for a response of this size, before its rows are read. Rejects if the response is too large. */
+/** Reserves memory for a response before its rows are read. Rejects if the response is too large, or if too little memory is free. */
 export type ReserveResponseBytes = (bytes: number) => Promise<void>;
 
 /** ID of a row, and the bytes that the row adds to a response. */

@@ -10,7 +10,7 @@ import { describeValue } from "./describe-value.js";
 /** Allowed values of the resource's `updatedAt` (ISO 8601 with milliseconds); undefined allows every value. */
 export type ExpectedVersions = readonly string[] | undefined;
 
-/** Separates the version (`updatedAt`) in an entity tag from state that only the service changes, such as whether an alert fires. */
+/** Separates the two parts of an entity tag: the version (`updatedAt`), and state that only the service changes. */
 const TAG_SEPARATOR = ";";
 
 /**

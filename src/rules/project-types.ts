@@ -150,8 +150,8 @@ const mergeItems = (
 const isModule = (text: string): boolean => /^[ \t]*(?:export|import)\b/m.test(text);
 
 /**
- * Declares the module of a package. Each of its declaration files becomes a module with an internal name. Without files, all exports of the
- * package are `any`.
+ * Declares the module of a package. Each declaration file after the first becomes a module with an internal name. If there is no such file,
+ * or the second one is not a module, all exports of the package are `any`.
  */
 function declarePackageModule(name: string, files: readonly string[] | null): string {
   // Skips the first file. It declares the package's global variable, for code that does not import the package.
@@ -207,7 +207,7 @@ export function buildProjectTypes(
     FILE_HEAD,
     createTypeBlock(
       "interface SvcSettings",
-      // Declares all settings as optional, so that a test of an action can pass only the settings that it uses.
+      // Declares these settings as optional, so that a test of an action can pass only the settings that it uses.
       hiddenSettings.map(({ key }) => createOptionalLine(key, "any")),
     ),
     createTypeBlock(

@@ -35,7 +35,7 @@ const RETRY_STATUSES_MAX = 20;
 const DEFAULT_RETRY_STATUSES: readonly number[] = [429, 502, 503, 504];
 
 const HEADER_NAME_PATTERN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-/** Matches header values without control characters. A line break in a header's value could add another header. */
+/** Matches header values of Latin-1 characters without ASCII control characters, except tab. A line break could add another header. */
 const HEADER_VALUE_PATTERN = /^[\t\x20-\x7e\x80-\xff]*$/;
 /** Matches headers that code cannot set: cookies, headers that the service sets, and headers that describe only one connection. */
 const FORBIDDEN_HEADER_PATTERN =
@@ -90,7 +90,7 @@ function readUrl(value: unknown): URL {
   return url!;
 }
 
-/** Yields the name-value pairs of the option `query` or `form`. An array yields one pair for each element. */
+/** Yields the name-value pairs of the option `query` or `form`. An array yields one pair for each element. Skips null and undefined. */
 function* readPairs(value: unknown, field: string): Generator<[string, string]> {
   if (!isObject(value)) throwOptionsError(`${field} must be an object (got ${describeValue(value)})`);
   let count = 0;

@@ -52,8 +52,8 @@ export function checkTimezone(value: unknown): asserts value is string {
 
 /**
  * Returns the next `count` start times of a schedule after `from`, in order; fewer if there are no more before the year 3000. A schedule
- * with one time of day starts once a day. If the clock skips this time, the schedule starts when the clock continues. Any other schedule
- * starts whenever the clock shows a matching time: it does not start in a skipped hour, and starts twice at each time of a repeated hour.
+ * with one time of day starts at most once a day. If the clock skips this time, the schedule starts when the clock continues. Any other
+ * schedule starts whenever the clock shows a matching time: not in a skipped hour, and twice in a repeated hour.
  */
 export function computeNextTicks(frequency: string, timezone: string, from: Date, count: number): Date[] {
   const start = from.getTime();
@@ -65,7 +65,7 @@ export function computeNextTicks(frequency: string, timezone: string, from: Date
     const instants = isDaily
       ? findInstantsOfDailyTime(timezone, wallTime.getTime())
       : findInstantsOfLocalTime(timezone, wallTime.getTime());
-    // If the clock repeats an hour, its ticks are not found in order. So the loop ends only at a match after the last tick to return.
+    // If the clock repeats an hour, the loop does not find its ticks in order. So it ends only at a tick after the last one to return.
     if (ticks.length >= count && instants.length > 0 && instants[0]! > ticks[count - 1]!) break;
     ticks.push(...instants.filter((instant) => instant > start));
     ticks.sort((a, b) => a - b);

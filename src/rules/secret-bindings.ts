@@ -212,8 +212,8 @@ const createDestinationKey = ({ sealed, value, ...destination }: SecretBindingCh
   JSON.stringify(Object.entries(destination).sort());
 
 /**
- * Returns the first sealed key whose value the request must contain but does not; null if there is none. A caller who makes a sealed value
- * readable, or sends it to a new destination, must know the value.
+ * Returns the first sealed key whose value is missing in the request; null if no value is missing. A request must contain a sealed value if
+ * it makes the value readable, or sends it to a new destination: only a caller who knows the value may do so.
  */
 export function findSealedKeyMissingValue(
   before: readonly SecretBinding[],

@@ -1,6 +1,6 @@
 /**
- * Returns encoded forms of a secret, such as hexadecimal. Other servers may send a secret back in one of these forms, so the service masks
- * the forms too in their responses.
+ * Returns encoded forms of a secret, such as hexadecimal. The service masks these forms too, because another server may send a secret back
+ * in one of them.
  */
 
 const BASE32_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";

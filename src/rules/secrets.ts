@@ -9,7 +9,7 @@ import { AI_SETTING_KEY } from "./ai/setting.js";
 import { countCharacters, isObject } from "./describe-value.js";
 import { getSettingTier, type SettingTier } from "./setting-tiers.js";
 
-/** Secret value and the key of its setting. The engine's type `Secret` has the same fields, so that neither file imports the other. */
+/** Secret value and the key of its setting. Has the same fields as the engine's type `Secret`; neither file imports the other. */
 export interface SettingSecret {
   name: string;
   value: string;

@@ -71,7 +71,7 @@ export const selectHttpSettings = (settings: SettingEntries): SettingsByKey => s
 /** Settings that server actions do not receive in `context.settings`, because only the service uses them. */
 const SETTINGS_HIDDEN_FROM_CODE: readonly string[] = [AI_SETTING_KEY];
 
-/** Returns the private and protected settings, which a server action gets in `context.settings`. */
+/** Returns the private and protected settings for `context.settings` of a server action, without SETTINGS_HIDDEN_FROM_CODE. */
 export const selectServerActionSettings = (settings: SettingEntries): SettingsByKey =>
   selectSettings(
     [...settings].filter(([key]) => !SETTINGS_HIDDEN_FROM_CODE.includes(key)),

@@ -9,7 +9,7 @@ export const TICK_MAX_LATENESS_MS = 60_000;
 
 /** Maximum number of missed start times of a schedule that get a separate log entry each. The later ones share one entry. */
 export const LISTED_MISSED_TICKS_MAX = 100;
-/** Maximum number of missed start times that are counted. Computing one takes 50 µs, and a schedule may have missed several months. */
+/** Maximum count in this shared entry. Counting a missed start time takes 50 µs, and a schedule may miss months of start times. */
 export const COUNTED_MISSED_TICKS_MAX = 1_000;
 
 /** Stored as the next start time of a schedule that never starts a run again. */
@@ -45,7 +45,7 @@ export function computeJitterDelayMs(actionId: number, jitterSeconds: number | n
   return Math.floor((digest.readUInt32BE(0) / 2 ** 32) * ((jitterSeconds ?? 0) * 1_000 + 1));
 }
 
-/** Returns the planned start times of a schedule from `storedTick` (the stored next one) up to `now`, and the first one after `now`. */
+/** Returns the planned start times of a schedule from `storedTick` to `now`, and the next one after `now`. */
 export function computeDueTicks(frequency: string, timezone: string, storedTick: Date, now: Date): DueTicks {
   const computeTickAfter = (tick: Date) => computeNextTick(frequency, timezone, tick);
   const lateBeforeMs = now.getTime() - TICK_MAX_LATENESS_MS;

@@ -37,8 +37,8 @@ const WHERE_DATA_MAX_CHARACTERS = 10_000;
 const WHERE_DATA_MAX_DEPTH = 16;
 
 /**
- * Returns the message of the error TRIGGERS_INVALID; null if the value is valid. Checks that it is an array of objects, that `log`,
- * `analytics` and `http` triggers have a valid `where`, and that no two HTTP triggers match the same requests.
+ * Returns the message of the error TRIGGERS_INVALID; null if the value is valid: an array of at most ACTION_TRIGGERS_MAX objects. `log`,
+ * `analytics` and `http` triggers must have a valid `where`, and no two HTTP triggers may match the same requests.
  */
 export function findTriggersFault(value: unknown): string | null {
   if (!Array.isArray(value)) return `triggers must be an array of trigger objects (got ${describeValue(value)})`;
