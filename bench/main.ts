@@ -1,6 +1,6 @@
 /**
- * Command `npm run bench [-- figure…] [-- --rounds 1] [-- --json]`: prints each figure with its baseline from the same benchmark. Values
- * are medians of three rounds. `--into FILE` stores the figures in a file. `--next` measures the first figure that the file lacks.
+ * Command `npm run bench [-- figure…] [-- --rounds 1] [-- --json]`: prints each figure with its baseline from the same benchmark. Most
+ * values are medians of three rounds. `--into FILE` stores the figures in a file. `--next` measures the first figure that the file lacks.
  * `--report` generates BENCHMARKS.md from the file.
  */
 import { availableParallelism, loadavg } from "node:os";

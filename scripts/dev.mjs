@@ -1,6 +1,6 @@
 /**
- * Command `npm run dev`: runs the service. After each change of a source file, builds it, restarts it, and then checks the types. If a
- * change does not compile, the service keeps running. A type error is only printed.
+ * Command `npm run dev`: runs the service. After each change of a source file, builds and restarts the service, and then checks the types.
+ * If a change does not compile, the old service keeps running. A type error is only printed.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";

@@ -109,7 +109,7 @@ function collectNames(document, kind) {
   return names;
 }
 
-/** Returns a document's text, preceded by the fragments of the parent folder that it uses. These fragments must not use others. */
+/** Returns a document's text after the fragments of the parent folder that it uses. These fragments must not use other fragments. */
 function addParentFragments(source, read) {
   const text = read(source);
   const document = parse(text, { noLocation: true });

@@ -32,13 +32,13 @@ function removeAtEnd(folder) {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, () => process.exit(1));
 }
 
-/** Creates the folder and returns its path; null if this machine has too little memory, or no file system in memory. */
+/** Creates the folder and returns its path; null if too little memory is free, or if /dev/shm is not in memory or cannot run programs. */
 export function createMemoryFolder() {
   try {
     if (!hasEnoughMemory()) return null;
     const folder = mkdtempSync(join(MEMORY_FILE_SYSTEM, "svc-tests-"));
     removeAtEnd(folder);
-    // The same mode as /tmp, because PostgreSQL and Chromium run as other accounts.
+    // Every account can write, as in /tmp: PostgreSQL and Chromium may run as other accounts.
     chmodSync(folder, 0o1777);
     return canRunPrograms(folder) ? folder : null;
   } catch {

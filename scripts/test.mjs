@@ -11,7 +11,7 @@ import { createMemoryFolder } from "./memory-folder.mjs";
 import { ROOT } from "./setup/steps.mjs";
 
 const NODE_FLAGS = ["--no-node-snapshot", "--enable-source-maps"];
-/** Number of test processes: one more than cores, because tests wait for timers. More are too slow: 5 on 2 cores let 30 tests time out. */
+/** Number of test processes: one more than cores, because tests wait for timers, but at most 8. With 5 on 2 cores, 30 tests timed out. */
 const PROCESSES = Math.min(8, availableParallelism() + 1);
 /** Folders and files with the longest tests, the longest first. They run first, so that short files fill the rest of the time. */
 const LONG_FOLDERS = [
@@ -20,8 +20,8 @@ const LONG_FOLDERS = [
 ];
 
 /**
- * Returns the path of the project's Node, or of the current Node if the project has none. Before the set-up, npm may have started this
- * process with another Node.
+ * Returns the path of the project's Node, or of the current Node if the project has none. The current Node may be another version, because
+ * npm started this process before the set-up.
  */
 function findProjectNode() {
   const path = join(ROOT, "node_modules/.bin/node");
@@ -34,7 +34,7 @@ async function run(node, args) {
   child.on("message", (message) => {
     figures = message;
   });
-  // The totals may arrive after the exit, so this waits until the IPC channel is closed too.
+  // Also waits until the IPC channel is closed, because the totals may arrive after the exit.
   const [[code]] = await Promise.all([once(child, "close"), once(child, "disconnect")]);
   return { code: code ?? 1, figures };
 }

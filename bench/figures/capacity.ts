@@ -35,7 +35,7 @@ const MEASURED_MS = 4_000;
 const IDLE_MS = 10_000;
 const QUEUED_RUNS = 400;
 const QUEUE_LIMIT_MS = 120_000;
-/** Name of the table row with the costs of an idle service. */
+/** Name of the table row with the costs of an idle service for one second. */
 const IDLE_LINE = "idle, a second";
 /** Delay before the counters are read, because a PostgreSQL session reports its row counts at most once a second. */
 const STATISTICS_DELAY_MS = 1_500;
@@ -52,7 +52,7 @@ const COLUMN_UNITS = {
 type Column = keyof typeof COLUMN_UNITS;
 type Counters = Record<Column | "runs", number>;
 
-/** SQL that reads all counters. They count since the start of the database server. */
+/** SQL that reads all counters. Their values only grow, so the difference of two readings is the usage between them. */
 const SELECT_COUNTERS = `
   SELECT (SELECT count(*) FROM run WHERE finished_at IS NOT NULL)::int AS runs,
          (SELECT sum(calls) FROM pg_stat_statements)::float AS statements,

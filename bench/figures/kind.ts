@@ -17,10 +17,10 @@ import {
 } from "../harness/kinds.js";
 import { type BenchService, startBenchService } from "../harness/service.js";
 
-/** Small number of callers. Their rate is also a baseline for the rates with 64 and more callers. */
+/** Small number of callers. The runs per second with these callers are also a baseline for 64 and more callers. */
 const FEW_CALLERS = 3;
 const MANY_CALLERS = 64;
-/** Number of callers whose rate is also compared with isolated-vm, and with Chromium started with Puppeteer's default options. */
+/** Number of callers for the comparisons with isolated-vm, and with Chromium started with Puppeteer's default options. */
 const COMPARED_CALLERS = 8;
 const CALLER_COUNTS = [1, FEW_CALLERS, COMPARED_CALLERS, MANY_CALLERS];
 /** Numbers of callers for the fastest kind of run, which is also measured under extreme load. */

@@ -1,6 +1,6 @@
 /**
- * Measures log events per second over HTTP while 10, 100 and 1,000 actions have a log trigger. Each event starts no run or one run. The
- * baseline is a bare insert over HTTP.
+ * Measures log events per second over HTTP while 10, 100 and 1,000 actions have a log trigger. First, no event starts a run; then, each
+ * event starts one run. The baseline is a bare insert over HTTP.
  */
 import { openDatabase } from "../../src/data/database.js";
 import { insertPublishedActions } from "../../test/harness/published-actions.js";

@@ -20,7 +20,7 @@ const EVENTS_IN_FLIGHT = 8;
 const ROUND_MS = 2_000;
 /** Number of events in a round that measures the delay. */
 const PACED_EVENTS = 20;
-/** Interval between two of these events. It is long enough for both servers to deliver all messages of an event. */
+/** Interval between two events in such a round. It is long enough for both servers to deliver all messages of an event. */
 const PACED_INTERVAL_MS = 100;
 const WARM_UP_INTERVAL_MS = 50;
 const QUIET_MS = 300;

@@ -1,6 +1,6 @@
 /**
- * Measures how long a page of the execution log takes over HTTP, for several sizes of the log. The baseline is a bare query by pg of the
- * same rows.
+ * Measures how long a page of the execution log takes over HTTP, for several sizes of the log. The baseline is a bare query by pg for the
+ * newest entries.
  */
 import { Client } from "pg";
 import { computeMedian, type FigureRow, timeCalls } from "../harness/figure.js";
@@ -15,7 +15,7 @@ const PAGE_LIMIT = 50;
 const BASELINE_NAME = "the query alone, by pg";
 const ENTRY_DATA = JSON.stringify({ payload: null, result: { data: { order: 1 }, success: true } });
 
-/** Inserts log entries of one app with the IDs `from` to `to`, a second apart. Their runs do not exist. */
+/** Inserts `to - from` log entries of one app, a second apart. Their runs do not exist. */
 async function insertEntries(db: Client, appId: number, from: number, to: number): Promise<void> {
   await db.query("SET statement_timeout = 0; SET synchronous_commit = off");
   await db.query(
@@ -39,7 +39,7 @@ async function measurePages({ call, first }: BenchService, db: Client, size: num
     call("POST", `/v3/apps/${appId}/actions/logs`, { limit: PAGE_LIMIT, ...options });
   const text = `SELECT * FROM execution_log WHERE app_id = $1 ORDER BY id DESC LIMIT ${PAGE_LIMIT}`;
   const bareDuration = await measureMedianDuration(() => db.query({ name: "bare", text, values: [appId] }));
-  // With this cursor, the page is in the middle of the log: half of the entries are older.
+  // The cursor leads to a page in the middle of the log: half of the entries are older.
   const { nextCursor } = await readPage({ offset: size / 2 });
   const floor = { name: BASELINE_NAME, value: bareDuration };
   const pageVariants: [string, object][] = [

@@ -14,7 +14,7 @@ const EVENT_COUNT = 100;
 const EVENT_INTERVAL_MS = 100;
 const ACTION_CODE = "async function execute() { return 1; }";
 
-/** Measures the time from NOTIFY to its arrival in another session. A runner that waits for a notification cannot start sooner. */
+/** Measures the time from NOTIFY to its arrival in another session. No runner can start a run sooner, because it waits for NOTIFY. */
 async function measureFloor(databaseUrl: string): Promise<number[]> {
   const [sender, listener] = [new Client(databaseUrl), new Client(databaseUrl)];
   await Promise.all([sender.connect(), listener.connect()]);

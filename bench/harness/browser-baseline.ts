@@ -1,4 +1,4 @@
-/** Baselines for runs: drive the same Chromium directly over the DevTools protocol, with the options of the service or of Puppeteer. */
+/** Baselines for runs: control the same Chromium directly by the DevTools protocol, with the options of the service or of Puppeteer. */
 import { setTimeout as delay } from "node:timers/promises";
 import puppeteer, { type CDPSession, type Protocol } from "puppeteer";
 import { readConfig } from "../../src/config.js";

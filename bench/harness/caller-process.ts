@@ -1,6 +1,6 @@
 /**
  * Load generator, run as a separate process: sends requests over persistent connections with little overhead. Reports the responses per
- * second and the duration of each.
+ * second and the duration of each call.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { encodePostRequest, openConnection, type PersistentConnection } from "./connection.js";
@@ -27,7 +27,7 @@ export interface CallLoad {
 export interface CallReport {
   /** Responses per second within the measured period. */
   perSecond: number;
-  /** Duration of each call, in milliseconds. */
+  /** Duration of each call in milliseconds, including the calls of the warm-up. */
   durations: number[];
 }
 

@@ -9,7 +9,7 @@ export interface ActionKind {
   result: unknown;
   /** Number of requests that a run sends, one after the other. */
   requestCount?: number;
-  /** True if the runs call `request()`: the action must then list the origin of the payload's `url`. */
+  /** True if the runs call `request()`. The action must then list the origin of the payload's `url` in `integrationOrigins`. */
   usesRequest?: true;
   /** Data source that must exist before the runs. */
   dataSource?: { name: string; entries: object[] };

@@ -1,4 +1,4 @@
-/** Starts the service that is measured: a separate process with an embedded database that writes to disk. Rate limits are off. */
+/** Starts the measured service as a separate process. By default, its database is embedded and writes to disk. Most rate limits are off. */
 import { randomBytes } from "node:crypto";
 import { Agent, request } from "node:http";
 import { text } from "node:stream/consumers";
@@ -11,7 +11,7 @@ const IDLE_CONNECTION_MS = 3_000;
 export interface BenchService {
   url: string;
   databaseUrl: string;
-  /** Process ID of the service, for measurements of its memory. */
+  /** Process ID of the service, for measurements of its processor time. */
   pid: number;
   first: FirstCredentials;
   /**
@@ -25,7 +25,7 @@ export interface BenchService {
   stop(): Promise<void>;
 }
 
-/** Starts the service and resolves when it is ready. `environment` has its environment variables. */
+/** Starts the service and resolves when it is ready. @param environment environment variables that replace the defaults */
 export async function startBenchService(environment: Record<string, string> = {}): Promise<BenchService> {
   const service = startProcess({ LOG_LEVEL: "info", ...environment });
   const url = await service.ready();
@@ -63,7 +63,7 @@ export async function startBenchService(environment: Record<string, string> = {}
   };
 }
 
-/** Starts one process with the API and the database, and `runners` processes that execute runs. Resolves when all are ready. */
+/** Starts one process with the API, the scheduler and the database, and `runners` processes that execute runs. Waits for all of them. */
 export async function startFleet(runners: number, environment: Record<string, string> = {}): Promise<BenchService> {
   const sharedEnvironment = { SETTINGS_KEY: randomBytes(32).toString("base64"), LOG_LEVEL: "info", ...environment };
   const api = await startBenchService({ ...sharedEnvironment, ROLES: "api,scheduler" });

@@ -13,7 +13,7 @@ export interface SubscribersOptions {
   sockets: number;
 }
 
-/** Periodic message to the parent process: the total deliveries, and sampled delays since the last report. */
+/** Message to the parent process after new deliveries: their total number, and the sampled delays since the last message. */
 export interface DeliveryReport {
   delivered: number;
   /** Number of sockets that have received at least one delivery. */

@@ -4,7 +4,7 @@ export class ExampleError extends Error {}
 
 const MAX_RATE_LIMIT_WAIT_MS = 60_000;
 
-/** Returns the message for an error response, with advice if possible. Only for errors that would occur again after a retry. */
+/** Returns the message for an error response, with advice if the credential is invalid or its permissions are too low. */
 function createErrorText(http, answer, { url, appId, from }) {
   const [refused] = answer.errors ?? [];
   const { status, error } = refused ? { status: refused.extensions?.status, error: refused.message } : answer;

@@ -101,7 +101,7 @@ export function createBookings({ call, target, say }) {
     ];
   }
 
-  /** Pushes the definitions. Inserts entries only into empty data sources: other entries may come from guests. */
+  /** Pushes the definitions, and the entries of empty data sources. Entries in other data sources may be from guests, so they stay. */
   async function pushProject(svc) {
     await svc("push", "--force");
     for (const name of example.dataSources) {

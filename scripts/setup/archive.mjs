@@ -58,7 +58,7 @@ export function* readFiles(tar) {
 }
 
 /**
- * Extracts the files to a folder, without the first folder of their names. Leaves out links, like npm.
+ * Extracts the files to a folder, without the first folder in their paths. Leaves out links, like npm.
  * @param isWanted receives the path of a file in the package, and returns false to leave the file out
  */
 export async function extractArchive(archive, folder, isWanted) {

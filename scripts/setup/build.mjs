@@ -25,7 +25,7 @@ function listFiles(path) {
   return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath ?? entry.path, entry.name));
 }
 
-/** Returns a hash of all inputs. It contains only their names, sizes and times, because reading their contents would take longer. */
+/** Returns a hash of the names, sizes and times of all source files. Reading their contents would take longer. */
 export function hashBuildInputs(root, isServiceOnly = false) {
   const hash = createHash("sha256");
   const inputs = isServiceOnly ? SERVICE_INPUTS : INPUTS;
@@ -55,8 +55,8 @@ const SERVICE_COMPILER_STATE = ".tsbuildinfo-service";
 const getStampPath = (root, isServiceOnly) => join(root, "dist", isServiceOnly ? SERVICE_STAMP : STAMP);
 
 /**
- * Removes the records of earlier builds, except `usedState`, which the compiler updates. Must be called before anything writes compiled
- * files: if the build is interrupted, older records would be wrong.
+ * Removes the records of earlier builds in dist, except `usedState`, which the compiler updates. Must be called before anything writes
+ * compiled files. Otherwise, the records would be wrong after an interrupted build.
  */
 export function discardBuildRecords(root, usedState = null) {
   for (const record of [STAMP, SERVICE_STAMP, COMPILER_STATE, SERVICE_COMPILER_STATE]) {
@@ -69,12 +69,12 @@ function isBuilt(root, isServiceOnly) {
   return existsSync(stamp) && readFileSync(stamp, "utf8") === hashBuildInputs(root, isServiceOnly);
 }
 
-/** True if a build is needed. A complete build is always enough. With `isServiceOnly`, a build of only the service is enough too. */
+/** True if no complete build of the current sources exists. With `isServiceOnly`, a build of only the service is enough too. */
 export function isBuildStale(root, isServiceOnly = false) {
   return !isBuilt(root, false) && !(isServiceOnly && isBuilt(root, true));
 }
 
-/** Compiles changed files and those that depend on them, in a quarter of the processor time of a complete build. */
+/** Compiles only changed files and those that depend on them. This takes a quarter of the processor time that all files would take. */
 function compileAndCheck(root, project, state) {
   return runOrThrow("tsc", ["-p", project, "--incremental", "--tsBuildInfoFile", join(root, "dist", state)], {
     cwd: root,
@@ -116,7 +116,7 @@ const compile = (root, isServiceOnly) => waitForAll(isServiceOnly ? buildService
 
 export async function build(root, isServiceOnly = false) {
   if (!isBuildStale(root, isServiceOnly)) return;
-  // The hash is taken before the build, so that a file that changes during the build is compiled the next time.
+  // Computes the hash before the build. If a file changes during the build, the next build compiles it.
   const stamp = hashBuildInputs(root, isServiceOnly);
   discardBuildRecords(root, isServiceOnly ? SERVICE_COMPILER_STATE : COMPILER_STATE);
   await step("building", () => compile(root, isServiceOnly));

@@ -45,7 +45,7 @@ function linkPrograms(folder, { path, entry }) {
 
 const DEPENDENCY_FIELDS = ["dependencies", "devDependencies", "optionalDependencies", "peerDependencies"];
 
-/** True if the lock file has the dependencies of package.json. For npm, a difference is an error. */
+/** True if the lock file has the same dependencies as package.json. If they differ, `npm ci` reports an error. */
 function matchesManifest(lock, manifest) {
   const sorted = (list = {}) => JSON.stringify(Object.entries(list).sort());
   return DEPENDENCY_FIELDS.every((field) => sorted(lock.packages[""][field]) === sorted(manifest[field]));

@@ -47,7 +47,7 @@ async function installByPuppeteer(root, cache) {
   );
 }
 
-/** Returns the folder for the browser. After a set-up as root, another account runs the browser, and must be able to read the folder. */
+/** Returns the folder for the browser. If root installs the browser, another account runs it, so every account can read this folder. */
 function chooseCacheFolder(environment, publicCache) {
   if (environment.PUPPETEER_CACHE_DIR) return environment.PUPPETEER_CACHE_DIR;
   return process.getuid?.() === 0 ? publicCache : join(homedir(), ".cache/puppeteer");

@@ -9,7 +9,7 @@ import { ROOT } from "./steps.mjs";
 const IMPORT_OF_PACKAGE = /^import .*"((?!node:)[a-z@][^"]*)";$/gm;
 
 const messageReceived = new Promise((resolve) => process.once("message", resolve));
-// Ends this process if dev.mjs ends, even if it is killed.
+// Ends this process when dev.mjs ends, even if dev.mjs is killed.
 process.once("disconnect", process.exit);
 
 const files = globSync("dist/src/**/*.js", { cwd: ROOT, exclude: ["dist/src/web/**"] });

@@ -77,7 +77,7 @@ function moveAside(packages, aside) {
   try {
     renameSync(packages, aside);
   } catch (error) {
-    // In a container, a folder of the image cannot be moved (EXDEV), so this removes it.
+    // Removes the folder if it cannot be moved (EXDEV). This is so in a container, for a folder of the image.
     if (error.code !== "EXDEV") throw error;
     rmSync(packages, { recursive: true });
   }
@@ -141,8 +141,8 @@ export async function ensurePackages(root, isServiceOnly = false) {
 }
 
 /**
- * Checks that the service can run with a Node: that in node_modules or, if npm has none for this platform, the current one.
- * @throws SetupError if the current Node is needed and has the wrong version
+ * Checks the version of the current Node if node_modules contains no Node, because npm offers none for this platform.
+ * @throws SetupError if the service cannot run with this version
  */
 export function ensureNode(root, version = process.versions.node) {
   if (existsSync(join(root, "node_modules/.bin/node"))) return;

@@ -31,12 +31,12 @@ function readRecords(file) {
   }
 }
 
-/** Bundles in the folder `${root}/${folder}`. All builds must use the same folder, which also has the records of the previous build. */
+/** Bundles in the folder `${root}/${folder}`. All builds must use the same folder, because it contains the records of the last build. */
 export class WebBundles {
   #root;
   #folder;
   #records;
-  /** Sources (paths and hash) and output files of each bundle. The key consists of its entry points and definitions. */
+  /** Sources (paths and hash) and output files of each bundle. The key is JSON of the bundle's entry points and definitions. */
   #bundles = new Map();
   #used = new Set();
   #commonHash;
@@ -44,8 +44,8 @@ export class WebBundles {
   #isSmallest;
 
   /**
-   * Reads the records of the previous build. Empties the folder if that build was interrupted, a common source has changed, or it
-   * compressed less than `isSmallest` requires.
+   * Reads the records of the previous build. Empties the folder if that build was interrupted, if it compressed less than `isSmallest`
+   * requires, or if a common source has changed.
    */
   constructor(root, folder, isSmallest) {
     this.#root = root;
