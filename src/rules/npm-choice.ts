@@ -49,7 +49,7 @@ function listRequiredDependencies(manifest: NonNullable<ReturnType<typeof pickMa
 
 export interface NpmVersionQuery {
   document: Uint8Array;
-  /** Version, version range or tag that the chosen version must match; "" is the newest version. */
+  /** Version, version range or tag that the chosen version must match. "" matches all versions and prefers the tag `latest`. */
   range: string;
   /** Time in ISO 8601. A range or tag matches only versions that were published before this time. null: versions of any age. */
   publishedBefore: string | null;

@@ -1,4 +1,4 @@
-/** npm packages that need Node.js, each with a replacement that works in actions. Error messages suggest the replacement. */
+/** npm packages, most of which need Node.js, each with a better choice for actions. Error messages suggest the replacement. */
 
 const PACKAGE_ALTERNATIVES: Readonly<Record<string, string>> = {
   "aws-sdk": "aws4fetch",
@@ -40,7 +40,7 @@ const PACKAGE_ALTERNATIVES: Readonly<Record<string, string>> = {
   xml2js: "fast-xml-parser",
 };
 
-/** Returns a replacement for a package that needs Node.js; "" if none is known. @param dependency name with an optional version */
+/** Returns the replacement of a package; "" if the list has none. @param dependency name with an optional version */
 export function findPackageAlternative(dependency: string): string {
   const [name = ""] = /^.[^@/]*/.exec(dependency) ?? [];
   return Object.hasOwn(PACKAGE_ALTERNATIVES, name) ? PACKAGE_ALTERNATIVES[name]! : "";

@@ -6,7 +6,7 @@ import { describeType } from "./describe-value.js";
 const PASSPHRASE_MIN_CHARACTERS = 12;
 const PASSPHRASE_MAX_CHARACTERS = 1_024;
 
-/** Common passphrases that have the minimum length. The npm package also lists shorter ones, which are rejected for their length. */
+/** Common passphrases that have the minimum length. Leaves out shorter ones, because they are rejected for their length. */
 const COMMON_PASSPHRASES: ReadonlySet<string> = new Set(
   [...dictionary["passwords-common"]].filter(({ length }) => length >= PASSPHRASE_MIN_CHARACTERS),
 );

@@ -3,7 +3,7 @@ import { refuseField } from "./fields.js";
 
 export type IdOrName = { readonly id: number } | { readonly name: string };
 
-/** Values of the request parameter `by`: it says if a reference is an ID or a name. */
+/** Values of the request parameter `by`, which says if a reference is an ID or a name. */
 export const REFERENCE_KINDS = ["id", "name"] as const;
 export type ReferenceKind = (typeof REFERENCE_KINDS)[number];
 
@@ -33,7 +33,7 @@ export function parseReferenceKind(value: unknown): ReferenceKind | null {
 
 export const getReferenceKey = (ref: IdOrName): string => ("id" in ref ? `#${ref.id}` : `=${ref.name}`);
 
-/** Returns the name and the ID as SQL parameters, one of which is null. A name with U+0000 becomes null, because PostgreSQL rejects it. */
+/** Returns the name and the ID as SQL parameters; the missing one is null. A name with U+0000 becomes null too: PostgreSQL rejects it. */
 export function getReferenceSqlParameters(ref: IdOrName): [name: string | null, id: number | null] {
   if ("id" in ref) return [null, ref.id];
   return [ref.name.includes("\0") ? null : ref.name, null];

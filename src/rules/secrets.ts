@@ -1,7 +1,7 @@
 /**
- * Finds the secrets in an app's private and protected settings (contract, section 6): texts of at least 8 characters, numbers of at least 8
- * digits, and parts of texts, such as strings in JSON, of at least 16 characters. In private settings, a single short word is no secret. A
- * shorter protected text is masked only where it is a whole string.
+ * Finds the secrets in an app's private and protected settings (contract, section 6). Texts need at least 8 characters, numbers 8 digits,
+ * and parts of texts, such as strings in JSON, 16 characters. In private settings, a single short word is no secret. A protected text of
+ * under 8 characters is masked only where it is a whole string.
  */
 
 import { SECRETS_PER_APP_MAX, SECRETS_PER_APP_MAX_BYTES } from "../limits.js";

@@ -1,4 +1,4 @@
-/** Decides by the prefix of a setting's key who can read the setting (its tier), and validates keys. */
+/** Determines the tier of a setting from the prefix of its key. The tier says who can read the setting. Also validates keys. */
 
 import { ActionError } from "../errors.js";
 import {

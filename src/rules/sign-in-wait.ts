@@ -34,7 +34,7 @@ export function recordSignInAttempt(state: SignInAttemptState, now: number): Sig
   return { failures, level: state.level + 1, blockedUntil: now + computeWaitMs(state.level) };
 }
 
-/** Removes an attempt that did not fail: it succeeded, or the service could not check it. If it started a wait, ends the wait. */
+/** Removes an attempt that succeeded, or that the service could not check. If the attempt started a wait, ends the wait. */
 export function removeSignInAttempt(state: SignInAttemptState, attemptedAt: number): SignInAttemptState {
   const failures = state.failures.filter((failure) => failure !== attemptedAt);
   const startedWait = state.blockedUntil === attemptedAt + computeWaitMs(state.level - 1);

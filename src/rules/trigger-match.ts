@@ -50,7 +50,7 @@ export const LOG_EVENT_TYPES: readonly string[] = [
   "ai.embeddings",
 ];
 
-/** True if the log event has the filter's type and data source. Callers must pass only events of the action's own app. */
+/** True if the log event has the filter's type and, if set, its data source. Callers must pass only events of the action's app. */
 export function matchesLogTrigger(where: LogWhere, entry: FilterableLogEvent): boolean {
   if (where.type !== entry.type) return false;
   return where.dataSourceId === undefined || where.dataSourceId === entry.dataSourceId;

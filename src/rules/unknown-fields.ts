@@ -125,7 +125,7 @@ export function refuseUnknownFields(body: unknown, shapeSource: ShapeSource | re
   if (fault) throw fault;
 }
 
-/** Throws the error for an unknown field in the request. Operations call this function after all other checks, before they commit. */
+/** Throws the stored error for an unknown field of the request. Operations call this after all other checks, before they commit. */
 export function throwIfUnknownField({ unknownField }: { unknownField?: ActionError }): void {
   if (unknownField) throw unknownField;
 }

@@ -28,7 +28,8 @@ export function findInstantsOfLocalTime(timeZone: string, localMs: number): numb
 }
 
 /**
- * Returns the instant at which the clock continues after it skips this local time; null if it skips the whole day (Apia, 30 December 2011).
+ * Returns the instant at which the clock continues after it has skipped this local time. Returns null if it has skipped the whole day, as
+ * in Apia on 30 December 2011.
  * @param localMs local time for which {@link findInstantsOfLocalTime} returns no instant
  */
 export function findInstantAfterSkippedTime(timeZone: string, localMs: number): number | null {
