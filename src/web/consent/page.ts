@@ -122,8 +122,8 @@ function createDecisionForm(requested: ConsentRequest, { decide, showApp }: Deci
   appSelect.addEventListener("change", showScopesOfApp);
   showScopesOfApp();
   const problemElement = createElement("div");
-  // Disables the buttons until the response. Otherwise, a click could send a second decision. While another app loads, a click could also
-  // send a decision for the app that is still shown.
+  // Disables the buttons until the response arrives. Otherwise, a click could send a second decision, or a decision for the app that is
+  // shown while another app loads.
   const runWithButtonsDisabled = (request: () => Promise<void>) => {
     const setButtonsDisabled = (isDisabled: boolean) => {
       for (const button of form.querySelectorAll("button")) button.disabled = isDisabled;
@@ -195,7 +195,7 @@ async function showAuthorization(appId: number | null = null): Promise<void> {
     showApp: showAuthorization,
     async decide(decision) {
       const { redirectTo } = await requestJson(path, { method: "POST", body: decision });
-      // If another program opens the address, this page stays open and shows this text.
+      // The browser may pass this address to another program. Then this page stays open and shows the text.
       showDecision("Done. Go back to your program.");
       location.assign(String(redirectTo));
     },

@@ -25,8 +25,8 @@ async function sendBatch(subpath: string, body: unknown): Promise<MessageReceipt
 }
 
 /**
- * Checks that the code runs in a page that a user has opened: the browser then has `share` or `clipboard`, unless the page was loaded
- * without HTTPS.
+ * Checks that the code runs in a page that a user has opened. Such a page has a URL, and the browser offers `share` or `clipboard` there.
+ * If the page was loaded without HTTPS, the browser may offer neither.
  * @throws Error if the code runs elsewhere, such as in a server action
  */
 function assertPage(name: string): void {

@@ -3,7 +3,7 @@ import Papa from "papaparse";
 import { defineSvcNamespace } from "./define.js";
 
 export interface CsvParseOptions {
-  /** True (the default): the first line has the names of the columns, and rows are objects. False: all lines are rows, and rows are arrays. */
+  /** True (the default): the first line has the names of the columns, and rows are objects. False: all lines are rows, as arrays. */
   header?: boolean;
   /** Character between cells. Default: detected from the text. */
   delimiter?: string;

@@ -83,7 +83,10 @@ function addPageNavigation(
   return Object.defineProperties(entries, Object.fromEntries(hiddenProperties)) as EntryPage;
 }
 
-/** Subscribes to changes of entries. After a pause or a lost connection, the service first sends the missed changes or a reset. */
+/**
+ * Subscribes to changes of entries. After a pause or a lost connection, the service first sends the missed changes. If it no longer has all
+ * of them, it sends `reset: true` instead, and the code must read the entries again.
+ */
 function subscribeToChanges(
   { ref, by }: SourceRef,
   where: unknown,

@@ -46,7 +46,7 @@ const mediaFolders: MediaFolders = {
 
 type UploadOptions = Parameters<MediaFiles["upload"]>[0];
 
-/** Returns the form with the file or files to upload. The folder and the name are in the URL, because the service needs them before the file. */
+/** Returns the form with the files to upload. The URL contains the folder and the name, because the service needs them before the file. */
 function createUploadForm({ file: input, data, name }: Partial<UploadOptions>): FormData {
   if (data instanceof FormData) return data;
   if (!(input instanceof Blob))

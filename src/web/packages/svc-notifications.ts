@@ -23,7 +23,7 @@ function decodeBase64Url(text: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(binary, (character) => character.charCodeAt(0));
 }
 
-/** Waits until the registration has an active worker. `navigator.serviceWorker.ready` never resolves if the page is out of its scope. */
+/** Waits until the registration has an active worker. `navigator.serviceWorker.ready` never resolves for a page outside of the scope. */
 function waitForActiveWorker({ active, installing, waiting }: ServiceWorkerRegistration): Promise<void> {
   const worker = installing ?? waiting;
   if (active || !worker) return Promise.resolve();
@@ -72,7 +72,7 @@ function streamNotifications(callback: (notification: Notification) => void): ()
   const { appId, follow } = getConnection();
   const startedAtMs = Date.now();
   let lastCursor: number | null = null;
-  // Before the first notification there is no cursor, so the service finds missed notifications by the time since the start.
+  // Before the first notification, there is no cursor. Then the service finds missed notifications by the seconds since this call.
   const getSecondsSinceStart = () =>
     Math.min(Math.max(0, (Date.now() - startedAtMs) / 1_000), MISSED_NOTIFICATIONS_MAX_SECONDS);
   const variables = () => ({ appId: appId(), after: lastCursor, lastSeconds: getSecondsSinceStart() });

@@ -1,4 +1,4 @@
-/** Package `Svc.Session`: returns the session of the page or run, and signs app users in and out. A session is never used as a credential. */
+/** Package `Svc.Session`: returns the session of the page or run, and signs app users in and out. A session is not a credential. */
 import type { AppSession, Session } from "../runtime/public-types.js";
 import { getConnection } from "./connection.js";
 import { defineSvcNamespace } from "./define.js";

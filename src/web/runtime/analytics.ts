@@ -7,9 +7,9 @@ import { globalScope } from "./scope.js";
 
 const BATCH_WAIT_MS = 1_000;
 const BATCH_MAX_EVENTS = 20;
-/** Pause after a failed request, if the service has not responded with a time after which to retry. */
+/** Pause after a failed request, unless the response says after how many seconds to retry. */
 const RETRY_WAIT_MS = 10 * BATCH_WAIT_MS;
-/** Maximum number of events that wait to be sent, for example while the service is not available. Beyond it, the oldest are dropped. */
+/** Maximum number of unsent events, for example while the service is not available. Further events replace the oldest ones. */
 const UNSENT_MAX_EVENTS = 500;
 
 /**
@@ -65,7 +65,10 @@ function createEventSender({ appId, resolveUrl, request, getToken }: Connection)
     while (waitingEvents.length > 0) sendWithoutRetry(waitingEvents.splice(0, ANALYTICS_EVENTS_PER_REQUEST));
   }
 
-  /** Sends the events once, if possible by a beacon, which outlives the page. A beacon cannot send a token, so a page with a token uses fetch. */
+  /**
+   * Sends the events once, if possible by a beacon, which outlives the page. Uses `fetch` if the page has a token, because a beacon cannot
+   * send a token, or if the browser rejects the beacon.
+   */
   function sendWithoutRetry(events: AnalyticsEvent[]): void {
     const body = new Blob([JSON.stringify({ events })], { type: "application/json" });
     const isSent = getToken() === null && navigator.sendBeacon(resolveUrl(getEventsPath()), body);

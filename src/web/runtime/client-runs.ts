@@ -85,7 +85,7 @@ export function createClientActionRunner({ connection, loadAction, timeoutMs }: 
     }
   }
 
-  /** Sends the report of a run. Repeats the request if no response arrived; the idempotency key then prevents a second log entry. */
+  /** Sends the report of a run. If no complete response arrives, repeats the request; the idempotency key prevents a second log entry. */
   async function sendReport({ action: { id }, idempotencyKey }: UnfinishedRun, body: object): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       try {

@@ -60,7 +60,7 @@ export function createSvc({ scriptUrl, nonce, sendToService, outgoingTransport }
   const requestFunctions = createRequestFunctions(outgoingTransport);
   const client: Client = {
     configure(configuration) {
-      // A session that `init` has started is valid only with its token, service and app. If the page sets another one, the renewal ends.
+      // A session that `init` has started belongs to one token, service and app. If the page sets others, the session's renewal ends.
       if (connection.configure(configuration)) visitorSessionManager.stop();
       onSessionChanged();
     },

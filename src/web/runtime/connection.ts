@@ -10,7 +10,7 @@ export interface Connection {
   configure(configuration: Configuration): boolean;
   /** Returns the ID of the configured app. @throws SvcError APP_NOT_FOUND if no app is configured */
   appId(): number;
-  /** Returns the URL of a path of the service. @throws SvcError REQUEST_INVALID if this URL is outside of the service, or no service is set */
+  /** Returns the URL of a path of the service. @throws SvcError REQUEST_INVALID if no service is set, or the URL is outside of it */
   resolveUrl(path: string): URL;
   /** Sends a request with JSON and returns the body of the response. @throws SvcError */
   request(method: string, path: string, body?: unknown, options?: ConnectionRequestOptions): Promise<ResponseBody>;
@@ -29,7 +29,7 @@ export interface Connection {
 }
 
 export interface ConnectionRequestOptions {
-  /** True: the browser sends the request even when the page closes. Ignored for a body above KEEPALIVE_MAX_CHARACTERS. */
+  /** True: the browser sends the request even when the page closes. Ignored without a body, and if the body is too long. */
   keepalive?: boolean;
   headers?: Record<string, string>;
   /** True: after a response with status 401, rejects instead of getting a new token. Requests for a new token set this, to avoid a loop. */
@@ -43,7 +43,7 @@ interface ServiceTextRequest {
   keepalive?: boolean;
 }
 
-/** Maximum length of a keepalive request's body. Browsers limit the bodies of a page's keepalive requests to 64 KB in total. */
+/** Length from which a body is too long for `keepalive`. Browsers limit the bodies of a page's keepalive requests to 64 KB in total. */
 const KEEPALIVE_MAX_CHARACTERS = 20_000;
 
 export type ResponseBody = Record<string, unknown>;

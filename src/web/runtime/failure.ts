@@ -23,7 +23,7 @@ export function createSvcError(status: string, error: string, details: ErrorDeta
 const toFields = (value: unknown) =>
   (typeof value === "object" && value !== null ? value : {}) as Record<string, unknown>;
 
-/** Returns the fields of an error body. Of a GraphQL response, returns the fields of its first error. */
+/** Returns the fields of an error body. For a GraphQL response, adds the fields of its first error. */
 function readErrorFields(body: unknown): Record<string, unknown> {
   const fields = toFields(body);
   if (!Array.isArray(fields["errors"])) return fields;

@@ -30,8 +30,8 @@ function createTextReader(reply: ServiceReply): TextReader {
 }
 
 /**
- * Yields the JSON value of each line. Rejects if the response is interrupted or a line is not JSON. If the caller stops reading, the
- * request is cancelled.
+ * Yields the JSON value of each line. Rejects if the response is interrupted or a line is not JSON. Cancels the request if the caller stops
+ * reading.
  */
 export async function* parseJsonLines(reply: ServiceReply): AsyncGenerator<unknown, void, void> {
   const reader = createTextReader(reply);

@@ -9,6 +9,6 @@ export const CONNECTION_KEY = Symbol.for("svc.connection");
 
 export interface PackageConnection extends Pick<Connection, "appId" | "request" | "lines" | "exchange"> {
   follow: SubscriptionSocket["follow"];
-  /** Discards the cached session, and assigns the browser's push subscription to the new one. Call this when the page's user has changed. */
+  /** Discards the cached session, and assigns the browser's push subscription to the new one. Call this after the page's user changes. */
   forgetSession(): void;
 }

@@ -16,8 +16,9 @@ const encodeBase64Url = (bytes: ArrayBuffer): string =>
 export const getPushPath = ({ appId }: Pick<Connection, "appId">): string => `/v1/apps/${appId()}/push/subscriptions`;
 
 /**
- * Returns this browser's subscription to push messages of the app; null if there is none, and on pages without HTTPS, where browsers have no
- * service workers. @throws SvcError
+ * Returns this browser's subscription to push messages of the app; null if there is none. Also returns null on a page without HTTPS,
+ * because browsers offer no service workers there.
+ * @throws SvcError
  */
 export async function findPushSubscription(
   connection: Pick<Connection, "appId" | "request">,

@@ -34,8 +34,8 @@ const isBlob = (body: unknown): boolean => /^\[object (?:Blob|File)\]$/.test(Obj
 
 /**
  * Creates the function `response`.
- * @param markProperty in a server run: property of the result that contains the response, so that the service recognizes it. Elsewhere
- *   null: the result is then the response itself.
+ * @param markProperty in a server run, the name of the property in which the result contains the response; the service recognizes a
+ *   response by this property. Elsewhere, null: the result is the response itself.
  */
 export function createResponseFunction(markProperty: string | null) {
   return (options: ResponseOptions = {}): object => {

@@ -1,6 +1,6 @@
 /**
- * In a server run, sends the client library's requests to the service, without the browser's network. The run provides the
- * function for this. It is removed from the global scope before the author's code runs.
+ * In a server run, sends the client library's requests to the service, without the browser's network. The run provides a global function
+ * for this. The library removes this function from the global scope before the author's code runs.
  */
 import type { OutgoingTransport } from "./requests.js";
 import { globalScope } from "./scope.js";

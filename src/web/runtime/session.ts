@@ -40,7 +40,7 @@ export function createSessionReader({ appId, request }: Pick<Connection, "appId"
   }
 
   return {
-    /** Returns the session of the token; null if the service responds with an error, for example to an invalid token. @throws NETWORK_ERROR */
+    /** Returns the session of the token; null if the service responds with an error, such as for an invalid token. @throws NETWORK_ERROR */
     session(): Promise<AppSession | null> {
       const session = cachedSession ?? requestSession();
       cachedSession = session;

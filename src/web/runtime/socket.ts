@@ -19,9 +19,9 @@ const FINAL_STATUSES = [
   "DATA_SOURCE_ACCESS_DENIED",
 ];
 
-/** Close codes and error statuses of a token that is not valid now. The token of a live page is valid again when its app is published again. */
+/** Close codes and error statuses for an invalid token. A live page's token becomes valid again when its app is published again. */
 const INVALID_TOKEN_CAUSES: readonly (number | string)[] = [4401, 4403, "UNAUTHORIZED"];
-/** Value of `retries` for the first attempt after the service has rejected a token. The attempt then starts after 16 to 32 seconds. */
+/** Value of `retries` for the first attempt after the service has rejected a token: the attempt starts after 16 to 32 seconds. */
 const RETRIES_AFTER_REJECTION = 6;
 
 /** Returns the close code, or the statuses of the errors, that ended a subscription. */
@@ -39,8 +39,8 @@ const isInvalidToken = (cause: unknown): boolean =>
   listCauses(cause).some((code) => INVALID_TOKEN_CAUSES.includes(code));
 
 /**
- * Resolves when the next attempt to connect should start: after a delay, or as soon as the browser is online again. The delays grow, and
- * are random, so that not all clients reconnect at the same moment.
+ * Resolves when the next attempt to connect should start: after a delay, or as soon as the browser is online again. The delay grows with
+ * `retries`. It is partly random, so that not all clients reconnect at the same moment.
  */
 function waitBeforeReconnect(retries: number, maxMs: number): Promise<void> {
   const maxDelayMs = Math.min(maxMs, 500 * 2 ** retries);
@@ -86,8 +86,8 @@ function openSocket({ resolveUrl, getToken }: Connection): SocketClient {
 export interface SubscriptionListener<Data> {
   next(data: Data): void;
   /**
-   * Called if the service rejects the subscription, for example without permission. No more data follows, unless the reason was the token:
-   * then the subscription starts again as soon as the service accepts the token.
+   * Called if the service rejects the subscription, for example because the caller lacks a permission. If the reason was the token, the
+   * socket retries at intervals of up to five minutes. For any other reason, no more data follows.
    */
   refused(cause: unknown): void;
 }

@@ -15,8 +15,8 @@ export type ClientAction = ClientTriggersUpdate["actions"][number];
 export interface ClientTriggersListener {
   onUpdate(update: ClientTriggersUpdate): void;
   /**
-   * Called if the service rejects the subscription, for example without permission. If the reason was the token, updates follow as soon as
-   * the service accepts the token, unless the subscription has ended by then.
+   * Called if the service rejects the subscription, for example because the caller lacks a permission. If the reason was the token, the
+   * socket retries until the subscription ends, so updates may follow.
    */
   onRejected(cause: unknown): void;
 }

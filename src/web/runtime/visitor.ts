@@ -39,7 +39,7 @@ function writeStoredSession(key: string, stored: StoredSession): void {
   try {
     localStorage.setItem(key, JSON.stringify(stored));
   } catch {
-    // Ignores that the browser blocks storage: the session then lasts as long as the page.
+    // Ignores the error. If the browser blocks storage, the session lasts as long as the page.
   }
 }
 
@@ -84,7 +84,7 @@ export function createVisitorSessionManager(
     const { token, expiresAt } = (await connection.request("POST", path, undefined, {
       skipsTokenRenewal: true,
     })) as unknown as VisitorSessionResponse;
-    // During the request, the page has called `init` for another app, or `configure`. So the response is not used.
+    // If the page has called `configure`, or `init` for another app, during the request, this session is no longer needed.
     if (key !== sessionKey) return false;
     const endsAt = Date.parse(expiresAt);
     const stored = { token, expiresAt: endsAt, renewAt: Date.now() + (endsAt - Date.now()) / 2 };

@@ -1,6 +1,6 @@
 /**
- * Sign-in page. The service sends it instead of a page that only signed-in persons can open. Asks for a token, signs in with it, and reloads
- * the page.
+ * Sign-in page. The service sends it instead of a page that only signed-in persons can open. Asks for a token, signs in with this token,
+ * and reloads the page.
  */
 import { resolveServiceUrl } from "../service-address.js";
 
