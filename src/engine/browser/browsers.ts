@@ -114,7 +114,7 @@ export class Browsers {
     for (const supervisor of supervisors) runInBackground(supervisor.keepRunning());
   }
 
-  /** Never rejects. Repeats a run only if it has had no effect: no request was sent, and no console line was passed on. */
+  /** Executes a run, and never rejects. Repeats the run only if it had no effect: it sent no request, and no console line was printed. */
   readonly run = async (request: PageRunRequest): Promise<PageRunOutcome> => {
     const { mode, trialForMode, network } = choosePlacement(request);
     const { mayRequest: _mayRequest, onRequest: _onRequest, ...withoutRequests } = request;
@@ -143,7 +143,7 @@ export class Browsers {
     return this.firstChromium !== null;
   }
 
-  /** `up` counts browsers; the others count contexts: with a run (`serving`), reserved for an app (`warm`), or unused (`spare`). */
+  /** `up`: browser sources that have a browser; `serving`: active runs. Idle pages are reserved for an app (`warm`) or unused (`spare`). */
   readonly countBrowsers = (): { up: number; serving: number; warm: number; spare: number } => {
     const browsers = this.supervisors.flatMap((supervisor) => [...supervisor.browsers]);
     const contexts = browsers.map(({ activeRuns, pool }) => ({ serving: activeRuns, ...pool.countIdlePages() }));
@@ -176,7 +176,7 @@ export class Browsers {
     for (let tries = 0; tries < MAX_START_ATTEMPTS; tries += 1) {
       if (request.signal?.aborted) return createCancelledOutcome();
       if (!(await waitForBrowser(supervisors))) break;
-      // `run` counts the run before its first await. Otherwise, all concurrent runs would choose the same browser.
+      // `supervisor.run` counts the run at once, before its first `await`. Otherwise, all concurrent runs would choose the same browser.
       const supervisor = chooseSupervisor(supervisors, triedSupervisors);
       const outcome = await supervisor?.run(request, mode);
       if (outcome) return outcome;

@@ -8,7 +8,7 @@ const LANGUAGE_GLOBALS =
   "DisposableStack AsyncDisposableStack globalThis eval parseFloat parseInt isFinite isNaN " +
   "decodeURI decodeURIComponent encodeURI encodeURIComponent escape unescape";
 
-/** Classes that a network isolate uses in its worker thread. A parent class is listed before its subclasses. */
+/** Classes that a network isolate has as globals. Their objects stay in its worker thread. A parent class is before its subclasses. */
 export const NETWORK_ISOLATE_CLASSES: readonly string[] = [
   "Event",
   "EventTarget",
@@ -21,7 +21,7 @@ export const NETWORK_ISOLATE_CLASSES: readonly string[] = [
   "File",
   "FormData",
 ];
-/** A network isolate has no globals for these classes, although it has objects of them, such as `crypto`. */
+/** Classes that are no globals of a network isolate, although it has objects of them, such as `crypto`. */
 export const NETWORK_ISOLATE_NON_GLOBAL_CLASSES: readonly string[] = [
   "Crypto",
   "SubtleCrypto",

@@ -10,7 +10,7 @@ const HEAVY_CLASSES = new Set(
  * not work in an isolate, because it would transfer a buffer of the realm to the worker.
  */
 const UNSUPPORTED_NAMES: readonly unknown[] = ["createObjectURL", "revokeObjectURL", "byob"];
-/** Other members of `performance` are missing in a network isolate, because they contain data of all runs of the thread. */
+/** Members of `performance` that a network isolate has. It lacks the others, because they contain data of all runs of the thread. */
 const CLOCK_MEMBERS: readonly unknown[] = ["now", "timeOrigin"];
 const LOOP_NODE_TYPES = ["ForStatement", "ForInStatement", "ForOfStatement", "WhileStatement", "DoWhileStatement"];
 const FUNCTION_NODE_TYPES = ["FunctionDeclaration", "FunctionExpression", "ArrowFunctionExpression"];

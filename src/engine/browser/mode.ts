@@ -42,7 +42,7 @@ const isListedGlobal = (name: string): boolean =>
 
 const IDENTIFIER_PATTERN = /^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u;
 
-/** True if a document may have a global of this name. False for a name that no browser has, such as a global of Node. */
+/** True if a document may have a global of this name, or if the text is no identifier. False for others, such as globals of Node. */
 export const isDocumentGlobal = (name: string): boolean =>
   !IDENTIFIER_PATTERN.test(name) || isListedGlobal(name) || /webkit/i.test(name);
 
@@ -130,7 +130,7 @@ const mayUseUnnamedGlobals = (node: AnyNode, path: readonly AnyNode[]): boolean 
   (node.type === "ThisExpression" && !isThisOfObject(path)) ||
   findReadMembers(node).includes("constructor");
 
-/** True if `this` is inside of a class or a method, so that it is not the global object. */
+/** True if `this` is inside of a class or a method. It is then usually an object of the code, and not the global object. */
 function isThisOfObject(ancestors: readonly AnyNode[]): boolean {
   const index = ancestors.findLastIndex(
     ({ type }) => type === "FunctionDeclaration" || type === "FunctionExpression" || type === "ClassBody",

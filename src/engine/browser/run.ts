@@ -92,17 +92,23 @@ export interface PageRunRequest {
   payload: string;
   /** JSON text of `context.settings`. */
   settings: string;
-  /** Time limit in milliseconds. A trial and the wait for a page do not count. A repetition in a document gets only the remaining time. */
+  /**
+   * Time limit in milliseconds. A trial and the wait for a page do not count. If a network isolate cannot complete the run, its repetition
+   * in a document gets only the remaining time.
+   */
   timeoutMs: number;
   signal?: AbortSignal;
-  /** Called with the mode before code is evaluated, and again before a repetition. A trial calls it at its end, unless it is repeated. */
+  /** Called with the mode before code is evaluated, and again before a repetition. A trial calls it at its end if no repetition follows. */
   onMode?(mode: EvaluationMode): void;
   onConsole?(line: ConsoleLine): void;
   /** Called once for each host that the run contacts, as `host:port`. */
   onHost?(host: string): void;
-  /** Checks the URL and referrer of each request; false blocks the request. Slow, so pass it only for secrets, a token or traces. */
+  /** Gets the URL and the referrer of each request; false blocks it. Slow, so pass it only if the run has secrets, a token or traces. */
   mayRequest?(url: string): boolean | Promise<boolean>;
-  /** Called for requests that `mayRequest` accepts, so never without it. Null: no trace. `endTrace` gets null if there was no response. */
+  /**
+   * Starts the trace of a request. Called only if `mayRequest` exists and accepts the request. Returns null for no trace. `endTrace` gets
+   * the status of the response; null if there was none.
+   */
   onRequest?(
     request: RunHttpRequest,
   ): { headers: Record<string, string>; endTrace(status: number | null): void } | null;

@@ -116,7 +116,7 @@ export class BrowserSupervisor {
     return browser;
   }
 
-  /** Tries once to start a browser that gets all new runs. */
+  /** Makes one attempt to start a browser, and rejects if it fails. The new browser then gets all new runs. */
   startBrowser(): Promise<SupervisedBrowser> {
     this.attempt = this.openBrowser();
     return this.attempt;
@@ -184,7 +184,7 @@ export class BrowserSupervisor {
         pool.release(page, pageKey, true);
         return createCancelledOutcome();
       }
-      // Only the first run: runs of a worn browser must not shorten the pauses between failed starts of the next one.
+      // Only the first run resets the pause. Runs in a worn browser must not shorten the pauses while its replacement fails to start.
       if (browser.runCount === 0) this.backoffMs = 0;
       browser.runCount += 1;
       const { runsPerBrowser = RUNS_PER_BROWSER } = this.options;

@@ -15,8 +15,9 @@ const FAILURES_PER_APP_MAX = 100;
 const FAILURES_EXPIRY_MS = 600_000;
 const REPEAT_CAUSES: readonly string[] = ["retry", "memory", "timeout"];
 
-/** Maximum time of a trial, which may also use at most TRIAL_MAX_SHARE_OF_TIMEOUT of the run's time limit. */
+/** Maximum duration of a trial. */
 const TRIAL_MAX_MS = 1_000;
+/** Maximum duration of a trial, as a share of the run's time limit. */
 const TRIAL_MAX_SHARE_OF_TIMEOUT = 1 / 4;
 /** Maximum number of console lines in a trial. A trial prints them at its end. A run with more is repeated, and prints each at once. */
 const TRIAL_LINES_MAX = 500;
@@ -29,7 +30,7 @@ function createCodeKey({ packages, source }: PageRunRequest): string {
 const mayBeTried = (script: PageScript): boolean =>
   "source" in script && (script.mode === "isolate" || script.canBeTried === true);
 
-/** If the packages together are longer, code for a document gets no trial: the search for names of globals would block the process. */
+/** Maximum total length of packages for a trial that replaces a document. The search for globals in longer ones would block the process. */
 const SEARCHED_PACKAGES_MAX_CHARACTERS = 512 * 1024;
 
 function areSearchable(packages: readonly PageScript[]): boolean {

@@ -21,8 +21,9 @@ import type { RunRepository } from "./run-repository.js";
 import { AWAITED_RUN_CHANNEL, type NewRun } from "./run-types.js";
 import type { Slot } from "./slots.js";
 
-/** Maximum number of concurrent inserts of queued rows, in total and per app. So a burst of one app delays only this app. */
+/** Maximum number of concurrent inserts of queued rows, of all apps together. */
 const CONCURRENT_INSERTS_MAX = 8;
+/** Maximum number of concurrent inserts of one app, so that a burst of one app delays only this app. */
 const CONCURRENT_INSERTS_PER_APP_MAX = 2;
 
 export interface EnqueuedRun extends InsertedRun {

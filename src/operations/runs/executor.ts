@@ -191,7 +191,7 @@ export class RunExecution {
         this.mode = mode;
       },
       onHost: (host) => this.hosts.add(host),
-      // The check of each URL takes time. A run without secrets needs no check if it has no token to read settings.
+      // The check of each URL takes time. A run gets it only if it has secrets, or a token with which it can read settings.
       ...((secrets.hasSecrets || scripts.revokeToken) && { mayRequest: createUrlCheck(secrets, writer, signal) }),
       ...(scripts.revokeToken &&
         serviceRequests !== null && {
@@ -256,7 +256,7 @@ export class RunExecution {
     return outcome;
   }
 
-  /** Writes the outcome, again after a database error. Writes a failure if PostgreSQL cannot store the outcome, or a check of it fails. */
+  /** Writes the outcome; retries after a database error. Writes a failure if PostgreSQL cannot store the outcome, or its check fails. */
   private async finish(result: Evaluation, durationMs: number): Promise<RunOutcome> {
     const { db, log } = this.options;
     for (let next = result; ; ) {

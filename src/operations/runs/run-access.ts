@@ -5,7 +5,7 @@ import { mayPageRunAction } from "../../rules/action-access.js";
 import type { AppUserData } from "../../rules/caller-rules.js";
 
 export interface CallerActionAccess {
-  /** Access rules that the caller meets, as JSON texts; null if the caller may run every action of the app. */
+  /** Access rules (JSON texts) that were checked and that the caller meets; null if the caller may run every action of the app. */
   metRules: Set<string> | null;
   /** App user whose data an access rule has read, as `<data source ID>/<entry ID>`; null if none has. */
   user: string | null;

@@ -52,7 +52,10 @@ const SELECT_KEY_OF_RUN = `SELECT action_id AS "actionId", encode(key, 'hex') AS
 /** A separate statement for the lock: the next statement then sees all changes of the transaction that held this lock before. */
 const LOCK_KEY = "SELECT pg_advisory_xact_lock(hashtextextended('svc_concurrency:' || $1::bigint || ':' || $2, 0))";
 
-/** `BETWEEN` makes PostgreSQL use the index run_concurrency_key. A change after this statement requests another check. */
+/**
+ * Deletes the requests to check a key, and selects its limit and its runs. A change after this statement requests another check. `BETWEEN`
+ * makes PostgreSQL use the index run_concurrency_key.
+ */
 const SELECT_CONCURRENCY_STATE = `
   WITH seen AS (DELETE FROM concurrency_due WHERE action_id = $1 AND key = decode($2, 'hex') RETURNING 1),
   admitted AS (
@@ -104,7 +107,7 @@ interface CheckedRun {
 
 const RUNS_PER_STATEMENT_MAX = 100;
 
-/** Skips locked rows: another transaction is releasing or cancelling these runs, or replacing their payloads. */
+/** Releases due debounced runs. Skips locked rows: another transaction releases or cancels these runs, or replaces their payloads. */
 const RELEASE_DUE_RUNS = `
   WITH due AS (
     SELECT debounced.run_id, run.action_id, action.concurrency, svc_run_payload(run.payload, run.event_id) AS payload
@@ -131,7 +134,7 @@ export class RunAdmission {
     private readonly log: Pick<Logger, "warn">,
   ) {}
 
-  /** Checks the limit of a new run. Also returns whether the run must wait until the run `blockingRunId` has ended. */
+  /** Applies the concurrency limit to a new run. `isBlocked` is true if the new run must wait until the run `blockingRunId` has ended. */
   async checkRun(runId: number, blockingRunId: number | null): Promise<CheckedRun | undefined> {
     const [key] = await rows<ConcurrencyKey>(this.db, SELECT_KEY_OF_RUN, [runId]);
     if (key) await this.checkKey(key);
@@ -149,7 +152,7 @@ export class RunAdmission {
     return next!.at && Date.now() + Math.max(0, next!.at.getTime() - next!.now.getTime());
   };
 
-  /** Returns the number of checked keys. Postpones a check that fails, so that other keys do not wait for it. */
+  /** Checks due keys, and returns their number. If a check fails, postpones it, so that other keys do not wait for it. */
   async checkDueKeys(): Promise<number> {
     const keys = await rows<ConcurrencyKey>(this.db, SELECT_DUE_KEYS);
     for (const key of keys) {

@@ -141,7 +141,7 @@ export class RunRepository {
     maxConcurrentCalls: CONCURRENT_END_STATEMENTS_MAX,
     isCausedByOneItem: (error) => !isDatabaseUnavailable(error),
   });
-  /** Claims read run IDs from here on, to skip partitions of earlier days. `findLongestWait` lowers it if an older run is queued again. */
+  /** Lower bound of the IDs of queued runs, with which claims skip partitions of earlier days. `findLongestWait` updates it. */
   private lowestId = Number.MIN_SAFE_INTEGER;
 
   /** @param maskPayload returns the payload text for a run's log entry; null if the entry can refer to the run's stored payload */
@@ -150,7 +150,7 @@ export class RunRepository {
     private readonly maskPayload: (run: RunRecord) => Promise<string | null> = async () => EMPTY_PAYLOAD,
   ) {}
 
-  /** Claims the next run. @param usedSlots by app ID, for this process @param slotLimit an app with this many used slots gets no run */
+  /** Claims the next run. @param usedSlots used slots of this process by app ID @param slotLimit an app with this many gets no run */
   async claim(holder: string, usedSlots: ReadonlyMap<number, number>, slotLimit: number): Promise<ClaimedRun | null> {
     const values = [holder, [...usedSlots.keys()], [...usedSlots.values()], slotLimit, this.lowestId];
     return (await queryPreparedRows<ClaimedRun>(this.db, "claim-run", CLAIM_NEXT_RUN, values))[0] ?? null;
@@ -208,7 +208,7 @@ export class RunRepository {
     return this.finishEach(SELECT_LOST_RUNS, [], LOST_OUTCOME);
   }
 
-  /** Ends up to 100 runs in browsers that have exceeded their time limit. */
+  /** Ends up to 100 runs that started in a browser more than `timeoutMs` plus BROWSER_REPORT_GRACE_MS ago. */
   async finishOverdueInBrowsers(timeoutMs: number): Promise<void> {
     const message = `the page did not report the end of the run within ${timeoutMs / 1000} seconds; the page was closed, or the code still runs`;
     const values = [timeoutMs + BROWSER_REPORT_GRACE_MS];

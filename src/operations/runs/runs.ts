@@ -28,7 +28,7 @@ export interface RunRequest {
   payload: unknown;
   idempotencyKey: string | null;
   retryFailed?: boolean;
-  /** The signal aborts when the caller disconnects. */
+  /** Returns a signal that aborts when the caller disconnects. */
   disconnectSignal?: (() => AbortSignal) | undefined;
 }
 
@@ -116,7 +116,7 @@ export class Runs {
     if (await repository.cancelQueued(runId)) return;
     const { state } = (await repository.find(runId, appId)) ?? run;
     if (state !== "running") throw new ActionError("RUN_NOT_CANCELLABLE");
-    // The page may still execute the code of the cancelled run. The service ignores the page's later report.
+    // Ends a run in a browser. Its page may still execute the code, but the service ignores the page's later report.
     if (await repository.finishWithoutCode(run, BROWSER_HOLDER_ID, createCancelledRunOutcome(null))) return;
     await db.query("SELECT pg_notify($1, $2)", createCancelRunNotice(runId, null));
     const { data } = await waitForLogEntry({ logs, notifications }, runId);
@@ -172,7 +172,7 @@ export class Runs {
     });
     return promise.finally(() => {
       stopListening();
-      // Cancels a queued run without a client, unless another request, a repeated one, or the run that started it can use the outcome.
+      // If the caller has disconnected, cancels the queued run. Exception: another request or the run that started it may use its outcome.
       const mayBeUsed = isDebounced || run.idempotencyKey !== null || Boolean(run.eventKey) || Boolean(run.causeRunId);
       if (signal?.aborted && !startSignal.signal.aborted && !mayBeUsed) runInBackground(repository.cancelQueued(id));
     });

@@ -30,7 +30,7 @@ export class PageNetwork {
     this.requests = new RunRequests({}, options.origin, options.waitForSentEvents);
   }
 
-  /** Starts a run. Returns true if this run enabled the URL check, as the first with `mayRequest`. Earlier requests were not checked. */
+  /** Starts a run. The first run with `mayRequest` enables the URL check, and gets true. Requests of earlier runs were not checked. */
   async beginRun(run: PageRunRequest): Promise<boolean> {
     const { session, origin, proxyPort, waitForSentEvents } = this.options;
     this.requests = new RunRequests(run, origin, waitForSentEvents);
@@ -93,7 +93,10 @@ export class PageNetwork {
     };
   };
 
-  /** Call it when the run can send no more requests. Removes caches, cookies and HSTS entries. Returns false if the run sent none. */
+  /**
+   * Removes caches, cookies and HSTS entries. Call it when the run can send no more requests. If the run has sent no request through the
+   * proxy port, removes nothing and returns false.
+   */
   async clearCachesAndCookies(): Promise<boolean> {
     const { session, proxyPort } = this.options;
     if (proxyPort?.wasUsed() !== true) return false;
@@ -105,7 +108,7 @@ export class PageNetwork {
     return this.options.proxyPort?.wasUsedLate() === true;
   }
 
-  /** Pauses requests for the URL check. Ignores errors of a worker, which has no Fetch domain: its page's session pauses its requests. */
+  /** Pauses requests for the URL check. The command fails for a worker, but then the session of its page pauses the worker's requests. */
   private enableUrlCheck(session: CDPSession): Promise<unknown> {
     return session.send("Fetch.enable", { patterns: [{ urlPattern: "*" }] }).catch(() => {});
   }

@@ -74,7 +74,7 @@ export class RunRequests implements ProxyCallbacks {
     if (this.rejectionByHost.size < FAULTS_MAX) this.rejectionByHost.set(host, reason);
   }
 
-  /** Called when the proxy has connected to a host: if a request to the host fails later, the cause is not a rejection by the proxy. */
+  /** Called when the proxy has connected to a host. An earlier rejection by the proxy is then not the reason of later failures. */
   onReached(host: string): void {
     this.rejectionByHost.delete(host);
   }
@@ -103,7 +103,7 @@ export class RunRequests implements ProxyCallbacks {
     }
     await this.pendingWebSocketChecks;
     if (this.acceptedHosts.has(host)) return !this.rejectedHosts.has(host);
-    // A connection without a request (preconnect) is always rejected. `mayRequest` is called only because it logs a secret in the host.
+    // Rejects the connection: it belongs to no accepted request (preconnect). This call of `mayRequest` only logs a secret in the host.
     await Promise.resolve(this.run.mayRequest(`https://${host}/`)).catch(() => false);
     return false;
   }
@@ -141,7 +141,7 @@ export class RunRequests implements ProxyCallbacks {
     this.recordFailure(url, rejection ?? describeReason(event, this.origin));
   }
 
-  /** Returns all headers of the request if the trace adds headers; otherwise {}, which changes nothing. */
+  /** Starts the trace of a request. If the trace adds headers, returns all headers of the request; otherwise {}, which changes nothing. */
   startTrace({ networkId: id, request }: Protocol.Fetch.RequestPausedEvent): {
     headers?: Protocol.Fetch.HeaderEntry[];
   } {
@@ -183,7 +183,7 @@ export class RunRequests implements ProxyCallbacks {
     });
   }
 
-  /** True if a request is still active, or if a failed `fetch` ended the run: the reason may not be recorded yet. */
+  /** True if failure reasons may still be missing: a request is active, or a failed `fetch` ended the run. False after a timeout or crash. */
   isPending(outcome: PageRunOutcome): boolean {
     if (outcome.ok) return this.urlByRequestId.size > 0;
     return (

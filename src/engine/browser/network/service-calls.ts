@@ -111,7 +111,7 @@ export class ServiceCalls {
     await this.sendResponsePart(id, null, null, true).catch(() => {});
   }
 
-  /** Passes a response to the page. Rejects a request above `activeMax`. The client library never sends one, because it queues requests. */
+  /** Passes a response to the page. Rejects a request above `activeMax`; the client library queues requests, so that this never happens. */
   private async passResponse(
     id: number,
     parts: ResponseParts | undefined,
@@ -147,7 +147,7 @@ export class ServiceCalls {
     }
   }
 
-  /** The run may end as soon as the page gets the last part. So `passResponse` sends this part only after the generator has ended. */
+  /** Sends a request to the service. Ends before `passResponse` sends the last part, because the run may end when the page gets it. */
   private async *sendToService(service: ServiceClient, json: string, signal: AbortSignal): ResponseParts {
     const request = readRequest(json, service.base);
     const admitted = await this.admitRequest(request);

@@ -48,7 +48,7 @@ export function navigatePage(session: CDPSession, url: string): Promise<{ loaded
   });
 }
 
-/** `text` is usually only "Uncaught". The description has the error's message. */
+/** Returns the description of the error, which has its message. `text` is usually only "Uncaught". */
 const describeException = ({ exception, text }: Protocol.Runtime.ExceptionDetails): string =>
   exception?.description ?? text;
 
@@ -109,7 +109,7 @@ export async function callHarnessMethod(
 export const DEVTOOLS_MESSAGE_MAX_CHARACTERS = 256 * 1024;
 const ANSWER_MAX_CHARACTERS = RESULT_MAX_BYTES + 1_024;
 
-/** Returns a short `answer` unchanged. A number is the length of a long answer: reads its parts as UTF-8. Undefined if one is invalid. */
+/** Returns a short `answer` unchanged. If `answer` is a length, reads a long answer in parts, as UTF-8; undefined if it is invalid. */
 export async function readAnswer<T>(
   answer: T | number,
   readPart: (from: number, to: number) => Promise<unknown>,

@@ -63,7 +63,7 @@ function createCallCode(run: (...args: any[]) => unknown, ...args: string[]): st
   return `(${run.toString()})(${args.join(", ")})`;
 }
 
-/** Strict mode hides the script's functions from `Error.prepareStackTrace`. A function sets it, so that V8 can cache the script. */
+/** Strict mode hides the script's functions from `Error.prepareStackTrace`. Only a function is strict, so that V8 can cache the script. */
 const createStrictScript = (source: string): string =>
   `(() => { "use strict"; return ${source} })()\n//# sourceURL=${HARNESS_SOURCE_NAME}`;
 const FORMATTER_CODE = createCallCode(createValueFormatter, String(ERROR_OR_CONSOLE_TEXT_MAX_CHARACTERS));

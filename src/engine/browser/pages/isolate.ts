@@ -51,7 +51,7 @@ const KIND_BY_MODE: Readonly<Record<Exclude<EvaluationMode, "document">, Isolate
   },
 };
 
-/** Returns the `base` of the run's client library: NO_SERVICE_BASE_URL if it calls only other services, "" if the run does not use it. */
+/** Returns the service's URL for the client library; NO_SERVICE_BASE_URL if it calls only other services; "" if the run does not use it. */
 const getServiceBase = ({ service, outgoing }: PageRunRequest): string =>
   service?.base ?? (outgoing ? NO_SERVICE_BASE_URL : "");
 
@@ -65,7 +65,7 @@ function createStandInsJson({ packages, source, trialForMode }: PageRunRequest):
   return JSON.stringify(listDocumentStandIns([...names, ...findDocumentGlobalNames(source)]));
 }
 
-/** Lists the scripts of a run. The thread gets the text of each package only once, so the key of a sent text is added to `storedTexts`. */
+/** Lists the scripts of a run. Omits the text of a package whose key is in `storedTexts`; otherwise, adds its key. */
 function listScripts(request: PageRunRequest, storedTexts: Set<string>): SentScript[] {
   const { packages, sourceName: name = DEFAULT_SOURCE_NAME, source } = request;
   const scripts = packages.flatMap((script): SentScript[] => {

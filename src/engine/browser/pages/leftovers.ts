@@ -4,7 +4,7 @@ import type { SandboxOptions } from "./sandbox.js";
 
 /** Maximum total number of workers and of frames in other processes that a run can open. */
 const OTHER_TARGETS_MAX = 16;
-/** Flags disable these targets, but some builds of Chromium do not support the flags. */
+/** Types of targets that a run must not open. Flags disable them, but some builds of Chromium do not support the flags. */
 const FORBIDDEN_TARGET_TYPES = ["page", "shared_worker", "service_worker"];
 
 /** True if a URL has a user name or password. The browser then sends them with all later requests to the host, and cannot forget them. */
@@ -42,7 +42,7 @@ export class LeftoverDetector {
     return this.wasReported;
   }
 
-  /** True if the origin has cookies or stored data. Clearing them would take ten times as long as this search. */
+  /** True if the context has cookies, or the origin has stored data. Clearing the data would take ten times as long as this search. */
   async hasStoredData(): Promise<boolean> {
     const { connection, session, contextId, origin } = this.options;
     const [{ cookies }, { usage }] = await Promise.all([

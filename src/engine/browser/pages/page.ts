@@ -96,7 +96,7 @@ export class Page {
     return this.state.kind === "ready";
   }
 
-  /** False once the page is lost. A crashed page is usable until the reason is known. */
+  /** False once the page is lost. A crashed page still counts as usable until the reason of the crash is known. */
   get isUsable(): boolean {
     return this.state.kind !== "lost";
   }

@@ -51,7 +51,7 @@ interface KeyPages {
   idle: Page[];
   resettingCount: number;
   endPauseFunctions: (() => void)[];
-  /** Called with a page after its reset, or with null if neither a reset nor a new page succeeded. Returns true if the caller takes it. */
+  /** Each function gets a page after its reset, or null if the page was neither reset nor replaced. Returns true if it uses the page. */
   waitingCallers: ((page: Page | null) => boolean)[];
 }
 
@@ -99,7 +99,7 @@ export class PagePool {
     }
   }
 
-  /** Ends the turn after `work` or a time limit. If many callers wait, first pauses for as long as `work` took. */
+  /** Ends the turn after `work` or OPEN_TURN_MAX_MS. If many callers wait after `work`, first pauses for as long as `work` took. */
   private async endTurnAfter<T>(endTurn: () => void, work: Promise<T>): Promise<T> {
     const startedAt = performance.now();
     const turnTimer = setTimeout(endTurn, OPEN_TURN_MAX_MS);
@@ -151,7 +151,7 @@ export class PagePool {
     this.nextPageDelays.set(origin, pause);
   }
 
-  /** Resets a page after a run. Replaces it if it is lost or not intact, or had too many runs. Only discards it after `retire`. */
+  /** Resets a page after a run. Replaces it if it is lost or not intact, or had too many runs. After `retire`, only discards it. */
   release(page: Page, pageKey: PageKey, isIntact: boolean): void {
     if (this.isRetired) this.discard(page);
     else
@@ -247,7 +247,7 @@ export class PagePool {
     throw new Error(`the browser has ended, or could not open a page in ${OPEN_ATTEMPTS_MAX} attempts`);
   }
 
-  /** Without a pause, the reset would delay the response of the run that has just ended, on a machine with few cores. */
+  /** Resolves after PAUSE_BEFORE_RESET_MS, or when a caller needs the page. Without the pause, the reset could delay the run's response. */
   private pauseBeforeReset(pages: KeyPages): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const endPause = () => {

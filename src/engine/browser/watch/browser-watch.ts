@@ -14,14 +14,15 @@ import { RendererPriorities } from "./priorities.js";
 import { hasProcessEnded, listBrowserProcesses, measureProcesses } from "./processes.js";
 
 export const FAILED_LAUNCH_STATUS = "failed to launch";
-/** The browser is ended after this many failed starts of renderers within LAUNCH_FAILURES_WITHIN_MS. A single failure may be chance. */
+/** The watch ends the browser after this many failed starts of renderers within LAUNCH_FAILURES_WITHIN_MS. One failure may be chance. */
 const LAUNCH_FAILURES_MAX = 2;
 const LAUNCH_FAILURES_WITHIN_MS = 5_000;
 export const LAUNCH_CHECK_INTERVAL_MS = 250;
 /** After this many checks in a row with pages but without renderers, the zygote (the process that starts renderers) counts as dead. */
 const CHECKS_WITHOUT_RENDERER_MAX = 6;
-/** The browser is ended if it does not respond for this time, as counted in checks: a clock would also count delays of this process. */
+/** A local browser is ended if it does not respond for this time. Counts checks, because a clock would include delays of this process. */
 const HUNG_AFTER_MS = 5_000;
+/** Replaces HUNG_AFTER_MS for a remote browser. */
 const REMOTE_HUNG_AFTER_MS = 15_000;
 /** Replaces HUNG_AFTER_MS for a browser that gets too little CPU time because the machine is overloaded. */
 const STARVED_AFTER_MS = 60_000;
@@ -32,7 +33,7 @@ const MEASURE_AFTER_RUN_MS = 10;
 /** The cause of a crash is `memory` if the crash follows a kill or a full V8 heap within this time. */
 const KILL_EFFECT_MS = 5_000;
 
-/** Calls `check` every `ms` milliseconds; calls `onLate` instead while a check is active. Ignores errors: the browser may have ended. */
+/** Calls `check` every `ms` milliseconds. While a check is active, calls `onLate` instead. Ignores errors: the browser may have ended. */
 function repeatCheck(ms: number, check: () => Promise<void>, onLate = (_lateMs: number) => {}): NodeJS.Timeout {
   let lateMs: number | null = null;
   return setInterval(() => {
@@ -59,7 +60,7 @@ interface BrowserWatchOptions {
   chromium: Chromium;
   /** True if a run is active. */
   isActive: () => boolean;
-  /** Must count opening pages, but not crashed pages. */
+  /** True if the browser has a page, or is opening one. Crashed pages do not count. */
   hasPages: () => boolean;
   /** Called once, before the browser is ended. */
   onBroken: () => void;
@@ -114,7 +115,7 @@ export class BrowserWatch {
     );
   }
 
-  /** Call this method when a page has crashed. `memory`: memory limit, or full V8 heap. `flood`: a renderer blocked the browser. */
+  /** Cause of a page's crash: `memory` (memory limit or full V8 heap), `flood` (a renderer blocked the browser), or null (unknown). */
   getCrashCause(): "memory" | "flood" | null {
     const { floodWatch, memoryWatch } = this;
     if (floodWatch === null || memoryWatch === null) return null;

@@ -44,7 +44,7 @@ async function growsWhileRunning(pid: number, group: BrowserGroup): Promise<bool
   return (await waitForStableBytes(group)) - bytesBefore > SUSPICIOUS_GROWTH_BYTES;
 }
 
-/** Returns a process ID, or null if no suspect makes the memory grow. @param suspects process IDs of renderers, the busiest first */
+/** Returns the ID of the first suspect that makes the memory grow, or null. @param suspects process IDs of renderers, the busiest first */
 export async function findMemoryFillingRenderer(
   suspects: readonly number[],
   group: BrowserGroup,
@@ -53,7 +53,7 @@ export async function findMemoryFillingRenderer(
   try {
     for (const pid of suspects) {
       if (await growsWhileRunning(pid, group)) return pid;
-      // Otherwise, code that waits for the end of its turn could make another renderer look guilty.
+      // Pauses the renderer again. Otherwise, it could fill the memory while the next suspect is tested.
       signalProcess(pid, "SIGSTOP");
     }
     return null;

@@ -85,7 +85,7 @@ export class FloodWatch {
     }
   }
 
-  /** Call this method ten times a second while the browser has not responded. Compares the CPU times of its processes. */
+  /** Call this method ten times a second while the browser does not respond. Pauses or kills a renderer that floods the browser. */
   onLateAnswer(): void {
     const before = this.lastSample;
     const after = this.takeSample();

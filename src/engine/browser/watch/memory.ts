@@ -5,7 +5,7 @@ import { findMemoryFillingRenderer } from "./filler.js";
 import { rendererIdleControlGroup } from "./idle-group.js";
 import { type MeasuredProcess, signalProcess } from "./processes.js";
 
-/** Limit for all shared processes together. They start at about 400 MB, because memory that they share counts several times. */
+/** Memory limit of all shared processes together. They start at about 400 MB, because memory that they share counts several times. */
 const SHARED_MAX_BYTES = 1_024 * 1024 * 1024;
 /** If the shared processes use more, the browser is ended. */
 const SHARED_HARD_MAX_BYTES = 2 * SHARED_MAX_BYTES;

@@ -118,7 +118,7 @@ export class RendererPriorities {
     });
   }
 
-  /** Returns the new `idleUntil`. If the move fails, `idleUntil` is set back, so that the next update tries again. */
+  /** Moves the renderer into or out of the idle group if necessary. Returns its new `idleUntil`, which a failed move later sets back. */
   private moveRenderer(pid: number, isDelayingOthers: boolean, now: number, idleUntil: number): number {
     const idleUntilNext = isDelayingOthers ? now + IDLE_GROUP_MIN_MS : idleUntil;
     const isIdleNext = now < idleUntilNext;

@@ -106,7 +106,7 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
       }
     },
 
-    /** `scripts` alternates names and sources; the last source is the action's function. `loadAll` evaluates the scripts before it. */
+    /** `scripts` alternates names and sources. `loadAll` evaluates all but the last, the action. Returns the answer for the service. */
     async evaluateAndCall(
       payload: string,
       settings: string,

@@ -6,7 +6,7 @@ import type { HostServiceCalls, OpenService } from "./service-calls.js";
 
 declare const self: Any;
 
-/** Returns null if the document has history state of the previous document. The browser evaluates this function's source text. */
+/** Returns the harness; null if the document has history state of an earlier one. The browser evaluates this function's source text. */
 export function createDocumentHarness(
   core: HarnessCore,
   hostCalls: HostServiceCalls,
@@ -102,7 +102,7 @@ export function createDocumentHarness(
     __proto__: null,
     answer: hostCalls.answer,
     part: (from: number, to: number): string => apply(slice, answer, [from, to]),
-    /** `scripts` alternates names and sources, or `""` and URLs. Removes the DevTools binding, so that the action cannot use it. */
+    /** Executes a run. `scripts` alternates names and sources, or `""` and URLs. First removes the DevTools binding from the globals. */
     run(bindingName: string, scripts: Any, payload: string, settings: string, base: string): Promise<string | number> {
       const print: (text: string) => void = window[bindingName];
       delete window[bindingName];

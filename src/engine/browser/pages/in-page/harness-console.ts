@@ -90,7 +90,7 @@ export function createConsoleInstaller(limits: HarnessLimits, formatter: ValueFo
   };
 }
 
-/** Removes the DevTools binding, so that the action cannot use it. The browser evaluates this function's source text. */
+/** Replaces the console, and removes its DevTools binding from the globals. The browser evaluates this function's source text. */
 export function replaceWorkerConsole(core: { installConsole: InstallConsole }, bindingName: string): void {
   const print = self[bindingName];
   delete self[bindingName];

@@ -21,7 +21,7 @@ export type PlatformMember = readonly [
 export interface WorkerPlatformClass {
   name: string;
   parent: string | null;
-  /** Null for the prototype of iterators, which has no constructor. */
+  /** Property `length` of the constructor; null for a prototype of iterators, which has no constructor. */
   length: number | null;
   isNamed: boolean;
   members: readonly PlatformMember[];
@@ -215,7 +215,7 @@ export function createWorkerPlatform(
       }
     }
 
-    /** Returns options for `fetch` or `Request` whose signal also aborts at the end of the run. Other options are read from `init`. */
+    /** Returns the options `init` for `fetch` or `Request` with another signal, which also aborts at the end of the run. */
     function withRunSignal(info: Any, init: Any): Any {
       const requestSignal = info instanceof Request ? info.signal : undefined;
       if ((init ?? null) === null) return requestSignal === undefined ? { signal: runEnd.signal } : init;

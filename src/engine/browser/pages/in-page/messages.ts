@@ -6,7 +6,7 @@ export type RunAnswerText = "undefined" | `data ${string}` | `error ${string}`;
 /** `answer` contains a RunAnswerText, or `needs-more` if the code of the run uses a global that the isolate does not have. */
 export type IsolateMessage = `console ${string}` | `answer ${string}`;
 
-/** Script for a thread. `key` identifies the text in the thread; empty for a text that is not stored. `text` is null if it is stored. */
+/** Script for a thread, which stores texts by `key`. `text` is null if the thread already has it; `key` is "" for a text not to store. */
 export type SentScript = readonly [name: string, text: string | null, key: string];
 
 /** `reuse` the worker thread for another run, `measure` its memory first, or `replace` it. */

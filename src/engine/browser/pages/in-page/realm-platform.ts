@@ -43,7 +43,7 @@ export function createRealmPlatformInstaller(createRows: CreateRowCodec) {
   const attributes = new OwnWeakMap<object, Any>();
   let usePlatform: UsePlatform = () => {};
   const PLAIN_CALL = { __proto__: null, caller: callPlatform } as Call;
-  /** Last result of the operation `keys`. This list is copied to the worker; other lists are passed as objects. */
+  /** Last result of the operation `keys`. The worker gets a copy of this list, but only a handle of any other array. */
   let listedKeys: unknown = null;
   /** Operations that the worker performs on objects of the realm. For `call`, the row starts with the value of `this`. */
   const objectOperations: Any = {
@@ -260,7 +260,7 @@ export function createRealmPlatformInstaller(createRows: CreateRowCodec) {
     return realmClass;
   }
 
-  /** Defines the class when the run needs it, because most runs need few classes. */
+  /** Returns the prototype of a class. Defines the class at its first use, because most runs need few classes. */
   function getPrototype(name: string): Any {
     if (prototypes[name] === undefined) defineClass(classes[name]);
     return prototypes[name];
@@ -305,7 +305,7 @@ export function createRealmPlatformInstaller(createRows: CreateRowCodec) {
     return create(prototype);
   }
 
-  /** Uses the microtasks of the realm, because those of the worker take 25 to 65 µs. */
+  /** Calls `work` in a microtask of the realm, because a microtask of the worker takes 25 to 65 µs. */
   async function runInMicrotask(work: Any): Promise<void> {
     await undefined;
     try {

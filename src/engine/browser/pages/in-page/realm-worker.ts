@@ -6,11 +6,12 @@ import type { HostServiceCalls } from "./service-calls.js";
 
 declare const self: Any;
 
-/** The memory of ended realms is freed only when their thread ends, so the thread is replaced after these limits. */
 export interface ThreadLimits {
+  /** The thread is replaced after this many runs, because the memory of ended realms is freed only when their thread ends. */
   threadRuns: number;
   /** The memory is measured when runs since the last measurement, plus their total milliseconds, reach this number. */
   measureAfter: number;
+  /** The service reads a longer answer in parts. */
   messageCharacters: number;
 }
 
@@ -48,7 +49,7 @@ export function createRealmWorker(
     startRunInRealm = new ShadowRealm().evaluate(realmSource)(hostRun?.usePlatform ?? null, host?.description ?? "");
   }
 
-  /** Returns a function that the run calls with its messages and answer. A promise would settle only after all microtasks of the run. */
+  /** Returns a function that gets the run's messages and answer. A promise of the answer would wait for all microtasks of the run. */
   function createReceiver(): (text: string) => void {
     const runNumber = currentRunNumber;
     const startedAt = performance.now();
@@ -84,7 +85,7 @@ export function createRealmWorker(
       unmeasured = 0;
       return "measure";
     },
-    /** `standInsJson`: globals that a trial replaces. `base`: URL of the service. */
+    /** Starts a run. `standInsJson`: stand-ins of a trial; otherwise null. `base`: result of `getServiceBase` (isolate.ts). */
     run(
       payload: string,
       settings: string,

@@ -11,7 +11,7 @@ export type ObjectHandle = (operation: string, receive?: Receive, ...row: Any[])
 /** Parts that differ between the realm and the worker. */
 export interface RowSide {
   isBuffer(value: object): boolean;
-  /** True: a copied buffer that comes back is read as the original. False: as a new copy, because the other side may have changed it. */
+  /** If true, a copied buffer that comes back is read as the original. If false, as a new copy: the other side may have changed it. */
   ownsBuffers: boolean;
   /** Appends a copy of the value to the row. Returns false if the value has no copy, and must be passed as an object. */
   appendCopy(row: Any[], value: Any): boolean;
@@ -105,8 +105,9 @@ export function createRowCodecFactory() {
     /** Numbers of this side's objects. By the number, the other side recognizes an object that it has received before. */
     const numberByObject = new OwnWeakMap<object, number>();
     let lastNumber = 0;
-    /** Objects that represent objects of the other side (wrappers), by number. `handles` has the handles of wrappers and copied buffers. */
+    /** Objects that represent objects of the other side (wrappers), by number. */
     const wrappers: Any = { __proto__: null };
+    /** Handles of wrappers and of copied buffers. The other side identifies its object by the handle. */
     const handles = new OwnWeakMap<object, ObjectHandle>();
     let identified: unknown = null;
 

@@ -5,7 +5,7 @@ import type { Any } from "./any.js";
 
 export type DefineStandIns = ReturnType<typeof createStandInDefiner>;
 
-/** An unsupported use of a stand-in calls `onUnsupportedUse` and throws. The browser evaluates this function's source text. */
+/** Returns a function that defines stand-ins, whose unsupported use ends the trial. The browser evaluates this function's source text. */
 export function createStandInDefiner() {
   const { defineProperty, ownKeys } = Reflect;
   const { hasOwn } = Object;
