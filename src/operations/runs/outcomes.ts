@@ -31,7 +31,7 @@ const resultCheckThreadPool = createThreadPool<string | Buffer, ReturnType<typeo
   timeoutMs: RESULT_CHECK_TIMEOUT_MS,
 });
 
-/** Returns the outcome, or a failure if its result is invalid (a page can send any text). @throws ActionError if the check exceeds a limit */
+/** Returns the outcome, or a failure if its result is invalid: pages can send any text. @throws ActionError if the check exceeds a limit */
 export async function checkResult(outcome: RunOutcome): Promise<RunOutcome> {
   const data = outcome.ok ? outcome.data : undefined;
   if (data === undefined) return outcome;

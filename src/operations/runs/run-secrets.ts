@@ -56,7 +56,10 @@ export class RunSecrets {
     return this.current.hasSecrets;
   }
 
-  /** Returns `context.settings` as JSON text. @throws EXECUTION_FAILED if it is larger than NON_PUBLIC_SETTINGS_PER_APP_MAX_BYTES */
+  /**
+   * Returns `context.settings` as JSON text; `{}` if the action is not a server action.
+   * @throws EXECUTION_FAILED if the settings are larger than NON_PUBLIC_SETTINGS_PER_APP_MAX_BYTES
+   */
   getContextSettings(environment: Environment): string {
     if (environment !== "server") return "{}";
     checkPrivateSettingsSize(this.startSecrets.contextSettings);

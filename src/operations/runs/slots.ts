@@ -4,7 +4,7 @@ import { RUN_CHAIN_DEPTH_MAX } from "../../limits.js";
 
 /** The number of slots is RUNNER_CONCURRENCY times this factor. */
 const TOTAL_SLOTS_FACTOR = 4;
-/** Slot limit of one app while at least RUNNER_CONCURRENCY slots are in use. If at most RUNNER_CONCURRENCY are free, the limit is 1. */
+/** Highest slot limit of one app while RUNNER_CONCURRENCY or more slots are in use. If at most that many are free, the limit is 1. */
 const BUSY_SLOTS_PER_APP_MAX = 2;
 
 export interface Slot {

@@ -183,7 +183,7 @@ export class RunRequests implements ProxyCallbacks {
     });
   }
 
-  /** True if failure reasons may still be missing: a request is active, or a failed `fetch` ended the run. False after a timeout or crash. */
+  /** True if failure reasons may still be missing: a request is active, or a failed `fetch` ended the run. False after a timeout. */
   isPending(outcome: PageRunOutcome): boolean {
     if (outcome.ok) return this.urlByRequestId.size > 0;
     return (

@@ -1,4 +1,4 @@
-/** Mode `document`: each run gets a new empty document. If a run leaves data that a navigation does not remove, the page is discarded. */
+/** Mode `document`: each run gets a new empty document. If a run leaves data that `reset` does not remove, the page is discarded. */
 import type { CDPSession, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import { PageNetwork } from "../network/page-network.js";
@@ -189,7 +189,7 @@ export class DocumentSandbox implements Sandbox {
   }
 
   private async searchForLeftovers(): Promise<[boolean, boolean]> {
-    // The old document could set cookies until now. The search below would find these cookies, so they are cleared first.
+    // Clears cookies only if the run has sent requests. The search below finds all others, so that the page is discarded.
     if (await this.network.clearCachesAndCookies()) await this.clearMemoryCache();
     return Promise.all([this.leftoverDetector.hasStoredData(), this.usesTooMuchMemory()]);
   }

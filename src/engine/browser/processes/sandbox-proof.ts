@@ -57,7 +57,7 @@ export function findZygotePids(processes: readonly Pick<ProcessSandboxState, "pi
   return processes.filter(({ kind, parent }) => kind === "zygote" && mainPids.has(parent)).map(({ pid }) => pid);
 }
 
-/** Waits up to SANDBOX_TIMEOUT_MS until all processes are sandboxed. Returns their states; null for a remote browser or a non-Linux system. */
+/** Waits up to SANDBOX_TIMEOUT_MS until all processes are sandboxed. Returns their states; null for a remote browser, or without Linux. */
 export async function waitForProcessSandboxStates({ pid }: Chromium): Promise<ProcessSandboxState[] | null> {
   if (pid === null || process.platform !== "linux") return null;
   const deadline = Date.now() + SANDBOX_TIMEOUT_MS;

@@ -128,7 +128,7 @@ export function createServiceOpener(bodyMax: number, callMax: number, globalName
     receive(head, text, last);
   }
 
-  /** Sends a request to this service. Returns null for a long request, which the client library then sends through the browser's network. */
+  /** Sends a request to this service. Returns null for a long request; the client library then uses the browser's network. */
   function call(method: string, url: string, headers: Any, body: string | null): Promise<Any> | null {
     if (body !== null && body.length > bodyMax) return null;
     const text = stringify([method, url, headers, body]);
