@@ -53,7 +53,7 @@ export interface Release {
 
 /**
  * Fetches and compiles the previous release, or an older one. Takes about a minute.
- * @param last last migration of the older release
+ * @param last last migration of the release to fetch; by default, the function fetches the previous release
  * @throws Error in a shallow clone, which lacks the history
  */
 export function checkOutReleaseBefore(last?: string): Release {

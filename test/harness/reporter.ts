@@ -1,4 +1,4 @@
-/** Mocha reporter: the report "spec", and a summary in the very last line: `N passed, N failed`. */
+/** Mocha reporter: prints the report "spec", and then the line `N passed, N failed`, or sends these totals to a parent process. */
 import { relative } from "node:path";
 import Mocha from "mocha";
 

@@ -22,8 +22,8 @@ export async function prepareReset(service: TestService, personId: number): Prom
 
 /**
  * Resets the passphrase of a person while `request` runs. Returns the result of `request`.
- * @param table table that `request` reads after its authorization, and that the reset does not use. This function locks the table until the
- * reset has ended. Without `table`, it locks the person's row: the reset waits for the row, and then `request` waits behind the reset.
+ * @param table table that only `request` uses, and only after its authorization. The function locks this table until the reset has ended.
+ * Without `table`, the function locks the person's row. The reset waits for this row first, and then `request` does.
  */
 export async function resetDuring<T>(
   service: TestService,

@@ -1,6 +1,6 @@
 /**
  * Provides one service for each of SHARED_ROLES, for test files that need only default settings. Each file gets a separate app. If mocha
- * runs several processes, its main process starts the services. The workers read their URLs from an environment variable.
+ * runs several processes, its main process starts the services. The workers read the services' URLs from an environment variable.
  */
 import { pino } from "pino";
 import { openDatabase } from "../../src/data/database.js";

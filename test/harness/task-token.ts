@@ -1,4 +1,4 @@
-/** Issues a task token for a test: the token of a given run, or one without a run. */
+/** Issues a task token for a test. With `runId`, the token belongs to this run. Otherwise, it belongs to no run. */
 import type { Db } from "../../src/data/database.js";
 import { generateToken, hashToken } from "../../src/operations/access/tokens.js";
 

@@ -25,7 +25,7 @@ export async function until<T>(condition: () => T | Promise<T>, limitMs = LIMIT_
 
 /**
  * Waits until `read` returns a value that is deeply equal to `expected`.
- * @throws Error with the last value, after `limitMs` without an equal one
+ * @throws Error that names the last value, if no value is equal within `limitMs` or if `read` throws an error
  */
 export async function untilEqual<T>(read: () => T | Promise<T>, expected: T, limitMs = LIMIT_MS): Promise<void> {
   let last: T | undefined;

@@ -132,7 +132,7 @@ describe("limits of requests to HTTP triggers", () => {
     const headers = { authorization: `Basic ${Buffer.from("a:b").toString("base64")}` };
     for (let at = 0; at < 6; at += 1) expect((await send(service.url, path)).http).to.equal(401);
     for (let at = 0; at < 3; at += 1) {
-      // The rate limit counts the request once, although the secrets of the app have changed since the last request.
+      // After a change of the app's secrets, the service reads the password again. The rate limit still counts the request only once.
       await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { __other: `value ${at}` } });
       expect((await send(service.url, path, { headers })).http).to.equal(200);
     }
