@@ -10,7 +10,7 @@ import { until } from "../harness/until.js";
 
 /** Minimum duration of an attack in milliseconds. */
 const ATTACK_MS = 10_000;
-/** Pause after an attack in milliseconds, in which its effects end, so that the next one meets an idle service. */
+/** Pause after an attack in milliseconds. It lets the effects of the attack end, so that the next attack meets an idle service. */
 const CALM_MS = 3_000;
 /** Maximum pause of the service's event loop in milliseconds. */
 const PAUSE_MAX_MS = 100;

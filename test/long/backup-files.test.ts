@@ -174,7 +174,7 @@ describe("a file that claims to be a backup", function () {
     try {
       await createFirstCredentials(own.url, join(folder, "own"));
       await query(own.url, "CREATE TABLE somebody_elses AS SELECT 1 AS one");
-      // The backup leaves out tables and sequences with uppercase letters in their names, and tables with such columns.
+      // The backup leaves out tables and sequences whose names have uppercase letters, and tables whose columns have such names.
       // It also leaves out the position of a sequence above JavaScript's safe integers.
       await query(own.url, `CREATE TABLE "Some Orders" (id int); CREATE TABLE orders ("userId" int)`);
       await query(

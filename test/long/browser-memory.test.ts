@@ -1,4 +1,4 @@
-/** Tests the memory of a run in its page and in the browser's own processes: it is limited, and does not include that of other runs. */
+/** Tests the memory limit of a run: in its page, and in the browser's own processes. If a run exceeds the limit, other runs continue. */
 
 import { readdirSync, readFileSync } from "node:fs";
 import { expect } from "chai";

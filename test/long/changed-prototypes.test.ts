@@ -27,7 +27,7 @@ const NAMES = [
   ...new Set([...DESCRIPTOR_FIELDS, ...OTHER_NAMES, ...HARNESS_SOURCES.join("\n").match(/[a-z_$][\w$]*/gi)!]),
 ];
 
-/** Code of property descriptors, by title. In each test case, one of them replaces all properties. */
+/** Source code of property descriptors, by title. Each test run replaces the properties of CHANGED_OBJECTS by one of these descriptors. */
 const REPLACEMENTS: Record<string, string> = {
   "getters that throw":
     "{ __proto__: null, configurable: true, get() { throw new Error('read') }, set() { throw new Error('written') } }",

@@ -81,7 +81,7 @@ describe("the page on containers", function () {
     await database.drop();
   });
 
-  /** Returns a container's variables: those of the image, then those of compose.yaml. Each container has its own folder for `/data`. */
+  /** Returns a container's variables: from the image, from compose.yaml, and values for this machine, such as a folder for `/data`. */
   function environmentOf(service: "api" | "runner", servicePort: number): Variables {
     // Compose replaces variables only in the values of the parsed file.
     const parsed = JSON.stringify(load(read("compose.yaml"), { schema: YAML11_SCHEMA }));

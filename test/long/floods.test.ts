@@ -16,9 +16,9 @@ import {
 } from "../engine/browser/flood-runs.js";
 import { testBrowsers } from "../engine/browser/support.js";
 
-/** Maximum wait of a neighbour in milliseconds. Without other load, the service detects and pauses a flood within half a second. */
+/** Maximum time in milliseconds until the service has paused a flood. Without other load, it takes at most half a second. */
 const WAIT_MAX_MS = 2_000;
-/** Maximum ratio of a neighbour's longest run during a flood to its longest run without one, measured under the same other load. */
+/** Maximum additional time of a neighbour's run, as a multiple of its longest run before the flood. Other load lengthens both runs. */
 const SLOWDOWN_MAX = 40;
 
 describe("runs beside a flood of the browser's main process", () => {

@@ -1,4 +1,4 @@
-/** Tests which of several pulls of a git repository apply and publish: late webhooks, moved tags, and pulls that overtake each other. */
+/** Tests several pulls of a git repository: which of them change the app if a webhook is late, a tag moves, or pulls overlap. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { gitCalls, project } from "../git/support.js";

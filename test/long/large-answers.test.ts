@@ -118,7 +118,8 @@ describe("a service with 512 MB of heap", () => {
     };
     const db = new Client({ connectionString: service.databaseUrl() });
     await db.connect();
-    // Subscribes in five steps, because at most 256 documents of a caller can wait for their check, which takes a tenth of the thread.
+    // Subscribes in five steps, because at most 256 documents of a caller can wait for their check. These checks are slow, because a caller
+    // gets only a tenth of the thread's time.
     for (let count = 80; count <= 400; count += 80) {
       for (let at = count - 80; at < count; at += 1) subscribe(at);
       await until(async () => {

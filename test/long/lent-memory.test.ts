@@ -17,7 +17,7 @@ function measureRendererMegabytes(group: number): number {
       const isRenderer = readFileSync(`/proc/${pid}/cmdline`, "latin1").includes("--type=renderer");
       return Number(fields[2]) === group && isRenderer ? Number(fields[21]) : 0;
     } catch {
-      // The process does not exist, or it has ended.
+      // The name in /proc is not a process ID, or the process has ended.
       return 0;
     }
   });

@@ -150,7 +150,7 @@ describe("media under load", () => {
           if (http === 201) answered += 1;
           return http;
         });
-        // Each turn kills the service at one of three moments: while files arrive, when one is stored, or when some are complete.
+        // Each turn kills the service at one of three moments: while files arrive, when one is stored, or after two successful responses.
         const moments = [() => true, () => stored().length > known, () => answered > 1];
         const half = () => filesUnder(incoming).length >= 5 && moments[turn % 3]!();
         await until(half);

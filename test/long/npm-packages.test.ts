@@ -1,6 +1,6 @@
 /**
- * Tests popular packages from npm's registry, in a server action and in a browser's page, by the result of some code. Also tests packages
- * that cannot run there, by their errors. Fails without a registry.
+ * Runs code that uses popular packages from npm's registry, in a server action and in a browser's page, and checks its result. Also checks
+ * the errors of packages that cannot run there. Fails without a registry.
  */
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";

@@ -157,10 +157,10 @@ const FRAGMENTS = [
 ];
 
 const LONGEST_TEXT_CHARACTERS = 256 * 1_024;
-/** Number of pieces in the longest text, after five doublings. For comparison, the test also parses this number of pieces one by one. */
+/** The longest text has 32 times the length of a piece: five doublings. For comparison, the test also parses a piece 32 times. */
 const PIECE_COUNT = 32;
 const GROWTH_PER_DOUBLING_MAX = 2.5;
-/** Maximum ratio of the time for the whole text to the time for its pieces. A linear parser takes the same for both. */
+/** Maximum ratio of the time for the whole text to the total time for the pieces. A linear parser takes the same time for both. */
 const GROWTH_MAX = (GROWTH_PER_DOUBLING_MAX / 2) ** Math.log2(PIECE_COUNT);
 const ROUNDS = 2;
 /** Processor time in milliseconds below which a comparison is too imprecise. */

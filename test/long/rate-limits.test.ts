@@ -91,8 +91,8 @@ describe("the rate limits in real time", () => {
     });
     const accepted = (await Promise.all(calls)).filter((answer) => answer !== null);
     expect(performance.now() - started).to.be.above(WINDOW_MS);
-    // The service counts a call between its sending and its response. So each span of `limit` + 1 accepted calls, from the first sending
-    // to the last response, must be at least as long as the window.
+    // The service counts each call at a moment after its sending and before its response. So `limit` + 1 accepted calls, measured from the
+    // first sending to the last response, must take at least as long as the window.
     const sent = accepted.map((answer) => answer.sent).sort(ascending);
     const received = accepted.map((answer) => answer.received).sort(ascending);
     const spans = received.slice(limit).map((end, index) => end - sent[index]!);

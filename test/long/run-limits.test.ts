@@ -78,7 +78,7 @@ describe("limits of an action's runs", () => {
           const { id } = await insertRunByActionId(db, { ...run, ...more, payload: JSON.stringify({ k }) }, null);
           await limiter.checkRun(id, null);
         }
-        // The claim returns a run of the new key of the first app, and none of the other app.
+        // The claim returns the run of app 1 with the new key. It skips app 2, because this app uses more slots than the limit.
         const claimed = await repository.claim(HOLDER, new Map([[2, 9]]), 3);
         expect(claimed!.appId).to.equal(1);
         taken.push(performance.now() - start);

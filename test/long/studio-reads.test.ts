@@ -98,7 +98,7 @@ describe("data that Studio has read before", () => {
     await other.signIn(service.tokens.admin);
     await until(() => held.length === 1);
     expect(await tokens()).to.deep.equal([]);
-    // A change must not wait, even for the first read of the list.
+    // Studio must accept a change although the first read of the list is still pending.
     await make("fourth");
   });
 });

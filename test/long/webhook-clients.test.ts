@@ -255,7 +255,7 @@ describe("webhooks of the senders' libraries", () => {
             drop: "",
           }[kind]!;
           fc.pre(after !== given);
-          // Twilio signs the values of the fields, and several encodings have the same values.
+          // Twilio signs the decoded fields of a form. So the signature stays valid if a mutation changes only the encoding of the fields.
           const hasSameFields = JSON.stringify(formOf(after)) === JSON.stringify(formOf(given));
           fc.pre(client.name !== "twilio, form" || place !== "body" || !hasSameFields);
           const mutated =
