@@ -1,4 +1,4 @@
-/** Tests the limits of devices that receive push messages: of one user, of visitors at one address, and of all visitors. */
+/** Tests devices that receive push messages: the maximum number for a user, for visitors at one address, and for all visitors of an app. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { PUSH_SUBSCRIPTIONS_PER_USER_MAX, VISITOR_PUSH_SUBSCRIPTIONS_PER_APP_MAX } from "../../src/limits.js";

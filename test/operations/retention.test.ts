@@ -155,7 +155,7 @@ describe("retention", () => {
     await createDataRetention({ db, days: 30, log: quietLog }).clean();
     const idsOf = async (sql: string) =>
       (await db.query(`${sql} ORDER BY 1`)).map(({ id }: { id: number }) => Number(id));
-    // Grant 4 remains because it is new, although its program has not fetched its token yet.
+    // Grant 4 has no token yet, because the program has not fetched one. The grant remains, because it is new.
     expect(await idsOf("SELECT id FROM oauth_grant")).to.deep.equal([2, 3, 4]);
     expect(await idsOf("SELECT grant_id AS id FROM oauth_secret")).to.deep.equal([2, 3]);
     expect(await idsOf("SELECT grant_id AS id FROM credential WHERE grant_id IS NOT NULL")).to.deep.equal([2, 3]);

@@ -16,7 +16,8 @@ const REQUEST_START_EVENT = "http.server.request.start";
 const WARM_UP_REQUESTS = 3;
 const RUNS = 5;
 /**
- * Beginnings of statements that belong to no run: a new connection's configuration, and the search for late runs, which requests can cause.
+ * Beginnings of statements that belong to no run: the first configures a new connection, and the second skips late runs. A request can
+ * cause them.
  */
 const OTHER_STATEMENTS = ["SET plan_cache_mode", " UPDATE run SET state = 'skipped', reason = 'late"];
 

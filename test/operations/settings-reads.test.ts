@@ -1,4 +1,4 @@
-/** Tests concurrent reads of settings: they share one statement, which reads the state after the last of these reads has started. */
+/** Tests concurrent reads of settings: they share one SQL statement. It starts after the last of these reads, so none returns old data. */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import type pg from "pg";

@@ -59,7 +59,10 @@ describe("an unknown token", () => {
   });
   after(() => database.stop());
 
-  /** Creates credentials that run and count their queries one after the other. Only `clock` refills the limit of unknown tokens. */
+  /**
+   * Creates a `Credentials` object whose queries are counted and run one after the other. The limit of unknown tokens refills only when the
+   * test advances `clock`.
+   */
   function createCountedCredentials() {
     let queries = 0;
     let lastQuery: Promise<unknown> = Promise.resolve();

@@ -22,7 +22,10 @@ import { until } from "../harness/until.js";
 import { type CallerKind, type RightLoss, SUBJECTS, type SubscriptionName, subscriptionCases } from "./right-losses.js";
 
 const SCHEMA = new URL("../../../schema/schema.graphql", import.meta.url);
-/** Limit for the slowest end in milliseconds. Only test/long/subscription-ends.test.ts sets it, because a busy machine may be late. */
+/**
+ * Maximum time in milliseconds from the loss of a right to the error or the message `reset` of the subscription. Only
+ * test/long/subscription-ends.test.ts sets a limit, because a busy machine may exceed it.
+ */
 const END_MAX_MS = Number(process.env["ENDS_WITHIN_MS"] ?? Number.POSITIVE_INFINITY);
 const CODE = "async function execute() { return 1; }";
 const READABLE_RULES = [{ type: ["select"], allow: "loggedIn" }];

@@ -77,7 +77,10 @@ type Texts = Record<string, string>;
 const drawn = (page: Page) =>
   page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
 
-/** Types into all fields. Leaves out texts that another field has replaced, such as those of a cron expression and its builder. */
+/**
+ * Types into all fields, and returns the texts. Omits a text that the typing into another field has replaced: a cron expression and its
+ * builder, for example, change each other.
+ */
 async function typeIntoFields(page: Page): Promise<Texts> {
   const typed: Texts = {};
   // Chooses in selects first, because a choice can add fields to the form.

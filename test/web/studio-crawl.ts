@@ -4,12 +4,12 @@ import type { Page } from "puppeteer";
 /** Maximum number of controls that the crawler uses from a URL to a screen. */
 const STEPS_MAX = 3;
 const OPTIONS_PER_CONTROL_MAX = 8;
-/** Page that the crawler opens between two pages. */
+/** Page that the crawler opens before each URL, so that Studio opens the URL's page again even if it is already open. */
 const QUIET_PAGE = "#/apps";
 
 /**
- * Code that stores the controls of the page, or of its open dialog, in the map `controls`. A control that each row of a list has gets one
- * key, so the map contains it once. Skips dangerous buttons.
+ * Code that stores the controls of the page, or of its open dialog, in the map `controls`. If each row of a list has the same control, the
+ * map contains it once, because all of them have the same key. Skips the dangerous buttons of dialogs, "Sign out" and file inputs.
  */
 const CONTROLS_CODE = `
   const root = [...document.querySelectorAll("dialog[open]")].at(-1) ?? document.body;

@@ -211,7 +211,7 @@ describe("Studio's page of data sources", () => {
   it("replaces the entries by a file and restores the earlier ones", async () => {
     await studio.button("Import", '//*[@role="tablist"]');
     await choose("new.csv", "Row,Seat\nZ,9\n");
-    // For entries to add, the form suggests the types of the existing columns.
+    // While the form keeps the existing entries, it suggests the types of their columns. Both are texts already, so the button is absent.
     await page.waitForSelector(".data-import td");
     expect(await typesShown()).to.deep.equal(["text", "text"]);
     expect(await page.$(studio.withText("button", "Use suggested types"))).to.equal(null);
@@ -348,7 +348,7 @@ describe("Studio's page of data sources", () => {
 
   const cellWith = (text: string) => page.waitForSelector(studio.withText("button", text, '//*[@class="grid-rows"]'));
   const focused = () => page.evaluate("document.activeElement.textContent");
-  /** Resolves when the page has received a read of entries that it requested after its update was saved. Ignores earlier reads. */
+  /** Waits for the save of an entry. Resolves when the page has received the response to a read that it sent after this save. */
   async function readAfterUpdate(): Promise<void> {
     let isUpdated = false;
     const reads = new Set<HTTPRequest>();

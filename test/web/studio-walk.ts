@@ -116,7 +116,7 @@ export function walkStudio({ width, theme }: WalkOptions): void {
       await registry?.close();
     });
 
-    /** Opens these URLs, and one of each kind of the URLs that their screens link to. Returns the faults of the screens. */
+    /** Opens these URLs. Follows the links of their screens, but only one link of each kind. Returns the faults of the screens. */
     async function walkUrls(first: string[], isHere: (href: string) => boolean): Promise<string[]> {
       const faults: string[] = [];
       const queue = [...first];

@@ -73,8 +73,8 @@ function readsLetterInSift(document: Json, query: Query): boolean {
 }
 
 /**
- * Returns the results of the service's SQL that differ from sift's. `likeMingo` lists those of queries with a numbered path if mingo agrees
- * with the SQL. `wrong` lists all others.
+ * Returns the results of the service's SQL that differ from sift's. If the query has a path with a number, and mingo agrees with the SQL,
+ * the result is in `likeMingo`. All others are in `wrong`.
  */
 export async function findDisagreements(client: Client, documents: readonly Json[], queries: readonly Query[]) {
   const ours = await foundBySql(client, documents, queries);
