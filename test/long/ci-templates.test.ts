@@ -62,7 +62,7 @@ describe("the templates for CI", function () {
     await service?.stop();
   });
 
-  /** Runs the text as a script of bash. @returns its output. @throws Error with all output if a command fails */
+  /** Runs the text as a script of bash. Returns its output and its error output. @throws Error with both if the exit code is not 0 */
   async function runScript(script: string, flags: string[], cwd: string, env: Environment): Promise<string> {
     const file = join(projects.newFolder(), "step.sh");
     writeFileSync(file, script);

@@ -30,7 +30,7 @@ const buildFragmentBomb = (count: number): string =>
 
 const buildFragmentCycles = (count: number): string =>
   times(count, (at) => `fragment f${at} on Query { __typename ...f${(at + 1) % count} ...f${(at + 7) % count} }`);
-/** Builds a document that gives many fields the same response name, so that GraphQL compares their selections in pairs. */
+/** Builds fields of a document. Many of them have the same response name, so GraphQL compares their selections in pairs. */
 const buildClashingFields = (n: number, count: number): string =>
   times(
     count,

@@ -1,6 +1,6 @@
 /**
- * Sends many changes of one app at once: each route with a body, and deletions. Only the statuses in EXPECTED_STATUSES may have a 5xx code.
- * No transaction may deadlock. WRITES sets the number of changes (6,000 by default), SEED their order.
+ * Sends many changes of one app at once, with and without a body. Only the statuses in EXPECTED_STATUSES may have a 5xx code. No
+ * transaction may deadlock. WRITES sets the number of changes (6,000 by default), SEED their order.
  */
 import { expect } from "chai";
 import fc from "fast-check";
@@ -11,7 +11,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 const WRITE_COUNT = Number(process.env["WRITES"] ?? 6_000);
 const SEED = Number(process.env["SEED"] ?? 1);
 const CONCURRENT_WRITES = 16;
-/** Routes that the test skips. Most of them wait for a run or for another service. */
+/** Changes with a body that the test skips. Most of them wait for a run or for another service. */
 const SKIPPED_ROUTES = /runWithResult|\/ai\/|secret-bindings\/test|sign-in|\/auth\/reset|communicate/;
 
 /** 5xx statuses that are no fault: OVERLOADED asks callers to wait, and the contract (section 3) gives RESTORE_FAILED the code 500. */

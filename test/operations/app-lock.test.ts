@@ -9,8 +9,9 @@ import type { TestService } from "../harness/service.js";
 import { useSharedService } from "../harness/shared-service.js";
 import { until } from "../harness/until.js";
 
-/** Maximum number of transactions of one app that wait for its lock in the database. WAITING_IN_MEMORY more can wait in the process. */
+/** Maximum number of transactions of one app that wait for its lock in the database. */
 const WAITING_IN_DATABASE = 2;
+/** Maximum number of further transactions of one app that wait in the process. */
 const WAITING_IN_MEMORY = 100;
 
 const LOCK_APP = "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE";

@@ -300,7 +300,7 @@ describe("the life of a service on its own data", () => {
   longTest(
     "ends the run itself after the grace period, also while git servers hang, and leaves no process of this start nor of the killed one",
     async () => {
-      // Both proxies pass requests on. One returns no byte, the other one only the first 120 bytes of each connection.
+      // One proxy returns nothing, and does not even connect to the git server. The other one returns the first 120 bytes per connection.
       proxies = await Promise.all([0, 120].map((bytes) => startStallingProxy(repository.url, bytes)));
       stages = await Promise.all(
         proxies.map(async ({ url, stalled }, at) => {

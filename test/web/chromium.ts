@@ -82,7 +82,7 @@ export async function launchChromium(): Promise<Browser> {
 
 /** Faults of a page. Both lists are empty if the page has no fault. */
 export interface PageWatch {
-  /** URLs of other origins that the page has requested. */
+  /** URLs of other origins that the page has requested, except `data:` and `blob:` URLs. */
   foreign: string[];
   /** Uncaught errors, console errors and violations of the content security policy. */
   errors: string[];

@@ -17,7 +17,7 @@ const ABSENT_ACTION = 999_999;
 export const listedLinks = (page: Page): Promise<string[]> =>
   page.$$eval(".runs-box .run-link", (all) => all.map((one) => one.getAttribute("href")!.split("?")[0]!));
 
-/** Waits until the chart shows these numbers, and the list has the same number of runs. */
+/** Waits until the chart shows these numbers, and the text above the list states the same number of runs (no text for 0). */
 export function waitForChart(page: Page, runs: number, failed: number) {
   const label = `: ${runs} ${runs === 1 ? "run" : "runs"}, ${failed} failed`;
   const count = runs === 0 ? "" : `${runs} found`;

@@ -50,7 +50,8 @@ function findPage(href: string): string {
 const OTHER_PATHS = ["setup", "invitation", "reset", "unknown"];
 
 /**
- * Code for the page: describes the visible elements in their order. The test checks only one of several screens with equal descriptions.
+ * Code for the page: describes the visible elements in their order. Equal elements in a row count once. If several screens have equal
+ * descriptions, the test checks only one of them.
  */
 const READ_SHAPE = `(() => {
   const kinds = [...document.querySelectorAll("body *")].filter((element) => !element.closest(".monaco-editor, svg, canvas, option"))
