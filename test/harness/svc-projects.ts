@@ -31,7 +31,7 @@ interface Options {
 /** A command that runs until a test ends it. */
 export interface RunningCommand {
   child: ChildProcessByStdio<null, Readable, Readable>;
-  /** Returns the command's output so far. */
+  /** Returns what the command has printed so far to standard output and standard error. */
   printed(): string;
   /** Sends a signal to the command, and waits for its end. */
   end(signal?: NodeJS.Signals): Promise<void>;

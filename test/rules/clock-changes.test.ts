@@ -246,7 +246,7 @@ function findClockChanges(zone: string): { zone: string; at: number }[] {
   return changes;
 }
 
-/** Finds the ticks minute by minute, by the rule at the top of schedule.ts. */
+/** Finds the ticks minute by minute, by the rule in the comment of `computeNextTicks`. */
 function findTicksByWalking(frequency: string, zone: string, from: number): number[] {
   const fields = parseCron(frequency);
   if ("fault" in fields) throw new Error(fields.fault);

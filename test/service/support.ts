@@ -49,7 +49,7 @@ export async function editorOf(service: ServiceProcess): Promise<Editor & { url:
   return { ...createEditor(url, service.credentials().tokens.editor), url };
 }
 
-/** Resolves when `count` runs of a process with an embedded database are in this state. */
+/** Resolves when at least `count` runs of a process with an embedded database are in this state. */
 export async function waitForRuns(service: ServiceProcess, count = 1, state = "running"): Promise<void> {
   const client = new Client({ connectionString: service.databaseUrl() });
   await client.connect();

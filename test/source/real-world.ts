@@ -1,4 +1,4 @@
-/** Realistic actions. A test can put a fault into the innermost function of each, at a known position in the author's file. */
+/** Realistic actions. A test can add a fault to a function of each action, at a known position in the author's file. */
 export interface FaultyAction {
   files: Record<string, string>;
   place: string;

@@ -2,7 +2,7 @@
 import type { Page } from "puppeteer";
 
 export interface HeldReads {
-  /** Resolves when the responses to this many queries are held. */
+  /** Resolves when the responses to at least this many queries are held. */
   waitForCount(count: number): Promise<void>;
   /** Delivers the response to the query with this index. Resolves when the page has rendered it. */
   end(index: number): Promise<void>;
