@@ -30,7 +30,7 @@ function allowedByTable(): Record<string, readonly string[]> {
   return allowed;
 }
 
-/** Files that run in the server and in the browser: apart from types, they import only such files. */
+/** Files that run both in the server and in the browser. They import code only from each other, but types from any file. */
 const FILES_SHARED_WITH_WEB = [
   "src/limits.ts",
   "src/rules/csv.ts",

@@ -19,7 +19,7 @@ import {
 } from "./harness/recheck.js";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-/** Value of PROVE. `new` adds new proofs to the list of proven expressions; `all` also proves the listed ones again. */
+/** Environment variable PROVE. `new` adds new proofs to the list of proven expressions; `all` also proves the listed ones again. */
 const PROVE_MODE = process.env["PROVE"];
 /** Text in place of each value that a template inserts into an expression. */
 const SAMPLE_VALUE = "sample";

@@ -60,7 +60,7 @@ interface TestCaller {
   /** Role in the access table; null for a person without a role. */
   role: CallerRole | null;
   scopes: readonly TokenScope[] | null;
-  /** Apps on which the caller has the rights of its role, by their relation to the caller. */
+  /** Apps on which the caller has the rights of its role (see SCOPE_TITLES). Not used for the administrator, who has rights on all apps. */
   reachableScopes: readonly CallerScope[];
   token: string;
   /** True for a session of a signed-in person. Only such a caller can manage an account. */
@@ -116,7 +116,7 @@ describe("the access matrix", () => {
     const organizationId = organizations[scopeOfApp(appId)];
     const status = await SAMPLES[operation](service, { token, organizationId, appId, runId });
     expect(status, "the service must not fail").to.not.equal("INTERNAL_ERROR");
-    // If the access table refuses a caller, the access rules of the app decide. Here they grant nothing, so this status is a refusal.
+    // The access rules of a data source decide about callers that the access table refuses. Here they grant nothing, so they refuse too.
     if (status === "DATA_SOURCE_ACCESS_DENIED") return "FORBIDDEN";
     if (appId === apps.missing && status === "APP_NOT_FOUND") return status;
     return status !== null && REFUSALS.includes(status) ? status : "passed";

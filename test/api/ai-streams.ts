@@ -126,8 +126,8 @@ export function testAiStreams(provider: TestProvider): void {
   });
 
   /**
-   * `leave` stops reading the stream early. The provider answers the run's second request only when the request of the stream has ended.
-   * Otherwise the run times out.
+   * `leave` stops reading the stream early. The run then requests an embedding. The provider responds only when the request of the stream
+   * has ended. If that request never ends, the run times out.
    */
   for (const [what, leave] of [
     ["breaks out of the loop", `for await (const part of ${ask({ ...HELLO, stream: true })}) break;`],

@@ -101,7 +101,7 @@ const PUSH = {
   keys: { p256dh: "A".repeat(87), auth: "A".repeat(22) },
 };
 
-/** Sample of a route whose whole body is data of the caller: no field of the body has a meaning for the service. */
+/** Sample of a route for whose body the OpenAPI document describes no fields, for example because the body is a payload. */
 const FREE_BODY: BodySample = { body: { any: 1 }, free: [""] };
 
 const APP = "/v1/apps/{appId}";
@@ -260,7 +260,8 @@ export const UNKNOWN = "unknwn";
 const FAULTY_VALUE = -1;
 
 /**
- * Returns one body for each field that a schema describes. The field has an invalid value, and an unknown field precedes all others.
+ * Returns one body for each top-level field that a schema describes. This field has the value -1, which most fields reject. An unknown
+ * field precedes all others.
  */
 export function bodiesWithFaults({ body, free = [] }: BodySample): { field: string; body: unknown }[] {
   const isList = Array.isArray(body);

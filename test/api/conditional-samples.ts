@@ -28,7 +28,7 @@ export interface GraphqlChange {
   make: MakeSample;
   /** Arguments of the mutation, without `owner` and `ifUpdatedAt`. A text such as `$userId` stands for `ids.userId` of the sample. */
   call: string;
-  /** Argument that identifies the parent of the resource, with a comma at the end, or ""; by default `appId: 1, `. */
+  /** Text of the argument that identifies the parent of the resource, such as `appId: 1, ` (the default). "" if there is none. */
   owner?: string;
   selection?: string;
 }

@@ -9,7 +9,7 @@ const BODILESS_ROUTES = ROUTES.filter(({ method }) => method !== "GET")
   .map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, "{$1}")}`)
   .filter((route) => !(route in BODY_SAMPLES));
 
-/** Routes whose request has a second error here. For example, the test has no Git server, no promotion and no second administrator. */
+/** Routes whose request fails for another reason than the unknown field. For example, the test has no promotion to roll back. */
 const ROUTES_WITH_OTHER_ERROR = [
   "POST /v3/apps/{appId}/actions/{id}/rotate-secret",
   "POST /v1/apps/{appId}/promotions/{promotionId}/rollback",

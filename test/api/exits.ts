@@ -1,4 +1,4 @@
-/** Returns the path of every GET route, and a document for every GraphQL query and subscription. */
+/** Returns the paths of all GET routes and of some other pages, and a document for each GraphQL query and subscription. */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import {

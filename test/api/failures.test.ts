@@ -23,7 +23,7 @@ import { type Answer, startTestService, type TestService } from "../harness/serv
 const INTERNAL_TEXT =
   /node_modules|\/src\/|\.ts:\d|\.js:\d|\bat .+:\d+:\d+|SELECT |INSERT |QueryFailed|typeorm|fastify|FST_|apollo/i;
 
-/** Expected error (status and message) of a request that refers to a missing row, by table. Has each table that a foreign key refers to. */
+/** Tables that a foreign key refers to. Each has the expected error (status and message) of a request if the row is missing. */
 const ERROR_BY_TABLE: Readonly<Record<string, string>> = {
   action: "ACTION_NOT_FOUND the app has no action with this ID or name",
   action_version: "VERSION_NOT_FOUND no such version",

@@ -47,7 +47,7 @@ describe("the slots of a runner", () => {
       `INSERT INTO run (app_id, action_id, copy, trigger, payload, state)
        SELECT 1, 1, 'master', 'manual', '{"ms": 60000}', 'queued' FROM generate_series(1, 1002)`,
     );
-    // The app has one slot, so the service queues each run after the first.
+    // The app has one slot, so at most one of the 1,002 runs leaves the queue. The queue stays above its limit of 1,000 runs.
     await service.rest("POST", "/v3/apps/1/actions/wait/run", { body: { ms: 60_000 } });
     const answer = await service.rest("POST", "/v3/apps/1/actions/wait/run", { body: { ms: 60_000 } });
     expect(answer.http).to.equal(503);

@@ -143,7 +143,8 @@ export function graphqlCall(schema: GraphQLSchema, kind: "query" | "mutation", n
 const SKIPPED_OPERATIONS = /tokens\/\{|revokeToken|editors|removeEditor|addEditor/;
 
 /**
- * Sends one request for each REST operation and GraphQL field. Returns their number, and the requests that caused a server error (not 503).
+ * Sends one request for each REST operation, GraphQL query and mutation, except SKIPPED_OPERATIONS. Returns the number of requests, and in
+ * `found` those that caused a server error. A 503 is no such error.
  */
 export async function sendFuzzRequests(
   service: TestService,

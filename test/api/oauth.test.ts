@@ -296,7 +296,7 @@ describe("programs that people allow", () => {
     try {
       const page = await browser.newPage();
       await browser.setCookie({ name: "auth_token", value: service.tokens.editor, domain: "127.0.0.1", path: "/" });
-      // The first list has as many apps as the service returns at most, and does not contain the app whose ID the person enters.
+      // Replaces the first list by 500 other apps, the most that the service returns. So the person must enter the ID of the app.
       await page.setRequestInterception(true);
       let decisions = 0;
       page.on("request", async (request) => {

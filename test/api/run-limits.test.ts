@@ -197,7 +197,10 @@ describe("the limits of an action", () => {
     expect((await result("own")).body.result).to.include("ConcurrencyError");
   });
 
-  /** Sets the debounce delay to 1 ms, so that the run starts soon after the next call. Before, a long delay suits slow machines. */
+  /**
+   * Sets the debounce delay to 1 ms, so that the run starts soon after the next call. The delay is long until then, so that a slow machine
+   * does not start the run too early.
+   */
   const shortenDelay = (actionId: number) =>
     service.db.query("UPDATE action SET debounce = jsonb_set(debounce::jsonb, '{delayMs}', '1') WHERE id = $1", [
       actionId,

@@ -252,7 +252,7 @@ describe("the websocket", () => {
       await manager.query("LOCK TABLE data_source IN ACCESS EXCLUSIVE MODE");
       const query = "subscription { dataSourceChanged(appId: 1, dataSourceId: 1) { __typename } }";
       for (let id = 1; id <= 100; id += 1) send({ id: String(id), type: "subscribe", payload: { query } });
-      // The test completes the subscriptions when all their queries wait for the lock, which is when the number of waits no longer changes.
+      // Waits until the queries of all subscriptions wait for the lock. This is so when the number of waits no longer changes.
       let looks: number[] = [];
       await until(async () => {
         looks = [...looks, await countLockWaits(manager)].slice(-10);

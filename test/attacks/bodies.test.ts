@@ -178,7 +178,8 @@ describe("uploads that stall", () => {
   });
 
   it("are not ended when the service reads slowly", async () => {
-    // The service ends a request without progress for 1 s. A shorter limit fails on a busy machine: the client is in the same process.
+    // The service ends a request that makes no progress for 1 s. A shorter limit could end this one on a busy machine, because the
+    // client is in the same process.
     const port = await listen(60_000, 1_000);
     const whole = upload(port, 20 * MB, "x".repeat(20 * MB), STREAMED_REQUEST);
     expect(await whole.answer).to.contain(`"bytes":${20 * MB}`);

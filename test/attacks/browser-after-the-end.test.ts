@@ -139,7 +139,7 @@ describe("after the end of a run", () => {
     });
   }
 
-  // These two APIs send nothing during the run. A form leaves the page, and this build of Chromium opens no speculative connections.
+  // Two APIs send nothing during the run: a form would leave the page, and this build of Chromium opens no speculative connections.
   const unseen = ["a form", "a speculative connection"];
   const seenApis = Object.entries(REQUEST_APIS).filter(([way]) => !unseen.includes(way));
   for (const [what, send] of seenApis) {

@@ -52,7 +52,10 @@ function valuesOf(argument: InputPosition, type: GraphQLInputType = argument.typ
   return [TEXTS[String(type)] ?? '"x"'];
 }
 
-/** Returns argument lists: the required arguments only, also with one optional argument, and with all optional ones that have a number. */
+/**
+ * Returns lists of arguments. All lists have the required arguments. Some have only these, some have one optional argument, and the last
+ * one has all optional arguments that contain a number.
+ */
 function argumentLists(all: readonly InputPosition[], inside = ""): string[][] {
   const isNeeded = ({ name, type }: InputPosition) =>
     isNonNullType(type) || REQUIRED_BY_OPERATION.includes(`${inside}.${name}`);
@@ -101,7 +104,7 @@ function callsOf(operation: Operation, field: GraphQLField<unknown, unknown>): C
     });
 }
 
-/** Returns calls of all operations whose first argument is an app ID: one for each combination of arguments that contain a number. */
+/** Returns calls of operations whose first argument is an app ID: one call for each combination of arguments that contain a number. */
 export function callsByNumber(schema: GraphQLSchema): CallByNumber[] {
   const types = [
     ["query", schema.getQueryType()!],

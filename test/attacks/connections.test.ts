@@ -173,7 +173,10 @@ describe("the address of a visitor", () => {
     expect(ignored).to.deep.equal(["10.1.2.3", "fd00::1", "::1"]);
   });
 
-  /** Sends three large events for each X-Forwarded-For header; one address cannot send six. Returns "sent" or the error's status for each. */
+  /**
+   * Opens one websocket for each X-Forwarded-For header and sends three large events. The limit of an address is below six such events.
+   * Returns "sent" or the status of the error for each header.
+   */
   async function sendOverSockets(proxy: Proxy, headers: string[]): Promise<string[]> {
     const service = services[proxy];
     const events = Array.from({ length: 3 }, () => ({

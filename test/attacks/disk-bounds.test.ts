@@ -1,4 +1,4 @@
-/** Checks that each table has a limit, and that rows without an expiry stay within this limit. */
+/** Checks that SECURITY.md states a limit for each table, and that rows without an expiry stay within their limit. */
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";

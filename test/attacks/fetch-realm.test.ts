@@ -9,7 +9,7 @@ import { longTest, sampleOf } from "../harness/samples.js";
 import { fetchRealm } from "./fetch-realm.js";
 import { tryNatives } from "./realm-natives.js";
 
-/** Number of runs. It is higher than the number of runs that one thread executes, so several threads take part. */
+/** Number of runs. One thread executes at most 100 runs, so at least two threads take part. */
 const RUN_COUNT = 120;
 const CALLS_PER_RUN = 30;
 describe("consecutive runs on a thread with fetch", () => {

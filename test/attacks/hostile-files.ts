@@ -104,7 +104,7 @@ export async function damagedFiles(count: number, seed: number): Promise<Hostile
   const pictures = await Promise.all(formats.map((format) => real.clone().toFormat(format).toBuffer()));
   return Array.from({ length: count }, (_, at) => {
     const bytes = new Uint8Array(pictures[at % pictures.length]!);
-    // Half of the changes are in the first 200 bytes, which contain lengths and offsets.
+    // At least half of the changes are in the first 200 bytes, which contain lengths and offsets.
     for (let change = 0; change < 1 + random(8); change += 1) {
       bytes[random(2) === 0 ? random(Math.min(200, bytes.length)) : random(bytes.length)] = random(256);
     }

@@ -4,7 +4,7 @@ export const KB = 1024;
 export const numbered = (count: number, before: string): string[] =>
   Array.from({ length: count }, (_, i) => before + String(i).padStart(7, "0"));
 
-/** Returns a text in which each word of four letters occurs once. Such a text has very many different prefixes. */
+/** Returns a text that repeats no word of four letters as long as new ones exist. Such a text has very many different prefixes. */
 function deBruijn(letters: string, length: number): string {
   let text = letters[0]!.repeat(3);
   const seen = new Set<string>();

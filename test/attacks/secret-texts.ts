@@ -97,7 +97,7 @@ export const cases: fc.Arbitrary<ScanCase> = fc
   })
   .filter(({ secrets }) => secrets.length > 0);
 
-/** For `count` texts: expects that the scan finds a secret if and only if the oracle does, and that masking changes these texts only. */
+/** Expects for `count` texts that the scan and the oracle agree on whether a secret is found. Masking must change exactly these texts. */
 export function expectSameVerdicts(count: number): void {
   const property = fc.property(cases, ({ secrets, text, cut }) => {
     const scan = new SecretScan(secrets);

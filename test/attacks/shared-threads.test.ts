@@ -1,10 +1,10 @@
-/** Tests consecutive runs of code that uses no platform functions, on one thread. Each run has fresh globals and the full memory. */
+/** Tests consecutive runs that share a thread and use no platform functions. Each run has fresh globals and the full memory. */
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
 import { resultOf, sharedBrowsers } from "../engine/browser/support.js";
 import { longTest } from "../harness/samples.js";
 
-/** Number of runs. It is higher than the number of runs that one thread executes, so several threads take part. */
+/** Number of runs. One thread executes at most 100 runs, so these runs share a thread until its memory is full. */
 const RUN_COUNT = 60;
 /** Code that leaves 8 MiB behind. The data of RUN_COUNT runs together is larger than the heap of a thread. */
 const LEAVING_CODE =

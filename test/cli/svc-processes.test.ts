@@ -66,7 +66,7 @@ describe("processes of the command line", () => {
     rmSync(join(folder, "settings.json"));
     edit(folder, ACTION, "Greets people.", "Greets everybody.");
     await until(async () => (await description()) === "Greets everybody.");
-    // Another developer changes an action. The push must not overwrite this change.
+    // Another developer changes an action. The next push of `svc dev` must not overwrite this change.
     const { id } = (await service.rest("GET", `/v3/apps/${app}/actions`)).body.actions[0];
     await service.rest("PUT", `/v3/apps/${app}/actions/${id}`, { body: { timeoutMs: 5000 } });
     edit(folder, ACTION, "Greets everybody.", "Greets nobody.");

@@ -240,7 +240,8 @@ describe("hooks of data sources that send", () => {
         const call = { as: "live" as const, body: { data: { Email: `v${n}@example.com` } } };
         answers.push((await limited.rest("POST", `${path}/Open/entries`, call)).http);
       }
-      // Visitors may send 3 messages. Only 2 of these (two thirds of the limit) count for people and API tokens, so an editor may send one.
+      // Visitors may send 3 messages, but only two thirds of the limit (2 messages) count for people and API tokens. So an editor may
+      // send one more.
       expect(answers).to.deep.equal([201, 201, 201, 429]);
       expect((await limited.rest("POST", `${path}/Open/entries`, { body: { data: {} } })).http).to.equal(201);
       expect((await limited.rest("POST", `${path}/Open/entries`, { body: { data: {} } })).http).to.equal(429);

@@ -35,7 +35,7 @@ function tablesLockedForUpdate(): { file: string; table: string }[] {
     });
   });
 }
-/** The only allowed `FOR UPDATE` of a referenced table. The service removes a data source only if it is empty, so it blocks new entries. */
+/** The only file and referenced table with an allowed `FOR UPDATE`: it blocks new entries while a data source is renamed or removed. */
 const BLOCKING_LOCK = { file: "operations/data-sources/data-source-rows.ts", table: "data_source" };
 
 const byName = (a: Column, b: Column) => (a.name < b.name ? -1 : 1);

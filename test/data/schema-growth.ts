@@ -38,7 +38,7 @@ function valueCheckOf({ table, says }: { table: string; says: string }): ValueCh
   return { frame: `${table} ${says.replace(/ARRAY\[.*\]/, "ARRAY[]").replace(/ NOT VALID$/, "")}`, values };
 }
 
-/** True if this check allows all values that an earlier check of the column allowed, so that no earlier statement fails. */
+/** True if this check of values extends a check in `before`: it allows all earlier values, so that no earlier statement fails. */
 function allowsMoreValues(demand: { table: string; says: string }, before: Catalogue): boolean {
   if (!demand.says.includes("ARRAY[")) return false;
   const is = valueCheckOf(demand);
@@ -48,8 +48,8 @@ function allowsMoreValues(demand: { table: string; says: string }, before: Catal
 }
 
 /**
- * Returns each difference that would break a statement written for `before` in `after`: of columns, constraints, unique indexes, functions
- * and sequences. Does not return new foreign keys.
+ * Compares columns, constraints, unique indexes, functions and sequences. Returns each difference because of which a statement that is
+ * valid in `before` could fail in `after`. Ignores new foreign keys.
  */
 export function findBreakingDifferences(before: Catalogue, after: Catalogue): string[] {
   const tables = new Set(before.columns.map(({ table }) => table));

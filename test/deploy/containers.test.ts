@@ -30,7 +30,7 @@ const CHART = join(ROOT, "deploy/helm/svc-app-actions");
 const unknownVariables = (names: readonly string[], others: readonly string[] = []) =>
   names.filter((name) => !VARIABLES.has(name) && !others.includes(name));
 
-/** Matches an import of a package. The group is the package's name with its scope. */
+/** Matches an import of a package. The capture group contains the package's name with its scope. */
 const IMPORT = /(?:from|import|import\(|resolve\()\s*["']((?:@[^/"']+\/)?[^./"'][^/"']*)/g;
 
 /** Returns the dependencies that no code outside of the browser code imports. */

@@ -66,7 +66,8 @@ describe("the process that decodes a picture", () => {
         expect(source.destroyed).to.equal(true);
       }
       expect((await convert(processor)).subarray(1, 4).toString()).to.equal("PNG");
-      // If another account cannot read the folder of this installation, the log has a warning even without the failure.
+      // If another account cannot read the folder of this installation, the log has a warning even without the failure. So the test
+      // compares the log with that of a processor without a failure.
       const undisturbed = processorWith("undisturbed", "");
       await convert(undisturbed.processor);
       expect(lines).to.deep.equal(undisturbed.lines);

@@ -150,7 +150,8 @@ describe("the secret scan", () => {
       const passed = await maskInParts(text, size);
       expect(passed.join("")).to.equal(text);
       const held = text.split(/(?<=[.])/).length;
-      // The stream must pass on the text in many parts, at least ten for each sentence or, if fewer, one for every four received parts.
+      // The stream must pass on the text in many parts: at least ten for each sentence, or one for every four
+      // received parts if this is less.
       expect(passed.length, `${size}`).to.be.at.least(Math.min(10 * held, text.length / size / 4));
     }
   });

@@ -29,7 +29,7 @@ export interface ChaosOptions {
   roles: readonly string[];
   schedules: number;
   callers: number;
-  /** Speed of the schedules' clock, as a multiple of real time. At 60, each schedule is due once per second of real time. */
+  /** Speed of the schedules' clock, as a multiple of real time. At 60, each schedule is due about once per second of real time. */
   rate: number;
   /** Number of kills of instances, and of browsers if `pace` includes them. */
   kills: number;

@@ -34,7 +34,7 @@ export async function startRestartablePostgres(): Promise<RestartablePostgres> {
     startEmbeddedPostgres({
       dataDir: dataDir(),
       log: pino({ level: "silent" }),
-      // Without fsync, committed data survives the end of the server's processes. Only a power loss would lose data.
+      // Even without fsync, committed data survives the end of the server's processes. Only a failure of the machine would lose data.
       settings: { fsync: "off", max_connections: "200" },
     });
   let postgres: EmbeddedPostgres | null = await start();

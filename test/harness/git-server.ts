@@ -13,7 +13,7 @@ export interface GitServer {
   token: string | null;
   /** HTTP status of all responses, which then have no body; null for normal responses. */
   status: number | null;
-  /** Paths and `Git-Protocol` headers of the requests, in order. */
+  /** Method, URL and `Git-Protocol` header of each request, in order. */
   requests: string[];
   /** Called before each response. */
   onRequest: () => Promise<void>;

@@ -23,7 +23,7 @@ export async function countLockWaits(transaction: EntityManager): Promise<number
   return count;
 }
 
-/** Resolves as soon as `waits` statements wait for locks of the transaction, or `request` ends without such a wait. */
+/** Resolves as soon as `waits` statements wait for locks of the transaction, or as soon as `request` has ended. */
 export async function untilLockWait(transaction: EntityManager, request: Promise<unknown>, waits = 1): Promise<void> {
   let hasEnded = false;
   const end = () => {

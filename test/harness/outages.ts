@@ -1,6 +1,6 @@
 /**
  * Makes the database unavailable while runs are in progress. Each run sends one request to an HTTP server, called the witness, which counts
- * the requests of each run. Returns the runs that were executed twice or never, and how runs ended.
+ * the requests of each run. Returns the runs that were executed twice or never, and those that did not complete.
  */
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";

@@ -71,7 +71,7 @@ function listProcesses(): ProcessRow[] {
   return pids.flatMap((pid) => readProcess(Number(pid)) ?? []).filter(({ state }) => state !== "Z");
 }
 
-/** Returns the descendants of a process, and its orphans: processes in `known`, in the data folder, or of the service's Chromium. */
+/** Returns the descendants of a process, processes in `known`, processes that run in the data folder, and those of its Chromium. */
 function descendantsOf(pid: number, dataDir: string, known: Set<number>): ProcessRow[] {
   const all = listProcesses();
   const family = new Set([pid]);

@@ -5,10 +5,10 @@ import { expect } from "chai";
 import { findMemoryFillingRenderer } from "../../../src/engine/browser/watch/filler.js";
 import { readStatFields } from "../../../src/engine/browser/watch/processes.js";
 
-/** Stores everything that it reads. */
+/** Program that stores everything that it reads, and so takes the place of a shared process of the browser. */
 const SHARED_CODE =
   "const kept = []; process.stdin.on('data', (chunk) => kept.push(Buffer.from(chunk))); console.log('up')";
-/** Writes nothing until it was paused and has continued for 300 ms, which is longer than its turn. Then it writes without end. */
+/** Waits until the search has paused and resumed it. Writes nothing for another 300 ms, and then writes without end. */
 const HIDING_CODE = `
   let last = Date.now();
   let writesAt = Infinity;
@@ -38,7 +38,7 @@ describe("the search for the process that fills the memory", () => {
     const shared = start(SHARED_CODE, "pipe", "pipe");
     await once(shared.stdout!, "data");
     const [hiding, busy] = [start(HIDING_CODE, "pipe"), start(BUSY_CODE, "ignore")];
-    // The end of the test breaks the pipe.
+    // The pipe breaks when the test ends, so its errors are ignored.
     hiding.stdout!.pipe(shared.stdin!).on("error", () => undefined);
     await new Promise((resolve) => setTimeout(resolve, 500));
     const group = { id: Number(readStatFields("/proc/self/stat")[2]), sharedPids: [shared.pid!] };

@@ -237,7 +237,8 @@ describe("a run without a document", function () {
           const ends = [Object.prototype, globalThis.EventTarget?.prototype];
           for (let scope = globalThis; !ends.includes(scope); scope = Object.getPrototypeOf(scope)) own.push(...Reflect.ownKeys(scope).map(String))`;
         const found = (await resultOf(browsers, source, here)) as string[];
-        // The global object of a worker has two constants that code cannot remove, and a tag with the name of its class.
+        // The code declares `own` and `ends`. A worker's global object has two constants that code cannot remove, and a tag with its
+        // class name.
         const also = ["own", "ends", "TEMPORARY", "PERSISTENT", "Symbol(Symbol.toStringTag)"];
         // In this mode, the global object also has `performance`, which GLOBALS does not list.
         if (mode === "network-isolate") also.push("performance");

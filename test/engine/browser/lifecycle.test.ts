@@ -271,7 +271,7 @@ describe("a run that does not end", () => {
     });
   }
 
-  // In a document, code that never pauses also delays its own result until the time limit.
+  // Leaves out documents: there, code that never pauses also delays its own result until the time limit.
   for (const mode of EVALUATION_MODES.filter((one) => one !== "document")) {
     const testMode = mode === "isolate" ? it : longTest;
     testMode(`has its work in mode ${mode} ended that continues after its result`, async () => {

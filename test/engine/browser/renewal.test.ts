@@ -45,8 +45,8 @@ const LEFTOVERS: [string, string, string[], EvaluationMode?][] = [
 ];
 
 /**
- * Title, code of a run, and the modes in which it runs. The code sends a user name and a password: in a URL (`named` of CREDENTIALS_CODE),
- * as arguments, or by the path `/in`, which the host redirects to such a URL. The host gets neither the name nor the password.
+ * Title, code of a run, and the modes in which it runs. The code tries to send a user name and a password: in a URL (`named` of
+ * CREDENTIALS_CODE), as arguments, or by the path `/in`, which the host redirects to such a URL. The host must get neither of them.
  */
 const NEVER_SENT_CREDENTIALS: [string, string, EvaluationMode[]][] = [
   ["a request", "await fetch(named + '/auth', hidden)", ["network-isolate", "document"]],

@@ -168,7 +168,7 @@ describe("URLs that a run may not request", () => {
     server.close();
   });
 
-  /** Returns code of a run that sends each encoding of each secret. For each encoding, it returns "sent" if any was sent, else an error. */
+  /** Returns code of a run that sends each encoding of both secrets. The result has "sent" or an error message for each encoding. */
   const codeOf = (way: string) => `const execute = async ({ payload: { secrets } }) => {
     const outcomes = {};
     for (const s of secrets) {
@@ -195,7 +195,7 @@ describe("URLs that a run may not request", () => {
     },
   };
 
-  /** Executes a run without blocked URLs, which waits until its request has arrived. Returns the requests that arrived. */
+  /** Executes a run that may request any URL, and that waits until its request has arrived. Returns the requests that arrived. */
   async function arrivedFrom(way: string, changes: Partial<PageRunRequest> = {}): Promise<string> {
     awaitedBefore = /plain/;
     await browsers.run(runOf(patientCodeFor(way), { ...changes, payload, mayRequest: () => true }));

@@ -248,7 +248,7 @@ describe("a trial", function () {
   });
 });
 
-/** Returns the source of a browser whose pages first evaluate this script. `taken` returns the number of these pages. */
+/** Returns a browser source. All pages of its browsers first evaluate the script `source`. `taken` returns the number of these pages. */
 function browserAfterScript(source: string) {
   const local = createLocalBrowserSource({ chromePath: chromePath(), sandbox: true, log });
   let taken = 0;
