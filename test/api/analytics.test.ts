@@ -87,7 +87,8 @@ describe("Analytics events of clients", () => {
     const before = (await recorded()).length;
     const countRuns = async () => (await service.db.query("SELECT count(*)::int AS runs FROM run"))[0].runs;
     const runsBefore = await countRuns();
-    // Ends the first and the third statement as a stopping database does. The sequence also counts statements that are rolled back.
+    // Ends the first and the third statement as a stopping database does. The second request needs only the second statement. If it needed
+    // two, the third one would fail. The sequence also counts statements that are rolled back.
     await service.db.query(`
       CREATE SEQUENCE event_statement;
       CREATE FUNCTION stop_some() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -98,7 +98,8 @@ describe("client actions that ran in a browser", () => {
     const id = await create();
     const early = (await start(id, "early")).body.runId;
     const { runId } = (await start(id, "lost", { payload: { n: 2 } })).body;
-    // The start of the run `early` moves into the future, so that this run cannot reach its time limit during the test.
+    // Moves the start of the run `early` into the future, so that this run cannot reach its time limit during the test. Moves the start of
+    // the other run 36 s into the past, so that it has exceeded its limit.
     const move = "UPDATE run SET started_at = now() + $2::interval WHERE id = $1";
     await service.db.query(move, [early, "2 minutes"]);
     await service.db.query(move, [runId, "-36 seconds"]);

@@ -135,7 +135,7 @@ describe("IDs of another app", () => {
     };
   }
 
-  /** SQL query that returns one digest for each table with the column `app_id`: the digest of the other app's rows. */
+  /** SQL query that returns a digest of the other app's rows for each table with the column `app_id`, except `rate_window`. */
   let digests: string;
   async function createDigests(): Promise<string> {
     const tables = await rows<{ name: string }>(

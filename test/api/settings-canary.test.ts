@@ -14,8 +14,9 @@ const CANARY = { public: "canary-public-7f3a", private: "canary-private-91bc", p
 const ACTION = { name: "quiet", environment: "server", active: true, triggers: [{ trigger: "manual" }] };
 const CODE = "async function execute(context) { console.log('at work'); return Object.keys(context.settings).length; }";
 
-/** Credentials that can read a private setting. PRIVATE_READ matches the routes and queries that return such a setting. */
+/** Kinds of credentials that can read private settings. */
 const READERS = ["editor", "admin", "api", "task"];
+/** Matches the routes and queries that return private settings. */
 const PRIVATE_READ = /\/settings$|\/versions\/\d+$|\{ settings\(|\{ appVersion\(/;
 
 const SUBSCRIBING_CREDENTIALS = ["editor", "admin", "api"];

@@ -118,7 +118,7 @@ const NAMED_PARAMETERS: Readonly<Record<string, string>> = {
 /** IDs from earlier responses, by the path of the request or by the name of a parameter. */
 export type KnownIds = Map<string, number>;
 
-/** Returns the URL path of a request, with IDs of earlier responses in place of its parameters. */
+/** Returns the URL path of a request. NAMED_PARAMETERS or IDs of earlier responses replace its parameters. */
 export const addressOf = ({ path, query }: ShownRequest, ids: KnownIds): string =>
   path.replaceAll(/\{(\w+)\}/g, (_, name: string, at: number) =>
     String(NAMED_PARAMETERS[name] ?? ids.get(name) ?? ids.get(path.slice(0, at - 1)) ?? 0),

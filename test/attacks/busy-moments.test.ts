@@ -1,4 +1,4 @@
-/** Checks that the cached result of a code check does not depend on how busy the machine was during the check. */
+/** Checks that the service accepts code later if a busy machine could not check it in time: such a rejection is not cached. */
 import { expect } from "chai";
 import { ActionError } from "../../src/errors.js";
 import { CodeChecker } from "../../src/operations/actions/code-checker.js";

@@ -28,7 +28,7 @@ describe("pipelined requests", () => {
     for (const close of closings.splice(0)) close();
   });
 
-  /** Starts a server that responds to a request only when the test says so. */
+  /** Starts a server that does not respond by itself. The test responds to the requests in `open`. */
   async function listen(): Promise<{
     port: number;
     open: { request: IncomingMessage; response: ServerResponse }[];

@@ -33,6 +33,7 @@ function questionIn(request: Buffer) {
 
 /**
  * Starts a DNS server. It ignores queries for names that begin with `silent`, queries for A of `no-a`, and queries for AAAA of `no-aaaa`.
+ * Its responses have no address for A of `without-a` and AAAA of `without-aaaa`.
  */
 async function startNameServer() {
   const socket = createSocket("udp4");

@@ -23,7 +23,7 @@ interface CommandOutput {
   answer: any;
 }
 
-/** Runs the token program as a process, as npm does, with only the variables in `environment`. */
+/** Runs the token program as a process, as npm does. It gets no variables of this process except those of `programEnvironment`. */
 function runProgram(environment: Record<string, string>, ...words: string[]): Promise<CommandOutput> {
   return new Promise((resolve) => {
     const env = { ...programEnvironment(), ...environment };

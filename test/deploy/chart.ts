@@ -1,6 +1,6 @@
 /**
  * Renders the chart's templates, which use a small part of Helm's language: values by path, `quote`, `if`, `if not`, `range` over a map.
- * Any other expression is an error, so that an unsupported template cannot pass.
+ * Any other expression in a rendered block is an error, so that an unsupported template cannot pass.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

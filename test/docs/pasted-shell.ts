@@ -1,6 +1,6 @@
 /**
- * A shell into which a test pastes blocks of commands one after the other, as a reader would. This shell ends if curl receives a response
- * with an error status. A block whose response on the page is an error is an exception.
+ * A shell into which a test pastes blocks of commands one after the other, as a reader would. The shell ends if a command fails. curl also
+ * fails at a response with an error status, unless the page shows an error as the response of the block.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -50,7 +50,7 @@ export function pastedShell(folder: string): PastedShell {
     throw new Error(`the shell ended with ${code}: ${printed}${complaints}`);
   });
   ended.catch(() => undefined);
-  // If the shell has ended, a write fails. The promise `ended` reports the end.
+  // Ignores the error of a write after the end of the shell, because the promise `ended` reports this end.
   bash.stdin.on("error", () => undefined);
   bash.stdin.write(PRELUDE);
 

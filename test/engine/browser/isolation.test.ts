@@ -60,7 +60,7 @@ const PROBE = `const execute = async () => {
 
 const POLICY = "<meta http-equiv=content-security-policy content=\"connect-src 'none'; img-src 'none'\">";
 
-/** Ways to set a policy that a document inherits if it replaces this document without a navigation. */
+/** Ways to set a policy, base URL or domain that a document inherits if it replaces this document without a navigation. */
 const POLICY_LEFTOVERS: [string, string][] = (
   [
     ["a policy", `document.head.innerHTML = POLICY`],

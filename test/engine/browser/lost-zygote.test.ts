@@ -1,6 +1,6 @@
 /**
- * Tests a browser that can no longer start renderers but is still connected. The service replaces it. Rarer failures are in
- * test/long/browser-losses.test.ts.
+ * Tests that the service replaces a browser that can no longer start renderers, or whose network service or main process was killed. Rarer
+ * failures are in test/long/browser-losses.test.ts.
  */
 import { mock } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
@@ -77,7 +77,7 @@ describe("the zygotes of a browser", () => {
 describe("a browser whose zygote process is killed", () => {
   let browsers: Browsers;
   const losses: string[] = [];
-  /** Kills the zygotes of the current browser, which start its renderers. Returns the PID of the browser. */
+  /** Kills the sandboxed zygotes of the current browser. One of them starts its renderers. Returns the PID of the browser. */
   function killZygotes(): number {
     const browser = browsers.getBrowserPid()!;
     // If one zygote ends, the other one ends too, so it may not exist any more.

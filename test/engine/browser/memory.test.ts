@@ -17,7 +17,8 @@ describe("the memory of a run", function () {
   });
   after(() => browsers.stop());
 
-  // The data has no references, which would keep the garbage collector busy. test/long/browser-memory.test.ts tests all APIs and modes.
+  // The values refer to no other objects, because many references would keep the garbage collector busy.
+  // test/long/browser-memory.test.ts tests all APIs and modes.
   const allocations = [
     ["numbers", "const kept = []; for (;;) kept.push(new Array(1e6).fill(0.5));"],
     ["array buffers", "const kept = []; for (;;) { kept.push(new Uint8Array(1e7).fill(1)); await 0; }"],

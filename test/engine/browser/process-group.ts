@@ -56,7 +56,7 @@ export function startHangingRun(browsers: Browsers, changes: Partial<PageRunRequ
   return { run: browsers.run(runOf(source, { onConsole: () => onConsole(), ...changes })), started };
 }
 
-/** Executes runs by four callers, and kills a renderer after every two ended runs. Returns the outcomes and the longest duration. */
+/** Executes runs by four callers. Kills a renderer, and again after every two ended runs. Returns outcomes and the longest duration. */
 export async function runWhileRenderersDie(
   browsers: Browsers,
   kills: number,

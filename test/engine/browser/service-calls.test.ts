@@ -13,7 +13,7 @@ import { failureOf, resultOf, runOf, sharedBrowsers } from "./support.js";
 const ORIGIN = "https://app-1.actions.internal";
 const LONG = "ä€😀".repeat(150_000);
 
-/** Code that sends the same request with `fetch` and with the library, and returns both results. */
+/** Code that defines `direct` (sends a request with the library) and `byFetch` (with `fetch`). Both return the same form of result. */
 const BOTH_WAYS_CODE = `
   const way = globalThis.__svcService;
   const heard = async (sent) => {
