@@ -1,4 +1,4 @@
-/** Tests how long a network address must wait after failed sign-ins. */
+/** Tests that the wait of a network address after failed sign-ins is short again after a day without attempts. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 

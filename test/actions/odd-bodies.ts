@@ -169,7 +169,8 @@ async function publishInOrder(apiClient: ApiClient, first: unknown, second: unkn
 
 /**
  * Creates actions from `times` unusual bodies and updates each, over REST or GraphQL. Expects no server error, and that each created action
- * can be read, published, restored, compared and removed. Expects that the service accepts more than a tenth of the bodies.
+ * can be read, published, restored, compared and removed. Expects that the service creates an action from more than a tenth of the
+ * bodies.
  */
 export async function expectNoServerErrors(service: TestService, times: number): Promise<void> {
   const apiClients = [createRestApiClient(service), createGraphqlApiClient(service)] as const;

@@ -1,4 +1,4 @@
-/** Tests arguments and query parameters of /mcp that a client can easily get wrong: read-only mode, docs pages, and vanished drafts. */
+/** Tests arguments and query parameters of /mcp that a client can easily get wrong: read-only mode, docs pages, and deleted drafts. */
 import { expect } from "chai";
 import type { TestService } from "../harness/service.js";
 import { useSharedService } from "../harness/shared-service.js";

@@ -1,4 +1,4 @@
-/** Tests tools of AI agents that wait for the end of a run: they read the run when they start and when it has ended. */
+/** Tests tools of AI agents that wait for the end of a run: wait_for_run reads the run at the start and at the end, run_live at the end. */
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";

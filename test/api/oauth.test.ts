@@ -1,4 +1,7 @@
-/** Tests the sign-in of programs: the official MCP client from end to end, the device flow, and attacks with codes and redirect URLs. */
+/**
+ * Tests the sign-in of programs with the official MCP client, and attacks with codes and redirect URLs. oauth-grants.test.ts tests the device
+ * flow.
+ */
 import { type OAuthClientProvider, UnauthorizedError } from "@modelcontextprotocol/sdk/client/auth.js";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";

@@ -1,4 +1,4 @@
-/** Tests what roles and scopes can read of an app: actions without code, only public settings, and apps without their configuration. */
+/** Tests what roles and scopes can read and run in an app. Also tests the number, the scopes and the expiry of API tokens. */
 import { expect } from "chai";
 import { pino } from "pino";
 import { rows } from "../../src/data/database.js";

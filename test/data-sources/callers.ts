@@ -60,7 +60,7 @@ export async function tokensOf(service: TestService): Promise<Partial<Record<Who
   return tokens;
 }
 
-/** Requests for each operation on entries: one for each route that performs it. */
+/** Requests for each operation on entries: at least one for each route that performs it. */
 export const CALLS_OF_VERBS: Record<
   EntryVerb,
   ((path: string, id: number) => [method: string, path: string, body?: unknown])[]

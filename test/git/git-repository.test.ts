@@ -1,5 +1,6 @@
 /**
- * Tests faults of git servers: broken, hostile or too large packs and responses, and unreachable addresses. Also tests patterns of tags.
+ * Tests faults of git servers: broken, hostile or too large packs and responses, and unreachable addresses. Also tests patterns of tags,
+ * and the wait for pulls when the service stops.
  */
 import { createHash } from "node:crypto";
 import { deflateSync } from "node:zlib";

@@ -38,7 +38,7 @@ export function gitCalls(getServers: () => { service: TestService; server: GitSe
         `/v3/apps/${getServers().service.appId}/actions/${await idOf(name)}/versions`,
       )
     ).body.versions;
-  /** Sends a webhook with the headers and signature that GitHub uses. */
+  /** Sends a webhook with the signature header that GitHub uses. */
   const webhook = (secret: string, body: object, headers: Record<string, string> = {}) => {
     const text = JSON.stringify(body);
     const signature = `sha256=${createHmac("sha256", secret).update(text).digest("hex")}`;

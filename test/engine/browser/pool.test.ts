@@ -1,4 +1,4 @@
-/** Tests when the pool renews a used page: after the end of a run, or when the next run needs the page. */
+/** Tests when the pool of pages renews a used page, how it counts pages that open, and that it delays pages after a memory error. */
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import { runInBackground } from "../../../src/background.js";
