@@ -1,6 +1,6 @@
 /**
- * Tests the sign-in of programs with the official MCP client, and attacks with codes and redirect URLs. oauth-grants.test.ts tests the device
- * flow.
+ * Tests the sign-in of programs with the official MCP client, and attacks with codes and redirect URLs. oauth-grants.test.ts tests the
+ * device flow.
  */
 import { type OAuthClientProvider, UnauthorizedError } from "@modelcontextprotocol/sdk/client/auth.js";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";

@@ -1,4 +1,4 @@
-/** Creates people with accounts, sessions and one-time links, directly in the database of a test's service. */
+/** Creates the account modules, and administrators with an account and a session, directly in the database of a test's service. */
 import { pino } from "pino";
 import { createDatabaseNotifications } from "../../src/engine/notifications.js";
 import { CREDENTIAL_CHANNEL, Credentials } from "../../src/operations/access/credentials.js";

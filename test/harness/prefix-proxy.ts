@@ -10,7 +10,7 @@ import type { Duplex } from "node:stream";
 export interface PrefixProxy {
   /** URL with the prefix, without a trailing slash. */
   url: string;
-  /** Requested paths outside of the prefix. */
+  /** Requested paths outside of the prefix, except those of the OAuth metadata of this prefix. */
   outside: string[];
   setTarget(url: string): void;
   /** Ends open connections and refuses new ones until `restore` is called. */

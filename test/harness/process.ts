@@ -123,7 +123,7 @@ function end(pid: number): void {
 /**
  * Starts the service. `environment` overrides the defaults: a free port, no rate limits and a new data folder.
  * @param entry module that runs instead of the service's entry point, and its arguments
- * @param root folder of another release
+ * @param root folder of the release to start; by default, this checkout
  */
 export function startProcess(
   environment: Record<string, string> = {},

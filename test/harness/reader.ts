@@ -47,7 +47,7 @@ export function freshFolder(): string {
   return folder;
 }
 
-/** Copies this checkout with its build. The copies keep the times of the files, so that `npm start` does not build again. */
+/** Copies this checkout with its build, and links node_modules. The copies keep their file times, so `npm start` does not build again. */
 export function freshCheckout(): string {
   const folder = freshFolder();
   const listed = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard", "-z"], { cwd: ROOT });
