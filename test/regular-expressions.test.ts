@@ -57,7 +57,10 @@ function textOf(node: AnyNode | undefined): string | null {
 /** String methods that make a regular expression of a string argument. */
 const EXPRESSION_METHODS = new Set(["match", "matchAll", "search"]);
 
-/** Returns the regular expressions of a file, and a description of each one whose text the test cannot read. */
+/**
+ * Returns the regular expressions of a file. `unreadable` describes each RegExp call whose text the test cannot read, and each string that
+ * a method uses as an expression.
+ */
 async function expressionsOf(file: string): Promise<{ found: Expression[]; unreadable: string[] }> {
   const found: Expression[] = [];
   const unreadable: string[] = [];

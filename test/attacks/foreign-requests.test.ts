@@ -183,7 +183,7 @@ describe("a request of another site (CROSS_SITE_REQUEST)", () => {
       ["a sub-domain of it", { origin: "https://x.shop.example" }, "foreign"],
       ["a server run", { origin: "https://app-1.actions.internal" }, "foreign"],
     ];
-    // Other origins from which pages may open a websocket with a token. Sandboxed pages of apps send the origin `null`.
+    // Pages of these origins may also open a websocket with a token. Sandboxed pages of apps send the origin `null`.
     const open = ["null", LISTED_ORIGIN, "https://app-1.actions.internal"];
     for (const [credential, own] of Object.entries(credentials())) {
       for (const [name, headers, source] of [...SOURCES, ...others]) {

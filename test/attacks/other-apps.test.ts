@@ -120,7 +120,7 @@ describe("resources of another app, requested by their IDs", () => {
       for (const app of [FOREIGN_ID, OWN_ID]) await addLogEntry(db, app, { mark: MARK }, app);
       return received.get(own)!.length > 0;
     });
-    // Each query has two subscriptions, for FOREIGN_ID and for UNUSED_ID. The test waits until both have the same number of messages.
+    // Each call has two subscriptions, for FOREIGN_ID and for UNUSED_ID. The test waits until both have the same number of messages.
     const count = (name: string, id: number) => received.get(`${name} of ${id}`)!.length;
     await until(() =>
       callsOf("subscription").every(({ name }) => count(name, FOREIGN_ID) === count(name, UNUSED_ID)),

@@ -62,7 +62,7 @@ export interface ChaosOutcome extends FleetObservations {
   crashes: string[];
   /** Stack of each unexpected error in the instances' logs, from requests and from operations on actions. */
   faults: string[];
-  /** After all faults, the test restarts the database: milliseconds until a scheduled run that was created after this restart completes. */
+  /** Milliseconds from the restart of the database after all faults until a scheduled run completes that was created after the restart. */
   recoveryMs: number;
 }
 

@@ -1,4 +1,4 @@
-/** Tests which process the service blames when the browser does not respond. The service compares the processor times of all processes. */
+/** Tests which renderer the service regards as the sender of a flood, and when it regards the browser as short of processor time. */
 import { expect } from "chai";
 import {
   type CpuUsageSample,
@@ -31,7 +31,7 @@ const createSample = (at: number, usages: Record<number, ProcessorTime>): CpuUsa
   ),
 });
 
-/** Returns the process that the watch blames for these processor times of the window. Each process had used 1,000 ms before the window. */
+/** Returns the sender of a flood, for these processor times within the window. Each process had used 1,000 ms before the window. */
 function findSender(spent: Record<number, ProcessorTime>): number | null {
   const before = Object.fromEntries(Object.keys(spent).map((pid) => [pid, [1_000, 500] as const]));
   const after = Object.fromEntries(

@@ -296,7 +296,8 @@ describe("a run without a document", function () {
       }
 
       it("loses none of its time to a previous run that continues after its result", async () => {
-        // The limit is shorter than the wait for a busy thread, but long enough for a run. On a busy machine, some attempts exceed it.
+        // The service waits RESET_TIMEOUT_MS for a busy thread. This limit is shorter, but long enough for a run. On a busy machine, some
+        // attempts exceed it.
         const timeoutMs = RESET_TIMEOUT_MS - 50;
         const outcomes: boolean[] = [];
         while (outcomes.length < 20 && !outcomes.includes(true)) {
