@@ -14,7 +14,10 @@ async function resumeIfSignedIn(email: string): Promise<void> {
   if ((await readSignedInEmail().catch(() => null)) === email) resumePausedRequests();
 }
 
-/** Resumes the waiting requests if the person who signed in has this e-mail address. @throws ApiError if another person has signed in */
+/**
+ * Resumes the waiting requests if the person who signed in has this e-mail address.
+ * @throws ApiError if another person or no one is signed in, or if the session cannot be read
+ */
 async function resumeForPerson(email: string): Promise<void> {
   const signedInEmail = await readSignedInEmail();
   if (signedInEmail === email) return resumePausedRequests();

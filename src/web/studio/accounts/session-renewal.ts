@@ -66,8 +66,9 @@ export function onSessionExpiry(listener: ExpiryListener): () => void {
 }
 
 /**
- * Calls `fetch`. If the service responds with 401 because the session has expired, waits until the person has signed in again and repeats
- * the request. @throws ApiError with the status OFFLINE if there is no response
+ * Calls `fetch`. If the service responds with 401 because the session has expired, waits until the person has signed in again. Then repeats
+ * the request. If the person signs out instead, returns the response with 401.
+ * @throws ApiError with the status OFFLINE if there is no response
  */
 export async function fetchWithSignInRetry(input: URL, init?: RequestInit): Promise<Response> {
   for (;;) {

@@ -104,7 +104,10 @@ interface ActionListProps {
 }
 
 interface ActionSearch {
-  /** Actions that the service found. Null if there is no result: if the page has loaded all actions, it does not ask the service. */
+  /**
+   * Actions that the service found. Null if the page must search the loaded actions itself: before the service responds, after a failed
+   * search, or if the page has loaded all actions.
+   */
   actions: ActionSummary[] | null;
   /** Error message if the search in the service failed. The page then searches only the part of the list that it has loaded. */
   fault: string | null;

@@ -22,7 +22,10 @@ interface AllowOriginProps {
   message: string;
 }
 
-/** Button on a run's page. It adds the origin that the run was not allowed to call to the action's saved draft. */
+/**
+ * Button on a run's page. The run was not allowed to call an origin. The button adds this origin to the allowed origins of the action's
+ * saved draft.
+ */
 export function AllowOriginButton({ api, appId, actionId, message }: AllowOriginProps) {
   const origin = findRejectedOrigin(message);
   const [status, setStatus] = useState<string | null>(null);

@@ -110,8 +110,8 @@ function moveCursorTo(editor: monaco.editor.IStandaloneCodeEditor | null, { line
 type EditorRef = RefObject<monaco.editor.IStandaloneCodeEditor | null>;
 
 /**
- * Returns TypeScript's errors for the code. Checks the code when neither the code nor its types have changed for
- * CHECK_DELAY_MS.
+ * Hook that returns TypeScript's errors for the code as editor markers. The checks begin when the person focuses the editor, at the latest
+ * after FIRST_CHECK_DELAY_MS. Then each change of the code or its types causes a check after a pause of CHECK_DELAY_MS.
  */
 function useTypeErrors(editor: EditorRef, code: string, types: EditorTypeDeclarations) {
   const [faults, setFaults] = useState<monaco.editor.IMarkerData[]>([]);
@@ -134,7 +134,7 @@ function useTypeErrors(editor: EditorRef, code: string, types: EditorTypeDeclara
       if (!checkedModel) return;
       findTypeErrors(checkedModel, types).then(
         (markers) => isOver || setFaults(markers),
-        // Ignores a failure, which means that the person has closed the editor.
+        // Ignores a failure, for example because the person has closed the editor.
         () => undefined,
       );
     }, CHECK_DELAY_MS);

@@ -62,7 +62,8 @@ const isRecord = (value: unknown): value is Record<string, unknown> =>
 const toDocComment = (text: string) => `/** ${text.replaceAll("*/", "* /")} */`;
 
 /**
- * Returns an object type as text. It has at most MAX_KEYS_PER_TYPE keys of the objects, and no very long key.
+ * Returns an object type as text that describes all the objects. It contains the first MAX_KEYS_PER_TYPE keys. It leaves out keys that
+ * are longer than MAX_KEY_CHARACTERS.
  * @param levels levels of nested objects to describe
  */
 function createObjectType(values: readonly Record<string, unknown>[], levels: number): string {

@@ -45,8 +45,8 @@ export function DependencyFields({ draft: { dependencies }, assets, fault, chang
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === "Enter" && !event.ctrlKey && !event.metaKey) addDependency(text.trim());
   };
-  // The complete name of one of the service's packages becomes a dependency at once, without Enter. Choosing a suggestion
-  // needs this, because browsers send the same input event for it as for typing.
+  // If the text is the name of one of the service's packages, adds this dependency at once, without Enter. So a click on
+  // a suggestion adds it. Browsers send the same input event for a chosen suggestion as for typed text.
   const onText = (value: string) =>
     packages.some(({ name }) => name === value) ? addDependency(value) : setText(value);
 

@@ -35,7 +35,10 @@ function findPositionAfter(code: string, end: string, from: number): number {
   return endPosition < 0 ? code.length : endPosition + end.length;
 }
 
-/** Returns the position behind the string or regular expression that begins at `start`. Only a template literal can have several lines. */
+/**
+ * Returns the position behind the string or regular expression that begins at `start`. Without an end quote, it ends with the line; a
+ * template literal can continue over several lines.
+ */
 function findQuotedEnd(code: string, start: number): number {
   const quote = code[start]!;
   let isInClass = false;

@@ -7,7 +7,10 @@ const URL_PATTERN = /https:\/\/[a-z0-9.:-]+/gi;
 const REQUEST_CALL = ".request(";
 const MAX_SUGGESTED_ORIGINS = 3;
 
-/** Returns the first MAX_SUGGESTED_ORIGINS origins that the code contains. Returns none if the code has no call of `request`. */
+/**
+ * Returns the first MAX_SUGGESTED_ORIGINS origins in the code that begin with "https:" and contain a dot. Returns none if the code has no
+ * call of `request`.
+ */
 export function findRequestedOrigins(code: string): string[] {
   if (!code.includes(REQUEST_CALL)) return [];
   const origins = (code.match(URL_PATTERN) ?? []).map((address) => URL.parse(address)?.origin ?? null);

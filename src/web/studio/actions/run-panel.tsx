@@ -12,7 +12,10 @@ import type { ActionDraft } from "./draft.js";
 import { PayloadPresets } from "./payload-presets.js";
 import type { ActionRunner, StartedRun } from "./use-run.js";
 
-/** Returns the reason why the service would reject a manual run of the draft; null if the service would accept the run. */
+/**
+ * Returns the reason why the draft cannot be run from here: its environment, its state or its triggers. Returns null if these allow a run.
+ * The service may still reject the run for other reasons.
+ */
 export function findRunObstacle({ active, environment, triggers }: ActionDraft): string | null {
   if (environment === "client") return "A client action runs in the user's browser only, not from here.";
   if (!active) return "The action is inactive: switch it on to run it.";

@@ -23,8 +23,8 @@ export interface SchedulePlan {
 }
 
 /**
- * Minutes between two runs that a person can choose. Each number divides 60, so that runs are evenly spread. 1 is
- * missing, because the service rejects a run every minute.
+ * Intervals between runs, in minutes, from which a person can choose. Each number divides 60, so that runs are evenly spread.
+ * The list does not contain 1, because the service rejects a schedule that is due every minute.
  */
 export const SCHEDULE_MINUTE_STEPS = [2, 3, 4, 5, 6, 10, 12, 15, 20, 30] as const;
 

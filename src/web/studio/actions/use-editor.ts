@@ -19,10 +19,14 @@ export interface ActionEditor {
   isBusy: boolean;
   fault: FieldError | null;
   changeDraft(change: Partial<ActionDraft>): void;
-  /** Saves the draft. @returns the saved action; null if the save fails, or if a save or a conflict is pending */
+  /**
+   * Saves the draft if it has unsaved changes.
+   * @returns the saved action; null if the save failed, or if no save is possible: the draft is not loaded, another save is under way, or
+   *   the person has not resolved a conflict
+   */
   saveDraft(): Promise<Action | null>;
   /**
-   * Reads the action from the service again.
+   * Reads the action from the service again. For a new action, reads the action to copy, and replaces the draft by the copy.
    * @param shown draft on the page when the read starts. If the person types during the read, the typed text stays as an
    * unsaved change
    */

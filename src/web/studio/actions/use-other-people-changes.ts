@@ -1,6 +1,6 @@
 /**
- * Hook that receives other people's changes of the open action. Without unsaved changes, the page applies them immediately; otherwise the
- * person must choose a version.
+ * Hook that receives other people's changes of the open action. If the page has no unsaved changes, it applies them immediately. Otherwise,
+ * and if another person has deleted the action, the person must choose how to continue.
  */
 import { type RefObject, useCallback, useEffect, useRef, useState } from "react";
 import { GetAction } from "../documents.js";
@@ -8,7 +8,7 @@ import { type ApiClient, asApiError } from "../shared/api.js";
 import type { Action, ActionChange } from "../shared/model.js";
 import type { ActionChangeSubscription } from "./use-actions.js";
 
-/** Saved change of another person that conflicts with unsaved changes in this page. */
+/** Change of another person that the page cannot apply: a save while this page has unsaved changes, or a deletion. */
 export interface ConflictingChange {
   /** Action as the other person has saved it; null if the other person has deleted it. */
   action: Action | null;
@@ -84,10 +84,10 @@ export function useOtherPeopleChanges({
       if (current.saved?.id !== saved.id) return;
       const describedChange = change?.reset ? null : change;
       const personName = describedChange ? getPersonName(describedChange) : "Another person";
-      // The action was deleted, for example while the connection was lost.
+      // The action was deleted, for example while the connection was lost. A deletion always is a conflict.
       if (!action) return setConflict({ action, personName });
       if (current.saved.updatedAt >= action.updatedAt) return;
-      // The versions are equal if this page has saved its draft but has not received the response.
+      // If this page has saved its draft but has not received the response, the draft equals the saved action: no conflict.
       if (current.isDirty() && current.differsFrom(action)) return setConflict({ action, personName });
       replaceAction(action);
       setChangeNotice(describedChange && describeChange(describedChange));

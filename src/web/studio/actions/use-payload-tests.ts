@@ -19,7 +19,7 @@ export interface PayloadTest {
   outcomeText: string;
   /** Duration of the run in milliseconds; null until the run has ended. */
   durationMs: number | null;
-  /** True if the result or error message differs from that of the previous test with the same preset. */
+  /** True if this test and the previous test of the preset have completed or failed, and their results or error messages differ. */
   isChanged: boolean;
   /** Code and payload of the run. If the current code or payload differs, the panel marks the result as outdated. */
   testedInput: string;

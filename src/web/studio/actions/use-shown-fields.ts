@@ -13,7 +13,7 @@ interface FieldsVisibility {
 
 /**
  * Hook for the visibility of an action's form fields. In a window with one column, they are hidden at first, except for a new action, which
- * needs a name. They appear when the service rejects the value of a field.
+ * needs a name. They appear when the service rejects one of their values.
  */
 export function useFieldsVisibility(isNew: boolean, fault: FieldError | null): FieldsVisibility {
   const isOneColumn = useMediaQuery(ONE_COLUMN_QUERY);

@@ -126,7 +126,7 @@ export function DataImport({ buttonLabel, canAppend, readTypes, importFile }: Da
   const [outcome, setOutcome] = useState<{ text: string; failed: boolean } | null>(null);
   const [busy, setBusy] = useState(false);
   const [isReading, setReading] = useState(false);
-  /** Number of files that the person has chosen so far. The form ignores a preview that arrives after a newer choice. */
+  /** Number of times that the person has chosen a file or a delimiter. The form ignores a preview that arrives after a newer choice. */
   const latestChoice = useRef(0);
 
   const willAppend = canAppend && append;

@@ -69,8 +69,8 @@ function DataSourceTabs(props: DataSourceTabsProps) {
     },
     [setDirty],
   );
-  // Drops unsaved rules when the Rules tab closes. The tab also closes without a question, for example if the person's role
-  // changes or the data source is deleted.
+  // When the Rules tab closes, its fields have no unsaved changes any more. The tab also closes without a question, for
+  // example if the person's role changes or the data source is deleted.
   const showsRules = tab === "Rules";
   useEffect(() => {
     if (!showsRules) return;
@@ -241,8 +241,8 @@ export function DataSourcesPage({ api, appId, confirm, go, route, setDirty }: Pa
   const isEditor = mayEdit(useRole());
   const query: DataSourceUrlQuery = route.query;
   const changeQuery = useCallback(
-    // Replaces the entry in the browser's history, so that one click on Back leaves the data source. Studio asks first if
-    // there are unsaved rules.
+    // Replaces the entry in the browser's history, so that one click on Back leaves the data source. If there are unsaved
+    // rules, Studio then asks the person before it leaves.
     (change: DataSourceUrlQuery) => go({ query: mergeQuery(query, change) }, { replacesHistoryEntry: true }),
     [go, query],
   );
@@ -276,8 +276,8 @@ export function DataSourcesPage({ api, appId, confirm, go, route, setDirty }: Pa
     go({ item: null }, { skipsQuestion: true, startRoute: route });
     void reload();
   };
-  // True if the app had no data sources when the page opened. The form for a new data source then stays open, even if
-  // another person creates a data source.
+  // Becomes true when the app has no data sources, and false when the person opens a data source. While it is true, the
+  // form for a new data source stays open, even if another person creates a data source.
   const [startedEmpty, setStartedEmpty] = useState(false);
   const startsEmpty = !chosen && (startedEmpty || sources?.length === 0);
   if (startsEmpty !== startedEmpty) setStartedEmpty(startsEmpty);

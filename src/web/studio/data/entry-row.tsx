@@ -18,7 +18,7 @@ interface CellProps {
   kindClass: string;
   isEditing: boolean;
   fault: string | null;
-  /** Starts to edit this cell; null for people who may only read. */
+  /** Starts to edit this cell; null for people who may not edit entries. */
   beginEdit: (() => void) | null;
   cellFunctions: CellEditFunctions;
 }

@@ -9,8 +9,8 @@ import {
 } from "../../../rules/csv-types.js";
 
 /**
- * Number of bytes to read from the start of the file. They contain at least DELIMITER_SAMPLE_MAX_CHARACTERS characters:
- * the part in which the service looks for the delimiter.
+ * Number of bytes to read from the start of the file. If the file has more bytes, these contain at least
+ * DELIMITER_SAMPLE_MAX_CHARACTERS characters. The service looks for the delimiter only in that part.
  */
 const PREVIEW_BYTES = 4 * DELIMITER_SAMPLE_MAX_CHARACTERS;
 const PREVIEW_MAX_ROWS = 5;
@@ -115,7 +115,7 @@ export function PreviewTable({ preview: { columns, rows }, columnTypes, chooseTy
   );
 }
 
-/** Detects the types of columns from the values of entries. Leaves out columns without a text, a number or a boolean. */
+/** Returns the type of each column: the type of its first text, number or boolean. Leaves out columns that have none of these. */
 export function detectEntryTypes(entries: readonly { data: unknown }[]): ColumnTypes {
   const types: Record<string, CsvCellType> = {};
   for (const { data } of entries) {

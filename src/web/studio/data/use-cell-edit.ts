@@ -57,7 +57,7 @@ export function useCellEdit({ updateEntry, findEntry }: Pick<EntriesState, "upda
       const base = formatCellValue(now.data[column]) === formatCellValue(before) ? now : entry;
       const message = await updateEntry(base, { [column]: parseCellText(typedText, before) });
       setFault(message === null ? null : { entryId: entry.id, column, message, typedText });
-      // The person may have begun to edit another cell while the save was sent.
+      // If the person has begun to edit another cell while the save was sent, that cell stays open.
       if (currentEdit.current === savingEdit) changeEdit(null);
     },
     [changeEdit, updateEntry, findEntry],

@@ -15,7 +15,10 @@ interface FormRowsOptions<Row> {
   getRowKey: ((row: Row) => string) | null;
   /** Returns an error message if the rows cannot be stored, otherwise null. */
   findRowsFault?: (rows: Row[]) => string | null;
-  /** Returns the value that `rows` will have after `writeRows`. If `rows` gets another value, the form shows that value. */
+  /**
+   * Returns the rows that the prop `rows` should contain after `writeRows(rows)`. While the prop contains exactly these rows, the form
+   * shows the rows as the person typed them. If the prop has another value, the form shows that value.
+   */
   normalizeRows: (rows: Row[]) => Row[];
   writeRows: (rows: Row[]) => void;
 }

@@ -101,8 +101,8 @@ interface DocsPanelProps {
 }
 
 /**
- * Hook for the closing of the panel: it returns the focus to the element that opened the panel. The dialog library does
- * this only for modal dialogs.
+ * Hook that moves the focus when the panel closes: to the element that opened the panel, or to the page if that element is gone. The dialog
+ * library does this only for modal dialogs.
  */
 function useFocusReturn(): void {
   const [focusedBefore] = useState(() => document.activeElement);

@@ -21,7 +21,10 @@ async function requestHomeData(api: ApiClient, appId: number, isEditor: boolean)
 
 let startedRead: { key: string; data: Promise<HomeData> } | null = null;
 
-/** Requests the data of Home early. The next call of `readHomeData` for the same app returns the response to this request. */
+/**
+ * Requests the data of Home early. If the next call of `readHomeData` has the same `appId` and `isEditor`, it returns the response to this
+ * request.
+ */
 export function startReadingHomeData(api: ApiClient, appId: number, isEditor: boolean): void {
   const data = requestHomeData(api, appId, isEditor);
   // Prevents an unhandled rejection. The caller of `readHomeData` handles the error.

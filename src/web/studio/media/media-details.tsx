@@ -108,8 +108,8 @@ function FileActions({
 }
 
 /**
- * Returns the folders to which the person can move the file or folder: those above the open folder, and those in the open
- * folder.
+ * Returns the folders to which the person can move the file or folder: the open folder, the folders above it, and the listed folders.
+ * Leaves out the folder that already contains the item, and the item itself.
  */
 function findPossibleFolders(
   listing: MediaListing,

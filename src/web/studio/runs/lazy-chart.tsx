@@ -27,8 +27,8 @@ interface RunsOverTimeProps {
   api: ApiClient;
   appId: number;
   /**
-   * Filters of the list of runs. The chart uses its own start of the time range, because it always counts up to the
-   * present time.
+   * Filters of the list of runs. The chart does not use their start time (`from`). At each read, it computes a start time from
+   * `timeRange`, so that the chart always ends at the current time.
    */
   filter: RunsFilter;
   timeRange: TimeRange | null;

@@ -26,8 +26,8 @@ type StatisticsRow = RunStatistics["periods"][number];
 type ChartColumn = (number | null)[];
 
 /**
- * Returns the data columns for uPlot, with one value for each hour or day of the time range. Hours or days without runs
- * have values too.
+ * Returns the data columns for uPlot: first the times, then the statistics. Each column has one value for each hour or day of the time
+ * range. For an hour or day without runs, the value is 0 or null.
  */
 function createChartColumns({
   by,

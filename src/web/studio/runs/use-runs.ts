@@ -14,7 +14,10 @@ const PAGE_SIZE = 100;
 const RELOAD_DELAY_MS = 400;
 /** Interval between reads while a listed run is queued or running. */
 const UNFINISHED_REFRESH_INTERVAL_MS = 3_000;
-/** Interval between reads while all listed runs have ended: the service sends no event for a new run. Text searches are not repeated. */
+/**
+ * Interval between reads while all listed runs have ended, because the service sends no event when a run is queued or starts. A text search
+ * is not repeated at this interval.
+ */
 const REFRESH_INTERVAL_MS = 5_000;
 /** Number of consecutive pages without a matching run after which a search pauses until the person continues it. */
 const MAX_EMPTY_PAGES = 10;

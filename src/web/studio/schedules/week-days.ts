@@ -28,7 +28,10 @@ const createDateFormat = (timeZone: string) => new Intl.DateTimeFormat("en-CA", 
 const DAY_LABELS: Readonly<Record<number, string>> = { [-1]: "Yesterday", 0: "Today", 1: "Tomorrow" };
 /** Last day that the week view shows, counted in days from today (0) in the person's time zone. */
 const LAST_SHOWN_DAY = 7;
-/** First day for which run times are grouped, counted in days from today (0). In another time zone, the date can differ by two days. */
+/**
+ * First day for which run times are grouped, counted in days from today (0) in the person's time zone. It is two days earlier than today,
+ * because the date in an action's time zone can differ by up to two days.
+ */
 const FIRST_COMPUTED_DAY = -2;
 const LAST_COMPUTED_DAY = LAST_SHOWN_DAY + 2;
 

@@ -1,4 +1,4 @@
-/** Shows the total size of the settings, and on request the actions that read a setting. */
+/** Shows the total size of the private and protected settings, and on request the actions that read a setting. */
 import { keepPreviousData } from "@tanstack/react-query";
 import { useState } from "react";
 import { ReadSettingsUsage } from "../documents.js";
@@ -6,7 +6,10 @@ import { formatBytes } from "../shared/format.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
 import { createHref } from "../shell/studio-route.js";
 
-/** Shows the total size of the app's settings. @param updatedAt time of the last change of any setting; "" until they are read */
+/**
+ * Shows the total size of the app's private and protected settings, and its limit.
+ * @param updatedAt time of the last change of any setting; "" until the settings are read
+ */
 export function SettingsGauge({ appId, updatedAt }: { appId: number; updatedAt: string }) {
   const { value } = useResource({
     ...createQueryOptions(ReadSettingsUsage, { appId }, updatedAt),

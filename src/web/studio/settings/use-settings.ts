@@ -1,6 +1,6 @@
 /**
- * Hook for the app's settings. It reads public and private settings with their values. For protected settings, it reads
- * only the keys.
+ * Hook for the app's settings. It reads public and private settings with their values. Of protected settings, it reads
+ * the keys and the last changes, but no values.
  */
 import { useQueryClient } from "@tanstack/react-query";
 import {
@@ -22,7 +22,10 @@ const CHECK_INTERVAL_MS = 3_000;
 export interface SettingsState {
   /** Values of public and private settings by key; null until they are loaded for the first time. */
   valuesByKey: Record<string, unknown> | null;
-  /** Last change of each setting (time and person) by key. Contains only the first MAX_KEYS_WITH_DETAILS public settings. */
+  /**
+   * Last change (time and person) and secret mark by the key of the setting. Contains all private and protected settings, but only the
+   * first MAX_KEYS_WITH_DETAILS public settings.
+   */
   detailsByKey: Record<string, SettingDetails>;
   /** Time of the last change of any setting; "" until the first read has ended. */
   updatedAt: string;
@@ -44,7 +47,7 @@ const CHANGED_MESSAGE = "Not saved: someone else changed this setting.";
 async function readSettings(api: ApiClient, appId: number): Promise<SettingsResponse> {
   const { settings, settingsStatus, settingsUpdatedAt: updatedAt } = await api.request(ReadSettings, { appId });
   const values = settings as Record<string, unknown>;
-  // Reads the last change (time and person) only for the first public settings.
+  // Of the public settings, reads the last change only for the first MAX_KEYS_WITH_DETAILS, to limit the size of the request.
   const keys = Object.keys(values)
     .filter((key) => getSettingTier(key) === "public")
     .slice(0, MAX_KEYS_WITH_DETAILS);

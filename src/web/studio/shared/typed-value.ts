@@ -30,7 +30,10 @@ export function parseTypedValue({ typedText, kind }: TypedValue): ScalarValue {
   return kind === "boolean" ? typedText === "true" : typedText;
 }
 
-/** True if the text is a number whose digits before the point are not lost. Above 2^53, accepts only JavaScript's own notation. */
+/**
+ * True if the text is a number, and JavaScript stores all its digits before the decimal point. For an absolute value of 2^53 or more, the
+ * text must be exactly as JavaScript writes the number.
+ */
 function isExactNumber(text: string): boolean {
   const value = Number(text);
   if (text.trim() === "" || !Number.isFinite(value)) return false;
@@ -39,7 +42,7 @@ function isExactNumber(text: string): boolean {
 
 /**
  * Converts typed text to a value: the text if the cell contained a string, otherwise the parsed JSON. Returns the text if it is not JSON,
- * or if it is a number with too many digits for JavaScript, such as an ID of 20 digits.
+ * or if it is a number that JavaScript cannot store exactly, such as an ID of 20 digits.
  */
 export function parseCellText(text: string, before: unknown): unknown {
   if (typeof before === "string") return text;

@@ -24,7 +24,7 @@ const isSameJson = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JS
 interface FieldDraftOptions {
   /** Text that changes when the stored value changes, such as its time of change. Pass it if the value itself cannot be read. */
   version?: string;
-  /** True if the form contains invalid text, which is not part of the draft. The draft then ignores changes of the stored value. */
+  /** True if the form contains invalid text, which is not part of the draft. The draft then counts as edited. */
   hasInvalidText?: boolean;
 }
 

@@ -28,14 +28,17 @@ export const createQueryOptions = <Value, Variables>(
 });
 
 export interface Resource<Value> {
-  /** The resource as it was last read; null until the first read has ended. */
+  /**
+   * The resource as it was last read; null until the first read has succeeded. With the option `placeholderData`, it can be the data of the
+   * previous query until then.
+   */
   value: Value | null;
   /** Error message of the last change, or of the last read if the change succeeded; null if both succeeded. */
   fault: string | null;
   isBusy: boolean;
   /** Reads the data again and ignores the responses to earlier requests. Resolves when the last requested read has ended. */
   reload(): Promise<void>;
-  /** Makes a change and reads the data again. Returns the result of the change, or null if the service rejected it. */
+  /** Makes a change and reads the data again. Returns the result of the change, or null if the change failed; `fault` then has the error. */
   applyChange<Result>(sendChange: () => Promise<Result>): Promise<Result | null>;
 }
 

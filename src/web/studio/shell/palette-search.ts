@@ -20,7 +20,10 @@ export interface PaletteContext {
   openDocs: (address: string) => void;
 }
 
-/** Hook that returns commands which open a data source, a setting or a person of the app, as far as the person may read them. */
+/**
+ * Hook that returns a command for each data source, setting and member of the app that the person may read. The command of a member opens
+ * the page of all people.
+ */
 export function usePaletteItems({ appId, isEditor, go }: PaletteContext): PaletteCommand[] {
   // Sends one request for each kind, because the service rejects a whole request if the person may not read a part of it.
   const dataSources = useResource(createQueryOptions(FindPaletteDataSources, { appId })).value;

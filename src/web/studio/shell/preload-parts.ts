@@ -1,6 +1,6 @@
 /**
- * Loads the files of those parts of Studio that are not needed at first. Their names are fixed only at the end of the build, so this
- * module reads them from the page, into which the service writes them.
+ * Loads the files of those parts of Studio that are not needed at first. The build determines the names of these files only at its end.
+ * So the service writes the names into the page, and this module reads them there.
  */
 import { resolveServiceUrl } from "../../service-address.js";
 

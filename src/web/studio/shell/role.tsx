@@ -21,7 +21,7 @@ export function ForOperators({ children }: { children: ReactNode }) {
   return mayOperate(useRole()) ? children : null;
 }
 
-/** Disables all fields and buttons in its children for people who may only read. */
+/** Disables all fields and buttons in its children for people who may not edit the app. */
 export function ReadOnlyFields({ children }: { children: ReactNode }) {
   return (
     <fieldset className="read-only" disabled={!mayEdit(useRole())}>

@@ -28,7 +28,11 @@ export interface StudioSession {
   email: string;
   /** True if the account has no passkey and no passphrase yet. The session then only permits adding one of them. */
   isProvisional: boolean;
-  /** Signs out: deletes the session in the service, and closes the connection. @throws ApiError if the person is still signed in */
+  /**
+   * Signs out: deletes the session in the service and closes the connection. If the person signed in at an OpenID provider that has a page
+   * for signing out, opens that page.
+   * @throws ApiError if the service has not confirmed that the session is deleted
+   */
   endSession(): Promise<void>;
 }
 
@@ -110,8 +114,9 @@ export async function readSession(): Promise<StudioSession | null> {
 
 /**
  * Signs in with a token that the person has pasted.
- * @param keep true to stay signed in for a week, but not after the token expires; false to stay signed in until the browser is closed
- * @throws ApiError if the token is invalid, or if its kind cannot open Studio
+ * @param keep true to stay signed in for a week, or until the token expires if that is earlier; false to stay signed in until the browser
+ *   is closed
+ * @throws ApiError if the token is invalid, if its kind cannot open Studio, or if the service does not respond
  */
 export async function signInByToken(token: string, keep: boolean): Promise<void> {
   const { kind } = await requestSession("POST", { token, keep });

@@ -1,6 +1,6 @@
 /**
- * Sends the first requests before Studio's scripts are loaded, which saves time on slow connections. They request the
- * session, the code of the open page, the data of Home, and the code editor if an action is open.
+ * Sends the first requests before Studio's scripts are loaded, which saves time on slow connections. They request the session and the code
+ * of the open page. If Home is open, they also request its data. If an action is open, they also request the code editor.
  */
 import { loadCodeEditor } from "../actions/load-editor.js";
 import { startReadingHomeData } from "../home/read-home.js";
@@ -22,7 +22,8 @@ async function sendInitialRequests(): Promise<StudioSession | null> {
   const appId = route.appId ?? session?.apps[0]?.id;
   if (session && !session.isProvisional && route.view === "home" && appId !== undefined)
     startReadingHomeData(session.api, appId, mayEdit(getRoleOnApp(session, appId)));
-  // Loads the editor after the page: on a slow connection, it would delay the page's files. The workspace reports a failure later.
+  // Loads the code editor after the page, because the editor's files would delay the page's files on a slow connection.
+  // Ignores a failure: the workspace reports it later.
   if (session && route.view === "actions" && route.item !== null) page.then(loadCodeEditor).catch(() => undefined);
   if (session) await page;
   return session;

@@ -44,7 +44,7 @@ export function useStudioRoute(mayLeave: () => Promise<boolean>, firstAppId: num
     const onMove = () => {
       const next = location.hash;
       const step = readHistoryStep() ?? current.current.step + 1;
-      // A history entry without a step is new, for example because the person has typed a URL.
+      // A history entry without a number is new, for example because the person has typed a URL. So it gets the next number.
       if (readHistoryStep() === null) history.replaceState({ step }, "");
       if (!isDirty.current || !isOtherItem(current.current.fragment, next)) return setCurrentRoute(next, step);
       // The browser has already changed the URL. Studio restores the previous URL until the person has answered.
