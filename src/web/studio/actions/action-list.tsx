@@ -105,8 +105,8 @@ interface ActionListProps {
 
 interface ActionSearch {
   /**
-   * Actions that the service found. Null if the page must search the loaded actions itself: before the service responds, after a failed
-   * search, or if the page has loaded all actions.
+   * Actions that the service found. If null, the page searches only the actions that it has loaded. This is the case before the service
+   * responds, after a failed search, and if the page has loaded all actions.
    */
   actions: ActionSummary[] | null;
   /** Error message if the search in the service failed. The page then searches only the part of the list that it has loaded. */

@@ -51,8 +51,8 @@ function WelcomeText({ appId, hasNoActions }: { appId: number; hasNoActions: boo
 }
 
 /**
- * Returns a React key for the workspace of the open action. A changed key would make React discard the workspace's state, so a new
- * action has the same key before and after its first save.
+ * Returns a React key for the workspace of the open action. If the key changes, React discards the workspace's state. So a new action
+ * has the same key before and after its first save.
  */
 function useWorkspaceKey(route: StudioRoute, go: Navigation["go"]) {
   const { item, query } = route;

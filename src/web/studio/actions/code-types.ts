@@ -1,6 +1,6 @@
 /**
- * Generates the type declarations with which TypeScript checks an action's code: the type of `context` from the app's settings and past
- * payloads, the listed packages of `Svc`, and the globals of npm packages.
+ * Generates the type declarations with which TypeScript checks an action's code. They describe `context`, the listed packages of `Svc`,
+ * and the globals of npm packages. The type of `context` is derived from the app's settings and past payloads.
  */
 
 /** Package that the service itself provides. `namespace` is the property of `Svc` that contains it. */

@@ -1,6 +1,6 @@
 /**
- * Banner that appears when another person has saved the open action. The person compares the saved version with the
- * version in this page, and chooses which to keep.
+ * Banner about a conflict with another person, who has saved or deleted the open action. After a save, the person
+ * compares the saved version with the version in this page, and chooses which to keep.
  */
 import { useCallback, useState } from "react";
 import { formatJson } from "../shared/format.js";

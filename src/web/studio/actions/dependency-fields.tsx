@@ -14,7 +14,7 @@ const POPULAR_PACKAGES =
   "axios bignumber.js crypto-js date-fns dayjs decimal.js diff ejs exceljs fast-xml-parser fuse.js handlebars joi jose js-yaml jspdf " +
   "lodash luxon marked mathjs mustache papaparse pdf-lib qs slugify uuid validator xlsx yaml zod";
 
-/** Returns the line with version, size and warnings below a dependency, or "" if there is nothing to show. */
+/** Returns the line below a dependency: version, license, size, global name and warnings. Returns "" if there is nothing to show. */
 function getDependencyStateText({
   version,
   licence,

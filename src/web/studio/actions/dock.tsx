@@ -72,8 +72,8 @@ interface DockProps extends WorkspaceProps {
   editor: ActionEditor;
   draft: ActionDraft;
   /**
-   * Called with the position in the code at which the shown run failed. Called with null if the run did not fail, if its error names no
-   * position in the code, or if the code or the payload has changed since the run.
+   * Called with the position in the code at which the shown run failed. Called with null if there is no such position. Also called with
+   * null if the code or the payload has changed since the run.
    */
   onFailure: (mark: CodeProblem | null) => void;
 }

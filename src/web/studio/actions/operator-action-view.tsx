@@ -1,6 +1,6 @@
 /**
- * View of an action for people with the role operator: its state and a way to run it with a payload, but no code and no fields. Runs the
- * live version if there is one, otherwise the draft.
+ * View of an action for people with the role operator. It shows the action's state and runs the action with a payload. It shows no code and
+ * no form fields. Runs the live version if there is one, otherwise the draft.
  */
 import { useState } from "react";
 import { LogPanel } from "../runs/log-panel.js";

@@ -1,6 +1,6 @@
 /**
- * Form field for the origins to which an action may send requests, each with its secret bindings (credentials that the service adds to
- * such requests). Only the service validates the origins.
+ * Form field for the origins to which an action may send requests. Beside each origin are its secret bindings: credentials that the service
+ * adds to requests to this origin. Only the service validates the origins.
  */
 import X from "icon:x";
 import { type KeyboardEvent, useState } from "react";
@@ -27,8 +27,8 @@ function useSecretBindings(appId: number, isNeeded: boolean): SecretBindings {
 }
 
 /**
- * Form field for the allowed origins of a server action. An action of another environment shows this field only if it
- * lists origins: the service rejects them, so the person must be able to remove them.
+ * Form field for the allowed origins of a server action. For another environment, the service rejects allowed origins. The form then shows
+ * this field only if the action has such origins, so that the person can remove them.
  */
 export function OriginFields({ appId, draft, fault, changeDraft }: ActionFieldsProps) {
   const { environment, integrationOrigins, code } = draft;

@@ -1,6 +1,6 @@
 /**
- * Buttons that fill the payload from a preset (a saved payload) or from a past run, and save the current payload as a
- * preset.
+ * Select that fills the payload from a preset (a saved payload) or from a past run. Buttons save the current payload as a preset, and
+ * delete a preset.
  */
 import { type FormEvent, useRef, useState } from "react";
 import { DeletePayloadPreset, FindRuns, ReadRun, SavePayloadPreset } from "../documents.js";

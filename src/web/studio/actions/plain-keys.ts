@@ -1,5 +1,5 @@
 /**
- * Key handling of the plain text area for code, the same as in Monaco: Tab indents, Shift+Tab removes indentation, Enter keeps the
+ * Key handling of the plain text area for code, the same as in Monaco. Tab indents, and Shift+Tab removes indentation. Enter keeps the
  * indentation of the line.
  */
 

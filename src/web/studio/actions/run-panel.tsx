@@ -93,8 +93,8 @@ interface RunPanelProps extends RunContext {
   setPayload: (text: string) => void;
   startRun: () => void;
   /**
-   * True if another person has saved a newer version. The page can save and run the action again after the user of the
-   * page has chosen one of the two versions.
+   * True if another person has deleted the action, or has saved it while this page had unsaved changes. The page can save
+   * and run the action again after the user of the page has chosen how to continue.
    */
   isBlocked: boolean;
   /** True if the code or the payload has changed since the shown run. */

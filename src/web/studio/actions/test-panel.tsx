@@ -24,8 +24,8 @@ interface TestPanelProps {
   /** Saves the draft if it has changed, and runs the draft with these presets. */
   startTests: (presets: readonly PayloadPreset[]) => void;
   /**
-   * True if another person has saved a newer version. The page can save and run the action again after the user of the
-   * page has chosen one of the two versions.
+   * True if another person has deleted the action, or has saved it while this page had unsaved changes. The page can save
+   * and run the action again after the user of the page has chosen how to continue.
    */
   isBlocked: boolean;
   /** Opens the Run panel, where the person can write a payload and save it as a preset. */

@@ -1,6 +1,6 @@
 /**
  * Makes TypeScript check an action's code with a type for the parameter of `execute`. Inserts a type comment into the
- * compiler's copy of the code. The comment moves the code behind it, so this module corrects all later positions: it adds
+ * compiler's copy of the code. The comment moves the code behind it, so this module corrects all later positions. It adds
  * the comment's length in requests to the compiler, and subtracts it in the results.
  */
 import { ACTION_CONTEXT_TYPE_NAME } from "./code-types.js";

@@ -1,6 +1,6 @@
 /**
- * Hook that loads the data with which the editor checks the types of an action's code: keys of the app's settings, payloads of past runs,
- * and type declarations of npm packages.
+ * Hook that loads the data with which the editor checks the types of an action's code. The data are the keys of the app's settings, the
+ * payloads of past runs, and the type declarations of the client library and of npm packages.
  */
 import { useEffect, useMemo, useState } from "react";
 import packages from "../../../rules/packages.json";

@@ -21,8 +21,8 @@ export interface ActionEditor {
   changeDraft(change: Partial<ActionDraft>): void;
   /**
    * Saves the draft if it has unsaved changes.
-   * @returns the saved action; null if the save failed, or if no save is possible: the draft is not loaded, another save is under way, or
-   *   the person has not resolved a conflict
+   * @returns the saved action, or null if the save failed. Also null if no save is possible now: before the draft is loaded, during another
+   *   save, and during a conflict with another person's change
    */
   saveDraft(): Promise<Action | null>;
   /**

@@ -87,7 +87,8 @@ export function useOtherPeopleChanges({
       // The action was deleted, for example while the connection was lost. A deletion always is a conflict.
       if (!action) return setConflict({ action, personName });
       if (current.saved.updatedAt >= action.updatedAt) return;
-      // If this page has saved its draft but has not received the response, the draft equals the saved action: no conflict.
+      // The draft can equal the saved action: after this page has saved it, but has not received the response. Then there is
+      // no conflict.
       if (current.isDirty() && current.differsFrom(action)) return setConflict({ action, personName });
       replaceAction(action);
       setChangeNotice(describedChange && describeChange(describedChange));

@@ -1,6 +1,6 @@
 /**
- * Hook that runs an action's draft with each of its presets (saved payloads), one after the other, and stores the last
- * result of each preset.
+ * Hook that runs an action's draft with presets (saved payloads), one after the other. It stores the last result of each
+ * preset.
  */
 import { useCallback, useEffect, useRef, useState } from "react";
 import { RunAction } from "../documents.js";
@@ -19,7 +19,7 @@ export interface PayloadTest {
   outcomeText: string;
   /** Duration of the run in milliseconds; null until the run has ended. */
   durationMs: number | null;
-  /** True if this test and the previous test of the preset have completed or failed, and their results or error messages differ. */
+  /** True if the result or error message differs from that of the preset's previous test. False if one of the two tests was cancelled. */
   isChanged: boolean;
   /** Code and payload of the run. If the current code or payload differs, the panel marks the result as outdated. */
   testedInput: string;

@@ -25,7 +25,7 @@ function findPart(manifest: ManifestPart, { kind, name }: PlanItem): unknown {
   return parts.find((part) => getPartName(part, kind) === name);
 }
 
-/** Returns a part of a manifest as text for the diff: its fields as JSON, followed by its source files or its code as plain text. */
+/** Returns a part of a manifest as text for the diff. Its fields are JSON; its source files or its code follow as plain text. */
 function formatPart(part: unknown): string {
   if (part === undefined) return "";
   if (typeof part !== "object" || part === null) return `${JSON.stringify(part)}\n`;

@@ -1,6 +1,6 @@
 /**
  * Shows the plan of an import, a pull or a promotion (a copy of definitions from another stage of the app). It lists the parts of the app
- * that would be created, changed and removed, and the secret bindings whose setting has no value yet.
+ * that would be created, changed and removed. It also lists the secret bindings whose setting has no value yet.
  */
 import type { ReactNode } from "react";
 import type { ManifestPlan } from "../shared/model.js";

@@ -17,7 +17,7 @@ export interface DataSourcePanelProps extends Pick<PageProps, "api" | "appId" | 
   /** Open tab, search text and sort order, as in the URL. */
   query: DataSourceUrlQuery;
   changeQuery: (change: DataSourceUrlQuery) => void;
-  /** Called with true when a part of the tab gets unsaved changes, and with false when the person has saved or discarded them. */
+  /** Called with true when a part of the tab gets unsaved changes, and with false when it has none any more. */
   onDirtyChange: (part: string, isDirty: boolean) => void;
 }
 

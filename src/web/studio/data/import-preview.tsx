@@ -1,4 +1,4 @@
-/** Preview of a CSV file: its first rows as the service would read them, and a type for each column, which the person can change. */
+/** Preview of a CSV file: its first rows as the service would read them. For each column, the person can choose a type. */
 import { CsvParser, DELIMITER_SAMPLE_MAX_CHARACTERS, detectDelimiter } from "../../../rules/csv.js";
 import {
   CSV_CELL_TYPE_DESCRIPTIONS,

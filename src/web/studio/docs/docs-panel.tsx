@@ -101,8 +101,8 @@ interface DocsPanelProps {
 }
 
 /**
- * Hook that moves the focus when the panel closes: to the element that opened the panel, or to the page if that element is gone. The dialog
- * library does this only for modal dialogs.
+ * Hook that returns the focus, when the panel closes, to the element that opened the panel. If that element was removed, moves the focus to
+ * the content of the page. The dialog library does this only for modal dialogs.
  */
 function useFocusReturn(): void {
   const [focusedBefore] = useState(() => document.activeElement);

@@ -108,8 +108,8 @@ function FileActions({
 }
 
 /**
- * Returns the folders to which the person can move the file or folder: the open folder, the folders above it, and the listed folders.
- * Leaves out the folder that already contains the item, and the item itself.
+ * Returns the folders to which the person can move the item (a file or folder). These are the open folder, the folders above it, and the
+ * listed folders, without the folder that already contains the item and without the item itself.
  */
 function findPossibleFolders(
   listing: MediaListing,

@@ -1,4 +1,4 @@
-/** Page of the app's media: a folder as a grid on which the person can drop files, the path to the folder, and the current uploads. */
+/** Page of the app's media. Shows a folder as a grid, the path to the folder, and the current uploads. The person can drop files on it. */
 import X from "icon:x";
 import { type DragEvent, type FormEvent, useCallback, useEffect, useRef, useState } from "react";
 import type { MediaListing } from "../shared/model.js";

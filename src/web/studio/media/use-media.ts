@@ -66,7 +66,10 @@ async function isMissing(read: Promise<unknown>): Promise<boolean> {
   }
 }
 
-/** Hook that returns the last received change time of each file and folder, also of items that the current listing does not contain. */
+/**
+ * Hook that returns the time of the last change of each file and folder, as the service last sent it. Includes items that the current
+ * listing does not contain.
+ */
 function useListedChangeTimes(listing: MediaListing | null): ReadonlyMap<string, string> {
   const [changeTimes] = useState(() => new Map<string, string>());
   for (const { id, updatedAt } of listing?.files ?? []) changeTimes.set(`file ${id}`, updatedAt);

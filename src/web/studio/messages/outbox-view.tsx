@@ -1,5 +1,6 @@
 /**
- * Page of the app's outbox: lists the messages with their states, shows the open message, and has the forms for e-mail and SMS delivery.
+ * Page of the app's outbox. Lists the messages with their states, and shows the open message. Also has the forms for the delivery of e-mail
+ * and SMS.
  */
 
 import Settings from "icon:settings";

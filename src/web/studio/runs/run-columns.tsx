@@ -118,7 +118,10 @@ export const RUN_COLUMNS: readonly RunColumn[] = [
 
 /** Keys of the columns that are hidden until the person shows them. */
 export const COLUMNS_HIDDEN_BY_DEFAULT: readonly string[] = ["queued"];
-/** Keys of the columns that are hidden in a window as wide as a tablet, to leave enough space for the result or the error message. */
+/**
+ * Keys of the columns that are hidden by default in a window as wide as a tablet. The column of the result or the error message needs their
+ * space.
+ */
 export const COLUMNS_HIDDEN_IN_MEDIUM_WINDOWS: readonly string[] = [...COLUMNS_HIDDEN_BY_DEFAULT, "run", "trigger"];
 
 export const createGridTemplate = (columns: readonly RunColumn[]): string =>

@@ -1,6 +1,6 @@
 /**
- * Filters of the list of runs: as parameters in the URL, such as `#/1/runs?state=failed&action=12`, and their conversion to the service's
- * input.
+ * Filters of the list of runs. Defines their parameters in the URL, such as `#/1/runs?state=failed&action=12`, and converts them to the
+ * service's input.
  */
 import type { Copy, FindRunsQueryVariables, RunState, TriggerType } from "../documents.js";
 import { parseId } from "../shell/studio-route.js";

@@ -1,4 +1,4 @@
-/** Hook for the execution log: loads the newest entries, loads older pages on request, and adds each new entry when the service logs it. */
+/** Hook for the execution log. Loads the newest entries, and older pages on request. Adds each new entry when the service logs it. */
 import { useCallback, useEffect, useRef, useState } from "react";
 import type { LogSubscription } from "../actions/use-actions.js";
 import { ReadExecutionLog } from "../documents.js";

@@ -1,4 +1,4 @@
-/** Hook for one run by its ID: reads the run at an interval until it has ended, and receives its console lines while it runs. */
+/** Hook for one run by its ID. Reads the run at an interval until it has ended, and receives its console lines. */
 import { useCallback, useEffect, useState } from "react";
 import { ReadRun } from "../documents.js";
 import type { ApiClient } from "../shared/api.js";

@@ -1,4 +1,4 @@
-/** Hook for the runs that match a filter: loads the newest runs, loads older ones on request, and reads the list again after changes. */
+/** Hook for the runs that match a filter. Loads the newest runs, and older ones on request. Reads the newest runs again after changes. */
 import { useCallback, useEffect, useRef, useState } from "react";
 import type { LogSubscription } from "../actions/use-actions.js";
 import { FindRuns, type FindRunsQueryVariables } from "../documents.js";

@@ -1,5 +1,6 @@
 /**
- * Table of the actions with a schedule: the schedule in words, time zone, next and last run, state, and buttons to run or pause the action.
+ * Table of the actions with a schedule. Each row has the schedule in words, its time zone, the next and the last run, and the state.
+ * Buttons run or pause the action.
  */
 import { useState } from "react";
 import { RunAction } from "../documents.js";

@@ -104,7 +104,8 @@ export function ConnectionsPage({ api, appId, confirm }: PageProps) {
       ]);
       return { connections, uses, listed };
     },
-    // Does not read the actions each time the window gets the focus, because these reads count towards the rate limit for saves.
+    // Does not read the actions each time the window gets the focus. These reads and the saves of actions have the same rate
+    // limit.
     refetchOnWindowFocus: false,
   });
   const bindings = value?.connections.bindings ?? [];

@@ -34,7 +34,10 @@ const containsSecret = (text: string): boolean =>
 
 const RANDOM_MIN_CHARACTERS = 24;
 
-/** True if the text was probably generated at random: a long word with lower-case letters, upper-case letters and at least four digits. */
+/**
+ * True if the text was probably generated at random: one word of at least RANDOM_MIN_CHARACTERS characters, with lower-case letters,
+ * upper-case letters and at least four digits.
+ */
 const looksRandom = (text: string) =>
   text.length >= RANDOM_MIN_CHARACTERS &&
   /^[\w+/=-]+$/.test(text) &&

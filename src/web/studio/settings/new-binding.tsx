@@ -1,6 +1,6 @@
 /**
- * Form for a new secret binding: the setting with the credential, the origin of requests, and the part of the request to which the service
- * adds the credential. Only the service validates the values.
+ * Form for a new secret binding: a credential that the service adds to requests to an origin. The person chooses the setting with the
+ * credential, the origin, and the part of the request. Only the service validates the values.
  */
 import type { FormEvent, HTMLProps } from "react";
 import { capitalize } from "../shared/format.js";

@@ -22,8 +22,8 @@ export interface SettingLineProps {
   findPersonName: (userId: number | null) => string | null;
   settingKey: string;
   /**
-   * Stored value. Undefined for a protected setting, which cannot be read, and for a setting that another person has deleted while this
-   * person edits it.
+   * Stored value. Undefined for a protected setting, because Studio cannot read its value. Also undefined if another person has deleted the
+   * setting while this person edits it.
    */
   value: unknown;
   settingDetails: SettingDetails | undefined;

@@ -25,8 +25,8 @@ export function throwOffline(): never {
 }
 
 /**
- * Converts a thrown value to an ApiError; returns an ApiError unchanged. The status is OFFLINE if a file of Studio could not be loaded, and
- * STUDIO_ERROR for any other value, which is a fault in Studio's code.
+ * Converts a thrown value to an ApiError; returns an ApiError unchanged. The status is OFFLINE if a file of Studio could not be loaded. For
+ * any other value, it is STUDIO_ERROR, because such an error is a fault in Studio's code.
  */
 export function asApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;

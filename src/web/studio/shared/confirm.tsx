@@ -37,7 +37,10 @@ function QuestionDialog({ title, explanation, confirmLabel, isDangerous, answer 
   );
 }
 
-/** Hook that returns the dialog to render (null if none is open), and a function that asks a question and resolves to the answer. */
+/**
+ * Hook that returns `confirm` and `dialog`. `confirm` opens a dialog with a question and resolves to the answer. The caller must render
+ * `dialog`; it is null if no question is open.
+ */
 export function useConfirm() {
   const [pending, setPending] = useState<OpenQuestion | null>(null);
   const confirm = useCallback<ConfirmFunction>((question) => {

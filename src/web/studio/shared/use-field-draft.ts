@@ -5,7 +5,7 @@ export interface FieldDraft<Value> {
   draft: Value;
   setDraft(next: Value | ((draft: Value) => Value)): void;
   isDirty: boolean;
-  /** True if another person has changed the stored value since this person began to edit, and the new value differs from the draft. */
+  /** True if another person has changed the stored value during this person's edit, and the new value differs from the draft. */
   isChangedElsewhere: boolean;
   replaceByStoredValue(): void;
   keepDraft(): void;

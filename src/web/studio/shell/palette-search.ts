@@ -25,7 +25,8 @@ export interface PaletteContext {
  * the page of all people.
  */
 export function usePaletteItems({ appId, isEditor, go }: PaletteContext): PaletteCommand[] {
-  // Sends one request for each kind, because the service rejects a whole request if the person may not read a part of it.
+  // Sends one request for each kind. If the person may not read one part of a request, the service would reject all of
+  // it.
   const dataSources = useResource(createQueryOptions(FindPaletteDataSources, { appId })).value;
   const publicSettings = useResource(createQueryOptions(ReadPublicSettings, { appId })).value;
   const allSettings = useResource({ ...createQueryOptions(ListSettingKeys, { appId }), enabled: isEditor }).value;

@@ -118,8 +118,8 @@ export function usePalette(context: PaletteContext) {
   }, [openPalette]);
   useEffect(() => {
     if (!isOpen) return;
-    // Closes the palette when the person opens an earlier page by the button Back, because its commands belong to the
-    // current page.
+    // Closes the palette when the person leaves the page by the button Back or Forward, because the palette's commands
+    // belong to that page.
     addEventListener("popstate", close);
     return () => removeEventListener("popstate", close);
   }, [isOpen, close]);
