@@ -207,7 +207,7 @@ interface ConditionRowsProps {
   columns: readonly string[];
   /** Row that the button "Add a condition" appends. */
   newRow: ColumnConditionRow;
-  /** True if the conditions are stored as one object. The form then reports two rows with the same column and comparison as an error. */
+  /** True if the conditions are stored as one object. Two rows with the same column and comparison are then an error. */
   isObject?: boolean;
   changeRows: (rows: ColumnConditionRow[]) => void;
 }

@@ -25,7 +25,7 @@ interface TestMessageFormProps {
   api: ApiClient;
   appId: number;
   channel: DeliveryChannel;
-  /** Initial value of the recipient field: the person's e-mail address or phone number. */
+  /** Initial value of the recipient field: the person's e-mail address for a test e-mail, "" for a test SMS. */
   to: string;
 }
 

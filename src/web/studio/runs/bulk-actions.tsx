@@ -1,4 +1,7 @@
-/** Buttons that replay or cancel all listed runs, one after the other, after a confirmation. */
+/**
+ * Button that replays or cancels the listed runs one after the other, at most MAX_RUNS_PER_CONFIRMATION, after a confirmation. The list's
+ * filter by state determines the operation. Without this filter, there is no button.
+ */
 import { useState } from "react";
 import { CancelRun, ReplayRun } from "../documents.js";
 import { type ApiClient, asApiError } from "../shared/api.js";

@@ -71,7 +71,7 @@ function AllSettings({ api, appId, confirm, setDirty, route }: PageProps) {
   const settings = useSettings(api, appId);
   const findPersonName = usePersonNames(appId);
   const { valuesByKey, detailsByKey, updatedAt, fault } = settings;
-  /** Keys of the settings whose rows have unsaved changes. */
+  /** Keys of the settings whose rows have unsaved changes, and NEW_ROW_NAME if the form for a new setting has some. */
   const [edited, setEdited] = useState<readonly string[]>([]);
   const onDirty = useCallback(
     (name: string, dirty: boolean) =>

@@ -1,6 +1,7 @@
 /**
- * Hook that reads a file from the service and returns an object URL for it. `img` and other elements use this URL, because they cannot send
- * a credential. The hook revokes the URL when the component is removed.
+ * Hook that reads a file from the service and returns an object URL for it, for `img` and other elements. The URL of the file itself can
+ * contain another host name than the page, and the browser would then not send the session cookie. The hook revokes the object URL when the
+ * file changes or the component is removed.
  */
 import { type RefObject, useEffect, useRef, useState } from "react";
 import type { ApiClient } from "./api.js";

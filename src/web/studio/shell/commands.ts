@@ -27,8 +27,8 @@ export function useCommandRegistration(commands: readonly PaletteCommand[]): voi
 }
 
 /**
- * CSS selector of the buttons, tabs and `summary` elements that the palette offers as commands. Excludes disabled ones, those in list
- * rows, and those whose title begins with a keyboard shortcut.
+ * CSS selector of the elements that the palette offers as commands: buttons, tabs and `summary` elements in the content of the page.
+ * Excludes disabled elements, elements in list rows, and elements whose title begins with a keyboard shortcut.
  */
 const OFFERED_BUTTONS_SELECTOR =
   '#content :is(button, summary):not(:disabled, li *, tr *, [role="row"] *, [title^="Ctrl"], [title^="Alt"])';

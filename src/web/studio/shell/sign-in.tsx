@@ -6,7 +6,10 @@ import { ApiError } from "../shared/api.js";
 import type { StudioSession } from "./session.js";
 import { readCurrentSession } from "./start.js";
 
-/** Returns the error message of a sign-in at an OpenID provider, or null. Removes the result of the sign-in from the URL. */
+/**
+ * Returns an error message if the URL contains the result of a failed sign-in at an OpenID provider; otherwise null. Removes this result from
+ * the URL.
+ */
 function readProviderFault(): string | null {
   const outcome = new URLSearchParams(location.search).get("sign-in");
   if (outcome === null) return null;
