@@ -66,7 +66,7 @@ function getWordKind(word: string): CodePartKind {
 }
 
 /**
- * Returns the colored part that begins at `position`, or null if the character there has no color.
+ * Returns the comment, string, regular expression, number or word that begins at `position`. Returns null if something else is there.
  * @param before last character before `position` that is not a space; "" at the beginning of the code
  */
 function readPartAt(code: string, position: number, before: string): CodePart | null {

@@ -9,7 +9,7 @@ export type AlertChannel = Alert["channel"];
 export interface AlertDraft {
   name: string;
   condition: AlertCondition;
-  /** ID of the action to watch, or "" to watch all actions of the app. */
+  /** ID of the action to watch, or "" to watch all actions of the app. The condition "queued" always watches all actions. */
   actionId: string;
   failures: string;
   of: string;

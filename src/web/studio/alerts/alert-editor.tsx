@@ -56,7 +56,7 @@ const findFieldName = (message: string | null): FieldName | null =>
   ALERT_FIELDS.find((name) => message !== null && (message.startsWith(`${name} `) || message.startsWith(`${name}[`))) ??
   null;
 
-/** True if the form shows this field. The service may also reject the value of a hidden field, because the form sends it too. */
+/** True if the form shows this field. The service can also reject a hidden number, because the form always sends all numbers. */
 function isFieldShown(name: FieldName, { condition, channel }: AlertDraft): boolean {
   switch (name) {
     case "failures":

@@ -7,8 +7,8 @@ import type { StudioSession } from "./session.js";
 import { readCurrentSession } from "./start.js";
 
 /**
- * Returns an error message if the URL contains the result of a failed sign-in at an OpenID provider; otherwise null. Removes this result from
- * the URL.
+ * Returns an error message if the URL contains the result of a failed sign-in at an OpenID provider; otherwise null. Removes this result
+ * from the URL.
  */
 function readProviderFault(): string | null {
   const outcome = new URLSearchParams(location.search).get("sign-in");
