@@ -38,7 +38,7 @@ export interface Resource<Value> {
   isBusy: boolean;
   /** Reads the data again and ignores the responses to earlier requests. Resolves when the last requested read has ended. */
   reload(): Promise<void>;
-  /** Makes a change and reads the data again. Returns the result of the change, or null if the change failed; `fault` then has the error. */
+  /** Makes a change and reads the data again. Returns the result of the change, or null if it failed; `fault` then has the error. */
   applyChange<Result>(sendChange: () => Promise<Result>): Promise<Result | null>;
 }
 
