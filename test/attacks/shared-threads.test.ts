@@ -5,7 +5,7 @@ import { resultOf, sharedBrowsers } from "../engine/browser/support.js";
 import { longTest } from "../harness/samples.js";
 
 /** Number of runs. One thread executes at most 100 runs, so these runs share a thread until its memory is full. */
-const RUN_COUNT = 60;
+const RUN_COUNT = 120;
 /** Code that leaves 8 MiB behind. The data of RUN_COUNT runs together is larger than the heap of a thread. */
 const LEAVING_CODE =
   "globalThis.left = []; for (let i = 0; i < 8; i += 1) left.push(new Array(131_072).fill(i + 0.5));";
