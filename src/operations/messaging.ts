@@ -71,7 +71,7 @@ export function createMessagingAndNotificationModules(
 
 /**
  * Creates the interface through which hooks of data sources send messages.
- * @param outboxWriter returns the module that stores messages; a function, because this module is created later
+ * @param outboxWriter returns the module that stores messages; a function, because the module is created after this interface
  */
 export function createHookMessageStore(accessChecks: AccessChecks, outboxWriter: () => OutboxWriter): HookMessageStore {
   return {

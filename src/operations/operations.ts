@@ -75,7 +75,10 @@ const readQueueBounds = ({ queueMax, queueMaxPerApp, queueMaxMb }: Config): RunQ
 
 export type Operations = Awaited<ReturnType<typeof createOperations>>;
 
-/** Reads the catalogue of packages. @throws StartError if the file of PACKAGES_FILE cannot be used */
+/**
+ * Creates the catalogue of packages, from the file of PACKAGES_FILE if this variable is set.
+ * @throws StartError if the file cannot be used
+ */
 export function readCatalogue({
   packagesFile,
 }: Pick<Config, "packagesFile">): ReturnType<typeof createPackageCatalogue> {

@@ -43,8 +43,9 @@ interface RunComponentsOptions {
 }
 
 /**
- * Ends (or queues again) runs that no process executes any more. Also ends browser runs that exceed their time limit, skips scheduled runs
- * that are too late, and starts queued runs that other runs wait for.
+ * Queues runs again that this process has claimed but is not executing. If `mayDeclareDead` is true, ends runs that no process executes any
+ * more. Also ends browser runs that exceed their time limit, skips scheduled runs that are too late, and starts queued runs that other runs
+ * wait for.
  */
 async function settleRuns(
   { config, measures, log }: ProcessDependencies,

@@ -31,7 +31,10 @@ const MOMENTS_AFTER_END: Record<string, (send: string) => string> = {
      document.body.append(document.createElement("x-late"));`,
 };
 
-/** Code that sends a request to the URL `at` without waiting for the response, by the API that it uses. */
+/**
+ * By API, a function that returns code. The code sends a request to the URL `at`, or opens a connection to its host. Only the synchronous
+ * request waits for a response.
+ */
 const REQUEST_APIS: Record<string, (at: string) => string> = {
   "a fetch that outlives the page": (at) => `fetch("${at}", { keepalive: true, mode: "no-cors" }).catch(() => {})`,
   "a fetch with a preflight request": (at) =>

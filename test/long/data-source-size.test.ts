@@ -1,4 +1,7 @@
-/** Compares the cost of reads in two data sources: one with a million entries, and one with a thousand. The measurements alternate. */
+/**
+ * Measures reads and writes in turn in two data sources: one with a million entries, and one with a thousand. In the larger one, also measures
+ * counts, and queries over HTTP.
+ */
 
 import autocannon from "autocannon";
 import { expect } from "chai";

@@ -187,7 +187,7 @@ export class MemberResolver {
 
   @Mutation(() => PassphraseResetLinkType, {
     description:
-      "Creates a link with which a person sets a new passphrase. In each of the person's organizations, the caller needs a higher role than the person. An administrator of the service needs no role. No caller can create a link for an administrator of the service.",
+      "Creates a link with which a person sets a new passphrase. In each of the person's organizations, the caller must be owner or admin, and have a higher role than the person. A caller who is an administrator of the service needs no role. If the person is an administrator of the service, the request is rejected.",
   })
   async createResetLink(
     @Ctx() context: RequestContext,

@@ -63,7 +63,7 @@ export function parseAppId(value: unknown, from: string): number {
 
 /**
  * Finds the server and the app for a command: in SVC_URL and SVC_APP, otherwise in svc.json.
- * @throws CliError if one of them is missing or invalid
+ * @throws CliError if svc.json cannot be read, or if the server or the app is missing or invalid
  */
 export function readServerAndApp(cwd: string, env: ProcessEnvironment): ServerAndApp {
   const root = findProjectRoot(cwd);

@@ -22,7 +22,7 @@ import { lockOrganizationOfApp, transactWithAppLock } from "../settings/app-lock
 import type { Settings } from "../settings/settings.js";
 
 const SECRET_BYTES = 32;
-/** Purposes of the encryption: an encrypted token cannot be stored in the place of an encrypted webhook secret, and vice versa. */
+/** Labels of encrypted values. A value that was encrypted with one label cannot be decrypted with the other. */
 const [TOKEN_PURPOSE, SECRET_PURPOSE] = ["git token", "git webhook"];
 
 export interface LastGitPull {
@@ -133,8 +133,8 @@ export class GitConnections {
   }
 
   /**
-   * Returns the encrypted token to store. Reuses the stored token only for an unchanged URL. Otherwise an editor could make the service send
-   * the token to another server.
+   * Returns the encrypted token to store. If the request omits the token, reuses the stored one, but only for an unchanged URL. Otherwise
+   * an editor could change the URL and make the service send the token to another server.
    */
   private async sealToken(
     manager: EntityManager,
@@ -152,7 +152,10 @@ export class GitConnections {
     );
   }
 
-  /** Creates the credential that the audit log names for pulls. Its secret is discarded, so that it cannot be used to sign in. */
+  /**
+   * Creates the credential of the connection. The audit log names it for pulls after a webhook, and these pulls fail if it is revoked. Its
+   * secret is discarded, so that it cannot be used to sign in.
+   */
   private async createCredential(manager: EntityManager, { personId }: Caller): Promise<number> {
     return (await this.options.credentials.issue({ kind: "editor", personId, name: "git" }, manager)).id;
   }

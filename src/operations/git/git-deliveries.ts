@@ -38,8 +38,8 @@ const CLAIM_WEBHOOKS = `
 
 /**
  * Releases claimed webhooks whose pull no process runs, so that a process repeats the pull. Deletes a webhook instead if it has no attempts
- * left, or if its ref has a newer webhook. If it has no attempts left and no newer webhook, also stores an error as the app's last pull. A
- * pull that ended after the last attempt began keeps its result.
+ * left, or if another webhook for its ref waits. If no attempts are left and no other webhook waits, stores an error as the app's last
+ * pull, unless a pull has ended since the last attempt began.
  */
 const RELEASE_WEBHOOKS = `
   WITH lost AS (
@@ -114,8 +114,8 @@ export class GitWebhookQueue {
   }
 
   /**
-   * Subtracts the current attempt of webhooks. Call this method when this process stops and interrupts the pulls of these webhooks. Other
-   * processes cannot claim them until the lease of this process has expired.
+   * Subtracts 1 from the attempts of webhooks, so that the interrupted attempt does not count. Call this method when this process stops and
+   * interrupts the pulls of these webhooks. Other processes cannot claim them until the lease of this process has expired.
    */
   async returnAttempts(interrupted: readonly number[]): Promise<void> {
     const { db, holder } = this.options;

@@ -37,8 +37,8 @@ const getPullCounterColumn = ({ isTag: publishes }: GitPullPosition): string =>
   publishes ? "tag_pulls" : "branch_pulls";
 
 /**
- * Returns an SQL condition and the value of its parameter. The condition is true if no later pull has started. A pull that has not started
- * yet has no number. Then the number of the webhook's last attempt is used. Without an earlier attempt, the condition is always true.
+ * Returns an SQL condition and the value of its parameter. The condition is true if no later pull has started. If this pull has not started
+ * yet, the condition is true if no pull has started since the last attempt of its webhook. Without an attempt, it is always true.
  */
 function buildNewestPullCondition(position: GitPullPosition, parameter: string): { sql: string; value: number | null } {
   const counterColumn = getPullCounterColumn(position);

@@ -40,8 +40,8 @@ const createPullError = (reason: string, isTemporary: boolean): ActionError =>
   );
 
 /**
- * Converts errors of the Git server or the bundler to ActionErrors. Sets `retryAfter` if a retry may succeed, and if the bundler is not
- * available. Returns other errors unchanged.
+ * Converts errors of the Git server or the bundler to ActionErrors. Sets `retryAfter` after a temporary error of the Git server, and if the
+ * bundler is busy or not available. Returns other errors unchanged.
  */
 function toActionError(error: unknown): unknown {
   if (error instanceof BundlerBusyError || error instanceof SandboxUnavailableError) {

@@ -93,7 +93,9 @@ export class GitWebhooks {
     this.runningPulls.onDeliveryEnd(listener);
   }
 
-  /** Starts pulls while slots are free. Returns null (no next time), because the next webhook or the end of a pull causes a call. */
+  /**
+   * Starts pulls while slots are free. Returns null, because no next time is planned: the next webhook or the end of a pull causes a call.
+   */
   async deliverDue(): Promise<null> {
     for (let free = this.runningPulls.countFree(); free > 0; free = this.runningPulls.countFree()) {
       const claimed = await this.options.deliveries.claim(free);
@@ -104,8 +106,8 @@ export class GitWebhooks {
   }
 
   /**
-   * Puts webhooks back into the queue if their pull failed temporarily, so that a process repeats the pull. With
-   * `mayDeclareDead`, does the same for webhooks of processes whose lease has expired.
+   * Puts webhooks of this process back into the queue if it does not run their pull, for example after a temporary error. Then a process
+   * repeats the pull. With `mayDeclareDead`, also puts back the webhooks of processes whose lease has expired. Logs pulls that it gives up.
    */
   async recover(mayDeclareDead: boolean): Promise<void> {
     const { deliveries, log } = this.options;

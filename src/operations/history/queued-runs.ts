@@ -84,7 +84,7 @@ export class QueuedRuns {
     private readonly hasSecrets: (appId: number) => Promise<boolean>,
   ) {}
 
-  /** Returns the number, bytes and age of the app's queued runs. If the queue of all apps is long, can use a recent count. */
+  /** Returns the number, bytes and age of the app's queued runs. If the queue of all apps is long, can return a recent count. */
   async read(appId: number): Promise<QueuedRunsSummary> {
     const depth = (await this.queueLimits.readDepths()).find((appDepth) => appDepth.appId === appId);
     return {

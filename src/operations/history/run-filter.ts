@@ -210,8 +210,8 @@ const SELECT_VERSIONS = createSelectDraftAndLiveIdsSql("$1", "$2");
 export type NewestRunsSqlBuilder = (columns: string, limit: number) => string;
 
 /**
- * Returns a builder for the runs that match the conditions. The SQL selects the runs of the draft and of the live version separately, because
- * no index covers both.
+ * Returns a builder for the runs that match the conditions. If the conditions name an action, the SQL selects the runs of its draft and of
+ * its live version separately, because no index covers both.
  */
 export async function createNewestRunsSqlBuilder(
   executor: SqlClient,

@@ -23,7 +23,7 @@ export interface RunSummary {
   state: RunState;
   /** Scheduled time for which the run was started; null for runs of other triggers. */
   tick: string | null;
-  /** A row can represent several scheduled times (from `tick` on), or several skipped runs after log events. This is their number. */
+  /** Number of scheduled times (from `tick` on), or of skipped runs after log events, that this row represents. */
   tickCount: number;
   reason: string | null;
   /** Condition, other than a free slot, for which a queued run waits; null if there is no such condition. */

@@ -34,7 +34,7 @@ export interface RunStatisticsResult {
   by: PeriodLength;
   from: string;
   to: string;
-  /** Time before which the service did not count runs; null if it counted all matching runs of the time range. */
+  /** Queue time of the oldest run that was checked, if the time range has too many runs to check all; otherwise null. */
   countedFrom: string | null;
   /** Hours or days that have runs, the oldest first. */
   periods: StatisticsPeriod[];

@@ -42,7 +42,7 @@ interface TriggerEndpointsOptions {
 }
 
 export class TriggerEndpoints {
-  /** Cache of decrypted secrets. The key is the ID of the draft and the encrypted bytes. */
+  /** Cache of decrypted secrets. A key consists of the draft's ID and the encrypted bytes. */
   private readonly decryptedSecrets = createBoundedCache<string, string>(DECRYPTED_SECRETS_MAX);
 
   constructor(private readonly options: TriggerEndpointsOptions) {}
@@ -130,7 +130,8 @@ export class TriggerEndpoints {
   }
 
   /**
-   * Replaces the secret in the URLs of a draft and its live version; the old URLs stop working. Returns false if no trigger needs a secret.
+   * Replaces the secret in the URLs of a draft and its live version; the old URLs stop working. Returns false if the draft has no secret
+   * and none of the triggers needs one.
    */
   async replaceSecret(manager: EntityManager, appId: number, masterId: number, triggers: readonly Trigger[]) {
     const secretRows = await rows(manager, "SELECT FROM http_secret WHERE action_id = $1", [masterId]);

@@ -81,7 +81,10 @@ export class RejectedRequestCounter {
     }
   }
 
-  /** Puts back a batch whose write failed, so that the next write stores it. If only the response was lost, the batch counts twice. */
+  /**
+   * Puts back a batch whose write failed, so that the next write stores it. If only the response of the database was lost, the batch counts
+   * twice. Discards counts that would exceed PENDING_REJECTIONS_MAX.
+   */
   private restore(batch: ReadonlyMap<string, PendingRejections>): void {
     for (const [key, rejections] of batch) {
       const newerRejections = this.pending.get(key);

@@ -52,7 +52,10 @@ export function toActionItem(row: ActionRow, sourceNamesById: ReadonlyMap<number
   return { ...action, triggers } as ActionItem;
 }
 
-/** Replaces the name of each data source by its ID. Calls `onFault` for a name that no data source has. */
+/**
+ * Converts an action of a manifest to the form that the API accepts: replaces the names of data sources in log triggers by IDs. Calls
+ * `onFault` for a name that no data source has.
+ */
 function toActionData(
   item: ActionItem,
   sourceIdsByName: ReadonlyMap<string, number>,

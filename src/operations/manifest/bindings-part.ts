@@ -40,9 +40,9 @@ async function readKeysWithValue(manager: EntityManager, appId: number): Promise
 }
 
 /**
- * Plans how the app's secret bindings change. The plan's list `missing` names bindings that cannot work yet because their setting has no
- * value. The list also names bindings of sealed settings to a new origin. The service sends a sealed value to a new origin only after the
- * value was written again.
+ * Plans how the app's secret bindings change. The plan's list `missing` names bindings that do not work until the value of their setting is
+ * written. These are bindings of settings without a value, and changes for which the value of a sealed setting (which code cannot read)
+ * must be written again: a new destination, or a binding that is not sealed.
  */
 export async function planBindingChanges(
   definitions: BindingDefinitions,

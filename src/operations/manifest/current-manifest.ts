@@ -54,8 +54,9 @@ export async function readManifestSize(executor: SqlClient, appId: number): Prom
 
 /**
  * Reads the current definitions of the app.
- * @param lock true to lock the rows of data sources and drafts until the transaction ends; the transaction must have locked the app
- * @param pruned manifest that will be applied with `prune`. If `lock` is true, also locks the empty data sources that `prune` will remove
+ * @param lock true to lock the rows of data sources and drafts until the transaction ends; the transaction must already have locked the app
+ * @param pruned manifest that will be applied with `prune`. If `lock` is true, no other transaction can add entries to the empty data
+ *   sources that `prune` will remove
  */
 export async function readStoredDefinitions(
   manager: EntityManager,

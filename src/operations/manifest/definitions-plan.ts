@@ -37,7 +37,7 @@ export interface DefinitionsPlan {
   faults: ManifestPathFault[];
   /** Seconds after which a retry may fix a fault, for each temporary fault. */
   retryTimes?: ReadonlyMap<ManifestPathFault, number>;
-  /** Operations for which the caller must have a permission to apply the plan. */
+  /** Operations that the plan performs. The caller needs the permission for each of them. */
   requiredOperations: Operation[];
   /** Definitions that do not work until a secret value is written in this app. A manifest contains no secrets. */
   missing?: { kind: ManifestItemKind; name: string }[];

@@ -144,7 +144,10 @@ function toManifestPlan(changes: readonly DefinitionChange[]): ManifestPlan {
   return { created: namesOfKind("created"), changed: namesOfKind("changed"), removed: namesOfKind("removed") };
 }
 
-/** Checks that the plan needs the same IDs and indexes of data sources that were prepared for it. @throws MANIFEST_CHANGED otherwise */
+/**
+ * Checks that the prepared IDs and indexes of data sources are those that the plan needs.
+ * @throws MANIFEST_CHANGED if they differ, because another request has changed the app since the preparation
+ */
 function requirePreparedParts(
   { idsByName: ids, indexChanges: indexes }: DataSourcesPlan,
   preparedParts: PreparedParts,
@@ -155,7 +158,10 @@ function requirePreparedParts(
   }
 }
 
-/** Returns a list of the manifest. If the manifest omits the list: an empty list with `prune` (removes all), otherwise undefined (no change). */
+/**
+ * Returns `items`, a list of the manifest. If the manifest omits the list, returns an empty list with `prune`, so that all definitions of
+ * this kind are removed. Without `prune`, returns undefined, so that nothing changes.
+ */
 const selectItemsToApply = <T>(
   items: readonly T[] | undefined,
   { prune }: ManifestApplyMode,

@@ -42,8 +42,9 @@ function checkSettingItem({ key, tier, value, secret }: SettingItem): void {
 interface SettingWrites {
   publicValues: [string, unknown][];
   /**
-   * Keys of settings whose declaration changes, but not their value: new settings without a value, and private settings whose field
-   * `secret` changes. Logs mask the values of private and protected settings in `secret`. They show the values of settings in `shown`.
+   * Keys of settings that are written without a value: new settings that have no value in the manifest, and private settings whose field
+   * `secret` changes. `secret` lists public settings, and the settings whose values logs mask. `shown` lists private settings whose values
+   * logs show.
    */
   declaredKeys: { secret: string[]; shown: string[] };
   /** Keys of settings to remove. */

@@ -127,7 +127,7 @@ export class MediaBlobs {
   /**
    * Deletes a blob with `remove`, unless a file uses the blob. After a failed upload, a file can use the blob, because the commit may have
    * succeeded although its response was lost.
-   * @param appId app that waits for its turn to write to the database; 0 for the periodic cleanup
+   * @param appId app whose turn the database write uses, see `writeInTurn`; 0 for the periodic cleanup
    */
   async removeUnlessUsed(key: string, remove: (key: string) => Promise<void>, appId = 0): Promise<void> {
     this.leasedKeys.delete(key);

@@ -19,7 +19,7 @@ import { createVisibleFileSql, type MediaListConditions, readVisibleMedia } from
 
 interface MediaFilesOptions {
   db: Db;
-  /** Reads rows over the separate pool for slow queries of callers (read-pool.ts). */
+  /** Reads rows over a separate pool of database connections, so that slow queries of callers do not delay other work (read-pool.ts). */
   read: ReadRows;
   mediaRights: MediaRightsResolver;
   folders: MediaFolders;
@@ -34,8 +34,8 @@ export class MediaFiles {
 
   /**
    * Returns the row of a file.
-   * @throws ActionError FILE_NOT_FOUND for trusted callers. Other callers get the error for a missing right, which does not reveal if the
-   * file exists.
+   * @throws ActionError FILE_NOT_FOUND for trusted callers (such as editors). Other callers get the error for a missing right, which does
+   *   not reveal if the file exists.
    */
   async findOrThrow(
     grants: MediaAccess,

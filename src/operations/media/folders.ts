@@ -37,7 +37,9 @@ import {
 export interface FolderListing {
   /** The listed folder; null for the top level and for a search. */
   folder: MediaFolder | null;
-  /** Folders that contain the listed folder, from the top level down. Empty for callers who are not trusted. */
+  /**
+   * Folders that contain the listed folder, from the top level down. Empty for callers who are not trusted (neither editors nor back ends).
+   */
   path: { id: number; name: string }[];
   folders: MediaFolder[];
   files: MediaFile[];
@@ -92,7 +94,7 @@ const toNameTakenError = (error: unknown, name: string): unknown =>
 
 interface MediaFoldersOptions {
   db: Db;
-  /** Reads rows over the separate pool for slow queries of callers (read-pool.ts). */
+  /** Reads rows over a separate pool of database connections, so that slow queries of callers do not delay other work (read-pool.ts). */
   read: ReadRows;
   mediaRights: MediaRightsResolver;
   receivedDataLimiter: ReceivedDataLimiter;
@@ -141,13 +143,19 @@ async function requireFolderCapacity(manager: EntityManager, appId: number): Pro
     );
 }
 
-/** Throws the error for a missing right instead of an empty list, because the list would reveal if the app has hidden files. */
+/**
+ * For callers who are not trusted, throws the error for a missing right if a search or the top level shows no items. An empty list instead
+ * of this error would reveal that the app has no hidden files.
+ */
 function requireVisibleItems(grants: MediaAccess, { folder, folders, pagination }: FolderListing): void {
   const isEmpty = folders.length === 0 && pagination.total === 0;
   if (!grants.isTrusted && folder === null && isEmpty) throw grants.createAccessError();
 }
 
-/** Parses a folder ID; null for the top level. For callers who are not trusted, an invalid ID causes the error for a missing right. */
+/**
+ * Parses a folder ID; null for the top level. For trusted callers (such as editors), an invalid ID causes REQUEST_INVALID; for others, the
+ * error for a missing right.
+ */
 function parseFolderId(grants: MediaAccess, value: unknown, field?: string): number | null {
   try {
     return parseMediaFolderId(value, field);
@@ -220,7 +228,7 @@ export class MediaFolders {
     const row = id === null ? null : await this.findOrThrow(grants, appId, id);
     if (row) grants.requireRight(row.rules, "read");
     const requestedName = typeof input.name === "string" && input.name !== "" ? input.name : null;
-    // No name contains NUL, which PostgreSQL rejects. So this throws the same error as a search without results.
+    // PostgreSQL rejects the character NUL, so no name contains it. This error is the same as for a search without results.
     if (requestedName?.includes("\0") && !grants.isTrusted) throw grants.createAccessError();
     const filter: MediaListConditions =
       requestedName === null
@@ -338,8 +346,8 @@ export class MediaFolders {
 
   /**
    * Returns the row of a folder.
-   * @throws ActionError FOLDER_NOT_FOUND for trusted callers. Other callers get the error for a missing right, which does not reveal if the
-   * folder exists.
+   * @throws ActionError FOLDER_NOT_FOUND for trusted callers (such as editors). Other callers get the error for a missing right, which does
+   *   not reveal if the folder exists.
    */
   async findOrThrow(
     grants: MediaAccess,
@@ -352,7 +360,7 @@ export class MediaFolders {
     throw grants.isTrusted ? new ActionError("FOLDER_NOT_FOUND") : grants.createAccessError();
   }
 
-  /** Returns the access rules that new files and folders in a folder get; null for the top level, which has no rules. */
+  /** Returns the access rules that new files and folders in a folder get. Returns null if no rules apply, such as at the top level. */
   async readRulesAt(
     grants: MediaAccess,
     appId: number,

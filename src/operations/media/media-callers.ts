@@ -16,7 +16,8 @@ export interface MediaAccess {
   isTrusted: boolean;
   hasRight(rules: MediaRules, right: MediaRight): boolean;
   /**
-   * Checks that the access rules grant the caller a right. If an earlier check of the request has deferred an error, throws this error.
+   * Checks that the access rules grant the caller a right. If they do, throws the deferred error of the request (an error of an earlier
+   * check), if there is one.
    * @throws ActionError UNAUTHORIZED or FORBIDDEN, which do not reveal if the file or folder exists
    */
   requireRight(rules: MediaRules, right: MediaRight): void;
@@ -45,7 +46,10 @@ export type ResolveAppUser = (caller: Caller | null) => Promise<{ data: AppUserD
 export class MediaRightsResolver {
   constructor(private readonly options: { db: Db; appUserOf: ResolveAppUser }) {}
 
-  /** Returns the app user who is signed in to the calling page, or else the owner of the page's token. */
+  /**
+   * Returns the app user who is signed in to the calling page, or else the person to whom the caller's token belongs; null if there is
+   * neither.
+   */
   private async findUser({ caller }: AdmittedRequest): Promise<AppUserData | null> {
     const { db, appUserOf } = this.options;
     const signedIn = await appUserOf(caller);

@@ -37,7 +37,7 @@ export type Media = Awaited<ReturnType<typeof createMedia>>;
 export async function createMedia(options: {
   config: Config;
   db: Db;
-  /** Reads rows over the separate pool for slow queries of callers (read-pool.ts). */
+  /** Reads rows over a separate pool of database connections, so that slow queries of callers do not delay other work (read-pool.ts). */
   read: ReadRows;
   ring: KeyRing;
   /** ID of this process of the service. */
@@ -62,7 +62,7 @@ export async function createMedia(options: {
   const sweep = new MediaSweep({ db, store, uploadReceiver, blobs, isOwnStore, log });
   const mediaRights = new MediaRightsResolver({ db, appUserOf });
 
-  /** Deletes unused blobs from the media store now, instead of at the next sweep (periodic cleanup). */
+  /** Deletes up to BLOBS_PER_DELETION_MAX unused blobs from the media store now. The next sweep (periodic cleanup) deletes the others. */
   async function removeUnused(keys: readonly string[]): Promise<void> {
     for (const key of keys.slice(0, BLOBS_PER_DELETION_MAX)) {
       await sweep

@@ -23,7 +23,10 @@ const COMPARE_RETRY_MS = 60_000;
 const BATCH_SIZE = 500;
 /** Minimum age of a blob without a row before it is deleted. The transaction that inserts the row of a younger blob may not be committed yet. */
 const ORPHAN_MIN_AGE_MS = 3_600_000;
-/** Time from finding a blob without a row to its deletion. Until then, an administrator who restored an old database can save the blob. */
+/**
+ * Time from finding a blob without a row to its deletion. If an administrator has restored an old database by mistake, a newer database
+ * with the row can be restored in this time.
+ */
 const ORPHAN_WAIT_MS = COMPARE_INTERVAL_MS - 3_600_000;
 const LOGGED_FILE_IDS_MAX = 20;
 

@@ -236,7 +236,10 @@ export class Uploads {
     return toFile((await findFile(manager, appId, id))!, appId, baseUrl);
   }
 
-  /** Returns a function that frees the slot. @throws OVERLOADED if no slot is free for this app */
+  /**
+   * Takes an upload slot for the app; for a visitor, also one of the visitors' slots. Returns a function that frees these slots.
+   * @throws OVERLOADED if no slot is free for this app
+   */
   private acquireUploadSlot(appId: number, isTrusted: boolean): () => void {
     const slots = isTrusted ? [this.openUploads.all] : [this.openUploads.all, this.openUploads.visitors];
     if (!slots.every((slot) => slot.hasFreeSlot(appId))) {

@@ -1,6 +1,6 @@
 /**
- * Builds SQL conditions for the files and folders that a caller can read. Lists need them in their SQL, because their `total` must not
- * count hidden files.
+ * Builds SQL conditions for the files and folders that a caller can read. A list needs these conditions in its SQL, because its `total`
+ * must not count hidden files.
  */
 import type { ReadRows } from "../data-sources/read-pool.js";
 import type { MediaAccess, MediaRules } from "./media-callers.js";
@@ -14,15 +14,19 @@ export interface MediaListConditions {
 }
 
 /**
- * Values of $3 and $4 in the SQL of a list. A caller can read a file with one of the access rules `ownRules`, and the folders `folderIds`.
- * Null if the caller can read everything.
+ * Values of $3 and $4 in the SQL of a list; null if the caller can read everything. `ownRules` are access rules of single files that let
+ * the caller read these files. `folderIds` are the folders that the caller can read. Their files without rules of their own are readable,
+ * too.
  */
 export type VisibleMediaParameters = readonly [ownRules: string[], folderIds: number[]] | null;
 
 const IS_FILE_VISIBLE =
   "(access_rules::jsonb = ANY ($3::jsonb[]) OR (access_rules IS NULL AND folder_id = ANY ($4::bigint[])))";
 const IS_FOLDER_VISIBLE = "(id = ANY ($4::bigint[]) AND $3::jsonb[] IS NOT NULL)";
-/** $3 and $4 are null for callers who can read everything. The condition uses them because all lists have the same parameters. */
+/**
+ * Condition for callers who can read everything: $3 and $4 are null for them. It contains $3 and $4 because all lists have the same
+ * parameters.
+ */
 const IS_EVERYTHING_VISIBLE = "($3::jsonb[] IS NULL AND $4::bigint[] IS NULL)";
 
 export const createVisibleFileSql = (visible: VisibleMediaParameters): string =>

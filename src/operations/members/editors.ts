@@ -34,7 +34,7 @@ const ADD_EDITOR = `
 const REMOVE_EDITOR = "DELETE FROM app_editor WHERE app_id = $1 AND person_id = $2 RETURNING person_id";
 /**
  * Removes the roles of the former editor $2 on the stages of the app $1. If the person still has another role on the app, keeps the roles
- * on the stages that may come from it.
+ * on the stages that this other role can be the reason for.
  */
 const REMOVE_STAGE_ROLES = [
   ["app_editor", "TRUE", "other.role IN ('owner', 'admin')"],
@@ -153,8 +153,8 @@ export class Editors {
   }
 
   /**
-   * Removes the role editor on the app and its stages from a person. Where the person then has no role, revokes the tokens that act for the
-   * person. Returns the remaining editors.
+   * Removes the role editor on the app and its stages from a person. If the person then has no role on one of these apps, revokes the
+   * tokens that act for the person there. Returns the remaining editors.
    * @throws ActionError APP_NOT_FOUND, REQUEST_INVALID, FORBIDDEN, RESOURCE_CHANGED
    */
   async remove(

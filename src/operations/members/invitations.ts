@@ -77,7 +77,7 @@ export class Invitations {
 
   constructor(private readonly options: InvitationsOptions) {}
 
-  /** Redeems the link of an invitation. Before, locks rows in the same order as a role change does, to prevent deadlocks. */
+  /** Redeems the link of an invitation. First locks rows in the same order as a role change does, to prevent deadlocks. */
   private async redeemLink(
     manager: EntityManager,
     scope: RoleScope,
@@ -117,7 +117,10 @@ export class Invitations {
     await credentials.clearCallerCaches();
   }
 
-  /** Counts an invitation that passed all checks, so that rejected requests do not use up the limit. @throws RATE_LIMIT_EXCEEDED */
+  /**
+   * Counts an invitation in the limit of the organization. Call this function after all checks, so that rejected requests do not count.
+   * @throws RATE_LIMIT_EXCEEDED
+   */
   private countInvitation(organizationId: number): void {
     const retryAfter = this.invitationBucket.takeTokens(String(organizationId));
     if (retryAfter > 0)
@@ -133,7 +136,8 @@ export class Invitations {
   }
 
   /**
-   * Creates an invitation. The service stores only a hash of the link, so this is the only response with the link.
+   * Creates an invitation, and sends its link by e-mail if the service has a mail server. The service stores only a hash of the link, so
+   * this is the only response with the link.
    * @throws ActionError REQUEST_INVALID; FORBIDDEN for a role above the caller's role; RATE_LIMIT_EXCEEDED
    */
   async create(

@@ -83,7 +83,10 @@ const DELETE_APP_ROLES = [
   "DELETE FROM app_editor WHERE app_id = $1 AND person_id = $2 RETURNING updated_at AS at",
   "DELETE FROM app_member WHERE app_id = $1 AND person_id = $2 RETURNING updated_at AS at",
 ];
-/** Run these statements after DELETE_APP_ROLES. Its locks prevent the creation of a new stage until the transaction ends. */
+/**
+ * Delete the roles of the person $2 on the stages of the app $1. Run these statements after DELETE_APP_ROLES: the locks of its rows prevent
+ * the creation of a new stage until the transaction ends.
+ */
 const DELETE_STAGE_ROLES = ["app_editor", "app_member"].map(
   (table) =>
     `DELETE FROM ${table} WHERE app_id IN (SELECT app_id FROM app_stage WHERE root_id = $1) AND person_id = $2`,
@@ -159,8 +162,9 @@ export class Members {
   constructor(private readonly options: { db: Db; credentials: Credentials }) {}
 
   /**
-   * True if the caller is an administrator, or is owner or admin in each organization of the person, with a role above all roles of the
-   * person there. False if the person is an administrator. Reads the roles from the database.
+   * True if the caller's role is higher in each organization of the person. The caller must be its owner or admin, and above all roles of
+   * the person there. Always false if the person is an administrator; otherwise true if the caller is one. Reads the roles from the
+   * database.
    */
   private async outranksPerson(manager: EntityManager, caller: Caller, personId: number): Promise<boolean> {
     if (await isAdministrator(manager, personId)) return false;
@@ -184,8 +188,8 @@ export class Members {
   }
 
   /**
-   * Returns the caller's role from the database, because `caller` may come from a cache. Call this function after `lockOrganization`, so
-   * that no other request can change the role until the transaction ends.
+   * Returns the caller's role from the database, because `caller` may come from a cache. An administrator of the service counts as owner.
+   * Call this function after `lockOrganization`, so that no other request can change the role until the transaction ends.
    * @throws FORBIDDEN if the role is neither owner nor admin
    */
   async requireManagingRole(manager: EntityManager, caller: Caller, scope: RoleScope): Promise<Role> {
@@ -247,10 +251,10 @@ export class Members {
   }
 
   /**
-   * Sets the role of a person who belongs to the organization. A lower role than before also revokes pending invitations to the person. If
-   * the person has this role already, changes nothing.
+   * Sets the role of a person who belongs to the organization, or has a role in it or on one of its apps. A lower role than before also
+   * revokes pending invitations to the person. If the person has this role already, changes nothing.
    * @throws ActionError REQUEST_INVALID; NOT_FOUND; FORBIDDEN if the old or new role is above the caller's role; RESOURCE_CHANGED;
-   * LAST_OWNER
+   *   LAST_OWNER
    */
   async set(caller: Caller, { scope, personId, precondition }: MemberChangeTarget, value: unknown): Promise<void> {
     const { db, credentials } = this.options;
@@ -322,8 +326,8 @@ export class Members {
   }
 
   /**
-   * Checks that the caller may reset the person's passphrase: the caller's role must be higher in each organization of the person. Locks
-   * both people, so that no role changes until the transaction ends.
+   * Checks that the caller may reset the person's passphrase: the caller must be an administrator of the service, or have a higher role in
+   * each organization of the person. Locks both people, so that no role changes until the transaction ends.
    * @throws ActionError FORBIDDEN, also if the person is an administrator of the service
    */
   async requireHigherRole(manager: EntityManager, caller: Caller, personId: number): Promise<void> {

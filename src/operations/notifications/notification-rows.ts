@@ -80,7 +80,10 @@ export async function readNotifications(
   return (await rows<NotificationRow>(executor, sql, [appId, reader, ...values])).map(toNotification);
 }
 
-/** SQL condition: the scope (conditions on the readers) of a notification possibly includes the user $5. Check `isUserInScope` afterwards. */
+/**
+ * SQL condition: the scope of a notification (conditions on its readers) may include the user $5. The condition can also be true for other
+ * users, so check `isUserInScope` afterwards.
+ */
 const MAY_BE_IN_SCOPE_SQL = `(notification.scope IS NULL OR $5::jsonb IS NOT NULL AND EXISTS (
   SELECT FROM jsonb_array_elements(CASE jsonb_typeof(notification.scope) WHEN 'array' THEN notification.scope
                                    ELSE jsonb_build_array(notification.scope) END) AS alternative (conditions)

@@ -44,9 +44,9 @@ import type { FindNotificationReader, NotificationReader } from "./reader.js";
 /** Maximum number of notifications that an app user can list: the newest that the user can read. */
 const LISTED_NOTIFICATIONS_MAX = 1_000;
 const NOTIFICATIONS_PER_QUERY = 1_000;
-/** Maximum of `where` objects in the scopes that a search for a user's notifications reads. The search checks it after each query. */
+/** A search for a user's notifications starts no further query after it has read this many `where` objects in scopes. */
 const COMPARED_ALTERNATIVES_MAX = 20_000;
-/** Maximum of notifications whose scopes this process evaluates in a search. The search checks it after each query. */
+/** A search for a user's notifications starts no further query after this process has evaluated the scopes of this many notifications. */
 const CHECKED_NOTIFICATIONS_MAX = 10_000;
 const PUBLISH_BATCH_SIZE = 100;
 
@@ -204,7 +204,10 @@ export class NotificationsService {
     return readableNotifications.slice(0, LISTED_NOTIFICATIONS_MAX);
   }
 
-  /** Returns the caller as a reader. Counts the request, unless the caller is an editor or back end. @throws RATE_LIMIT_EXCEEDED */
+  /**
+   * Returns the caller as a reader. Counts the request in the rate limit, unless the caller is an editor or back end.
+   * @throws RATE_LIMIT_EXCEEDED
+   */
   private async findAndCountReader(caller: Caller, appId: number): Promise<NotificationReader> {
     const reader = await this.options.findReader(caller, appId);
     const retryAfter = reader.canReadAll ? 0 : this.requestBucket.takeTokens(getRateLimitKey(caller));

@@ -61,9 +61,9 @@ const DELETE_DELIVERY = "DELETE FROM push_delivery WHERE id = $1 AND holder = $2
 const POSTPONE_DELIVERY = `
   UPDATE push_delivery SET holder = NULL, due_at = $3, attempts = attempts - $4 WHERE id = $1 AND holder = $2`;
 /**
- * Releases deliveries that the process $1 has claimed but is not sending; it is sending $2. If $3 is true, also releases the deliveries of
- * dead processes. Subtracts the attempt from the deliveries $4, which the process $1 never tried to send. Deletes a delivery without
- * attempts left.
+ * Releases deliveries that the process $1 has claimed but is not sending. $2 are the IDs of the deliveries that it is sending. If $3 is
+ * true, also releases the deliveries of dead processes. Subtracts the attempt from the deliveries $4, which the process $1 never tried to
+ * send. Deletes a delivery without attempts left.
  */
 const RELEASE_DELIVERIES = `
   WITH lost AS (
@@ -191,7 +191,10 @@ export class PushSender {
     });
   }
 
-  /** Creates deliveries of the next notification. Apps take turns; apps that already send many messages wait. False if there is none. */
+  /**
+   * Creates the deliveries of the next notification. Returns false if there is none. Apps take turns; apps that already send many messages
+   * wait.
+   */
   private async createDeliveries(): Promise<boolean> {
     const [appIds, sending] = this.deliveries.countByApp();
     const busyApps = appIds.filter((_, index) => sending[index]! >= CONCURRENT_PUSHES_PER_APP_MAX);

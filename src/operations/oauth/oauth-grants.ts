@@ -95,7 +95,7 @@ export class OauthGrants {
 
   /**
    * Lists up to 500 apps on which the person has a role, with the highest role on each app. An administrator counts as owner of all apps.
-   * @param appId app to list first, so that the maximum never leaves it out; null to prefer no app
+   * @param appId app that comes first, so that the list contains it even if the person has more than 500 apps; null for none
    */
   async listGrantableApps(
     personId: number,
@@ -195,7 +195,7 @@ export class OauthGrants {
   }
 
   /**
-   * Locks a grant, and stores when it was last used. Locks the app first, in the same order as the deletion of an app, against deadlocks.
+   * Locks a grant, and stores when it was last used. Locks the app first, as the deletion of an app does, so that the two cannot deadlock.
    * @throws OauthError invalid_grant if another request has ended the grant
    */
   async lockForUse(executor: SqlClient, { id, appId }: OAuthGrant): Promise<void> {

@@ -101,7 +101,7 @@ export class ScriptLoader {
 
   /**
    * Requests the URL of a stored script again. If the URL now returns other content, sets `changed` in the returned asset, but does not
-   * replace the stored script.
+   * replace the stored script. If the URL does not respond or returns an error, returns the asset unchanged.
    */
   async recheck(
     { appId }: ScriptQuotaRequest,

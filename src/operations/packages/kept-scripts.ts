@@ -85,7 +85,10 @@ const SELECT_USED_SCRIPTS = `
   SELECT sha256 FROM kept_script_use JOIN action_version ON action_version.id = action_version_id
     JOIN action ON action.id = action_version.action_id WHERE app_id = $1`;
 
-/** Selects the total bytes of these scripts: those that the app $1 uses, the scripts $2, and a script with the hash $3 and $4 bytes. */
+/**
+ * Selects the total bytes of the scripts that the app $1 uses, of the scripts $2, and of the script with the hash $3. If the script $3 is
+ * not stored yet, it counts as $4 bytes.
+ */
 const SELECT_SCRIPT_BYTES = `
   SELECT (coalesce(sum(bytes + declaration_bytes) FILTER (WHERE sha256 <> $3), 0)
           + coalesce(sum(bytes + declaration_bytes) FILTER (WHERE sha256 = $3), $4::float8))::float8 AS bytes

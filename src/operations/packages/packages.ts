@@ -1,6 +1,6 @@
 /**
  * Resolves the dependencies of actions to scripts: scripts that the service provides, or scripts that it downloads and stores before an
- * action is saved. Runs download nothing.
+ * action is saved. Runs download no packages. They load a script from its URL only if the URL did not respond to the service.
  */
 import type { Logger } from "pino";
 import { valid } from "semver";
@@ -67,8 +67,8 @@ export interface PackagesOptions {
 }
 
 /**
- * Dependencies that were resolved before a save. `lateAssets` are scripts whose URLs did not respond at an earlier save. `firstError` is
- * the first error; null if there was none.
+ * Dependencies that were resolved before a save. `lateAssets` are scripts that were downloaded only now, because their URLs did not respond
+ * at an earlier save. `firstError` is the first error; null if there was none.
  */
 export interface ResolvedDependencies {
   assets: ReadonlyMap<string, StoredAsset>;

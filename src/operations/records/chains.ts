@@ -30,8 +30,8 @@ async function describeChain(executor: SqlClient, runId: number): Promise<string
 }
 
 /**
- * Writes a failed log entry, with a description of the chain, for each run in `halted`. The run `causeId` emitted the event that would have
- * started these runs.
+ * Writes a log entry for each run in `halted`: a failed run, whose error describes the chain. The run `causeId` emitted the event that
+ * would have started these runs.
  */
 export async function logHaltedRuns(
   executor: SqlClient,

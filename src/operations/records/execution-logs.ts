@@ -309,14 +309,20 @@ export class ExecutionLogs {
     return (await rows<{ id: number }>(this.db, sql, [appId, cursorId, upTo])).map((row) => row.id);
   }
 
-  /** Returns the cursor after which the app's newest `count` entries with IDs up to `upTo` begin; at least `cursorId`. */
+  /**
+   * Returns the ID after which the app's newest `count` entries up to the ID `upTo` begin. Returns `cursorId` if it has at most `count`
+   * entries after `cursorId`.
+   */
   async findCursorBeforeNewest(appId: number, count: number, cursorId: number, upTo: number): Promise<number> {
     const sql = `SELECT id FROM execution_log WHERE app_id = $1 AND id > $2 AND id <= $3
         ORDER BY id DESC OFFSET $4 LIMIT 1`;
     return (await rows<{ id: number }>(this.db, sql, [appId, cursorId, upTo, count]))[0]?.id ?? cursorId;
   }
 
-  /** Returns the IDs of open transactions that write log entries. A transaction locks the log table before its entry gets an ID. */
+  /**
+   * Returns the IDs of open transactions that write log entries. The list is complete for all entries that already have an ID, because a
+   * transaction locks the log table before its entry gets an ID.
+   */
   async listOpenWriters(): Promise<string[]> {
     const sql = `SELECT virtualtransaction AS id FROM pg_locks
         WHERE relation = 'execution_log'::regclass AND mode = 'RowExclusiveLock' AND granted

@@ -142,7 +142,10 @@ export class LogEventStore {
     return storedEvents;
   }
 
-  /** Stores events in `executor`. Without it, stores events of a run in a separate transaction (for log entries), and others in batches. */
+  /**
+   * Stores events in the transaction `executor`. Without it, stores events of a run in a separate transaction, which also writes the log
+   * entries of halted runs. Stores all other events in batches.
+   */
   private storeEvents(events: readonly NewLogEvent[], executor?: SqlClient): Promise<StoredEvents> {
     if (executor) return this.storeEventsWithHaltedRuns(executor, events);
     return events[0]!.runId === null

@@ -19,7 +19,7 @@ const READ_RETRY_DELAY_MS = 500;
 /** For the first subscriber, reading starts this many IDs below the newest ID, because lower IDs may not be committed yet. */
 const UNCOMMITTED_IDS_MAX = 1_000;
 const OPEN_TRANSACTION_CHECK_INTERVAL_MS = 20;
-/** Maximum wait for open transactions, because they may still write entries with lower IDs. Then newer entries are sent anyway. */
+/** Maximum wait for open transactions, which may still write entries with lower IDs. After this time, newer entries are sent anyway. */
 const OPEN_TRANSACTION_WAIT_MAX_MS = 5_000;
 /** Maximum number of missed log entries that a subscriber gets when it reconnects. Older missed entries are skipped. */
 const MISSED_ENTRIES_MAX = 1_000;
@@ -163,7 +163,10 @@ export function createLogTail(options: {
     runInBackground(enqueueWork(advanceTail));
   }
 
-  /** Plans a read of new entries. For an app without subscribers, the read is later, and only moves `deliveredUpTo` past its entries. */
+  /**
+   * Plans a read of new entries. If the app of the notice has no subscribers, plans the read for later, because it only moves
+   * `deliveredUpTo` past the app's entries.
+   */
   function handleNotice(notice: string): void {
     if (subscribersByApp.has(Number(notice.slice(0, notice.indexOf(":"))))) planAdvance();
     else if (subscribersByApp.size > 0 && !planTimer) {
@@ -201,7 +204,10 @@ export function createLogTail(options: {
     planAdvance();
   }
 
-  /** Sends a reconnected subscriber its missed entries, and then adds it to the other subscribers, who get new entries in the meantime. */
+  /**
+   * Sends a reconnected subscriber its missed entries. In the meantime, the other subscribers get new entries. Afterwards, sends this
+   * subscriber these entries too, and adds it to the other subscribers.
+   */
   async function resumeSubscriber(subscriber: TailSubscriber, after: number): Promise<void> {
     const upTo = deliveredUpTo!;
     const { appId } = subscriber;
@@ -228,8 +234,7 @@ export function createLogTail(options: {
   async function joinSubscriber(subscriber: TailSubscriber, since: Date): Promise<void> {
     if (deliveredUpTo === null) await startTail(since);
     if (subscriber.after == null) return addSubscriber(subscriber);
-    // `after` can be newer than `deliveredUpTo`, for example if another process sent that entry. Without this read, the subscriber would
-    // get the entries between the two again.
+    // First moves `deliveredUpTo` past all existing entries. This subscriber then gets them as missed entries, also those in `olderIds`.
     await advanceTail();
     scheduleResume(subscriber, subscriber.after);
   }

@@ -98,7 +98,10 @@ export class ReceivedDataLimiter {
     if (this.options.quotaBytes > 0 && isPageCaller(sender)) this.takeVisitorQuota(sender, appId, bytes);
   }
 
-  /** Counts rows that are already stored against the sender's quota. Never throws: the next request is rejected instead. */
+  /**
+   * Counts rows that are already stored in the sender's quota. Never throws: if the rows exceed the quota, the sender's next request is
+   * rejected.
+   */
   charge(sender: DataSender, appId: number, rows: number): void {
     if (this.options.quotaBytes === 0 || rows === 0) return;
     const intakeCost = rows * INTAKE_ROW_OVERHEAD_BYTES;

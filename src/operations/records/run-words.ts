@@ -21,7 +21,10 @@ const RUNS_PER_BATCH = 500;
 const BATCH_TIMEOUT_MS = 5_000;
 const WORDS_PER_RUN_MAX = 5_000;
 const INDEX_INTERVAL_MS = 2_000;
-/** Each batch starts this long before the end of the previous batch, because some runs may have been committed late. */
+/**
+ * Each batch of recently ended runs also includes runs that ended up to this long before the end of the previous batch. Their transactions
+ * may have been committed late.
+ */
 const OVERTAKEN_INTERVAL = "interval '60 seconds'";
 const WORD_MAX_CHARACTERS = 64;
 /** Number of the newest runs that a search reads without the index. */
@@ -63,7 +66,10 @@ const INDEX_RUN = createIndexRunsSql("id = $1::bigint", "ASC");
 /* Later batches leave out runs that have a row in `run_search`. */
 const SKIP_RUN = "INSERT INTO run_search (run_id, words) SELECT id, '' FROM run WHERE id = $1 ON CONFLICT DO NOTHING";
 
-/** Finds common words fast, without the index. SEARCH_BY_WORDS finds rare words. The planner cannot choose, so a search tries both. */
+/**
+ * Finds common words fast, without the index of words. A search runs this statement first. If it finds too few runs, the search also runs
+ * SEARCH_BY_WORDS, which finds rare words fast. PostgreSQL's planner cannot choose between the two.
+ */
 const SEARCH_NEWEST_RUNS = `
   SELECT run_id AS id FROM (SELECT run_id, words FROM run_search WHERE run_id < $3 ORDER BY run_id DESC LIMIT ${UNINDEXED_SEARCH_RUNS}) AS newest
    WHERE words @@ $1::tsquery ORDER BY run_id DESC LIMIT $2`;

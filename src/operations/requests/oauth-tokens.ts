@@ -20,7 +20,10 @@ const FETCH_TIMEOUT_MS = 10_000;
 const CONCURRENT_FETCHES_MAX = 2;
 /** A rejected token is replaced at most once in this many milliseconds, because an origin may reject every token. */
 const REPLACEMENT_INTERVAL_MS = 10_000;
-/** After this many attempts to store fetched tokens, the service gives up, even if the provider has already replaced the refresh token. */
+/**
+ * Maximum attempts to store fetched tokens. After the last attempt, the tokens are lost, even if the provider has already replaced the
+ * refresh token.
+ */
 const STORE_ATTEMPTS_MAX = 60;
 const STORE_RETRY_DELAY_MS = 500;
 const CACHED_TOKENS_MAX = 10_000;

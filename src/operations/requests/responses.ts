@@ -228,7 +228,7 @@ async function findInBody(
   if (key === null || texts === null) return key;
   const maskedBytes = encodeMaskedText(texts.maskedText, texts.text, body);
   if (maskedBytes === null) return key;
-  // Searches the decoded and decompressed body again, because the masking has removed the secret only from the plain text.
+  // The secret may have been only in the plain text, which is masked now. So searches the masked body and the decompressed texts again.
   const remaining = await listDecompressedTexts(maskedBytes, origin);
   return findInTexts(scan, [...listDecodedTexts(maskedBytes), ...remaining, ...decompressed]);
 }

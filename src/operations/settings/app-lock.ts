@@ -78,7 +78,7 @@ export async function lockOrganizationOfApp(executor: SqlClient, appId: number):
 
 async function lockApp(executor: SqlClient, appId: number): Promise<void> {
   const appRows = await rows(executor, "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE", [appId]);
-  // Reads this after the lock, because another transaction may have closed the stage before.
+  // Checks after taking the lock if the stage is closed, because another transaction may have closed it before.
   const closedStageRows = await rows(executor, `SELECT WHERE ${isClosedStageSql("$1::bigint")}`, [appId]);
   if (appRows.length === 0 || closedStageRows.length > 0) throw new ActionError("APP_NOT_FOUND");
 }

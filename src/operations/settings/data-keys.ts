@@ -1,6 +1,6 @@
 /**
- * Creates and stores a data key for each app, which encrypts the app's settings. Data keys are stored encrypted under a master key
- * (SETTINGS_KEY). A rotation replaces the master key.
+ * Creates and stores a data key for each app. This key encrypts the app's settings. The data key itself is stored encrypted under a master
+ * key (SETTINGS_KEY). A rotation replaces the master key.
  */
 import type { KeyObject } from "node:crypto";
 import { join } from "node:path";

@@ -49,8 +49,8 @@ const INSERT_SEALED_SETTINGS =
   "INSERT INTO sealed_setting (app_id, key) SELECT $1, unnest($2::text[]) ON CONFLICT DO NOTHING";
 
 /**
- * Makes `keys` the sealed settings of the app: only secret bindings can use their values. Call this function in the transaction that writes
- * the app's bindings.
+ * Makes `keys` the only sealed settings of the app. Only secret bindings can use the values of sealed settings. Call this function in the
+ * transaction that writes the app's bindings.
  */
 export async function setSealedSettingKeys(executor: SqlClient, appId: number, keys: readonly string[]): Promise<void> {
   const escapedKeys = keys.map(escapeSettingKey);

@@ -78,7 +78,8 @@ interface PromotionOptions {
 interface ApplyManifestOptions extends PromotionOptions {
   /**
    * Repeats checks in the transaction.
-   * @throws MANIFEST_CHANGED if the definitions have changed; REQUEST_INVALID or APP_NOT_FOUND if a stage was closed
+   * @throws REQUEST_INVALID or APP_NOT_FOUND if a stage was closed; for a rollback, MANIFEST_CHANGED if the chosen promotion has become, or
+   *   no longer is, the app's last promotion
    */
   checkOrigin: (manager: EntityManager) => Promise<void>;
 }
@@ -184,8 +185,8 @@ export class StagePromotions {
   }
 
   /**
-   * Copies the definitions of the app `fromAppId` to the app `appId`, and removes definitions that only the app `appId` has. It keeps its
-   * settings with their values, its secret bindings, and data sources that have entries.
+   * Copies the definitions of the app `fromAppId` to the app `appId`, and removes definitions that only the app `appId` has. The app
+   * `appId` keeps its settings with their values, its secret bindings, the columns of its data sources, and data sources that have entries.
    * @param precondition version tags of both apps' definitions that the request accepts
    * @throws REQUEST_INVALID if the apps are not stages of one group; MANIFEST_CHANGED; errors of applying a manifest
    */

@@ -1,4 +1,7 @@
-/** Stores one run for each due tick (scheduled time) of a schedule: a queued run, or a skipped run with its reason. */
+/**
+ * Stores a run for each due tick (scheduled time) of a schedule: a queued run, or a skipped run with its reason. After a long outage, many
+ * missed ticks share one skipped run.
+ */
 import { setImmediate as yieldToEventLoop } from "node:timers/promises";
 import type { EntityManager } from "typeorm";
 import { type Db, rows } from "../../data/database.js";
@@ -67,7 +70,10 @@ const ADVANCE_SCHEDULES = `
   UPDATE schedule SET next_tick = t.next_tick
     FROM unnest($1::bigint[], $2::timestamptz[]) AS t (action_id, next_tick) WHERE schedule.action_id = t.action_id`;
 
-/** Counts the schedules whose next run starts at $1 or earlier. Each schedule counts once, even if several of its ticks are due. */
+/**
+ * Counts the schedules of published apps whose next run starts at $1 or earlier, except paused ones. Each schedule counts once, even if
+ * several of its ticks are due.
+ */
 const COUNT_DUE_TICKS = `
   SELECT count(*)::int AS ticks FROM schedule JOIN app ON app.id = schedule.app_id
    WHERE next_tick <= $1 AND published_at IS NOT NULL AND schedules_paused_at IS NULL`;
@@ -110,7 +116,7 @@ interface TickResult {
 
 /**
  * Returns the runs to store for the due ticks of a schedule: at most one queued run, and skipped runs for all other ticks. Queues a run
- * only if the app is published, its schedules are not paused, and no scheduled run of the action is in progress.
+ * only if the app is published, its schedules are not paused, and all earlier scheduled runs of the action have ended.
  */
 function decideTickResults(
   due: DueRow,
@@ -222,7 +228,10 @@ export class Scheduler {
     return first ? Math.max(0, this.options.now() - first.getTime()) : 0;
   }
 
-  /** Returns the number of schedules with a tick within the next minute, without schedules of unpublished or paused apps. */
+  /**
+   * Returns the number of schedules with a tick that is due, or will be due within the next minute. Does not count schedules of unpublished
+   * or paused apps.
+   */
   async countDueTicks(): Promise<number> {
     const { db, now } = this.options;
     const [row] = await rows<{ ticks: number }>(db, COUNT_DUE_TICKS, [new Date(now() + MINUTE_MS)]);

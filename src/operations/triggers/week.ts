@@ -74,13 +74,18 @@ const SELECT_SCHEDULED_ACTIONS = `
     FROM schedule JOIN action ON action.id = schedule.action_id
    WHERE schedule.app_id = $1 ORDER BY schedule.next_tick, action.id LIMIT ${LISTED_ACTIONS_MAX + 1}`;
 
-/** Selects start times of the app $1 at which more than $2 actions of all apps start. Actions with jitter (a random delay) start later. */
+/**
+ * Selects those next start times of the app's schedules at which more than $2 schedules of all apps start. A schedule with jitter (a random
+ * delay) counts at its delayed time.
+ */
 const SELECT_CROWDED_MINUTES = `
   SELECT next_tick AS tick, count(*)::int AS count FROM schedule
    WHERE next_tick IN (SELECT DISTINCT next_tick FROM schedule WHERE app_id = $1)
    GROUP BY next_tick HAVING count(*) > $2 ORDER BY next_tick LIMIT ${LISTED_CROWDED_TICKS_MAX}`;
 
-/** Groups the ticks by day in the default time zone ($3). */
+/**
+ * Selects the skipped and failed ticks of the app $1 since $2. Groups them by action, state, reason and day in the default time zone ($3).
+ */
 const SELECT_SKIPPED_AND_FAILED_TICKS = `
   WITH missed AS (
     SELECT id, action_id, state, reason, tick, tick_count FROM run

@@ -66,7 +66,10 @@ export class Lease {
   private readonly contact = new DatabaseContactMonitor(LEASE_DURATION_MS);
   private timer: NodeJS.Timeout | undefined;
   private renewal: Promise<void> = Promise.resolve();
-  /** Renewals do not wait for this call of `onRenewal`, because a slow statement must not let the lease expire. */
+  /**
+   * The running call of `onRenewal`; null if there is none. Renewals do not wait for it, because a slow statement must not let the lease
+   * expire.
+   */
   private onRenewalInProgress: Promise<void> | null = null;
   private isStopped = false;
   private ignoredProxy: string | null = null;

@@ -13,7 +13,10 @@ const PARTITION_IDS_MAX = 50_000_000;
 /** Number of empty partitions after the partition to which rows are added now. */
 const PARTITIONS_AHEAD = 2;
 const DAY_MS = 86_400_000;
-/** Maximum wait for a lock. Short, because other statements wait behind this statement, and PostgreSQL detects deadlocks after one second. */
+/**
+ * Maximum wait for a lock. It is short, because other statements wait behind this statement. It is also shorter than the second after which
+ * PostgreSQL detects a deadlock.
+ */
 const LOCK_TIMEOUT_MS = 30;
 const LOCK_ATTEMPTS_MAX = 60;
 /** Maximum of the random pause between two attempts. */
@@ -146,7 +149,10 @@ export class Partitions {
     }
   }
 
-  /** True if all rows of a partition are older than `olderDays` days and none of them is in use. */
+  /**
+   * True if the row with the highest ID in a partition is older than `olderDays` days, and no row of the partition is in use. An empty
+   * partition counts as older.
+   */
   private async isOlder(
     { timeColumn, busyCondition }: PartitionFamily,
     name: string,
@@ -195,7 +201,10 @@ export class Partitions {
     }
   }
 
-  /** Returns the oldest partitions. Stops before the first that has rows in use or newer than `olderDays` days, or can still get rows. */
+  /**
+   * Returns the oldest partitions whose rows are all older than `olderDays` days and not in use. Stops at the first partition that has
+   * other rows, or can still get rows.
+   */
   private async listOldPartitions(
     family: PartitionFamily,
     olderDays: number,
@@ -216,7 +225,10 @@ export class Partitions {
     for (const family of PARTITION_FAMILIES) await this.createPartitionsAhead(family);
   }
 
-  /** Drops partitions whose rows are all too old and not in use. Returns the number of detached ones, without those of dependent tables. */
+  /**
+   * Drops partitions whose rows are all too old and not in use. Returns the number of detached partitions, without those of the tables
+   * `others`.
+   */
   async dropOld(): Promise<number> {
     await this.dropDetached();
     let droppedCount = 0;
@@ -234,7 +246,7 @@ export class Partitions {
     return droppedCount;
   }
 
-  /** Returns the ID below which all partitions will be dropped within about a day, so that no statement must delete their rows. */
+  /** Returns the ID below which all partitions will be dropped within about a day. So other statements need not delete their rows. */
   async findEndOfExpiringPartitions(table: string): Promise<number> {
     const family = PARTITION_FAMILIES.find(({ tables }) => tables[0] === table)!;
     const old = await this.listOldPartitions(family, this.options.days + family.extraRetentionDays - 1.1);

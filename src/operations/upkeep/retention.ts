@@ -28,7 +28,10 @@ const BATCH_SIZE = 1_000;
 const CLEAN_INTERVAL_MS = 3_600_000;
 const CREATE_PARTITIONS_INTERVAL_MS = 60_000;
 
-/** Statements for old rows in partitions that are not dropped yet. The order matters: log entries refer to runs, and runs to events. */
+/**
+ * Statements that delete old rows from partitions that will not be dropped soon. The order matters: log entries refer to runs, and runs to
+ * events.
+ */
 const PARTITIONED_DELETES = [
   [
     "execution_log",
@@ -243,8 +246,8 @@ const RETAINED_ROWS: readonly RetainedRows[] = [
 ];
 
 /**
- * Deletes replaced values of settings, which runs need to mask secrets. The app's row stores the newest deleted version: runs that need an
- * older version fail.
+ * Deletes values of settings that were replaced more than $1 hours ago. Runs need replaced values to mask secrets. The app's row stores the
+ * newest deleted version. A run that started with an older version fails, because it cannot mask the deleted values.
  */
 const DELETE_REPLACED_SETTINGS = `
   WITH stale AS (

@@ -1,6 +1,6 @@
 /**
- * Limits the disk space of each app's runs and log events by deleting the oldest rows. Rows that visitors of pages caused have half the
- * limit, so that visits do not displace other records.
+ * Limits the disk space of each app's runs and log events by deleting the oldest rows. Rows that visitors of pages caused have a separate
+ * limit, half as high. So visits do not displace other records.
  */
 import type { Logger } from "pino";
 import { deleteInBatches } from "../../data/batches.js";
@@ -112,7 +112,11 @@ export interface LogTrimming {
   stop(): void;
 }
 
-/** Creates the periodic deletion. @param maxBytes maximum bytes of one app's runs, and also of its log events; 0 for no maximum */
+/**
+ * Creates the periodic deletion.
+ * @param maxBytes maximum bytes of one app's runs, and also of its log events; 0 for no maximum. Rows of visitors do not count: they have
+ *   half this maximum for themselves
+ */
 export function createLogTrimming(options: {
   db: Db;
   maxBytes: number;

@@ -10,7 +10,7 @@ export interface VitalSigns {
   /** Milliseconds for which the oldest due tick (scheduled time) has waited; 0 if no tick is due. */
   scheduleLagMs: number;
   schedules: number;
-  /** Number of schedules with a tick (scheduled time) within the next minute. */
+  /** Number of schedules with a tick (scheduled time) that is due, or will be due within the next minute. */
   ticksDue: number;
   queued: number;
   running: number;

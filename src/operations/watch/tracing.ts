@@ -59,8 +59,8 @@ interface ExportResult {
 }
 
 /**
- * Returns a function that logs lost batches of spans: the first at once, then one message a minute with the number of lost spans, and the
- * next success.
+ * Returns a function that logs lost batches of spans. It logs the first lost batch at once, and then at most one message a minute with the
+ * number of lost spans. It also logs the first success after a loss.
  * @param now returns the time of a monotonic clock in milliseconds
  */
 export function createSpanExportLog(

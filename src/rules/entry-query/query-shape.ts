@@ -10,7 +10,7 @@ interface ShapeField {
   /** Path of the column as index definitions write it; null for a field such as `createdAt`. */
   column: string | null;
   topLevelColumn: string | null;
-  /** Name of the column with its operator or sort direction. */
+  /** Column or field with its operator or sort direction, such as "Age $gte". In a condition inside `$or`, `$nor` or `$not`, this operator comes first. */
   text: string;
 }
 

@@ -117,7 +117,7 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
     if (apiBaseUrl === null)
       throw createSvcError(
         "REQUEST_INVALID",
-        "the URL of the service is not set; set window.ENV.apiUrl or call Svc.configure",
+        "the URL of the service is not set; call Svc.configure with apiUrl, or set window.ENV.apiUrl before the page loads the library",
       );
     const url = new URL(path.replace(/^\/+/, ""), apiBaseUrl);
     if (!url.href.startsWith(apiBaseUrl))
@@ -181,7 +181,7 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
       if (appId === undefined)
         throw createSvcError(
           "APP_NOT_FOUND",
-          "the ID of the app is not set; set window.ENV.appId or call Svc.configure",
+          "the ID of the app is not set; call Svc.configure with appId, or set window.ENV.appId before the page loads the library",
         );
       return appId;
     },

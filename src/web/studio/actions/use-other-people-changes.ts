@@ -82,6 +82,7 @@ export function useOtherPeopleChanges({
       // Reads `knownState` again, because the person may have typed or saved while the request was sent.
       const current = knownState.current;
       if (current.saved?.id !== saved.id) return;
+      // A notification after a lost connection (`reset`) names neither a person nor the changed fields.
       const describedChange = change?.reset ? null : change;
       const personName = describedChange ? getPersonName(describedChange) : "Another person";
       // The action was deleted, for example while the connection was lost. A deletion always is a conflict.

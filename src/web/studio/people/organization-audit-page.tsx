@@ -1,4 +1,4 @@
-/** Page of an organization's audit log, newest entry first: sign-ins, roles, invitations, accounts. Only owners and admins can open it. */
+/** Page of an organization's audit log, newest entry first: sign-ins, roles, invitations, accounts. Only owners and admins see the entries. */
 import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { ListOrganizationPeople, ReadOrganizationAuditLog } from "../documents.js";
