@@ -36,7 +36,7 @@ const PREPARE_PAGE = `if (!globalThis.holdResponses) {
     return "late" + number;
   };
   let typedCount = 0;
-  /** If `isSelect` is true, chooses an option in each enabled select. Otherwise types into all other fields. Returns the values by name. */
+  /** If isSelect is true, chooses an option in each enabled select. Otherwise types into all other fields. Returns the values by name. */
   globalThis.typeIntoFields = async (isSelect) => {
     const typed = {};
     for (const [name, field] of fieldsNow()) {
