@@ -66,7 +66,10 @@ export interface ClaimedGitWebhook {
   ref: string;
 }
 
-/** A webhook that `release` has put back into the queue, or deleted: its process crashed, or its pull failed temporarily. */
+/**
+ * A webhook that `release` has put back into the queue, or deleted: its process crashed, its pull failed temporarily, or the response to
+ * its claim was lost.
+ */
 export interface ReleasedGitWebhook {
   appId: number;
   ref: string;

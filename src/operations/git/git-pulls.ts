@@ -54,7 +54,9 @@ export interface QueuedGitPull {
   /** Returns the author of the changes, with current rights. @throws ActionError FORBIDDEN if the author has lost access to the app */
   resolveAuthor: (row: GitConnectionRow) => Promise<Caller>;
   checkPermission: (caller: Caller, operation: Operation) => void;
-  /** Aborts when the process stops. An error after the abort is not stored as the result of the pull, because another process repeats the pull. */
+  /**
+   * Aborts when the process stops. An error after the abort is not stored as the pull's result, because another process repeats the pull.
+   */
   stopping?: AbortSignal;
 }
 

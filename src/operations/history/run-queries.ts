@@ -28,7 +28,9 @@ export interface RunSummary {
   reason: string | null;
   /** Condition, other than a free slot, for which a queued run waits; null if there is no such condition. */
   waitsFor: RunWaitReason | null;
-  /** Name of the error and the beginning of its message; null if the run did not fail, or if its log entry is too long to read for a list. */
+  /**
+   * Name of the error and the beginning of its message. Null if the run did not fail, or if its log entry is too long to read for a list.
+   */
   failure: string | null;
   /** Beginning of the result as JSON; null if there is no result, or if the log entry is too long to read for a list. */
   resultPreview: string | null;
@@ -72,7 +74,10 @@ const TOTAL_MAX = 10_000;
 const EXCERPT_MAX_CHARACTERS = 200;
 /** Maximum bytes of a log entry that a list reads completely. Applies to failed runs, and to entries that contain the payload. */
 const WHOLE_LOG_ENTRY_MAX_BYTES = 8 * 1024;
-/** Maximum bytes of a completed run's log entry without the payload. A list reads the beginning of such an entry, and skips larger entries. */
+/**
+ * Maximum bytes of a completed run's log entry without the payload. A list reads only the beginning of this entry, and skips larger
+ * entries.
+ */
 const CUT_LOG_ENTRY_MAX_BYTES = 64 * 1024;
 /** Number of characters that a list reads of a completed run's log entry. They include enough of the result for an excerpt. */
 const CUT_LOG_ENTRY_CHARACTERS = 600;
@@ -140,8 +145,9 @@ export class RunQueries {
   }
 
   /**
-   * Lists the app's runs and skipped schedule times, the newest first. One request checks at most 10,000 runs, or 1,000 results of a search.
-   * So a page can be short or empty although the list continues at `nextBefore`. @throws REQUEST_INVALID
+   * Lists the app's runs and skipped schedule times, the newest first. One request checks at most 10,000 runs, or 1,000 results of a
+   * search. So a page can be short or empty although the list continues at `nextBefore`.
+   * @throws REQUEST_INVALID
    */
   async list(
     caller: Caller,

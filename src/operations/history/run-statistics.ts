@@ -52,8 +52,8 @@ const DAYS_BY_PERIOD: Record<PeriodLength, { maxDays: number; defaultDays: numbe
 const CHECKED_RUNS_MAX = 100_000;
 
 /**
- * Returns SQL that selects the statistics of each hour or day. Each row contains `countedFrom`; if no run matches, there is one row without a
- * period. `period` and `zone` are SQL parameters.
+ * Returns SQL that selects the statistics of each hour or day. Each row contains `countedFrom`. If no run matches, the result is one row
+ * without a period. `period` and `zone` are SQL parameters.
  */
 const createSelectPeriodsSql = (
   createNewestRunsSql: NewestRunsSqlBuilder,

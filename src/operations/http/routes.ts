@@ -148,9 +148,10 @@ const SELECT_MATCHING_ROUTES = `
           OR route.shape = ANY ($4::text[]) AND route.${HAS_URL_SECRET})`;
 
 /**
- * Finds the HTTP triggers whose paths match the URL segments, for all methods.
- * @param isSecretSegment checks that the last segment is the secret of the route's trigger; not called for drafts,
- *   whose URLs contain no secret
+ * Finds the HTTP triggers whose paths match the URL segments, for all methods. Ignores triggers whose action cannot run. Returns only the
+ * triggers with the most specific path. If a trigger with a secret in its URL matches, returns no triggers without one.
+ * @param isSecretSegment checks that the last segment is the secret of the route's trigger; not called for drafts, whose URLs contain no
+ *   secret
  */
 export async function findMatchingRoutes(
   db: SqlClient,

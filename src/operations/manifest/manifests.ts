@@ -65,8 +65,8 @@ export interface ManifestPlan {
 }
 
 /**
- * Differences between a manifest and the app. The differences were applied, unless the request only asked for the plan.
- * `tag` is the entity tag of the app's manifest after the changes.
+ * Differences between a manifest and the app. The differences were applied, unless the request only asked for the plan. `tag` is the entity
+ * tag of the app's manifest after the changes; for a plan, the tag of the unchanged manifest.
  */
 export interface ManifestApplyResponse {
   plan: ManifestPlan;
@@ -106,7 +106,7 @@ interface ApplyOutcome extends ManifestApplyResponse {
 }
 
 /**
- * Checks the structure of a manifest, and returns its faults.
+ * Checks the structure of a manifest. Returns the manifest with its faults.
  * @throws REQUEST_INVALID if the structure is so wrong that the definitions cannot be checked
  */
 function readManifest(document: unknown): { manifest: Manifest; faults: ManifestPathFault[] } {

@@ -15,7 +15,9 @@ const RENEW_INTERVAL_MS = 15_000;
 
 /** Maximum concurrent database writes for uploads in this process. Waiting writes could otherwise occupy all database connections. */
 const CONCURRENT_WRITES_MAX = 2;
-/** Maximum concurrent writes of one app. All its writes lock the same row (the app's used bytes), so they would only wait for each other. */
+/**
+ * Maximum concurrent writes of one app. All its writes lock the same row (the app's used bytes), so they would only wait for one another.
+ */
 const CONCURRENT_WRITES_PER_APP = 1;
 
 const NEW_LEASE_END_SQL = `now() + ${LEASE_SECONDS} * interval '1 second'`;

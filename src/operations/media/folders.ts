@@ -144,8 +144,8 @@ async function requireFolderCapacity(manager: EntityManager, appId: number): Pro
 }
 
 /**
- * For callers who are not trusted, throws the error for a missing right if a search or the top level shows no items. An empty list instead
- * of this error would reveal that the app has no hidden files.
+ * For callers who are not trusted, throws the error for a missing right if a search or the top level shows no items. So the response does
+ * not reveal if the app has hidden files.
  */
 function requireVisibleItems(grants: MediaAccess, { folder, folders, pagination }: FolderListing): void {
   const isEmpty = folders.length === 0 && pagination.total === 0;

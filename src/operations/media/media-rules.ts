@@ -64,7 +64,10 @@ export class MediaRulesStore {
     return this.readRules(await this.requireTrustedAccess(admission), kind, target);
   }
 
-  /** Replaces the rules of a file or folder. @throws UNAUTHORIZED, FORBIDDEN, REQUEST_INVALID, FILE_NOT_FOUND, FOLDER_NOT_FOUND, RESOURCE_CHANGED */
+  /**
+   * Replaces the rules of a file or folder.
+   * @throws UNAUTHORIZED, FORBIDDEN, REQUEST_INVALID, FILE_NOT_FOUND, FOLDER_NOT_FOUND, RESOURCE_CHANGED
+   */
   async set(
     admission: AdmittedRequest,
     kind: MediaItemKind,

@@ -21,7 +21,9 @@ const FIRST_COMPARE_DELAY_MS = 600_000;
 /** Time from the start of a failed comparison to the next attempt. It is long, because each attempt lists the whole media store. */
 const COMPARE_RETRY_MS = 60_000;
 const BATCH_SIZE = 500;
-/** Minimum age of a blob without a row before it is deleted. The transaction that inserts the row of a younger blob may not be committed yet. */
+/**
+ * Minimum age of a blob without a row before it is deleted. The row of a younger blob may be in a transaction that is not committed yet.
+ */
 const ORPHAN_MIN_AGE_MS = 3_600_000;
 /**
  * Time from finding a blob without a row to its deletion. If an administrator has restored an old database by mistake, a newer database

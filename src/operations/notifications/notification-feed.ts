@@ -25,7 +25,10 @@ interface NotificationSubscriber {
   caller: Caller;
   listener: NotificationListener;
   isOpen: boolean;
-  /** Cursor after which the subscriber still needs missed notifications; null if it needs only new ones. */
+  /**
+   * Cursor of the last notification that the subscriber does not need. Null until this cursor was read from the database, if the subscriber
+   * has sent none.
+   */
   seenCursor: number | null;
 }
 

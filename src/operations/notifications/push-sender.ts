@@ -1,6 +1,7 @@
 /**
- * Sends notifications to devices by Web Push. Each published notification becomes one row in push_delivery for each device. A message can
- * be sent twice after a crash; the device then shows it once, because both have the same topic and tag.
+ * Sends notifications to devices by Web Push. A published notification with push options becomes one row in push_delivery for each device
+ * whose user can read it. A message can be sent twice after a crash; the device then shows it once, because both have the same topic and
+ * tag.
  */
 import type { Logger } from "pino";
 import { type Db, isDatabaseUnavailable, rows, type SqlClient } from "../../data/database.js";
@@ -152,7 +153,7 @@ export class PushSender {
     return devices.filter(({ credentialId }) => credentialId !== null && credentialsInScope.has(credentialId));
   }
 
-  /** Deletes deliveries to users who may not read the notification any more, for example after a sign-out. Returns the remaining deliveries. */
+  /** Deletes deliveries to users who may not read the notification any more, for example after a sign-out. Returns the other deliveries. */
   private async dropOutOfScope(deliveries: readonly PushDelivery[]): Promise<PushDelivery[]> {
     const { db, processId } = this.options;
     const wantedDeliveries: PushDelivery[] = [];

@@ -30,7 +30,10 @@ export interface PushDevice {
 /** Maximum number of visitors' devices per network address. It equals the maximum of sessions, because many people can share an address. */
 export const VISITOR_PUSH_SUBSCRIPTIONS_PER_ADDRESS_MAX = 1_000;
 
-/** Stores a device, or replaces the row with the same endpoint. Copies `visitor_block`, because the credential may be deleted before the device. */
+/**
+ * Stores a device, or replaces the row with the same endpoint. Copies `visitor_block`, because the credential can be deleted before the
+ * device.
+ */
 const SAVE_SUBSCRIPTION = `
   INSERT INTO push_subscription (app_id, reader, credential_id, endpoint, p256dh, auth, visitor_block)
   VALUES ($1, $2, $3, $4, $5, $6, (SELECT visitor_block FROM credential WHERE id = $3))

@@ -50,7 +50,10 @@ const CACHED_SCRIPTS_MAX_BYTES = 64 * 1024 * 1024;
 const CHOSEN_VERSION_REUSE_MINUTES = 10;
 /** Days after which the service forgets the version that it chose for a dependency, unless a later save chose it again. */
 const CHOSEN_VERSION_RETENTION_DAYS = 30;
-/** Milliseconds for which this process caches a chosen version. Much shorter than UNUSED_SCRIPT_RETENTION_MINUTES, so that its script still exists. */
+/**
+ * Milliseconds for which this process caches a chosen version. It is much shorter than UNUSED_SCRIPT_RETENTION_MINUTES, so that the
+ * version's script still exists.
+ */
 const CHOSEN_VERSION_CACHE_MS = 60_000;
 /** Minutes after which a stored script that no action and no version of an action uses is deleted. */
 const UNUSED_SCRIPT_RETENTION_MINUTES = 60;

@@ -17,7 +17,7 @@ export interface ScriptQuotaRequest {
   appId: number;
 }
 
-/** Milliseconds for which the total bytes of an app's scripts are cached. During this time, scripts that other processes store do not count. */
+/** Milliseconds for which the total bytes of an app's scripts are cached. In this time, scripts that other processes store do not count. */
 const SIZE_CACHE_MS = 60_000;
 /** Assumed bytes of a stored script's TypeScript declarations, because their exact size is not known here. */
 const ASSUMED_DECLARATION_BYTES = 2 * 1024 * 1024;

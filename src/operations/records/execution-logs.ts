@@ -46,8 +46,8 @@ export interface ScriptError {
 
 /**
  * Outcome of a run. `data` is the return value of the action's function `execute` as JSON (a long value as UTF-8 bytes); undefined if there
- * is none. `isResponse` is true if the function returned the value of `Svc.App.V3.Actions.response()`. `cause` is absent if the code failed;
- * "aborted" if this process stopped or lost the run.
+ * is none. `isResponse` is true if the function returned the value of `Svc.App.V3.Actions.response()`. `cause` is absent if the code
+ * failed; "aborted" if this process stopped or lost the run.
  */
 export type RunOutcome =
   | { ok: true; data: string | Buffer | undefined; isResponse?: true }

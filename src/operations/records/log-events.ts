@@ -154,8 +154,9 @@ export class LogEventStore {
   }
 
   /**
-   * Stores validated events of one app and queues the runs that they trigger, in the transaction `executor` or in a separate one. Stores all
-   * events or none. Uses one statement: with several statements, concurrent transactions could deadlock on the runs of debounced actions.
+   * Stores validated events of one app and queues the runs that they trigger, in the transaction `executor` or in a separate one. Stores
+   * all events or none. Uses one statement: with several statements, concurrent transactions could deadlock on the runs of debounced
+   * actions.
    */
   async storeAll(
     emitter: LogEventCause,

@@ -184,7 +184,10 @@ export class OauthTokens {
     ) as AccessToken;
   }
 
-  /** Requests a new token and stores it. If another process is already doing this, waits for the row's lock and returns the stored token. */
+  /**
+   * Requests a new token and stores it. If another process is already doing this, waits for the lock of the row, and returns the stored
+   * token.
+   */
   private async renewToken(
     appId: number,
     binding: SecretBinding,

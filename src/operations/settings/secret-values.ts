@@ -6,7 +6,10 @@ import { findSecretLimitFault, findSecretsInSettingValue, measureSecrets } from 
 import { escapeSettingKey, unescapeSettingKey } from "../../rules/setting-key-text.js";
 import { getSettingTier } from "../../rules/setting-tiers.js";
 
-/** Row of a setting. `sealed` is the encrypted value. The encryption includes the app and the key, so that no other row can contain the value. */
+/**
+ * Row of a setting. `sealed` is the encrypted value. The encryption includes the app and the key, so the value cannot be used in another
+ * row.
+ */
 export interface StoredSetting {
   key: string;
   value: string | null;

@@ -342,7 +342,7 @@ export class Settings {
   }
 
   /**
-   * Writes the settings in the body. Returns the same settings as GET.
+   * Writes the settings in the body. Returns the settings that a GET request returns.
    * @throws SETTINGS_INVALID, RESOURCE_CHANGED, RATE_LIMIT_EXCEEDED, OVERLOADED; FORBIDDEN if the token of a run writes a protected setting
    */
   async set(caller: Caller, target: SettingsChangeTarget, body: unknown): Promise<SettingsWithUpdateTime> {
@@ -367,7 +367,7 @@ export class Settings {
     return key;
   }
 
-  /** Deletes settings; ignores unknown keys. Returns the same settings as GET. @throws the errors of `set` */
+  /** Deletes settings; ignores unknown keys. Returns the settings that a GET request returns. @throws the errors of `set` */
   async remove(caller: Caller, target: SettingsChangeTarget, body: unknown): Promise<SettingsWithUpdateTime> {
     const { appId } = target;
     const keys = parseDeletedSettingKeys(body);

@@ -137,7 +137,9 @@ async function recordPromotion(
   return toStagePromotion(storedPromotion!);
 }
 
-/** Definitions that a rollback restores. `manifest` is gzipped JSON. `isLast` is true if the chosen promotion is the last promotion of the app. */
+/**
+ * Definitions that a rollback restores. `manifest` is gzipped JSON. `isLast` is true if the chosen promotion is the app's last promotion.
+ */
 interface RollbackDefinitions {
   manifest: Buffer;
   isLast: boolean;

@@ -76,7 +76,10 @@ export const BATCH_DELETED_TABLES: readonly BatchedTable[] = [
   ["replaced_setting", IS_OF_APP],
 ];
 
-/** Returns SQL that deletes a batch of rows. Skips locked rows: the later deletion of the app's row waits for the locks and deletes these rows. */
+/**
+ * Returns SQL that deletes a batch of rows. Skips locked rows: the later deletion of the app waits for these locks and also deletes these
+ * rows.
+ */
 const createBatchSql = (table: string, condition: string, batchSize: number) => `
   DELETE FROM ${table} WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM ${table} WHERE ${condition} LIMIT ${batchSize} FOR UPDATE SKIP LOCKED)) RETURNING 1`;

@@ -18,7 +18,7 @@ export class SchedulePause {
     return (await rows<{ pausedAt: Date | null }>(this.db, sql, [appId]))[0]?.pausedAt ?? null;
   }
 
-  /** Pauses or resumes the app's schedules. Queued runs are still executed. Returns the time of the pause; null if the schedules are resumed. */
+  /** Pauses or resumes the app's schedules. Queued runs are still executed. Returns the time of the pause; null after a resumption. */
   async setPaused(caller: Caller, appId: number, isPaused: boolean): Promise<Date | null> {
     return transactWithAppLock(this.db, appId, async (manager) => {
       const [app] = await rows<{ pausedAt: Date | null }>(manager, SET_PAUSED, [appId, isPaused]);

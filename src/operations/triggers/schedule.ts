@@ -89,7 +89,10 @@ interface DueRow {
   offsetMs: number;
 }
 
-/** Returns the tick (scheduled time) of a due schedule, without the offset. A process of the previous release may have stored `dueAt` without the offset. */
+/**
+ * Returns the tick (scheduled time) of a due schedule, without the offset. A process of the previous release may have stored `dueAt`
+ * without the offset.
+ */
 function computeTick({ frequency, dueAt, offsetMs }: DueRow, timezone: string): Date {
   const tick = new Date(dueAt.getTime() - offsetMs);
   const justBefore = new Date(tick.getTime() - 1);
@@ -213,7 +216,7 @@ export class Scheduler {
     return row!.next;
   }
 
-  /** Stores a run for each due tick. Returns the time of the next tick as Unix time in milliseconds; null if there is no next tick. */
+  /** Stores the runs of all due ticks. Returns the time of the next tick as Unix time in milliseconds; null if there is no next tick. */
   async claimDue(): Promise<number | null> {
     const { now } = this.options;
     const moment = new Date(now());

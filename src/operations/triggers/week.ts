@@ -16,9 +16,9 @@ export interface ScheduledAction {
   timezone: string;
   /** Frequency of the schedule as a sentence. */
   description: string;
-  /** The first times in the next seven days at which the schedule starts a run. */
+  /** The first scheduled times in the next seven days, without jitter (the random delay of the runs). */
   ticks: string[];
-  /** True if the schedule starts more runs in the next seven days than `ticks` contains. */
+  /** True if the schedule has more scheduled times in the next seven days than `ticks` contains. */
   hasMore: boolean;
 }
 

@@ -165,8 +165,8 @@ export class Partitions {
   }
 
   /**
-   * Detaches the partitions whose IDs are all below `below`. `dropDetached` drops them in a separate step, which takes longer. Returns false
-   * if the locks were not available.
+   * Detaches the partitions whose IDs are all below `below`. `dropDetached` drops them in a separate step, which takes longer. Returns
+   * false if the locks were not available.
    */
   private async detachBelow({ tables }: PartitionFamily, below: number): Promise<boolean> {
     return this.runExclusively(async (manager) => {

@@ -61,8 +61,8 @@ const createWrittenBytesSql = ({ table, bytes, isNewer }: RowKind) => `
 const MEASURED_ROWS_MAX = 10_000;
 
 /**
- * Measures a page of rows with IDs below $2, separately for rows of visitors and other rows. $3 (visitors) and $4 (others) are the bytes that
- * may stay. `visitorCutOff` and `otherCutOff` are the highest IDs to delete; null if all rows may stay.
+ * Measures a page of rows with IDs below $2, separately for rows of visitors and other rows. $3 (visitors) and $4 (others) are the bytes
+ * that may stay. `visitorCutOff` and `otherCutOff` are the highest IDs to delete; null if all rows may stay.
  */
 const createMeasurePageSql = ({ table, bytes, isOfVisitor }: RowKind) => `
   SELECT count(*)::int AS rows, min(id) AS last,
@@ -186,7 +186,8 @@ export function createLogTrimming(options: {
   async function listAppsToMeasure(watchedKind: (typeof watchedKinds)[number]): Promise<number[]> {
     const { kind, countedUntil, writtenBytesByApp } = watchedKind;
     const [newest] = await rows<{ at: string }>(db, kind.newest);
-    // Moves the position before the count, so that a failed count is not repeated with more rows. The hourly measurement finds the missed rows.
+    // Moves the position before the count, so that the next count does not read the same rows again after a failure. The hourly measurement
+    // finds the rows that were missed.
     watchedKind.countedUntil = newest!.at;
     // The first call only stores a position for later calls, so that the start does not read the whole table.
     const writtenRows =

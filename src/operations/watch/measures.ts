@@ -6,7 +6,7 @@ import { Counter, Histogram, Registry } from "prom-client";
 import { PAGE_LOSS_REASONS, type PageLossReason } from "../../engine/browser/pages/loss.js";
 import { STATUS } from "../../errors.js";
 
-/** Maximum number of apps with their own label value: the first that run an action in this process. All other apps share the value `other`. */
+/** Maximum number of apps with their own label value: the first that run an action in this process. All others share the value `other`. */
 const LABELLED_APPS_MAX = 100;
 /** Maximum number of apps with their own label value in `svc_app_runs_total`, which has four series per app. */
 export const APPS_WITH_RUN_COUNTER_MAX = 1_000;
