@@ -153,8 +153,8 @@ export class GitConnections {
   }
 
   /**
-   * Creates the credential of the connection. The audit log names it for pulls after a webhook, and these pulls fail if it is revoked. Its
-   * secret is discarded, so that it cannot be used to sign in.
+   * Creates the credential of the connection. The audit log shows this credential for pulls after a webhook. If the credential is revoked,
+   * these pulls fail. Its secret is discarded, so that it cannot be used to sign in.
    */
   private async createCredential(manager: EntityManager, { personId }: Caller): Promise<number> {
     return (await this.options.credentials.issue({ kind: "editor", personId, name: "git" }, manager)).id;

@@ -83,7 +83,7 @@ export class RejectedRequestCounter {
 
   /**
    * Puts back a batch whose write failed, so that the next write stores it. If only the response of the database was lost, the batch counts
-   * twice. Discards counts that would exceed PENDING_REJECTIONS_MAX.
+   * twice. If PENDING_REJECTIONS_MAX is reached, discards the counts of further pairs of action and reason.
    */
   private restore(batch: ReadonlyMap<string, PendingRejections>): void {
     for (const [key, rejections] of batch) {

@@ -89,7 +89,7 @@ export async function writeRoutes(manager: EntityManager, { id, appId, masterId,
   try {
     await rows(manager, ADD_ROUTES, [appId, isDraft, id, pathShapes, methods, settings]);
   } catch (error) {
-    // Two transactions can deadlock if each writes a path that the other one also writes. Then the path is in use, too.
+    // Two transactions can deadlock if each one adds a path that the other one has just added. This path is in use, too.
     if (!isUniqueViolation(error, "http_route_pkey") && !isDeadlock(error)) throw error;
     throw new ActionError(
       "TRIGGERS_INVALID",

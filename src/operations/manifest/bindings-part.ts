@@ -41,8 +41,8 @@ async function readKeysWithValue(manager: EntityManager, appId: number): Promise
 
 /**
  * Plans how the app's secret bindings change. The plan's list `missing` names bindings that do not work until the value of their setting is
- * written. These are bindings of settings without a value, and changes for which the value of a sealed setting (which code cannot read)
- * must be written again: a new destination, or a binding that is not sealed.
+ * written. These are bindings of settings without a value, and changes that need the value of a sealed setting (which code cannot read)
+ * again: a new destination, or a binding that is not sealed. `apply` throws FORBIDDEN if such a change is planned.
  */
 export async function planBindingChanges(
   definitions: BindingDefinitions,

@@ -129,7 +129,7 @@ export class MediaBlobs {
   /**
    * Deletes a blob with `remove`, unless a file uses the blob. After a failed upload, a file can use the blob, because the commit may have
    * succeeded although its response was lost.
-   * @param appId app whose turn the database write uses, see `writeInTurn`; 0 for the periodic cleanup
+   * @param appId the database writes wait for the turn of this app (`writeInTurn`); 0 for the periodic cleanup
    */
   async removeUnlessUsed(key: string, remove: (key: string) => Promise<void>, appId = 0): Promise<void> {
     this.leasedKeys.delete(key);

@@ -34,7 +34,7 @@ const ADD_EDITOR = `
 const REMOVE_EDITOR = "DELETE FROM app_editor WHERE app_id = $1 AND person_id = $2 RETURNING person_id";
 /**
  * Removes the roles of the former editor $2 on the stages of the app $1. If the person still has another role on the app, keeps the roles
- * on the stages that this other role can be the reason for.
+ * on stages that the person may have because of this other role.
  */
 const REMOVE_STAGE_ROLES = [
   ["app_editor", "TRUE", "other.role IN ('owner', 'admin')"],

@@ -84,7 +84,7 @@ const DELETE_APP_ROLES = [
   "DELETE FROM app_member WHERE app_id = $1 AND person_id = $2 RETURNING updated_at AS at",
 ];
 /**
- * Delete the roles of the person $2 on the stages of the app $1. Run these statements after DELETE_APP_ROLES: the locks of its rows prevent
+ * Statements that delete the roles of the person $2 on the stages of the app $1. Run them after DELETE_APP_ROLES, whose row locks prevent
  * the creation of a new stage until the transaction ends.
  */
 const DELETE_STAGE_ROLES = ["app_editor", "app_member"].map(
@@ -162,9 +162,9 @@ export class Members {
   constructor(private readonly options: { db: Db; credentials: Credentials }) {}
 
   /**
-   * True if the caller's role is higher in each organization of the person. The caller must be its owner or admin, and above all roles of
-   * the person there. Always false if the person is an administrator; otherwise true if the caller is one. Reads the roles from the
-   * database.
+   * True if the caller ranks above the person. Always false if the person is an administrator; otherwise true if the caller is one. Other
+   * callers must be owner or admin in each organization of the person, with a role above all roles of the person there. Reads the roles
+   * from the database.
    */
   private async outranksPerson(manager: EntityManager, caller: Caller, personId: number): Promise<boolean> {
     if (await isAdministrator(manager, personId)) return false;

@@ -26,8 +26,8 @@ interface NotificationSubscriber {
   listener: NotificationListener;
   isOpen: boolean;
   /**
-   * Cursor of the last notification that the subscriber does not need. Null until this cursor was read from the database, if the subscriber
-   * has sent none.
+   * Cursor after which the subscriber needs notifications. If the subscriber has sent no cursor, null until the service has read it from
+   * the database.
    */
   seenCursor: number | null;
 }

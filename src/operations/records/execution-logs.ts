@@ -310,8 +310,8 @@ export class ExecutionLogs {
   }
 
   /**
-   * Returns the ID after which the app's newest `count` entries up to the ID `upTo` begin. Returns `cursorId` if it has at most `count`
-   * entries after `cursorId`.
+   * Returns an ID: the entries after it and up to `upTo` are the newest `count` entries of the app. Returns `cursorId` if at most `count`
+   * entries follow `cursorId`.
    */
   async findCursorBeforeNewest(appId: number, count: number, cursorId: number, upTo: number): Promise<number> {
     const sql = `SELECT id FROM execution_log WHERE app_id = $1 AND id > $2 AND id <= $3

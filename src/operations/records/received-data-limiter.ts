@@ -99,7 +99,7 @@ export class ReceivedDataLimiter {
   }
 
   /**
-   * Counts rows that are already stored in the sender's quota. Never throws: if the rows exceed the quota, the sender's next request is
+   * Subtracts rows from the sender's quota after they were stored. Never throws: if the rows exceed the quota, the sender's next request is
    * rejected.
    */
   charge(sender: DataSender, appId: number, rows: number): void {

@@ -78,8 +78,8 @@ interface PromotionOptions {
 interface ApplyManifestOptions extends PromotionOptions {
   /**
    * Repeats checks in the transaction.
-   * @throws REQUEST_INVALID or APP_NOT_FOUND if a stage was closed; for a rollback, MANIFEST_CHANGED if the chosen promotion has become, or
-   *   no longer is, the app's last promotion
+   * @throws REQUEST_INVALID or APP_NOT_FOUND if a stage was closed; for a rollback, MANIFEST_CHANGED if the chosen promotion was the app's
+   *   last promotion, and is no longer
    */
   checkOrigin: (manager: EntityManager) => Promise<void>;
 }
@@ -235,7 +235,8 @@ export class StagePromotions {
     const precondition = [await manifests.readTag(appId)];
     const { manifest, isLast } = await findDefinitions(db.manager, appId, id);
     const document = JSON.parse(String(await decompressDocument(manifest))) as Manifest;
-    // Fails if another promotion has ended in the meantime. The tag does not show a promotion that changed no definitions.
+    // Fails if the chosen promotion was the last one, and another promotion has ended since. The tag does not show this if the other
+    // promotion changed no definitions.
     const checkOrigin = async (manager: EntityManager) => {
       await requireStageGroupRootId(manager, appId, "FOR SHARE");
       if ((await findDefinitions(manager, appId, id)).isLast !== isLast) throw new ActionError("MANIFEST_CHANGED");
