@@ -221,8 +221,8 @@ export class StagePromotions {
   /**
    * Rolls the app back to an earlier state. If `id` is the last promotion, restores the definitions that the app had before this promotion.
    * Otherwise, restores the definitions that it had after the promotion `id`.
-   * @throws NOT_FOUND; APP_NOT_FOUND for a closed stage; MANIFEST_CHANGED if the definitions or the last promotion change during the
-   *   rollback; the errors of `checkPermission` and of a manifest
+   * @throws NOT_FOUND; APP_NOT_FOUND for a closed stage; MANIFEST_CHANGED if the definitions change during the rollback, or if `id` was the
+   *   last promotion and is no longer; the errors of `checkPermission` and of a manifest
    */
   async rollback(
     caller: Caller,
