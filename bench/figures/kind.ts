@@ -94,7 +94,7 @@ async function measureKind(
   }
 }
 
-/** Returns the rows whose baseline is isolated-vm, or Chromium started with Puppeteer's default options. */
+/** Returns the rows that compare this kind of run with isolated-vm, and with Chromium started with Puppeteer's default options. */
 function createComparedRows({ name }: ActionKind, medians: Readonly<Record<string, number>>): FigureRow[] {
   const rateName = `${name}, ${COMPARED_CALLERS} callers`;
   const value = medians[`callers-${COMPARED_CALLERS}`]!;

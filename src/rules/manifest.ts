@@ -265,7 +265,7 @@ export function formatFieldPath(path: readonly PropertyKey[]): string {
   return text;
 }
 
-/** True if a fault at this path prevents the check of the rest of the manifest. */
+/** True if a fault at this path prevents the check of the rest of the manifest. An unknown field never does. */
 const isStructuralPath = (path: readonly PropertyKey[]): boolean =>
   path.length <= 2 || (path.length === 3 && path[2] === "key");
 

@@ -20,7 +20,7 @@ export interface CodeCheckResult {
 const MAX_CONCURRENT_CHECKS = 4;
 /** Code up to this length is checked on the main thread. The check takes a few milliseconds, less than the start of a thread. */
 const MAIN_THREAD_MAX_CHARACTERS = 4_096;
-/** Maximum number of cached results, each a few hundred bytes. This is more than the actions of one import, so all its results fit. */
+/** Maximum number of cached results, each a few hundred bytes. The results of an import fit, but not those of the largest manifests. */
 const MAX_CACHED_CHECKS = 5_000;
 
 /** Checks code, and caches the results. */

@@ -25,7 +25,8 @@ const LIMIT_TEMP_FILES = "SET temp_file_limit = '1GB'";
 /**
  * Runs one SQL statement for an app. If all connections are in use, the apps get free connections in turn.
  * @param name name of a prepared statement, which each connection prepares once
- * @throws ActionError REQUEST_INVALID if the query is too expensive, OVERLOADED if too many queries wait
+ * @throws ActionError REQUEST_INVALID if the query is too long or too expensive, or if the database cannot evaluate a value; OVERLOADED if
+ * too many queries of the app wait
  */
 export type ReadRows = <Row>(appId: number, sql: string, values: readonly unknown[], name?: string) => Promise<Row[]>;
 

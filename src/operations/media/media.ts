@@ -110,7 +110,8 @@ export async function createMedia(options: {
     usage: (appId: number) => blobs.readUsedBytes(appId),
 
     /**
-     * Checks that this process can receive and store files, and that all API processes use the same media store.
+     * Checks that this process can receive and store files. Each API process also checks that all API processes use the same media store; a
+     * process without the role `api` only logs a warning if they do not.
      * @throws StartError that names the store and its variable: MEDIA_URL or DATA_DIR
      */
     async start(): Promise<void> {

@@ -172,7 +172,7 @@ function* listRequiredValues(where: unknown): Generator<[column: string, value: 
   }
 }
 
-/** Rejects a `where` that requires a column to equal another value than the access rule requires. @throws DATA_SOURCE_ACCESS_DENIED */
+/** Rejects a `where` that requires a column to have a value other than the one in the access rule. @throws DATA_SOURCE_ACCESS_DENIED */
 export function rejectWhereThatContradictsRule({ conditions: tests }: EntryPermissions, where: unknown): void {
   for (const [column, value] of listRequiredValues(where)) {
     const test = Object.hasOwn(tests, column) ? tests[column]! : {};

@@ -1,4 +1,4 @@
-/** Runs in the page of an isolate: starts its worker, which replaces the previous one. */
+/** Runs in the page of an isolate: ends the isolate's previous worker, if there is one, and starts a new worker. */
 import type { Any } from "./any.js";
 
 declare const self: Any;
