@@ -24,10 +24,11 @@ interface Shape {
   partitions: string[];
   sequences: string[];
   triggers: string[];
+  foreignKeys: string[];
   indexes: string[];
 }
 
-/** Returns the partitions, sequences, triggers and indexes. Leaves out indexes of partitions, because PostgreSQL chooses their names. */
+/** Returns the partitions, sequences, triggers, foreign keys and indexes. Leaves out indexes of partitions, because PostgreSQL chooses their names. */
 async function readShape(db: Db): Promise<Shape> {
   const [shape] = await db.query(`
     SELECT (SELECT json_agg(format('%s %s', relname, pg_get_expr(relpartbound, oid)) ORDER BY relname)
@@ -35,6 +36,8 @@ async function readShape(db: Db): Promise<Shape> {
            (SELECT json_agg(format('%s %s', sequencename, last_value) ORDER BY sequencename)
               FROM pg_sequences WHERE schemaname = 'public' AND sequencename <> 'migration_id_seq') AS sequences,
            (SELECT json_agg(format('%s %s', tgname, tgenabled) ORDER BY tgname) FROM pg_trigger WHERE NOT tgisinternal) AS triggers,
+           (SELECT json_agg(format('%s %s', conname, condeferrable) ORDER BY conname, conrelid::regclass::text)
+              FROM pg_constraint WHERE contype = 'f' AND conparentid = 0) AS "foreignKeys",
            (SELECT json_agg(format('%s %s', indexrelid::regclass, indisvalid) ORDER BY indexrelid::regclass::text)
               FROM pg_index JOIN pg_class ON pg_class.oid = indrelid
              WHERE NOT relispartition AND relnamespace = 'public'::regnamespace) AS indexes`);
@@ -55,6 +58,14 @@ describe("a backup that is restored elsewhere", function () {
     folder = mkdtempSync(join(tmpdir(), "svc-backup-"));
     source = await startTestService({ ROLES: "api" });
     await fillService(source);
+    // A token refers to the grant of a program, and the grant refers to the token with which the person made it.
+    await source.db.query(`
+      INSERT INTO person (organization_id, first_name, last_name, email)
+      SELECT min(id), 'Ann', 'Lee', 'ann@example.com' FROM organization;
+      INSERT INTO oauth_client (id, name, redirect_uris, grant_types) VALUES ('program', 'Program', '[]', '[]');
+      INSERT INTO oauth_grant (client_id, person_id, app_id, scopes, maker_id)
+      SELECT 'program', (SELECT max(id) FROM person), ${source.appId}, '{}', min(id) FROM credential WHERE kind = 'api';
+      INSERT INTO credential (kind, hash, name, app_id, grant_id) SELECT 'api', '\\x01', 'Program', ${source.appId}, id FROM oauth_grant`);
     place = await emptyDatabase();
     const file = join(folder, "backup");
     const report = await backUp(source, file);

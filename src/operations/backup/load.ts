@@ -14,6 +14,7 @@ import { type BlobStore, isBlobKey } from "../../engine/blob-store/blob.js";
 import { type BackupManifest, type BackupSummary, parseBackupSummary, SUMMARY_FILE } from "./manifest.js";
 import {
   type BackupTable,
+  listEarlyReferences,
   type PartitionBounds,
   PORTABLE_FORMAT_SETTINGS_SQL,
   quoteName,
@@ -118,6 +119,14 @@ export class BackupLoader {
     // Removes the rows that migrations insert into every new database, because the backup contains these rows too.
     await client.query(`TRUNCATE ${names.join(", ")}`);
     for (const name of names) await client.query(`ALTER TABLE ${name} DISABLE TRIGGER USER`);
+    await this.alterEarlyReferences("DEFERRABLE INITIALLY DEFERRED");
+  }
+
+  /** Before the rows are loaded, defers the checks of foreign keys that refer to rows of later tables. Afterwards, restores these keys. */
+  private async alterEarlyReferences(mode: "DEFERRABLE INITIALLY DEFERRED" | "NOT DEFERRABLE"): Promise<void> {
+    const { client } = this.options;
+    for (const { from, name } of await listEarlyReferences(client, this.tables))
+      await client.query(`ALTER TABLE public.${quoteName(from)} ALTER CONSTRAINT ${quoteName(name)} ${mode}`);
   }
 
   private async copyTable(group: PartGroup, table: BackupTable | undefined): Promise<void> {
@@ -229,6 +238,9 @@ export class BackupLoader {
       const summary = await this.loadParts(parts);
       if (!(await parts.next()).done) throw createInconsistencyError("the file has a part after the summary");
       await this.checkSummary(summary);
+      // Executes the deferred checks now, because PostgreSQL alters no table with unfinished checks.
+      await client.query("SET CONSTRAINTS ALL IMMEDIATE");
+      await this.alterEarlyReferences("NOT DEFERRABLE");
       for (const { name } of this.tables)
         await client.query(`ALTER TABLE public.${quoteName(name)} ENABLE TRIGGER USER`);
       await beforeCommit();

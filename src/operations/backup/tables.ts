@@ -39,14 +39,18 @@ const SELECT_TABLES = `
    GROUP BY relname ORDER BY relname`;
 
 const SELECT_REFERENCES = `
-  SELECT source.relname AS "from", target.relname AS "to"
+  SELECT source.relname AS "from", target.relname AS "to", conname AS name
     FROM pg_constraint JOIN pg_class AS source ON source.oid = conrelid JOIN pg_class AS target ON target.oid = confrelid
    WHERE contype = 'f' AND source.oid <> target.oid AND source.relnamespace = 'public'::regnamespace`;
 
-function sortByReferences(
-  tables: readonly BackupTable[],
-  references: readonly { from: string; to: string }[],
-): BackupTable[] {
+/** Foreign key. */
+interface TableReference {
+  from: string;
+  to: string;
+  name: string;
+}
+
+function sortByReferences(tables: readonly BackupTable[], references: readonly TableReference[]): BackupTable[] {
   const doneTables = new Set<BackupTable>();
   const addAfterReferences = (table: BackupTable, path: readonly BackupTable[]): void => {
     if (doneTables.has(table) || path.includes(table)) return;
@@ -60,12 +64,25 @@ function sortByReferences(
   return [...doneTables];
 }
 
-/** Reads the names and columns of all tables to back up. Each table comes after the tables that its foreign keys refer to. */
+/**
+ * Reads the names and columns of all tables to back up. Each table comes after the tables that its foreign keys refer to, except in a cycle of
+ * foreign keys: then `listEarlyReferences` returns some of these keys.
+ */
 export async function readTables(client: Client): Promise<BackupTable[]> {
   const { rows: tables } = await client.query<BackupTable>(SELECT_TABLES, [EXCLUDED_TABLES]);
-  const { rows: references } = await client.query<{ from: string; to: string }>(SELECT_REFERENCES);
+  const { rows: references } = await client.query<TableReference>(SELECT_REFERENCES);
   const serviceTables = tables.filter(({ name, columns }) => isTableName(name) && columns.every(isTableName));
   return sortByReferences(serviceTables, references);
+}
+
+/** Returns the foreign keys whose rows are loaded before the rows to which they refer, if the tables are loaded in this order. */
+export async function listEarlyReferences(
+  client: Client,
+  tables: readonly BackupTable[],
+): Promise<{ from: string; name: string }[]> {
+  const { rows: references } = await client.query<TableReference>(SELECT_REFERENCES);
+  const positions = new Map(tables.map(({ name }, position) => [name, position]));
+  return references.filter(({ from, to }) => positions.get(from)! < positions.get(to)!);
 }
 
 const SELECT_PARTITIONS = `
