@@ -65,8 +65,8 @@ function sortByReferences(tables: readonly BackupTable[], references: readonly T
 }
 
 /**
- * Reads the names and columns of all tables to back up. Each table comes after the tables that its foreign keys refer to. Exception: foreign
- * keys that form a cycle. `listEarlyReferences` returns the keys for which this order is wrong.
+ * Reads the names and columns of all tables to back up. Each table comes after the tables that its foreign keys refer to. Exception: some
+ * foreign keys form a cycle. `listEarlyReferences` returns the keys for which this order is wrong.
  */
 export async function readTables(client: Client): Promise<BackupTable[]> {
   const { rows: tables } = await client.query<BackupTable>(SELECT_TABLES, [EXCLUDED_TABLES]);
@@ -75,7 +75,7 @@ export async function readTables(client: Client): Promise<BackupTable[]> {
   return sortByReferences(serviceTables, references);
 }
 
-/** If the tables are loaded in this order, rows of some tables are loaded before the rows that they refer to. Returns these foreign keys. */
+/** Returns the foreign keys whose rows, in this order of the tables, are loaded before the rows that they refer to. */
 export async function listEarlyReferences(
   client: Client,
   tables: readonly BackupTable[],

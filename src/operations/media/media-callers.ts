@@ -46,7 +46,7 @@ export type ResolveAppUser = (caller: Caller | null) => Promise<{ data: AppUserD
 export class MediaRightsResolver {
   constructor(private readonly options: { db: Db; appUserOf: ResolveAppUser }) {}
 
-  /** Returns the app user who is signed in to the page. If there is none, returns the person who owns the token; null without such a person. */
+  /** Returns the app user who is signed in to the page. If there is none, returns the person who owns the token, or null. */
   private async findUser({ caller }: AdmittedRequest): Promise<AppUserData | null> {
     const { db, appUserOf } = this.options;
     const signedIn = await appUserOf(caller);
