@@ -102,6 +102,17 @@ describe("media: folders and files", () => {
     expect(moved.body.folder).to.include({ id: inner, name: "Moved", parentId: null });
   });
 
+  it("names the folder if its name is taken where it is moved, also if the request does not rename it", async () => {
+    const parentId = await media.folder("Parent");
+    await media.folder("Taken", parentId);
+    const moved = await media.folder("Taken");
+    for (const change of [{ parentId }, { parentId, name: "Taken" }]) {
+      const { http, body } = await media.rest("PUT", `/folders/${moved}`, change);
+      expect([http, body.status]).to.deep.equal([409, "NAME_ALREADY_EXISTS"]);
+      expect(body.error).to.equal('the parent folder already contains a folder named "Taken"; choose another name');
+    }
+  });
+
   it("rejects one of two concurrent moves of two folders into each other", async () => {
     const [left, right] = [await media.folder("left"), await media.folder("right")];
     const answers = await Promise.all([

@@ -84,13 +84,16 @@ const SELECT_FOLDER_PATH = `
 
 const NAME_CONTAINS_SQL = containsTextFoldedSql("name", "$2::text");
 
-const toNameTakenError = (error: unknown, name: string): unknown =>
-  isUniqueViolation(error, "media_folder_name")
-    ? new ActionError(
-        "NAME_ALREADY_EXISTS",
-        `the parent folder already contains a folder named ${JSON.stringify(name)}; choose another name`,
-      )
-    : error;
+/** Returns the result of the query that stores a folder's name. @throws NAME_ALREADY_EXISTS if the parent folder contains this name */
+async function rejectTakenName<T>(name: string, storedName: Promise<T>): Promise<T> {
+  return storedName.catch((error: unknown) => {
+    if (!isUniqueViolation(error, "media_folder_name")) throw error;
+    throw new ActionError(
+      "NAME_ALREADY_EXISTS",
+      `the parent folder already contains a folder named ${JSON.stringify(name)}; choose another name`,
+    );
+  });
+}
 
 interface MediaFoldersOptions {
   db: Db;
@@ -264,16 +267,12 @@ export class MediaFolders {
       grants.requireRight(await this.readRulesAt(grants, appId, parentId, manager), "create");
       await requireFolderCapacity(manager, appId);
       await checkParent(manager, appId, null, parentId);
-      const [createdFolder] = await rows<{ id: number }>(
-        manager,
-        "INSERT INTO media_folder (app_id, parent_id, name, user_id) VALUES ($1, $2, $3, $4) RETURNING id",
-        [appId, parentId, name, admission.caller?.personId ?? null],
-      );
+      const sql = "INSERT INTO media_folder (app_id, parent_id, name, user_id) VALUES ($1, $2, $3, $4) RETURNING id";
+      const values = [appId, parentId, name, admission.caller?.personId ?? null];
+      const [createdFolder] = await rejectTakenName(name, rows<{ id: number }>(manager, sql, values));
       throwIfUnknownField(admission);
       await recordMediaChange(manager, admission, appId, "media.folder.create", { folderId: createdFolder!.id, name });
       return toFolder((await findFolder(manager, appId, createdFolder!.id))!);
-    }).catch((error: unknown) => {
-      throw toNameTakenError(error, name);
     });
   }
 
@@ -301,14 +300,12 @@ export class MediaFolders {
       if (parentId !== before.parentId) await checkParent(manager, appId, id, parentId);
       const sql = `UPDATE media_folder SET name = $3, parent_id = $4, updated_at = ${NEXT_UPDATED_AT_SQL}
                       WHERE app_id = $1 AND id = $2`;
-      await rows(manager, sql, [appId, id, name, parentId]);
+      await rejectTakenName(name, rows(manager, sql, [appId, id, name, parentId]));
       await recordMediaChange(manager, admission, appId, "media.folder.update", {
         folderId: id,
         fields: Object.keys(change),
       });
       return toFolder((await findFolder(manager, appId, id))!);
-    }).catch((error: unknown) => {
-      throw toNameTakenError(error, change.name ?? "");
     });
   }
 
