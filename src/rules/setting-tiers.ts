@@ -71,12 +71,17 @@ export const selectHttpSettings = (settings: SettingEntries): SettingsByKey => s
 /** Settings that server actions do not receive in `context.settings`, because only the service uses them. */
 const SETTINGS_HIDDEN_FROM_CODE: readonly string[] = [AI_SETTING_KEY];
 
-/** Returns the private and protected settings for `context.settings` of a server action, without SETTINGS_HIDDEN_FROM_CODE. */
-export const selectServerActionSettings = (settings: SettingEntries): SettingsByKey =>
-  selectSettings(
-    [...settings].filter(([key]) => !SETTINGS_HIDDEN_FROM_CODE.includes(key)),
+/**
+ * Returns the private and protected settings for `context.settings` of a server action, without sealed ones and
+ * SETTINGS_HIDDEN_FROM_CODE. The limit of {@link checkPrivateSettingsSize} counts these settings.
+ */
+export function selectServerActionSettings(settings: SettingEntries, sealedKeys: readonly string[]): SettingsByKey {
+  const hiddenKeys = new Set([...SETTINGS_HIDDEN_FROM_CODE, ...sealedKeys]);
+  return selectSettings(
+    [...settings].filter(([key]) => !hiddenKeys.has(key)),
     "serverAction",
   );
+}
 
 /**
  * Checks that the private and protected settings of an app have at most 100 KB of JSON (specification, Limits and Other rules 3).

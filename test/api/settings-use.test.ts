@@ -40,6 +40,22 @@ describe("the use of settings", () => {
     expect((await use()).underscoreBytes).to.equal(Buffer.byteLength('{"_a":"é","__b":[1]}'));
   });
 
+  it("does not count settings that no code receives: sealed ones and the one of the AI provider", async () => {
+    await service.rest("POST", path, { body: { __ai: { provider: "openai", key: "an AI key" } } });
+    const binding = {
+      key: "__sealed",
+      origin: "https://a.example",
+      in: "header",
+      sealed: true,
+      value: "a sealed value",
+    };
+    const bound = await service.rest("PUT", `/v1/apps/${service.appId}/secret-bindings`, {
+      body: { bindings: [binding] },
+    });
+    expect(bound.http).to.equal(200);
+    expect((await use()).underscoreBytes).to.equal(Buffer.byteLength('{"_a":"é","__b":[1]}'));
+  });
+
   it("lists the actions whose code has the key as a whole word", async () => {
     expect(await readers("__key")).to.deep.equal(["by-index", "by-property"]);
     expect(await readers("_a.b")).to.deep.equal(["dotted"]);

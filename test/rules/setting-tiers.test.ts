@@ -48,10 +48,20 @@ describe("tiers of settings", () => {
   });
 
   it("show server actions the keys with underscores, and no public ones", () => {
-    expect(Object.keys(selectServerActionSettings(SETTINGS))).to.deep.equal([
+    expect(Object.keys(selectServerActionSettings(SETTINGS, []))).to.deep.equal([
       "_key",
       "_",
       "__secret",
+      "__",
+      "___three",
+    ]);
+  });
+
+  it("show server actions no sealed setting, and not the setting of the AI provider", () => {
+    const settings = new Map([...SETTINGS, ["__ai", {}]]);
+    expect(Object.keys(selectServerActionSettings(settings, ["__secret"]))).to.deep.equal([
+      "_key",
+      "_",
       "__",
       "___three",
     ]);
@@ -66,7 +76,7 @@ describe("tiers of settings", () => {
       fc.property(fc.array(fc.tuple(fc.string(), fc.jsonValue())), (entries) => {
         const all = new Set(entries.map(([key]) => key));
         const runtime = new Set(Object.keys(selectRuntimeSettings(entries)));
-        const server = new Set(Object.keys(selectServerActionSettings(entries)));
+        const server = new Set(Object.keys(selectServerActionSettings(entries, [])));
         expect([...runtime].filter((key) => server.has(key))).to.deep.equal([]);
         expect(new Set([...runtime, ...server])).to.deep.equal(all);
         expect(Object.keys(selectHttpSettings(entries)).some((key) => key.startsWith("__"))).to.equal(false);

@@ -108,7 +108,8 @@ class RuntimeEnvType {
 @ObjectType("SettingsUse", { description: "Size of an app's settings, and the actions that read one of them." })
 class SettingsUseType {
   @Field(() => Int, {
-    description: "Total size of private and protected settings in bytes, as server actions receive them.",
+    description:
+      "Total size in bytes of the private and protected settings that server actions receive, so without sealed settings and `__ai`.",
   })
   underscoreBytes: number;
   @Field(() => Int, { description: "Maximum of `underscoreBytes` in bytes; above it no server action can run." })

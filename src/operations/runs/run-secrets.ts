@@ -154,10 +154,8 @@ export class SecretStore {
     if (cached?.version === version) return cached;
     const { secretValues } = this;
     const { entries, underscore, ...read } = await secretValues.read(appId);
-    const sealedKeys = new Set(await secretValues.readSealedKeys(appId));
-    const contextSettings = JSON.stringify(
-      selectServerActionSettings(underscore.filter(([key]) => !sealedKeys.has(key))),
-    );
+    const sealedKeys = await secretValues.readSealedKeys(appId);
+    const contextSettings = JSON.stringify(selectServerActionSettings(underscore, sealedKeys));
     const secrets = {
       version: read.version,
       entries,

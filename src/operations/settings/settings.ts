@@ -4,7 +4,7 @@ import { type Db, queryPreparedRows, rows, type SqlClient } from "../../data/dat
 import { decryptText, encryptText } from "../../engine/cipher.js";
 import { shareConcurrentReads } from "../../engine/shared-reads.js";
 import { ActionError } from "../../errors.js";
-import { NON_PUBLIC_SETTINGS_PER_APP_MAX_BYTES, SETTINGS_PER_APP_MAX_BYTES } from "../../limits.js";
+import { SETTINGS_PER_APP_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { createAppUpdateEvent } from "../../rules/app-events.js";
 import type { ReadAppSession } from "../../rules/app-session.js";
@@ -32,7 +32,7 @@ import { transactWithAppLock } from "./app-lock.js";
 import type { DataKeys } from "./data-keys.js";
 import { deleteUnusedOauthTokens, SecretValueReader, type StoredSetting, setSecretFlags } from "./secret-values.js";
 import { readStoredSettingStatus } from "./setting-definitions.js";
-import { findDraftsReadingSetting, type SettingsUse } from "./setting-readers.js";
+import { measureSettingsUse, type SettingsUse } from "./setting-readers.js";
 
 /** Returns the label of a value's encryption. The value can be decrypted only with the same label (same app and setting). */
 const createSettingLabel = (appId: number, key: string): string => `app:${appId}:${key}`;
@@ -238,12 +238,11 @@ export class Settings {
     return this.options.logEvents.emit(executor, caller, appId, createAppUpdateEvent({ fields: ["settings"], keys }));
   }
 
-  /** Returns the size of private and protected settings, and up to 100 drafts whose code contains `key`. @throws SETTINGS_INVALID */
+  /** Returns the size of the settings for server actions, and up to 100 drafts whose code contains `key`. @throws SETTINGS_INVALID */
   async readUse(appId: number, key: string | null): Promise<SettingsUse> {
-    const settings = selectServerActionSettings(await this.readSettings(appId, "all"));
-    const underscoreBytes = Buffer.byteLength(JSON.stringify(settings));
-    const readers = key === null ? [] : await findDraftsReadingSetting(this.options.db, appId, key);
-    return { underscoreBytes, underscoreMaxBytes: NON_PUBLIC_SETTINGS_PER_APP_MAX_BYTES, readers };
+    const sealedKeys = await this.secretValues.readSealedKeys(appId);
+    const settings = selectServerActionSettings(await this.readSettings(appId, "all"), sealedKeys);
+    return measureSettingsUse(this.options.db, appId, settings, key);
   }
 
   /** Returns the settings that a response of the API may contain. */
