@@ -315,19 +315,6 @@ describe("the command line", () => {
     },
   );
 
-  it("a rollback that cannot be published leaves the draft as it is", async () => {
-    const { folder, app } = await newProject();
-    await json(folder, ["push"]);
-    await json(folder, ["publish", "--with-app"]);
-    write(folder, "lib/greeting.ts", "export const greeting = (name: string): string => `Bye ${name}`;\n");
-    await json(folder, ["push"]);
-    await json(folder, ["publish"]);
-    await service.rest("POST", `/v1/apps/${app}/unpublish`);
-    const failed = await svc(folder, ["rollback", "hello", "--yes"]);
-    expect([failed.code, failed.err]).to.match(/^1,error APP_NOT_PUBLISHED: /);
-    expect((await json(folder, ["diff"])).differences).to.deep.equal([]);
-  });
-
   it("finds an action by its name also if the list of actions needs more than one page", async () => {
     const { folder, app } = await newProject();
     for (const name of ["order", ...Array.from({ length: 9 }, (_, at) => `order-${at}`)]) {

@@ -2,7 +2,7 @@
 import type { CliApiClient } from "./client.js";
 import { CliError } from "./failure.js";
 
-const ACTIONS_ROUTE = "/v3/apps/:app/actions";
+export const ACTIONS_ROUTE = "/v3/apps/:app/actions";
 const ACTIONS_PER_PAGE = 1000;
 
 export interface ActionRecord {

@@ -1,6 +1,6 @@
 /** HTTP client of the command line `svc`: sends a request to the service's API, and returns the response or throws the error. */
 import { setTimeout as delay } from "node:timers/promises";
-import { describeValue } from "../../rules/describe-value.js";
+import { describeValue, isObject } from "../../rules/describe-value.js";
 import type { ProcessEnvironment, SavedToken, ServerAndApp, TokenStore } from "./config.js";
 import { CliError, ConnectionError, createUsageError, EXIT_CODES } from "./failure.js";
 
@@ -37,7 +37,9 @@ export class ServiceResponseError extends CliError {
   readonly http: number;
   readonly status: string;
 
-  constructor(http: number, body: Record<string, unknown>) {
+  /** @param responseBody parsed JSON, or the text of a response that is not JSON, such as the error page of a proxy */
+  constructor(http: number, responseBody: unknown) {
+    const body = isObject(responseBody) ? responseBody : {};
     const status = typeof body["status"] === "string" ? body["status"] : `HTTP_${http}`;
     const message =
       typeof body["error"] === "string"
@@ -107,7 +109,7 @@ export class CliApiClient {
     const form = new URLSearchParams({ grant_type: "refresh_token", refresh_token: refreshToken, client_id: clientId });
     const { status, body } = await this.sendWithoutToken("POST", "/oauth/token", form);
     if (status === 400 || status === 401) throw new CliError("the session has expired; run svc login");
-    if (status !== 200) throw new ServiceResponseError(status, Object(body));
+    if (status !== 200) throw new ServiceResponseError(status, body);
     this.#store.set(this.target, toSavedToken(body, clientId));
     return body.access_token;
   }
@@ -166,7 +168,7 @@ export class CliApiClient {
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
-    if (reply.status >= 400) throw new ServiceResponseError(reply.status, Object(reply.body));
+    if (reply.status >= 400) throw new ServiceResponseError(reply.status, reply.body);
     if (request.isText !== true) requireJsonBody(address.origin, reply);
     return reply;
   }

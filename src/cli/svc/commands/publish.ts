@@ -1,15 +1,15 @@
 /** svc publish, rollback and versions: change the live versions of actions, and list their history. */
 import type { Command } from "commander";
 import { describeValue } from "../../../rules/describe-value.js";
-import { type ActionRecord, listActions, requireActionByName } from "../actions.js";
+import { ACTIONS_ROUTE, type ActionRecord, listActions, requireActionByName } from "../actions.js";
 import { ServiceResponseError } from "../client.js";
 import { CliError, createUsageError } from "../failure.js";
 import { omitEqualCode } from "../manifest.js";
 import { Project } from "../project.js";
+import { restoreAndPublish } from "../rollback.js";
 import type { CliSession, CommandRunner } from "../session.js";
 import { runProjectTests } from "../tests.js";
 
-const ACTIONS_ROUTE = "/v3/apps/:app/actions";
 const MANIFEST_ROUTE = "/v1/apps/:app/manifest";
 
 interface PublishOptions {
@@ -117,25 +117,6 @@ async function findPreviousLiveVersion(session: CliSession, id: number): Promise
   );
 }
 
-/**
- * Restores a version as the draft and publishes it. If the service rejects the publication, restores the earlier draft, so that a failed
- * rollback changes nothing.
- */
-async function restoreAndPublish({ client }: CliSession, id: number, versionId: number): Promise<void> {
-  const path = `${ACTIONS_ROUTE}/${id}`;
-  const { body: restored } = await client.sendRequest("POST", `${path}/versions/${versionId}/restore`);
-  try {
-    await client.sendRequest("POST", `${path}/publish`);
-  } catch (error) {
-    const isRejected = error instanceof ServiceResponseError && error.http < 500;
-    if (isRejected && restored.preRestoreVersionId !== null)
-      await client.sendRequest("POST", `${path}/versions/${restored.preRestoreVersionId}/restore`, {
-        headers: { "if-match": `"${restored.action.updatedAt}"` },
-      });
-    throw error;
-  }
-}
-
 export function addPublishCommand(program: Command, run: CommandRunner): void {
   program
     .command("publish")
@@ -176,10 +157,10 @@ export function addPublishCommand(program: Command, run: CommandRunner): void {
       run(async (session) => {
         if (to !== undefined && !/^[1-9]\d*$/.test(to))
           throw createUsageError(`--to must be the ID of a version, a positive integer (got ${describeValue(to)})`);
-        const { id } = await requireActionByName(session.client, name);
-        const versionId = to === undefined ? await findPreviousLiveVersion(session, id) : Number(to);
+        const action = await requireActionByName(session.client, name);
+        const versionId = to === undefined ? await findPreviousLiveVersion(session, action.id) : Number(to);
         await session.confirm(`Restore version ${versionId} of ${name} and publish it?`);
-        await restoreAndPublish(session, id, versionId);
+        await restoreAndPublish(session.client, action, versionId);
         session.output.writeLine(`${name} is version ${versionId} again`, "green");
         session.output.writeJson({ action: name, versionId });
       }),
