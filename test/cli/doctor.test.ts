@@ -9,7 +9,7 @@ import { Client } from "pg";
 import { checkDatabase } from "../../src/cli/doctor/database.js";
 import { formatDiagnostic } from "../../src/cli/doctor/diagnostic.js";
 import { collectDiagnostics } from "../../src/cli/doctor/diagnostics.js";
-import { checkNodeVersion } from "../../src/cli/doctor/machine.js";
+import { checkDataDir, checkNodeVersion } from "../../src/cli/doctor/machine.js";
 import { readConfig } from "../../src/config.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { programEnvironment } from "../harness/program-environment.js";
@@ -92,9 +92,24 @@ describe("npm run doctor", function () {
     const { code, stdout } = await runDoctor({ ...environment, DISK_FREE_MIN_MB: "1000000" });
     rmSync(join(folder, "settings-key"));
     expect(code).to.equal(1);
-    expect(stdout).to.match(/^WRONG {2}disk: \d+ MB free under .*\n {7}-> free space: /m);
+    expect(stdout).to.match(
+      /^WRONG {2}disk: \d+ MB free under .*\n {7}-> free space: below 1000000 MB \(DISK_FREE_MIN_MB\), the service rejects uploads$/m,
+    );
     expect(stdout).to.match(/^WRONG {2}settings key: others on this machine can read .*\n {7}-> chmod 600 /m);
     expect(stdout).to.match(/2 to fix\.\n$/);
+  });
+
+  it("names what the service rejects while the disk of DATA_DIR has too little space", async () => {
+    const find = async (variables: Record<string, string>) =>
+      (await checkDataDir(readConfig({ DATA_DIR: folder, ...variables }))).find(({ subject }) => subject === "disk")!;
+    const low = { DISK_FREE_MIN_MB: "1000000" };
+    expect((await find(low)).advice).to.equal(
+      "free space: below 1000000 MB (DISK_FREE_MIN_MB), the service rejects uploads and other new data, and below half of this also new runs",
+    );
+    expect((await find({ ...low, DATABASE_URL: database.url })).advice).to.equal(
+      "free space: below 1000000 MB (DISK_FREE_MIN_MB), the service rejects uploads",
+    );
+    expect((await find({ DISK_FREE_MIN_MB: "0" })).advice).to.equal(null);
   });
 
   longTest("recognizes a machine without user namespaces, on which npm packages are rejected", async () => {

@@ -50,7 +50,15 @@ function findNearestExistingFolder(path: string): string {
   return folder;
 }
 
-export async function checkDataDir({ dataDir, diskFreeMinMb }: Config): Promise<Diagnostic[]> {
+/** Advice for a disk of DATA_DIR with too little space. If the database is elsewhere, only uploads need this disk. */
+function createDiskAdvice({ databaseUrl, diskFreeMinMb }: Config): string {
+  if (diskFreeMinMb === 0) return "free space: the service checks no minimum, because DISK_FREE_MIN_MB is 0";
+  const advice = `free space: below ${diskFreeMinMb} MB (DISK_FREE_MIN_MB), the service rejects uploads`;
+  return databaseUrl === null ? `${advice} and other new data, and below half of this also new runs` : advice;
+}
+
+export async function checkDataDir(config: Config): Promise<Diagnostic[]> {
+  const { dataDir, diskFreeMinMb } = config;
   const existingFolder = findNearestExistingFolder(dataDir);
   try {
     accessSync(existingFolder, constants.W_OK | constants.X_OK);
@@ -73,11 +81,7 @@ export async function checkDataDir({ dataDir, diskFreeMinMb }: Config): Promise<
     return [createPassedDiagnostic("DATA_DIR", "can be written"), createPassedDiagnostic("disk", description)];
   return [
     createPassedDiagnostic("DATA_DIR", "can be written"),
-    createProblemDiagnostic(
-      "disk",
-      description,
-      `free space: below ${minimumMb} MB (DISK_FREE_MIN_MB), the service rejects new data, and below half of this also new runs`,
-    ),
+    createProblemDiagnostic("disk", description, createDiskAdvice(config)),
   ];
 }
 
