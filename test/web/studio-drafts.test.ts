@@ -227,10 +227,17 @@ describe("values of Studio's forms", () => {
       expect(findValueFault([row!])).to.equal(null);
       expect(rowsToConditions([row!])).to.deep.equal({ Level: { equals: stored } });
     }
-    for (const value of ["", " ", "editor", "1e999", "Infinity", "9007199254740993", "1,5"]) {
+    const notNumbers = ["", " ", "editor", "Infinity", "1,5"].map((value) => [value, "a number"]);
+    for (const [value, expected] of [
+      ...notNumbers,
+      ["1e999", "at most 1.8e308"],
+      ["-1e999", "at least -1.8e308"],
+      ["9007199254740993", "a number that can be stored exactly, such as 9007199254740992"],
+      ["12345678901234567890", "a number that can be stored exactly, such as 12345678901234567000"],
+    ] as [string, string][]) {
       const typed = { typedText: value, kind: "number" } as const;
       expect(findValueFault([{ typedText: "3", kind: "number" }, typed])).to.equal(
-        `Value 2 must be a number (got "${value}"). Your change is not saved until you correct it.`,
+        `Value 2 must be ${expected} (got "${value}"). Your change is not saved until you correct it.`,
       );
       expect(findValueFault([{ typedText: value, kind: "string" }])).to.equal(null);
     }
@@ -251,7 +258,10 @@ describe("values of Studio's forms", () => {
       token: " t ",
       from: "+15550100",
     });
-    expect(validateDeliverySettingDraft("sms", "webhook", draft)).to.have.all.keys("url", "secret");
+    expect(validateDeliverySettingDraft("sms", "webhook", draft)).to.deep.equal({
+      url: 'URL must begin with https://, or in development with http:// (got "hook").',
+      secret: "Secret is required.",
+    });
   });
 
   it("saves an e-mail server without a sender, with its TLS and with the spaces of its password", () => {
@@ -265,7 +275,9 @@ describe("values of Studio's forms", () => {
     });
     expect(createDeliverySetting("email", "smtp", { host: "a", secure: "" })).to.deep.equal({ host: "a" });
     for (const port of ["0", "65536", "1.5", "x"])
-      expect(validateDeliverySettingDraft("email", "smtp", { host: "a", port }), port).to.have.all.keys("port");
+      expect(validateDeliverySettingDraft("email", "smtp", { host: "a", port })).to.deep.equal({
+        port: `Port must be a number from 1 to 65535 (got "${port}").`,
+      });
   });
 
   it("lists each tick of the week on the day of its own zone, in any zone of the viewer", () => {

@@ -146,6 +146,33 @@ describe("failed requests in Studio", () => {
     await page.waitForSelector('.runs-box [aria-label^="Cancel run"]', { hidden: true });
   });
 
+  it("keeps the button that allows an origin if the request failed, and allows the origin afterwards", async () => {
+    const origin = "https://named.example";
+    const actions = `/v3/apps/${service.appId}/actions`;
+    const body = { name: "asking", code: "async function execute() {}", environment: "client", active: true };
+    const { action } = (await service.rest("POST", actions, { body: { ...body, triggers: [{ trigger: "manual" }] } }))
+      .body;
+    // A report of a run in a browser stores the error without a runner. Only a server action can then allow the origin.
+    const error = { name: "Error", message: `${origin} is not allowed for this action` };
+    const report = { payload: {}, error, duration: 1 };
+    const { runId } = (await service.rest("POST", `${actions}/${action.id}/clientRuns`, { as: "viewer", body: report }))
+      .body;
+    await service.rest("PUT", `${actions}/${action.id}`, { body: { environment: "server" } });
+    await studio.open(`${service.appId}/runs/${runId}`);
+    const button = await page.waitForSelector(studio.withText("button", `Allow ${origin} for this action`));
+    proxy.cut();
+    await button!.click();
+    await page.waitForSelector(
+      studio.withText("p[@role='alert']", `Not allowed: ${NO_ANSWER}`, "//*[@class='run-page']"),
+    );
+    proxy.restore();
+    await button!.click();
+    const success = "The draft allows it now. Publish the action to allow it for live runs.";
+    await page.waitForSelector(studio.withText("p[@role='status']", success));
+    const stored = (await service.rest("GET", `${actions}/${action.id}`)).body.action;
+    expect(stored.integrationOrigins).to.deep.equal([origin]);
+  });
+
   it("shows that the person is still signed in if the sign-out failed", async () => {
     await (await page.waitForSelector(".account-button"))!.click();
     const menuItem = await page.waitForSelector(studio.withText("*[@role='menuitem']", "Sign out"));

@@ -28,26 +28,35 @@ interface AllowOriginProps {
  */
 export function AllowOriginButton({ api, appId, actionId, message }: AllowOriginProps) {
   const origin = findRejectedOrigin(message);
-  const [status, setStatus] = useState<string | null>(null);
+  const [isAllowed, setAllowed] = useState(false);
+  const [fault, setFault] = useState<string | null>(null);
   if (origin === null) return null;
   const allowOrigin = async () => {
+    setFault(null);
     try {
       const { action } = await api.request(GetAction, { appId, id: actionId });
       const data = { integrationOrigins: [...new Set([...action.integrationOrigins, origin])] };
       await api.request(UpdateAction, { appId, id: actionId, data, ifUpdatedAt: action.updatedAt });
-      setStatus("The draft allows it now. Publish the action to allow it for live runs.");
+      setAllowed(true);
     } catch (error) {
-      setStatus(asApiError(error).message);
+      setFault(`Not allowed: ${asApiError(error).message}`);
     }
   };
   return (
-    <p role="status">
-      {status ?? (
-        <button type="button" onClick={() => void allowOrigin()}>
-          Allow {origin} for this action
-        </button>
-      )}
-    </p>
+    <>
+      <p role="status">
+        {isAllowed ? (
+          "The draft allows it now. Publish the action to allow it for live runs."
+        ) : (
+          <button type="button" onClick={() => void allowOrigin()}>
+            Allow {origin} for this action
+          </button>
+        )}
+      </p>
+      <p className="fault" role="alert">
+        {fault}
+      </p>
+    </>
   );
 }
 

@@ -102,8 +102,9 @@ export function validateDeliverySettingDraft(
     const text = getFieldText(field, draft);
     if (isRequired && text === "") faults[name] = `${label} is required.`;
     else if (type === "number" && text !== "" && !isPort(text))
-      faults[name] = `${label} must be a number from 1 to 65535.`;
-    else if (type === "url" && !/^https?:\/\//.test(text)) faults[name] = `${label} must begin with https://.`;
+      faults[name] = `${label} must be a number from 1 to 65535 (got "${text}").`;
+    else if (type === "url" && !/^https?:\/\//.test(text))
+      faults[name] = `${label} must begin with https://, or in development with http:// (got "${text}").`;
   }
   return faults;
 }

@@ -54,10 +54,19 @@ export function parseCellText(text: string, before: unknown): unknown {
   }
 }
 
+/** Describes the numbers that the service can store instead of this text, for which `isExactNumber` is false. */
+function describeExpectedNumber(text: string): string {
+  const value = Number(text);
+  if (text.trim() === "" || Number.isNaN(value) || text.includes("Infinity")) return "a number";
+  if (!Number.isFinite(value)) return value > 0 ? "at most 1.8e308" : "at least -1.8e308";
+  return `a number that can be stored exactly, such as ${value}`;
+}
+
 /** Returns an error message about the first text that does not fit its type, such as "x" for a number; null if all fit. */
 export function findValueFault(values: readonly TypedValue[]): string | null {
   const faultIndex = values.findIndex(({ kind, typedText }) => kind === "number" && !isExactNumber(typedText));
-  return faultIndex < 0
-    ? null
-    : `Value ${faultIndex + 1} must be a number (got "${values[faultIndex]!.typedText}"). Your change is not saved until you correct it.`;
+  if (faultIndex < 0) return null;
+  const { typedText } = values[faultIndex]!;
+  const fault = `Value ${faultIndex + 1} must be ${describeExpectedNumber(typedText)} (got "${typedText}").`;
+  return `${fault} Your change is not saved until you correct it.`;
 }
