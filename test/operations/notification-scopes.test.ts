@@ -36,6 +36,25 @@ describe("notifications for a user", () => {
     expect(await titles("viewer")).to.deep.equal([]);
   });
 
+  it("have a total that is exact only if the search for them did not end at a limit", async () => {
+    const { email } = await viewer();
+    const query = "query Read($appId: Int!) { notifications(appId: $appId) { total totalIsExact } }";
+    const read = async () => {
+      const { data } = await service.graphql(query, { appId: service.appId }, { as: "viewer" });
+      return data.notifications as { total: number; totalIsExact: boolean };
+    };
+    await published("all");
+    await publishNotifications(service.db, service.appId, 998, { email });
+    expect(await read()).to.deep.equal({ total: 999, totalIsExact: true });
+    await publishNotifications(service.db, service.appId, 2, { email });
+    expect(await read()).to.deep.equal({ total: 1_000, totalIsExact: false });
+    await service.db.query("DELETE FROM notification");
+    await published("all");
+    const others = Array.from({ length: 21 }, (_, id) => ({ email: `${id}@example.com` }));
+    await publishNotifications(service.db, service.appId, 1_000, others);
+    expect(await read()).to.deep.equal({ total: 0, totalIsExact: false });
+  });
+
   it("of every scope with the user are among those that the database selects", async () => {
     const user = {
       id: 7,

@@ -52,7 +52,7 @@ export class NotificationResolver {
 
   @Query(() => NotificationListType, {
     description:
-      "Lists notifications, newest first. Editors, API tokens and server actions get all notifications of the app. A page gets only the notifications for the user who is signed in to the page.",
+      "Lists notifications, newest first. Editors, API tokens and server actions get all notifications of the app. A page gets only the newest 1,000 notifications for the user who is signed in to the page. The search for them ends early if the app has very many notifications for other users; in GraphQL, `totalIsExact` is then false.",
   })
   async notifications(
     @Ctx() context: RequestContext,
@@ -70,7 +70,8 @@ export class NotificationResolver {
   }
 
   @Query(() => AffectedItemCountType, {
-    description: "Returns the number of notifications that the caller has not read.",
+    description:
+      "Returns the number of notifications that the caller has not read. For a page, counts only those that `notifications` can list.",
   })
   async unreadNotifications(
     @Ctx() context: RequestContext,

@@ -41,7 +41,7 @@ import {
 } from "./notification-rows.js";
 import type { FindNotificationReader, NotificationReader } from "./reader.js";
 
-/** Maximum number of notifications that an app user can list: the newest that the user can read. */
+/** Maximum number of notifications that a search for a user returns: the newest that the user can read. */
 const LISTED_NOTIFICATIONS_MAX = 1_000;
 const NOTIFICATIONS_PER_QUERY = 1_000;
 /** A search for a user's notifications starts no further query after it has read this many `where` objects in scopes. */
@@ -75,8 +75,18 @@ const COUNT_NOTIFICATIONS =
 
 export interface NotificationPage {
   entries: Notification[];
-  /** `total` is the number of matching notifications that the caller can read. */
-  pagination: { total: number; hasMore: boolean };
+  /**
+   * `total` is the number of matching notifications that the caller can read. If the search for them ended at a limit, `totalIsExact` is
+   * false, and older ones are missing.
+   */
+  pagination: { total: number; hasMore: boolean; totalIsExact?: false };
+}
+
+/** The newest notifications that a user can read. */
+interface UserNotifications {
+  newest: ListedNotification[];
+  /** False if the search ended at a limit, so that older notifications may be missing. */
+  isComplete: boolean;
 }
 
 const createPagination = (total: number, end: number) => ({ total, hasMore: end < total });
@@ -186,9 +196,10 @@ export class NotificationsService {
     return readNotifications(db, { appId, reader: key, where, tail: "ORDER BY notification.id", values: [ids] });
   }
 
-  private async listNotifications(appId: number, reader: NotificationReader): Promise<ListedNotification[]> {
+  private async searchForUser(appId: number, reader: NotificationReader): Promise<UserNotifications> {
     const readableNotifications: ListedNotification[] = [];
     let before: number | null = null;
+    let isLastPage = false;
     let [compared, checked] = [0, 0];
     while (compared < COMPARED_ALTERNATIVES_MAX && checked < CHECKED_NOTIFICATIONS_MAX) {
       const page: NotificationSearchBatch = await searchNewestNotifications(this.options.db, appId, reader, {
@@ -196,12 +207,14 @@ export class NotificationsService {
         limit: NOTIFICATIONS_PER_QUERY,
       });
       readableNotifications.push(...page.candidates.filter(({ scope }) => isUserInScope(scope, reader.user)));
-      if (page.count < NOTIFICATIONS_PER_QUERY || readableNotifications.length >= LISTED_NOTIFICATIONS_MAX) break;
+      isLastPage = page.count < NOTIFICATIONS_PER_QUERY;
+      if (isLastPage || readableNotifications.length >= LISTED_NOTIFICATIONS_MAX) break;
       compared += page.alternatives;
       checked += page.candidates.length;
       before = page.lastCursor;
     }
-    return readableNotifications.slice(0, LISTED_NOTIFICATIONS_MAX);
+    const newest = readableNotifications.slice(0, LISTED_NOTIFICATIONS_MAX);
+    return { newest, isComplete: isLastPage && newest.length === readableNotifications.length };
   }
 
   /**
@@ -324,10 +337,15 @@ export class NotificationsService {
     }
     const reader = await this.findAndCountReader(caller, appId);
     if (!reader.canReadAll) {
-      const all = status === null || status === "published" ? await this.listNotifications(appId, reader) : [];
-      const ids = all.slice(offset, offset + limit).map(({ id }) => id);
+      // A user can read only published notifications.
+      const { newest, isComplete } =
+        status === null || status === "published"
+          ? await this.searchForUser(appId, reader)
+          : { newest: [], isComplete: true };
+      const ids = newest.slice(offset, offset + limit).map(({ id }) => id);
       const entries = await this.readPage(appId, reader, ids, reserve);
-      return { entries, pagination: createPagination(all.length, offset + entries.length) };
+      const pagination = createPagination(newest.length, offset + entries.length);
+      return { entries, pagination: { ...pagination, ...(!isComplete && { totalIsExact: false }) } };
     }
     const sql = `SELECT id, bytes FROM notification WHERE app_id = $1 AND ($2::text IS NULL OR status = $2)
                     ORDER BY id DESC LIMIT $3 OFFSET $4`;
@@ -346,9 +364,8 @@ export class NotificationsService {
     const { db, receivedDataLimiter } = this.options;
     const ids = parseReadStatusNotificationIds(body);
     const reader = await this.findAndCountReader(caller, appId);
-    const byId = new Map(
-      (await this.listNotifications(appId, reader)).map((notification) => [notification.id, notification]),
-    );
+    const { newest } = await this.searchForUser(appId, reader);
+    const byId = new Map(newest.map((notification) => [notification.id, notification]));
     const unreadNotifications = [...byId.values()].filter(({ readStatus }) => !readStatus);
     if (ids === ALL_NOTIFICATIONS) {
       receivedDataLimiter.takeRows(caller, appId, 0, 1);
@@ -362,8 +379,8 @@ export class NotificationsService {
 
   /** Counts the unread notifications among the newest 1,000 whose scope includes the caller. */
   async countUnread(caller: Caller, appId: number): Promise<{ count: number }> {
-    const all = await this.listNotifications(appId, await this.findAndCountReader(caller, appId));
-    return { count: all.filter(({ readStatus }) => !readStatus).length };
+    const { newest } = await this.searchForUser(appId, await this.findAndCountReader(caller, appId));
+    return { count: newest.filter(({ readStatus }) => !readStatus).length };
   }
 
   /**

@@ -105,11 +105,11 @@ export interface Notifications {
   update(id: number, fields: NotificationOptions & { extendData?: object | boolean }): Promise<Notification>;
   /** Deletes a notification. Pages no longer show it. */
   remove(id: number): Promise<void>;
-  /** Lists notifications, newest first. In a page, lists those for the page's user. */
+  /** Lists notifications, newest first. In a page, lists the newest 1,000 for the page's user, or fewer if the search for them ends at a limit. */
   get(options?: { limit?: number; offset?: number; status?: string }): Promise<{ entries: Notification[] }>;
   /** Marks notifications as read by the page's user. Returns how many were unread before. */
   markNotificationsAsRead(ids: "all" | readonly number[]): Promise<{ count: number }>;
-  /** `count` returns the number of unread notifications of the page's user. */
+  /** `count` returns the number of unread notifications among those that `get` can list for the page's user. */
   unread: { count(): Promise<number> };
   /** Calls `callback` with each new notification for the page's user. Returns a function that ends the subscription. */
   stream(callback: (notification: Notification) => void): () => void;
