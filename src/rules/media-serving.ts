@@ -57,7 +57,10 @@ export function createContentDisposition(disposition: MediaResponseHeaders["disp
   return `${disposition}; filename="${asciiName}"; filename*=UTF-8''${encodedName}`;
 }
 
-/** True if the header If-None-Match or If-Range contains this entity tag or `*`. Ignores the prefix `W/` (RFC 9110). */
+/**
+ * True if the header If-None-Match contains this entity tag or `*`. Ignores the prefix `W/` (weak comparison, RFC 9110, section 13.1.2).
+ * Do not use this function for If-Range, which needs a strong comparison.
+ */
 export function containsEntityTag(header: string | undefined, tag: string): boolean {
   if (header === undefined) return false;
   return header
