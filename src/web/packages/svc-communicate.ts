@@ -29,7 +29,7 @@ async function sendBatch(subpath: string, body: unknown): Promise<MessageReceipt
  * If the page was loaded without HTTPS, the browser may offer neither.
  * @throws Error if the code runs elsewhere, such as in a server action
  */
-function assertPage(name: string): void {
+function assertRunsInPage(name: string): void {
   const isPageWithoutHttps = globalThis.isSecureContext === false;
   if (location.protocol === "about:" || !(isPageWithoutHttps || "share" in navigator || "clipboard" in navigator)) {
     throw new Error(
@@ -40,7 +40,7 @@ function assertPage(name: string): void {
 
 /** Opens the user's mail program with a new message, which the user can change and send. */
 async function composeEmail({ to = [], subject = "", text = "" }: Partial<EmailOptions> = {}): Promise<void> {
-  assertPage("composeEmail");
+  assertRunsInPage("composeEmail");
   const encodeAddresses = (type: string) =>
     to.filter((recipient) => (recipient.type ?? "to") === type).map(({ email }) => encodeURIComponent(email));
   const fields = {
@@ -59,7 +59,7 @@ async function shareURL({
   title = document.title,
   text,
 }: SharedPage = {}): Promise<"shared" | "copied"> {
-  assertPage("shareURL");
+  assertRunsInPage("shareURL");
   if (navigator.share) {
     await navigator.share({ url, title, ...(text !== undefined && { text }) });
     return "shared";

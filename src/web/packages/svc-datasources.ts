@@ -7,7 +7,7 @@ import type {
   DataSourceConnection,
   DataSources,
   Entry,
-  EntryNews,
+  EntryChanges,
   EntryPage,
   EntryQuery,
   EntrySubscription,
@@ -25,7 +25,7 @@ const ENTRY_CHANGES_SUBSCRIPTION = `subscription DataSourceChanged($appId: Int!,
   }
 }`;
 
-type ChangeMessage = EntryNews & { position: string };
+type ChangeMessage = EntryChanges & { position: string };
 type PageCursor = { isFirstPage: boolean; isLastPage: boolean; next: string | null; prev: string | null };
 type EntriesResponse = {
   entries: Entry[];
@@ -56,21 +56,21 @@ function createEntryPage(
   readPageAt: (cursor: string) => Promise<EntryPage>,
 ): EntryPage {
   const { isFirstPage = true, isLastPage = true, next = null, prev = null } = cursor ?? {};
-  // Returns an empty page after the last page (`isLast`) or before the first one. Its `prev` or `next` leads back to `currentPage`.
-  const readBeyondEnd = (isLast: boolean): Promise<EntryPage> =>
+  // Returns an empty page after the last page (`isAfterLast`) or before the first one. Its `prev` or `next` leads back to `currentPage`.
+  const readEmptyPage = (isAfterLast: boolean): Promise<EntryPage> =>
     Promise.resolve(
       addPageNavigation([], {
-        isFirstPage: !isLast,
-        isLastPage: isLast,
-        next: async () => (isLast ? readBeyondEnd(true) : currentPage),
-        prev: async () => (isLast ? currentPage : readBeyondEnd(false)),
+        isFirstPage: !isAfterLast,
+        isLastPage: isAfterLast,
+        next: async () => (isAfterLast ? readEmptyPage(true) : currentPage),
+        prev: async () => (isAfterLast ? currentPage : readEmptyPage(false)),
       }),
     );
   const currentPage: EntryPage = addPageNavigation(entries, {
     isFirstPage,
     isLastPage,
-    next: () => (next === null ? readBeyondEnd(true) : readPageAt(next)),
-    prev: () => (prev === null ? readBeyondEnd(false) : readPageAt(prev)),
+    next: () => (next === null ? readEmptyPage(true) : readPageAt(next)),
+    prev: () => (prev === null ? readEmptyPage(false) : readPageAt(prev)),
   });
   return currentPage;
 }
@@ -90,45 +90,45 @@ function addPageNavigation(
 function subscribeToChanges(
   { ref, by }: SourceRef,
   where: unknown,
-  callback: (news: EntryNews) => void,
+  callback: (changes: EntryChanges) => void,
 ): EntrySubscription {
   let status: ReturnType<EntrySubscription["status"]> = "connecting";
   let lastPosition: string | undefined;
   let endSubscription: (() => void) | null = null;
 
   function next({ dataSourceChanged }: { dataSourceChanged: ChangeMessage }): void {
-    const { position, ...news } = dataSourceChanged;
+    const { position, ...changes } = dataSourceChanged;
     lastPosition = position;
     status = "subscribed";
-    const { reset, inserted, updated, deleted } = news;
-    if (reset || inserted.length > 0 || updated.length > 0 || deleted.length > 0) callback(news);
+    const { reset, inserted, updated, deleted } = changes;
+    if (reset || inserted.length > 0 || updated.length > 0 || deleted.length > 0) callback(changes);
   }
 
-  function startFollowing(): void {
+  function startSubscription(): void {
     status = "connecting";
     const { appId, follow: subscribe } = getConnection();
     const variables = () => ({ appId: appId(), dataSourceId: String(ref), by, where, since: lastPosition });
-    const onRefused = (cause: unknown) => {
+    const onRejected = (cause: unknown) => {
       status = "refused";
       console.warn("svc: the service rejected the subscription to a data source", cause);
     };
     endSubscription = subscribe<{ dataSourceChanged: ChangeMessage }>(ENTRY_CHANGES_SUBSCRIPTION, variables, {
       next,
-      refused: onRefused,
+      refused: onRejected,
     });
   }
 
-  function stopFollowing(as: "paused" | "unsubscribed"): void {
+  function stopSubscription(as: "paused" | "unsubscribed"): void {
     endSubscription?.();
     endSubscription = null;
     status = as;
   }
 
-  startFollowing();
+  startSubscription();
   return {
-    pause: () => status !== "unsubscribed" && stopFollowing("paused"),
-    resume: () => status === "paused" && startFollowing(),
-    unsubscribe: () => stopFollowing("unsubscribed"),
+    pause: () => status !== "unsubscribed" && stopSubscription("paused"),
+    resume: () => status === "paused" && startSubscription(),
+    unsubscribe: () => stopSubscription("unsubscribed"),
     status: () => status,
   };
 }

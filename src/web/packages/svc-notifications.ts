@@ -88,8 +88,9 @@ function streamNotifications(callback: (notification: Notification) => void): ()
 
 const requestFunctions: Omit<Notifications, "init" | "stream" | "unread"> = {
   insert: insertNotification,
-  async batchInsert(all: readonly NotificationOptions[]) {
-    return ((await getConnection().request("POST", path("/batch"), all)) as { entries: Notification[] }).entries;
+  async batchInsert(notifications: readonly NotificationOptions[]) {
+    return ((await getConnection().request("POST", path("/batch"), notifications)) as { entries: Notification[] })
+      .entries;
   },
   update: async (id: number, fields: NotificationOptions & { extendData?: object | boolean }) =>
     (await getConnection().request(

@@ -35,7 +35,7 @@ async function changeSession(method: "POST" | "PUT" | "DELETE", body?: unknown):
 defineSvcNamespace("Session", {
   get: getSession,
   user: async () => (await getSession())?.user ?? null,
-  authorize: (how) => changeSession("POST", how),
+  authorize: (credentials) => changeSession("POST", credentials),
   async verify(verification) {
     const { appId, request, forgetSession } = getConnection();
     const answer = await request("POST", `/v1/apps/${appId()}/session/verify`, verification);

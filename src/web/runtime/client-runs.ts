@@ -37,12 +37,12 @@ function toJsonValue(value: unknown): unknown {
 }
 
 /**
- * Starts the time limit of a run. `passed` rejects at the limit, unless `clear` was called before. Cannot stop the action's code, because
+ * Starts the time limit of a run. `timeout` rejects at the limit, unless `clear` was called before. Cannot stop the action's code, because
  * the page's own thread executes it.
  */
-function startTimeLimit(timeoutMs: number): { passed: Promise<never>; clear(): void } {
+function startTimeLimit(timeoutMs: number): { timeout: Promise<never>; clear(): void } {
   let clear = () => {};
-  const timeLimit = new Promise<never>((_resolve, reject) => {
+  const timeout = new Promise<never>((_resolve, reject) => {
     const timer = setTimeout(() => {
       const timeoutError = new Error(`the action ran longer than the limit of ${timeoutMs / 1000} seconds`);
       timeoutError.name = "TimeoutError";
@@ -50,7 +50,7 @@ function startTimeLimit(timeoutMs: number): { passed: Promise<never>; clear(): v
     }, timeoutMs);
     clear = () => clearTimeout(timer);
   });
-  return { passed: timeLimit, clear };
+  return { timeout, clear };
 }
 
 interface UnfinishedRun {
@@ -63,21 +63,21 @@ interface UnfinishedRun {
 /** Returns an object whose function `run` runs a client action. The promise of `run` never rejects. */
 export function createClientActionRunner({ connection, loadAction, timeoutMs }: ClientRunsOptions) {
   const preparedActions = new Map<string, Promise<ExecuteAction>>();
-  const openRuns = new Set<UnfinishedRun>();
+  const unfinishedRuns = new Set<UnfinishedRun>();
 
   function prepareAction(action: ActionScript): Promise<ExecuteAction> {
     const key = `${action.id} ${action.integrity}`;
-    const preparing = preparedActions.get(key) ?? loadAction(action);
-    preparedActions.set(key, preparing);
-    preparing.catch(() => preparedActions.delete(key));
-    return preparing;
+    const preparation = preparedActions.get(key) ?? loadAction(action);
+    preparedActions.set(key, preparation);
+    preparation.catch(() => preparedActions.delete(key));
+    return preparation;
   }
 
   async function executeAction(action: ActionScript, payload: object): Promise<RunOutcome> {
     const timer = startTimeLimit(timeoutMs);
     try {
       const evaluate = async () => (await prepareAction(action))({ payload: structuredClone(payload), settings: {} });
-      return { result: toJsonValue(await Promise.race([evaluate(), timer.passed])) };
+      return { result: toJsonValue(await Promise.race([evaluate(), timer.timeout])) };
     } catch (thrown) {
       return describeError(thrown);
     } finally {
@@ -110,7 +110,7 @@ export function createClientActionRunner({ connection, loadAction, timeoutMs }: 
   globalThis.addEventListener?.("pagehide", ({ persisted }) => {
     if (persisted) return;
     const { error } = describeError(Object.assign(new Error(PAGE_CLOSED_MESSAGE), { name: "PageClosedError" }));
-    for (const { action, idempotencyKey, startedAtMs } of openRuns) {
+    for (const { action, idempotencyKey, startedAtMs } of unfinishedRuns) {
       const duration = Math.round(performance.now() - startedAtMs);
       // Ignores a failure, because the page is closing. Without this report, the run fails at its time limit in the service.
       sendClientRun(action.id, "", idempotencyKey, { error, duration }).catch(() => undefined);
@@ -118,15 +118,19 @@ export function createClientActionRunner({ connection, loadAction, timeoutMs }: 
   });
 
   async function runAction(action: ActionScript, payload: object): Promise<void> {
-    const openRun: UnfinishedRun = { action, idempotencyKey: createRandomUuid(), startedAtMs: performance.now() };
-    openRuns.add(openRun);
+    const unfinishedRun: UnfinishedRun = { action, idempotencyKey: createRandomUuid(), startedAtMs: performance.now() };
+    unfinishedRuns.add(unfinishedRun);
     // Ignores a failure, because the report at the end of the run also contains the payload.
-    sendClientRun(action.id, "/started", openRun.idempotencyKey, { payload }).catch(() => undefined);
+    sendClientRun(action.id, "/started", unfinishedRun.idempotencyKey, { payload }).catch(() => undefined);
     // Gives the browser time to send the request before the action's code runs, because that code may block the thread forever.
     await new Promise((resolve) => setTimeout(resolve));
     const outcome = await executeAction(action, payload);
-    openRuns.delete(openRun);
-    await sendReport(openRun, { payload, ...outcome, duration: Math.round(performance.now() - openRun.startedAtMs) });
+    unfinishedRuns.delete(unfinishedRun);
+    await sendReport(unfinishedRun, {
+      payload,
+      ...outcome,
+      duration: Math.round(performance.now() - unfinishedRun.startedAtMs),
+    });
   }
 
   return { run: runAction };

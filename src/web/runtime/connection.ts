@@ -77,7 +77,8 @@ function toJson(body: unknown): string {
 }
 
 /** Returns the service's URL: the URL of the library's script without `/client/svc.js` or `/client/svc.mjs`. */
-const deriveServiceUrl = (library: string): string => library.split(/[?#]/, 1)[0]!.replace(/\/client\/svc\.m?js$/, "");
+const deriveServiceUrl = (scriptUrl: string): string =>
+  scriptUrl.split(/[?#]/, 1)[0]!.replace(/\/client\/svc\.m?js$/, "");
 
 async function readResponseBody(response: ServiceReply, { origin }: URL): Promise<ResponseBody> {
   const text = await response.text().catch(() => {
@@ -99,12 +100,12 @@ async function readResponseBody(response: ServiceReply, { origin }: URL): Promis
 /**
  * Creates the connection.
  * @param env values of window.ENV, read once, so that a later change of window.ENV cannot send the token to another host
- * @param loadedFrom URL of the library's script, from which the service's URL is derived if `env.apiUrl` is not set
+ * @param scriptUrl URL of the library's script, from which the service's URL is derived if `env.apiUrl` is not set
  * @param sendToService function that replaces `fetch` for the requests that it supports
  */
-export function createConnection(env: Env, loadedFrom?: string, sendToService?: SendToService): Connection {
+export function createConnection(env: Env, scriptUrl?: string, sendToService?: SendToService): Connection {
   const initialApiUrl =
-    env.apiUrl ?? (loadedFrom ? deriveServiceUrl(loadedFrom) : (globalScope.location?.origin ?? "null"));
+    env.apiUrl ?? (scriptUrl ? deriveServiceUrl(scriptUrl) : (globalScope.location?.origin ?? "null"));
   // A page without a URL, such as about:blank, must call `Svc.configure` with an `apiUrl` before its first request.
   let apiBaseUrl = initialApiUrl === "null" ? null : parseApiBaseUrl(initialApiUrl);
   let appId = env.appId;

@@ -59,7 +59,7 @@ export interface EntryPage extends Array<Entry> {
 }
 
 /** Changes of entries that a subscription reports. If `reset` is true, the list is incomplete: read the entries again. */
-export interface EntryNews {
+export interface EntryChanges {
   reset: boolean;
   inserted: Entry[];
   updated: Entry[];
@@ -125,7 +125,7 @@ export interface DataSourceConnection {
   /** Returns the distinct values of several columns, by column. */
   getIndexes(columns: string[]): Promise<Record<string, unknown[]>>;
   /** Calls `callback` with each committed change of the entries that match `where`. */
-  subscribe(query: { where?: object } | undefined, callback: (news: EntryNews) => void): EntrySubscription;
+  subscribe(query: { where?: object } | undefined, callback: (changes: EntryChanges) => void): EntrySubscription;
 }
 
 /** `Svc.DataSources`, of the package svc-datasources. */

@@ -100,7 +100,7 @@ export interface Notifications {
   /** Creates a notification: a draft, unless `status` is published or scheduled. */
   insert(options: NotificationOptions): Promise<Notification>;
   /** Creates several notifications, all or none. */
-  batchInsert(all: readonly NotificationOptions[]): Promise<Notification[]>;
+  batchInsert(notifications: readonly NotificationOptions[]): Promise<Notification[]>;
   /** Changes the passed fields. `data` replaces the stored data, or with `extendData: true` is merged into it. An object in `extendData` is merged into the stored data. */
   update(id: number, fields: NotificationOptions & { extendData?: object | boolean }): Promise<Notification>;
   /** Deletes a notification. Pages no longer show it. */

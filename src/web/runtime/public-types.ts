@@ -233,7 +233,7 @@ export interface Session {
   /** Returns the signed-in person; null if there is none. */
   user(): Promise<AppSession["user"]>;
   /** Signs in the app user whose entry has the values in `where`. Rejects with UNAUTHORIZED if the user is unknown or the password is wrong. */
-  authorize(how: {
+  authorize(credentials: {
     passport: "dataSource";
     dataSourceId?: number | string;
     dataSourceName?: string;
@@ -242,7 +242,7 @@ export interface Session {
   /**
    * Without `code`: sends a code to the user with this address. Returns `expiresAt` even if no user has the address. With `code`: signs in the user and returns `session`; rejects with UNAUTHORIZED if the code is wrong. `secondFactor` uses the phone number of the user who has proven the first factor with a password or a code by e-mail.
    */
-  verify(what: { code?: string } & ({ email: string } | { sms: string } | { secondFactor: "sms" })): Promise<{
+  verify(verification: { code?: string } & ({ email: string } | { sms: string } | { secondFactor: "sms" })): Promise<{
     expiresAt?: string;
     session?: AppSession;
   }>;

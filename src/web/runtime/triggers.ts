@@ -19,7 +19,7 @@ export function createClientActionStarter(
   connection: Connection,
   startAction: (action: ClientAction, event: AnalyticsEvent) => void,
 ) {
-  let stopFollowing: (() => void) | null = null;
+  let endSubscription: (() => void) | null = null;
   /**
    * Time at which the service rejected the subscription; null if it has not. After a rejection, events start nothing until the token
    * changes, the page calls `start`, or RETRY_AFTER_REJECTION_MS have passed.
@@ -58,32 +58,32 @@ export function createClientActionStarter(
     rejectedAtMs = Date.now();
   }
 
-  function startFollowing(): void {
+  function startSubscription(): void {
     rejectedAtMs = null;
-    stopFollowing ??= subscribeToClientTriggers(socket, connection, { onUpdate: applyUpdate, onRejected });
+    endSubscription ??= subscribeToClientTriggers(socket, connection, { onUpdate: applyUpdate, onRejected });
   }
 
   function stopDelivery(): void {
-    stopFollowing?.();
-    stopFollowing = null;
+    endSubscription?.();
+    endSubscription = null;
     earlyEvents = [];
     actions.clear();
   }
 
   return {
-    triggers: { start: startFollowing, stop: stopDelivery } satisfies Triggers,
+    triggers: { start: startSubscription, stop: stopDelivery } satisfies Triggers,
     /** Loads the list of actions again after a change of the token, because another user may run other actions. Keeps waiting events. */
     restart(): void {
-      if (!stopFollowing && rejectedAtMs === null) return;
+      if (!endSubscription && rejectedAtMs === null) return;
       const waitingEvents = earlyEvents;
       stopDelivery();
       earlyEvents = waitingEvents ?? [];
-      startFollowing();
+      startSubscription();
     },
     /** Starts the actions whose triggers match the event. The first event opens the WebSocket. Drops events just after a rejection. */
     handleEvent(event: AnalyticsEvent): void {
       if (rejectedAtMs !== null && Date.now() - rejectedAtMs < RETRY_AFTER_REJECTION_MS) return;
-      startFollowing();
+      startSubscription();
       if (earlyEvents === null) startMatchingActions(event);
       else if (earlyEvents.length < MAX_EARLY_EVENTS) earlyEvents.push(event);
     },
