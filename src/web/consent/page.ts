@@ -98,23 +98,23 @@ function createAppIdField(onAppId: (appId: number) => void): HTMLElement {
   return createElement("label", {}, "ID of an app that is not in the list ", input);
 }
 
-function createDecisionForm(requested: ConsentRequest, { decide, showApp }: DecisionFunctions): HTMLElement {
+function createDecisionForm(consentRequest: ConsentRequest, { decide, showApp }: DecisionFunctions): HTMLElement {
   const appSelect = createElement(
     "select",
     { name: "app", required: true },
-    ...requested.apps.map(({ id, name, role }) => {
+    ...consentRequest.apps.map(({ id, name, role }) => {
       return createElement(
         "option",
-        { value: String(id), selected: id === requested.appId },
+        { value: String(id), selected: id === consentRequest.appId },
         `${name} · ${id} (${role})`,
       );
     }),
   );
   const scopeBoxes = createElement("fieldset", {}, createElement("legend", {}, "Permissions"));
   const showScopesOfApp = () => {
-    const app = requested.apps.find(({ id }) => String(id) === appSelect.value);
+    const app = consentRequest.apps.find(({ id }) => String(id) === appSelect.value);
     for (const label of scopeBoxes.querySelectorAll("label")) label.remove();
-    for (const scope of requested.scopes.filter((scope) => app?.scopes.includes(scope))) {
+    for (const scope of consentRequest.scopes.filter((scope) => app?.scopes.includes(scope))) {
       const checkbox = createElement("input", { type: "checkbox", name: "scope", value: scope, checked: true });
       scopeBoxes.append(createElement("label", {}, checkbox, ` ${SCOPE_TEXTS[scope] ?? scope}`));
     }
@@ -139,7 +139,7 @@ function createDecisionForm(requested: ConsentRequest, { decide, showApp }: Deci
     "form",
     {},
     createElement("label", {}, "App ", appSelect),
-    ...(requested.apps.length >= LISTED_APPS_MAX ? [appIdField] : []),
+    ...(consentRequest.apps.length >= LISTED_APPS_MAX ? [appIdField] : []),
     scopeBoxes,
     problemElement,
     createElement("button", { type: "submit", className: "primary" }, "Allow"),
@@ -155,20 +155,20 @@ function createDecisionForm(requested: ConsentRequest, { decide, showApp }: Deci
   return form;
 }
 
-function showConsentRequest(requested: ConsentRequest, functions: DecisionFunctions): void {
-  const name = createElement("strong", {}, requested.client);
+function showConsentRequest(consentRequest: ConsentRequest, functions: DecisionFunctions): void {
+  const name = createElement("strong", {}, consentRequest.client);
   const warning =
-    requested.to === null
+    consentRequest.to === null
       ? "Continue only if you started this sign-in yourself, and if your program shows the code that you entered."
-      : `After your decision, the browser opens ${requested.to}. Check this address: any program can use this name.`;
-  if (requested.apps.length === 0) {
+      : `After your decision, the browser opens ${consentRequest.to}. Check this address: any program can use this name.`;
+  if (consentRequest.apps.length === 0) {
     showContent(createElement("p", {}, "You have no role on any app, so you cannot allow a program to access one."));
     return;
   }
   showContent(
     createElement("p", {}, name, " wants to work on one of your apps."),
     createElement("p", {}, warning),
-    createDecisionForm(requested, functions),
+    createDecisionForm(consentRequest, functions),
   );
 }
 
@@ -181,10 +181,10 @@ async function requestConsent(path: string, appId: number | null): Promise<Conse
   const [route = "", queryText] = path.split("?");
   const query = new URLSearchParams(queryText);
   if (appId !== null) query.set("app", String(appId));
-  const requested = (await requestJson(`${route}?${query}`)) as unknown as ConsentRequest;
-  if (appId !== null && !requested.apps.some(({ id }) => id === appId))
+  const consentRequest = (await requestJson(`${route}?${query}`)) as unknown as ConsentRequest;
+  if (appId !== null && !consentRequest.apps.some(({ id }) => id === appId))
     throw new Error(`You have no role on an app with the ID ${appId}.`);
-  return requested;
+  return consentRequest;
 }
 
 const showDecision = (text: string) => showContent(createElement("p", {}, text));

@@ -50,7 +50,7 @@ export function SessionDialog({ email }: { email: string }) {
     >
       <SignInForms
         heading="Your session has ended"
-        isOverPage
+        isInDialog
         email={email}
         onSignedIn={() => resumeForPerson(email)}
       />

@@ -8,7 +8,7 @@ type ExpiryListener = (isExpired: boolean) => void;
 
 let pendingRenewal: PromiseWithResolvers<void> | null = null;
 /** Number of times that paused requests were sent again since the page was loaded: after a sign-in or a sign-out. */
-let renewalTotal = 0;
+let renewalCount = 0;
 /** True while a person is signed in to Studio, so that a 401 means an expired session. On the sign-in page, a 401 is an error to show. */
 let isPausingEnabled = false;
 const expiryListeners = new Set<ExpiryListener>();
@@ -30,15 +30,15 @@ export const shouldWaitForSessionRenewal = (): boolean => isPausingEnabled;
  * Returns how often paused requests were sent again so far. Read the number before a request. If the request gets a 401, pass the
  * number to `waitForSessionRenewal`.
  */
-export const getSessionRenewalCount = (): number => renewalTotal;
+export const getSessionRenewalCount = (): number => renewalCount;
 
 /**
  * Resolves when the paused requests are sent again, after a sign-in or a sign-out. Resolves immediately if this has happened since
- * `earlierCount` was read.
- * @param earlierCount value of `getSessionRenewalCount` before the request
+ * `renewalCountBefore` was read.
+ * @param renewalCountBefore value of `getSessionRenewalCount` before the request
  */
-export function waitForSessionRenewal(earlierCount: number): Promise<void> {
-  if (earlierCount !== renewalTotal) return Promise.resolve();
+export function waitForSessionRenewal(renewalCountBefore: number): Promise<void> {
+  if (renewalCountBefore !== renewalCount) return Promise.resolve();
   if (!pendingRenewal) {
     pendingRenewal = Promise.withResolvers<void>();
     notifyListeners(true);
@@ -49,7 +49,7 @@ export function waitForSessionRenewal(earlierCount: number): Promise<void> {
 /** Sends all paused requests again. Call this after the same person has signed in again, and after a sign-out. */
 export function resumePausedRequests(): void {
   const endedRenewal = pendingRenewal;
-  if (endedRenewal) renewalTotal += 1;
+  if (endedRenewal) renewalCount += 1;
   pendingRenewal = null;
   notifyListeners(false);
   endedRenewal?.resolve();
@@ -72,9 +72,9 @@ export function onSessionExpiry(listener: ExpiryListener): () => void {
  */
 export async function fetchWithSignInRetry(input: URL, init?: RequestInit): Promise<Response> {
   for (;;) {
-    const renewalTotalBefore = renewalTotal;
+    const renewalCountBefore = renewalCount;
     const response = await fetch(input, init).catch(throwOffline);
     if (response.status !== 401 || !isPausingEnabled) return response;
-    await waitForSessionRenewal(renewalTotalBefore);
+    await waitForSessionRenewal(renewalCountBefore);
   }
 }

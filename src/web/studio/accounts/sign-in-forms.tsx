@@ -20,7 +20,7 @@ interface SignInFormsProps {
    * True if the form is in a dialog over an open page. OpenID providers then open in another tab, because leaving the page would lose
    * unsaved changes.
    */
-  isOverPage?: boolean;
+  isInDialog?: boolean;
   /** Error message of an earlier sign-in, shown until the person tries again; null or missing if there is none. */
   fault?: string | null;
   heading: ReactNode;
@@ -112,7 +112,7 @@ export function FormError({ text }: { text: string | null }) {
 function AccountForm({
   onSignedIn,
   email: initialEmail = "",
-  isOverPage = false,
+  isInDialog = false,
   fault: initialFault = null,
   switchTo,
 }: Omit<SignInFormsProps, "heading"> & { switchTo: (mode: SignInMode) => void }) {
@@ -132,7 +132,7 @@ function AccountForm({
       await signInByPasskey();
       await onSignedIn();
     });
-  const next = isOverPage ? "/studio" : location.pathname + location.hash;
+  const next = isInDialog ? "/studio" : location.pathname + location.hash;
   return (
     <form onSubmit={submit} aria-busy={busy}>
       <SignInField
@@ -167,7 +167,7 @@ function AccountForm({
           key={id}
           className="button"
           href={getProviderSignInUrl(id, next)}
-          {...(isOverPage && { target: "_blank", rel: "noreferrer" })}
+          {...(isInDialog && { target: "_blank", rel: "noreferrer" })}
         >
           Sign in with {name}
         </a>
@@ -193,12 +193,12 @@ function TokenForm({
   switchTo,
 }: Pick<SignInFormsProps, "onSignedIn"> & { switchTo: (mode: SignInMode) => void }) {
   const [token, setToken] = useState("");
-  const [keep, setKeep] = useState(false);
+  const [keepSignedIn, setKeepSignedIn] = useState(false);
   const { busy, fault, attempt } = useSignInAttempt(getTokenErrorText);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     void attempt(async () => {
-      await signInByToken(token.trim(), keep);
+      await signInByToken(token.trim(), keepSignedIn);
       await onSignedIn();
     });
   };
@@ -219,7 +219,7 @@ function TokenForm({
         <code>tokens.editor</code>.
       </p>
       <label className="check">
-        <input type="checkbox" checked={keep} onChange={(event) => setKeep(event.target.checked)} />
+        <input type="checkbox" checked={keepSignedIn} onChange={(event) => setKeepSignedIn(event.target.checked)} />
         Stay signed in for a week in this browser
       </label>
       <button type="submit" className="primary" disabled={busy || token.trim() === ""}>

@@ -114,12 +114,12 @@ export async function readSession(): Promise<StudioSession | null> {
 
 /**
  * Signs in with a token that the person has pasted.
- * @param keep true to stay signed in for a week, or until the token expires if that is earlier; false to stay signed in until the browser
- *   is closed
+ * @param keepSignedIn true to stay signed in for a week, or until the token expires if that is earlier; false to stay signed in until
+ *   the browser is closed
  * @throws ApiError if the token is invalid, if its kind cannot open Studio, or if the service does not respond
  */
-export async function signInByToken(token: string, keep: boolean): Promise<void> {
-  const { kind } = await requestSession("POST", { token, keep });
+export async function signInByToken(token: string, keepSignedIn: boolean): Promise<void> {
+  const { kind } = await requestSession("POST", { token, keep: keepSignedIn });
   if (kind && STUDIO_CREDENTIAL_KINDS.includes(kind)) return;
   await requestSession("DELETE");
   const message = `This is a token of the kind “${kind}”. To sign in to Studio, use the token of an editor or an administrator.`;
