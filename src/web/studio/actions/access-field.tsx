@@ -13,10 +13,10 @@ export function AccessField({ draft: { access }, fault, changeDraft }: ActionFie
   const changeAccess = (part: Partial<AccessDraft>) => changeDraft({ access: { ...access, ...part } });
   return (
     <FormField name="access" label="Access" fault={fault} hint={describeAccess(access.who)}>
-      {(tied) => (
+      {(fieldAttributes) => (
         <>
           <select
-            {...tied}
+            {...fieldAttributes}
             value={access.who}
             onChange={(event) => changeAccess({ who: event.target.value as AccessDraft["who"] })}
           >

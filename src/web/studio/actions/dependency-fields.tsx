@@ -36,7 +36,7 @@ function getDependencyStateText({
 
 export function DependencyFields({ draft: { dependencies }, assets, fault, changeDraft }: ActionFieldsProps) {
   const [text, setText] = useState("");
-  const setDependencies = (all: string[]) => changeDraft({ dependencies: all });
+  const setDependencies = (names: string[]) => changeDraft({ dependencies: names });
 
   const addDependency = (name: string) => {
     setText("");
@@ -47,12 +47,12 @@ export function DependencyFields({ draft: { dependencies }, assets, fault, chang
   };
   // If the text is the name of one of the service's packages, adds this dependency at once, without Enter. So a click on
   // a suggestion adds it. Browsers send the same input event for a chosen suggestion as for typed text.
-  const onText = (value: string) =>
+  const onTextChange = (value: string) =>
     packages.some(({ name }) => name === value) ? addDependency(value) : setText(value);
 
   return (
     <FormField name="dependencies" label="Dependencies" fault={fault}>
-      {(tied) => (
+      {(fieldAttributes) => (
         <div className="rows">
           {dependencies.map((dependency) => (
             <div key={dependency} className="row dependency">
@@ -77,12 +77,12 @@ export function DependencyFields({ draft: { dependencies }, assets, fault, chang
             </div>
           ))}
           <input
-            {...tied}
+            {...fieldAttributes}
             list="packages"
             placeholder="svc-csv, date-fns@4, https://…"
             spellCheck={false}
             value={text}
-            onChange={(event) => onText(event.target.value)}
+            onChange={(event) => onTextChange(event.target.value)}
             onKeyDown={onKeyDown}
             onBlur={() => addDependency(text.trim())}
           />

@@ -41,9 +41,9 @@ export function ActionFields(props: ActionFieldsProps) {
   return (
     <>
       <FormField name="name" label="Name" fault={fault}>
-        {(tied) => (
+        {(fieldAttributes) => (
           <input
-            {...tied}
+            {...fieldAttributes}
             value={draft.name}
             spellCheck={false}
             autoComplete="off"
@@ -58,9 +58,9 @@ export function ActionFields(props: ActionFieldsProps) {
         fault={fault}
         hint={draft.active ? "" : "An inactive action does not run."}
       >
-        {(tied) => (
+        {(fieldAttributes) => (
           <input
-            {...tied}
+            {...fieldAttributes}
             type="checkbox"
             role="switch"
             checked={draft.active}
@@ -70,9 +70,9 @@ export function ActionFields(props: ActionFieldsProps) {
         )}
       </FormField>
       <FormField name="description" label="Description" fault={fault}>
-        {(tied) => (
+        {(fieldAttributes) => (
           <textarea
-            {...tied}
+            {...fieldAttributes}
             rows={2}
             value={draft.description}
             onChange={(event) => changeDraft({ description: event.target.value })}
@@ -85,9 +85,9 @@ export function ActionFields(props: ActionFieldsProps) {
         fault={fault}
         hint={SETTINGS_HINTS[environment] ?? "context.settings is always empty."}
       >
-        {(tied) => (
+        {(fieldAttributes) => (
           <select
-            {...tied}
+            {...fieldAttributes}
             value={environment}
             onChange={(event) => changeDraft({ environment: event.target.value as Environment })}
           >

@@ -49,10 +49,10 @@ function ConcurrencyField({ draft: { concurrency }, fault, changeDraft }: Action
           : ""
       }
     >
-      {(tied) => (
+      {(fieldAttributes) => (
         <>
           <select
-            {...tied}
+            {...fieldAttributes}
             value={policy}
             onChange={(event) => changeConcurrency({ policy: event.target.value as ConcurrencyPolicy | "" })}
           >
@@ -97,14 +97,14 @@ function DebounceField({ draft: { debounce }, fault, changeDraft }: ActionFields
       fault={fault}
       hint={isSet ? "Log events within this time become one run, with the last event." : ""}
     >
-      {(tied) => (
+      {(fieldAttributes) => (
         <>
           <NumberInput
             label="Debounce, ms"
             value={delayMs}
             placeholder="none"
             onChange={(value) => changeDebounce({ delayMs: value })}
-            fieldAttributes={tied}
+            fieldAttributes={fieldAttributes}
           />
           {isSet && (
             <div className="row">
@@ -145,13 +145,13 @@ export function LimitFields(props: ActionFieldsProps) {
       <ConcurrencyField {...props} />
       <DebounceField {...props} />
       <FormField name="timeoutMs" label="Time limit, ms" fault={fault}>
-        {(tied) => (
+        {(fieldAttributes) => (
           <NumberInput
             label="Time limit, ms"
             value={timeoutMs}
             placeholder="the service's"
             onChange={(value) => changeDraft({ timeoutMs: value })}
-            fieldAttributes={tied}
+            fieldAttributes={fieldAttributes}
           />
         )}
       </FormField>

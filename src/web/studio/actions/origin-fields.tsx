@@ -52,7 +52,7 @@ export function OriginFields({ appId, draft, fault, changeDraft }: ActionFieldsP
       fault={fault}
       hint="Origins to which Svc.App.V3.Actions.request() may send requests. Press Enter to add one."
     >
-      {(tied) => (
+      {(fieldAttributes) => (
         <div className="rows">
           {integrationOrigins.map((origin) => (
             <div key={origin} className="row dependency">
@@ -81,7 +81,7 @@ export function OriginFields({ appId, draft, fault, changeDraft }: ActionFieldsP
             </div>
           ))}
           <input
-            {...tied}
+            {...fieldAttributes}
             placeholder="https://api.example.com"
             spellCheck={false}
             value={text}

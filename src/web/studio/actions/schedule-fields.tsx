@@ -74,10 +74,10 @@ export function ScheduleFields({ api, appId, draft, fault, changeDraft }: Action
         fault={shownFault}
         hint={preview ? <NextRuns preview={preview} /> : "Minute, hour, day of month, month, day of week."}
       >
-        {(tied) => (
+        {(fieldAttributes) => (
           <>
             <input
-              {...tied}
+              {...fieldAttributes}
               className="mono"
               placeholder="0 9 * * 1-5"
               value={frequency}
@@ -93,10 +93,10 @@ export function ScheduleFields({ api, appId, draft, fault, changeDraft }: Action
         fault={shownFault}
         hint={hasSchedule ? "Only the live version runs on schedule." : "No schedule trigger: this has no effect."}
       >
-        {(tied) => (
+        {(fieldAttributes) => (
           <>
             <input
-              {...tied}
+              {...fieldAttributes}
               list="time-zones"
               placeholder="the server's"
               value={timezone}
@@ -116,9 +116,9 @@ export function ScheduleFields({ api, appId, draft, fault, changeDraft }: Action
         fault={fault}
         hint="Every run of the action starts with the same delay, of up to this many seconds, so that not all actions start in the same second."
       >
-        {(tied) => (
+        {(fieldAttributes) => (
           <input
-            {...tied}
+            {...fieldAttributes}
             type="number"
             min={0}
             max={300}

@@ -134,7 +134,7 @@ export function TriggerFields({
     REPEATABLE_TRIGGERS.includes(kind) || !triggers.some(({ trigger }) => trigger === kind);
   return (
     <FormField name="triggers" label="Triggers" fault={fault}>
-      {(tied) => (
+      {(fieldAttributes) => (
         <div ref={box} className="rows">
           {triggers.map((row) => (
             <div key={row.rowKey} className="trigger">
@@ -163,7 +163,7 @@ export function TriggerFields({
             </div>
           ))}
           <select
-            {...tied}
+            {...fieldAttributes}
             value=""
             onChange={({ target }) => target.value !== "" && addTrigger(target.value as TriggerType)}
           >

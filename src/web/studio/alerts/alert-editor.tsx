@@ -30,7 +30,7 @@ interface LabelledFieldProps {
   label: string;
   hint?: string | undefined;
   fault?: string | null;
-  children: (tied: ErrorAttributes) => ReactNode;
+  children: (errorAttributes: ErrorAttributes) => ReactNode;
 }
 
 function LabelledField({ label, hint, fault = null, children }: LabelledFieldProps) {
@@ -87,8 +87,8 @@ function ChoiceField<T extends string>(props: {
 }) {
   return (
     <LabelledField label={props.label}>
-      {(tied) => (
-        <select {...tied} value={props.value} onChange={(event) => props.onChoose(event.target.value as T)}>
+      {(errorAttributes) => (
+        <select {...errorAttributes} value={props.value} onChange={(event) => props.onChoose(event.target.value as T)}>
           {props.options.map(([value, words]) => (
             <option key={value} value={value}>
               {words}
@@ -110,8 +110,14 @@ interface NumberFieldProps {
 function NumberField({ label, value, fault, onChange }: NumberFieldProps) {
   return (
     <LabelledField label={label} fault={fault}>
-      {(tied) => (
-        <input {...tied} type="number" min={1} value={value} onChange={(event) => onChange(event.target.value)} />
+      {(errorAttributes) => (
+        <input
+          {...errorAttributes}
+          type="number"
+          min={1}
+          value={value}
+          onChange={(event) => onChange(event.target.value)}
+        />
       )}
     </LabelledField>
   );
@@ -194,12 +200,12 @@ function RecipientFields({ draft, changeDraft, getFieldFault }: AlertFieldsProps
         hint={channel === "email" ? "Separated by commas." : hints[channel]}
         fault={getFieldFault(isMail ? "to" : "setting")}
       >
-        {(tied) =>
+        {(errorAttributes) =>
           isMail ? (
-            <input {...tied} value={to} onChange={(event) => changeDraft({ to: event.target.value })} />
+            <input {...errorAttributes} value={to} onChange={(event) => changeDraft({ to: event.target.value })} />
           ) : (
             <input
-              {...tied}
+              {...errorAttributes}
               className="mono"
               value={setting}
               onChange={(event) => changeDraft({ setting: event.target.value })}
@@ -319,8 +325,12 @@ export function AlertEditor(props: AlertEditorProps) {
         {/* The first save replaces this editor by another. Text typed during the save would be lost. */}
         <EditorFields isDisabled={busy && alert === null}>
           <LabelledField label="Name" fault={getFieldFault("name")}>
-            {(tied) => (
-              <input {...tied} value={draft.name} onChange={(event) => change({ name: event.target.value })} />
+            {(errorAttributes) => (
+              <input
+                {...errorAttributes}
+                value={draft.name}
+                onChange={(event) => change({ name: event.target.value })}
+              />
             )}
           </LabelledField>
           <ConditionFields {...{ draft, changeDraft: change, getFieldFault, actions }} />

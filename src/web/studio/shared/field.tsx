@@ -14,20 +14,20 @@ interface FormFieldProps {
   label: string;
   fault: FieldError | null;
   hint?: ReactNode;
-  children: (tied: FieldAttributes) => ReactNode;
+  children: (fieldAttributes: FieldAttributes) => ReactNode;
 }
 
 export function FormField({ name, label, fault, hint, children }: FormFieldProps) {
   const id = useId();
-  const ownError = fault?.field === name ? fault : null;
+  const fieldError = fault?.field === name ? fault : null;
   return (
     <div className="field" data-field={name}>
       <label htmlFor={id}>{label}</label>
-      {children({ id, "aria-invalid": ownError !== null, "aria-describedby": `${id}-fault ${id}-hint` })}
+      {children({ id, "aria-invalid": fieldError !== null, "aria-describedby": `${id}-fault ${id}-hint` })}
       <p id={`${id}-fault`} className="fault" role="alert">
-        {ownError && (
+        {fieldError && (
           <>
-            {ownError.message} <code>{ownError.status}</code>
+            {fieldError.message} <code>{fieldError.status}</code>
           </>
         )}
       </p>
