@@ -20,7 +20,7 @@ const ACCESS_SENTENCES: Record<AccessLevel, string> = {
 const toAccessLevel = (access: ActionAccess | null): AccessLevel =>
   access === null ? "everyone" : typeof access === "string" ? access : "user";
 
-export const describeAccess = (who: AccessLevel): string => ACCESS_SENTENCES[who];
+export const describeAccess = (level: AccessLevel): string => ACCESS_SENTENCES[level];
 
 interface PublishedFields {
   access: unknown;

@@ -140,7 +140,7 @@ function useActionSearch({ searchActions }: ActionsState, search: string): Actio
 export function ActionList({ actions, selectedId, go }: ActionListProps) {
   const { actionList, fault, findLiveVersion, hasFailed, reloadActions } = actions;
   const [search, setSearch] = useState("");
-  const { actions: foundByService, fault: searchFault } = useActionSearch(actions, search);
+  const { actions: serviceMatches, fault: searchFault } = useActionSearch(actions, search);
   const box = useRef<HTMLInputElement>(null);
   // Phones and tablets have no key "/", so the search box does not mention this shortcut there.
   const isTouch = useMediaQuery("(pointer: coarse)");
@@ -148,8 +148,8 @@ export function ActionList({ actions, selectedId, go }: ActionListProps) {
     const words = search.toLowerCase().split(/\s+/).filter(Boolean);
     const loadedMatches = actionList?.actions.filter((action) => matchesWords(action, words)) ?? [];
     const ids = new Set(loadedMatches.map(({ id }) => id));
-    return [...loadedMatches, ...(words.length > 0 ? (foundByService ?? []) : []).filter(({ id }) => !ids.has(id))];
-  }, [actionList, search, foundByService]);
+    return [...loadedMatches, ...(words.length > 0 ? (serviceMatches ?? []) : []).filter(({ id }) => !ids.has(id))];
+  }, [actionList, search, serviceMatches]);
 
   useEffect(() => {
     const onKey = (event: globalThis.KeyboardEvent) => {

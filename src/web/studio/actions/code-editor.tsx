@@ -114,10 +114,10 @@ type EditorRef = RefObject<monaco.editor.IStandaloneCodeEditor | null>;
  * after FIRST_CHECK_DELAY_MS. Then each change of the code or its types causes a check after a pause of CHECK_DELAY_MS.
  */
 function useTypeErrors(editor: EditorRef, code: string, types: EditorTypeDeclarations) {
-  const [faults, setFaults] = useState<monaco.editor.IMarkerData[]>([]);
-  const [isDue, setDue] = useState(false);
+  const [typeErrors, setTypeErrors] = useState<monaco.editor.IMarkerData[]>([]);
+  const [areChecksStarted, setChecksStarted] = useState(false);
   useEffect(() => {
-    const startChecks = () => setDue(true);
+    const startChecks = () => setChecksStarted(true);
     const timer = setTimeout(startChecks, FIRST_CHECK_DELAY_MS);
     const focusListener = editor.current?.onDidFocusEditorText(startChecks);
     return () => {
@@ -127,13 +127,13 @@ function useTypeErrors(editor: EditorRef, code: string, types: EditorTypeDeclara
   }, [editor]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the effect reads the code from the editor's model
   useEffect(() => {
-    if (!isDue) return;
+    if (!areChecksStarted) return;
     let isOver = false;
     const timer = setTimeout(() => {
       const checkedModel = editor.current?.getModel();
       if (!checkedModel) return;
       findTypeErrors(checkedModel, types).then(
-        (markers) => isOver || setFaults(markers),
+        (markers) => isOver || setTypeErrors(markers),
         // Ignores a failure, for example because the person has closed the editor.
         () => undefined,
       );
@@ -142,19 +142,19 @@ function useTypeErrors(editor: EditorRef, code: string, types: EditorTypeDeclara
       isOver = true;
       clearTimeout(timer);
     };
-  }, [isDue, editor, code, types]);
-  return faults;
+  }, [areChecksStarted, editor, code, types]);
+  return typeErrors;
 }
 
 /** Replaces only the part of the editor's text that differs from the new code, as one step for Undo. */
 function replaceText(model: monaco.editor.ITextModel, code: string): void {
-  const old = model.getValue();
-  const shorterLength = Math.min(old.length, code.length);
+  const oldCode = model.getValue();
+  const shorterLength = Math.min(oldCode.length, code.length);
   let start = 0;
-  while (start < shorterLength && old[start] === code[start]) start += 1;
+  while (start < shorterLength && oldCode[start] === code[start]) start += 1;
   let end = 0;
-  while (end < shorterLength - start && old.at(-1 - end) === code.at(-1 - end)) end += 1;
-  const range = monaco.Range.fromPositions(model.getPositionAt(start), model.getPositionAt(old.length - end));
+  while (end < shorterLength - start && oldCode.at(-1 - end) === code.at(-1 - end)) end += 1;
+  const range = monaco.Range.fromPositions(model.getPositionAt(start), model.getPositionAt(oldCode.length - end));
   model.pushStackElement();
   model.pushEditOperations([], [{ range, text: code.slice(start, code.length - end) }], () => null);
   model.pushStackElement();
@@ -237,7 +237,7 @@ export function CodeEditor({
   useEditorText(editorElement, editor, { code, onChange, plainCodeState });
   const readOnly = !mayEdit(useRole());
   useEffect(() => editor.current?.updateOptions({ readOnly }), [readOnly]);
-  const faults = useTypeErrors(editor, code, codeTypes);
+  const typeErrors = useTypeErrors(editor, code, codeTypes);
 
   useEffect(() => {
     const model = editor.current?.getModel();
@@ -258,9 +258,9 @@ export function CodeEditor({
     const serviceMarkers = codeProblems.map((problem) => createMarker(model, problem, problem.message));
     // Hides TypeScript's errors on a line for which the service reports an error, because the two errors often describe
     // the same mistake.
-    const otherErrors = faults.filter((fault) => !codeProblems.some(({ line }) => line === fault.startLineNumber));
+    const otherErrors = typeErrors.filter((error) => !codeProblems.some(({ line }) => line === error.startLineNumber));
     monaco.editor.setModelMarkers(model, PROBLEM_MARKER_OWNER, [...serviceMarkers, ...otherErrors]);
-  }, [codeProblems, faults]);
+  }, [codeProblems, typeErrors]);
 
   useEffect(() => setTypeDeclarations(codeTypes.libraryDeclarations, codeTypes), [codeTypes]);
 

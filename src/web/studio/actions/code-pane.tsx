@@ -30,7 +30,7 @@ export function CodePane({
   addDependency,
   targetPosition,
 }: CodePaneProps) {
-  const [refusal, setRefusal] = useState<string | null>(null);
+  const [formatFault, setFormatFault] = useState<string | null>(null);
   const latestCode = useRef(code);
   latestCode.current = code;
   const format = useCallback(async () => {
@@ -38,12 +38,12 @@ export function CodePane({
       const formatted = await formatCode(code);
       // The person may have typed while Prettier was loaded. The formatted older code must then not replace the newer
       // code.
-      if (latestCode.current !== code) return setRefusal("Not formatted: you have changed the code meanwhile.");
-      setRefusal(null);
+      if (latestCode.current !== code) return setFormatFault("Not formatted: you have changed the code meanwhile.");
+      setFormatFault(null);
       if (formatted !== code) onChange(formatted);
     } catch (error) {
       // Shows only the first line of Prettier's message, because the other lines repeat the code.
-      setRefusal(`The code cannot be formatted: ${(error as Error).message.split("\n")[0]}`);
+      setFormatFault(`The code cannot be formatted: ${(error as Error).message.split("\n")[0]}`);
     }
   }, [code, onChange]);
   const missingDependencies = [...new Set(codeProblems.map(({ dependency }) => dependency))].filter(
@@ -77,7 +77,7 @@ export function CodePane({
           Tab indents; <kbd>Ctrl M</kbd> lets Tab leave the editor, and indent again.
         </span>
         <span className="fault" role="status">
-          {refusal}
+          {formatFault}
         </span>
         <ForEditors>
           <button type="button" className="small" onClick={() => void format()}>

@@ -128,9 +128,11 @@ const getPackageFolder = (integrity: string): string => `npm/${integrity.replace
 
 type Declarations = NonNullable<TypeSources["declarations"]>;
 
-function declareGlobals(installed: readonly InstalledDependency[], declarations: Declarations): string[] {
+function declareGlobals(installedDependencies: readonly InstalledDependency[], declarations: Declarations): string[] {
   // If two packages have the same global name, the later package defines the global.
-  const dependenciesByGlobal = new Map(installed.map((dependency) => [dependency.global ?? "", dependency]));
+  const dependenciesByGlobal = new Map(
+    installedDependencies.map((dependency) => [dependency.global ?? "", dependency]),
+  );
   return [...dependenciesByGlobal]
     .filter(([name]) => IDENTIFIER_PATTERN.test(name))
     .map(([name, { name: dependency, version, integrity }]) => {
@@ -141,10 +143,10 @@ function declareGlobals(installed: readonly InstalledDependency[], declarations:
 }
 
 function createDeclarationFiles(
-  installed: readonly InstalledDependency[],
+  installedDependencies: readonly InstalledDependency[],
   declarations: Declarations,
 ): TypeDeclarationFile[] {
-  const integrities = new Set(installed.flatMap(({ integrity }) => integrity ?? []));
+  const integrities = new Set(installedDependencies.flatMap(({ integrity }) => integrity ?? []));
   return [...integrities].flatMap((integrity) =>
     (declarations.get(integrity) ?? []).map((content, index) => ({
       filePath: `${getPackageFolder(integrity)}/${index}.d.ts`,
@@ -164,7 +166,7 @@ export function createActionTypeDeclarations(typeSources: TypeSources): ActionTy
   );
   const otherDependencies = dependencies.filter((name) => !packages.some((svcPackage) => svcPackage.name === name));
   const isOperatorPackage = (name: string) => name.startsWith("svc-");
-  const installedOthers = installedDependencies.filter(({ name }) => otherDependencies.includes(name));
+  const otherInstalledDependencies = installedDependencies.filter(({ name }) => otherDependencies.includes(name));
   const svcMembers = [
     ...packageMembers,
     ...(otherDependencies.some(isOperatorPackage) ? [`${ANY_KEY_SIGNATURE};`] : []),
@@ -173,14 +175,14 @@ export function createActionTypeDeclarations(typeSources: TypeSources): ActionTy
     globalDeclarations: [
       createContextType(typeSources),
       `declare const Svc: import("./svc").Client & { ${svcMembers.join(" ")} };`,
-      ...declareGlobals(installedOthers, declarations),
+      ...declareGlobals(otherInstalledDependencies, declarations),
       ...EXTENSIBLE_INTERFACES,
     ].join("\n"),
-    packages: createDeclarationFiles(installedOthers, declarations),
+    packages: createDeclarationFiles(otherInstalledDependencies, declarations),
     hasUnknownNames: otherDependencies.some(
       (name) =>
         !isOperatorPackage(name) &&
-        !installedOthers.some(
+        !otherInstalledDependencies.some(
           (dependency) => dependency.name === name && IDENTIFIER_PATTERN.test(dependency.global ?? ""),
         ),
     ),

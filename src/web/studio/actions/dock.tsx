@@ -75,7 +75,7 @@ interface DockProps extends WorkspaceProps {
    * Called with the position in the code at which the shown run failed. Called with null if there is no such position. Also called with
    * null if the code or the payload has changed since the run.
    */
-  onFailure: (mark: CodeProblem | null) => void;
+  onFailure: (problem: CodeProblem | null) => void;
 }
 
 export function Dock(props: DockProps) {
@@ -91,12 +91,12 @@ export function Dock(props: DockProps) {
   const runner = useActionRunner(api, appId);
   const isRunning = runner.run?.state === "running";
 
-  const isOld = runInput !== null && runInput !== `${draft.code}\n${payload}`;
+  const isOutdated = runInput !== null && runInput !== `${draft.code}\n${payload}`;
   const { onFailure } = props;
   const error = runner.run?.error;
   useEffect(
-    () => onFailure(isOld ? null : findErrorPosition(error, savedAction?.name)),
-    [onFailure, isOld, error, savedAction?.name],
+    () => onFailure(isOutdated ? null : findErrorPosition(error, savedAction?.name)),
+    [onFailure, isOutdated, error, savedAction?.name],
   );
 
   const { startRun } = runner;
@@ -111,10 +111,10 @@ export function Dock(props: DockProps) {
     setRunInput(`${action.code}\n${payload}`);
     await startRun(action.id, parsed.payload);
   }, [payload, isRunning, saveDraft, startRun, tabs]);
-  const tester = usePayloadTests(api, appId);
+  const payloadTests = usePayloadTests(api, appId);
   const saveAndTest = async (presets: readonly PayloadPreset[]) => {
     const action = await saveDraft();
-    if (action) await tester.startTests(action, presets);
+    if (action) await payloadTests.startTests(action, presets);
   };
   const runNow = useCallback(() => void saveAndRun(), [saveAndRun]);
   useRunShortcut(runNow);
@@ -133,7 +133,7 @@ export function Dock(props: DockProps) {
   const panels = {
     Run: () => (
       <RunPanel
-        {...{ api, appId, savedAction, draft, isDirty, runner, payload, payloadFault, isOutdated: isOld }}
+        {...{ api, appId, savedAction, draft, isDirty, runner, payload, payloadFault, isOutdated }}
         setPayload={(text) => {
           setPayload(text);
           setPayloadFault(null);
@@ -147,7 +147,7 @@ export function Dock(props: DockProps) {
       savedAction && (
         <TestPanel
           {...{ api, app: props.app, savedAction, draft, isDirty }}
-          payloadTests={tester}
+          payloadTests={payloadTests}
           startTests={(presets) => void saveAndTest(presets)}
           isBlocked={editor.otherPeopleChanges.conflict !== null}
           openRunPanel={() => setTab("Run")}

@@ -81,12 +81,12 @@ export function PublishPanel(props: PublishPanelProps) {
   const [fault, setFault] = useState<ApiError | null>(null);
   const diff = usePublicationDiff(props);
 
-  const runAndReload = useCallback(async (done: Promise<unknown>, then: () => unknown) => {
+  const runAndReload = useCallback(async (request: Promise<unknown>, reload: () => unknown) => {
     setBusy(true);
     try {
-      await done;
+      await request;
       setFault(null);
-      await then();
+      await reload();
     } catch (error) {
       setFault(asApiError(error));
     }

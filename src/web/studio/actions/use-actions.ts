@@ -64,16 +64,16 @@ function useActionChanges(api: ApiClient, appId: number | null, reload: () => Pr
   const listeners = useRef(new Set<(change: ActionChange) => void>());
   useEffect(() => {
     if (appId === null) return;
-    let due: ReturnType<typeof setTimeout> | undefined;
+    let reloadTimer: ReturnType<typeof setTimeout> | undefined;
     const publishChange = (change: ActionChange) => {
-      clearTimeout(due);
-      due = setTimeout(() => void reload(), RELOAD_DELAY_MS);
+      clearTimeout(reloadTimer);
+      reloadTimer = setTimeout(() => void reload(), RELOAD_DELAY_MS);
       for (const listener of listeners.current) listener(change);
     };
-    const unfollow = api.subscribe(FollowActions, { appId }, { next: ({ change }) => publishChange(change) });
+    const unsubscribe = api.subscribe(FollowActions, { appId }, { next: ({ change }) => publishChange(change) });
     return () => {
-      clearTimeout(due);
-      unfollow();
+      clearTimeout(reloadTimer);
+      unsubscribe();
     };
   }, [api, appId, reload]);
   const onChange = useCallback((listener: (change: ActionChange) => void) => {
@@ -99,12 +99,12 @@ function useLogSubscription(
       variables.after = entry.id;
       for (const listener of listeners.current) listener(entry);
     };
-    const endFunctions = [
+    const unsubscribeFunctions = [
       api.onConnected(setConnected),
       api.subscribe(FollowExecutionLog, variables, { next, onFailure: () => setConnected(false) }),
     ];
     return () => {
-      for (const end of endFunctions) end();
+      for (const unsubscribe of unsubscribeFunctions) unsubscribe();
     };
   }, [api, appId]);
 
@@ -116,7 +116,7 @@ function useLogSubscription(
 }
 
 /**
- * Hook that returns `failing`, the IDs of the actions whose live version failed at its last run. It reads the app's latest failed live
+ * Hook that returns `failingActionIds`, the IDs of the actions whose live version failed at its last run. It reads the app's latest failed live
  * runs once. Call `onEnd` with the log entry of each later run.
  */
 function useLiveFailures(appId: number | null, list: ActionList | null) {
@@ -135,7 +135,7 @@ function useLiveFailures(appId: number | null, list: ActionList | null) {
     },
     [client],
   );
-  const failing = useMemo(() => {
+  const failingActionIds = useMemo(() => {
     const liveVersions = list?.published ?? [];
     // The service returns the newest run first. The reversed order sets the newest run of each action last, so it overwrites older runs.
     const runs = value?.failures.runs.toReversed() ?? [];
@@ -144,7 +144,7 @@ function useLiveFailures(appId: number | null, list: ActionList | null) {
       lastRunAt !== null && (failures.get(id) ?? "") !== "" && Date.parse(failures.get(id)!) >= Date.parse(lastRunAt);
     return new Set(liveVersions.filter(isFailing).map(({ masterId }) => masterId));
   }, [value, list]);
-  return { failing, onEnd };
+  return { failingActionIds, onEnd };
 }
 
 export function useActions(api: ApiClient, appId: number | null): ActionsState {
@@ -162,7 +162,7 @@ export function useActions(api: ApiClient, appId: number | null): ActionsState {
     return { actions, published, total: pagination.total };
   }, [value]);
 
-  const { failing, onEnd } = useLiveFailures(appId, actionList);
+  const { failingActionIds, onEnd } = useLiveFailures(appId, actionList);
   const onEntry = useCallback(
     (entry: LogEntry) => {
       const { taskId, createdAt } = entry;
@@ -200,8 +200,8 @@ export function useActions(api: ApiClient, appId: number | null): ActionsState {
     return {
       ...{ actionList, fault, reloadActions, searchActions, logSubscription, changes },
       findLiveVersion: (masterId) => liveVersions.get(masterId),
-      hasFailed: (masterId) => failing.has(masterId),
+      hasFailed: (masterId) => failingActionIds.has(masterId),
       findLoggedAction: (taskId) => actionsByVersionId.get(taskId) ?? null,
     };
-  }, [actionList, fault, failing, reloadActions, searchActions, logSubscription, changes]);
+  }, [actionList, fault, failingActionIds, reloadActions, searchActions, logSubscription, changes]);
 }

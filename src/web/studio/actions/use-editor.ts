@@ -27,10 +27,10 @@ export interface ActionEditor {
   saveDraft(): Promise<Action | null>;
   /**
    * Reads the action from the service again. For a new action, reads the action to copy, and replaces the draft by the copy.
-   * @param shown draft on the page when the read starts. If the person types during the read, the typed text stays as an
-   * unsaved change
+   * @param shownDraft draft on the page when the read starts. If the person types during the read, the typed text stays as
+   *   an unsaved change
    */
-  reloadAction(shown: ActionDraft | null): Promise<void>;
+  reloadAction(shownDraft: ActionDraft | null): Promise<void>;
   otherPeopleChanges: OtherPeopleChanges;
   /** Replaces the draft by the version that another person has saved. */
   replaceByOtherVersion(): void;
@@ -52,15 +52,15 @@ interface EditorOptions {
 
 const NAME_MAX_CHARACTERS = 255;
 
-const isEdited = (draft: ActionDraft | null, saved: ActionDraft | null): boolean =>
-  draft !== null && saved !== null && !haveSameActionInput(draft, saved);
+const isEdited = (draft: ActionDraft | null, savedDraft: ActionDraft | null): boolean =>
+  draft !== null && savedDraft !== null && !haveSameActionInput(draft, savedDraft);
 
 const createCopyName = (name: string) => `${name.slice(0, NAME_MAX_CHARACTERS - 5)}-copy`;
 
 export function useActionEditor({ api, appId, id, draftSource, changes, onSaved }: EditorOptions): ActionEditor {
   const { template } = draftSource;
   const copiedActionId = parseId(draftSource.copyOf);
-  const [saved, setSaved] = useState<Action | null>(null);
+  const [savedAction, setSavedAction] = useState<Action | null>(null);
   const [draft, setDraftState] = useState<ActionDraft | null>(() =>
     id === "new" && copiedActionId === null ? createDraftFromTemplate(template) : null,
   );
@@ -68,7 +68,7 @@ export function useActionEditor({ api, appId, id, draftSource, changes, onSaved 
   const [firstDraft, setFirstDraft] = useState(draft);
   // Newest draft. React's state may not yet contain the text of the last key press when the person saves.
   const latestDraft = useRef(draft);
-  const [busy, setBusy] = useState(false);
+  const [isBusy, setBusy] = useState(false);
   const [fault, setFault] = useState<FieldError | null>(null);
 
   const setDraft = useCallback((next: ActionDraft) => {
@@ -76,22 +76,22 @@ export function useActionEditor({ api, appId, id, draftSource, changes, onSaved 
     setDraftState(next);
   }, []);
 
-  const applySaved = useCallback(
+  const applySavedAction = useCallback(
     (action: Action) => {
-      setSaved(action);
+      setSavedAction(action);
       setDraft(actionToDraft(action));
       setFault(null);
     },
     [setDraft],
   );
 
-  const reload = useCallback(
-    async (shown: ActionDraft | null) => {
+  const reloadAction = useCallback(
+    async (shownDraft: ActionDraft | null) => {
       const requestedId = id === "new" ? copiedActionId : id;
       if (requestedId === null) return;
       try {
         const { action } = await api.request(GetAction, { appId, id: requestedId });
-        if (id !== "new") return latestDraft.current === shown ? applySaved(action) : setSaved(action);
+        if (id !== "new") return latestDraft.current === shownDraft ? applySavedAction(action) : setSavedAction(action);
         const copy = { ...actionToDraft(action), name: createCopyName(action.name) };
         setFirstDraft(copy);
         setDraft(copy);
@@ -99,21 +99,21 @@ export function useActionEditor({ api, appId, id, draftSource, changes, onSaved 
         setFault(toFieldError(asApiError(error)));
       }
     },
-    [api, appId, id, copiedActionId, setDraft, applySaved],
+    [api, appId, id, copiedActionId, setDraft, applySavedAction],
   );
 
-  const [detached, setDetached] = useState(false);
+  const [isDetached, setDetached] = useState(false);
   useEffect(() => {
-    if (id !== saved?.id && !detached && latestDraft.current === null) void reload(null);
-  }, [id, saved?.id, detached, reload]);
+    if (id !== savedAction?.id && !isDetached && latestDraft.current === null) void reloadAction(null);
+  }, [id, savedAction?.id, isDetached, reloadAction]);
 
-  const savedDraft = useMemo(() => (saved ? actionToDraft(saved) : firstDraft), [saved, firstDraft]);
-  const dirty = useMemo(() => isEdited(draft, savedDraft), [draft, savedDraft]);
+  const savedDraft = useMemo(() => (savedAction ? actionToDraft(savedAction) : firstDraft), [savedAction, firstDraft]);
+  const isDirty = useMemo(() => isEdited(draft, savedDraft), [draft, savedDraft]);
 
   const differsFrom = useCallback((action: Action) => isEdited(latestDraft.current, actionToDraft(action)), []);
   // Data for `useOtherPeopleChanges`. `isDirty` uses the newest draft, because React's state can be older.
-  const knownState = useRef({ saved, isDirty: (): boolean => false, differsFrom });
-  knownState.current = { saved, isDirty: () => isEdited(latestDraft.current, savedDraft), differsFrom };
+  const knownState = useRef({ savedAction, isDirty: (): boolean => false, differsFrom });
+  knownState.current = { savedAction, isDirty: () => isEdited(latestDraft.current, savedDraft), differsFrom };
   const pendingSave = useRef<Promise<unknown>>(Promise.resolve());
   const otherPeopleChanges = useOtherPeopleChanges({
     api,
@@ -121,84 +121,84 @@ export function useActionEditor({ api, appId, id, draftSource, changes, onSaved 
     changes,
     knownState,
     pendingSave,
-    replaceAction: applySaved,
+    replaceAction: applySavedAction,
   });
   const { conflict, handleRejectedSave, clearNotices } = otherPeopleChanges;
 
-  const sendSave = useCallback(
+  const sendDraft = useCallback(
     async (current: ActionDraft) => {
       const data = draftToActionInput(current);
-      const response = saved
-        ? await api.request(UpdateAction, { appId, id: saved.id, data, ifUpdatedAt: saved.updatedAt })
+      const response = savedAction
+        ? await api.request(UpdateAction, { appId, id: savedAction.id, data, ifUpdatedAt: savedAction.updatedAt })
         : await api.request(CreateAction, { appId, data });
       // If the person has typed while the save was sent, the newer draft stays as an unsaved change.
-      if (latestDraft.current === current) applySaved(response.saved);
-      else setSaved(response.saved);
-      const isDirty = () => differsFrom(response.saved);
-      knownState.current = { saved: response.saved, isDirty, differsFrom };
+      if (latestDraft.current === current) applySavedAction(response.saved);
+      else setSavedAction(response.saved);
+      const isDraftDirty = () => differsFrom(response.saved);
+      knownState.current = { savedAction: response.saved, isDirty: isDraftDirty, differsFrom };
       return response.saved;
     },
-    [api, appId, saved, applySaved, differsFrom],
+    [api, appId, savedAction, applySavedAction, differsFrom],
   );
 
-  const save = useCallback(async () => {
+  const saveDraft = useCallback(async () => {
     const { current } = latestDraft;
-    if (!current || busy || conflict) return null;
-    if (saved && savedDraft && haveSameActionInput(current, savedDraft)) return saved;
+    if (!current || isBusy || conflict) return null;
+    if (savedAction && savedDraft && haveSameActionInput(current, savedDraft)) return savedAction;
     setBusy(true);
-    const sending = sendSave(current);
+    const saveRequest = sendDraft(current);
     // `useOtherPeopleChanges` only waits until the save has ended. The `try` block below handles a failed save.
-    pendingSave.current = sending.catch(() => undefined);
+    pendingSave.current = saveRequest.catch(() => undefined);
     try {
-      const action = await sending;
+      const action = await saveRequest;
       clearNotices();
-      onSaved(action, saved === null);
+      onSaved(action, savedAction === null);
       return action;
     } catch (error) {
-      const refusal = asApiError(error);
-      if (refusal.status === "ACTION_CHANGED" || (saved && refusal.status === "ACTION_NOT_FOUND"))
-        await handleRejectedSave().catch(() => setFault(toFieldError(refusal)));
-      else setFault(toFieldError(refusal));
+      const apiError = asApiError(error);
+      if (apiError.status === "ACTION_CHANGED" || (savedAction && apiError.status === "ACTION_NOT_FOUND"))
+        await handleRejectedSave().catch(() => setFault(toFieldError(apiError)));
+      else setFault(toFieldError(apiError));
       return null;
     } finally {
       setBusy(false);
     }
-  }, [savedDraft, busy, saved, conflict, sendSave, onSaved, handleRejectedSave, clearNotices]);
+  }, [savedDraft, isBusy, savedAction, conflict, sendDraft, onSaved, handleRejectedSave, clearNotices]);
 
-  const takeOtherVersion = useCallback(() => {
-    if (conflict?.action) applySaved(conflict.action);
+  const replaceByOtherVersion = useCallback(() => {
+    if (conflict?.action) applySavedAction(conflict.action);
     clearNotices();
-  }, [conflict, applySaved, clearNotices]);
+  }, [conflict, applySavedAction, clearNotices]);
   const keepOwnVersion = useCallback(() => {
-    if (conflict?.action) setSaved(conflict.action);
+    if (conflict?.action) setSavedAction(conflict.action);
     clearNotices();
   }, [conflict, clearNotices]);
-  const keepAsNewAction = useCallback(() => {
+  const detachFromAction = useCallback(() => {
     setDetached(true);
-    setSaved(null);
+    setSavedAction(null);
     clearNotices();
   }, [clearNotices]);
 
-  const change = useCallback(
-    (changed: Partial<ActionDraft>) => {
-      if (latestDraft.current) setDraft({ ...latestDraft.current, ...changed });
-      setFault((old) => (old?.field && old.field in changed ? null : old));
+  const changeDraft = useCallback(
+    (change: Partial<ActionDraft>) => {
+      if (latestDraft.current) setDraft({ ...latestDraft.current, ...change });
+      setFault((old) => (old?.field && old.field in change ? null : old));
     },
     [setDraft],
   );
 
   return {
     draft,
-    savedAction: saved,
-    isDirty: dirty,
-    isBusy: busy,
+    savedAction,
+    isDirty,
+    isBusy,
     fault,
-    changeDraft: change,
-    saveDraft: save,
-    reloadAction: reload,
+    changeDraft,
+    saveDraft,
+    reloadAction,
     otherPeopleChanges,
-    replaceByOtherVersion: takeOtherVersion,
+    replaceByOtherVersion,
     keepOwnVersion,
-    detachFromAction: keepAsNewAction,
+    detachFromAction,
   };
 }

@@ -31,10 +31,14 @@ interface OtherPeopleChangesOptions {
   appId: number;
   changes: ActionChangeSubscription;
   /**
-   * `saved` is the saved action as this page last received it. `isDirty` returns true if the draft has unsaved changes. `differsFrom`
+   * `savedAction` is the action as this page last received it. `isDirty` returns true if the draft has unsaved changes. `differsFrom`
    * returns true if the draft differs from another version of the action.
    */
-  knownState: RefObject<{ saved: Action | null; isDirty: () => boolean; differsFrom: (action: Action) => boolean }>;
+  knownState: RefObject<{
+    savedAction: Action | null;
+    isDirty: () => boolean;
+    differsFrom: (action: Action) => boolean;
+  }>;
   /** Resolves when the current save has ended. The hook handles a change only after that, because the save itself also causes a change. */
   pendingSave: RefObject<Promise<unknown>>;
   replaceAction(action: Action): void;
@@ -74,20 +78,20 @@ export function useOtherPeopleChanges({
   const checkChange = useCallback(
     async (change: ActionChange | null) => {
       await pendingSave.current;
-      const { saved } = knownState.current;
-      if (!saved || (change && change.id !== saved.id && !change.reset)) return;
+      const { savedAction } = knownState.current;
+      if (!savedAction || (change && change.id !== savedAction.id && !change.reset)) return;
       if (change?.removed) return setConflict({ action: null, personName: getPersonName(change) });
-      if (change?.updatedAt === saved.updatedAt) return;
-      const action = await readAction(api, appId, saved.id);
+      if (change?.updatedAt === savedAction.updatedAt) return;
+      const action = await readAction(api, appId, savedAction.id);
       // Reads `knownState` again, because the person may have typed or saved while the request was sent.
       const current = knownState.current;
-      if (current.saved?.id !== saved.id) return;
+      if (current.savedAction?.id !== savedAction.id) return;
       // A notification after a lost connection (`reset`) names neither a person nor the changed fields.
       const describedChange = change?.reset ? null : change;
       const personName = describedChange ? getPersonName(describedChange) : "Another person";
       // The action was deleted, for example while the connection was lost. A deletion always is a conflict.
       if (!action) return setConflict({ action, personName });
-      if (current.saved.updatedAt >= action.updatedAt) return;
+      if (current.savedAction.updatedAt >= action.updatedAt) return;
       // The draft can equal the saved action: after this page has saved it, but has not received the response. Then there is
       // no conflict.
       if (current.isDirty() && current.differsFrom(action)) return setConflict({ action, personName });
@@ -100,7 +104,7 @@ export function useOtherPeopleChanges({
   useEffect(
     () =>
       changes.onChange((change) => {
-        if (change.id === knownState.current.saved?.id) latestChange.current = change;
+        if (change.id === knownState.current.savedAction?.id) latestChange.current = change;
         // Ignores a failed read. The hook reads the action again at the next change, and when the service rejects a save.
         checkChange(change).catch(() => undefined);
       }),
@@ -110,7 +114,9 @@ export function useOtherPeopleChanges({
   const handleRejectedSave = useCallback(async () => {
     // Takes the other person's name from the last change. If this page itself made that change, the name is unknown.
     const lastChange = latestChange.current;
-    await checkChange(lastChange && lastChange.updatedAt !== knownState.current.saved?.updatedAt ? lastChange : null);
+    await checkChange(
+      lastChange && lastChange.updatedAt !== knownState.current.savedAction?.updatedAt ? lastChange : null,
+    );
   }, [knownState, checkChange]);
   const clearNotices = useCallback(() => {
     setConflict(null);

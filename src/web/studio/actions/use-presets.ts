@@ -13,14 +13,14 @@ export function usePayloadPresets(appId: number, actionId: number) {
   const { value, fault: readFault } = useResource(query);
   const [fault, setFault] = useState<string | null>(null);
   /** Shows and returns the presets that the response to a change contains. Returns null if the service rejected the change. */
-  const replacePresets = async (answer: Promise<{ presets: PayloadPreset[] }>): Promise<PayloadPreset[] | null> => {
+  const replacePresets = async (response: Promise<{ presets: PayloadPreset[] }>): Promise<PayloadPreset[] | null> => {
     try {
-      const stored = await answer;
+      const changedPresets = await response;
       // Cancels a read that started before the change, because its older response would overwrite the changed presets.
       await client.cancelQueries({ queryKey: query.queryKey });
-      client.setQueryData(query.queryKey, stored);
+      client.setQueryData(query.queryKey, changedPresets);
       setFault(null);
-      return stored.presets;
+      return changedPresets.presets;
     } catch (error) {
       setFault(asApiError(error).message);
       return null;

@@ -43,15 +43,15 @@ export async function waitForRunEnd(
   runId: number,
   signal: AbortSignal,
 ): Promise<Partial<StartedRun> | null> {
-  let lostRequests = 0;
+  let lostRequestCount = 0;
   for (;;) {
     const answer = await api.request(ReadRunOutcome, { appId, runId }).catch((error: unknown) => {
-      lostRequests += 1;
-      if (asApiError(error).status !== "OFFLINE" || lostRequests > MAX_LOST_REQUESTS) throw error;
+      lostRequestCount += 1;
+      if (asApiError(error).status !== "OFFLINE" || lostRequestCount > MAX_LOST_REQUESTS) throw error;
       return null;
     });
     if (signal.aborted) return null;
-    if (answer) lostRequests = 0;
+    if (answer) lostRequestCount = 0;
     const { state, log = null } = answer?.run ?? {};
     if (log) {
       const duration = log.duration;

@@ -20,11 +20,11 @@ export function useFieldsVisibility(isNew: boolean, fault: FieldError | null): F
   /** True to show the fields, false to hide them; null if the width of the window decides. */
   const [choice, setChoice] = useState<boolean | null>(isNew ? true : null);
   const [handledFault, setHandledFault] = useState(fault);
-  const showsFields = choice ?? !isOneColumn;
+  const areFieldsShown = choice ?? !isOneColumn;
   // Sets the state during rendering, so that the fields are visible before an effect focuses the rejected field.
   if (fault !== handledFault) {
     setHandledFault(fault);
     if (fault !== null && fault.field !== null && fault.field !== "code") setChoice(true);
   }
-  return { areFieldsShown: showsFields, toggleFields: () => setChoice(!showsFields) };
+  return { areFieldsShown, toggleFields: () => setChoice(!areFieldsShown) };
 }

@@ -41,10 +41,10 @@ function useVersionHistory({ api, appId, savedAction: { id, updatedAt } }: Versi
 export function VersionPanel(props: VersionPanelProps) {
   const { api, appId, confirm, savedAction, isDirty, onRestored } = props;
   const [selected, setSelected] = useState<number | null>(null);
-  const [refusal, setRefusal] = useState<ApiError | null>(null);
+  const [restoreFault, setRestoreFault] = useState<ApiError | null>(null);
   const history = useVersionHistory(props);
   const versions = history.data?.pages.flatMap((page) => page.versions);
-  const fault = refusal ?? (history.error && asApiError(history.error));
+  const fault = restoreFault ?? (history.error && asApiError(history.error));
   // Difference between the chosen version and the draft. Read again after each save, which changes the draft.
   const diff = useResource({
     ...createQueryOptions(
@@ -68,11 +68,11 @@ export function VersionPanel(props: VersionPanelProps) {
         versionId: id,
         ifUpdatedAt: savedAction.updatedAt,
       });
-      setRefusal(null);
+      setRestoreFault(null);
       setSelected(null);
       await onRestored();
     } catch (error) {
-      setRefusal(asApiError(error));
+      setRestoreFault(asApiError(error));
     }
   };
 

@@ -57,7 +57,7 @@ export function FieldsButton({
   areFieldsShown,
   toggleFields,
 }: Pick<WorkspaceHeadProps, "areFieldsShown" | "toggleFields">) {
-  const Sign = areFieldsShown ? ChevronDown : ChevronRight;
+  const ToggleIcon = areFieldsShown ? ChevronDown : ChevronRight;
   return (
     <button
       type="button"
@@ -66,7 +66,7 @@ export function FieldsButton({
       aria-controls={FIELDS_ELEMENT_ID}
       onClick={toggleFields}
     >
-      <Sign size={ICON_PIXELS} aria-hidden /> Fields of the action
+      <ToggleIcon size={ICON_PIXELS} aria-hidden /> Fields of the action
     </button>
   );
 }

@@ -38,12 +38,12 @@ function useSaveShortcut(save: () => void): void {
 }
 
 /** Shown if the action does not exist or was deleted. On phones it has a link back to the list of actions. */
-function MissingActionNotice({ text, back }: { text: string; back: () => void }) {
+function MissingActionNotice({ text, goBack }: { text: string; goBack: () => void }) {
   return (
     <>
       <h2>This action cannot be shown</h2>
       <p className="fault">{text}</p>
-      <button type="button" onClick={back}>
+      <button type="button" onClick={goBack}>
         All actions
       </button>
     </>
@@ -54,13 +54,13 @@ const NO_ASSETS: Action["assets"] = [];
 
 export function ActionWorkspace(props: WorkspaceProps) {
   const { api, appId, id, route, actions, confirm, go, setDirty, onCreated } = props;
-  const { reloadActions: reloadList } = actions;
+  const { reloadActions } = actions;
   const onSaved = useCallback(
     (action: Action, isNew: boolean) => {
       if (isNew) onCreated(action.id);
-      void reloadList();
+      void reloadActions();
     },
-    [onCreated, reloadList],
+    [onCreated, reloadActions],
   );
   const editor = useActionEditor({ api, appId, id, draftSource: route.query, changes: actions.changes, onSaved });
   const { draft, savedAction, isDirty, fault, changeDraft, saveDraft } = editor;
@@ -78,8 +78,8 @@ export function ActionWorkspace(props: WorkspaceProps) {
   const targetPosition = useCodePositionFromUrl(props.route, go);
   const fieldsVisibility = useFieldsVisibility(id === "new", fault);
   const { areFieldsShown } = fieldsVisibility;
-  const [failure, setFailure] = useState<CodeProblem | null>(null);
-  const markedProblems = useMemo(() => (failure ? [...problems, failure] : problems), [problems, failure]);
+  const [runFailure, setRunFailure] = useState<CodeProblem | null>(null);
+  const markedProblems = useMemo(() => (runFailure ? [...problems, runFailure] : problems), [problems, runFailure]);
   const [removeFault, setRemoveFault] = useState<string | null>(null);
   useUnsavedChanges(setDirty, isDirty);
   useEffect(() => {
@@ -87,26 +87,26 @@ export function ActionWorkspace(props: WorkspaceProps) {
   }, [id]);
   const saveNow = useCallback(() => void (isEditor && saveDraft()), [isEditor, saveDraft]);
   useSaveShortcut(saveNow);
-  const onSource = useCallback((source: SourceFiles) => changeDraft({ source }), [changeDraft]);
-  const onCode = useCallback((code: string) => changeDraft({ code }), [changeDraft]);
+  const changeSource = useCallback((source: SourceFiles) => changeDraft({ source }), [changeDraft]);
+  const changeCode = useCallback((code: string) => changeDraft({ code }), [changeDraft]);
   const listedDependencies = draft?.dependencies;
   const addDependency = useCallback(
     (name: string) => changeDraft({ dependencies: [...new Set([...(listedDependencies ?? []), name])] }),
     [changeDraft, listedDependencies],
   );
   const savedId = savedAction?.id;
-  const duplicate = useCallback(() => go({ item: "new", query: { copyOf: String(savedId) } }), [go, savedId]);
+  const duplicateAction = useCallback(() => go({ item: "new", query: { copyOf: String(savedId) } }), [go, savedId]);
   const commands = useMemo<PaletteCommand[]>(
     () => [
       { name: "Save this action", shortcut: "Ctrl S", run: saveNow },
-      ...(savedId === undefined ? [] : [{ name: "Duplicate this action", run: duplicate }]),
+      ...(savedId === undefined ? [] : [{ name: "Duplicate this action", run: duplicateAction }]),
     ],
-    [saveNow, savedId, duplicate],
+    [saveNow, savedId, duplicateAction],
   );
   useCommandRegistration(commands);
 
-  const back = () => go({ item: null });
-  const remove = async () => {
+  const goBack = () => go({ item: null });
+  const removeAction = async () => {
     if (!savedAction) return;
     const text = "This also deletes its live version and its version history. The execution log stays.";
     if (
@@ -121,7 +121,7 @@ export function ActionWorkspace(props: WorkspaceProps) {
     try {
       await api.request(RemoveAction, { appId, id: savedAction.id, ifUpdatedAt: savedAction.updatedAt });
       go({ item: null }, { skipsQuestion: true, startRoute: route });
-      await reloadList();
+      await reloadActions();
     } catch (error) {
       setRemoveFault((error as Error).message);
     }
@@ -130,7 +130,7 @@ export function ActionWorkspace(props: WorkspaceProps) {
   if (!draft) {
     return (
       <div className="welcome">
-        {fault ? <MissingActionNotice text={fault.message} back={back} /> : <p>Loading…</p>}
+        {fault ? <MissingActionNotice text={fault.message} goBack={goBack} /> : <p>Loading…</p>}
       </div>
     );
   }
@@ -138,18 +138,18 @@ export function ActionWorkspace(props: WorkspaceProps) {
   return (
     <div className={areFieldsShown ? "workspace" : "workspace whole-width"}>
       <div className="workspace-top">
-        <WorkspaceHead {...{ editor, liveVersion: liveVersion ?? undefined, goBack: back }} {...fieldsVisibility} />
+        <WorkspaceHead {...{ editor, liveVersion: liveVersion ?? undefined, goBack }} {...fieldsVisibility} />
         <ConflictBanner editor={editor} />
       </div>
       <div className="upper">
         {draft.source ? (
           <ReadOnlyFields>
-            <SourcePane source={draft.source} onChange={onSource} fault={codeFault} />
+            <SourcePane source={draft.source} onChange={changeSource} fault={codeFault} />
           </ReadOnlyFields>
         ) : (
           <CodePane
             code={draft.code}
-            onChange={onCode}
+            onChange={changeCode}
             fault={codeFault}
             codeProblems={markedProblems}
             {...{ codeTypes: types, targetPosition, addDependency }}
@@ -164,10 +164,10 @@ export function ActionWorkspace(props: WorkspaceProps) {
         {savedAction && (
           <ForEditors>
             <p className="row">
-              <button type="button" onClick={duplicate}>
+              <button type="button" onClick={duplicateAction}>
                 Duplicate
               </button>
-              <button type="button" className="quiet danger-text" onClick={() => void remove()}>
+              <button type="button" className="quiet danger-text" onClick={() => void removeAction()}>
                 Delete this action
               </button>
             </p>
@@ -177,7 +177,7 @@ export function ActionWorkspace(props: WorkspaceProps) {
           {removeFault}
         </p>
       </section>
-      <Dock {...props} editor={editor} draft={draft} onFailure={setFailure} />
+      <Dock {...props} editor={editor} draft={draft} onFailure={setRunFailure} />
     </div>
   );
 }
