@@ -19,21 +19,21 @@ async function requestHomeData(api: ApiClient, appId: number, isEditor: boolean)
   return { ...home, editorData };
 }
 
-let startedRead: { key: string; data: Promise<HomeData> } | null = null;
+let prefetch: { key: string; data: Promise<HomeData> } | null = null;
 
 /**
  * Requests the data of Home early. If the next call of `readHomeData` has the same `appId` and `isEditor`, it returns the response to this
  * request.
  */
-export function startReadingHomeData(api: ApiClient, appId: number, isEditor: boolean): void {
+export function prefetchHomeData(api: ApiClient, appId: number, isEditor: boolean): void {
   const data = requestHomeData(api, appId, isEditor);
   // Prevents an unhandled rejection. The caller of `readHomeData` handles the error.
   data.catch(() => undefined);
-  startedRead = { key: `${appId} ${isEditor}`, data };
+  prefetch = { key: `${appId} ${isEditor}`, data };
 }
 
 export function readHomeData(api: ApiClient, appId: number, isEditor: boolean): Promise<HomeData> {
-  const startedData = startedRead?.key === `${appId} ${isEditor}` ? startedRead.data : null;
-  startedRead = null;
-  return startedData ?? requestHomeData(api, appId, isEditor);
+  const prefetchedData = prefetch?.key === `${appId} ${isEditor}` ? prefetch.data : null;
+  prefetch = null;
+  return prefetchedData ?? requestHomeData(api, appId, isEditor);
 }

@@ -42,15 +42,15 @@ function QuestionDialog({ title, explanation, confirmLabel, isDangerous, answer 
  * `dialog`; it is null if no question is open.
  */
 export function useConfirm() {
-  const [pending, setPending] = useState<OpenQuestion | null>(null);
+  const [openQuestion, setOpenQuestion] = useState<OpenQuestion | null>(null);
   const confirm = useCallback<ConfirmFunction>((question) => {
     const { promise, resolve } = Promise.withResolvers<boolean>();
     const answer = (isConfirmed: boolean) => {
-      setPending(null);
+      setOpenQuestion(null);
       resolve(isConfirmed);
     };
-    setPending({ ...question, answer });
+    setOpenQuestion({ ...question, answer });
     return promise;
   }, []);
-  return { confirm, dialog: pending && <QuestionDialog key={pending.title} {...pending} /> };
+  return { confirm, dialog: openQuestion && <QuestionDialog key={openQuestion.title} {...openQuestion} /> };
 }

@@ -5,12 +5,12 @@
  * may return the data from before the change.
  */
 export function createReloadFunction(read: () => Promise<void>): () => Promise<void> {
-  let newest: Promise<void> | null = null;
+  let newestRead: Promise<void> | null = null;
   return async () => {
-    newest = read();
+    newestRead = read();
     let awaitedRead: Promise<void> | null = null;
-    while (awaitedRead !== newest) {
-      awaitedRead = newest;
+    while (awaitedRead !== newestRead) {
+      awaitedRead = newestRead;
       await awaitedRead;
     }
   };

@@ -44,8 +44,8 @@ function isExactNumber(text: string): boolean {
  * Converts typed text to a value: the text if the cell contained a string, otherwise the parsed JSON. If the text is not JSON, returns
  * the text. Also returns the text for a number that JavaScript cannot store exactly, such as an ID of 20 digits.
  */
-export function parseCellText(text: string, before: unknown): unknown {
-  if (typeof before === "string") return text;
+export function parseCellText(text: string, previousValue: unknown): unknown {
+  if (typeof previousValue === "string") return text;
   try {
     const value: unknown = JSON.parse(text);
     return typeof value === "number" && !isExactNumber(text) ? text : value;

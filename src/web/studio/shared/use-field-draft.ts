@@ -13,7 +13,7 @@ export interface FieldDraft<Value> {
   markSaved(saved: Value): void;
 }
 
-/** Stored value from which the person began to edit. `version` is null after a save, until the saved value has been read. */
+/** Stored value from which the person started to edit. `version` is null after a save, until the saved value has been read. */
 interface DraftBase<Value> {
   version: string | null;
   value: Value;
@@ -29,18 +29,18 @@ interface FieldDraftOptions {
 }
 
 export function useFieldDraft<Value>(
-  stored: Value,
-  { version = JSON.stringify(stored), hasInvalidText = false }: FieldDraftOptions = {},
+  storedValue: Value,
+  { version = JSON.stringify(storedValue), hasInvalidText = false }: FieldDraftOptions = {},
 ): FieldDraft<Value> {
-  const [base, setBase] = useState<DraftBase<Value>>({ version, value: stored });
-  const [draft, setDraft] = useState(stored);
-  const isDirty = hasInvalidText || !isSameJson(draft, stored);
+  const [base, setBase] = useState<DraftBase<Value>>({ version, value: storedValue });
+  const [draft, setDraft] = useState(storedValue);
+  const isDirty = hasInvalidText || !isSameJson(draft, storedValue);
   const isEdited = hasInvalidText || !isSameJson(draft, base.value);
   const isOutdated = base.version !== version;
-  const resetBase = () => setBase({ version, value: stored });
+  const resetBase = () => setBase({ version, value: storedValue });
   if (isOutdated && (base.version === null || !isEdited || !isDirty)) {
     resetBase();
-    if (!isEdited) setDraft(stored);
+    if (!isEdited) setDraft(storedValue);
   }
   return {
     draft,
@@ -49,7 +49,7 @@ export function useFieldDraft<Value>(
     isChangedElsewhere: isOutdated && base.version !== null && isEdited && isDirty,
     replaceByStoredValue() {
       resetBase();
-      setDraft(stored);
+      setDraft(storedValue);
     },
     keepDraft: resetBase,
     markSaved: (saved) => setBase({ version: null, value: saved }),

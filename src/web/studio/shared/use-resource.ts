@@ -44,20 +44,20 @@ export interface Resource<Value> {
 
 /** Hook that returns the error of the last ended read. The query library drops this error when the next read starts. */
 function useLastError({ error, isPending }: UseQueryResult<unknown>): Error | null {
-  const [last, setLast] = useState(error);
-  if (isPending || last === error) return last;
-  setLast(error);
+  const [lastError, setLastError] = useState(error);
+  if (isPending || lastError === error) return lastError;
+  setLastError(error);
   return error;
 }
 
 /**
  * Hook that returns the data of a query as it was last read; undefined if there is none.
- * @param isKept true to return the data of the previous query if the first read of this query fails
+ * @param keepsPreviousData true to return the data of the previous query if the first read of this query fails
  */
-function useLastData<Value>({ data, isError }: UseQueryResult<Value>, isKept: boolean): Value | undefined {
-  const [last, setLast] = useState(data);
-  if (data !== undefined && data !== last) setLast(data);
-  return data ?? (isKept && isError ? last : undefined);
+function useLastData<Value>({ data, isError }: UseQueryResult<Value>, keepsPreviousData: boolean): Value | undefined {
+  const [lastData, setLastData] = useState(data);
+  if (data !== undefined && data !== lastData) setLastData(data);
+  return data ?? (keepsPreviousData && isError ? lastData : undefined);
 }
 
 /** Hook that returns a function which reads the query with this hash again. Its promise resolves when the newest read has ended. */
@@ -78,7 +78,7 @@ export function useResource<Value>(query: UseQueryOptions<Value>): Resource<Valu
   const readError = useLastError(queryResult);
   const data = useLastData(queryResult, query.placeholderData !== undefined);
   // Sends changes without the query library, because its cache would store the secrets that some changes return.
-  const [rejection, setRejection] = useState<{ error: ApiError; at: number } | null>(null);
+  const [rejection, setRejection] = useState<{ error: ApiError; rejectedAtMs: number } | null>(null);
   const [pendingChanges, setPendingChanges] = useState(0);
   const reload = useReload(hashKey(query.queryKey));
   const applyChange = async <Result>(sendChange: () => Promise<Result>) => {
@@ -90,14 +90,15 @@ export function useResource<Value>(query: UseQueryOptions<Value>): Resource<Valu
       return result;
     } catch (error) {
       const text = await handleRejectedChange(error, reload);
-      setRejection({ error: new ApiError(asApiError(error).status, text), at: Date.now() });
+      setRejection({ error: new ApiError(asApiError(error).status, text), rejectedAtMs: Date.now() });
       return null;
     } finally {
       setPendingChanges((count) => count - 1);
     }
   };
   // A later successful read hides the error OFFLINE, because the service is available again. Other errors of a change stay visible.
-  const isRejectionOutdated = rejection?.error.status === "OFFLINE" && queryResult.dataUpdatedAt > rejection.at;
+  const isRejectionOutdated =
+    rejection?.error.status === "OFFLINE" && queryResult.dataUpdatedAt > rejection.rejectedAtMs;
   const fault = (isRejectionOutdated ? null : rejection?.error) ?? readError;
   return {
     value: data ?? null,

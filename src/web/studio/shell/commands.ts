@@ -46,8 +46,8 @@ function findScreenCommands(): PaletteCommand[] {
 
 /** Returns the commands of the palette. A registered command replaces the command of a button with the same name. */
 export function listCommands(): PaletteCommand[] {
-  const registered = [...registeredCommands.values()].flat();
-  const byName = new Map(findScreenCommands().map((command) => [command.name, command]));
-  for (const { name } of registered) byName.delete(name);
-  return [...byName.values(), ...registered];
+  const commands = [...registeredCommands.values()].flat();
+  const buttonCommandsByName = new Map(findScreenCommands().map((command) => [command.name, command]));
+  for (const { name } of commands) buttonCommandsByName.delete(name);
+  return [...buttonCommandsByName.values(), ...commands];
 }

@@ -62,9 +62,9 @@ interface DocsCommands {
 const NO_DOCS_COMMANDS: DocsCommands = { commands: [], fault: null };
 
 /** Hook that returns commands which open the documentation sections that contain the typed words. */
-export function useDocsCommands(typed: string, { openDocs }: PaletteContext): DocsCommands {
+export function useDocsCommands(searchText: string, { openDocs }: PaletteContext): DocsCommands {
   const [docsCommands, setDocsCommands] = useState(NO_DOCS_COMMANDS);
-  const query = typed.trim();
+  const query = searchText.trim();
   useEffect(() => {
     setDocsCommands(NO_DOCS_COMMANDS);
     if (query.length < DOCS_MIN_CHARACTERS) return;
@@ -90,8 +90,8 @@ export function useDocsCommands(typed: string, { openDocs }: PaletteContext): Do
 }
 
 /** Returns a command that opens the run with the typed ID, such as "12", "#12" or "run 12". Returns no command for other texts. */
-export function createOpenRunCommands(typed: string, { go }: PaletteContext): PaletteCommand[] {
-  const runId = /^(?:run\s+)?#?([1-9]\d{0,14})$/i.exec(typed.trim())?.[1];
+export function createOpenRunCommands(searchText: string, { go }: PaletteContext): PaletteCommand[] {
+  const runId = /^(?:run\s+)?#?([1-9]\d{0,14})$/i.exec(searchText.trim())?.[1];
   if (runId === undefined) return [];
   const run = () => go({ view: "runs", item: runId, query: {} });
   return [{ name: `Open run ${runId}`, icon: PAGE_ICONS.runs, run }];

@@ -13,8 +13,8 @@ import { createOpenRunCommands, type PaletteContext, useDocsCommands, usePalette
 const MAX_COMMANDS_SHOWN = 40;
 const ICON_PIXELS = 16;
 
-function filterCommands(commands: PaletteCommand[], typed: string): PaletteCommand[] {
-  const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
+function filterCommands(commands: PaletteCommand[], searchText: string): PaletteCommand[] {
+  const words = searchText.toLowerCase().split(/\s+/).filter(Boolean);
   return commands
     .filter(({ name }) => words.every((word) => name.toLowerCase().includes(word)))
     .slice(0, MAX_COMMANDS_SHOWN);
@@ -32,7 +32,7 @@ const removeDuplicates = (commands: PaletteCommand[]): PaletteCommand[] => [
 
 const CommandIcon = ({ icon: Icon = ChevronRight }: PaletteCommand) => <Icon size={ICON_PIXELS} aria-hidden />;
 
-function SearchField({ onValueChange }: { onValueChange: (typed: string) => void }) {
+function SearchField({ onValueChange }: { onValueChange: (searchText: string) => void }) {
   const selected = useCommandState(({ value }) => value);
   const [optionId, setOptionId] = useState<string>();
   // The library announces the selected option to screen readers only after an arrow key. This effect also announces the
@@ -54,11 +54,11 @@ function SearchField({ onValueChange }: { onValueChange: (typed: string) => void
 function CommandPalette({ close, context }: { close: () => void; context: PaletteContext }) {
   const [commands] = useState(listCommands);
   const items = usePaletteItems(context);
-  const [typed, setTyped] = useState("");
-  const docs = useDocsCommands(typed, context);
+  const [searchText, setSearchText] = useState("");
+  const docs = useDocsCommands(searchText, context);
   const commandsFound = removeDuplicates([
-    ...createOpenRunCommands(typed, context),
-    ...filterCommands([...commands, ...items], typed),
+    ...createOpenRunCommands(searchText, context),
+    ...filterCommands([...commands, ...items], searchText),
     ...docs.commands,
   ]);
   const choose = ({ run }: PaletteCommand) => {
@@ -70,7 +70,7 @@ function CommandPalette({ close, context }: { close: () => void; context: Palett
     <ModalDialog className="palette" aria-label="Commands" onClose={close}>
       {/* The dialog focuses its first focusable element. This must be the text field, not the menu. */}
       <CommandMenu label="Command" shouldFilter={false} loop tabIndex={undefined}>
-        <SearchField onValueChange={setTyped} />
+        <SearchField onValueChange={setSearchText} />
         <CommandMenu.List label="Commands">
           {commandsFound.map((command) => (
             <CommandMenu.Item key={command.name} value={command.name} onSelect={() => choose(command)}>

@@ -3,7 +3,7 @@
  * of the open page. If Home is open, they also request its data. If an action is open, they also request the code editor.
  */
 import { loadCodeEditor } from "../actions/load-editor.js";
-import { startReadingHomeData } from "../home/read-home.js";
+import { prefetchHomeData } from "../home/read-home.js";
 import { getRoleOnApp, mayEdit } from "./rights.js";
 import { loadStudioPage } from "./routes.js";
 import { readSession, type StudioSession } from "./session.js";
@@ -21,7 +21,7 @@ async function sendInitialRequests(): Promise<StudioSession | null> {
   const session = await readSession();
   const appId = route.appId ?? session?.apps[0]?.id;
   if (session && !session.isProvisional && route.view === "home" && appId !== undefined)
-    startReadingHomeData(session.api, appId, mayEdit(getRoleOnApp(session, appId)));
+    prefetchHomeData(session.api, appId, mayEdit(getRoleOnApp(session, appId)));
   // Loads the code editor after the page, because the editor's files would delay the page's files on a slow connection.
   // Ignores a failure: the workspace reports it later.
   if (session && route.view === "actions" && route.item !== null) page.then(loadCodeEditor).catch(() => undefined);

@@ -130,8 +130,8 @@ export function Studio({
   const { apps, reloadApps } = useApps(initialApps);
   const { roles, reloadRoles } = usePersonRoles(api, initialRoles);
   const { confirm, dialog } = useConfirm();
-  const mayLeave = useCallback(() => confirm(LEAVE_QUESTION), [confirm]);
-  const { route, go, setDirty, confirmLeaving } = useStudioRoute(mayLeave, apps[0]?.id ?? null);
+  const confirmDiscard = useCallback(() => confirm(LEAVE_QUESTION), [confirm]);
+  const { route, go, setDirty, confirmLeaving } = useStudioRoute(confirmDiscard, apps[0]?.id ?? null);
   const app = route.appId === null ? apps[0] : apps.find(({ id }) => id === route.appId);
   const actions = useActions(api, app?.id ?? null);
   const { openDocs, docsPanel } = useDocs(app?.id ?? 0);

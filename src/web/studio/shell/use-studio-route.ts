@@ -26,10 +26,10 @@ const isOtherItem = (from: string, to: string) => getItemPart(from) !== getItemP
 const readHistoryStep = (): number | null => (history.state as { step?: number } | null)?.step ?? null;
 
 /**
- * @param mayLeave asks the person about unsaved changes; resolves to true if the page may be left
+ * @param confirmDiscard asks the person about unsaved changes; resolves to true if the page may be left
  * @param firstAppId ID of the app that Studio shows if the URL names no app; null if there are no apps
  */
-export function useStudioRoute(mayLeave: () => Promise<boolean>, firstAppId: number | null): Navigation {
+export function useStudioRoute(confirmDiscard: () => Promise<boolean>, firstAppId: number | null): Navigation {
   const [fragment, setFragment] = useState(location.hash);
   const current = useRef({ fragment, step: readHistoryStep() ?? 0 });
   const isDirty = useRef(false);
@@ -50,8 +50,8 @@ export function useStudioRoute(mayLeave: () => Promise<boolean>, firstAppId: num
       // The browser has already changed the URL. Studio restores the previous URL until the person has answered.
       const stepDifference = step - current.current.step;
       history.go(-stepDifference);
-      void mayLeave().then((mayLeaveNow) => {
-        if (!mayLeaveNow) return;
+      void confirmDiscard().then((isConfirmed) => {
+        if (!isConfirmed) return;
         isDirty.current = false;
         history.go(stepDifference);
       });
@@ -66,27 +66,27 @@ export function useStudioRoute(mayLeave: () => Promise<boolean>, firstAppId: num
       removeEventListener("popstate", onMove);
       removeEventListener("beforeunload", onUnload);
     };
-  }, [setCurrentRoute, mayLeave]);
+  }, [setCurrentRoute, confirmDiscard]);
 
-  const mayLeaveDraft = useCallback(async () => !isDirty.current || (await mayLeave()), [mayLeave]);
+  const confirmLeaving = useCallback(async () => !isDirty.current || (await confirmDiscard()), [confirmDiscard]);
   const go = useCallback<Navigation["go"]>(
     async (change, { skipsQuestion = false, replacesHistoryEntry = false, startRoute } = {}) => {
       if (startRoute && isOtherItem(createHref(startRoute), createHref(parseRoute(current.current.fragment)))) return;
       const route = parseRoute(current.current.fragment);
       // If the current URL names no app, Studio shows the first app. The next URL then names this app.
-      const named = { ...route, appId: route.appId ?? firstAppId };
-      const next = createHref(changeRoute(named, change));
+      const routeWithApp = { ...route, appId: route.appId ?? firstAppId };
+      const next = createHref(changeRoute(routeWithApp, change));
       if (next === location.hash) return;
-      if (!skipsQuestion && isOtherItem(createHref(named), next) && !(await mayLeaveDraft())) return;
+      if (!skipsQuestion && isOtherItem(createHref(routeWithApp), next) && !(await confirmLeaving())) return;
       const step = current.current.step + (replacesHistoryEntry ? 0 : 1);
       history[replacesHistoryEntry ? "replaceState" : "pushState"]({ step }, "", next);
-      setCurrentRoute(next, step, createHref(named));
+      setCurrentRoute(next, step, createHref(routeWithApp));
     },
-    [setCurrentRoute, mayLeaveDraft, firstAppId],
+    [setCurrentRoute, confirmLeaving, firstAppId],
   );
   const setDirty = useCallback((value: boolean) => {
     isDirty.current = value;
   }, []);
   const route = useMemo(() => parseRoute(fragment), [fragment]);
-  return { route, go, setDirty, confirmLeaving: mayLeaveDraft };
+  return { route, go, setDirty, confirmLeaving };
 }
