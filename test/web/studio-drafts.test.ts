@@ -121,7 +121,7 @@ describe("a notification that Studio saves", () => {
   });
 
   it("has the recipients, the time and the push message that the person has changed", () => {
-    const draft = { ...notificationToDraft(stored), scope: "[7]", publicationTime: "draft" as const, sendsPush: false };
+    const draft = { ...notificationToDraft(stored), scope: "[7]", publication: "draft" as const, sendsPush: false };
     const { scope, orderAt, pushNotification } = draftToNotification(draft, stored);
     expect([scope, orderAt, pushNotification]).to.deep.equal([[7], null, null]);
     const created = draftToNotification({ ...notificationToDraft(null), title: "New", sendsPush: true }, null);

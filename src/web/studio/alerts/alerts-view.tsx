@@ -71,10 +71,10 @@ export function AlertsView({ api, appId, confirm, route, go, setDirty, actions: 
   const openItem = (item: number | null) =>
     go({ item: item === null ? null : String(item) }, { skipsQuestion: true, startRoute: route });
   // The alert that was last open. If another person deletes this alert, the editor still shows it with the unsaved changes.
-  const [lastShown, setLastShown] = useState<Alert | null>(null);
+  const [lastShownAlert, setLastShownAlert] = useState<Alert | null>(null);
   const listedAlert = alerts?.find(({ id }) => id === openId);
-  const openedAlert = listedAlert ?? (lastShown?.id === openId ? lastShown : null);
-  if (listedAlert && listedAlert !== lastShown) setLastShown(listedAlert);
+  const openedAlert = listedAlert ?? (lastShownAlert?.id === openId ? lastShownAlert : null);
+  if (listedAlert && listedAlert !== lastShownAlert) setLastShownAlert(listedAlert);
   return (
     <div className={openId ? "mailbox opened" : "mailbox"}>
       <section className="mailbox-list" aria-label="Alerts">

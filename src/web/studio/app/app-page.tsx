@@ -33,7 +33,7 @@ function AppFields({ api, app, appId, confirm, reloadApps }: PageProps) {
     }
   };
   const ids = { appId, ifUpdatedAt: app.updatedAt };
-  const rename = async (event: FormEvent) => {
+  const renameApp = async (event: FormEvent) => {
     event.preventDefault();
     if (await runAndReload(api.request(UpdateApp, { ...ids, data: { name } }))) field.markSaved(name);
   };
@@ -53,7 +53,7 @@ function AppFields({ api, app, appId, confirm, reloadApps }: PageProps) {
   return (
     <>
       <section aria-label="Name and state">
-        <form className="row labelled" onSubmit={(event) => void rename(event)}>
+        <form className="row labelled" onSubmit={(event) => void renameApp(event)}>
           <label>
             <span>Name of the app</span>
             <input aria-label="Name of the app" value={name} onChange={(event) => setName(event.target.value)} />
@@ -113,15 +113,15 @@ const APP_SUBPAGES: Record<AppSubpage, ComponentType<PageProps>> = {
 
 export function AppPage(props: PageProps) {
   const { item } = props.route;
-  const open = isAppSubpage(item) ? item : "general";
-  const OpenSubpage = APP_SUBPAGES[open];
+  const subpage = isAppSubpage(item) ? item : "general";
+  const Subpage = APP_SUBPAGES[subpage];
   return (
     <div className="app-page">
       <section className="app-part" aria-labelledby="app-part">
         <h2 id="app-part" className="unseen">
-          {APP_SUBPAGE_LABELS[open]}
+          {APP_SUBPAGE_LABELS[subpage]}
         </h2>
-        <OpenSubpage key={open} {...props} />
+        <Subpage key={subpage} {...props} />
       </section>
     </div>
   );

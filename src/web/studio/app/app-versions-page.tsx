@@ -32,24 +32,24 @@ function VersionContents({ appId, versionId }: { appId: number; versionId: numbe
 }
 
 export function AppVersionsPage({ api, app, appId, confirm, reloadApps }: PageProps) {
-  const [shownCount, setShownCount] = useState(0);
-  const [open, setOpen] = useState<number | null>(null);
+  const [loadedCount, setLoadedCount] = useState(0);
+  const [openVersionId, setOpenVersionId] = useState<number | null>(null);
   const { value, fault, isBusy, applyChange } = useResource({
-    queryKey: ["app versions", appId, shownCount],
+    queryKey: ["app versions", appId, loadedCount],
     async queryFn() {
       const appVersions: AppVersion[] = [];
       for (;;) {
         const { versions, pagination } = (await api.request(ListAppVersions, { appId, offset: appVersions.length }))
           .history;
         appVersions.push(...versions);
-        if (!pagination.hasMore || appVersions.length > shownCount)
+        if (!pagination.hasMore || appVersions.length > loadedCount)
           return { versions: appVersions, hasMore: pagination.hasMore };
       }
     },
     placeholderData: keepPreviousData,
   });
 
-  const restore = async ({ id, createdAt }: AppVersion) => {
+  const restoreVersion = async ({ id, createdAt }: AppVersion) => {
     const text = `The app's fields and its public and private settings become what they were on ${formatExactTime(createdAt)}. Protected settings and actions stay; the current state is stored as a version first.`;
     // The request to restore must contain the app's current `updatedAt`, which this page does not have yet.
     const { apps } = await api.request(Apps, {});
@@ -81,8 +81,8 @@ export function AppVersionsPage({ api, app, appId, confirm, reloadApps }: PagePr
             <button
               type="button"
               className="link grow"
-              aria-expanded={open === version.id}
-              onClick={() => setOpen(open === version.id ? null : version.id)}
+              aria-expanded={openVersionId === version.id}
+              onClick={() => setOpenVersionId(openVersionId === version.id ? null : version.id)}
             >
               {formatExactTime(version.createdAt)}
             </button>
@@ -91,16 +91,16 @@ export function AppVersionsPage({ api, app, appId, confirm, reloadApps }: PagePr
             <span className="hint">
               {[version.user && getFullName(version.user), formatAge(version.createdAt)].filter(Boolean).join(", ")}
             </span>
-            <button type="button" disabled={isBusy} onClick={() => void restore(version)}>
+            <button type="button" disabled={isBusy} onClick={() => void restoreVersion(version)}>
               Restore
             </button>
-            {open === version.id && <VersionContents appId={appId} versionId={version.id} />}
+            {openVersionId === version.id && <VersionContents appId={appId} versionId={version.id} />}
           </li>
         ))}
       </ul>
       {value?.versions.length === 0 && <p className="hint">No version yet.</p>}
       {value?.hasMore && (
-        <button type="button" className="link" onClick={() => setShownCount(value.versions.length)}>
+        <button type="button" className="link" onClick={() => setLoadedCount(value.versions.length)}>
           Older versions
         </button>
       )}

@@ -32,17 +32,17 @@ function useAuditLog({ api, appId }: Pick<PageProps, "api" | "appId">) {
     ...new Map(data.pages.flatMap((page) => page.entries).map((entry) => [entry.id, entry])).values(),
   ];
   const total = data?.pages.at(-1)?.pagination.total ?? 0;
-  const readAgain = () => readFirstPageAgain(client, queryKey);
-  return { entries, total, error, fetchNextPage, hasNextPage, readAgain };
+  const refreshAuditLog = () => readFirstPageAgain(client, queryKey);
+  return { entries, total, error, fetchNextPage, hasNextPage, refreshAuditLog };
 }
 
 export function AuditPage({ api, appId, actions }: PageProps) {
-  const { entries, total, error, fetchNextPage, hasNextPage, readAgain } = useAuditLog({ api, appId });
+  const { entries, total, error, fetchNextPage, hasNextPage, refreshAuditLog } = useAuditLog({ api, appId });
   const getPersonName = usePersonNames(appId);
   return (
     <>
       <p className="page-action">
-        <button type="button" onClick={() => void readAgain()}>
+        <button type="button" onClick={() => void refreshAuditLog()}>
           Refresh
         </button>
       </p>

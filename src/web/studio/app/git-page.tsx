@@ -199,7 +199,7 @@ function WebhookSection({ url, secret, isBusy, renewSecret }: WebhookSectionProp
 function useGitConnection({ api, appId, confirm, actions, reloadApps }: PageProps) {
   const { value, fault, isBusy, applyChange } = useResource(createQueryOptions(ReadGitConnection, { appId }));
   const [secret, setSecret] = useState<string | null>(null);
-  const [reviewed, setReviewed] = useState<{ commit: string; plan: ManifestPlan } | null>(null);
+  const [reviewedPull, setReviewedPull] = useState<{ commit: string; plan: ManifestPlan } | null>(null);
   const git = value?.git ?? null;
 
   const connect = async (allFields: ConnectionFields, newSecret = false): Promise<boolean> => {
@@ -214,7 +214,7 @@ function useGitConnection({ api, appId, confirm, actions, reloadApps }: PageProp
     const response = await applyChange(() =>
       api.request(ConnectGitRepository, { appId, data, ifUpdatedAt: git?.updatedAt ?? null }),
     );
-    setReviewed(null);
+    setReviewedPull(null);
     if (response?.connected.webhookSecret) setSecret(response.connected.webhookSecret);
     return response !== null;
   };
@@ -231,27 +231,39 @@ function useGitConnection({ api, appId, confirm, actions, reloadApps }: PageProp
       return;
     await applyChange(() => api.request(DisconnectGitRepository, { appId, ifUpdatedAt: git?.updatedAt ?? null }));
     setSecret(null);
-    setReviewed(null);
+    setReviewedPull(null);
   };
-  const review = async () => {
-    setReviewed(null);
+  const reviewPull = async () => {
+    setReviewedPull(null);
     const response = await applyChange(() => api.request(PullGitRepository, { appId, plan: true }));
-    if (response) setReviewed(response.pulled);
+    if (response) setReviewedPull(response.pulled);
   };
   const pull = async () => {
     const response = await applyChange(() =>
-      api.request(PullGitRepository, { appId, plan: false, commit: reviewed?.commit ?? null }),
+      api.request(PullGitRepository, { appId, plan: false, commit: reviewedPull?.commit ?? null }),
     );
-    setReviewed(null);
+    setReviewedPull(null);
     if (response) await Promise.all([actions.reloadActions(), reloadApps()]);
   };
-  return { isRead: value !== null, git, fault, busy: isBusy, secret, reviewed, connect, disconnect, review, pull };
+  return {
+    isRead: value !== null,
+    git,
+    fault,
+    busy: isBusy,
+    secret,
+    reviewedPull,
+    connect,
+    disconnect,
+    reviewPull,
+    pull,
+  };
 }
 
 export function GitPage(props: PageProps) {
-  const { isRead, git, fault, busy, secret, reviewed, connect, disconnect, review, pull } = useGitConnection(props);
+  const { isRead, git, fault, busy, secret, reviewedPull, connect, disconnect, reviewPull, pull } =
+    useGitConnection(props);
   const [isDirty, setFormDirty] = useState(false);
-  const plan = reviewed?.plan;
+  const plan = reviewedPull?.plan;
   const { setDirty } = props;
   useUnsavedChanges(setDirty, isDirty);
   return (
@@ -275,7 +287,7 @@ export function GitPage(props: PageProps) {
           <h3>Pull</h3>
           {git.lastPull ? <LastPull pull={git.lastPull} /> : <p className="hint">No pull yet.</p>}
           <p className="row">
-            <button type="button" disabled={busy} onClick={() => void review()}>
+            <button type="button" disabled={busy} onClick={() => void reviewPull()}>
               Review changes of {git.branch}
             </button>
             <button type="button" className="quiet danger-text" disabled={busy} onClick={() => void disconnect()}>

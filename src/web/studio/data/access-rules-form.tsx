@@ -91,12 +91,12 @@ function ColumnsField({ rule: { include, exclude }, columns, changeRule }: RuleF
 }
 
 function ConditionsField({ rule: { require = [] }, columns, changeRule }: RuleFieldsProps) {
-  const namedTests = require.filter((requirement) => typeof requirement === "string");
-  const tests = require.flatMap((requirement) =>
+  const requiredColumns = require.filter((requirement) => typeof requirement === "string");
+  const conditionRows = require.flatMap((requirement) =>
     typeof requirement === "string" ? [] : conditionsToRows(requirement),
   );
   const owner = guessOwnerColumn(columns);
-  const setRequirements = (names: string[], rows: typeof tests) => {
+  const setRequirements = (names: string[], rows: typeof conditionRows) => {
     const newRequirements = [...rows.map((row) => rowsToConditions([row])), ...names];
     changeRule({ require: newRequirements.length > 0 ? newRequirements : undefined } as Partial<AccessRuleDraft>);
   };
@@ -106,17 +106,19 @@ function ConditionsField({ rule: { require = [] }, columns, changeRule }: RuleFi
         label="Only entries in which"
         columns={columns}
         newRow={{ column: owner, comparison: "equals", typedText: createUserColumnPlaceholder(owner), kind: "string" }}
-        rows={tests}
-        changeRows={(rows) => setRequirements(namedTests, rows)}
+        rows={conditionRows}
+        changeRows={(rows) => setRequirements(requiredColumns, rows)}
       />
-      {(columns.length > 0 || namedTests.length > 0) && (
+      {(columns.length > 0 || requiredColumns.length > 0) && (
         <details>
-          <summary>Columns that a request must name{namedTests.length > 0 && `: ${namedTests.join(", ")}`}</summary>
+          <summary>
+            Columns that a request must name{requiredColumns.length > 0 && `: ${requiredColumns.join(", ")}`}
+          </summary>
           <CheckBoxes
             label="Required columns"
             options={columns.map((column) => [column, column])}
-            chosenOptions={namedTests}
-            onChoose={(names) => setRequirements(names, tests)}
+            chosenOptions={requiredColumns}
+            onChoose={(names) => setRequirements(names, conditionRows)}
           />
         </details>
       )}

@@ -35,9 +35,9 @@ const getUserTitle = ({ id, data }: AppUser): string =>
 
 /** Hook that returns the app users with a column that contains the typed words. `fault` is the error message if they cannot be read. */
 function useAppUsers({ appId }: AccessTrialFormProps, users: DataSource | undefined, text: string) {
-  const words = useDebouncedText(text);
-  const where = { $or: users?.columns.map((column) => ({ [getColumnPath(column)]: { $iLike: words } })) };
-  const query = { ...(words !== "" && users && users.columns.length > 0 && { where }), limit: MAX_USERS_SHOWN };
+  const searchText = useDebouncedText(text);
+  const where = { $or: users?.columns.map((column) => ({ [getColumnPath(column)]: { $iLike: searchText } })) };
+  const query = { ...(searchText !== "" && users && users.columns.length > 0 && { where }), limit: MAX_USERS_SHOWN };
   const { value, fault } = useResource({
     ...createQueryOptions(FindEntries, { appId, id: users?.id ?? 0, query }),
     enabled: users !== undefined,
@@ -104,7 +104,7 @@ export function AccessTrialForm(props: AccessTrialFormProps) {
   const { value, fault: readFault } = useResource(createQueryOptions(ListDataSources, { appId }));
   const dataSources = value?.dataSources ?? [];
   const [usersSourceId, setUsersSourceId] = useState("");
-  const [words, setWords] = useState("");
+  const [searchText, setSearchText] = useState("");
   /** App user that the trial of the rules uses. The choice stays even if a later search does not find this user. */
   const [user, setUser] = useState<AppUser | null>(null);
   const [trial, setTrial] = useState<AccessTrialResult | null>(null);
@@ -112,7 +112,7 @@ export function AccessTrialForm(props: AccessTrialFormProps) {
   const { users, fault: usersFault } = useAppUsers(
     props,
     dataSources.find(({ id }) => String(id) === usersSourceId),
-    words.trim(),
+    searchText.trim(),
   );
   const listedUsers = user && !users.some(({ id }) => id === user.id) ? [user, ...users] : users;
   const latestAttempt = useRef(0);
@@ -165,8 +165,8 @@ export function AccessTrialForm(props: AccessTrialFormProps) {
               type="search"
               aria-label="Find the user"
               placeholder="Find the user"
-              value={words}
-              onChange={(event) => setWords(event.target.value)}
+              value={searchText}
+              onChange={(event) => setSearchText(event.target.value)}
             />
             <select
               aria-label="The user"

@@ -42,16 +42,16 @@ const throwFileChanged = (): never => {
 };
 
 /** Sends the file to the service. @throws ApiError with the service's message if the service rejects the file */
-export async function importFile(appId: number, id: number, chosen: FileToImport): Promise<ImportResult> {
+export async function importFile(appId: number, id: number, fileToImport: FileToImport): Promise<ImportResult> {
   // Reads one byte first, which fails if the file on the disk has changed since the person chose it. The request would fail
   // too, but with the same error as after a lost connection.
-  await chosen.file.slice(0, 1).arrayBuffer().catch(throwFileChanged);
+  await fileToImport.file.slice(0, 1).arrayBuffer().catch(throwFileChanged);
   const form = new FormData();
-  form.append("file", chosen.file);
-  const query = new URLSearchParams({ append: String(chosen.shouldAppend) });
-  if (chosen.delimiter !== null) query.set("delimiter", chosen.delimiter);
+  form.append("file", fileToImport.file);
+  const query = new URLSearchParams({ append: String(fileToImport.shouldAppend) });
+  if (fileToImport.delimiter !== null) query.set("delimiter", fileToImport.delimiter);
   // The service treats columns without a type as text, so the type "text" is not sent.
-  const types = Object.entries(chosen.columnTypes).filter(([, type]) => type !== "text");
+  const types = Object.entries(fileToImport.columnTypes).filter(([, type]) => type !== "text");
   if (types.length > 0) query.set("types", JSON.stringify(Object.fromEntries(types)));
   const path = `/v1/apps/${appId}/data-sources/${id}/import?${query}`;
   const response = await fetchWithSignInRetry(resolveServiceUrl(path), { method: "POST", body: form });
@@ -68,12 +68,12 @@ interface DelimiterFieldProps {
 }
 
 function DelimiterField({ preview, chosenDelimiter, onChoose }: DelimiterFieldProps) {
-  const detected = chosenDelimiter === null ? `Detected: ${getDelimiterName(preview.delimiter)}` : "Detect";
+  const detectLabel = chosenDelimiter === null ? `Detected: ${getDelimiterName(preview.delimiter)}` : "Detect";
   return (
     <label className="field">
       Cells are separated by
       <select value={chosenDelimiter ?? ""} onChange={(event) => onChoose(event.target.value || null)}>
-        <option value="">{detected}</option>
+        <option value="">{detectLabel}</option>
         {DELIMITER_NAMES.map(([character, name]) => (
           <option key={name} value={character}>
             {capitalize(name)}
@@ -113,7 +113,7 @@ interface DataImportProps {
   /** Returns the types of the columns that the data source already has. */
   readTypes?: () => Promise<ColumnTypes>;
   /** Sends the file. The promise resolves to the message that the form then shows. */
-  importFile: (chosen: FileToImport) => Promise<string>;
+  importFile: (fileToImport: FileToImport) => Promise<string>;
 }
 
 export function DataImport({ buttonLabel, canAppend, readTypes, importFile }: DataImportProps) {
@@ -122,14 +122,14 @@ export function DataImport({ buttonLabel, canAppend, readTypes, importFile }: Da
   const [preview, setPreview] = useState<CsvPreview | null>(null);
   const [existingTypes, setExistingTypes] = useState<ColumnTypes>({});
   const [chosenTypes, setChosenTypes] = useState<ColumnTypes>({});
-  const [append, setAppend] = useState(true);
+  const [appendsEntries, setAppendsEntries] = useState(true);
   const [outcome, setOutcome] = useState<{ text: string; failed: boolean } | null>(null);
   const [busy, setBusy] = useState(false);
   const [isReading, setReading] = useState(false);
   /** Number of times that the person has chosen a file or a delimiter. The form ignores a preview that arrives after a newer choice. */
   const latestChoice = useRef(0);
 
-  const willAppend = canAppend && append;
+  const willAppend = canAppend && appendsEntries;
   const types: Record<string, CsvCellType> = {};
   const suggestedTypes: Record<string, CsvCellType> = {};
   for (const column of preview?.columns ?? []) {
@@ -137,19 +137,19 @@ export function DataImport({ buttonLabel, canAppend, readTypes, importFile }: Da
     suggestedTypes[column] = (willAppend ? existingTypes[column] : undefined) ?? preview!.detectedTypes[column]!;
   }
 
-  const chooseFile = async (chosen: File | null, separator: string | null) => {
+  const chooseFile = async (newFile: File | null, separator: string | null) => {
     latestChoice.current += 1;
     const choiceNumber = latestChoice.current;
     setReading(true);
-    if (chosen !== file) setPreview(null);
-    setFile(chosen);
+    if (newFile !== file) setPreview(null);
+    setFile(newFile);
     setDelimiter(separator);
     setOutcome(null);
     setChosenTypes({});
     // If the existing entries cannot be read, the suggested types depend only on the file.
-    const knownTypes = (chosen && (await readTypes?.().catch(() => null))) ?? {};
+    const knownTypes = (newFile && (await readTypes?.().catch(() => null))) ?? {};
     // If the file cannot be parsed, the form shows no preview. The service reports the error when the person sends the file.
-    const nextPreview = chosen && (await readPreview(chosen, separator).catch(() => null));
+    const nextPreview = newFile && (await readPreview(newFile, separator).catch(() => null));
     if (choiceNumber !== latestChoice.current) return;
     setExistingTypes(knownTypes);
     setPreview(nextPreview);
@@ -205,7 +205,11 @@ export function DataImport({ buttonLabel, canAppend, readTypes, importFile }: Da
       )}
       {canAppend && (
         <label className="check">
-          <input type="checkbox" checked={append} onChange={(event) => setAppend(event.target.checked)} />
+          <input
+            type="checkbox"
+            checked={appendsEntries}
+            onChange={(event) => setAppendsEntries(event.target.checked)}
+          />
           Keep existing entries and add these
         </label>
       )}

@@ -62,7 +62,7 @@ function DataSourceTabs(props: DataSourceTabsProps) {
   const tabs = isEditor ? DATA_VIEW_TABS : READER_TABS;
   const tab = tabs.find((name) => name.toLowerCase() === query.tab) ?? "Entries";
   const unsavedFields = useRef(new Set<string>());
-  const onDirty = useCallback(
+  const onDirtyChange = useCallback(
     (field: string, isDirty: boolean) => {
       unsavedFields.current[isDirty ? "add" : "delete"](field);
       setDirty(unsavedFields.current.size > 0);
@@ -114,8 +114,8 @@ function DataSourceTabs(props: DataSourceTabsProps) {
       setFault(await handleRejectedChange(error, reload));
     }
   };
-  const importIntoSource = async (chosen: FileToImport) => {
-    const { inserted, columns, delimiter } = await importFile(appId, source.id, chosen);
+  const importIntoSource = async (fileToImport: FileToImport) => {
+    const { inserted, columns, delimiter } = await importFile(appId, source.id, fileToImport);
     await reload();
     const insertedText = formatCount(inserted, "entry was", "entries were");
     const delimiterText = delimiter === null ? "" : `, cells separated by ${getDelimiterName(delimiter)}`;
@@ -126,9 +126,9 @@ function DataSourceTabs(props: DataSourceTabsProps) {
     return detectEntryTypes((await api.request(FindEntries, { appId, id: source.id, query })).found.entries);
   };
   const panels = {
-    Entries: () => <EntriesPanel {...props} reload={() => void reload()} onDirtyChange={onDirty} />,
+    Entries: () => <EntriesPanel {...props} reload={() => void reload()} onDirtyChange={onDirtyChange} />,
     Import: () => <DataImport buttonLabel="Import" canAppend {...{ readTypes, importFile: importIntoSource }} />,
-    Rules: () => <DataSourceDefinition {...{ api, appId, source, onChanged, onDirtyChange: onDirty }} />,
+    Rules: () => <DataSourceDefinition {...{ api, appId, source, onChanged, onDirtyChange }} />,
     Versions: () => <DataSourceVersions {...{ api, appId, source, confirm }} onRestored={() => void reload()} />,
   };
   return (
@@ -182,10 +182,10 @@ function NewDataSourceForm({
     }
     setBusy(false);
   };
-  const importIntoNewSource = async (chosen: FileToImport) => {
+  const importIntoNewSource = async (fileToImport: FileToImport) => {
     const created = await createDataSource();
     try {
-      await importFile(appId, created.id, chosen);
+      await importFile(appId, created.id, fileToImport);
     } catch (error) {
       // Ignores a failed removal, because the person must see the error of the import.
       await api
@@ -196,9 +196,9 @@ function NewDataSourceForm({
     await onCreated(created);
     return "";
   };
-  const createFromFile = (chosen: FileToImport) => {
+  const createFromFile = (fileToImport: FileToImport) => {
     setBusy(true);
-    return importIntoNewSource(chosen).finally(() => setBusy(false));
+    return importIntoNewSource(fileToImport).finally(() => setBusy(false));
   };
   return (
     <section className="data-source new" aria-label="New data source">
@@ -262,10 +262,11 @@ export function DataSourcesPage({ api, appId, confirm, go, route, setDirty }: Pa
   const [hasUnsavedChanges, setUnsavedChanges] = useState(false);
   useUnsavedChanges(setDirty, hasUnsavedChanges);
   // The data source that was last open. If another person deletes it, the page still shows it with the unsaved changes.
-  const [lastShown, setLastShown] = useState<DataSource | null>(null);
+  const [lastShownSource, setLastShownSource] = useState<DataSource | null>(null);
   const listedSource = sources?.find(({ id }) => id === sourceId);
-  if (listedSource && listedSource !== lastShown) setLastShown(listedSource);
-  const chosen = listedSource ?? (hasUnsavedChanges && lastShown?.id === sourceId ? lastShown : undefined);
+  if (listedSource && listedSource !== lastShownSource) setLastShownSource(listedSource);
+  const chosenSource =
+    listedSource ?? (hasUnsavedChanges && lastShownSource?.id === sourceId ? lastShownSource : undefined);
   /** Opens a data source after it was created. Does nothing if the person has opened another page since the request. */
   const openCreatedSource = async ({ id }: DataSource) => {
     await reload();
@@ -278,12 +279,12 @@ export function DataSourcesPage({ api, appId, confirm, go, route, setDirty }: Pa
   };
   // Becomes true when the app has no data sources, and false when the person opens a data source. While it is true, the
   // form for a new data source stays open, even if another person creates a data source.
-  const [startedEmpty, setStartedEmpty] = useState(false);
-  const startsEmpty = !chosen && (startedEmpty || sources?.length === 0);
-  if (startsEmpty !== startedEmpty) setStartedEmpty(startsEmpty);
+  const [wasFirstSourceFormOpen, setFirstSourceFormOpen] = useState(false);
+  const isFirstSourceFormOpen = !chosenSource && (wasFirstSourceFormOpen || sources?.length === 0);
+  if (isFirstSourceFormOpen !== wasFirstSourceFormOpen) setFirstSourceFormOpen(isFirstSourceFormOpen);
   const isForm = isEditor && route.item === "new";
-  const isNew = isForm || (sourceId === null && startsEmpty);
-  const isChoosing = !isForm && (sourceId === null || (!chosen && (fault !== null || sources !== undefined)));
+  const isNew = isForm || (sourceId === null && isFirstSourceFormOpen);
+  const isChoosing = !isForm && (sourceId === null || (!chosenSource && (fault !== null || sources !== undefined)));
   return (
     <div className={isChoosing ? "data-view choosing" : "data-view"}>
       <nav className="data-list" aria-label="Data sources">
@@ -316,11 +317,11 @@ export function DataSourcesPage({ api, appId, confirm, go, route, setDirty }: Pa
           <p className="hint empty">No data sources yet{isEditor && ". Create the first one here"}.</p>
         )}
       </nav>
-      {chosen ? (
+      {chosenSource ? (
         <DataSourceTabs
-          key={chosen.id}
+          key={chosenSource.id}
           {...{ api, appId, confirm, query, changeQuery }}
-          source={chosen}
+          source={chosenSource}
           isDeleted={!listedSource}
           reload={reload}
           setDirty={setUnsavedChanges}

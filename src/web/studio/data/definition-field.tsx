@@ -159,9 +159,9 @@ export function DefinitionField({
   const submit = async () => {
     const value = parseJsonOrUndefined(text);
     if (value === undefined) return setFault("The text is not valid JSON.");
-    const refusal = await saveValue(value);
-    setFault(refusal);
-    if (refusal === null) fieldDraft.markSaved(text);
+    const saveFault = await saveValue(value);
+    setFault(saveFault);
+    if (saveFault === null) fieldDraft.markSaved(text);
   };
   return (
     <section className="definition-part" data-field={field} aria-labelledby={`${field}-title`}>

@@ -78,7 +78,7 @@ export function EntriesPanel(props: DataSourcePanelProps) {
     reload();
   };
   // With the parameter `spreadsheet`, the service writes a "'" before texts that a spreadsheet program would run as formulas.
-  const exportUrl = (format: string) => {
+  const createExportUrl = (format: string) => {
     const query = `format=${format}${format === "csv" ? "&spreadsheet=true" : ""}`;
     return resolveServiceUrl(`/v1/apps/${appId}/data-sources/${source.id}/export?${query}`).href;
   };
@@ -99,7 +99,7 @@ export function EntriesPanel(props: DataSourcePanelProps) {
           <span className="row">
             <span className="hint">Export:</span>
             {["csv", "json", "jsonl"].map((format) => (
-              <a key={format} href={exportUrl(format)} download={`${source.name}.${format}`}>
+              <a key={format} href={createExportUrl(format)} download={`${source.name}.${format}`}>
                 {format.toUpperCase()}
               </a>
             ))}

@@ -107,7 +107,7 @@ export function CheckBoxes({ label, options, chosenOptions, onChoose }: CheckBox
   const otherOptions = chosenOptions
     .filter((value) => !knownValues.includes(value))
     .map((value) => [value, value] as const);
-  const toggle = (value: string, isOn: boolean) =>
+  const toggleOption = (value: string, isOn: boolean) =>
     onChoose(
       isOn
         ? [...knownValues, ...otherOptions.map(([option]) => option)].filter(
@@ -123,7 +123,7 @@ export function CheckBoxes({ label, options, chosenOptions, onChoose }: CheckBox
           <input
             type="checkbox"
             checked={chosenOptions.includes(value)}
-            onChange={(event) => toggle(value, event.target.checked)}
+            onChange={(event) => toggleOption(value, event.target.checked)}
           />
           {words}
         </label>
@@ -172,8 +172,8 @@ interface ConditionRowProps {
 
 function ConditionRow({ row, rowNumber, columns, changeRow, removeRow }: ConditionRowProps) {
   const isText = row.comparison === "contains";
-  const changeTest = (test: ColumnConditionRow["comparison"]) =>
-    changeRow({ comparison: test, ...(test === "contains" && { kind: "string" }) });
+  const changeComparison = (comparison: ColumnConditionRow["comparison"]) =>
+    changeRow({ comparison, ...(comparison === "contains" && { kind: "string" }) });
   return (
     <div className="row">
       <ColumnInput
@@ -185,7 +185,7 @@ function ConditionRow({ row, rowNumber, columns, changeRow, removeRow }: Conditi
       <select
         aria-label={`Comparison ${rowNumber}`}
         value={row.comparison}
-        onChange={({ target }) => changeTest(target.value as ColumnConditionRow["comparison"])}
+        onChange={({ target }) => changeComparison(target.value as ColumnConditionRow["comparison"])}
       >
         {COLUMN_COMPARISON_LABELS.map(([value, words]) => (
           <option key={value} value={value}>

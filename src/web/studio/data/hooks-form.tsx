@@ -172,10 +172,10 @@ function HookCard({ index, ...form }: HooksFormProps & { index: number }) {
 
 function createHook(type: HookDraft["type"], columns: readonly string[]): HookDraft {
   const emailColumn = columns.find((column) => /mail/i.test(column)) ?? "Email";
-  const phone = columns.find((column) => /phone|mobile/i.test(column)) ?? "Phone";
+  const phoneColumn = columns.find((column) => /phone|mobile/i.test(column)) ?? "Phone";
   const runOn = ["insert"];
   if (type === "email") return { type, runOn, to: [{ email: `{{${emailColumn}}}` }], subject: "", html: "" };
-  if (type === "sms") return { type, runOn, to: `{{${phone}}}`, body: "" };
+  if (type === "sms") return { type, runOn, to: `{{${phoneColumn}}}`, body: "" };
   return { type, runOn: ["insert", "update"], fields: { [columns[0] ?? "Email"]: ["trim"] } };
 }
 

@@ -33,10 +33,10 @@ export function useFormRows<Row>({
   const text = JSON.stringify(stored);
   const [edit, setEdit] = useState<{ rows: Row[]; text: string } | null>(null);
   const rows = edit?.text === text ? edit.rows : stored;
-  const findFault = (some: Row[]): string | null => {
-    const duplicate = getRowKey === null ? null : findDuplicateKey(some.map(getRowKey));
+  const findFault = (rowsToCheck: Row[]): string | null => {
+    const duplicate = getRowKey === null ? null : findDuplicateKey(rowsToCheck.map(getRowKey));
     if (duplicate !== null) return `Two rows are for "${duplicate}". Your change is not saved until they differ.`;
-    return findRowsFault?.(some) ?? null;
+    return findRowsFault?.(rowsToCheck) ?? null;
   };
   const setRows = (next: Row[]) => {
     const isWritten = findFault(next) === null;

@@ -49,7 +49,7 @@ function DocsContent({ page, hash, openPage }: DocsContentProps) {
 /** Result of a search that has ended: the sections that contain the words, or the error message of a failed search. */
 type SearchOutcome = { hits: readonly DocsSearchResult[] } | { fault: string };
 
-function SearchResults({ outcome, open }: { outcome: SearchOutcome; open: (path: string) => void }) {
+function SearchResults({ outcome, openPage }: { outcome: SearchOutcome; openPage: (path: string) => void }) {
   if ("fault" in outcome) {
     return (
       <p className="fault" role="alert">
@@ -63,7 +63,7 @@ function SearchResults({ outcome, open }: { outcome: SearchOutcome; open: (path:
     <ul className="docs-hits">
       {hits.map(({ name, path }) => (
         <li key={path}>
-          <button type="button" className="link" onClick={() => open(path)}>
+          <button type="button" className="link" onClick={() => openPage(path)}>
             {name}
           </button>
         </li>
@@ -78,9 +78,9 @@ function useDocsPage(path: string, appId: number) {
   useEffect(() => {
     let isOver = false;
     readDocsPage(path, appId).then(
-      (read) => {
+      (newPage) => {
         if (isOver) return;
-        setPage(read);
+        setPage(newPage);
         setFault(null);
       },
       (error: unknown) => isOver || setFault(asApiError(error).message),
@@ -105,14 +105,14 @@ interface DocsPanelProps {
  * the content of the page. The dialog library does this only for modal dialogs.
  */
 function useFocusReturn(): void {
-  const [focusedBefore] = useState(() => document.activeElement);
+  const [previousFocus] = useState(() => document.activeElement);
   useEffect(() => {
     return () => {
       const canReturnFocus =
-        focusedBefore instanceof HTMLElement && focusedBefore.isConnected && focusedBefore !== document.body;
-      (canReturnFocus ? focusedBefore : document.getElementById("content"))?.focus();
+        previousFocus instanceof HTMLElement && previousFocus.isConnected && previousFocus !== document.body;
+      (canReturnFocus ? previousFocus : document.getElementById("content"))?.focus();
     };
-  }, [focusedBefore]);
+  }, [previousFocus]);
 }
 
 export function DocsPanel({ docsPath, appId, openAddress, onClose }: DocsPanelProps) {
@@ -122,17 +122,17 @@ export function DocsPanel({ docsPath, appId, openAddress, onClose }: DocsPanelPr
   const [query, setQuery] = useState("");
   const [searchOutcome, setSearchOutcome] = useState<SearchOutcome | null>(null);
   /** Number of searches and page changes so far. The panel ignores the result of a search if this number has grown since. */
-  const latestStep = useRef(0);
+  const stepCount = useRef(0);
   const openPage = (next: string) => {
-    latestStep.current += 1;
+    stepCount.current += 1;
     setSearchOutcome(null);
     openAddress(next.startsWith("#") ? path + next : next);
   };
   const search = (event: FormEvent) => {
     event.preventDefault();
-    latestStep.current += 1;
-    const step = latestStep.current;
-    const showOutcome = (outcome: SearchOutcome) => step === latestStep.current && setSearchOutcome(outcome);
+    stepCount.current += 1;
+    const countAtStart = stepCount.current;
+    const showOutcome = (outcome: SearchOutcome) => countAtStart === stepCount.current && setSearchOutcome(outcome);
     searchDocs(query).then(
       (hits) => showOutcome({ hits }),
       (error: unknown) => showOutcome({ fault: asApiError(error).message }),
@@ -184,7 +184,7 @@ export function DocsPanel({ docsPath, appId, openAddress, onClose }: DocsPanelPr
                 {fault}
               </p>
             )}
-            {searchOutcome && <SearchResults outcome={searchOutcome} open={openPage} />}
+            {searchOutcome && <SearchResults outcome={searchOutcome} openPage={openPage} />}
             {!searchOutcome && page && (
               <DocsContent page={page} hash={section ? `#${section}` : ""} openPage={openPage} />
             )}

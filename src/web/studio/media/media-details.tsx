@@ -11,23 +11,23 @@ import { useFileContent } from "../shared/use-bytes.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
 import type { MediaItem, MediaState } from "./use-media.js";
 
-/** Maximum size of a sound or video file that the dialog loads as a preview. A larger file can only be downloaded. */
+/** Maximum size of an audio or video file that the dialog loads as a preview. A larger file can only be downloaded. */
 const PREVIEW_MAX_BYTES = 64 * 1024 * 1024;
 const TEXT_PREVIEW_MAX_BYTES = 64 * 1024;
 
-type PreviewKind = "picture" | "sound" | "film" | "text" | "none";
+type PreviewKind = "image" | "audio" | "video" | "text" | "none";
 
 function getPreviewKind({ contentType, size, bytes }: MediaFile): PreviewKind {
-  if (size) return "picture";
+  if (size) return "image";
   if (bytes > PREVIEW_MAX_BYTES) return "none";
-  if (contentType.startsWith("audio/")) return "sound";
-  if (contentType.startsWith("video/")) return "film";
+  if (contentType.startsWith("audio/")) return "audio";
+  if (contentType.startsWith("video/")) return "video";
   return contentType === "text/plain" && bytes <= TEXT_PREVIEW_MAX_BYTES ? "text" : "none";
 }
 
-/** Returns the URL of the file's preview, or null if it has none. For a picture, the URL requests the width of the dialog. */
+/** Returns the URL of the file's preview, or null if it has none. For an image, the URL requests the width of the dialog. */
 const getPreviewUrl = ({ url }: MediaFile, previewKind: PreviewKind) =>
-  previewKind === "none" ? null : previewKind === "picture" ? `${url}?width=1024&format=webp` : url;
+  previewKind === "none" ? null : previewKind === "image" ? `${url}?width=1024&format=webp` : url;
 
 function TextPreview({ blob }: { blob: Blob }) {
   const [text, setText] = useState("");
@@ -41,10 +41,10 @@ function FilePreview({ api, file }: { api: ApiClient; file: MediaFile }) {
   if (previewKind === "none") return <p className="hint">Studio has no preview for this type or size of file.</p>;
   if (hasFailed) return <p className="fault">The file could not be read.</p>;
   if (!blob || !url) return <p className="hint">Loading…</p>;
-  if (previewKind === "picture") return <img src={url} alt={file.name} />;
+  if (previewKind === "image") return <img src={url} alt={file.name} />;
   if (previewKind === "text") return <TextPreview blob={blob} />;
   // biome-ignore lint/a11y/useMediaCaption: uploaded files have no captions
-  return previewKind === "sound" ? <audio src={url} controls /> : <video src={url} controls />;
+  return previewKind === "audio" ? <audio src={url} controls /> : <video src={url} controls />;
 }
 
 /** Downloads the file under its own name. The link sets the name, because an object URL does not contain it. */
@@ -131,13 +131,17 @@ function findPossibleFolders(
  * Hook that returns the file or folder that the dialog shows. The dialog continues to show an item that the listing no
  * longer contains, for example after a search. `isDeleted` is true if the service has no such item any more.
  */
-function useOpenedItem(item: MediaItem, listing: MediaListing, findDeleted: MediaState["isDeleted"]) {
+function useOpenedItem(item: MediaItem, listing: MediaListing, readIsDeleted: MediaState["isDeleted"]) {
   const file = item.kind === "file" ? listing.files.find(({ id }) => id === item.id) : undefined;
   const folder = item.kind === "folder" ? listing.folders.find(({ id }) => id === item.id) : undefined;
   const isListed = (file ?? folder) !== undefined;
-  const [lastListed, setLastListed] = useState<{ file?: MediaFile | undefined; folder?: MediaFolder | undefined }>({});
-  if (isListed && (lastListed.file !== file || lastListed.folder !== folder)) setLastListed({ file, folder });
-  const shown = isListed ? { file, folder } : lastListed;
+  const [lastListedItem, setLastListedItem] = useState<{
+    file?: MediaFile | undefined;
+    folder?: MediaFolder | undefined;
+  }>({});
+  if (isListed && (lastListedItem.file !== file || lastListedItem.folder !== folder))
+    setLastListedItem({ file, folder });
+  const shown = isListed ? { file, folder } : lastListedItem;
   const openedItem: MediaFile | MediaFolder | undefined = shown.file ?? shown.folder;
   const [isDeleted, setDeleted] = useState(false);
   const [checkCount, setCheckCount] = useState(0);
@@ -145,7 +149,7 @@ function useOpenedItem(item: MediaItem, listing: MediaListing, findDeleted: Medi
   useEffect(() => {
     if (isListed) return setDeleted(false);
     let isOver = false;
-    findDeleted(item).then(
+    readIsDeleted(item).then(
       (deleted) => isOver || setDeleted(deleted),
       // Ignores a failed read: a rename then reports the deletion.
       () => undefined,
@@ -159,7 +163,7 @@ function useOpenedItem(item: MediaItem, listing: MediaListing, findDeleted: Medi
     openedItem,
     isListed,
     isDeleted: !isListed && isDeleted,
-    checkAgain: () => setCheckCount((count) => count + 1),
+    recheckDeletion: () => setCheckCount((count) => count + 1),
   };
 }
 
@@ -173,7 +177,7 @@ interface MediaDetailsProps {
 }
 
 export function MediaDetails({ api, media, listing, item, removeItem, onClose }: MediaDetailsProps) {
-  const { file, openedItem, isListed, isDeleted, checkAgain } = useOpenedItem(item, listing, media.isDeleted);
+  const { file, openedItem, isListed, isDeleted, recheckDeletion } = useOpenedItem(item, listing, media.isDeleted);
   const field = useFieldDraft(openedItem?.name ?? "");
   const { draft: name, setDraft: setName } = field;
   const [message, setMessage] = useState<string | null>(null);
@@ -186,22 +190,22 @@ export function MediaDetails({ api, media, listing, item, removeItem, onClose }:
   }, [shouldClose, onClose]);
   if (!openedItem) return null;
   const currentFolderId = file ? file.folderId : (openedItem as MediaFolder).parentId;
-  const rename = async (event: FormEvent) => {
+  const renameItem = async (event: FormEvent) => {
     event.preventDefault();
-    const refusal = await media.renameItem(item, name);
-    if (refusal === null) field.markSaved(name);
-    else checkAgain();
-    setRenamed(refusal === null);
-    setMessage(refusal ?? "Renamed.");
+    const renameFault = await media.renameItem(item, name);
+    if (renameFault === null) field.markSaved(name);
+    else recheckDeletion();
+    setRenamed(renameFault === null);
+    setMessage(renameFault ?? "Renamed.");
   };
   const changeName = (next: string) => {
     setRenamed(false);
     setName(next);
   };
-  const move = async (to: number | null) => {
-    const refusal = await media.moveItem(item, to);
-    if (refusal === null) onClose();
-    else setMessage(refusal);
+  const moveItem = async (to: number | null) => {
+    const moveFault = await media.moveItem(item, to);
+    if (moveFault === null) onClose();
+    else setMessage(moveFault);
   };
   return (
     <ModalDialog className="media-details" aria-label={openedItem.name} onClose={onClose}>
@@ -217,7 +221,7 @@ export function MediaDetails({ api, media, listing, item, removeItem, onClose }:
         </div>
       )}
       {file && <FileProperties file={file} />}
-      <form className="row labelled" onSubmit={(event) => void rename(event)}>
+      <form className="row labelled" onSubmit={(event) => void renameItem(event)}>
         <label>
           <span>Name</span>
           <input aria-label="Name" value={name} onChange={(event) => changeName(event.target.value)} />
@@ -235,7 +239,7 @@ export function MediaDetails({ api, media, listing, item, removeItem, onClose }:
         <select
           aria-label="Move to"
           value=""
-          onChange={(event) => void move(event.target.value === "top" ? null : Number(event.target.value))}
+          onChange={(event) => void moveItem(event.target.value === "top" ? null : Number(event.target.value))}
         >
           <option value="" disabled>
             Choose a folder…

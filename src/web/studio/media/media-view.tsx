@@ -59,10 +59,10 @@ function NewFolderForm({ create }: { create: MediaState["createFolder"] }) {
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     setBusy(true);
-    const refusal = await create(name);
+    const createFault = await create(name);
     setBusy(false);
-    setFault(refusal);
-    if (refusal === null) setName(null);
+    setFault(createFault);
+    if (createFault === null) setName(null);
   };
   return (
     <form

@@ -74,7 +74,7 @@ function useDeliveryDraft({ api, appId, setDirty }: DeliveryProps, channel: Deli
   const [kind, setKind] = useState(Object.keys(MESSAGE_DELIVERY_KINDS[channel])[0]!);
   const { values: draft, setValues: setDraft, clearSaved } = useNewResourceForm<DeliverySettingDraft>({});
   const [faults, setFaults] = useState<Record<string, string>>({});
-  const [refusal, setRefusal] = useState<string | null>(null);
+  const [saveFault, setSaveFault] = useState<string | null>(null);
   const isDirty = Object.values(draft).some((text) => text !== "");
   useUnsavedChanges(setDirty, isDirty);
   const changeField = (name: string, value: string) => {
@@ -84,24 +84,24 @@ function useDeliveryDraft({ api, appId, setDirty }: DeliveryProps, channel: Deli
   const save = async () => {
     const foundFaults = validateDeliverySettingDraft(channel, kind, draft);
     setFaults(foundFaults);
-    setRefusal(null);
+    setSaveFault(null);
     if (Object.keys(foundFaults).length > 0) return;
-    const newRefusal = await settings.setValue(
+    const newSaveFault = await settings.setValue(
       DELIVERY_SETTING_KEYS[channel],
       createDeliverySetting(channel, kind, draft),
     );
-    setRefusal(newRefusal);
-    if (newRefusal === null) clearSaved(draft);
+    setSaveFault(newSaveFault);
+    if (newSaveFault === null) clearSaved(draft);
   };
   const storedDetails = settings.detailsByKey[DELIVERY_SETTING_KEYS[channel]];
-  return { kind, setKind, draft, changeField, faults, refusal, isDirty, save, storedDetails };
+  return { kind, setKind, draft, changeField, faults, saveFault, isDirty, save, storedDetails };
 }
 
-type DeliveryProps = Pick<PageProps, "api" | "appId" | "setDirty"> & { email: string; back: () => void };
+type DeliveryProps = Pick<PageProps, "api" | "appId" | "setDirty"> & { email: string; goBack: () => void };
 
 export function DeliveryForm({ channel, ...props }: DeliveryProps & { channel: DeliveryChannel }) {
-  const { api, appId, email, back } = props;
-  const { kind, setKind, draft, changeField, faults, refusal, isDirty, save, storedDetails } = useDeliveryDraft(
+  const { api, appId, email, goBack } = props;
+  const { kind, setKind, draft, changeField, faults, saveFault, isDirty, save, storedDetails } = useDeliveryDraft(
     props,
     channel,
   );
@@ -113,7 +113,7 @@ export function DeliveryForm({ channel, ...props }: DeliveryProps & { channel: D
   return (
     <article className="reader delivery" aria-label={channel === "email" ? "E-mail delivery" : "SMS delivery"}>
       <div className="row">
-        <button type="button" className="link narrow-only" onClick={back}>
+        <button type="button" className="link narrow-only" onClick={goBack}>
           ← Outbox
         </button>
         <h2 className="grow">{channel === "email" ? "E-mail delivery" : "SMS delivery"}</h2>
@@ -150,7 +150,7 @@ export function DeliveryForm({ channel, ...props }: DeliveryProps & { channel: D
           />
         ))}
         <p className="fault" role="alert">
-          {refusal}
+          {saveFault}
         </p>
         <button type="submit" className="primary" disabled={!isDirty}>
           {storedDetails ? "Replace" : "Save"}

@@ -81,11 +81,11 @@ const createAttachmentUrl = ({ content, encoding }: Message["attachments"][numbe
     ? `data:application/octet-stream;base64,${content}`
     : `data:application/octet-stream,${encodeURIComponent(content)}`;
 
-function AttachmentList({ all }: { all: Message["attachments"] }) {
-  if (all.length === 0) return null;
+function AttachmentList({ attachments }: { attachments: Message["attachments"] }) {
+  if (attachments.length === 0) return null;
   return (
     <ul className="attachments" aria-label="Attachments">
-      {all.map((attachment) => (
+      {attachments.map((attachment) => (
         <li key={attachment.name}>
           <a href={createAttachmentUrl(attachment)} download={attachment.name}>
             {attachment.name}
@@ -154,7 +154,7 @@ export function MessageReader({ message, confirm, sendDecision, goBack }: Messag
         </ForEditors>
       )}
       <MessageBody key={message.id} message={message} />
-      <AttachmentList all={message.attachments} />
+      <AttachmentList attachments={message.attachments} />
     </article>
   );
 }

@@ -9,7 +9,7 @@ export interface NotificationDraft {
   navigate: string;
   /** Recipients as JSON text; "" for all users of the app and anonymous visitors. */
   scope: string;
-  publicationTime: PublicationChoice;
+  publication: PublicationChoice;
   /** Time of publication in the person's time zone, such as "2026-01-31T09:00". It is "" or only "T09:00" until a date is chosen. */
   orderAt: string;
   sendsPush: boolean;
@@ -31,7 +31,7 @@ export function notificationToDraft(notification: Notification | null): Notifica
     message: toTextOrEmpty(data["message"]),
     navigate: toTextOrEmpty(data["navigate"]),
     scope: notification?.scope ? JSON.stringify(notification.scope, null, 2) : "",
-    publicationTime: notification?.status ?? "draft",
+    publication: notification?.status ?? "draft",
     orderAt: toLocalTime(notification?.orderAt ?? null),
     sendsPush: notification?.pushNotification != null,
   };
@@ -41,10 +41,10 @@ export function notificationToDraft(notification: Notification | null): Notifica
  * Converts the draft to the push message. Keeps the stored fields that the form does not show. Also keeps a stored title or text that
  * differed from that of the notification.
  */
-function draftToPushMessage({ title, message }: NotificationDraft, stored: Notification | null) {
-  const storedPush = stored?.pushNotification ?? null;
+function draftToPushMessage({ title, message }: NotificationDraft, storedNotification: Notification | null) {
+  const storedPush = storedNotification?.pushNotification ?? null;
   const payload = (storedPush?.payload ?? {}) as Record<string, unknown>;
-  const storedDraft = notificationToDraft(stored);
+  const storedDraft = notificationToDraft(storedNotification);
   const chooseText = (pushText: unknown, earlierText: string, text: string) =>
     pushText === undefined || pushText === earlierText ? text : pushText;
   return {
@@ -60,19 +60,22 @@ function draftToPushMessage({ title, message }: NotificationDraft, stored: Notif
 /**
  * Converts the draft to the input of the service. Leaves out unchanged recipients. Also leaves out an unchanged time: the form has no
  * seconds, so sending the time would change it.
- * @param stored notification as the service has stored it; null for a new one
+ * @param storedNotification notification as the service has stored it; null for a new one
  * @throws SyntaxError if `scope` is not valid JSON
  */
-export function draftToNotification(draft: NotificationDraft, stored: Notification | null): NotificationInput {
-  const { title, message, navigate, scope, publicationTime, orderAt, sendsPush } = draft;
-  const storedDraft = stored && notificationToDraft(stored);
-  const isTimeUnchanged = storedDraft?.publicationTime === publicationTime && storedDraft.orderAt === orderAt;
-  const hasTime = publicationTime === "scheduled" && !/^(T|$)/.test(orderAt);
+export function draftToNotification(
+  draft: NotificationDraft,
+  storedNotification: Notification | null,
+): NotificationInput {
+  const { title, message, navigate, scope, publication, orderAt, sendsPush } = draft;
+  const storedDraft = storedNotification && notificationToDraft(storedNotification);
+  const isTimeUnchanged = storedDraft?.publication === publication && storedDraft.orderAt === orderAt;
+  const hasTime = publication === "scheduled" && !/^(T|$)/.test(orderAt);
   return {
-    status: publicationTime,
+    status: publication,
     extendData: { title, message, navigate: navigate || null },
     ...(storedDraft?.scope !== scope && { scope: scope.trim() === "" ? null : JSON.parse(scope) }),
     ...(!isTimeUnchanged && { orderAt: hasTime ? new Date(orderAt).toISOString() : null }),
-    pushNotification: sendsPush ? draftToPushMessage(draft, stored) : null,
+    pushNotification: sendsPush ? draftToPushMessage(draft, storedNotification) : null,
   };
 }

@@ -62,9 +62,9 @@ const PUBLICATION_OPTIONS: [PublicationChoice, string][] = [
   ["scheduled", "Publish at"],
 ];
 
-/** Fields for a date and a time of day. `moment` has the form "2026-01-31T09:00", or only "T09:00" until a date is chosen. */
-function MomentFields({ moment, change }: { moment: string; change: (moment: string) => void }) {
-  const [date = "", time = DEFAULT_TIME] = moment.split("T");
+/** Fields for a date and a time of day. `localTime` has the form "2026-01-31T09:00", or only "T09:00" until a date is chosen. */
+function DateTimeFields({ localTime, change }: { localTime: string; change: (localTime: string) => void }) {
+  const [date = "", time = DEFAULT_TIME] = localTime.split("T");
   const [hour = 0, minute = 0] = time.split(":").map(Number);
   const changeTime = (part: Partial<TimeOfDay>) => {
     const next = { hour, minute, ...part };
@@ -100,8 +100,8 @@ function PublicationFields({
         <select
           aria-label="When"
           className="when"
-          value={draft.publicationTime}
-          onChange={(event) => changeDraft({ publicationTime: event.target.value as PublicationChoice })}
+          value={draft.publication}
+          onChange={(event) => changeDraft({ publication: event.target.value as PublicationChoice })}
         >
           {PUBLICATION_OPTIONS.map(([name, label]) => (
             <option key={name} value={name}>
@@ -109,8 +109,8 @@ function PublicationFields({
             </option>
           ))}
         </select>
-        {draft.publicationTime === "scheduled" && (
-          <MomentFields moment={draft.orderAt} change={(orderAt) => changeDraft({ orderAt })} />
+        {draft.publication === "scheduled" && (
+          <DateTimeFields localTime={draft.orderAt} change={(orderAt) => changeDraft({ orderAt })} />
         )}
         <label className="check">
           <input
@@ -172,7 +172,7 @@ export function NotificationEditor({
     };
     if (await confirm(question)) await attempt(removeNotification);
   };
-  const label = draft.publicationTime === "published" && notification?.status !== "published" ? "Publish" : "Save";
+  const label = draft.publication === "published" && notification?.status !== "published" ? "Publish" : "Save";
   return (
     <article className="reader" aria-label="Notification">
       <div className="row">

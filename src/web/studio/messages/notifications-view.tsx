@@ -29,10 +29,18 @@ function useNotifications(api: ApiClient, appId: number) {
   const throwReadableError = async (error: unknown): Promise<never> => {
     throw new ApiError(asApiError(error).status, await handleRejectedChange(error, reload));
   };
-  const save = async (edited: Notification | null, notification: NotificationInput): Promise<Notification> => {
-    const { saved } = edited
+  const save = async (
+    existingNotification: Notification | null,
+    notification: NotificationInput,
+  ): Promise<Notification> => {
+    const { saved } = existingNotification
       ? await api
-          .request(UpdateNotification, { appId, id: edited.id, notification, ifUpdatedAt: edited.updatedAt })
+          .request(UpdateNotification, {
+            appId,
+            id: existingNotification.id,
+            notification,
+            ifUpdatedAt: existingNotification.updatedAt,
+          })
           .catch(throwReadableError)
       : await api.request(CreateNotification, { appId, notification });
     await reload();
@@ -86,11 +94,11 @@ export function NotificationsView({ api, appId, confirm, route, go, setDirty }: 
   const openItem = (item: number | null) =>
     go({ item: item === null ? null : String(item) }, { skipsQuestion: true, startRoute: route });
   // The notification that was last open. If another person deletes it, the editor still shows it with the unsaved changes.
-  const [lastShown, setLastShown] = useState<Notification | null>(null);
-  const openedRow = lastShown?.id === openId ? lastShown : null;
+  const [lastShownNotification, setLastShownNotification] = useState<Notification | null>(null);
+  const lastOpenNotification = lastShownNotification?.id === openId ? lastShownNotification : null;
   const listedNotification = entries?.find(({ id }) => id === openId);
-  const notification = listedNotification ?? openedRow;
-  if (listedNotification && listedNotification !== lastShown) setLastShown(listedNotification);
+  const notification = listedNotification ?? lastOpenNotification;
+  if (listedNotification && listedNotification !== lastShownNotification) setLastShownNotification(listedNotification);
   const isThere = openId === "new" || notification !== null;
   return (
     <div className={openId ? "mailbox opened" : "mailbox"}>

@@ -72,9 +72,9 @@ export function OutboxView({ api, appId, confirm, route, go, setDirty, email }: 
   const openId = parseId(route.item);
   const query = createQueryOptions(ReadMessage, { appId, id: openId ?? 0 });
   const { value, fault: readFault, reload } = useResource({ ...query, enabled: openId !== null });
-  const open = openId === null ? null : (value?.message ?? null);
+  const shownMessage = openId === null ? null : (value?.message ?? null);
   const listedUpdatedAt = messages?.find(({ id }) => id === openId)?.updatedAt;
-  const shownUpdatedAt = open?.updatedAt;
+  const shownUpdatedAt = shownMessage?.updatedAt;
   // Reads the open message again when the list shows a change of it, such as another status.
   useEffect(() => {
     if (shownUpdatedAt !== undefined && listedUpdatedAt !== undefined && listedUpdatedAt !== shownUpdatedAt)
@@ -82,16 +82,16 @@ export function OutboxView({ api, appId, confirm, route, go, setDirty, email }: 
   }, [shownUpdatedAt, listedUpdatedAt, reload]);
 
   const channel = isChannel(route.item) ? route.item : null;
-  const back = () => go({ item: null, query: route.query });
+  const goBack = () => go({ item: null, query: route.query });
   const onDecide = async (decision: MessageDecision) => {
-    if (!open) return;
-    const message = await sendDecision(open.id, decision);
+    if (!shownMessage) return;
+    const message = await sendDecision(shownMessage.id, decision);
     // Cancels a read that started before the person's decision, because its older response would overwrite the changed message.
     await client.cancelQueries({ queryKey: query.queryKey });
     client.setQueryData(query.queryKey, { message });
   };
   return (
-    <div className={open || channel ? "mailbox opened" : "mailbox"}>
+    <div className={shownMessage || channel ? "mailbox opened" : "mailbox"}>
       <section className="mailbox-list" aria-label="Outbox">
         <div className="row list-head outbox-head">
           <h2 className="grow">Messages</h2>
@@ -152,9 +152,11 @@ export function OutboxView({ api, appId, confirm, route, go, setDirty, email }: 
           </button>
         )}
       </section>
-      {channel && <DeliveryForm key={channel} {...{ api, appId, setDirty, email, channel, back }} />}
-      {open && <MessageReader message={open} confirm={confirm} sendDecision={onDecide} goBack={back} />}
-      {!open && !channel && (
+      {channel && <DeliveryForm key={channel} {...{ api, appId, setDirty, email, channel, goBack }} />}
+      {shownMessage && (
+        <MessageReader message={shownMessage} confirm={confirm} sendDecision={onDecide} goBack={goBack} />
+      )}
+      {!shownMessage && !channel && (
         <div className="welcome">
           <h2>Choose a message</h2>
           <p>Without an e-mail server or SMS provider, messages are stored here and not sent.</p>

@@ -57,14 +57,14 @@ function UserIds({ ids, onChange, onFaultyChange }: UserIdsProps) {
   const stored = ids.join(", ");
   const [edit, setEdit] = useState({ text: stored, stored });
   const text = edit.stored === stored ? edit.text : stored;
-  const wrongWord = splitUserIds(text).find((word) => !isUserId(word));
-  useFaultyReport(wrongWord !== undefined, onFaultyChange);
+  const invalidId = splitUserIds(text).find((word) => !isUserId(word));
+  useFaultyReport(invalidId !== undefined, onFaultyChange);
   const faultId = useId();
   return (
     <>
       <input
         aria-label="IDs of the users"
-        aria-invalid={wrongWord !== undefined}
+        aria-invalid={invalidId !== undefined}
         aria-describedby={faultId}
         placeholder="7, 12, 31"
         inputMode="numeric"
@@ -76,7 +76,7 @@ function UserIds({ ids, onChange, onFaultyChange }: UserIdsProps) {
         }}
       />
       <p id={faultId} className="fault" role="alert">
-        {wrongWord !== undefined && `“${wrongWord}” is not an ID.`}
+        {invalidId !== undefined && `“${invalidId}” is not an ID.`}
       </p>
     </>
   );

@@ -31,7 +31,7 @@ interface TestMessageFormProps {
 
 function useTestMessage({ api, appId, channel }: TestMessageFormProps) {
   const [receipt, setReceipt] = useState<{ id: number; status: MessageStatus } | null>(null);
-  const [refusal, setRefusal] = useState<string | null>(null);
+  const [sendFault, setSendFault] = useState<string | null>(null);
   const { value, fault } = useResource({
     ...createQueryOptions(ReadMessage, { appId, id: receipt?.id ?? 0 }),
     enabled: receipt?.status === "queued",
@@ -42,7 +42,7 @@ function useTestMessage({ api, appId, channel }: TestMessageFormProps) {
   const sent = receipt && { id: receipt.id, status: message?.status ?? receipt.status, detail };
   const send = async (to: string) => {
     setReceipt(null);
-    setRefusal(null);
+    setSendFault(null);
     const text = "This is a test message from Studio.";
     try {
       const answer =
@@ -51,10 +51,10 @@ function useTestMessage({ api, appId, channel }: TestMessageFormProps) {
           : await api.request(SendTestSms, { appId, message: { to, body: text } });
       setReceipt(answer.receipt);
     } catch (error) {
-      setRefusal(asApiError(error).message);
+      setSendFault(asApiError(error).message);
     }
   };
-  return { sent, fault: refusal ?? fault, send };
+  return { sent, fault: sendFault ?? fault, send };
 }
 
 export function TestMessageForm(props: TestMessageFormProps) {

@@ -263,13 +263,13 @@ function usePeople({ api, appId, organizationId, callerRole }: PeoplePanelProps)
   const list = useResource({
     queryKey: ["people", organizationId, appId, isManager],
     async queryFn(): Promise<MembersAndInvitations> {
-      const people =
+      const memberRequest =
         appId === null
           ? api.request(ListOrganizationPeople, { organizationId })
           : api.request(ListAppPeople, { appId });
-      const pending = isManager ? api.request(ListInvitations, { organizationId, ofApp: appId }) : null;
-      const [{ members }, invited] = await Promise.all([people, pending]);
-      return { members, invitations: invited?.invitations ?? null };
+      const invitationRequest = isManager ? api.request(ListInvitations, { organizationId, ofApp: appId }) : null;
+      const [{ members }, invitationList] = await Promise.all([memberRequest, invitationRequest]);
+      return { members, invitations: invitationList?.invitations ?? null };
     },
     refetchInterval: REFRESH_INTERVAL_MS,
   });

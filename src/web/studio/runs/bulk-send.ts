@@ -15,12 +15,12 @@ interface BulkRequest extends RateLimitRetryOptions {
 
 type SendOutcome = "sent" | "ended" | { message: string };
 
-async function sendForRun(id: number, sending: BulkRequest): Promise<SendOutcome> {
+async function sendForRun(id: number, request: BulkRequest): Promise<SendOutcome> {
   try {
-    await retryAfterRateLimit(() => sending.sendRequest(id), sending);
+    await retryAfterRateLimit(() => request.sendRequest(id), request);
     return "sent";
   } catch (error) {
-    const { status, message } = sending.toRequestFailure(error);
+    const { status, message } = request.toRequestFailure(error);
     return status === "RUN_NOT_CANCELLABLE" ? "ended" : { message };
   }
 }
@@ -29,8 +29,8 @@ async function sendForRun(id: number, sending: BulkRequest): Promise<SendOutcome
  * Sends a request for each run. Skips runs that have ended already, waits when the rate limit is reached, and stops at any other error.
  * Returns a summary for the person.
  */
-export async function sendRequestForEachRun(ids: readonly number[], sending: BulkRequest): Promise<string> {
-  const { pastParticiple, reportProgress } = sending;
+export async function sendRequestForEachRun(ids: readonly number[], request: BulkRequest): Promise<string> {
+  const { pastParticiple, reportProgress } = request;
   let sentCount = 0;
   let endedCount = 0;
   const formatSummary = () => {
@@ -39,7 +39,7 @@ export async function sendRequestForEachRun(ids: readonly number[], sending: Bul
   };
   for (const id of ids) {
     reportProgress(`${sentCount} of ${ids.length} ${pastParticiple}…`);
-    const outcome = await sendForRun(id, sending);
+    const outcome = await sendForRun(id, request);
     if (outcome === "sent") sentCount += 1;
     else if (outcome === "ended") endedCount += 1;
     else return `${formatSummary()}, then: ${outcome.message}`;

@@ -19,29 +19,29 @@ export function followRunConsole(
   run: { appId: number; runId: number },
   { addLines, endConsole }: ConsoleReader,
 ): () => void {
-  let waitingLines: ConsoleLine[] = [];
+  let bufferedLines: ConsoleLine[] = [];
   let nextSequence = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let isStopped = false;
-  const passLines = () => {
+  const deliverLines = () => {
     clearTimeout(timer);
     timer = undefined;
-    if (waitingLines.length > 0) addLines(waitingLines);
-    waitingLines = [];
+    if (bufferedLines.length > 0) addLines(bufferedLines);
+    bufferedLines = [];
   };
   const finish = () => {
     if (isStopped) return;
-    passLines();
+    deliverLines();
     endConsole();
   };
   const collectLines = (lines: ConsoleLine[]) => {
     // After a reconnect, the service sends all lines again from the first line. The lines that were already passed on are dropped.
     const newLines = lines.filter(({ seq }) => seq >= nextSequence);
     nextSequence = (newLines.at(-1)?.seq ?? nextSequence - 1) + 1;
-    waitingLines = waitingLines.concat(newLines);
-    timer ??= setTimeout(passLines, COLLECT_PERIOD_MS);
+    bufferedLines = bufferedLines.concat(newLines);
+    timer ??= setTimeout(deliverLines, COLLECT_PERIOD_MS);
   };
-  const unfollow = api.subscribe(FollowRunConsole, run, {
+  const unsubscribe = api.subscribe(FollowRunConsole, run, {
     next: ({ lines }) => collectLines(lines),
     onFailure: finish,
     complete: finish,
@@ -49,6 +49,6 @@ export function followRunConsole(
   return () => {
     isStopped = true;
     clearTimeout(timer);
-    unfollow();
+    unsubscribe();
   };
 }

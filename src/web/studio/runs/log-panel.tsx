@@ -14,10 +14,10 @@ interface LogPanelProps {
 }
 
 export function LogPanel({ api, appId, actions, versionIds }: LogPanelProps) {
-  const [all, setAll] = useState(false);
+  const [showsAllActions, setShowsAllActions] = useState(false);
   const [failuresOnly, setFailuresOnly] = useState(false);
   const { isConnected } = actions.logSubscription;
-  const shownIds = all ? null : versionIds;
+  const shownIds = showsAllActions ? null : versionIds;
   const { entries, fault, ...log } = useExecutionLog({
     api,
     appId,
@@ -30,7 +30,11 @@ export function LogPanel({ api, appId, actions, versionIds }: LogPanelProps) {
       <div className="row log-head">
         <span className={isConnected ? "live-dot on" : "live-dot"}>{isConnected ? "live" : "reconnecting…"}</span>
         <label className="check">
-          <input type="checkbox" checked={all} onChange={(event) => setAll(event.target.checked)} />
+          <input
+            type="checkbox"
+            checked={showsAllActions}
+            onChange={(event) => setShowsAllActions(event.target.checked)}
+          />
           all actions
         </label>
         <label className="check">

@@ -67,8 +67,8 @@ const SANDBOX_WORDS: Record<string, string> = {
 };
 
 function RunProperties({ run, appId }: { run: RunDetails; appId: number }) {
-  const renderLink = (route: Partial<StudioRoute> & Pick<StudioRoute, "view">, words: string) => (
-    <a href={createHref({ appId, ...route })}>{words}</a>
+  const renderLink = (route: Partial<StudioRoute> & Pick<StudioRoute, "view">, label: string) => (
+    <a href={createHref({ appId, ...route })}>{label}</a>
   );
   const renderRunLink = (id: number) => renderLink({ view: "runs", item: String(id) }, `run ${id}`);
   const {

@@ -13,8 +13,8 @@ import { parseTimeRange, type RunsUrlQuery, toRunsFilter } from "./runs-query.js
 import { useRunColumns } from "./use-columns.js";
 import { type RunListState, useRuns } from "./use-runs.js";
 
-function RunsCount({ runsFound }: { runsFound: RunListState }) {
-  const { runs, total, hasMore, isPaused, isLoading, loadMore, fault } = runsFound;
+function RunsCount({ runList }: { runList: RunListState }) {
+  const { runs, total, hasMore, isPaused, isLoading, loadMore, fault } = runList;
   if (!runs || !total) return fault ? null : <p className="hint">Loading…</p>;
   const orMoreText = total.isExact ? "" : " or more";
   return (
@@ -51,8 +51,8 @@ function RunsHistory({ api, appId, route, go, confirm, actions }: PageProps) {
   // Reads the clock only once. Otherwise the start of the time range would change with each render, and cause a new request.
   const [now] = useState(() => Date.now());
   const filter = useMemo(() => toRunsFilter(query, now), [query, now]);
-  const runsFound = useRuns({ api, appId, filter, logSubscription: actions.logSubscription });
-  const { runs, hasMore, isLoading, fault } = runsFound;
+  const runList = useRuns({ api, appId, filter, logSubscription: actions.logSubscription });
+  const { runs, hasMore, isLoading, fault } = runList;
   const changeQuery = useCallback((part: RunsUrlQuery) => go({ query: mergeQuery(query, part) }), [go, query]);
   const setSearch = useCallback(
     (search: string) =>
@@ -70,7 +70,7 @@ function RunsHistory({ api, appId, route, go, confirm, actions }: PageProps) {
         clearFilters={() => go({ query: {} })}
       />
       <QueuedRunsLine {...{ api, appId, confirm }} />
-      <RunsList runList={runsFound} appId={appId} filters={route.query} columns={columns.shownColumns}>
+      <RunsList runList={runList} appId={appId} filters={route.query} columns={columns.shownColumns}>
         <LazyRunsChart
           {...{ api, appId, filter }}
           timeRange={parseTimeRange(query)}
@@ -81,7 +81,7 @@ function RunsHistory({ api, appId, route, go, confirm, actions }: PageProps) {
           <span className={actions.logSubscription.isConnected ? "live-dot on" : "live-dot"}>
             {actions.logSubscription.isConnected ? "live" : "reconnecting…"}
           </span>
-          <RunsCount runsFound={runsFound} />
+          <RunsCount runList={runList} />
           {fault && (
             <span className="fault" role="alert">
               {fault.message}

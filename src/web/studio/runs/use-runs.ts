@@ -43,10 +43,10 @@ export interface RunListState {
 function mergeRuns(newerRuns: RunRow[], knownRuns: RunRow[]): RunRow[] {
   const oldestId = newerRuns.at(-1)?.id ?? Number.POSITIVE_INFINITY;
   const ids = new Set(newerRuns.map(({ id }) => id));
-  const newer = knownRuns.filter(({ id }) => id > oldestId && !ids.has(id));
-  const older = knownRuns.filter(({ id }) => id < oldestId);
-  const first = newer.length === 0 ? newerRuns : [...newerRuns, ...newer].sort((a, b) => b.id - a.id);
-  return [...first, ...older];
+  const newerKnownRuns = knownRuns.filter(({ id }) => id > oldestId && !ids.has(id));
+  const olderKnownRuns = knownRuns.filter(({ id }) => id < oldestId);
+  const first = newerKnownRuns.length === 0 ? newerRuns : [...newerRuns, ...newerKnownRuns].sort((a, b) => b.id - a.id);
+  return [...first, ...olderKnownRuns];
 }
 
 export function useRuns({
@@ -62,7 +62,7 @@ export function useRuns({
 }): RunListState {
   const [runs, setRuns] = useState<RunRow[] | null>(null);
   const [total, setTotal] = useState<RunListState["total"]>(null);
-  const [next, setNext] = useState<number | null>(null);
+  const [nextCursor, setNextCursor] = useState<number | null>(null);
   const [isPaused, setPaused] = useState(false);
   const [isLoading, setLoading] = useState(false);
   const [fault, setFault] = useState<ApiError | null>(null);
@@ -73,7 +73,7 @@ export function useRuns({
   /** True after the first page for the current filter was loaded. */
   const isLoaded = useRef(false);
 
-  const page = useCallback(
+  const readPage = useCallback(
     async (before: number | null) => {
       const request = { ...(JSON.parse(key) as RunsFilter), appId, before, limit: PAGE_SIZE };
       return (await api.request(FindRuns, request)).found;
@@ -90,12 +90,12 @@ export function useRuns({
       try {
         let from = before;
         for (let left = MAX_EMPTY_PAGES; left > 0; left -= 1) {
-          const runsPage = await page(from);
+          const runsPage = await readPage(from);
           if (filterChangeCount.current !== countAtStart) return;
           if (from === null) setTotal({ count: runsPage.pagination.total, isExact: runsPage.pagination.totalIsExact });
           isLoaded.current = true;
           setRuns((old) => (old ?? []).concat(runsPage.runs));
-          setNext(runsPage.pagination.nextBefore);
+          setNextCursor(runsPage.pagination.nextBefore);
           setFault(null);
           from = runsPage.pagination.nextBefore;
           setPaused(runsPage.runs.length === 0 && from !== null && left === 1);
@@ -110,7 +110,7 @@ export function useRuns({
         }
       }
     },
-    [page],
+    [readPage],
   );
 
   useEffect(() => {
@@ -119,7 +119,7 @@ export function useRuns({
     isLoaded.current = false;
     setRuns(null);
     setTotal(null);
-    setNext(null);
+    setNextCursor(null);
     setPaused(false);
     void load(null, filterChangeCount.current);
   }, [load]);
@@ -129,7 +129,7 @@ export function useRuns({
     if (isLoadPending.current) return;
     if (!isLoaded.current) return load(null, countAtStart);
     try {
-      const runsPage = await page(null);
+      const runsPage = await readPage(null);
       if (filterChangeCount.current !== countAtStart) return;
       setRuns((old) => old && mergeRuns(runsPage.runs, old));
       setTotal({ count: runsPage.pagination.total, isExact: runsPage.pagination.totalIsExact });
@@ -137,7 +137,7 @@ export function useRuns({
     } catch (error) {
       if (filterChangeCount.current === countAtStart) setFault(asApiError(error));
     }
-  }, [page, load]);
+  }, [readPage, load]);
 
   const hasUnfinishedRuns = runs?.some(isUnfinished) ?? false;
   const isSearch = filter.search !== null;
@@ -155,8 +155,8 @@ export function useRuns({
   useReloadAfterEvents(logSubscription.onEntry, reload, RELOAD_DELAY_MS);
 
   const loadMore = useCallback(() => {
-    if (next !== null) void load(next, filterChangeCount.current);
-  }, [load, next]);
+    if (nextCursor !== null) void load(nextCursor, filterChangeCount.current);
+  }, [load, nextCursor]);
   const cancel = useCallback(
     async (runId: number) => {
       await cancelRun(api, appId, runId);
@@ -164,5 +164,5 @@ export function useRuns({
     },
     [api, appId, refresh],
   );
-  return { runs, total, hasMore: next !== null, isPaused, isLoading, fault, loadMore, cancelRun: cancel };
+  return { runs, total, hasMore: nextCursor !== null, isPaused, isLoading, fault, loadMore, cancelRun: cancel };
 }

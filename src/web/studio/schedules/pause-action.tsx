@@ -25,31 +25,31 @@ export function PauseButton({ api, app, appId, actions, confirm, action, liveVer
   const [busy, setBusy] = useState(false);
   const [fault, setFault] = useState<string | null>(null);
   const { id, name } = action;
-  const nextActive = !liveVersion.active;
+  const shouldResume = !liveVersion.active;
   const saveAndPublish = async () => {
     const { diff } = await api.request(CompareDraftWithLive, { appId, id });
     // Publishing would make all changes of the draft live, so the draft must have no other change than `active`.
     if (diff.code !== null || diff.fields.some((field) => field !== "active")) return setFault(OTHER_CHANGES_TEXT);
     let { updatedAt } = action;
-    let saved: string | null = null;
+    let savedDraftText: string | null = null;
     try {
-      if (action.active !== nextActive) {
-        const change = { appId, id, data: { active: nextActive }, ifUpdatedAt: updatedAt };
+      if (action.active !== shouldResume) {
+        const change = { appId, id, data: { active: shouldResume }, ifUpdatedAt: updatedAt };
         updatedAt = (await api.request(UpdateAction, change)).saved.updatedAt;
-        saved = nextActive ? ONLY_DRAFT_RESUMED_TEXT : ONLY_DRAFT_PAUSED_TEXT;
+        savedDraftText = shouldResume ? ONLY_DRAFT_RESUMED_TEXT : ONLY_DRAFT_PAUSED_TEXT;
       }
       await api.request(PublishAction, { appId, id, ifUpdatedAt: updatedAt });
       setFault(null);
     } catch (error) {
       const { message } = asApiError(error);
-      setFault(saved === null ? message : `${saved}: ${message}`);
+      setFault(savedDraftText === null ? message : `${savedDraftText}: ${message}`);
     } finally {
       await actions.reloadActions();
     }
   };
-  const toggle = async () => {
+  const togglePause = async () => {
     if (
-      !nextActive &&
+      !shouldResume &&
       !(await confirm({ title: `Pause ${name}?`, explanation: PAUSE_QUESTION, confirmLabel: "Pause" }))
     )
       return;
@@ -58,7 +58,7 @@ export function PauseButton({ api, app, appId, actions, confirm, action, liveVer
     setBusy(false);
   };
   const obstacle = findPauseObstacle(app);
-  const verb = nextActive ? "Resume" : "Pause";
+  const verb = shouldResume ? "Resume" : "Pause";
   return (
     <>
       <button
@@ -66,7 +66,7 @@ export function PauseButton({ api, app, appId, actions, confirm, action, liveVer
         aria-label={`${verb}: ${name}`}
         title={obstacle ?? undefined}
         disabled={busy || obstacle !== null}
-        onClick={() => void toggle()}
+        onClick={() => void togglePause()}
       >
         {verb}
       </button>

@@ -47,13 +47,15 @@ function describeScheduleState(
 
 /** Returns the actions whose draft or live version has a schedule trigger, sorted by their next run. */
 function createScheduleRows(listProps: ScheduleListProps): ScheduleRow[] {
-  const byActionId = new Map(
+  const scheduledActionsById = new Map(
     listProps.week.scheduled.map((scheduledAction) => [scheduledAction.masterId, scheduledAction]),
   );
   const rows = (listProps.actions.actionList?.actions ?? [])
-    .filter(({ id, triggers }) => byActionId.has(id) || triggers.some(({ trigger }) => trigger === "schedule"))
+    .filter(
+      ({ id, triggers }) => scheduledActionsById.has(id) || triggers.some(({ trigger }) => trigger === "schedule"),
+    )
     .map((action) => {
-      const scheduledAction = byActionId.get(action.id);
+      const scheduledAction = scheduledActionsById.get(action.id);
       const lastRunAt = listProps.actions.findLiveVersion(action.id)?.lastRunAt ?? null;
       return { action, scheduledAction, lastRunAt, state: describeScheduleState(action, scheduledAction, listProps) };
     });
@@ -73,7 +75,7 @@ function RunNowButton({ api, appId, action }: Pick<ScheduleListProps, "api" | "a
   const [outcome, setOutcome] = useState<{ runId: number } | { fault: string } | null>(null);
   const [busy, setBusy] = useState(false);
   const isManual = action.triggers.some(({ trigger }) => trigger === "manual");
-  const start = async () => {
+  const startRun = async () => {
     setBusy(true);
     await api.request(RunAction, { appId, id: action.id, payload: {}, copy: "production" }).then(
       ({ run: { runId } }) => setOutcome({ runId }),
@@ -88,7 +90,7 @@ function RunNowButton({ api, appId, action }: Pick<ScheduleListProps, "api" | "a
         aria-label={`Run now: ${action.name}`}
         title={isManual ? undefined : "The action has no manual trigger."}
         disabled={busy || !isManual}
-        onClick={() => void start()}
+        onClick={() => void startRun()}
       >
         Run now
       </button>
@@ -104,10 +106,10 @@ function RunNowButton({ api, appId, action }: Pick<ScheduleListProps, "api" | "a
   );
 }
 
-function ScheduleTableRow({ row, list }: { row: ScheduleRow; list: ScheduleListProps }) {
+function ScheduleTableRow({ row, listProps }: { row: ScheduleRow; listProps: ScheduleListProps }) {
   const { action, scheduledAction, lastRunAt, state } = row;
-  const { api, appId } = list;
-  const liveVersion = list.actions.findLiveVersion(action.id);
+  const { api, appId } = listProps;
+  const liveVersion = listProps.actions.findLiveVersion(action.id);
   const nextRun = scheduledAction && formatNextRun(scheduledAction);
   return (
     <tr>
@@ -150,7 +152,7 @@ function ScheduleTableRow({ row, list }: { row: ScheduleRow; list: ScheduleListP
             <div className="row">
               <RunNowButton {...{ api, appId, action }} />
               <ForEditors>
-                <PauseButton {...list} {...{ action, liveVersion }} />
+                <PauseButton {...listProps} {...{ action, liveVersion }} />
               </ForEditors>
             </div>
           )}
@@ -197,7 +199,7 @@ export function ScheduleList(listProps: ScheduleListProps) {
         </thead>
         <tbody>
           {rows.map((row) => (
-            <ScheduleTableRow key={row.action.id} row={row} list={listProps} />
+            <ScheduleTableRow key={row.action.id} row={row} listProps={listProps} />
           ))}
         </tbody>
       </table>

@@ -52,7 +52,7 @@ interface BindingLineProps {
 }
 
 function BindingLine({ api, appId, binding, usingActions, removeBinding }: BindingLineProps) {
-  const [isTested, setTested] = useState(false);
+  const [isTestShown, setTestShown] = useState(false);
   const { key, origin, name, sealed } = binding;
   return (
     <li>
@@ -66,9 +66,9 @@ function BindingLine({ api, appId, binding, usingActions, removeBinding }: Bindi
       <button
         type="button"
         className="small"
-        aria-expanded={isTested}
+        aria-expanded={isTestShown}
         aria-label={`Send a request with ${key} to ${origin}`}
-        onClick={() => setTested(!isTested)}
+        onClick={() => setTestShown(!isTestShown)}
       >
         Send a request
       </button>
@@ -89,7 +89,7 @@ function BindingLine({ api, appId, binding, usingActions, removeBinding }: Bindi
           </>
         )}
       </p>
-      {isTested && <BindingTestForm {...{ api, appId, binding }} />}
+      {isTestShown && <BindingTestForm {...{ api, appId, binding }} />}
     </li>
   );
 }
@@ -98,11 +98,11 @@ export function ConnectionsPage({ api, appId, confirm }: PageProps) {
   const { value, fault, isBusy, applyChange } = useResource({
     queryKey: ["connections", appId],
     async queryFn() {
-      const [{ connections, uses }, listed] = await Promise.all([
+      const [{ connections, uses }, listedActions] = await Promise.all([
         api.request(ReadSecretBindings, { appId }),
         readActionsWithOrigins(api, appId),
       ]);
-      return { connections, uses, listed };
+      return { connections, uses, listedActions };
     },
     // Does not read the actions each time the window gets the focus. These reads and the saves of actions have the same rate
     // limit.
@@ -143,11 +143,11 @@ export function ConnectionsPage({ api, appId, confirm }: PageProps) {
         {fault}
       </p>
       <h3>Allowed origins of actions</h3>
-      {value && value.listed.length === 0 && (
+      {value && value.listedActions.length === 0 && (
         <p className="hint">No action may send requests to another service. Allow origins in an action's settings.</p>
       )}
       <ul className="records">
-        {value?.listed.map(({ id, name, integrationOrigins }) => (
+        {value?.listedActions.map(({ id, name, integrationOrigins }) => (
           <li key={id}>
             <a href={createHref({ appId, view: "actions", item: String(id) })}>{name}</a>
             <span className="grow">{integrationOrigins.join(", ")}</span>

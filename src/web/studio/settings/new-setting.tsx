@@ -48,9 +48,9 @@ export function NewSettingForm({ settings, confirm, onDirtyChange }: NewSettingF
     const result = parseSettingText(value);
     if ("fault" in result) return setFault(result.fault);
     if (!(await confirmPublicSecret(confirm, key, result.value))) return;
-    const refusal = await settings.setValue(key, result.value);
-    setFault(refusal);
-    if (refusal !== null) return;
+    const saveFault = await settings.setValue(key, result.value);
+    setFault(saveFault);
+    if (saveFault !== null) return;
     clearKey(key);
     clearValue(value);
     setAddedKey(key);

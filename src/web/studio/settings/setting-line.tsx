@@ -68,9 +68,9 @@ export function SettingLine(props: SettingLineProps) {
     const result = parseSettingText(draft);
     if ("fault" in result) return setFault(result.fault);
     if (!(await confirmPublicSecret(confirm, settingKey, result.value))) return;
-    const refusal = await settings.setValue(settingKey, result.value);
-    setFault(refusal);
-    if (refusal !== null) return;
+    const saveFault = await settings.setValue(settingKey, result.value);
+    setFault(saveFault);
+    if (saveFault !== null) return;
     field.markSaved(draft);
     setSaved(true);
     // Moves the focus to the field. The button that has the focus becomes hidden after the save.
@@ -83,9 +83,9 @@ export function SettingLine(props: SettingLineProps) {
       !(await confirm({ title: `Delete ${settingKey}?`, explanation: text, confirmLabel: "Delete", isDangerous: true }))
     )
       return;
-    const refusal = await settings.removeSetting(settingKey);
-    setFault(refusal);
-    if (refusal === null) onSettingRemoved(settingKey);
+    const removeFault = await settings.removeSetting(settingKey);
+    setFault(removeFault);
+    if (removeFault === null) onSettingRemoved(settingKey);
   };
   return (
     <li ref={row} className={dirty ? "setting edited" : "setting"} data-key={settingKey}>

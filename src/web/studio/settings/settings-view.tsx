@@ -72,16 +72,16 @@ function AllSettings({ api, appId, confirm, setDirty, route }: PageProps) {
   const findPersonName = usePersonNames(appId);
   const { valuesByKey, detailsByKey, updatedAt, fault } = settings;
   /** Keys of the settings whose rows have unsaved changes, and NEW_ROW_NAME if the form for a new setting has some. */
-  const [edited, setEdited] = useState<readonly string[]>([]);
-  const onDirty = useCallback(
+  const [unsavedRowNames, setUnsavedRowNames] = useState<readonly string[]>([]);
+  const onDirtyChange = useCallback(
     (name: string, dirty: boolean) =>
-      setEdited((old) => {
+      setUnsavedRowNames((old) => {
         if (old.includes(name) === dirty) return old;
         return dirty ? [...old, name] : old.filter((other) => other !== name);
       }),
     [],
   );
-  const hasEdits = edited.length > 0;
+  const hasEdits = unsavedRowNames.length > 0;
   useUnsavedChanges(setDirty, hasEdits);
 
   const isLoaded = valuesByKey !== null;
@@ -96,7 +96,7 @@ function AllSettings({ api, appId, confirm, setDirty, route }: PageProps) {
 
   const secretKeys = Object.keys(detailsByKey).filter((key) => getSettingTier(key) === "protected");
   // Includes settings that another person has deleted, if their rows have unsaved changes in this page.
-  const editedKeys = edited.filter((name) => name !== NEW_ROW_NAME);
+  const editedKeys = unsavedRowNames.filter((name) => name !== NEW_ROW_NAME);
   const keys = [...new Set([...Object.keys(valuesByKey ?? {}), ...secretKeys, ...editedKeys])].sort();
   return (
     <div className="settings">
@@ -105,7 +105,7 @@ function AllSettings({ api, appId, confirm, setDirty, route }: PageProps) {
       </p>
       <section aria-label="New setting">
         <h2>New setting</h2>
-        <NewSettingForm {...{ settings, confirm, onDirtyChange: onDirty }} />
+        <NewSettingForm {...{ settings, confirm, onDirtyChange }} />
         <SettingsGauge appId={appId} updatedAt={updatedAt} />
       </section>
       {TIER_SECTIONS.map(([tier, ...texts]) => (
@@ -113,7 +113,7 @@ function AllSettings({ api, appId, confirm, setDirty, route }: PageProps) {
           key={tier}
           {...{ tier, texts }}
           settingKeys={keys.filter((key) => getSettingTier(key) === tier)}
-          lineProps={{ appId, settings, confirm, onDirtyChange: onDirty, findPersonName }}
+          lineProps={{ appId, settings, confirm, onDirtyChange, findPersonName }}
         />
       ))}
     </div>

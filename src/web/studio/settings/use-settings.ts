@@ -63,9 +63,9 @@ export function useSettings(api: ApiClient, appId: number): SettingsState {
   const { value, fault } = useResource({
     queryKey,
     async queryFn() {
-      const shownAnswer = client.getQueryData<SettingsResponse>(queryKey);
-      const isCurrent = shownAnswer && (await api.isCurrent(`/v1/apps/${appId}/settings`, shownAnswer.updatedAt));
-      return isCurrent ? shownAnswer : readSettings(api, appId);
+      const cachedSettings = client.getQueryData<SettingsResponse>(queryKey);
+      const isCurrent = cachedSettings && (await api.isCurrent(`/v1/apps/${appId}/settings`, cachedSettings.updatedAt));
+      return isCurrent ? cachedSettings : readSettings(api, appId);
     },
     refetchInterval: CHECK_INTERVAL_MS,
   });
@@ -79,14 +79,14 @@ export function useSettings(api: ApiClient, appId: number): SettingsState {
   const write = async (key: string, change: (ifUpdatedAt: string) => Promise<unknown>) => {
     try {
       // Reads the settings now if the person stores a setting before the first read has ended.
-      const shownValue = value ?? (await load());
-      await change(shownValue.updatedAt).catch(async (error) => {
+      const knownSettings = value ?? (await load());
+      await change(knownSettings.updatedAt).catch(async (error) => {
         if (!isChangedByOthersError(error)) throw error;
-        const now = await load();
-        if (getSettingState(now, key) !== getSettingState(shownValue, key))
+        const newSettings = await load();
+        if (getSettingState(newSettings, key) !== getSettingState(knownSettings, key))
           throw new ApiError("RESOURCE_CHANGED", CHANGED_MESSAGE);
         // Another person has changed only other settings, so sends this change again with the current `updatedAt`.
-        await change(now.updatedAt);
+        await change(newSettings.updatedAt);
       });
       await load();
       return null;
