@@ -26,12 +26,12 @@ interface ScriptAttributes {
 
 function loadScript(src: string, attributes: ScriptAttributes): Promise<void> {
   const script = Object.assign(document.createElement("script"), { src, async: false }, attributes);
-  const loaded = new Promise<void>((resolve, reject) => {
+  const scriptLoad = new Promise<void>((resolve, reject) => {
     script.onload = () => resolve();
     script.onerror = () => reject(new Error(`the script ${src} could not be loaded`));
     document.head.append(script);
   });
-  return loaded.finally(() => script.remove());
+  return scriptLoad.finally(() => script.remove());
 }
 
 /** Loads a script from its text. The page's content security policy must allow blob: URLs or the nonce. */

@@ -27,17 +27,17 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 /** Reads the stored session. If the browser blocks storage (blocked cookies, sandboxed frames), the session lasts as long as the page. */
 function readStoredSession(key: string): StoredSession | null {
   try {
-    const stored = JSON.parse(localStorage.getItem(key) ?? "null") as StoredSession | null;
-    const isComplete = typeof stored?.token === "string" && Number.isFinite(stored.expiresAt + stored.renewAt);
-    return isComplete ? stored : null;
+    const session = JSON.parse(localStorage.getItem(key) ?? "null") as StoredSession | null;
+    const isComplete = typeof session?.token === "string" && Number.isFinite(session.expiresAt + session.renewAt);
+    return isComplete ? session : null;
   } catch {
     return null;
   }
 }
 
-function writeStoredSession(key: string, stored: StoredSession): void {
+function writeStoredSession(key: string, session: StoredSession): void {
   try {
-    localStorage.setItem(key, JSON.stringify(stored));
+    localStorage.setItem(key, JSON.stringify(session));
   } catch {
     // Ignores the error. If the browser blocks storage, the session lasts as long as the page.
   }
@@ -66,11 +66,11 @@ export function createVisitorSessionManager(
   /** Unfinished requests for a session, by session key. */
   const pendingRefreshes = new Map<string, Promise<boolean>>();
 
-  function applySession(stored: StoredSession): boolean {
-    const isOtherSession = stored.token !== connection.getToken();
-    connection.configure({ token: stored.token });
+  function applySession(session: StoredSession): boolean {
+    const isOtherSession = session.token !== connection.getToken();
+    connection.configure({ token: session.token });
     clearTimeout(timer);
-    const delay = Math.max(MIN_RENEWAL_INTERVAL_MS, stored.renewAt - Date.now());
+    const delay = Math.max(MIN_RENEWAL_INTERVAL_MS, session.renewAt - Date.now());
     timer = setTimeout(() => void renewSession(), Math.min(delay, MAX_TIMER_MS));
     return isOtherSession;
   }
@@ -87,9 +87,9 @@ export function createVisitorSessionManager(
     // If the page has called `configure`, or `init` for another app, during the request, this session is no longer needed.
     if (key !== sessionKey) return false;
     const endsAt = Date.parse(expiresAt);
-    const stored = { token, expiresAt: endsAt, renewAt: Date.now() + (endsAt - Date.now()) / 2 };
-    writeStoredSession(sessionKey, stored);
-    return applySession(stored);
+    const session = { token, expiresAt: endsAt, renewAt: Date.now() + (endsAt - Date.now()) / 2 };
+    writeStoredSession(sessionKey, session);
+    return applySession(session);
   }
 
   /** Gets a session from the storage or the service. Resolves to true if the connection's token was replaced. */
@@ -143,9 +143,9 @@ export function createVisitorSessionManager(
       stopRenewal();
       connection.configure({ appId: app, token: "", ...(url !== undefined && { apiUrl: url }) });
       key = `svc.visitor ${connection.resolveUrl("/").href} ${app}`;
-      const stored = readStoredSession(key);
-      if (stored) applySession(stored);
-      if (!stored || stored.expiresAt < Date.now() + MIN_RENEWAL_INTERVAL_MS) await refreshSession();
+      const session = readStoredSession(key);
+      if (session) applySession(session);
+      if (!session || session.expiresAt < Date.now() + MIN_RENEWAL_INTERVAL_MS) await refreshSession();
       onSessionChanged();
     },
   };

@@ -178,17 +178,19 @@ function PasskeysSection({
 
 function IdentitiesSection({ account: { signInData }, applyChange }: AccountSectionProps) {
   const getProviderName = (id: string) => signInData.providers.find((provider) => provider.id === id)?.name ?? id;
-  const link = (id: string) =>
+  const linkIdentity = (id: string) =>
     void applyChange(async () => {
-      const next = location.pathname + location.hash;
-      const { url } = await requestAuthRoute<{ url: string }>("POST", `oidc/${encodeURIComponent(id)}/link`, { next });
+      const returnPath = location.pathname + location.hash;
+      const { url } = await requestAuthRoute<{ url: string }>("POST", `oidc/${encodeURIComponent(id)}/link`, {
+        next: returnPath,
+      });
       location.assign(url);
     });
   return (
     <>
       <p className="row">
         {signInData.providers.map(({ id, name }) => (
-          <button key={id} type="button" onClick={() => link(id)}>
+          <button key={id} type="button" onClick={() => linkIdentity(id)}>
             Link {name}
           </button>
         ))}

@@ -132,7 +132,7 @@ function AccountForm({
       await signInByPasskey();
       await onSignedIn();
     });
-  const next = isInDialog ? "/studio" : location.pathname + location.hash;
+  const returnPath = isInDialog ? "/studio" : location.pathname + location.hash;
   return (
     <form onSubmit={submit} aria-busy={busy}>
       <SignInField
@@ -166,7 +166,7 @@ function AccountForm({
         <a
           key={id}
           className="button"
-          href={getProviderSignInUrl(id, next)}
+          href={getProviderSignInUrl(id, returnPath)}
           {...(isInDialog && { target: "_blank", rel: "noreferrer" })}
         >
           Sign in with {name}

@@ -35,7 +35,7 @@ export function OriginFields({ appId, draft, fault, changeDraft }: ActionFieldsP
   const [text, setText] = useState("");
   const bindings = useSecretBindings(appId, integrationOrigins.length > 0);
   if (environment !== "server" && integrationOrigins.length === 0) return null;
-  const setOrigins = (all: string[]) => changeDraft({ integrationOrigins: all });
+  const setOrigins = (origins: string[]) => changeDraft({ integrationOrigins: origins });
 
   const addOrigin = (origin: string) => {
     setText("");

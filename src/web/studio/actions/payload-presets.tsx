@@ -24,13 +24,13 @@ interface PayloadPresetsProps {
 
 const formatPayload = (payload: unknown) => JSON.stringify(payload, null, 2);
 
-function SavePresetForm({ save, close }: { save: (name: string) => Promise<boolean>; close: () => void }) {
+function SavePresetForm({ savePreset, close }: { savePreset: (name: string) => Promise<boolean>; close: () => void }) {
   const [name, setName] = useState("");
   const [isBusy, setBusy] = useState(false);
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     setBusy(true);
-    const isSaved = await save(name);
+    const isSaved = await savePreset(name);
     setBusy(false);
     if (isSaved) close();
   };
@@ -58,12 +58,12 @@ function SavePresetForm({ save, close }: { save: (name: string) => Promise<boole
 }
 
 export function PayloadPresets({ api, appId, actionId, payload, setPayload }: PayloadPresetsProps) {
-  const { presets: stored, fault, setFault, replacePresets } = usePayloadPresets(appId, actionId);
-  const presets = stored ?? [];
+  const { presets: storedPresets, fault, setFault, replacePresets } = usePayloadPresets(appId, actionId);
+  const presets = storedPresets ?? [];
   const [pastRuns, setPastRuns] = useState<RunRow[]>([]);
-  const [chosen, setChosen] = useState("");
+  const [chosenOption, setChosenOption] = useState("");
   /** Preset that last filled the payload, with its time of change at that moment. Another person may have changed the preset since. */
-  const [loaded, setLoaded] = useState<Pick<PayloadPreset, "name" | "updatedAt"> | null>(null);
+  const [loadedPreset, setLoadedPreset] = useState<Pick<PayloadPreset, "name" | "updatedAt"> | null>(null);
   const [isNaming, setNaming] = useState(false);
   const shownPayload = useRef(payload);
   shownPayload.current = payload;
@@ -83,10 +83,10 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
   const loadPayload = async (value: string) => {
     latestChoice.current += 1;
     const choiceNumber = latestChoice.current;
-    setChosen(value.startsWith("run ") ? "" : value);
+    setChosenOption(value.startsWith("run ") ? "" : value);
     const preset = presets.find(({ name }) => value === `preset ${name}`);
     if (preset) {
-      setLoaded(preset);
+      setLoadedPreset(preset);
       return setPayload(formatPayload(preset.payload));
     }
     const runId = Number(value.replace("run ", ""));
@@ -105,38 +105,38 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
    * since. Returns null if the person saw no preset with this name.
    */
   const getSeenUpdatedAt = (name: string): string | null =>
-    (loaded?.name === name ? loaded : presets.find((preset) => preset.name === name))?.updatedAt ?? null;
-  const save = async (name: string) => {
+    (loadedPreset?.name === name ? loadedPreset : presets.find((preset) => preset.name === name))?.updatedAt ?? null;
+  const savePreset = async (name: string) => {
     const parsed = parsePayload(payload);
     if ("fault" in parsed) {
       setFault(parsed.fault);
       return false;
     }
     const ifUpdatedAt = getSeenUpdatedAt(name.trim());
-    const saved = await replacePresets(
+    const savedPresets = await replacePresets(
       api.request(SavePayloadPreset, { appId, actionId, name, payload: parsed.payload, ifUpdatedAt }),
     );
-    if (!saved) return false;
-    setChosen(`preset ${name.trim()}`);
-    setLoaded(saved.find((preset) => preset.name === name.trim()) ?? null);
+    if (!savedPresets) return false;
+    setChosenOption(`preset ${name.trim()}`);
+    setLoadedPreset(savedPresets.find((preset) => preset.name === name.trim()) ?? null);
     return true;
   };
-  const preset = presets.find(({ name }) => chosen === `preset ${name}`);
-  const remove = async () => {
+  const preset = presets.find(({ name }) => chosenOption === `preset ${name}`);
+  const removePreset = async () => {
     if (!preset) return;
     const ifUpdatedAt = getSeenUpdatedAt(preset.name) ?? preset.updatedAt;
     if (await replacePresets(api.request(DeletePayloadPreset, { appId, actionId, name: preset.name, ifUpdatedAt })))
-      setChosen("");
+      setChosenOption("");
   };
   return (
     <div className="presets">
       {isNaming ? (
-        <SavePresetForm save={save} close={() => setNaming(false)} />
+        <SavePresetForm savePreset={savePreset} close={() => setNaming(false)} />
       ) : (
         <div className="row">
           <select
             aria-label="Fill the payload from"
-            value={preset ? chosen : ""}
+            value={preset ? chosenOption : ""}
             onFocus={() => void readPastRuns()}
             onChange={(event) => void loadPayload(event.target.value)}
           >
@@ -166,7 +166,7 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
             </button>
           </ForEditors>
           {preset && (
-            <button type="button" className="link danger-text" onClick={() => void remove()}>
+            <button type="button" className="link danger-text" onClick={() => void removePreset()}>
               Delete “{preset.name}”
             </button>
           )}

@@ -19,13 +19,18 @@ const findLineStart = (code: string, position: number): number => code.lastIndex
 
 /** Applies `changeLine` to each line that the selection touches. Afterwards the selection covers these lines. */
 function editLines(code: string, start: number, end: number, changeLine: (line: string) => string): TextEdit {
-  const from = findLineStart(code, start);
+  const firstLineStart = findLineStart(code, start);
   // A selection that ends at the start of a line does not include that line.
-  const last = end > start && code[end - 1] === "\n" ? end - 1 : end;
-  const lineEnd = code.indexOf("\n", last);
-  const to = lineEnd < 0 ? code.length : lineEnd;
-  const text = code.slice(from, to).split("\n").map(changeLine).join("\n");
-  return { startOffset: from, endOffset: to, insertedText: text, selection: { start: from, end: from + text.length } };
+  const lastIncludedOffset = end > start && code[end - 1] === "\n" ? end - 1 : end;
+  const lineEnd = code.indexOf("\n", lastIncludedOffset);
+  const lastLineEnd = lineEnd < 0 ? code.length : lineEnd;
+  const text = code.slice(firstLineStart, lastLineEnd).split("\n").map(changeLine).join("\n");
+  return {
+    startOffset: firstLineStart,
+    endOffset: lastLineEnd,
+    insertedText: text,
+    selection: { start: firstLineStart, end: firstLineStart + text.length },
+  };
 }
 
 export function indentLines(code: string, start: number, end: number): TextEdit {
@@ -49,13 +54,13 @@ export function insertLineBreak(code: string, start: number, end: number): TextE
   const [indentation] = /^[ \t]*/.exec(code.slice(findLineStart(code, start), start))!;
   const characterBefore = code[start - 1];
   const isInBrackets = characterBefore !== undefined && OPENING_BRACKETS.includes(characterBefore);
-  const first = `\n${indentation}${isInBrackets ? INDENT : ""}`;
+  const lineBreakText = `\n${indentation}${isInBrackets ? INDENT : ""}`;
   const isClosed = isInBrackets && code[end] === CLOSING_BRACKETS[OPENING_BRACKETS.indexOf(characterBefore)];
-  const caret = start + first.length;
+  const caret = start + lineBreakText.length;
   return {
     startOffset: start,
     endOffset: end,
-    insertedText: isClosed ? `${first}\n${indentation}` : first,
+    insertedText: isClosed ? `${lineBreakText}\n${indentation}` : lineBreakText,
     selection: { start: caret, end: caret },
   };
 }

@@ -14,19 +14,19 @@ interface SourcePaneProps {
 export function SourcePane({ source, onChange, fault }: SourcePaneProps) {
   const id = useId();
   const paths = source.fileList.map(({ path }) => path);
-  const [chosen, setChosen] = useState("");
-  const file = paths.includes(chosen)
-    ? chosen
+  const [chosenPath, setChosenPath] = useState("");
+  const openPath = paths.includes(chosenPath)
+    ? chosenPath
     : (paths.find((path) => ENTRY_FILE_PATTERN.test(path)) ?? paths[0] ?? "");
   const changeFile = (text: string) => {
-    const fileList = source.fileList.map((entry) => (entry.path === file ? { ...entry, text } : entry));
+    const fileList = source.fileList.map((entry) => (entry.path === openPath ? { ...entry, text } : entry));
     onChange({ ...source, fileList });
   };
   return (
     <section className="code" aria-label="Source">
       <div className="row code-foot">
         <label htmlFor={id}>File</label>
-        <select id={id} value={file} onChange={({ target }) => setChosen(target.value)}>
+        <select id={id} value={openPath} onChange={({ target }) => setChosenPath(target.value)}>
           {paths.map((path) => (
             <option key={path}>{path}</option>
           ))}
@@ -35,9 +35,9 @@ export function SourcePane({ source, onChange, fault }: SourcePaneProps) {
       </div>
       <textarea
         className="source-text"
-        aria-label={`Text of ${file}`}
+        aria-label={`Text of ${openPath}`}
         spellCheck={false}
-        value={source.fileList.find(({ path }) => path === file)?.text ?? ""}
+        value={source.fileList.find(({ path }) => path === openPath)?.text ?? ""}
         onChange={({ target }) => changeFile(target.value)}
       />
       {fault && (

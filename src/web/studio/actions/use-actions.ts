@@ -116,8 +116,8 @@ function useLogSubscription(
 }
 
 /**
- * Hook that returns `failingActionIds`, the IDs of the actions whose live version failed at its last run. It reads the app's latest failed live
- * runs once. Call `onEnd` with the log entry of each later run.
+ * Hook that returns `failingActionIds`, the IDs of the actions whose live version failed at its last run. It reads the app's latest failed
+ * live runs once. Call `onEnd` with the log entry of each later run.
  */
 function useLiveFailures(appId: number | null, list: ActionList | null) {
   // Waits for the list of actions, so that this request does not delay the list.

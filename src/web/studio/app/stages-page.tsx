@@ -234,16 +234,16 @@ function useStages({ api, appId, confirm, actions, reloadApps }: PageProps) {
     if (await applyChange(() => api.request(RemoveStage, { appId, stageAppId: stage.appId }))) await reloadApps();
   };
   /** Reads the changes that a promotion would make, and opens their review. Returns false if they cannot be read. */
-  const planPromotion = async (from: Stage): Promise<boolean> => {
+  const planPromotion = async (sourceStage: Stage): Promise<boolean> => {
     setReview(null);
     setNotice(null);
-    const plan = await applyChange(() => api.request(PlanPromotion, { appId, fromAppId: from.appId }));
-    if (plan) setReview({ sourceStage: from, plan: plan.planned.plan, versionTag: plan.planned.tag! });
+    const plan = await applyChange(() => api.request(PlanPromotion, { appId, fromAppId: sourceStage.appId }));
+    if (plan) setReview({ sourceStage, plan: plan.planned.plan, versionTag: plan.planned.tag! });
     return plan !== null;
   };
   const promote = async ({ sourceStage, versionTag }: PromotionReview) => {
     setNotice(null);
-    const sent = await applyChange(() =>
+    const response = await applyChange(() =>
       api
         .request(PromoteStage, { appId, fromAppId: sourceStage.appId, ifMatch: [versionTag] })
         .catch((error: unknown) => {
@@ -251,12 +251,12 @@ function useStages({ api, appId, confirm, actions, reloadApps }: PageProps) {
           throw error;
         }),
     );
-    if (sent === "changed" && (await planPromotion(sourceStage))) {
+    if (response === "changed" && (await planPromotion(sourceStage))) {
       setNotice(
         "Not promoted: the changes are no longer those that you reviewed. The list now shows the current changes.",
       );
     }
-    if (sent === null || sent === "changed") return;
+    if (response === null || response === "changed") return;
     setReview(null);
     await actions.reloadActions();
   };

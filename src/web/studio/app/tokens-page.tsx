@@ -38,7 +38,13 @@ interface NewTokenFormProps {
   createToken: (data: CreateTokenInput) => Promise<boolean>;
 }
 
-function ScopeChoice({ chosen, choose }: { chosen: readonly TokenScope[]; choose: (scopes: TokenScope[]) => void }) {
+function ScopeChoice({
+  chosenScopes,
+  onChoose,
+}: {
+  chosenScopes: readonly TokenScope[];
+  onChoose: (scopes: TokenScope[]) => void;
+}) {
   return (
     <fieldset className="scopes">
       <legend>Scopes</legend>
@@ -50,9 +56,9 @@ function ScopeChoice({ chosen, choose }: { chosen: readonly TokenScope[]; choose
         <label key={scope} className="check">
           <input
             type="checkbox"
-            checked={chosen.includes(scope)}
+            checked={chosenScopes.includes(scope)}
             onChange={({ target }) =>
-              choose(target.checked ? [...chosen, scope] : chosen.filter((other) => other !== scope))
+              onChoose(target.checked ? [...chosenScopes, scope] : chosenScopes.filter((other) => other !== scope))
             }
           />
           <b className="scope-name">{scope}</b> <span className="hint">{SCOPE_TEXTS[scope]}</span>
@@ -107,7 +113,7 @@ function NewTokenForm({ isBusy, createToken }: NewTokenFormProps) {
           </select>
         </label>
       </div>
-      {kind === "api" && <ScopeChoice chosen={scopes} choose={setScopes} />}
+      {kind === "api" && <ScopeChoice chosenScopes={scopes} onChoose={setScopes} />}
       <button type="submit" className="primary" disabled={isBusy}>
         Create token
       </button>

@@ -63,7 +63,7 @@ async function sendManifest(
 }
 
 export function TransferPage({ api: _, appId, actions, reloadApps }: PageProps) {
-  const [chosen, setChosen] = useState<ManifestToImport | null>(null);
+  const [manifest, setManifest] = useState<ManifestToImport | null>(null);
   const [fault, setFault] = useState<string | null>(null);
 
   const [isBusy, setBusy] = useState(false);
@@ -73,23 +73,23 @@ export function TransferPage({ api: _, appId, actions, reloadApps }: PageProps) 
    */
   const latestChoice = useRef(0);
 
-  const runChoice = async (work: () => Promise<ManifestToImport>) => {
+  const applyNewestResult = async (sendRequest: () => Promise<ManifestToImport>) => {
     latestChoice.current += 1;
     const choiceNumber = latestChoice.current;
     setBusy(true);
     setFault(null);
     try {
-      const done = await work();
-      if (choiceNumber === latestChoice.current) setChosen(done);
-      if (done.isApplied) await Promise.all([actions.reloadActions(), reloadApps()]);
+      const result = await sendRequest();
+      if (choiceNumber === latestChoice.current) setManifest(result);
+      if (result.isApplied) await Promise.all([actions.reloadActions(), reloadApps()]);
     } catch (error) {
       if (choiceNumber === latestChoice.current) setFault(asApiError(error).message);
     }
     if (choiceNumber === latestChoice.current) setBusy(false);
   };
   const readFile = async (file: File | undefined) => {
-    setChosen(null);
-    if (file) await runChoice(async () => sendManifest(appId, await file.text(), { isPlan: true }));
+    setManifest(null);
+    if (file) await applyNewestResult(async () => sendManifest(appId, await file.text(), { isPlan: true }));
   };
   return (
     <>
@@ -127,22 +127,22 @@ export function TransferPage({ api: _, appId, actions, reloadApps }: PageProps) 
         <p className="fault" role="alert" style={{ whiteSpace: "pre-line" }}>
           {fault}
         </p>
-        {chosen && isEmptyPlan(chosen.plan) && <p className="hint">The app has everything of the file already.</p>}
-        {chosen && (
+        {manifest && isEmptyPlan(manifest.plan) && <p className="hint">The app has everything of the file already.</p>}
+        {manifest && (
           <PlanList
-            plan={chosen.plan}
-            label={chosen.isApplied ? "Changes of the import" : "Changes that an import would make"}
+            plan={manifest.plan}
+            label={manifest.isApplied ? "Changes of the import" : "Changes that an import would make"}
           />
         )}
-        {chosen && !chosen.isApplied && !isEmptyPlan(chosen.plan) && (
+        {manifest && !manifest.isApplied && !isEmptyPlan(manifest.plan) && (
           <p>
             <button
               type="button"
               className="primary"
               disabled={isBusy}
               onClick={() =>
-                void runChoice(() =>
-                  sendManifest(appId, chosen.manifestText, { tag: chosen.versionTag, isPlan: false }),
+                void applyNewestResult(() =>
+                  sendManifest(appId, manifest.manifestText, { tag: manifest.versionTag, isPlan: false }),
                 )
               }
             >
@@ -150,7 +150,7 @@ export function TransferPage({ api: _, appId, actions, reloadApps }: PageProps) 
             </button>
           </p>
         )}
-        {chosen?.isApplied && <p role="status">Imported.</p>}
+        {manifest?.isApplied && <p role="status">Imported.</p>}
       </section>
     </>
   );

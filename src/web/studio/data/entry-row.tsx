@@ -19,11 +19,11 @@ interface CellProps {
   isEditing: boolean;
   fault: string | null;
   /** Starts to edit this cell; null for people who may not edit entries. */
-  beginEdit: (() => void) | null;
+  startEdit: (() => void) | null;
   cellFunctions: CellEditFunctions;
 }
 
-function EntryCell({ column, text, kindClass, isEditing, fault, beginEdit, cellFunctions }: CellProps) {
+function EntryCell({ column, text, kindClass, isEditing, fault, startEdit, cellFunctions }: CellProps) {
   const className = ["cell", kindClass, fault && "fault"].filter(Boolean).join(" ");
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key !== "Enter" && event.key !== "Escape") return;
@@ -54,14 +54,14 @@ function EntryCell({ column, text, kindClass, isEditing, fault, beginEdit, cellF
       />
     );
   }
-  if (!beginEdit) return <span className={className}>{text}</span>;
+  if (!startEdit) return <span className={className}>{text}</span>;
   return (
     <button
       type="button"
       className={className}
       aria-label={`${column}: ${text === "" ? "empty" : text}`}
       title={fault ?? "Press Enter or click to change it"}
-      onClick={beginEdit}
+      onClick={startEdit}
     >
       {text}
     </button>
@@ -101,7 +101,7 @@ export const EntryRow = memo(function EntryRow(props: EntryRowProps) {
           text={isEdited ? edit.typedText : formatCellValue(entry!.data[column])}
           isEditing={isEdited && !edit.isSaving}
           fault={fault?.column === column ? fault.message : null}
-          beginEdit={isEditor ? () => cellFunctions.beginEdit(entry!, rowIndex, column) : null}
+          startEdit={isEditor ? () => cellFunctions.startEdit(entry!, rowIndex, column) : null}
         />
       </span>
     );

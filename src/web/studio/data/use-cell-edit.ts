@@ -30,7 +30,7 @@ export const formatCellValue = (value: unknown): string =>
 
 /** Functions that the cells of the grid call. The object stays the same while the grid is mounted, so that it causes no renders. */
 export interface CellEditFunctions {
-  beginEdit(entry: Entry, index: number, column: string): void;
+  startEdit(entry: Entry, index: number, column: string): void;
   changeText(text: string): void;
   saveCell(): void;
   cancelEdit(): void;
@@ -46,35 +46,36 @@ export function useCellEdit({ updateEntry, findEntry }: Pick<EntriesState, "upda
     // React must render the cell at once, because only an element in the document can receive the focus.
     flushSync(() => setEdit(next));
   }, []);
-  const save = useCallback(
+  const saveEdit = useCallback(
     async ({ entry, rowIndex, column, typedText }: CellEdit) => {
-      const before = entry.data[column];
-      if (typedText === formatCellValue(before)) return changeEdit(null);
+      const originalValue = entry.data[column];
+      if (typedText === formatCellValue(originalValue)) return changeEdit(null);
       const savingEdit = { entry, rowIndex, column, typedText, isSaving: true };
       changeEdit(savingEdit);
       // If no other person has changed this cell, sends the entry's newest time of change. Changes of other cells then cause no rejection.
-      const now = findEntry(entry.id)?.entry ?? entry;
-      const base = formatCellValue(now.data[column]) === formatCellValue(before) ? now : entry;
-      const message = await updateEntry(base, { [column]: parseCellText(typedText, before) });
+      const newestEntry = findEntry(entry.id)?.entry ?? entry;
+      const baseEntry =
+        formatCellValue(newestEntry.data[column]) === formatCellValue(originalValue) ? newestEntry : entry;
+      const message = await updateEntry(baseEntry, { [column]: parseCellText(typedText, originalValue) });
       setFault(message === null ? null : { entryId: entry.id, column, message, typedText });
-      // If the person has begun to edit another cell while the save was sent, that cell stays open.
+      // If the person has started to edit another cell while the save was sent, that cell stays open.
       if (currentEdit.current === savingEdit) changeEdit(null);
     },
     [changeEdit, updateEntry, findEntry],
   );
   const cellFunctions = useMemo<CellEditFunctions>(
     () => ({
-      beginEdit(entry, rowIndex, column) {
+      startEdit(entry, rowIndex, column) {
         setFault(null);
         changeEdit({ entry, rowIndex, column, typedText: formatCellValue(entry.data[column]), isSaving: false });
       },
       changeText: (text) => currentEdit.current && changeEdit({ ...currentEdit.current, typedText: text }),
       saveCell() {
-        if (currentEdit.current && !currentEdit.current.isSaving) void save(currentEdit.current);
+        if (currentEdit.current && !currentEdit.current.isSaving) void saveEdit(currentEdit.current);
       },
       cancelEdit: () => changeEdit(null),
     }),
-    [changeEdit, save],
+    [changeEdit, saveEdit],
   );
   const hasUnsavedText =
     edit !== null && !edit.isSaving && edit.typedText !== formatCellValue(edit.entry.data[edit.column]);

@@ -155,18 +155,18 @@ export function useEntries({ api, appId, id, where, order }: EntriesOptions): En
   const currentCache = useRef<PageCache>(null);
 
   const pages = useMemo(() => {
-    const [source, filter, entryOrder] = JSON.parse(queryJson) as [number, object | null, EntryOrder | null];
-    const read = async (page: number) => {
+    const [dataSourceId, filter, entryOrder] = JSON.parse(queryJson) as [number, object | null, EntryOrder | null];
+    const readPage = async (page: number) => {
       const query = {
         ...(filter && { where: filter }),
         ...(entryOrder && { order: [[getColumnPath(entryOrder.column), entryOrder.direction]] }),
         ...{ limit: PAGE_SIZE, offset: page * PAGE_SIZE, includePagination: true },
       };
-      const { found } = await api.request(FindEntries, { appId, id: source, query });
+      const { found } = await api.request(FindEntries, { appId, id: dataSourceId, query });
       const entries = found.entries as Entry[];
       return { entries, total: found.pagination?.total ?? entries.length };
     };
-    const pageCache = createPageCache(read, (outcome) => {
+    const pageCache = createPageCache(readPage, (outcome) => {
       if (currentCache.current !== pageCache) return;
       if ("entries" in outcome) setTotal(outcome.total);
       setFault("entries" in outcome ? null : outcome);
@@ -192,10 +192,10 @@ export function useEntries({ api, appId, id, where, order }: EntriesOptions): En
   );
   useReloadAfterEvents(subscribe, reload, RELOAD_DELAY_MS);
 
-  const write = useCallback(
-    async (written: Promise<unknown>) => {
+  const runAndReload = useCallback(
+    async (request: Promise<unknown>) => {
       try {
-        await written;
+        await request;
         await pages.reload();
         return null;
       } catch (error) {
@@ -212,14 +212,14 @@ export function useEntries({ api, appId, id, where, order }: EntriesOptions): En
 
   const changeFunctions = useMemo<Pick<EntriesState, "insertEmptyEntry" | "updateEntry" | "removeEntry">>(
     () => ({
-      insertEmptyEntry: () => write(api.request(InsertEntry, { appId, id, data: {} })),
+      insertEmptyEntry: () => runAndReload(api.request(InsertEntry, { appId, id, data: {} })),
       updateEntry: ({ id: entryId, updatedAt: ifUpdatedAt }, data) =>
         // The fields are wrapped in "data", so that a column with the name "data" is not mistaken for the wrapper.
-        write(api.request(UpdateEntry, { appId, id, entryId, data: { data }, ifUpdatedAt })),
+        runAndReload(api.request(UpdateEntry, { appId, id, entryId, data: { data }, ifUpdatedAt })),
       removeEntry: ({ id: entryId, updatedAt: ifUpdatedAt }) =>
-        write(api.request(DeleteEntry, { appId, id, entryId, ifUpdatedAt })),
+        runAndReload(api.request(DeleteEntry, { appId, id, entryId, ifUpdatedAt })),
     }),
-    [api, appId, id, write],
+    [api, appId, id, runAndReload],
   );
   const isDeleted = useCallback(
     async (entryId: number) => {

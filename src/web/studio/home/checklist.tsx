@@ -61,14 +61,14 @@ function createChecklistSteps(app: App, list: ActionList, { anyRun, editorData }
 
 export function Checklist({ app, list, home }: { app: App; list: ActionList; home: HomeData }) {
   const steps = createChecklistSteps(app, list, home);
-  const done = steps.filter(({ isDone }) => isDone).length;
-  if (done === steps.length) return null;
+  const doneCount = steps.filter(({ isDone }) => isDone).length;
+  if (doneCount === steps.length) return null;
   return (
     <section className="card checklist" aria-labelledby="getting-started">
       <div className="card-head">
         <h2 id="getting-started">Getting started</h2>
         <span className="hint">
-          {done} of {steps.length} done
+          {doneCount} of {steps.length} done
         </span>
       </div>
       <ol>

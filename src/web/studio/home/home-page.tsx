@@ -108,7 +108,7 @@ function findNextRuns({ week }: HomeData) {
 
 function RunCards({ home, appId }: { home: HomeData; appId: number }) {
   const { failed, unfinished } = home;
-  const next = findNextRuns(home);
+  const nextRuns = findNextRuns(home);
   const { total, totalIsExact } = failed.pagination;
   const renderRuns = (runs: HomeData["failed"]["runs"]) => (
     <ul className="home-runs">
@@ -150,11 +150,11 @@ function RunCards({ home, appId }: { home: HomeData; appId: number }) {
         title="Next runs"
         moreLink={{ label: "All schedules", href: createHref({ appId, view: "schedule" }) }}
       >
-        {next.length === 0 ? (
+        {nextRuns.length === 0 ? (
           <p className="hint">No run is scheduled in the next 7 days.</p>
         ) : (
           <ul className="home-next">
-            {next.map(({ actionId, masterId, name, tick, description, timezone }) => (
+            {nextRuns.map(({ actionId, masterId, name, tick, description, timezone }) => (
               <li key={`${actionId} ${tick}`}>
                 <time dateTime={tick} title={`${formatExactTime(tick)} here`}>
                   {formatTimeInZone(tick, timezone)} {timezone}

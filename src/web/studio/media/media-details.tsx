@@ -141,8 +141,8 @@ function useOpenedItem(item: MediaItem, listing: MediaListing, readIsDeleted: Me
   }>({});
   if (isListed && (lastListedItem.file !== file || lastListedItem.folder !== folder))
     setLastListedItem({ file, folder });
-  const shown = isListed ? { file, folder } : lastListedItem;
-  const openedItem: MediaFile | MediaFolder | undefined = shown.file ?? shown.folder;
+  const shownItem = isListed ? { file, folder } : lastListedItem;
+  const openedItem: MediaFile | MediaFolder | undefined = shownItem.file ?? shownItem.folder;
   const [isDeleted, setDeleted] = useState(false);
   const [checkCount, setCheckCount] = useState(0);
   // biome-ignore lint/correctness/useExhaustiveDependencies: only a new list causes a request, not a new function
@@ -159,7 +159,7 @@ function useOpenedItem(item: MediaItem, listing: MediaListing, readIsDeleted: Me
     };
   }, [isListed, listing, checkCount]);
   return {
-    file: shown.file,
+    file: shownItem.file,
     openedItem,
     isListed,
     isDeleted: !isListed && isDeleted,

@@ -56,9 +56,9 @@ export interface MediaState {
 let lastUploadKey = 0;
 
 /** True if the service answers this read of a file or folder with "not found". @throws ApiError for other errors */
-async function isMissing(read: Promise<unknown>): Promise<boolean> {
+async function isMissing(readRequest: Promise<unknown>): Promise<boolean> {
   try {
-    await read;
+    await readRequest;
     return false;
   } catch (error) {
     if (asApiError(error).status.endsWith("_NOT_FOUND")) return true;
@@ -90,10 +90,10 @@ export function useMedia(api: ApiClient, appId: number, folderId: number | null,
   const changeTimes = useListedChangeTimes(listing);
   const [uploads, setUploads] = useState<PendingUpload[]>([]);
 
-  const write = useCallback(
-    async (written: Promise<unknown>) => {
+  const runAndReload = useCallback(
+    async (request: Promise<unknown>) => {
       try {
-        await written;
+        await request;
         await reload();
         return null;
       } catch (error) {
@@ -108,16 +108,22 @@ export function useMedia(api: ApiClient, appId: number, folderId: number | null,
       lastUploadKey += 1;
       const key = lastUploadKey;
       const abortController = new AbortController();
-      const removeUpload = () => setUploads((all) => all.filter((pendingUpload) => pendingUpload.uploadKey !== key));
+      const removeUpload = () =>
+        setUploads((uploads) => uploads.filter((pendingUpload) => pendingUpload.uploadKey !== key));
       const change = (part: Partial<PendingUpload>) =>
-        setUploads((all) =>
-          all.map((pendingUpload) => (pendingUpload.uploadKey === key ? { ...pendingUpload, ...part } : pendingUpload)),
+        setUploads((uploads) =>
+          uploads.map((pendingUpload) =>
+            pendingUpload.uploadKey === key ? { ...pendingUpload, ...part } : pendingUpload,
+          ),
         );
       const cancelUpload = () => {
         abortController.abort();
         removeUpload();
       };
-      setUploads((all) => [...all, { uploadKey: key, name: file.name, sentFraction: 0, fault: null, cancelUpload }]);
+      setUploads((uploads) => [
+        ...uploads,
+        { uploadKey: key, name: file.name, sentFraction: 0, fault: null, cancelUpload },
+      ]);
       const form = new FormData();
       form.append("file", file, file.name);
       const path = `/v1/apps/${appId}/media/files${folderId === null ? "" : `?folderId=${folderId}`}`;
@@ -151,21 +157,21 @@ export function useMedia(api: ApiClient, appId: number, folderId: number | null,
     fault,
     uploads,
     uploadFiles: (files) => void uploadAll(files),
-    createFolder: (name) => write(api.request(CreateMediaFolder, { appId, name, parentId: folderId })),
+    createFolder: (name) => runAndReload(api.request(CreateMediaFolder, { appId, name, parentId: folderId })),
     renameItem: (item, name) =>
-      write(
+      runAndReload(
         item.kind === "file"
           ? api.request(RenameMediaFile, { ...createChangeVariables(item), name })
           : api.request(RenameMediaFolder, { ...createChangeVariables(item), name }),
       ),
     moveItem: (item, to) =>
-      write(
+      runAndReload(
         item.kind === "file"
           ? api.request(MoveMediaFile, { ...createChangeVariables(item), folderId: to })
           : api.request(MoveMediaFolder, { ...createChangeVariables(item), parentId: to }),
       ),
     removeItem: (item) =>
-      write(
+      runAndReload(
         item.kind === "file"
           ? api.request(DeleteMediaFile, createChangeVariables(item))
           : api.request(DeleteMediaFolder, createChangeVariables(item)),

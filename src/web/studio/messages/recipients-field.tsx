@@ -54,9 +54,9 @@ interface UserIdsProps extends Pick<RecipientsFieldProps, "onFaultyChange"> {
 }
 
 function UserIds({ ids, onChange, onFaultyChange }: UserIdsProps) {
-  const stored = ids.join(", ");
-  const [edit, setEdit] = useState({ text: stored, stored });
-  const text = edit.stored === stored ? edit.text : stored;
+  const storedText = ids.join(", ");
+  const [edit, setEdit] = useState({ text: storedText, storedText });
+  const text = edit.storedText === storedText ? edit.text : storedText;
   const invalidId = splitUserIds(text).find((word) => !isUserId(word));
   useFaultyReport(invalidId !== undefined, onFaultyChange);
   const faultId = useId();
@@ -71,7 +71,7 @@ function UserIds({ ids, onChange, onFaultyChange }: UserIdsProps) {
         value={text}
         onChange={({ target: { value } }) => {
           const next = [...new Set(splitUserIds(value).filter(isUserId).map(Number))];
-          setEdit({ text: value, stored: next.join(", ") });
+          setEdit({ text: value, storedText: next.join(", ") });
           onChange(next);
         }}
       />

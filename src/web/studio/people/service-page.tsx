@@ -143,7 +143,7 @@ function OrganizationSections({ appId, organizations }: Pick<PageProps, "appId" 
 }
 
 function ServiceSections({ api, confirm, appId, organizations }: PageProps) {
-  const [chosen, setChosen] = useState(organizations[0]?.id ?? null);
+  const [chosenOrganizationId, setChosenOrganizationId] = useState(organizations[0]?.id ?? null);
   const administrators = useResource(createQueryOptions(ListAdministrators, {}));
   return (
     <>
@@ -153,7 +153,10 @@ function ServiceSections({ api, confirm, appId, organizations }: PageProps) {
         <h2 id="people-of">People</h2>
         <label className="row">
           Organization
-          <select value={chosen ?? ""} onChange={(event) => setChosen(Number(event.target.value))}>
+          <select
+            value={chosenOrganizationId ?? ""}
+            onChange={(event) => setChosenOrganizationId(Number(event.target.value))}
+          >
             {organizations.map(({ id, name }) => (
               <option key={id} value={id}>
                 {name}
@@ -161,8 +164,12 @@ function ServiceSections({ api, confirm, appId, organizations }: PageProps) {
             ))}
           </select>
         </label>
-        {chosen !== null && (
-          <OrganizationMembers key={chosen} {...{ api, confirm, administrators }} organizationId={chosen} />
+        {chosenOrganizationId !== null && (
+          <OrganizationMembers
+            key={chosenOrganizationId}
+            {...{ api, confirm, administrators }}
+            organizationId={chosenOrganizationId}
+          />
         )}
       </section>
     </>

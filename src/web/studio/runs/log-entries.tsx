@@ -130,10 +130,10 @@ export function LogEntries({ entries, hasMore, isLoading, loadMore, appId, findL
     overscan: 6,
   });
   const rows = virtualizer.getVirtualItems();
-  const last = rows.at(-1)?.index ?? -1;
+  const lastRowIndex = rows.at(-1)?.index ?? -1;
   useEffect(() => {
-    if (hasMore && !isLoading && last >= length - PREFETCH_ROWS) loadMore();
-  }, [hasMore, isLoading, length, last, loadMore]);
+    if (hasMore && !isLoading && lastRowIndex >= length - PREFETCH_ROWS) loadMore();
+  }, [hasMore, isLoading, length, lastRowIndex, loadMore]);
   const toggle = useCallback(
     (id: number) =>
       setOpen((old) => (old.has(id) ? new Set([...old].filter((openId) => openId !== id)) : new Set([...old, id]))),

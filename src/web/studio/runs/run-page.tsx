@@ -42,8 +42,8 @@ function listSteps(run: RunDetails): RunStep[] {
   const reachedSteps = possibleSteps.filter((entry): entry is [string, string] => entry[1] !== null);
   return reachedSteps.map(([stepName, at], index) => {
     const previousTime = reachedSteps[index - 1]?.[1];
-    const ms = previousTime === undefined ? 0 : Math.max(0, Date.parse(at) - Date.parse(previousTime));
-    return { stepName, at, timeSincePrevious: previousTime === undefined ? "" : `+ ${formatDuration(ms)}` };
+    const elapsedMs = previousTime === undefined ? 0 : Math.max(0, Date.parse(at) - Date.parse(previousTime));
+    return { stepName, at, timeSincePrevious: previousTime === undefined ? "" : `+ ${formatDuration(elapsedMs)}` };
   });
 }
 

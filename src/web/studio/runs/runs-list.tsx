@@ -87,10 +87,10 @@ export function RunsList({ runList, appId, filters, columns, children }: RunsLis
   // biome-ignore lint/correctness/useExhaustiveDependencies: another row height makes the measured heights invalid
   useEffect(() => virtualizer.measure(), [virtualizer, rowPixels]);
   const rows = virtualizer.getVirtualItems();
-  const last = rows.at(-1)?.index ?? -1;
+  const lastRowIndex = rows.at(-1)?.index ?? -1;
   useEffect(() => {
-    if (hasMore && !isPaused && !isLoading && count > 0 && last >= count - PREFETCH_ROWS) loadMore();
-  }, [hasMore, isPaused, isLoading, count, last, loadMore]);
+    if (hasMore && !isPaused && !isLoading && count > 0 && lastRowIndex >= count - PREFETCH_ROWS) loadMore();
+  }, [hasMore, isPaused, isLoading, count, lastRowIndex, loadMore]);
   return (
     <section
       ref={scrollBox}

@@ -89,7 +89,7 @@ export function useRuns({
       setLoading(true);
       try {
         let from = before;
-        for (let left = MAX_EMPTY_PAGES; left > 0; left -= 1) {
+        for (let remainingPages = MAX_EMPTY_PAGES; remainingPages > 0; remainingPages -= 1) {
           const runsPage = await readPage(from);
           if (filterChangeCount.current !== countAtStart) return;
           if (from === null) setTotal({ count: runsPage.pagination.total, isExact: runsPage.pagination.totalIsExact });
@@ -98,7 +98,7 @@ export function useRuns({
           setNextCursor(runsPage.pagination.nextBefore);
           setFault(null);
           from = runsPage.pagination.nextBefore;
-          setPaused(runsPage.runs.length === 0 && from !== null && left === 1);
+          setPaused(runsPage.runs.length === 0 && from !== null && remainingPages === 1);
           if (runsPage.runs.length > 0 || from === null) break;
         }
       } catch (error) {

@@ -17,14 +17,14 @@ import { WeekView } from "./week-view.js";
 
 /** Warns that runs will be skipped, because too many schedules start at the same time. */
 function CrowdedWarning({ week: { crowded } }: { week: ScheduleWeek }) {
-  const [first] = crowded;
-  if (!first) return null;
-  const crowdedTime = formatExactTime(first.tick);
+  const [firstCrowdedSecond] = crowded;
+  if (!firstCrowdedSecond) return null;
+  const crowdedTime = formatExactTime(firstCrowdedSecond.tick);
   return (
     <p className="notice" role="status">
-      {first.count} scheduled runs start in the same second, {crowdedTime}. Runs that do not begin within a minute are
-      skipped. Set “Spread over, seconds” on actions that need not start exactly then, or ask the operator for more
-      runners.
+      {firstCrowdedSecond.count} scheduled runs start in the same second, {crowdedTime}. Runs that do not begin within a
+      minute are skipped. Set “Spread over, seconds” on actions that need not start exactly then, or ask the operator
+      for more runners.
     </p>
   );
 }

@@ -46,9 +46,9 @@ export function SettingLine(props: SettingLineProps) {
     findPersonName,
   } = props;
   const isSecret = getSettingTier(settingKey) === "protected";
-  const stored = value === undefined ? EMPTY_VALUE : formatSettingText(value);
+  const storedText = value === undefined ? EMPTY_VALUE : formatSettingText(value);
   // Studio cannot read a protected setting's value, so it compares the setting's time of change to notice another person's change.
-  const field = useFieldDraft(stored, isSecret ? { version: String(settingDetails?.updatedAt) } : {});
+  const field = useFieldDraft(storedText, isSecret ? { version: String(settingDetails?.updatedAt) } : {});
   const { draft, setDraft, isDirty: dirty } = field;
   const [fault, setFault] = useState<string | null>(null);
   const [isSaved, setSaved] = useState(false);

@@ -72,9 +72,9 @@ export function useSettings(api: ApiClient, appId: number): SettingsState {
   const load = async () => {
     // Cancels a read that started before the change, because its response contains the earlier values.
     await client.cancelQueries({ queryKey });
-    const read = await readSettings(api, appId);
-    client.setQueryData(queryKey, read);
-    return read;
+    const settings = await readSettings(api, appId);
+    client.setQueryData(queryKey, settings);
+    return settings;
   };
   const write = async (key: string, change: (ifUpdatedAt: string) => Promise<unknown>) => {
     try {

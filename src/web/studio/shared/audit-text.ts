@@ -64,10 +64,10 @@ const splitWords = (name: string): string =>
 /** Describes the type of an entry: `appAction.v3.update` becomes `Action changed`. */
 export function describeAuditType(type: string): string {
   const parts = type.split(".");
-  const last = parts.pop()!;
+  const operation = parts.pop()!;
   const words = [
     ...parts.map((part) => TYPE_PART_WORDS[part] ?? splitWords(part)),
-    OPERATION_WORDS[last] ?? splitWords(last),
+    OPERATION_WORDS[operation] ?? splitWords(operation),
   ];
   const subject = words.filter((word) => word !== "");
   const text = (subject.length === 1 ? ["app", ...subject] : subject).join(" ");
@@ -82,8 +82,8 @@ function formatDetailValue(value: unknown): string {
   if (Array.isArray(value)) {
     if (value.length === 0) return "none";
     const texts = value.slice(0, MAX_LIST_ITEMS).map(formatDetailValue);
-    const left = value.length - texts.length;
-    return [...texts, ...(left > 0 ? [`${left} more`] : [])].join(", ");
+    const omittedCount = value.length - texts.length;
+    return [...texts, ...(omittedCount > 0 ? [`${omittedCount} more`] : [])].join(", ");
   }
   if (typeof value === "object" && value !== null) return formatDetails(value).join(", ");
   if (typeof value === "boolean") return value ? "yes" : "no";

@@ -10,7 +10,7 @@ export interface FieldDraft<Value> {
   replaceByStoredValue(): void;
   keepDraft(): void;
   /** Call this after a save, with the saved value. */
-  markSaved(saved: Value): void;
+  markSaved(savedValue: Value): void;
 }
 
 /** Stored value from which the person started to edit. `version` is null after a save, until the saved value has been read. */
@@ -52,6 +52,6 @@ export function useFieldDraft<Value>(
       setDraft(storedValue);
     },
     keepDraft: resetBase,
-    markSaved: (saved) => setBase({ version: null, value: saved }),
+    markSaved: (savedValue) => setBase({ version: null, value: savedValue }),
   };
 }

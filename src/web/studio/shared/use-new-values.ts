@@ -7,7 +7,7 @@ export interface NewResourceForm<Values> {
   values: Values;
   setValues(next: Values | ((values: Values) => Values)): void;
   /** Empties the form if it still contains the saved values. Call this after a save. */
-  clearSaved(saved: Values): void;
+  clearSaved(savedValues: Values): void;
 }
 
 export function useNewResourceForm<Values>(initial: Values): NewResourceForm<Values> {
@@ -15,6 +15,6 @@ export function useNewResourceForm<Values>(initial: Values): NewResourceForm<Val
   return {
     values,
     setValues,
-    clearSaved: (saved) => setValues((now) => (Object.is(now, saved) ? initial : now)),
+    clearSaved: (savedValues) => setValues((now) => (Object.is(now, savedValues) ? initial : now)),
   };
 }

@@ -12,7 +12,7 @@ import { parseRoute } from "./studio-route.js";
 /** True for the URL of Studio itself. One-time links and unknown URLs have a longer path. */
 export const isStudioPath = (): boolean => /\/studio\/?$/.test(location.pathname);
 
-let startedSession: Promise<StudioSession | null> | null = null;
+let initialSession: Promise<StudioSession | null> | null = null;
 
 async function sendInitialRequests(): Promise<StudioSession | null> {
   const route = parseRoute(location.hash);
@@ -30,12 +30,12 @@ async function sendInitialRequests(): Promise<StudioSession | null> {
 }
 
 export function startInitialRequests(): void {
-  if (isStudioPath()) startedSession = sendInitialRequests();
+  if (isStudioPath()) initialSession = sendInitialRequests();
 }
 
 /** Returns the result of `readSession`. The first call uses the request that `startInitialRequests` has sent. */
 export function readCurrentSession(): Promise<StudioSession | null> {
-  const first = startedSession;
-  startedSession = null;
-  return first ?? readSession();
+  const pendingSession = initialSession;
+  initialSession = null;
+  return pendingSession ?? readSession();
 }

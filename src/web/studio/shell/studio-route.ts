@@ -44,9 +44,9 @@ export function createHref({
 
 /** Returns a copy of the query parameters with those of `change`. Removes parameters whose value is "" or undefined. */
 export function mergeQuery<Query extends object>(query: Query, change: Query): Record<string, string> {
-  const all = Object.entries({ ...query, ...change }) as [string, string | undefined][];
+  const entries = Object.entries({ ...query, ...change }) as [string, string | undefined][];
   return Object.fromEntries(
-    all.filter((entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== ""),
+    entries.filter((entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== ""),
   );
 }
 
