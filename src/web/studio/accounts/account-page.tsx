@@ -124,7 +124,7 @@ function PasskeysSection({
     event.preventDefault();
     if (await applyChange(() => registerPasskey(name.trim() || "Passkey"))) clearSaved(name);
   };
-  const remove = async (passkey: Passkey) => {
+  const removePasskey = async (passkey: Passkey) => {
     const text = "You can no longer sign in with this passkey. Delete it on your device too.";
     if (
       !(await confirm({
@@ -165,7 +165,7 @@ function PasskeysSection({
               type="button"
               className="quiet danger-text"
               aria-label={`Remove ${passkey.name}`}
-              onClick={() => void remove(passkey)}
+              onClick={() => void removePasskey(passkey)}
             >
               Remove
             </button>

@@ -33,7 +33,7 @@ export function CodePane({
   const [formatFault, setFormatFault] = useState<string | null>(null);
   const latestCode = useRef(code);
   latestCode.current = code;
-  const format = useCallback(async () => {
+  const formatAndApply = useCallback(async () => {
     try {
       const formatted = await formatCode(code);
       // The person may have typed while Prettier was loaded. The formatted older code must then not replace the newer
@@ -49,7 +49,9 @@ export function CodePane({
   const missingDependencies = [...new Set(codeProblems.map(({ dependency }) => dependency))].filter(
     (name) => name !== null,
   );
-  useCommandRegistration(useMemo(() => [{ name: "Format the code", run: () => void format() }], [format]));
+  useCommandRegistration(
+    useMemo(() => [{ name: "Format the code", run: () => void formatAndApply() }], [formatAndApply]),
+  );
   return (
     <section className="code" aria-label="Code">
       <LazyCodeEditor {...{ code, onChange, fault, codeProblems, codeTypes, targetPosition }} />
@@ -80,7 +82,7 @@ export function CodePane({
           {formatFault}
         </span>
         <ForEditors>
-          <button type="button" className="small" onClick={() => void format()}>
+          <button type="button" className="small" onClick={() => void formatAndApply()}>
             Format
           </button>
         </ForEditors>

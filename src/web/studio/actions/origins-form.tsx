@@ -20,7 +20,7 @@ interface OriginsFieldsProps
 function OriginsFields({ api, appId, storedOrigins, isBusy, applyChange }: OriginsFieldsProps) {
   const field = useFieldDraft(storedOrigins.join("\n"));
   const { draft: text, setDraft: setText } = field;
-  const save = async (event: FormEvent) => {
+  const saveOrigins = async (event: FormEvent) => {
     event.preventDefault();
     const typedOrigins = text.split("\n").map((line) => line.trim());
     const origins = typedOrigins.filter((line) => line !== "");
@@ -28,7 +28,7 @@ function OriginsFields({ api, appId, storedOrigins, isBusy, applyChange }: Origi
       field.markSaved(text);
   };
   return (
-    <form className="origins" onSubmit={(event) => void save(event)}>
+    <form className="origins" onSubmit={(event) => void saveOrigins(event)}>
       <textarea
         aria-label="Origins, one a line"
         className="mono"

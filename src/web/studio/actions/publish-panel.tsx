@@ -93,7 +93,7 @@ export function PublishPanel(props: PublishPanelProps) {
     setBusy(false);
   }, []);
   const ids = { appId, id: savedAction.id, ifUpdatedAt: savedAction.updatedAt };
-  const unpublish = async () => {
+  const unpublishAction = async () => {
     const text = "This removes the live version, and it no longer runs. The draft and its history stay.";
     const isConfirmed = await confirm({
       title: `Unpublish ${savedAction.name}?`,
@@ -128,7 +128,7 @@ export function PublishPanel(props: PublishPanelProps) {
           {liveVersion ? "Publish again" : "Publish"}
         </button>
         {liveVersion && (
-          <button type="button" disabled={busy} onClick={() => void unpublish()}>
+          <button type="button" disabled={busy} onClick={() => void unpublishAction()}>
             Unpublish
           </button>
         )}

@@ -74,12 +74,12 @@ function WeekdayInput({ plan: { weekdays }, changePlan }: PlanInputProps) {
   );
 }
 
-function ScheduleDetails(plan: PlanInputProps) {
-  const { repeat } = plan.plan;
+function ScheduleDetails(props: PlanInputProps) {
+  const { repeat } = props.plan;
   if (repeat === "minutes")
     return (
       <NumberSelect
-        {...plan}
+        {...props}
         textBefore="every"
         label="Minutes"
         planField="intervalMinutes"
@@ -90,7 +90,7 @@ function ScheduleDetails(plan: PlanInputProps) {
   if (repeat === "hourly")
     return (
       <NumberSelect
-        {...plan}
+        {...props}
         textBefore="at minute"
         label="Minute of the hour"
         planField="minute"
@@ -99,17 +99,17 @@ function ScheduleDetails(plan: PlanInputProps) {
     );
   return (
     <>
-      {repeat === "weekly" && <WeekdayInput {...plan} />}
+      {repeat === "weekly" && <WeekdayInput {...props} />}
       {repeat === "monthly" && (
         <NumberSelect
-          {...plan}
+          {...props}
           textBefore="on day"
           label="Day of the month"
           planField="dayOfMonth"
           options={DAY_OPTIONS}
         />
       )}
-      <TimeOfDayFields hour={plan.plan.hour} minute={plan.plan.minute} change={plan.changePlan} />
+      <TimeOfDayFields hour={props.plan.hour} minute={props.plan.minute} changeTime={props.changePlan} />
     </>
   );
 }

@@ -101,19 +101,19 @@ export function usePayloadTests(api: ApiClient, appId: number): PayloadTests {
         updateTest({ ...test, ...outcome, isChanged });
       };
       try {
-        const send = async () =>
+        const sendRun = async () =>
           signal.aborted ? null : api.request(RunAction, { appId, id, payload, copy: "master" });
         const wait = (seconds: number) => waitSeconds(seconds, signal);
-        const acceptedRun = await retryAfterRateLimit(send, { toRequestFailure: asApiError, waitSeconds: wait });
+        const acceptedRun = await retryAfterRateLimit(sendRun, { toRequestFailure: asApiError, waitSeconds: wait });
         if (acceptedRun === null) return endTest({ state: "cancelled", outcomeText: "", durationMs: null });
         const { runId } = acceptedRun.run;
         updateTest({ ...test, runId });
-        const cancel = () =>
+        const cancelTestRun = () =>
           void cancelRun(api, appId, runId).catch((error: unknown) => setFault(asApiError(error).message));
-        if (signal.aborted) cancel();
-        else signal.addEventListener("abort", cancel);
+        if (signal.aborted) cancelTestRun();
+        else signal.addEventListener("abort", cancelTestRun);
         endTest(await waitForOutcome(api, appId, runId, signal));
-        signal.removeEventListener("abort", cancel);
+        signal.removeEventListener("abort", cancelTestRun);
       } catch (error) {
         // The page's request has failed, not the action. So this test has no result, and the caller shows the error.
         endTest({ state: "cancelled", outcomeText: "", durationMs: null });

@@ -73,14 +73,14 @@ export function useActionRunner(api: ApiClient, appId: number): ActionRunner {
       currentAbort.current.abort();
       currentAbort.current = new AbortController();
       const { signal } = currentAbort.current;
-      const change = (part: Partial<StartedRun>) => signal.aborted || setRun((old) => old && { ...old, ...part });
+      const changeRun = (part: Partial<StartedRun>) => signal.aborted || setRun((old) => old && { ...old, ...part });
       setRun({ state: "running", runId: null, consoleLines: [] });
       const addLines = (lines: ConsoleLine[]) =>
         signal.aborted || setRun((old) => old && { ...old, consoleLines: old.consoleLines.concat(lines) });
       try {
         const { runId } = (await api.request(RunAction, { appId, id, payload, copy: version })).run;
         if (signal.aborted) return;
-        change({ runId });
+        changeRun({ runId });
         // Waits until the run's console ends, or until the subscription to the console fails.
         await new Promise<void>((resolve) => {
           const stopWaiting = () => resolve();
@@ -91,10 +91,10 @@ export function useActionRunner(api: ApiClient, appId: number): ActionRunner {
           });
         });
         const outcome = await waitForRunEnd(api, appId, runId, signal);
-        if (outcome) change(outcome);
+        if (outcome) changeRun(outcome);
       } catch (error) {
         const { status, message } = asApiError(error);
-        change({ state: "failed", error: { status, message } });
+        changeRun({ state: "failed", error: { status, message } });
       }
     },
     [api, appId],

@@ -56,7 +56,7 @@ export function VersionPanel(props: VersionPanelProps) {
   }).value?.diff;
   const version = versions?.find(({ id }) => id === selected);
 
-  const restore = async ({ id, createdAt }: ActionVersion) => {
+  const restoreVersion = async ({ id, createdAt }: ActionVersion) => {
     const text = `The draft becomes what it was on ${formatExactTime(createdAt)}. Its current state is stored as a version first${
       isDirty ? "; what you have not saved is lost" : ""
     }. The live version stays as it is.`;
@@ -125,7 +125,7 @@ export function VersionPanel(props: VersionPanelProps) {
                 From <b>{formatExactTime(version.createdAt)}</b> to the draft as it is saved now
               </span>
               <ForEditors>
-                <button type="button" className="primary" onClick={() => void restore(version)}>
+                <button type="button" className="primary" onClick={() => void restoreVersion(version)}>
                   Restore
                 </button>
               </ForEditors>

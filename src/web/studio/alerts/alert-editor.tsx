@@ -288,7 +288,7 @@ export function AlertEditor(props: AlertEditorProps) {
   useUnsavedChanges(setDirty, isDirty);
   const [fault, setFault] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
-  const change = (part: Partial<AlertDraft>) => {
+  const changeDraft = (part: Partial<AlertDraft>) => {
     // The error message describes the rejected value, so it disappears when the person changes the form.
     setFault(null);
     setDraft((old) => ({ ...old, ...part }));
@@ -298,10 +298,10 @@ export function AlertEditor(props: AlertEditorProps) {
   const faultyField = namedField !== null && isFieldShown(namedField, draft) ? namedField : null;
   const getFieldFault = (name: FieldName) => (name === faultyField ? fault : null);
 
-  const attempt = async (work: () => Promise<void>) => {
+  const runAndShowError = async (request: () => Promise<void>) => {
     setBusy(true);
     setFault(null);
-    await work().catch((error: unknown) => setFault(asApiError(error).message));
+    await request().catch((error: unknown) => setFault(asApiError(error).message));
     setBusy(false);
   };
   const onRemove = async () => {
@@ -311,7 +311,7 @@ export function AlertEditor(props: AlertEditorProps) {
       confirmLabel: "Delete",
       isDangerous: true,
     };
-    if (await confirm(question)) await attempt(removeAlert);
+    if (await confirm(question)) await runAndShowError(removeAlert);
   };
   return (
     <article className="reader" aria-label="Alert">
@@ -329,12 +329,12 @@ export function AlertEditor(props: AlertEditorProps) {
               <input
                 {...errorAttributes}
                 value={draft.name}
-                onChange={(event) => change({ name: event.target.value })}
+                onChange={(event) => changeDraft({ name: event.target.value })}
               />
             )}
           </LabelledField>
-          <ConditionFields {...{ draft, changeDraft: change, getFieldFault, actions }} />
-          <RecipientFields {...{ draft, changeDraft: change, getFieldFault }} />
+          <ConditionFields {...{ draft, changeDraft, getFieldFault, actions }} />
+          <RecipientFields {...{ draft, changeDraft, getFieldFault }} />
           <p className="fault" role="alert">
             {faultyField === null && fault}
           </p>
@@ -347,13 +347,19 @@ export function AlertEditor(props: AlertEditorProps) {
               type="button"
               className="primary"
               disabled={busy || isDeleted || field.isChangedElsewhere}
-              onClick={() => void attempt(() => saveAlert(alertDraftToInput(draft)).then(() => field.markSaved(draft)))}
+              onClick={() =>
+                void runAndShowError(() => saveAlert(alertDraftToInput(draft)).then(() => field.markSaved(draft)))
+              }
             >
               {alert ? "Save" : "Create"}
             </button>
             {alert && (
               <>
-                <button type="button" disabled={busy || isDeleted} onClick={() => void attempt(sendTestMessage)}>
+                <button
+                  type="button"
+                  disabled={busy || isDeleted}
+                  onClick={() => void runAndShowError(sendTestMessage)}
+                >
                   Send a test
                 </button>
                 <button type="button" className="quiet danger-text" onClick={() => void onRemove()}>

@@ -24,7 +24,7 @@ function useAlerts(api: ApiClient, appId: number) {
   const throwReadableError = async (error: unknown): Promise<never> => {
     throw new ApiError(asApiError(error).status, await handleRejectedChange(error, reload));
   };
-  const save = async (alert: Alert | null, rule: AlertInput): Promise<number> => {
+  const saveAlert = async (alert: Alert | null, rule: AlertInput): Promise<number> => {
     const { saved } = alert
       ? await api
           .request(UpdateAlert, { appId, id: alert.id, rule, ifUpdatedAt: alert.updatedAt })
@@ -33,15 +33,15 @@ function useAlerts(api: ApiClient, appId: number) {
     await reload();
     return saved.id;
   };
-  const remove = async ({ id, updatedAt: ifUpdatedAt }: Alert) => {
+  const removeAlert = async ({ id, updatedAt: ifUpdatedAt }: Alert) => {
     await api.request(DeleteAlert, { appId, id, ifUpdatedAt }).catch(throwReadableError);
     await reload();
   };
-  const test = async (id: number) => {
+  const sendTestMessage = async (id: number) => {
     await api.request(TestAlert, { appId, id });
     await client.invalidateQueries({ queryKey: [ReadAlertDeliveries] });
   };
-  return { alerts: value?.alerts ?? null, fault, save, remove, test };
+  return { alerts: value?.alerts ?? null, fault, saveAlert, removeAlert, sendTestMessage };
 }
 
 const STATE_CLASSES = { firing: "chip failed", on: "chip live", off: "chip" };
@@ -61,7 +61,7 @@ function AlertLine({ alert, selected, open }: { alert: Alert; selected: boolean;
 
 export function AlertsView({ api, appId, confirm, route, go, setDirty, actions: { actionList } }: PageProps) {
   const actions = actionList?.actions ?? [];
-  const { alerts, fault, save, remove, test } = useAlerts(api, appId);
+  const { alerts, fault, saveAlert, removeAlert, sendTestMessage } = useAlerts(api, appId);
   const openId = route.item === "new" ? "new" : parseId(route.item);
   const showItem = (item: number | "new" | null) => go({ item: item === null ? null : String(item) });
   /**
@@ -102,10 +102,10 @@ export function AlertsView({ api, appId, confirm, route, go, setDirty, actions: 
           isDeleted={openedAlert !== null && !listedAlert}
           actions={actions}
           confirm={confirm}
-          saveAlert={async (input) => openItem(await save(openedAlert, input))}
-          sendTestMessage={() => test(openedAlert!.id)}
+          saveAlert={async (input) => openItem(await saveAlert(openedAlert, input))}
+          sendTestMessage={() => sendTestMessage(openedAlert!.id)}
           removeAlert={async () => {
-            if (openedAlert) await remove(openedAlert);
+            if (openedAlert) await removeAlert(openedAlert);
             openItem(null);
           }}
           goBack={() => showItem(null)}

@@ -37,7 +37,7 @@ function AppFields({ api, app, appId, confirm, reloadApps }: PageProps) {
     event.preventDefault();
     if (await runAndReload(api.request(UpdateApp, { ...ids, data: { name } }))) field.markSaved(name);
   };
-  const unpublish = async () => {
+  const unpublishApp = async () => {
     const text =
       "Live pages, schedules, events and HTTP requests no longer run its actions until you publish it again.";
     if (
@@ -71,7 +71,7 @@ function AppFields({ api, app, appId, confirm, reloadApps }: PageProps) {
             {app.isPublished ? "published" : "not published"}
           </span>
           {app.isPublished ? (
-            <button type="button" className="quiet danger-text" onClick={() => void unpublish()}>
+            <button type="button" className="quiet danger-text" onClick={() => void unpublishApp()}>
               Unpublish the app
             </button>
           ) : (

@@ -81,7 +81,7 @@ function ConnectionForm({ connection, isBusy, setDirty, saveConnection }: Connec
   const field = useFieldDraft(connectionToFields(connection), { version: String(connection?.updatedAt) });
   const { draft: fields, setDraft, isDirty, isChangedElsewhere } = field;
   useUnsavedChanges(setDirty, isDirty);
-  const change = (part: Partial<ConnectionFields>) => setDraft((old) => ({ ...old, ...part }));
+  const changeFields = (part: Partial<ConnectionFields>) => setDraft((old) => ({ ...old, ...part }));
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     if (await saveConnection(fields)) field.markSaved(fields);
@@ -91,7 +91,7 @@ function ConnectionForm({ connection, isBusy, setDirty, saveConnection }: Connec
       <ChangedElsewhereNotice label="The connection" field={field} />
       <label>
         Git server
-        <select value={fields.provider} onChange={({ target }) => change({ provider: target.value })}>
+        <select value={fields.provider} onChange={({ target }) => changeFields({ provider: target.value })}>
           {GIT_PROVIDERS.map(([provider, label]) => (
             <option key={provider} value={provider}>
               {label}
@@ -106,7 +106,7 @@ function ConnectionForm({ connection, isBusy, setDirty, saveConnection }: Connec
             autoComplete="off"
             placeholder={example}
             value={fields[field]}
-            onChange={({ target }) => change({ [field]: target.value })}
+            onChange={({ target }) => changeFields({ [field]: target.value })}
           />
         </label>
       ))}
@@ -120,7 +120,7 @@ function ConnectionForm({ connection, isBusy, setDirty, saveConnection }: Connec
           }
           disabled={fields.shouldRemoveToken}
           value={fields.token}
-          onChange={({ target }) => change({ token: target.value })}
+          onChange={({ target }) => changeFields({ token: target.value })}
         />
       </label>
       {connection?.hasToken && (
@@ -128,13 +128,17 @@ function ConnectionForm({ connection, isBusy, setDirty, saveConnection }: Connec
           <input
             type="checkbox"
             checked={fields.shouldRemoveToken}
-            onChange={({ target }) => change({ shouldRemoveToken: target.checked, token: "" })}
+            onChange={({ target }) => changeFields({ shouldRemoveToken: target.checked, token: "" })}
           />
           Remove the stored token
         </label>
       )}
       <label className="row">
-        <input type="checkbox" checked={fields.prune} onChange={({ target }) => change({ prune: target.checked })} />
+        <input
+          type="checkbox"
+          checked={fields.prune}
+          onChange={({ target }) => changeFields({ prune: target.checked })}
+        />
         Remove parts of the app that the repository does not have; a tag also removes live versions
       </label>
       <p className="row">
@@ -202,7 +206,7 @@ function useGitConnection({ api, appId, confirm, actions, reloadApps }: PageProp
   const [reviewedPull, setReviewedPull] = useState<{ commit: string; plan: ManifestPlan } | null>(null);
   const git = value?.git ?? null;
 
-  const connect = async (allFields: ConnectionFields, newSecret = false): Promise<boolean> => {
+  const saveConnection = async (allFields: ConnectionFields, newSecret = false): Promise<boolean> => {
     const { tagPattern, token, shouldRemoveToken, ...fields } = allFields;
     const pattern = tagPattern.trim() === "" ? null : tagPattern.trim();
     const data = {
@@ -218,7 +222,7 @@ function useGitConnection({ api, appId, confirm, actions, reloadApps }: PageProp
     if (response?.connected.webhookSecret) setSecret(response.connected.webhookSecret);
     return response !== null;
   };
-  const disconnect = async () => {
+  const disconnectRepository = async () => {
     const text = "Definitions and versions stay. The token and the secret of the webhook are deleted.";
     if (
       !(await confirm({
@@ -238,7 +242,7 @@ function useGitConnection({ api, appId, confirm, actions, reloadApps }: PageProp
     const response = await applyChange(() => api.request(PullGitRepository, { appId, plan: true }));
     if (response) setReviewedPull(response.pulled);
   };
-  const pull = async () => {
+  const pullCommit = async () => {
     const response = await applyChange(() =>
       api.request(PullGitRepository, { appId, plan: false, commit: reviewedPull?.commit ?? null }),
     );
@@ -252,16 +256,26 @@ function useGitConnection({ api, appId, confirm, actions, reloadApps }: PageProp
     busy: isBusy,
     secret,
     reviewedPull,
-    connect,
-    disconnect,
+    saveConnection,
+    disconnectRepository,
     reviewPull,
-    pull,
+    pullCommit,
   };
 }
 
 export function GitPage(props: PageProps) {
-  const { isRead, git, fault, busy, secret, reviewedPull, connect, disconnect, reviewPull, pull } =
-    useGitConnection(props);
+  const {
+    isRead,
+    git,
+    fault,
+    busy,
+    secret,
+    reviewedPull,
+    saveConnection,
+    disconnectRepository,
+    reviewPull,
+    pullCommit,
+  } = useGitConnection(props);
   const [isDirty, setFormDirty] = useState(false);
   const plan = reviewedPull?.plan;
   const { setDirty } = props;
@@ -275,14 +289,12 @@ export function GitPage(props: PageProps) {
       <p className="fault" role="alert">
         {fault}
       </p>
-      {isRead && (
-        <ConnectionForm {...{ connection: git, isBusy: busy, saveConnection: connect }} setDirty={setFormDirty} />
-      )}
+      {isRead && <ConnectionForm {...{ connection: git, isBusy: busy, saveConnection }} setDirty={setFormDirty} />}
       {git && (
         <>
           <WebhookSection
             {...{ url: git.webhookUrl, secret, isBusy: busy || isDirty }}
-            renewSecret={() => void connect(connectionToFields(git), true)}
+            renewSecret={() => void saveConnection(connectionToFields(git), true)}
           />
           <h3>Pull</h3>
           {git.lastPull ? <LastPull pull={git.lastPull} /> : <p className="hint">No pull yet.</p>}
@@ -290,7 +302,12 @@ export function GitPage(props: PageProps) {
             <button type="button" disabled={busy} onClick={() => void reviewPull()}>
               Review changes of {git.branch}
             </button>
-            <button type="button" className="quiet danger-text" disabled={busy} onClick={() => void disconnect()}>
+            <button
+              type="button"
+              className="quiet danger-text"
+              disabled={busy}
+              onClick={() => void disconnectRepository()}
+            >
               Disconnect the repository
             </button>
           </p>
@@ -298,7 +315,7 @@ export function GitPage(props: PageProps) {
           {plan && <PlanList plan={plan} label="Changes of the pull" />}
           {plan && !isEmptyPlan(plan) && (
             <p className="row">
-              <button type="button" className="primary" disabled={busy} onClick={() => void pull()}>
+              <button type="button" className="primary" disabled={busy} onClick={() => void pullCommit()}>
                 Pull
               </button>
               <span className="hint">

@@ -78,7 +78,7 @@ interface PromotionReview {
 interface ReviewPanelProps extends Pick<PageProps, "api" | "app" | "appId"> {
   review: PromotionReview;
   isBusy: boolean;
-  promote: () => void;
+  promoteStage: () => void;
   cancelReview: () => void;
 }
 
@@ -88,7 +88,7 @@ function ReviewPanel({
   appId,
   review: { sourceStage, plan },
   isBusy,
-  promote,
+  promoteStage,
   cancelReview,
 }: ReviewPanelProps) {
   const [open, setOpen] = useState<string | null>(null);
@@ -124,7 +124,7 @@ function ReviewPanel({
         }}
       />
       <p className="row">
-        <button type="button" className="primary" disabled={isBusy || isEmptyPlan(plan)} onClick={promote}>
+        <button type="button" className="primary" disabled={isBusy || isEmptyPlan(plan)} onClick={promoteStage}>
           Promote
         </button>
         <button type="button" onClick={cancelReview}>
@@ -215,12 +215,12 @@ function useStages({ api, appId, confirm, actions, reloadApps }: PageProps) {
   /** Message if the service rejected the last promotion because the reviewed changes were outdated; otherwise null. */
   const [notice, setNotice] = useState<string | null>(null);
 
-  const create = async (name: string, expiresInHours: number | null) => {
+  const createStage = async (name: string, expiresInHours: number | null) => {
     const response = await applyChange(() => api.request(CreateStage, { appId, name, expiresInHours }));
     if (response) await reloadApps();
     return response !== null;
   };
-  const remove = async (stage: Stage) => {
+  const removeStage = async (stage: Stage) => {
     const text = "The app, its data and its runs are deleted.";
     if (
       !(await confirm({
@@ -241,7 +241,7 @@ function useStages({ api, appId, confirm, actions, reloadApps }: PageProps) {
     if (plan) setReview({ sourceStage, plan: plan.planned.plan, versionTag: plan.planned.tag! });
     return plan !== null;
   };
-  const promote = async ({ sourceStage, versionTag }: PromotionReview) => {
+  const promoteStage = async ({ sourceStage, versionTag }: PromotionReview) => {
     setNotice(null);
     const response = await applyChange(() =>
       api
@@ -275,7 +275,7 @@ function useStages({ api, appId, confirm, actions, reloadApps }: PageProps) {
       return;
     if (await applyChange(() => api.request(RollbackPromotion, { appId, id }))) await actions.reloadActions();
   };
-  const cancel = () => {
+  const cancelReview = () => {
     setReview(null);
     setNotice(null);
   };
@@ -284,18 +284,19 @@ function useStages({ api, appId, confirm, actions, reloadApps }: PageProps) {
     fault: notice ?? fault,
     busy: isBusy,
     review,
-    cancel,
-    create,
-    remove,
+    cancelReview,
+    createStage,
+    removeStage,
     planPromotion,
-    promote,
+    promoteStage,
     rollBack,
   };
 }
 
 export function StagesPage(props: PageProps) {
   const { api, app, appId } = props;
-  const { value, fault, busy, review, cancel, create, remove, planPromotion, promote, rollBack } = useStages(props);
+  const { value, fault, busy, review, cancelReview, createStage, removeStage, planPromotion, promoteStage, rollBack } =
+    useStages(props);
   const findPersonName = usePersonNames(appId);
   return (
     <>
@@ -303,7 +304,7 @@ export function StagesPage(props: PageProps) {
         Stages are apps with the same definitions. Each has its own settings and data. A promotion brings the
         definitions of another stage to this app.
       </p>
-      <NewStageForm isBusy={busy} createStage={create} />
+      <NewStageForm isBusy={busy} createStage={createStage} />
       <p className="fault" role="alert">
         {fault}
       </p>
@@ -313,15 +314,15 @@ export function StagesPage(props: PageProps) {
             key={stage.appId}
             {...{ stage, appId, isBusy: busy }}
             reviewPromotion={() => void planPromotion(stage)}
-            removeStage={() => void remove(stage)}
+            removeStage={() => void removeStage(stage)}
           />
         ))}
       </ul>
       {review && (
         <ReviewPanel
           {...{ api, app, appId, review, isBusy: busy }}
-          promote={() => void promote(review)}
-          cancelReview={cancel}
+          promoteStage={() => void promoteStage(review)}
+          cancelReview={cancelReview}
         />
       )}
       <h3>Promotions to this app</h3>

@@ -126,7 +126,7 @@ export function TokensPage({ api, appId, confirm }: PageProps) {
   const [secret, setSecret] = useState<{ label: string; secret: string } | null>(null);
   const getPersonName = usePersonNames(appId);
 
-  const create = async (data: CreateTokenInput) => {
+  const createToken = async (data: CreateTokenInput) => {
     const response = await applyChange(() => api.request(CreateToken, { appId, data }));
     if (response)
       setSecret({ label: data.name ? `Token “${data.name}”` : "New token", secret: response.created.token });
@@ -144,7 +144,7 @@ export function TokensPage({ api, appId, confirm }: PageProps) {
   };
   return (
     <>
-      <NewTokenForm isBusy={isBusy} createToken={create} />
+      <NewTokenForm isBusy={isBusy} createToken={createToken} />
       <p className="fault" role="alert">
         {fault}
       </p>

@@ -30,13 +30,13 @@ const mergeRule = (rule: AccessRuleDraft, part: Partial<AccessRuleDraft>): Acces
 
 function AllowField({ rule: { allow }, changeRule }: RuleFieldsProps) {
   const kind = typeof allow === "object" ? "user" : allow;
-  const choose = (next: string) =>
+  const chooseKind = (next: string) =>
     changeRule({ allow: next === "user" ? { user: { Role: { equals: "editor" } } } : (next as "all" | "loggedIn") });
   return (
     <>
       <label className="field">
         Who
-        <select value={kind} onChange={(event) => choose(event.target.value)}>
+        <select value={kind} onChange={(event) => chooseKind(event.target.value)}>
           <option value="all">Everyone, also visitors who are not signed in</option>
           <option value="loggedIn">Signed-in users</option>
           <option value="user">Users with certain values</option>
@@ -58,7 +58,7 @@ function AllowField({ rule: { allow }, changeRule }: RuleFieldsProps) {
 
 function ColumnsField({ rule: { include, exclude }, columns, changeRule }: RuleFieldsProps) {
   const kind = include ? "include" : exclude ? "exclude" : "all";
-  const choose = (next: string) =>
+  const chooseKind = (next: string) =>
     changeRule({
       include:
         next === "include"
@@ -72,7 +72,7 @@ function ColumnsField({ rule: { include, exclude }, columns, changeRule }: RuleF
     <>
       <label className="field">
         Columns
-        <select value={kind} onChange={(event) => choose(event.target.value)}>
+        <select value={kind} onChange={(event) => chooseKind(event.target.value)}>
           <option value="all">All columns</option>
           <option value="include">Only these columns</option>
           <option value="exclude">All except these columns</option>

@@ -115,10 +115,10 @@ export function AccessTrialForm(props: AccessTrialFormProps) {
     searchText.trim(),
   );
   const listedUsers = user && !users.some(({ id }) => id === user.id) ? [user, ...users] : users;
-  const latestAttempt = useRef(0);
-  const attempt = async () => {
-    latestAttempt.current += 1;
-    const attemptNumber = latestAttempt.current;
+  const latestTrial = useRef(0);
+  const runTrial = async () => {
+    latestTrial.current += 1;
+    const trialNumber = latestTrial.current;
     setTrial(null);
     try {
       const asUser = user && { dataSourceId: Number(usersSourceId), entryId: user.id };
@@ -128,11 +128,11 @@ export function AccessTrialForm(props: AccessTrialFormProps) {
         trial: { user: asUser, accessRules },
       });
       // Ignores the result if the person has started a newer trial since the request.
-      if (attemptNumber !== latestAttempt.current) return;
+      if (trialNumber !== latestTrial.current) return;
       setTrial(result);
       setFault(null);
     } catch (error) {
-      if (attemptNumber !== latestAttempt.current) return;
+      if (trialNumber !== latestTrial.current) return;
       setFault(
         error instanceof SyntaxError ? `The rules are not valid JSON: ${error.message}` : asApiError(error).message,
       );
@@ -182,7 +182,7 @@ export function AccessTrialForm(props: AccessTrialFormProps) {
             </select>
           </>
         )}
-        <button type="button" disabled={usersSourceId !== "" && user === null} onClick={() => void attempt()}>
+        <button type="button" disabled={usersSourceId !== "" && user === null} onClick={() => void runTrial()}>
           Try these rules
         </button>
       </p>

@@ -106,7 +106,7 @@ export function DataSourceVersions({
 }: Omit<DefinitionProps, "onChanged" | "onDirtyChange"> & { confirm: ConfirmFunction; onRestored: () => void }) {
   const { id } = source;
   const { value, fault, applyChange } = useResource(createQueryOptions(ListEntryVersions, { appId, id }));
-  const restore = async (version: EntryVersions[number]) => {
+  const restoreVersion = async (version: EntryVersions[number]) => {
     const text = `This restores the ${version.entries} entries of ${formatExactTime(version.createdAt)}. The current entries are stored as a version first.`;
     if (!(await confirm({ title: "Restore these entries?", explanation: text, confirmLabel: "Restore" }))) return;
     const { updatedAt: ifUpdatedAt } = source;
@@ -129,7 +129,7 @@ export function DataSourceVersions({
             <span className="chip">before {version.operation}</span>
             <span className="hint grow">{formatCount(version.entries, "entry", "entries")}</span>
             <ForEditors>
-              <button type="button" onClick={() => void restore(version)}>
+              <button type="button" onClick={() => void restoreVersion(version)}>
                 Restore
               </button>
             </ForEditors>

@@ -79,7 +79,7 @@ function DataSourceTabs(props: DataSourceTabsProps) {
       setDirty(false);
     };
   }, [showsRules, setDirty]);
-  const select = async (next: DataViewTab) => {
+  const selectTab = async (next: DataViewTab) => {
     if (next === tab) return;
     if (unsavedFields.current.size > 0) {
       const text = "What you changed in the rules would be lost.";
@@ -96,7 +96,7 @@ function DataSourceTabs(props: DataSourceTabsProps) {
     changeQuery({ tab: next === "Entries" ? undefined : next.toLowerCase() });
   };
   const [fault, setFault] = useState<string | null>(null);
-  const remove = async () => {
+  const removeSource = async () => {
     const text = "This also deletes its entries and snapshots. Actions and pages can no longer read them.";
     if (
       !(await confirm({
@@ -141,7 +141,7 @@ function DataSourceTabs(props: DataSourceTabsProps) {
           {fault}
         </span>
         <ForEditors>
-          <button type="button" className="quiet danger-text" onClick={() => void remove()}>
+          <button type="button" className="quiet danger-text" onClick={() => void removeSource()}>
             Delete
           </button>
         </ForEditors>
@@ -153,7 +153,7 @@ function DataSourceTabs(props: DataSourceTabsProps) {
         label="Parts of the data source"
         tabNames={tabs}
         selectedName={tab}
-        selectTab={(next) => void select(next)}
+        selectTab={(next) => void selectTab(next)}
         isManual
         panelClass="data-panel"
       >

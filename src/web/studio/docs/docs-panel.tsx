@@ -128,7 +128,7 @@ export function DocsPanel({ docsPath, appId, openAddress, onClose }: DocsPanelPr
     setSearchOutcome(null);
     openAddress(next.startsWith("#") ? path + next : next);
   };
-  const search = (event: FormEvent) => {
+  const searchAndShow = (event: FormEvent) => {
     event.preventDefault();
     stepCount.current += 1;
     const countAtStart = stepCount.current;
@@ -166,7 +166,7 @@ export function DocsPanel({ docsPath, appId, openAddress, onClose }: DocsPanelPr
               <X size={ICON_PIXELS} aria-hidden />
             </Dialog.Close>
           </div>
-          <form className="row" onSubmit={search}>
+          <form className="row" onSubmit={searchAndShow}>
             <input
               type="search"
               className="grow"

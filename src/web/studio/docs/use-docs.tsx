@@ -7,11 +7,11 @@ const DocsPanel = lazy(async () => ({ default: (await importOrThrowLoadError(imp
 
 export function useDocs(appId: number) {
   const [address, setAddress] = useState<string | null>(null);
-  const close = useCallback(() => setAddress(null), []);
+  const closeDocs = useCallback(() => setAddress(null), []);
   const panel = address !== null && (
     <PageBoundary>
       <Suspense fallback={null}>
-        <DocsPanel {...{ docsPath: address, appId, onClose: close }} openAddress={setAddress} />
+        <DocsPanel {...{ docsPath: address, appId, onClose: closeDocs }} openAddress={setAddress} />
       </Suspense>
     </PageBoundary>
   );

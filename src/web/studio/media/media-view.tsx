@@ -39,7 +39,7 @@ function FolderPath({
   );
 }
 
-function NewFolderForm({ create }: { create: MediaState["createFolder"] }) {
+function NewFolderForm({ createFolder }: { createFolder: MediaState["createFolder"] }) {
   const [name, setName] = useState<string | null>(null);
   const [fault, setFault] = useState<string | null>(null);
   const [isBusy, setBusy] = useState(false);
@@ -59,7 +59,7 @@ function NewFolderForm({ create }: { create: MediaState["createFolder"] }) {
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     setBusy(true);
-    const createFault = await create(name);
+    const createFault = await createFolder(name);
     setBusy(false);
     setFault(createFault);
     if (createFault === null) setName(null);
@@ -187,10 +187,10 @@ function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps)
   const { listing, uploadFiles } = media;
   const fileInput = useRef<HTMLInputElement>(null);
   const { isDraggedOver, handlers } = useDropZone(uploadFiles);
-  const close = useCallback(() => changeQuery({ file: undefined, folder: undefined }), [changeQuery]);
+  const closeDetails = useCallback(() => changeQuery({ file: undefined, folder: undefined }), [changeQuery]);
 
   const moveItem = async (item: MediaItem, to: number | null) => setFault(await media.moveItem(item, to));
-  const remove = async (item: MediaItem, name: string) => {
+  const removeItem = async (item: MediaItem, name: string) => {
     const text =
       item.kind === "folder"
         ? "This also deletes all files and folders in it."
@@ -198,7 +198,7 @@ function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps)
     if (!(await confirm({ title: `Delete ${name}?`, explanation: text, confirmLabel: "Delete", isDangerous: true })))
       return;
     setFault(await media.removeItem(item));
-    close();
+    closeDetails();
   };
   const getItemName = ({ kind, id }: MediaItem) =>
     (kind === "file" ? listing?.files : listing?.folders)?.find((item) => item.id === id)?.name ?? "";
@@ -217,7 +217,7 @@ function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps)
           onChange={(event) => changeQuery({ search: event.target.value }, query.search !== undefined)}
         />
         <ForEditors>
-          <NewFolderForm create={media.createFolder} />
+          <NewFolderForm createFolder={media.createFolder} />
           <button type="button" className="primary" onClick={() => fileInput.current?.click()}>
             Upload
           </button>
@@ -248,7 +248,7 @@ function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps)
               folder={folder}
               openItem={() => go({ item: String(folder.id) })}
               edit={() => openItem(item)}
-              removeItem={() => void remove(item, folder.name)}
+              removeItem={() => void removeItem(item, folder.name)}
               drop={(dropped) => void moveItem(dropped, folder.id)}
             />
           );
@@ -263,7 +263,7 @@ function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps)
               api={api}
               file={file}
               openItem={() => openItem(item)}
-              removeItem={() => void remove(item, file.name)}
+              removeItem={() => void removeItem(item, file.name)}
             />
           );
         })}
@@ -274,9 +274,9 @@ function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps)
       {openedItem && listing && isEditor && (
         <MediaDetails
           key={`${openedItem.kind}${openedItem.id}`}
-          {...{ api, media, listing, onClose: close }}
+          {...{ api, media, listing, onClose: closeDetails }}
           item={openedItem}
-          removeItem={() => remove(openedItem, getItemName(openedItem))}
+          removeItem={() => removeItem(openedItem, getItemName(openedItem))}
         />
       )}
     </section>

@@ -110,7 +110,7 @@ export function useMedia(api: ApiClient, appId: number, folderId: number | null,
       const abortController = new AbortController();
       const removeUpload = () =>
         setUploads((uploads) => uploads.filter((pendingUpload) => pendingUpload.uploadKey !== key));
-      const change = (part: Partial<PendingUpload>) =>
+      const changeUpload = (part: Partial<PendingUpload>) =>
         setUploads((uploads) =>
           uploads.map((pendingUpload) =>
             pendingUpload.uploadKey === key ? { ...pendingUpload, ...part } : pendingUpload,
@@ -128,11 +128,11 @@ export function useMedia(api: ApiClient, appId: number, folderId: number | null,
       form.append("file", file, file.name);
       const path = `/v1/apps/${appId}/media/files${folderId === null ? "" : `?folderId=${folderId}`}`;
       try {
-        await api.uploadFiles(path, form, (sentFraction) => change({ sentFraction }), abortController.signal);
+        await api.uploadFiles(path, form, (sentFraction) => changeUpload({ sentFraction }), abortController.signal);
         removeUpload();
         await reload();
       } catch (error) {
-        change({ fault: asApiError(error).message });
+        changeUpload({ fault: asApiError(error).message });
       }
     },
     [api, appId, folderId, reload],

@@ -81,7 +81,7 @@ function useDeliveryDraft({ api, appId, setDirty }: DeliveryProps, channel: Deli
     setDraft((old) => ({ ...old, [name]: value }));
     setFaults(({ [name]: _, ...others }) => others);
   };
-  const save = async () => {
+  const saveSetting = async () => {
     const foundFaults = validateDeliverySettingDraft(channel, kind, draft);
     setFaults(foundFaults);
     setSaveFault(null);
@@ -94,21 +94,19 @@ function useDeliveryDraft({ api, appId, setDirty }: DeliveryProps, channel: Deli
     if (newSaveFault === null) clearSaved(draft);
   };
   const storedDetails = settings.detailsByKey[DELIVERY_SETTING_KEYS[channel]];
-  return { kind, setKind, draft, changeField, faults, saveFault, isDirty, save, storedDetails };
+  return { kind, setKind, draft, changeField, faults, saveFault, isDirty, saveSetting, storedDetails };
 }
 
 type DeliveryProps = Pick<PageProps, "api" | "appId" | "setDirty"> & { email: string; goBack: () => void };
 
 export function DeliveryForm({ channel, ...props }: DeliveryProps & { channel: DeliveryChannel }) {
   const { api, appId, email, goBack } = props;
-  const { kind, setKind, draft, changeField, faults, saveFault, isDirty, save, storedDetails } = useDeliveryDraft(
-    props,
-    channel,
-  );
+  const { kind, setKind, draft, changeField, faults, saveFault, isDirty, saveSetting, storedDetails } =
+    useDeliveryDraft(props, channel);
   const kinds = Object.entries(MESSAGE_DELIVERY_KINDS[channel]);
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    void save();
+    void saveSetting();
   };
   return (
     <article className="reader delivery" aria-label={channel === "email" ? "E-mail delivery" : "SMS delivery"}>

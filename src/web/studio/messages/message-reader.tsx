@@ -35,7 +35,7 @@ const DECISION_QUESTIONS = {
 
 function DecisionButtons({ confirm, sendDecision }: Pick<MessageReaderProps, "confirm" | "sendDecision">) {
   const [fault, setFault] = useState<string | null>(null);
-  const choose = async (decision: MessageDecision) => {
+  const confirmAndDecide = async (decision: MessageDecision) => {
     if (!(await confirm(DECISION_QUESTIONS[decision]))) return;
     await sendDecision(decision).catch((error: unknown) => setFault(asApiError(error).message));
   };
@@ -44,10 +44,10 @@ function DecisionButtons({ confirm, sendDecision }: Pick<MessageReaderProps, "co
       <span className="grow">
         It is unknown whether the server accepted the message. The service does not send it again automatically.
       </span>
-      <button type="button" onClick={() => void choose("again")}>
+      <button type="button" onClick={() => void confirmAndDecide("again")}>
         Send again
       </button>
-      <button type="button" onClick={() => void choose("sent")}>
+      <button type="button" onClick={() => void confirmAndDecide("sent")}>
         Mark as sent
       </button>
       <p className="fault" role="alert">

@@ -63,12 +63,18 @@ const PUBLICATION_OPTIONS: [PublicationChoice, string][] = [
 ];
 
 /** Fields for a date and a time of day. `localTime` has the form "2026-01-31T09:00", or only "T09:00" until a date is chosen. */
-function DateTimeFields({ localTime, change }: { localTime: string; change: (localTime: string) => void }) {
+function DateTimeFields({
+  localTime,
+  changeLocalTime,
+}: {
+  localTime: string;
+  changeLocalTime: (localTime: string) => void;
+}) {
   const [date = "", time = DEFAULT_TIME] = localTime.split("T");
   const [hour = 0, minute = 0] = time.split(":").map(Number);
   const changeTime = (part: Partial<TimeOfDay>) => {
     const next = { hour, minute, ...part };
-    change(`${date}T${padToTwoDigits(next.hour)}:${padToTwoDigits(next.minute)}`);
+    changeLocalTime(`${date}T${padToTwoDigits(next.hour)}:${padToTwoDigits(next.minute)}`);
   };
   return (
     <>
@@ -77,9 +83,9 @@ function DateTimeFields({ localTime, change }: { localTime: string; change: (loc
         className="when"
         type="date"
         value={date}
-        onChange={({ target }) => change(`${target.value}T${time}`)}
+        onChange={({ target }) => changeLocalTime(`${target.value}T${time}`)}
       />
-      <TimeOfDayFields {...{ hour, minute }} change={changeTime} />
+      <TimeOfDayFields {...{ hour, minute, changeTime }} />
     </>
   );
 }
@@ -110,7 +116,7 @@ function PublicationFields({
           ))}
         </select>
         {draft.publication === "scheduled" && (
-          <DateTimeFields localTime={draft.orderAt} change={(orderAt) => changeDraft({ orderAt })} />
+          <DateTimeFields localTime={draft.orderAt} changeLocalTime={(orderAt) => changeDraft({ orderAt })} />
         )}
         <label className="check">
           <input
@@ -153,12 +159,12 @@ export function NotificationEditor({
   const [fault, setFault] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
   const [areRecipientsFaulty, setRecipientsFaulty] = useState(false);
-  const change = (part: Partial<NotificationDraft>) => setDraft((old) => ({ ...old, ...part }));
+  const changeDraft = (part: Partial<NotificationDraft>) => setDraft((old) => ({ ...old, ...part }));
 
-  const attempt = async (work: () => Promise<void>) => {
+  const runAndShowError = async (request: () => Promise<void>) => {
     setBusy(true);
     setFault(null);
-    await work().catch((error: unknown) => {
+    await request().catch((error: unknown) => {
       setFault(error instanceof SyntaxError ? "Recipients must be valid JSON." : asApiError(error).message);
     });
     setBusy(false);
@@ -170,7 +176,7 @@ export function NotificationEditor({
       confirmLabel: "Delete",
       isDangerous: true,
     };
-    if (await confirm(question)) await attempt(removeNotification);
+    if (await confirm(question)) await runAndShowError(removeNotification);
   };
   const label = draft.publication === "published" && notification?.status !== "published" ? "Publish" : "Save";
   return (
@@ -186,20 +192,20 @@ export function NotificationEditor({
       <div className="notification-editor">
         {/* The first save replaces this editor by another. Text typed during the save would be lost. */}
         <EditorFields isDisabled={busy && notification === null}>
-          <TextField label="Title" value={draft.title} onChange={(title) => change({ title })} />
-          <TextField label="Message" rows={4} value={draft.message} onChange={(message) => change({ message })} />
+          <TextField label="Title" value={draft.title} onChange={(title) => changeDraft({ title })} />
+          <TextField label="Message" rows={4} value={draft.message} onChange={(message) => changeDraft({ message })} />
           <TextField
             label="Opens"
             value={draft.navigate}
-            onChange={(navigate) => change({ navigate })}
+            onChange={(navigate) => changeDraft({ navigate })}
             hint="A page of the app, such as /orders/7."
           />
           <RecipientsField
             scope={draft.scope}
-            onChange={(scope) => change({ scope })}
+            onChange={(scope) => changeDraft({ scope })}
             onFaultyChange={setRecipientsFaulty}
           />
-          <PublicationFields draft={draft} changeDraft={change} />
+          <PublicationFields draft={draft} changeDraft={changeDraft} />
           <p className="fault" role="alert">
             {fault}
           </p>
@@ -213,7 +219,7 @@ export function NotificationEditor({
               className="primary"
               disabled={busy || isDeleted || field.isChangedElsewhere || areRecipientsFaulty}
               onClick={() =>
-                void attempt(async () =>
+                void runAndShowError(async () =>
                   saveNotification(draftToNotification(draft, notification)).then(() => field.markSaved(draft)),
                 )
               }

@@ -29,7 +29,7 @@ function useNotifications(api: ApiClient, appId: number) {
   const throwReadableError = async (error: unknown): Promise<never> => {
     throw new ApiError(asApiError(error).status, await handleRejectedChange(error, reload));
   };
-  const save = async (
+  const saveNotification = async (
     existingNotification: Notification | null,
     notification: NotificationInput,
   ): Promise<Notification> => {
@@ -46,11 +46,18 @@ function useNotifications(api: ApiClient, appId: number) {
     await reload();
     return saved;
   };
-  const remove = async ({ id, updatedAt: ifUpdatedAt }: Notification) => {
+  const removeNotification = async ({ id, updatedAt: ifUpdatedAt }: Notification) => {
     await api.request(DeleteNotification, { appId, id, ifUpdatedAt }).catch(throwReadableError);
     await reload();
   };
-  return { entries, fault, more: entries?.length === limit, loadMore: () => setLimit(limit + PAGE_SIZE), save, remove };
+  return {
+    entries,
+    fault,
+    more: entries?.length === limit,
+    loadMore: () => setLimit(limit + PAGE_SIZE),
+    saveNotification,
+    removeNotification,
+  };
 }
 
 function NotificationLine({
@@ -84,7 +91,7 @@ function NotificationLine({
 }
 
 export function NotificationsView({ api, appId, confirm, route, go, setDirty }: PageProps) {
-  const { entries, fault, more, loadMore, save, remove } = useNotifications(api, appId);
+  const { entries, fault, more, loadMore, saveNotification, removeNotification } = useNotifications(api, appId);
   const openId = route.item === "new" ? "new" : parseId(route.item);
   const showItem = (item: number | "new" | null) => go({ item: item === null ? null : String(item) });
   /**
@@ -135,9 +142,9 @@ export function NotificationsView({ api, appId, confirm, route, go, setDirty }: 
           notification={notification}
           isDeleted={notification !== null && entries !== null && !more && !listedNotification}
           confirm={confirm}
-          saveNotification={async (input) => openItem((await save(notification, input)).id)}
+          saveNotification={async (input) => openItem((await saveNotification(notification, input)).id)}
           removeNotification={async () => {
-            if (notification) await remove(notification);
+            if (notification) await removeNotification(notification);
             openItem(null);
           }}
           goBack={() => showItem(null)}

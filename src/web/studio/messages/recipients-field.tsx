@@ -169,7 +169,7 @@ export function RecipientsField({ scope, onChange, onFaultyChange }: RecipientsF
   const recipients = parseNotificationRecipients(scope);
   const [isJson, setJson] = useState(recipients === null);
   const kind: RecipientsKind = isJson || recipients === null ? "json" : recipients.kind;
-  const choose = (next: RecipientsKind) => {
+  const chooseKind = (next: RecipientsKind) => {
     setJson(next === "json");
     if (next !== "json" && next !== recipients?.kind) onChange(recipientsToScope(EMPTY_RECIPIENTS[next]));
   };
@@ -177,7 +177,7 @@ export function RecipientsField({ scope, onChange, onFaultyChange }: RecipientsF
   return (
     <div className="field">
       <label htmlFor={id}>Recipients</label>
-      <select id={id} value={kind} onChange={({ target }) => choose(target.value as RecipientsKind)}>
+      <select id={id} value={kind} onChange={({ target }) => chooseKind(target.value as RecipientsKind)}>
         {RECIPIENTS_KINDS.map(([value, words]) => (
           <option key={value} value={value}>
             {words}

@@ -40,7 +40,7 @@ function useTestMessage({ api, appId, channel }: TestMessageFormProps) {
   const message = value?.message;
   const detail = message?.detail ?? message?.to[0]?.detail ?? null;
   const sent = receipt && { id: receipt.id, status: message?.status ?? receipt.status, detail };
-  const send = async (to: string) => {
+  const sendTestMessage = async (to: string) => {
     setReceipt(null);
     setSendFault(null);
     const text = "This is a test message from Studio.";
@@ -54,16 +54,16 @@ function useTestMessage({ api, appId, channel }: TestMessageFormProps) {
       setSendFault(asApiError(error).message);
     }
   };
-  return { sent, fault: sendFault ?? fault, send };
+  return { sent, fault: sendFault ?? fault, sendTestMessage };
 }
 
 export function TestMessageForm(props: TestMessageFormProps) {
   const { appId, channel } = props;
   const [to, setTo] = useState(props.to);
-  const { sent, fault, send } = useTestMessage(props);
+  const { sent, fault, sendTestMessage } = useTestMessage(props);
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    void send(to.trim());
+    void sendTestMessage(to.trim());
   };
   return (
     <form className="test-message" onSubmit={submit}>

@@ -279,18 +279,18 @@ function usePeople({ api, appId, organizationId, callerRole }: PeoplePanelProps)
         ? api.request(SetOrganizationMember, { organizationId, userId, role, ifUpdatedAt })
         : api.request(SetAppMember, { appId, userId, role, ifUpdatedAt }),
     );
-  const remove = ({ user: { id: userId }, updatedAt: ifUpdatedAt }: Member) =>
+  const removeMember = ({ user: { id: userId }, updatedAt: ifUpdatedAt }: Member) =>
     list.applyChange(() =>
       appId === null
         ? api.request(RemoveOrganizationMember, { organizationId, userId, ifUpdatedAt })
         : api.request(RemoveAppMember, { appId, userId, ifUpdatedAt }),
     );
-  return { list, setRole, remove };
+  return { list, setRole, removeMember };
 }
 
 function PeoplePanel(props: PeoplePanelProps) {
   const { api, confirm, organizationId, appId, callerRole } = props;
-  const { list, setRole, remove } = usePeople(props);
+  const { list, setRole, removeMember } = usePeople(props);
   const [newLink, setNewLink] = useState<OneTimeLink | null>(null);
   const invite = async (data: NewInvitation) => {
     const response = await list.applyChange(() =>
@@ -313,7 +313,7 @@ function PeoplePanel(props: PeoplePanelProps) {
         isDangerous: true,
       })
     )
-      await remove(member);
+      await removeMember(member);
   };
   const revoke = async ({ id, email }: Invitation) => {
     const text = "The link stops working. You can invite the person again.";

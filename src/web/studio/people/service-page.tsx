@@ -20,7 +20,7 @@ interface AdministratorProps extends Pick<PageProps, "api" | "confirm"> {
 
 function AdministratorList({ api, confirm, administrators }: AdministratorProps) {
   const { value, fault, isBusy, applyChange } = administrators;
-  const remove = async (person: Administrator) => {
+  const removeAdministrator = async (person: Administrator) => {
     const text = "The person keeps all roles in organizations and on apps. Without a role, the person is signed out.";
     const title = `Remove ${getFullName(person)} as an administrator of the service?`;
     if (!(await confirm({ title, explanation: text, confirmLabel: "Remove", isDangerous: true }))) return;
@@ -43,7 +43,7 @@ function AdministratorList({ api, confirm, administrators }: AdministratorProps)
               className="quiet danger-text"
               disabled={isBusy}
               aria-label={`Remove the administrator ${getFullName(person)}`}
-              onClick={() => void remove(person)}
+              onClick={() => void removeAdministrator(person)}
             >
               Remove
             </button>

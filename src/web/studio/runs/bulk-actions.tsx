@@ -62,7 +62,7 @@ export function BulkActions({ api, appId, confirm, state, runs }: BulkActionsPro
   if (!operation || (runs.length === 0 && progress === "")) return null;
   const { verb, pastParticiple, confirmationText, isDangerous = false } = operation;
   const chosenRuns = runs.slice(0, MAX_RUNS_PER_CONFIRMATION);
-  const start = async () => {
+  const startOperation = async () => {
     const title = `${verb} ${formatCount(chosenRuns.length, "run", "runs")}?`;
     if (
       !(await confirm({
@@ -93,7 +93,7 @@ export function BulkActions({ api, appId, confirm, state, runs }: BulkActionsPro
       <span className="hint" role="status">
         {progress}
       </span>
-      <button type="button" disabled={isBusy || chosenRuns.length === 0} onClick={() => void start()}>
+      <button type="button" disabled={isBusy || chosenRuns.length === 0} onClick={() => void startOperation()}>
         {verb} {chosenRuns.length === 1 ? "this run" : `these ${chosenRuns.length} runs`}
       </button>
     </ForOperators>

@@ -134,7 +134,7 @@ export function LogEntries({ entries, hasMore, isLoading, loadMore, appId, findL
   useEffect(() => {
     if (hasMore && !isLoading && lastRowIndex >= length - PREFETCH_ROWS) loadMore();
   }, [hasMore, isLoading, length, lastRowIndex, loadMore]);
-  const toggle = useCallback(
+  const toggleEntry = useCallback(
     (id: number) =>
       setOpen((old) => (old.has(id) ? new Set([...old].filter((openId) => openId !== id)) : new Set([...old, id]))),
     [],
@@ -154,7 +154,7 @@ export function LogEntries({ entries, hasMore, isLoading, loadMore, appId, findL
           return (
             <EntryItem
               key={key}
-              {...{ entry, appId, rowIndex: index, topPixels, toggleEntry: toggle }}
+              {...{ entry, appId, rowIndex: index, topPixels, toggleEntry }}
               masterId={owner?.id ?? null}
               actionName={owner?.name ?? null}
               isLive={owner?.isLive ?? false}

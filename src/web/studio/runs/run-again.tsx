@@ -48,7 +48,7 @@ export function ReplayForm({ api, appId, run, route, go, confirm }: ReplayFormPr
   const { versions, requestVersions } = useOlderVersions(appId, masterId);
   if (masterId === null) return null;
 
-  const start = async () => {
+  const startReplay = async () => {
     const parsed = text === null ? null : parsePayload(text);
     if (parsed && "fault" in parsed) return setFault(parsed.fault);
     if (target === "production" && !(await confirm(LIVE_RUN_QUESTION))) return;
@@ -98,7 +98,7 @@ export function ReplayForm({ api, appId, run, route, go, confirm }: ReplayFormPr
             </option>
           ))}
         </select>
-        <button type="button" className="primary" disabled={isBusy} onClick={() => void start()}>
+        <button type="button" className="primary" disabled={isBusy} onClick={() => void startReplay()}>
           Run again
         </button>
       </div>

@@ -29,7 +29,7 @@ export const CancelButton = ({ run, cancelRun }: Required<Pick<RunLineProps, "ru
   const isOperator = mayOperate(useRole());
   const [fault, setFault] = useState<string | null>(null);
   if (!isOperator || !isUnfinished(run)) return null;
-  const cancel = async () => {
+  const confirmAndCancel = async () => {
     setFault(null);
     await cancelRun(run.id).catch((error: unknown) => setFault(asApiError(error).message));
   };
@@ -40,7 +40,12 @@ export const CancelButton = ({ run, cancelRun }: Required<Pick<RunLineProps, "ru
           Not cancelled: {fault}
         </span>
       )}
-      <button type="button" className="small" aria-label={`Cancel run ${run.id}`} onClick={() => void cancel()}>
+      <button
+        type="button"
+        className="small"
+        aria-label={`Cancel run ${run.id}`}
+        onClick={() => void confirmAndCancel()}
+      >
         Cancel
       </button>
     </>

@@ -210,7 +210,7 @@ function RunOutcome({ run, appId, api }: { run: RunDetails; appId: number; api: 
 }
 
 export function RunPage({ api, appId, runId, route, go, confirm }: PageProps & { runId: number }) {
-  const { run, fault, lines, cancel } = useRunDetails(api, appId, runId);
+  const { run, fault, lines, cancelAndReload } = useRunDetails(api, appId, runId);
   if (!run) {
     return (
       <div className="welcome">
@@ -229,7 +229,7 @@ export function RunPage({ api, appId, runId, route, go, confirm }: PageProps & {
   const { log, caused } = run;
   return (
     <div className="run-page">
-      <RunHead {...{ run, appId, cancelRun: cancel }} />
+      <RunHead {...{ run, appId, cancelRun: cancelAndReload }} />
       {fault && (
         <p className="fault" role="alert">
           {fault}

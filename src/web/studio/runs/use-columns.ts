@@ -35,7 +35,7 @@ export function useRunColumns(): RunColumnsState {
   const [choices, setChoices] = useState(readColumnChoices);
   const isMedium = useMediaQuery("(min-width: 701px) and (max-width: 1000px)");
   const hiddenByDefault = isMedium ? COLUMNS_HIDDEN_IN_MEDIUM_WINDOWS : COLUMNS_HIDDEN_BY_DEFAULT;
-  const toggle = useCallback(
+  const toggleColumn = useCallback(
     (key: string) => setChoices((last) => ({ ...last, [key]: !(last[key] ?? !hiddenByDefault.includes(key)) })),
     [hiddenByDefault],
   );
@@ -50,5 +50,5 @@ export function useRunColumns(): RunColumnsState {
     () => RUN_COLUMNS.filter(({ key, isFixed }) => isFixed || (choices[key] ?? !hiddenByDefault.includes(key))),
     [choices, hiddenByDefault],
   );
-  return { shownColumns, toggleColumn: toggle };
+  return { shownColumns, toggleColumn };
 }

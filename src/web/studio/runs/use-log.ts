@@ -70,7 +70,7 @@ export function useExecutionLog({
   latestRequest.current = `${idsJson} ${isFailuresOnly}`;
 
   /** Reads one page for each draft or live version. @param isNextPage true for the next older page, false for the newest entries */
-  const load = useCallback(
+  const loadPages = useCallback(
     async (isNextPage: boolean) => {
       const versionIds = (JSON.parse(idsJson) as number[] | null) ?? [null];
       const where = isFailuresOnly ? { type: "app.task.failed" } : null;
@@ -120,7 +120,7 @@ export function useExecutionLog({
   }, [idsJson, isFailuresOnly]);
   // Reads again when the subscription is restored, because the page may have missed entries.
   // biome-ignore lint/correctness/useExhaustiveDependencies: `isConnected` only causes the read
-  useEffect(() => void load(false), [load, isConnected]);
+  useEffect(() => void loadPages(false), [loadPages, isConnected]);
   useEffect(
     () =>
       onEntry((entry) => {
@@ -131,7 +131,7 @@ export function useExecutionLog({
     [onEntry, isFailuresOnly, idsJson],
   );
 
-  const loadMore = useCallback(() => void load(true), [load]);
+  const loadMore = useCallback(() => void loadPages(true), [loadPages]);
   const shownEntries = isFailuresOnly ? (entries?.filter(isFailedLogEntry) ?? null) : entries;
   return { entries: shownEntries, hasMore, isLoading, fault, loadMore };
 }

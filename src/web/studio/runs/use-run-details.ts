@@ -34,8 +34,8 @@ export function useRunDetails(api: ApiClient, appId: number, runId: number) {
   });
   const onEnd = useCallback(() => void reload(), [reload]);
   const lines = useConsole(api, appId, runId, onEnd);
-  const cancel = async () => {
+  const cancelAndReload = async () => {
     await applyChange(() => cancelRun(api, appId, runId));
   };
-  return { run: value?.run ?? null, fault, lines, cancel };
+  return { run: value?.run ?? null, fault, lines, cancelAndReload };
 }

@@ -82,7 +82,7 @@ export function useRuns({
   );
 
   /** Reads pages of runs older than `before` (null: the newest) until a page contains a matching run, at most MAX_EMPTY_PAGES pages. */
-  const load = useCallback(
+  const loadPages = useCallback(
     async (before: number | null, countAtStart: number) => {
       if (isLoadPending.current) return;
       isLoadPending.current = true;
@@ -121,13 +121,13 @@ export function useRuns({
     setTotal(null);
     setNextCursor(null);
     setPaused(false);
-    void load(null, filterChangeCount.current);
-  }, [load]);
+    void loadPages(null, filterChangeCount.current);
+  }, [loadPages]);
 
   const refresh = useCallback(async () => {
     const countAtStart = filterChangeCount.current;
     if (isLoadPending.current) return;
-    if (!isLoaded.current) return load(null, countAtStart);
+    if (!isLoaded.current) return loadPages(null, countAtStart);
     try {
       const runsPage = await readPage(null);
       if (filterChangeCount.current !== countAtStart) return;
@@ -137,7 +137,7 @@ export function useRuns({
     } catch (error) {
       if (filterChangeCount.current === countAtStart) setFault(asApiError(error));
     }
-  }, [readPage, load]);
+  }, [readPage, loadPages]);
 
   const hasUnfinishedRuns = runs?.some(isUnfinished) ?? false;
   const isSearch = filter.search !== null;
@@ -155,14 +155,23 @@ export function useRuns({
   useReloadAfterEvents(logSubscription.onEntry, reload, RELOAD_DELAY_MS);
 
   const loadMore = useCallback(() => {
-    if (nextCursor !== null) void load(nextCursor, filterChangeCount.current);
-  }, [load, nextCursor]);
-  const cancel = useCallback(
+    if (nextCursor !== null) void loadPages(nextCursor, filterChangeCount.current);
+  }, [loadPages, nextCursor]);
+  const cancelAndRefresh = useCallback(
     async (runId: number) => {
       await cancelRun(api, appId, runId);
       await refresh();
     },
     [api, appId, refresh],
   );
-  return { runs, total, hasMore: nextCursor !== null, isPaused, isLoading, fault, loadMore, cancelRun: cancel };
+  return {
+    runs,
+    total,
+    hasMore: nextCursor !== null,
+    isPaused,
+    isLoading,
+    fault,
+    loadMore,
+    cancelRun: cancelAndRefresh,
+  };
 }

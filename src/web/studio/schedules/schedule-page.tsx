@@ -47,9 +47,9 @@ function ScheduleCount({ week: { scheduled, hasMore }, appId }: { week: Schedule
 function useSchedulePause({ api, appId }: Pick<PageProps, "api" | "appId">) {
   const { value, fault, isBusy, applyChange } = useResource(createQueryOptions(ReadSchedulePause, { appId }));
   const pausedAt = value?.pause.pausedAt ?? null;
-  const toggle = () =>
+  const togglePause = () =>
     applyChange(() => (pausedAt ? api.request(ResumeSchedules, { appId }) : api.request(PauseSchedules, { appId })));
-  return { pausedAt, isKnown: value !== null, fault, busy: isBusy, toggle };
+  return { pausedAt, isKnown: value !== null, fault, busy: isBusy, togglePause };
 }
 
 export function SchedulePage(props: PageProps) {
@@ -57,11 +57,11 @@ export function SchedulePage(props: PageProps) {
   const { week, fault } = useScheduleWeek(appId, actions);
   const pause = useSchedulePause(props);
   const { pausedAt } = pause;
-  const onToggle = async () => {
+  const confirmAndToggle = async () => {
     const text = "Scheduled runs are skipped until you resume. Queued runs still execute.";
     if (!pausedAt && !(await confirm({ title: "Pause all schedules?", explanation: text, confirmLabel: "Pause" })))
       return;
-    await pause.toggle();
+    await pause.togglePause();
   };
   const isEmpty = week?.scheduled.length === 0;
   return (
@@ -70,7 +70,7 @@ export function SchedulePage(props: PageProps) {
         <h2 className="unseen">Schedules</h2>
         <p className="hint">{week && <ScheduleCount week={week} appId={appId} />}</p>
         <ForOperators>
-          <button type="button" disabled={pause.busy || !pause.isKnown} onClick={() => void onToggle()}>
+          <button type="button" disabled={pause.busy || !pause.isKnown} onClick={() => void confirmAndToggle()}>
             {pausedAt ? <Play size={14} aria-hidden /> : <Pause size={14} aria-hidden />}
             {pausedAt ? "Resume all schedules" : "Pause all schedules"}
           </button>

@@ -110,17 +110,17 @@ export function ConnectionsPage({ api, appId, confirm }: PageProps) {
   });
   const bindings = value?.connections.bindings ?? [];
 
-  const save = async (next: object[]) => {
+  const saveBindings = async (next: object[]) => {
     const ifUpdatedAt = value!.connections.updatedAt;
     return (await applyChange(() => api.request(SetSecretBindings, { appId, bindings: next, ifUpdatedAt }))) !== null;
   };
-  const remove = async (removedBinding: SecretBinding) => {
+  const removeBinding = async (removedBinding: SecretBinding) => {
     const { key, origin, sealed } = removedBinding;
     const failureText = `Requests to ${origin} with this key fail from now on.`;
     const text = sealed ? `${failureText} The key stays sealed: code does not receive it.` : failureText;
     const title = `Remove ${key} for ${origin}?`;
     if (await confirm({ title, explanation: text, confirmLabel: "Remove", isDangerous: true }))
-      await save(bindings.filter((binding) => binding !== removedBinding));
+      await saveBindings(bindings.filter((binding) => binding !== removedBinding));
   };
   const findUsingActions = ({ key, origin }: SecretBinding) =>
     value?.uses.find((use) => use.key === key && use.origin === origin)?.actions ?? [];
@@ -134,11 +134,14 @@ export function ConnectionsPage({ api, appId, confirm }: PageProps) {
             key={`${binding.key} ${binding.origin}`}
             {...{ api, appId, binding }}
             usingActions={findUsingActions(binding)}
-            removeBinding={() => void remove(binding)}
+            removeBinding={() => void removeBinding(binding)}
           />
         ))}
       </ul>
-      <NewBindingForm isBusy={isBusy || value === null} addBinding={(binding) => save([...bindings, binding])} />
+      <NewBindingForm
+        isBusy={isBusy || value === null}
+        addBinding={(binding) => saveBindings([...bindings, binding])}
+      />
       <p className="fault" role="alert">
         {fault}
       </p>

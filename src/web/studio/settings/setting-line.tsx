@@ -60,11 +60,11 @@ export function SettingLine(props: SettingLineProps) {
     return () => onDirtyChange(settingKey, false);
   }, [settingKey, dirty, onDirtyChange]);
 
-  const change = (next: EditableSettingText) => {
+  const changeText = (next: EditableSettingText) => {
     setDraft(next);
     setSaved(false);
   };
-  const save = async () => {
+  const saveSetting = async () => {
     const result = parseSettingText(draft);
     if ("fault" in result) return setFault(result.fault);
     if (!(await confirmPublicSecret(confirm, settingKey, result.value))) return;
@@ -77,7 +77,7 @@ export function SettingLine(props: SettingLineProps) {
     if ([saveButton.current, document.body].includes(document.activeElement as HTMLElement))
       row.current?.querySelector<HTMLElement>(VALUE_SELECTOR)?.focus();
   };
-  const remove = async () => {
+  const removeSetting = async () => {
     const text = "Actions and pages can no longer read this setting.";
     if (
       !(await confirm({ title: `Delete ${settingKey}?`, explanation: text, confirmLabel: "Delete", isDangerous: true }))
@@ -110,7 +110,7 @@ export function SettingLine(props: SettingLineProps) {
         <SettingReaders appId={appId} name={settingKey} />
       </div>
       <div>
-        <ValueInput {...{ isSecret, fault, faultId }} label={settingKey} value={draft} onChange={change} />
+        <ValueInput {...{ isSecret, fault, faultId }} label={settingKey} value={draft} onChange={changeText} />
         <p id={faultId} className="fault" role="alert">
           {fault}
         </p>
@@ -125,7 +125,7 @@ export function SettingLine(props: SettingLineProps) {
           type="button"
           className="primary save"
           disabled={!dirty || field.isChangedElsewhere}
-          onClick={() => void save()}
+          onClick={() => void saveSetting()}
         >
           {isSecret ? "Replace" : "Save"}
         </button>
@@ -134,7 +134,7 @@ export function SettingLine(props: SettingLineProps) {
           className="quiet icon"
           title="Delete"
           aria-label={`Delete ${settingKey}`}
-          onClick={() => void remove()}
+          onClick={() => void removeSetting()}
         >
           <Trash2 size={ICON_PIXELS} aria-hidden />
         </button>

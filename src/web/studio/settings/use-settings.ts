@@ -69,26 +69,26 @@ export function useSettings(api: ApiClient, appId: number): SettingsState {
     },
     refetchInterval: CHECK_INTERVAL_MS,
   });
-  const load = async () => {
+  const loadSettings = async () => {
     // Cancels a read that started before the change, because its response contains the earlier values.
     await client.cancelQueries({ queryKey });
     const settings = await readSettings(api, appId);
     client.setQueryData(queryKey, settings);
     return settings;
   };
-  const write = async (key: string, change: (ifUpdatedAt: string) => Promise<unknown>) => {
+  const changeSettings = async (key: string, change: (ifUpdatedAt: string) => Promise<unknown>) => {
     try {
       // Reads the settings now if the person stores a setting before the first read has ended.
-      const knownSettings = value ?? (await load());
+      const knownSettings = value ?? (await loadSettings());
       await change(knownSettings.updatedAt).catch(async (error) => {
         if (!isChangedByOthersError(error)) throw error;
-        const newSettings = await load();
+        const newSettings = await loadSettings();
         if (getSettingState(newSettings, key) !== getSettingState(knownSettings, key))
           throw new ApiError("RESOURCE_CHANGED", CHANGED_MESSAGE);
         // Another person has changed only other settings, so sends this change again with the current `updatedAt`.
         await change(newSettings.updatedAt);
       });
-      await load();
+      await loadSettings();
       return null;
     } catch (error) {
       return asApiError(error).message;
@@ -98,10 +98,14 @@ export function useSettings(api: ApiClient, appId: number): SettingsState {
     ...(value ?? { valuesByKey: null, detailsByKey: {}, updatedAt: "" }),
     fault,
     setValue: (key, setting) =>
-      write(key, (ifUpdatedAt) => api.request(SetSettings, { appId, settings: { [key]: setting }, ifUpdatedAt })),
+      changeSettings(key, (ifUpdatedAt) =>
+        api.request(SetSettings, { appId, settings: { [key]: setting }, ifUpdatedAt }),
+      ),
     markAsSecret: (key, secret) =>
-      write(key, (ifUpdatedAt) => api.request(SetSettingsSecretMark, { appId, keys: [key], secret, ifUpdatedAt })),
+      changeSettings(key, (ifUpdatedAt) =>
+        api.request(SetSettingsSecretMark, { appId, keys: [key], secret, ifUpdatedAt }),
+      ),
     removeSetting: (key) =>
-      write(key, (ifUpdatedAt) => api.request(DeleteSettings, { appId, keys: [key], ifUpdatedAt })),
+      changeSettings(key, (ifUpdatedAt) => api.request(DeleteSettings, { appId, keys: [key], ifUpdatedAt })),
   };
 }

@@ -31,19 +31,29 @@ function TwoDigitSelect({ label, value, options, onChoose }: TwoDigitSelectProps
   );
 }
 
-export function TimeOfDayFields({ hour, minute, change }: TimeOfDay & { change: (part: Partial<TimeOfDay>) => void }) {
+export function TimeOfDayFields({
+  hour,
+  minute,
+  changeTime,
+}: TimeOfDay & { changeTime: (part: Partial<TimeOfDay>) => void }) {
   return (
     <fieldset className="time-of-day">
       <legend className="unseen">Time of day</legend>
       <span className="row">
         at
-        <TwoDigitSelect label="Hour" value={hour} options={HOUR_OPTIONS} onChoose={(next) => change({ hour: next })} />:
+        <TwoDigitSelect
+          label="Hour"
+          value={hour}
+          options={HOUR_OPTIONS}
+          onChoose={(next) => changeTime({ hour: next })}
+        />
+        :
       </span>
       <TwoDigitSelect
         label="Minute"
         value={minute}
         options={MINUTE_OPTIONS}
-        onChoose={(next) => change({ minute: next })}
+        onChoose={(next) => changeTime({ minute: next })}
       />
     </fieldset>
   );

@@ -10,7 +10,7 @@ interface ValueFieldsProps extends TypedValue {
 }
 
 export function ValueFields({ typedText, kind, rowNumber, isText = false, changeValue }: ValueFieldsProps) {
-  const choose = (next: ScalarValueKind) =>
+  const chooseKind = (next: ScalarValueKind) =>
     changeValue({ kind: next, ...(next === "boolean" && { typedText: String(typedText !== "false") }) });
   return (
     <>
@@ -18,7 +18,7 @@ export function ValueFields({ typedText, kind, rowNumber, isText = false, change
         <select
           aria-label={`Type of value ${rowNumber}`}
           value={kind}
-          onChange={({ target }) => choose(target.value as ScalarValueKind)}
+          onChange={({ target }) => chooseKind(target.value as ScalarValueKind)}
         >
           {SCALAR_VALUE_KIND_LABELS.map(([name, words]) => (
             <option key={name} value={name}>

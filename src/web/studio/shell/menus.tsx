@@ -25,7 +25,7 @@ interface AppMenuProps {
 
 export function AppMenu({ apps, app, go }: AppMenuProps) {
   const [isOpen, setOpen] = useState(true);
-  const choose = (change: Parameters<typeof go>[0]) => {
+  const closeAndGo = (change: Parameters<typeof go>[0]) => {
     setOpen(false);
     go(change);
   };
@@ -44,7 +44,7 @@ export function AppMenu({ apps, app, go }: AppMenuProps) {
                 <Command.Item
                   key={id}
                   value={`${name} ${id}`}
-                  onSelect={() => choose({ appId: id, view: "home", item: null, query: {} })}
+                  onSelect={() => closeAndGo({ appId: id, view: "home", item: null, query: {} })}
                 >
                   <LetterIcon name={name} />
                   <span className="grow">{name}</span>
@@ -60,7 +60,7 @@ export function AppMenu({ apps, app, go }: AppMenuProps) {
                 // Shows this option even if the search finds no app, because a list box must always contain an option.
                 forceMount
                 value="All apps"
-                onSelect={() => choose({ view: "apps", appId: null, item: null, query: {} })}
+                onSelect={() => closeAndGo({ view: "apps", appId: null, item: null, query: {} })}
               >
                 <LayoutGrid size={ICON_PIXELS} aria-hidden />
                 <span className="grow">All apps and organizations</span>

@@ -93,6 +93,6 @@ export function useDocsCommands(searchText: string, { openDocs }: PaletteContext
 export function createOpenRunCommands(searchText: string, { go }: PaletteContext): PaletteCommand[] {
   const runId = /^(?:run\s+)?#?([1-9]\d{0,14})$/i.exec(searchText.trim())?.[1];
   if (runId === undefined) return [];
-  const run = () => go({ view: "runs", item: runId, query: {} });
-  return [{ name: `Open run ${runId}`, icon: PAGE_ICONS.runs, run }];
+  const openRun = () => go({ view: "runs", item: runId, query: {} });
+  return [{ name: `Open run ${runId}`, icon: PAGE_ICONS.runs, run: openRun }];
 }

@@ -51,7 +51,7 @@ function SearchField({ onValueChange }: { onValueChange: (searchText: string) =>
   );
 }
 
-function CommandPalette({ close, context }: { close: () => void; context: PaletteContext }) {
+function CommandPalette({ closePalette, context }: { closePalette: () => void; context: PaletteContext }) {
   const [commands] = useState(listCommands);
   const items = usePaletteItems(context);
   const [searchText, setSearchText] = useState("");
@@ -61,19 +61,19 @@ function CommandPalette({ close, context }: { close: () => void; context: Palett
     ...filterCommands([...commands, ...items], searchText),
     ...docs.commands,
   ]);
-  const choose = ({ run }: PaletteCommand) => {
-    close();
+  const runCommand = ({ run }: PaletteCommand) => {
+    closePalette();
     // Runs the command after the palette has closed and returned the focus, so that the command itself can move the focus.
     setTimeout(run);
   };
   return (
-    <ModalDialog className="palette" aria-label="Commands" onClose={close}>
+    <ModalDialog className="palette" aria-label="Commands" onClose={closePalette}>
       {/* The dialog focuses its first focusable element. This must be the text field, not the menu. */}
       <CommandMenu label="Command" shouldFilter={false} loop tabIndex={undefined}>
         <SearchField onValueChange={setSearchText} />
         <CommandMenu.List label="Commands">
           {commandsFound.map((command) => (
-            <CommandMenu.Item key={command.name} value={command.name} onSelect={() => choose(command)}>
+            <CommandMenu.Item key={command.name} value={command.name} onSelect={() => runCommand(command)}>
               <CommandIcon {...command} />
               <span className="grow">{command.name}</span>
               {command.shortcut && <kbd>{command.shortcut}</kbd>}
@@ -100,7 +100,7 @@ export function usePalette(context: PaletteContext) {
   // was opened later.
   const [{ openCount, isOpen }, setState] = useState({ openCount: 0, isOpen: false });
   const openPalette = useCallback(() => setState((now) => ({ openCount: now.openCount + 1, isOpen: true })), []);
-  const close = useCallback(
+  const closePalette = useCallback(
     () => setState((now) => (now.openCount === openCount ? { openCount, isOpen: false } : now)),
     [openCount],
   );
@@ -120,8 +120,11 @@ export function usePalette(context: PaletteContext) {
     if (!isOpen) return;
     // Closes the palette when the person leaves the page by the button Back or Forward, because the palette's commands
     // belong to that page.
-    addEventListener("popstate", close);
-    return () => removeEventListener("popstate", close);
-  }, [isOpen, close]);
-  return { openPalette, palette: isOpen && <CommandPalette key={openCount} close={close} context={context} /> };
+    addEventListener("popstate", closePalette);
+    return () => removeEventListener("popstate", closePalette);
+  }, [isOpen, closePalette]);
+  return {
+    openPalette,
+    palette: isOpen && <CommandPalette key={openCount} closePalette={closePalette} context={context} />,
+  };
 }

@@ -68,7 +68,7 @@ export function RunningChip({ api, appId, logSubscription }: RunningChipProps) {
   }, [isOpen]);
   const hasRuns = unfinished !== undefined && unfinished.running + unfinished.queued > 0;
   if (!hasRuns && !isOpen) return null;
-  const cancel = async (runId: number) => {
+  const cancelAndReload = async (runId: number) => {
     await cancelRun(api, appId, runId);
     // Focuses the button that opens the list, because the button "Cancel", which had the focus, disappears with the run.
     button.current?.focus();
@@ -93,7 +93,7 @@ export function RunningChip({ api, appId, logSubscription }: RunningChipProps) {
           <ul>
             {unfinished?.runs.map((run) => (
               <li key={run.id} className={`run-row ${run.state}`}>
-                <RunLine {...{ run, appId, cancelRun: cancel }} />
+                <RunLine {...{ run, appId, cancelRun: cancelAndReload }} />
               </li>
             ))}
           </ul>

@@ -108,8 +108,8 @@ function useApps(initialApps: App[]) {
 function useWindowTitle(app: App | undefined, route: StudioRoute, actions: ActionsState): void {
   const { view, item } = route;
   const name = useItemName(app?.id, route, actions);
-  const open = view === "app" && isAppSubpage(item) ? APP_SUBPAGE_LABELS[item] : name;
-  const title = [open ?? VIEW_DETAILS[view].label, app?.name, "Studio"].filter(Boolean).join(" · ");
+  const openItemName = view === "app" && isAppSubpage(item) ? APP_SUBPAGE_LABELS[item] : name;
+  const title = [openItemName ?? VIEW_DETAILS[view].label, app?.name, "Studio"].filter(Boolean).join(" · ");
   useEffect(() => {
     document.title = title;
   }, [title]);
