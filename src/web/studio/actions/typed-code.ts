@@ -107,7 +107,7 @@ export function addWorkerContextTypes<Base extends new (...constructorArguments:
   ts: Compiler,
 ): Base {
   const insertionCache = new Map<string, { version: number; insertionOffset: number | null }>();
-  const base = Base.prototype as TypeScriptWorker & Record<string, WorkerMethod>;
+  const basePrototype = Base.prototype as TypeScriptWorker & Record<string, WorkerMethod>;
 
   function findInsertion(worker: TypeScriptWorker, file: string): number | null {
     const model = worker._getModel(file);
@@ -121,7 +121,7 @@ export function addWorkerContextTypes<Base extends new (...constructorArguments:
 
   const TypedWorker = class extends (Base as new (...constructorArguments: never[]) => object) {
     _getScriptText(this: TypeScriptWorker, file: string): string | undefined {
-      const text = base._getScriptText.call(this, file);
+      const text = basePrototype._getScriptText.call(this, file);
       const insertionOffset = findInsertion(this, file);
       return text === undefined || insertionOffset === null
         ? text
@@ -131,7 +131,7 @@ export function addWorkerContextTypes<Base extends new (...constructorArguments:
   for (const name of CORRECTED_METHODS) {
     const correctedMethod: WorkerMethod = async function (this: TypeScriptWorker, file, ...methodArguments) {
       const insertionOffset = findInsertion(this, file);
-      if (insertionOffset === null) return base[name]!.call(this, file, ...methodArguments);
+      if (insertionOffset === null) return basePrototype[name]!.call(this, file, ...methodArguments);
       const toCompilerOffset: PositionMapper = (offset) =>
         offset < insertionOffset ? offset : offset + INSERTED_TYPE.length;
       const toAuthorOffset: PositionMapper = (offset) =>
@@ -139,7 +139,7 @@ export function addWorkerContextTypes<Base extends new (...constructorArguments:
       const mappedArguments = methodArguments.map((argument) =>
         typeof argument === "number" ? toCompilerOffset(argument) : argument,
       );
-      return mapPositions(await base[name]!.call(this, file, ...mappedArguments), file, toAuthorOffset);
+      return mapPositions(await basePrototype[name]!.call(this, file, ...mappedArguments), file, toAuthorOffset);
     };
     Object.defineProperty(TypedWorker.prototype, name, { value: correctedMethod });
   }

@@ -12,8 +12,8 @@ import { createHref } from "../shell/studio-route.js";
 import { NewAppForm } from "./new-app.js";
 
 /** Organizations to which the person belongs. Owners and admins get links to the organization's people and audit log. */
-function OrganizationList(props: PageProps & { isLeaving: boolean }) {
-  const { api, appId, organizations, isAdmin, reloadRoles, isLeaving } = props;
+function OrganizationList(props: PageProps & { isCreatingApp: boolean }) {
+  const { api, appId, organizations, isAdmin, reloadRoles, isCreatingApp } = props;
   const { values: name, setValues: setName, clearSaved } = useNewResourceForm("");
   const [fault, setFault] = useState<string | null>(null);
   const submit = async (event: FormEvent) => {
@@ -43,7 +43,7 @@ function OrganizationList(props: PageProps & { isLeaving: boolean }) {
             <input
               aria-label="Name of the new organization"
               autoComplete="off"
-              readOnly={isLeaving}
+              readOnly={isCreatingApp}
               value={name}
               onChange={(event) => setName(event.target.value)}
             />
@@ -81,7 +81,7 @@ function OrganizationList(props: PageProps & { isLeaving: boolean }) {
 
 export function AppsPage(props: PageProps) {
   /** True while the service creates an app, after which Studio leaves this page for the page of the new app. */
-  const [isLeaving, setLeaving] = useState(false);
+  const [isCreatingApp, setCreatingApp] = useState(false);
   const { api, apps, appId, route, go, reloadApps, isAdmin, organizations } = props;
   return (
     <div className="app-page">
@@ -89,7 +89,7 @@ export function AppsPage(props: PageProps) {
         <section aria-labelledby="apps">
           <h2 id="apps">Apps</h2>
           {isAdmin || organizations.some(({ role }) => mayManage(role)) ? (
-            <NewAppForm {...{ api, route, go, reloadApps }} onBusyChange={setLeaving} />
+            <NewAppForm {...{ api, route, go, reloadApps }} onBusyChange={setCreatingApp} />
           ) : (
             <p className="hint">Owners and admins of an organization can create apps and invite people.</p>
           )}
@@ -108,7 +108,7 @@ export function AppsPage(props: PageProps) {
             ))}
           </ul>
         </section>
-        <OrganizationList {...props} isLeaving={isLeaving} />
+        <OrganizationList {...props} isCreatingApp={isCreatingApp} />
       </div>
     </div>
   );

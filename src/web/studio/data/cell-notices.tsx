@@ -7,9 +7,9 @@ import type { EntriesState } from "./use-entries.js";
 
 /** Returns a message if another person has changed the cell that this person edits; otherwise null. */
 function getChangedElsewhereText({ entry, column, isSaving }: CellEdit, { data, updatedAt }: Entry): string | null {
-  const [before, now] = [formatCellValue(entry.data[column]), formatCellValue(data[column])];
-  if (isSaving || updatedAt === entry.updatedAt || now === before) return null;
-  return `${column} of entry ${entry.id} changed elsewhere while you edited it: it is now “${now}”.`;
+  const [editedValue, newestValue] = [formatCellValue(entry.data[column]), formatCellValue(data[column])];
+  if (isSaving || updatedAt === entry.updatedAt || newestValue === editedValue) return null;
+  return `${column} of entry ${entry.id} changed elsewhere while you edited it: it is now “${newestValue}”.`;
 }
 
 /**

@@ -282,9 +282,9 @@ export function DataSourcesPage({ api, appId, confirm, go, route, setDirty }: Pa
   const [wasFirstSourceFormOpen, setFirstSourceFormOpen] = useState(false);
   const isFirstSourceFormOpen = !chosenSource && (wasFirstSourceFormOpen || sources?.length === 0);
   if (isFirstSourceFormOpen !== wasFirstSourceFormOpen) setFirstSourceFormOpen(isFirstSourceFormOpen);
-  const isForm = isEditor && route.item === "new";
-  const isNew = isForm || (sourceId === null && isFirstSourceFormOpen);
-  const isChoosing = !isForm && (sourceId === null || (!chosenSource && (fault !== null || sources !== undefined)));
+  const isNewRoute = isEditor && route.item === "new";
+  const isNew = isNewRoute || (sourceId === null && isFirstSourceFormOpen);
+  const isChoosing = !isNewRoute && (sourceId === null || (!chosenSource && (fault !== null || sources !== undefined)));
   return (
     <div className={isChoosing ? "data-view choosing" : "data-view"}>
       <nav className="data-list" aria-label="Data sources">
