@@ -66,12 +66,12 @@ function formatPlanTable(lines: Map<string, Costs>): string {
 /** Last section of the page. */
 const NEXT_STEPS = `## Next steps when one machine is full
 
-1. **Put each role on its own machines.** Add runners first: Chromium takes most of the processor time. See [several machines](several-machines.md).
-2. **Give PostgreSQL a machine of its own**, with as many cores as the table of [machines](#machines-for-a-number-of-runs) says. Watch \`max_connections\`, or use a
-   [pooler](containers.md#a-pooler-before-the-database).
-3. **Move old log rows to another disk.** These tables are partitioned by ID: \`run\`, \`execution_log\`, \`log_event\`, \`console_line\`, \`run_search\` and
-   \`audit_entry\`. \`ALTER TABLE execution_log SET TABLESPACE history\` puts new partitions of a table into the tablespace \`history\`. With the
-   name of an existing partition instead of the table, the statement moves this partition.
+1. **Put each role on [machines of its own](several-machines.md).** Add runners first: Chromium takes most of the processor time.
+2. **Give PostgreSQL a machine of its own**, with as many cores as the [table](#machines-for-a-number-of-runs) says. Watch the number of
+   [connections](several-machines.md#files-connections-and-failures), or use a [pooler](containers.md#a-pooler-before-the-database).
+3. **Move old log rows to another disk.** These tables are [partitioned](logs.md#retention-and-partitions): \`run\`, \`execution_log\`,
+   \`log_event\`, \`console_line\`, \`run_search\` and \`audit_entry\`. To put new partitions of a table into the tablespace \`history\`, run
+   \`ALTER TABLE execution_log SET TABLESPACE history\`. To move an existing partition, write its name instead of the name of the table.
 4. **Use a replica for your own queries**, such as reports and exports. The service itself reads only from the primary database, because each
    read must see the latest write. The replica is also your standby.
 5. **Split the apps over several installations**, each with its own database and address. [Move an app with its data](../guides/move-an-app.md)
@@ -88,13 +88,13 @@ export function createCapacityPage(measured: StoredFigure): string {
   const { day, node, cores, rounds, load } = measured;
   const busy =
     load !== undefined && load > cores
-      ? `\n- **Other programs** kept the machine busy during the measurement (load ${formatNumber(load)} on ${cores} cores). Expect lower costs on a quiet machine.`
+      ? `\n- **Other programs** kept the machine busy during the measurement (load ${formatNumber(load)} on ${cores} cores). Expect lower costs on a quiet\n  machine.`
       : "";
   const stored = computeRunsPerSecondOfDatabase(languageCosts, small) * SECONDS_PER_DAY;
   return `# Capacity
 
-For operators who plan machines for a known number of runs a second. The first table contains measured costs of runs. The second table says
-how many runs a second a machine can execute, for several sizes of machines. To measure on your own machine and generate this page again:
+For operators who plan machines for a known number of runs a second. The first table has measured costs of runs. The second table says how
+many runs a second machines of several sizes can execute. To measure on your own machine and generate this page again:
 
 <!-- not run: measuring takes minutes of a quiet machine; test/bench/report.test.ts makes this page of the stored figures -->
 \`\`\`sh
@@ -106,45 +106,46 @@ npm run bench -- --report
 
 ## Costs of a run
 
-Each row of the table of costs shows the costs of one call of \`runWithResult\`. Each row has a different action: \`language\` adds two numbers in an
-isolate, \`document\` does the same in an empty document, \`svc-barcode\` draws a QR code, \`five-fetches\` sends five requests, and
-\`ten-finds\` reads a data source ten times. \`bench/harness/kinds.ts\` has the code of all these actions. The last row,
-\`language, queued\`, is a run of \`language\` that first waits in the queue, as runs of schedules and log events do.
+Each row shows the costs of one call of \`runWithResult\`, for another action: \`language\` adds two numbers in an
+[isolate](../reference/actions.md#where-the-code-runs), \`document\` does the same in an empty document, \`svc-barcode\` draws a QR code,
+\`five-fetches\` sends five requests, and \`ten-finds\` reads a data source ten times. \`bench/harness/kinds.ts\` has the code of all these
+actions. The last row, \`language, queued\`, is a run of \`language\` that first waits in the queue, as runs of schedules and log events do.
 
 ${formatCostTable(lines)}
 
-- **Times** in the table of costs are processor time, summed over all cores.
+- **Times** are processor time, summed over all cores.
 - **WAL** is the write-ahead log, which PostgreSQL writes before it changes data. The numbers exclude the whole pages that PostgreSQL writes
   to this log when a page first changes after a checkpoint.
-- **Background work** of the service is part of the costs in the table. In each second, an idle service with all roles takes ${formatNumber(idleCosts.get("Node")!)} ms of Node, ${formatNumber(idleCosts.get("PostgreSQL")!)} ms of PostgreSQL and
-  ${formatNumber(idleCosts.get("statements")!)} SQL statements. The more runs a service executes in a second, the smaller is the share of this work in the cost of each run.
-- **Measurement**: the costs were measured on ${day} with 8 concurrent callers, Node ${node} and ${cores} cores, ${rounds === 1 ? "in one round" : `as medians of ${rounds} rounds`}.${busy}
+- **Background work** of the service is part of the costs. In each second, an idle service with all roles needs ${formatNumber(idleCosts.get("Node")!)} ms of Node,
+  ${formatNumber(idleCosts.get("PostgreSQL")!)} ms of PostgreSQL and ${formatNumber(idleCosts.get("statements")!)} SQL statements. The more runs a service executes in a second, the less of this work is in
+  the cost of each run.
+- **Measurement**: ${day}, with 8 concurrent callers, Node ${node} and ${cores} cores, ${rounds === 1 ? "in one round" : `as medians of ${rounds} rounds`}.${busy}
 
 ## Machines for a number of runs
 
-The table of this section says how many runs a second a machine can execute, for several sizes of machines. It assumes that runs use ${USABLE_SHARE * 100} % of the
-processor time of the machine. The other ${100 - USABLE_SHARE * 100} % are for peaks, vacuum, checkpoints and backups.
+The table says how many runs a second a machine can execute. It assumes that runs use ${USABLE_SHARE * 100} % of the processor time of the machine. The
+other ${100 - USABLE_SHARE * 100} % are for peaks, vacuum, checkpoints and backups.
 
-- **One machine** has all roles and the embedded PostgreSQL. Its number of runs is ${USABLE_SHARE * 100} % of its processor time, divided by the time that a
-  run costs in Node, Chromium and PostgreSQL together.
-- **Database server**: the number of runs is ${USABLE_SHARE * 100} % of the processor time of the server, divided by the time that a run costs in PostgreSQL. The
-  runners are on other machines.
-- **Runner cores**: the cores that all runners together need for 100 runs a second, if runs use ${USABLE_SHARE * 100} % of their processor time. Runs use this
-  time in Node and Chromium.
+- **One machine** has all roles and the embedded PostgreSQL. Its number of runs is this processor time, divided by the time that a run
+  costs in Node, Chromium and PostgreSQL together.
+- **Database server**: its number of runs is this processor time, divided by the time that a run costs in PostgreSQL. The runners are on
+  other machines.
+- **Runner cores**: the cores that all runners together need for 100 runs a second, in Node and Chromium.
 
-By default, calls can start only [30 runs of an app in 60 s](../guides/runs-at-once.md) (\`RATE_LIMIT_RUN\`). To reach the numbers of runs in
-the table, raise this limit.
+By default, calls can start only [30 runs of an app in 60 s](../guides/runs-at-once.md). To reach the numbers of the table, raise
+\`RATE_LIMIT_RUN\`.
 
 ${formatPlanTable(lines)}
 
-The numbers of runs in the table of machines are computed from the [costs of a run](#costs-of-a-run), not measured:
+These numbers are computed from the [costs of a run](#costs-of-a-run), not measured:
 
 - The costs were measured on one machine. Measure on one of your own machines before you buy more machines.
-- The disk of a database server of 64 cores must be able to write at least twice as much as the column of WAL says. It must flush data in less
+- The disk of a database server of 64 cores must be able to write at least twice as much as the WAL column says, and to flush data in less
   than 1 ms.
 - With more cores, PostgreSQL loses more time to locks and cache misses. With 64 cores, expect fewer runs than the table says.
-- A run that reads many entries of a data source costs more than the runs of the table of [costs](#costs-of-a-run).
-- If a database server of ${small} cores executes runs of \`language\` for a whole day, as many a second as the table says, it writes about ${formatRounded((stored * languageCosts.get("WAL")!) / 1e9)} GB of WAL (write-ahead log). \`LOG_MAX_MB\` limits the stored history of each app, not the WAL.
+- A run that reads many entries of a data source costs more than the measured runs.
+- At the number of \`language\` runs in the table, a database server of ${small} cores writes about ${formatRounded((stored * languageCosts.get("WAL")!) / 1e9)} GB of WAL in a day. \`LOG_MAX_MB\` limits
+  the stored history of each app, not the WAL.
 
 ${NEXT_STEPS}`;
 }
