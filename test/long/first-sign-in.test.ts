@@ -26,7 +26,7 @@ describe("the start of README", function () {
   this.timeout(1_200_000);
 
   it("has two commands, and lets a person sign in who opens the printed link and fills its form", async () => {
-    const [start = ""] = blocksIn("README.md", "sh", 6);
+    const [start = ""] = blocksIn("README.md", "sh", 5);
     const commands = start
       .trim()
       .split("\n")
