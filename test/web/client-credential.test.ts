@@ -43,6 +43,22 @@ describe("the client library's credential", () => {
     expect(await rejection("get()")).to.have.nested.include({ "own.status": "NETWORK_ERROR" });
     expect(client.elsewhere.received).to.deep.equal([]);
   });
+
+  it("is tried at once on the socket, and its rejection is reported, also after another token was rejected", async () => {
+    client.service.feed.state.rejectionStatus = "UNAUTHORIZED";
+    await client.run(`
+      window.rejections = 0;
+      Svc.configure({ token: "first" });
+      Svc[Symbol.for("svc.connection")].follow(
+        "subscription ($appId: Int!) { clientTriggers(appId: $appId) { reset } }",
+        () => ({ appId: 1 }),
+        { next: () => undefined, refused: () => (rejections += 1) },
+      );`);
+    await client.page.waitForFunction("rejections === 1");
+    await client.run(`Svc.configure({ token: "second" })`);
+    await client.page.waitForFunction("rejections === 2");
+    expect(client.service.feed.connectionParams).to.deep.equal([{ authToken: "first" }, { authToken: "second" }]);
+  });
 });
 
 describe("the files of the client library", () => {

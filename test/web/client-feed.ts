@@ -45,10 +45,12 @@ export function createFeed(httpServer: Server) {
     changeSignal = Promise.withResolvers();
   }
 
-  const state = { refusing: false };
+  /** Error status with which the server rejects each subscription. Null: it accepts them. */
+  const state = { rejectionStatus: null as string | null };
 
   async function* clientTriggers() {
-    if (state.refusing) throw new GraphQLError("not yours", { extensions: { status: "FORBIDDEN" } });
+    const { rejectionStatus: status } = state;
+    if (status !== null) throw new GraphQLError("not yours", { extensions: { status } });
     let deliveredChanges = changes.length;
     yield { clientTriggers: { reset: true, actions: [...actions.values()].map(clientAction), removed: [] } };
     while (true) {

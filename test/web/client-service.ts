@@ -121,7 +121,7 @@ export async function startClientService() {
       recorder.answers.clear();
       feed.actions.clear();
       feed.connectionParams.length = 0;
-      feed.state.refusing = false;
+      feed.state.rejectionStatus = null;
       Object.assign(page, { env: { appId: 1 }, dependencyLoads: 0, tampered: false });
     },
     async close() {

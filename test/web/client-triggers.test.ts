@@ -164,23 +164,23 @@ describe("a client action that changes while a page is open", () => {
 
   it("is not requested again by a caller that was rejected, until it has another credential", async () => {
     const consoleWarning = new Promise((resolve) => client.page.on("console", resolve));
-    client.service.feed.state.refusing = true;
+    client.service.feed.state.rejectionStatus = "FORBIDDEN";
     await openWith(returningAction("'mine'"));
     await consoleWarning;
     await view();
     await client.service.requests("/v1/apps/1/analytics");
     expect(client.service.feed.connectionParams).to.have.length(1);
-    client.service.feed.state.refusing = false;
+    client.service.feed.state.rejectionStatus = null;
     await client.run(`document.cookie = "auth_token=better"; Svc.configure({ token: null })`);
     await viewUntilResult("mine");
   });
 
   it("starts again at an event 30 seconds after the rejection, for example when the app is published again", async () => {
     const consoleWarning = new Promise((resolve) => client.page.on("console", resolve));
-    client.service.feed.state.refusing = true;
+    client.service.feed.state.rejectionStatus = "FORBIDDEN";
     await openWith(returningAction("'again'"));
     await consoleWarning;
-    client.service.feed.state.refusing = false;
+    client.service.feed.state.rejectionStatus = null;
     await client.run(`const now = Date.now; Date.now = () => now() + 29_000`);
     await view();
     await client.service.requests("/v1/apps/1/analytics");

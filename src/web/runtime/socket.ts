@@ -108,7 +108,7 @@ export interface SubscriptionSocket {
 
 export function createSubscriptionSocket(connection: Connection): SubscriptionSocket {
   let client: SocketClient | null = null;
-  /** One function for each subscription, which starts the subscription again on a new WebSocket. */
+  /** One function for each subscription, which starts the subscription again on a new WebSocket, without the delays of earlier attempts. */
   const resubscriptions = new Set<() => void>();
 
   return {
@@ -121,7 +121,7 @@ export function createSubscriptionSocket(connection: Connection): SubscriptionSo
         client ??= openSocket(connection);
         const attemptClient = client;
         // After `reconnect`, this attempt is over, because the subscription has already started again on the new WebSocket.
-        const isOver = () => attemptClient !== client || !resubscriptions.has(subscribe);
+        const isOver = () => attemptClient !== client || !resubscriptions.has(resubscribe);
         async function subscribeLater(retries = attempt++, maxMs = MAX_RECONNECT_DELAY_MS): Promise<void> {
           await waitBeforeReconnect(retries, maxMs);
           if (!isOver()) subscribe();
@@ -151,10 +151,16 @@ export function createSubscriptionSocket(connection: Connection): SubscriptionSo
         });
       }
 
-      resubscriptions.add(subscribe);
+      function resubscribe(): void {
+        attempt = 1;
+        rejections = 0;
+        subscribe();
+      }
+
+      resubscriptions.add(resubscribe);
       subscribe();
       return () => {
-        resubscriptions.delete(subscribe);
+        resubscriptions.delete(resubscribe);
         unsubscribe();
       };
     },
@@ -162,7 +168,7 @@ export function createSubscriptionSocket(connection: Connection): SubscriptionSo
       const previousClient = client;
       client = null;
       void previousClient?.dispose();
-      for (const subscribe of resubscriptions) subscribe();
+      for (const resubscribe of resubscriptions) resubscribe();
     },
   };
 }

@@ -76,6 +76,8 @@ export function createVisitorSessionManager(
   }
 
   async function requestSession(sessionKey: string): Promise<boolean> {
+    // The page may have called `configure`, or `init` for another app, while this request waited for the lock.
+    if (key !== sessionKey) return false;
     const previousToken = connection.getToken();
     const storedSession = readStoredSession(sessionKey);
     if (storedSession && storedSession.token !== previousToken && storedSession.expiresAt > Date.now())
@@ -106,11 +108,14 @@ export function createVisitorSessionManager(
   }
 
   async function renewSession(): Promise<void> {
+    const sessionKey = key;
     try {
-      if (await refreshSession()) onSessionChanged();
+      const isOtherSession = await refreshSession();
+      if (key !== sessionKey) return;
+      if (isOtherSession) onSessionChanged();
       else onSessionExtended();
     } catch (error) {
-      if ((error as { status?: string }).status === "FORBIDDEN") return;
+      if (key !== sessionKey || (error as { status?: string }).status === "FORBIDDEN") return;
       timer = setTimeout(() => void renewSession(), MIN_RENEWAL_INTERVAL_MS);
     }
   }
@@ -142,11 +147,12 @@ export function createVisitorSessionManager(
         );
       stopRenewal();
       connection.configure({ appId: app, token: "", ...(url !== undefined && { apiUrl: url }) });
-      key = `svc.visitor ${connection.resolveUrl("/").href} ${app}`;
-      const session = readStoredSession(key);
+      const sessionKey = `svc.visitor ${connection.resolveUrl("/").href} ${app}`;
+      key = sessionKey;
+      const session = readStoredSession(sessionKey);
       if (session) applySession(session);
       if (!session || session.expiresAt < Date.now() + MIN_RENEWAL_INTERVAL_MS) await refreshSession();
-      onSessionChanged();
+      if (key === sessionKey) onSessionChanged();
     },
   };
 }
