@@ -81,7 +81,9 @@ export async function fillService(service: TestService): Promise<void> {
   await sendOrThrow(rest, "GET", `${app}/push/subscriptions`);
   await sendOrThrow(rest, "POST", `${app}/notifications`, { data: { title: "hello" }, status: "draft" });
   const media = mediaOf(service);
-  await media.upload("noise.bin", noise(5_000_000), { folderId: String(await media.folder("papers")) });
+  const papers = await media.folder("papers");
+  await media.folder("drafts", papers);
+  await media.upload("noise.bin", noise(5_000_000), { folderId: String(papers) });
   await media.upload("picture.png", new Uint8Array(await picture(900, 600).png().toBuffer()));
   await media.upload("empty.txt", "");
   await fillPartitions(service);

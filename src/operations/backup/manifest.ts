@@ -45,8 +45,12 @@ const isTableEntry = (value: unknown): boolean =>
   isObject(value) && isTableName(value["name"]) && isList(value["columns"], isTableName);
 const isPartitionBounds = (value: unknown): boolean =>
   Array.isArray(value) && value.length === 2 && value.every((bound) => bound === null || isId(bound));
+const isBigintText = (value: unknown): boolean => typeof value === "string" && /^-?\d{16,19}$/.test(value);
 const isSequence = (value: unknown): boolean =>
-  isObject(value) && isTableName(value["name"]) && isId(value["last"]) && typeof value["called"] === "boolean";
+  isObject(value) &&
+  isTableName(value["name"]) &&
+  (isId(value["last"]) || isBigintText(value["last"])) &&
+  typeof value["called"] === "boolean";
 
 const isRecordByTable = (value: unknown, isValid: (field: unknown) => boolean): boolean =>
   isObject(value) && Object.entries(value).every(([name, field]) => isTableName(name) && isValid(field));

@@ -108,14 +108,12 @@ export const readPartitions = async (client: Client): Promise<BackupPartition[]>
  */
 export interface BackupSequence {
   name: string;
-  last: number;
+  /** A string if the number is not a safe integer in JavaScript. */
+  last: number | string;
   called: boolean;
 }
 
-/**
- * Reads the positions of all sequences except that of the table of migrations. Leaves out a position that is not a safe
- * integer in JavaScript.
- */
+/** Reads the positions of all sequences except that of the table of migrations. */
 export async function readSequences(client: Client): Promise<BackupSequence[]> {
   const { rows } = await client.query<{ name: string }>(
     `SELECT sequencename AS name FROM pg_sequences
@@ -123,10 +121,12 @@ export async function readSequences(client: Client): Promise<BackupSequence[]> {
   );
   const sequences: BackupSequence[] = [];
   for (const { name } of rows.filter((row) => isTableName(row.name))) {
-    const state = await client.query<Omit<BackupSequence, "name">>(
-      `SELECT last_value AS last, is_called AS called FROM public.${quoteName(name)}`,
+    const state = await client.query<{ last: string; called: boolean }>(
+      `SELECT last_value::text AS last, is_called AS called FROM public.${quoteName(name)}`,
     );
-    if (Number.isSafeInteger(state.rows[0]!.last)) sequences.push({ name, ...state.rows[0]! });
+    const { last, called } = state.rows[0]!;
+    const number = Number(last);
+    sequences.push({ name, last: Number.isSafeInteger(number) ? number : last, called });
   }
   return sequences;
 }
