@@ -32,9 +32,25 @@ const OTHER_PATHS = [
   "/nothing/here",
 ];
 
+const FREQUENCY = "0 5 * * *";
+/** Integrity of a script that no action has. */
+const INTEGRITY = `sha256-${"A".repeat(43)}=`;
+
 const QUERY_STRINGS: Record<string, string> = {
-  "/v3/apps/:appId/schedule/preview": "?frequency=0%205%20*%20*%20*",
+  "/v3/apps/:appId/schedule/preview": `?frequency=${encodeURIComponent(FREQUENCY)}`,
+  "/v3/apps/:appId/packages/declarations": `?integrity=${encodeURIComponent(INTEGRITY)}`,
 };
+
+/** Values of required GraphQL arguments, by name. */
+const ARGUMENTS: Record<string, string> = {
+  columns: '["Name"]',
+  frequency: JSON.stringify(FREQUENCY),
+  integrity: JSON.stringify(INTEGRITY),
+  where: '{ type: "app.task.completed" }',
+};
+
+/** GraphQL arguments that are optional in the schema, but without which the field returns only an error. */
+const OPTIONAL_ARGUMENTS: Record<string, string> = { mediaAccessRules: "folderId" };
 
 export function getPaths(ids: Ids): string[] {
   const documented = ROUTES.filter(({ method }) => method === "GET").map(({ path }) => path);
@@ -55,13 +71,17 @@ function selection(type: GraphQLOutputType, depth: number): string {
 
 function argument(name: string, type: string, ids: Ids): string {
   if (name in ids) return String(ids[name as keyof Ids]);
-  if (type.startsWith("Int")) return String(ids.id);
-  if (type.startsWith("String")) return '"0 5 * * *"';
+  if (name in ARGUMENTS) return ARGUMENTS[name]!;
+  if (type.startsWith("Int") || type.startsWith("ID")) return String(ids.id);
+  if (type.startsWith("String")) return '"People"';
   return type.startsWith("Boolean") ? "true" : "{}";
 }
 
 function call(field: GraphQLField<unknown, unknown>, ids: Ids): string {
-  const required = field.args.filter(({ type, defaultValue }) => isNonNullType(type) && defaultValue === undefined);
+  const required = field.args.filter(
+    ({ name, type, defaultValue }) =>
+      (isNonNullType(type) && defaultValue === undefined) || OPTIONAL_ARGUMENTS[field.name] === name,
+  );
   const given = required.map(({ name, type }) => `${name}: ${argument(name, String(type), ids)}`).join(", ");
   return `${field.name}${given && `(${given})`}${selection(field.type, 5)}`;
 }
