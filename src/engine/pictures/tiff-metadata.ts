@@ -1,11 +1,20 @@
 /** Removes tags with personal data from a TIFF file in place. Only the entries of its directories move, and no offset changes. */
 
-/** Tags with personal data: XMP, IPTC, Photoshop, Exif, GPS, and texts such as description, author, device, software and time. */
+/** Tags with personal data. Some cameras store tags of the Exif directory in other directories too. */
 const PERSONAL_TAGS = new Set([
-  700, 33723, 34377, 34665, 34853, 270, 271, 272, 305, 306, 315, 316, 33432, 40093, 50341,
+  // XMP, IPTC, Photoshop, Exif, GPS, PrintIM, and the manufacturer's data in Exif and DNG.
+  ...[700, 33723, 34377, 34665, 34853, 50341, 37500, 50740, 50828],
+  // Texts: name of the document, description, page, author, copyright, and the texts of Windows and Exif.
+  ...[269, 270, 285, 315, 33432, 37510, 40091, 40092, 40093, 40094, 40095, 50827],
+  // Device and software with their serial numbers, its owner, and times.
+  ...[271, 272, 305, 306, 316, 36867, 36868, 42016, 42032, 42033, 42035, 42036, 42037, 50708, 50709, 50735],
 ]);
-/** Tags whose value is the offset of another directory: Exif, GPS and interoperability. */
-const DIRECTORY_TAGS = new Set([34665, 34853, 40965]);
+/** Tag with the offsets of other pictures' directories, such as smaller sizes of a picture. */
+const SUB_PICTURES_TAG = 330;
+/** Tags whose values are offsets of other directories: of other pictures, Exif, GPS and interoperability. */
+const DIRECTORY_TAGS = new Set([SUB_PICTURES_TAG, 34665, 34853, 40965]);
+const LONG_TYPE = 4;
+const IFD_TYPE = 13;
 /**
  * Bytes of one value, by TIFF field type. The types from 1 to 13 are BYTE, ASCII, SHORT, LONG, RATIONAL, SBYTE, UNDEFINED, SSHORT, SLONG,
  * SRATIONAL, FLOAT, DOUBLE and IFD.
@@ -52,11 +61,21 @@ class TiffEditor {
     return starts.filter((start) => start + 12 <= this.file.length);
   }
 
+  /** Yields the offsets of directories that an entry contains. @throws RangeError if their list extends beyond the end of the file */
+  private *readDirectoryOffsets(entryOffset: number): Generator<number> {
+    const [type, count] = [this.readShort(entryOffset + 2), this.readLong(entryOffset + 4)];
+    const value = this.readLong(entryOffset + 8);
+    if (count > 1 && (type === LONG_TYPE || type === IFD_TYPE))
+      for (let index = 0; index < Math.min(count, DIRECTORIES_MAX); index += 1) yield this.readLong(value + 4 * index);
+    else yield value;
+  }
+
   private clearEntry(entryOffset: number): void {
     const bytes = (BYTES_BY_FIELD_TYPE[this.readShort(entryOffset + 2)] ?? 1) * this.readLong(entryOffset + 4);
+    if (DIRECTORY_TAGS.has(this.readShort(entryOffset)))
+      for (const offset of this.readDirectoryOffsets(entryOffset)) this.clearDirectory(offset);
     const value = this.readLong(entryOffset + 8);
-    if (DIRECTORY_TAGS.has(this.readShort(entryOffset))) this.clearDirectory(value);
-    else if (bytes > 4) this.file.fill(0, value, Math.min(this.file.length, value + bytes));
+    if (bytes > 4) this.file.fill(0, value, Math.min(this.file.length, value + bytes));
   }
 
   private clearDirectory(offset: number): void {
@@ -66,12 +85,15 @@ class TiffEditor {
     this.file.fill(0, offset, Math.min(this.file.length, offset + 2 + entryOffsets.length * 12));
   }
 
+  /** Removes the tags with personal data from the directory at `first`, the directories that follow it, and those of their other sizes. */
   clearDirectories(first: number): void {
     for (let at = first; this.isFirstVisit(at); ) {
       const entryOffsets = this.listEntryOffsets(at);
       const next = this.readLong(at + 2 + entryOffsets.length * 12);
       const isPersonal = (entryOffset: number) => PERSONAL_TAGS.has(this.readShort(entryOffset));
       for (const entryOffset of entryOffsets.filter(isPersonal)) this.clearEntry(entryOffset);
+      for (const entryOffset of entryOffsets.filter((start) => this.readShort(start) === SUB_PICTURES_TAG))
+        for (const offset of this.readDirectoryOffsets(entryOffset)) this.clearDirectories(offset);
       const retained = entryOffsets
         .filter((entryOffset) => !isPersonal(entryOffset))
         .map((entryOffset) => Buffer.from(this.file.subarray(entryOffset, entryOffset + 12)));
