@@ -96,10 +96,15 @@ const formatMegabytes = (bytes: number) => `${bytes / 2 ** 20} MB`;
 const createKilledFault = () =>
   new BundlerBusyError("the build process was ended before it finished; the machine may have too little memory");
 /**
- * Error codes if a process cannot start under another account. EPERM and EACCES: no permission. EINVAL: this container has no ID for that
- * account.
+ * Error codes if a process cannot start under another account. EPERM: the service may not switch accounts. EACCES: the account may not run
+ * the program. EINVAL: this container has no ID for the account.
  */
 const ACCOUNT_ERROR_CODES: readonly unknown[] = ["EPERM", "EACCES", "EINVAL"];
+/** True if the system rejected a process's account. Node throws EPERM and EINVAL, but emits EACCES as an event, which is then the cause. */
+function isAccountRejected(error: unknown): boolean {
+  const { code, cause } = error as NodeJS.ErrnoException;
+  return ACCOUNT_ERROR_CODES.includes(code ?? (cause as NodeJS.ErrnoException | undefined)?.code);
+}
 const createLimitFault = (limit: string) => new PackageError(`the bundler exceeded its limit of ${limit}`);
 
 interface BundlerOptions {
@@ -144,14 +149,17 @@ export class Bundler {
 
   constructor(private readonly options: BundlerOptions) {}
 
-  /** Starts a build process. @throws BundlerBusyError */
-  private startChild(sandbox: BundlerSandbox): ChildProcess {
+  /** Starts a build process. @throws BundlerBusyError whose cause is the system's error if the process cannot start */
+  private async startChild(sandbox: BundlerSandbox): Promise<ChildProcess> {
     if (this.isStopped) throw new BundlerBusyError("the service is stopping");
     const child = startInSandbox(sandbox, this.script);
-    if (child.pid === undefined)
+    if (child.pid === undefined) {
+      const [cause] = await once(child, "error");
       throw new BundlerBusyError(
         "the build process cannot start; the machine may have too many processes or open files",
+        { cause },
       );
+    }
     this.running.add(child);
     child.once("close", () => this.running.delete(child));
     return child;
@@ -228,15 +236,14 @@ export class Bundler {
   private async isSandboxWorking(sandbox: BundlerSandbox): Promise<boolean> {
     let child: ChildProcess | undefined;
     try {
-      child = this.startChild(sandbox);
+      child = await this.startChild(sandbox);
       await this.requestFromChild(EMPTY_JOB, [], child, BUILD_LIMITS);
       return true;
     } catch (error) {
-      if (error instanceof BundlerBusyError) throw error;
       // If the system rejected the process's account, this sandbox is unusable. Any other reason why a process cannot start is temporary.
-      const isAccountRejected = ACCOUNT_ERROR_CODES.includes((error as NodeJS.ErrnoException).code);
-      if (child === undefined && !isAccountRejected) throw createKilledFault();
-      if (child?.signalCode) throw createKilledFault();
+      if (child === undefined && isAccountRejected(error)) return false;
+      if (error instanceof BundlerBusyError) throw error;
+      if (child === undefined || child.signalCode) throw createKilledFault();
       return false;
     }
   }
@@ -265,7 +272,7 @@ export class Bundler {
 
   /** Bundles `packages`, of which the first is the requested one. @throws PackageError, BundlerBusyError, SandboxUnavailableError */
   async bundle(packages: readonly PackageArchive[], subpath = ""): Promise<BundledScript> {
-    const child = this.startChild(await this.findSandbox());
+    const child = await this.startChild(await this.findSandbox());
     const job = {
       packages: packages.map(({ archive, ...placed }) => ({ ...placed, bytes: archive.length })),
       maxBytes: SCRIPT_MAX_BYTES,
@@ -283,7 +290,7 @@ export class Bundler {
 
   /** Builds the source files of an action. @throws PackageError, BundlerBusyError, SandboxUnavailableError */
   async bundleSource(source: SourceBuildJob): Promise<BuiltSourceScript> {
-    const child = this.startChild(await this.findSandbox());
+    const child = await this.startChild(await this.findSandbox());
     const answer = await this.requestFromChild(
       { packages: [], maxBytes: 0, subpath: "", source },
       [],
@@ -298,7 +305,7 @@ export class Bundler {
 
   /** Returns the manifest (JSON description of an app) of the project in a Git pack. @throws the errors of `bundleSource` */
   async readRepository(repository: RepositoryReadJob, pack: Buffer): Promise<unknown> {
-    const child = this.startChild(await this.findSandbox());
+    const child = await this.startChild(await this.findSandbox());
     const answer = await this.requestFromChild(
       { packages: [], maxBytes: 0, subpath: "", repository },
       [pack],

@@ -144,15 +144,17 @@ export class PictureProcessor {
   constructor(private readonly options: PictureProcessorOptions) {}
 
   /** Starts a picture process. @throws PictureProcessBusyError */
-  private startChild(job: PictureJob): ChildProcess {
+  private async startChild(job: PictureJob): Promise<ChildProcess> {
     if (this.isStopped) throw new PictureProcessBusyError("the service is stopping");
     const program = this.options.program ?? CHILD_PROGRAM;
     const args = ["-c", LIMITED_SHELL_COMMAND, process.execPath, ...NODE_FLAGS, program, JSON.stringify(job)];
     const stdio = ["pipe", "ignore", "pipe", "pipe"] as const;
     const child = spawn("/bin/sh", args, { cwd: "/", env: {}, stdio: [...stdio], ...this.account });
     child.on("error", () => undefined);
-    if (child.pid === undefined)
-      throw new PictureProcessBusyError("the process that decodes pictures cannot start at the moment");
+    if (child.pid === undefined) {
+      const [cause] = await once(child, "error");
+      throw new PictureProcessBusyError("the process that decodes pictures cannot start at the moment", { cause });
+    }
     this.running.add(child);
     child.once("close", () => this.running.delete(child));
     try {
@@ -167,7 +169,7 @@ export class PictureProcessor {
   private async startChildFor(source: Readable, job: PictureJob): Promise<ChildProcess> {
     try {
       await this.prepareSandbox();
-      return this.startChild(job);
+      return await this.startChild(job);
     } catch (error) {
       source.destroy();
       throw error;
@@ -219,10 +221,12 @@ export class PictureProcessor {
     const job = { contentType: "image/gif", maxPixels: 1, resize: { width: 1, format: "png", quality: 1 } } as const;
     let child: ChildProcess;
     try {
-      child = this.startChild(job);
+      child = await this.startChild(job);
     } catch (error) {
-      // EPERM: the service is root, but may not switch to another account. EINVAL: this container has no ID for that account.
-      if (["EPERM", "EINVAL"].includes((error as NodeJS.ErrnoException).code ?? "")) return false;
+      // EPERM: the service is root, but may not switch to another account. EINVAL: this container has no ID for that account. Node throws
+      // both. EACCES: the account may not run the shell. Node emits this error as an event, so it is the cause.
+      const { code, cause } = error as NodeJS.ErrnoException;
+      if (["EPERM", "EINVAL"].includes(code ?? "") || (cause as NodeJS.ErrnoException)?.code === "EACCES") return false;
       throw error;
     }
     const picture = Readable.from([Buffer.from("GIF")]);
