@@ -52,10 +52,10 @@ for (const width of [390, 640]) {
       await service?.stop();
     });
 
-    /** Returns the start of the HTML of each element beyond the right edge. Skips hidden elements and the content of scrollable ones. */
+    /** Returns the start of the HTML of each element beyond the right edge. Skips hidden elements and the content of those that scroll. */
     const findWideElements = (shownWidth: number) =>
       page.evaluate(`[...document.querySelectorAll("body *")].filter((element) => {
-        if (element.closest(".code-editor, .console, .tabs, .diff, .result, .unseen, .figures-box")) return false;
+        if (element.closest(".code-editor, .tabs, .figures-box")) return false;
         const { right, width } = element.getBoundingClientRect();
         return width > 0 && right > ${shownWidth} + 0.5;
       }).map((element) => element.outerHTML.slice(0, 120))`);
