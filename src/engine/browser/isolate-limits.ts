@@ -51,6 +51,7 @@ function readPropertyKey(key: AnyNode): unknown {
 /** Returns the names of the members that this node reads. A literal counts too, because it may be a name, as in `object["name"]`. */
 export function findReadMembers(node: AnyNode): readonly unknown[] {
   if (node.type === "Literal") return [node.value];
+  if (node.type === "TemplateElement") return [node.value.cooked];
   if (node.type === "MemberExpression") return node.computed ? [] : [readPropertyKey(node.property)];
   if (node.type !== "ObjectPattern") return [];
   return node.properties.flatMap((property) => (property.type === "Property" ? [readPropertyKey(property.key)] : []));

@@ -1,5 +1,5 @@
 /** Chooses the cheapest sandbox mode that has all globals of the code (globals.ts). Parses the code, and never evaluates it. */
-import { type AnyNode, type Program, parse } from "acorn";
+import { type AnyNode, type MethodDefinition, type Program, parse } from "acorn";
 import { fullAncestor } from "acorn-walk";
 import { analyze } from "eslint-scope";
 import browserGlobals from "globals";
@@ -12,6 +12,7 @@ import type { EvaluationMode } from "./run.js";
 const ANALYZED_CODE_MAX_CHARACTERS = 16_384;
 /** With these names, code can reach any global without naming it. */
 const DYNAMIC_CODE_NAMES = ["globalThis", "eval", "eval()", "Function"];
+const THIS_SCOPE_TYPES = ["FunctionDeclaration", "FunctionExpression", "ClassBody"];
 
 const removeDynamicCodeNames = (names: readonly string[]) =>
   new Set(names.filter((name) => !DYNAMIC_CODE_NAMES.includes(name)));
@@ -82,9 +83,7 @@ export function createCodeNeedsFinder(cacheCharacters = NEEDS_CACHE_MAX_CHARACTE
   return (code: string, definedGlobals: readonly string[] = []): CodeNeeds => {
     // The code of an action is never a JSON array, so the two forms of keys are never equal.
     const key = definedGlobals.length === 0 ? code : JSON.stringify([...definedGlobals, code]);
-    const cachedNeeds = cache.get(key);
-    if (cachedNeeds !== undefined) return cachedNeeds;
-    const needs = computeCodeNeeds(code, definedGlobals);
+    const needs = cache.get(key) ?? computeCodeNeeds(code, definedGlobals);
     cache.set(key, needs);
     return needs;
   };
@@ -127,18 +126,18 @@ function hasNode(program: Program, test: (node: AnyNode, path: readonly AnyNode[
 const mayUseUnnamedGlobals = (node: AnyNode, path: readonly AnyNode[]): boolean =>
   node.type === "ImportExpression" ||
   node.type === "WithStatement" ||
-  (node.type === "ThisExpression" && !isThisOfObject(path)) ||
+  (node.type === "ThisExpression" && !isThisHarmless(path)) ||
   findReadMembers(node).includes("constructor");
 
-/** True if `this` is inside of a class or a method. It is then usually an object of the code, and not the global object. */
-function isThisOfObject(ancestors: readonly AnyNode[]): boolean {
-  const index = ancestors.findLastIndex(
-    ({ type }) => type === "FunctionDeclaration" || type === "FunctionExpression" || type === "ClassBody",
-  );
+/** True if `this` is not the global object, or if the code only uses a property of it that the global object of a document lacks. */
+function isThisHarmless(ancestors: readonly AnyNode[]): boolean {
+  const index = ancestors.findLastIndex(({ type }) => THIS_SCOPE_TYPES.includes(type));
   if (index < 1) return false;
-  if (ancestors[index]!.type === "ClassBody") return true;
-  const holder = ancestors[index - 1]!;
-  return (
-    holder.type === "MethodDefinition" || (holder.type === "Property" && (holder.method || holder.kind !== "init"))
-  );
+  const [holder, scope, member, memberKey] = ancestors.slice(index - 1) as [AnyNode, AnyNode, ...AnyNode[]];
+  // The computed name of a class member is evaluated with the `this` outside of the class.
+  if (scope.type === "ClassBody") return (member as MethodDefinition).key !== memberKey;
+  if (holder.type !== "Property") return holder.type === "MethodDefinition";
+  // Code can call the method of an object literal without the object. Its `this` is then the global object.
+  const isMethod = holder.method || holder.kind !== "init";
+  return isMethod && findReadMembers(ancestors.at(-2)!).some((name) => !isDocumentGlobal(String(name)));
 }
