@@ -3,12 +3,14 @@
  * at a time. Results are cached.
  */
 import { createHash } from "node:crypto";
+import { createBoundedCache } from "../../engine/bounded-cache.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { createThreadPool } from "../../engine/threads.js";
 import { ActionError } from "../../errors.js";
 import { CODE_RULES_CHECK_MEMORY_MB, CODE_RULES_CHECK_TIMEOUT_MS } from "../../limits.js";
 import type * as codeRules from "../../rules/code.js";
 import { type CodeParseResult, parseCode } from "../../rules/code.js";
+import { ACTIONS_PER_MANIFEST_MAX } from "../../rules/manifest.js";
 
 export interface CodeCheckResult {
   parseResult: CodeParseResult;
@@ -20,8 +22,11 @@ export interface CodeCheckResult {
 const MAX_CONCURRENT_CHECKS = 4;
 /** Code up to this length is checked on the main thread. The check takes a few milliseconds, less than the start of a thread. */
 const MAIN_THREAD_MAX_CHARACTERS = 4_096;
-/** Maximum number of cached results, each a few hundred bytes. The results of an import fit, but not those of the largest manifests. */
-const MAX_CACHED_CHECKS = 5_000;
+/**
+ * Maximum number of cached results. While an import holds locks, it must find the results of all its actions here, although other apps also
+ * save code. An entry takes 0.3 KB, or 4 KB if the code uses all packages, so the cache takes at most 80 MB.
+ */
+const CACHED_CHECKS_MAX = 2 * ACTIONS_PER_MANIFEST_MAX;
 
 /** Checks code, and caches the results. */
 export class CodeChecker {
@@ -32,7 +37,7 @@ export class CodeChecker {
     memoryMb: CODE_RULES_CHECK_MEMORY_MB,
     timeoutMs: CODE_RULES_CHECK_TIMEOUT_MS,
   });
-  private readonly verdictsByHash = new Map<string, CodeCheckResult>();
+  private readonly verdictsByHash = createBoundedCache<string, CodeCheckResult>(CACHED_CHECKS_MAX);
 
   /** @param compile compiles code with V8; throws CODE_VALIDATION_FAILED if V8 cannot compile it, OVERLOADED if the service is stopping */
   constructor(private readonly compile: (code: string) => Promise<void>) {}
@@ -80,10 +85,7 @@ export class CodeChecker {
     try {
       const verdict = this.verdictsByHash.get(key) ?? (await this.checkCode(code));
       // A result with a compiler error is not cached: the error may be temporary, such as a timeout on a busy machine.
-      if (verdict.compileError !== null) return verdict;
-      if (this.verdictsByHash.size >= MAX_CACHED_CHECKS)
-        this.verdictsByHash.delete(this.verdictsByHash.keys().next().value!);
-      this.verdictsByHash.set(key, verdict);
+      if (verdict.compileError === null) this.verdictsByHash.set(key, verdict);
       return verdict;
     } finally {
       leaveQueue();

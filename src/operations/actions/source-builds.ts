@@ -8,6 +8,7 @@ import { BundlerBusyError, PackageError, SandboxUnavailableError } from "../../e
 import type { BuiltSourceScript } from "../../engine/bundler/source-script.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
+import { MANIFEST_MAX_BYTES } from "../../limits.js";
 import {
   ENTRY_POINT_FILE_NAMES,
   findActionSourceFault,
@@ -19,7 +20,11 @@ import type { DependencyResolver, ResolvedDependencies } from "../packages/packa
 
 /** Maximum number of concurrent builds in this process. Each app has at most one. */
 const MAX_CONCURRENT_BUILDS = 3;
-const CACHE_MAX_BYTES = 32 * 1024 * 1024;
+/**
+ * Maximum size of the cached builds. While an import holds locks, it must find the builds of all its actions here. A bundle and its source
+ * map are together about 1.4 times as long as the source (measured).
+ */
+const CACHE_MAX_BYTES = 2 * MANIFEST_MAX_BYTES;
 const CODE_MAX_BYTES = 2 * 1024 * 1024;
 /** Seconds after which a client should repeat a request that failed because the bundler was busy. */
 const RETRY_SECONDS = 5;
