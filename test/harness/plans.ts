@@ -1,4 +1,7 @@
-/** Counts the rows that PostgreSQL reads for the statements of a test, by executing each statement also with EXPLAIN ANALYZE. */
+/**
+ * Explains the statements of a test: counts the rows that PostgreSQL reads for them, by executing each statement also with EXPLAIN ANALYZE,
+ * or lists the tables that PostgreSQL opens for them.
+ */
 import pg from "pg";
 import type { Db } from "../../src/data/database.js";
 
@@ -15,6 +18,8 @@ interface QueryPlan {
   "Actual Loops": number;
   "Rows Removed by Filter"?: number;
   "Rows Removed by Index Recheck"?: number;
+  /** Tables that the plan's node changes, if they are several. */
+  "Target Tables"?: { "Relation Name"?: string }[];
   Plans?: QueryPlan[];
 }
 
@@ -33,8 +38,13 @@ const rowsOf = (answer: unknown) =>
   (Array.isArray(answer) ? answer : (answer as { rows: unknown[] }).rows) as { "QUERY PLAN": [{ Plan: QueryPlan }] }[];
 
 const EXPLAIN_ANALYZE = "EXPLAIN (ANALYZE, TIMING off, FORMAT JSON)";
-const literal = (value: unknown) =>
-  typeof value === "number" ? String(value) : pg.escapeLiteral(Array.isArray(value) ? `{${value}}` : String(value));
+const arrayText = (values: readonly unknown[]) =>
+  `{${values.map((value) => (value === null ? "NULL" : JSON.stringify(String(value)))).join(",")}}`;
+function literal(value: unknown): string {
+  if (value === null || value === undefined) return "NULL";
+  if (typeof value === "number") return String(value);
+  return pg.escapeLiteral(Array.isArray(value) ? arrayText(value) : String(value));
+}
 
 export async function countRowsReadBy(db: Db, sql: string, values: unknown[]): Promise<number> {
   return countRowsRead(rowsOf(await db.query(`${EXPLAIN_ANALYZE} ${sql}`, values))[0]!["QUERY PLAN"][0].Plan);
@@ -81,4 +91,57 @@ export async function countReadings(db: Db, work: (watched: Db) => Promise<unkno
     }) as Db,
   );
   return readings;
+}
+
+interface OpenedTables {
+  text: string;
+  /** Tables and partitions that PostgreSQL opens for the statement, also those that it only changes. */
+  tables: string[];
+}
+
+const listTables = (plan: QueryPlan): string[] => [
+  ...(plan["Relation Name"] ? [plan["Relation Name"]] : []),
+  ...(plan["Target Tables"] ?? []).flatMap((target) => target["Relation Name"] ?? []),
+  ...(plan.Plans ?? []).flatMap(listTables),
+];
+
+/**
+ * Calls `work` with a database that explains each prepared statement with its generic plan, and each other statement with the plan for its
+ * values, before it executes the statement. Returns the tables of each statement.
+ */
+export async function listOpenedTables(db: Db, work: (watched: Db) => Promise<unknown>): Promise<OpenedTables[]> {
+  const opened: OpenedTables[] = [];
+  const record = (text: string, answer: unknown) =>
+    opened.push({ text, tables: listTables(rowsOf(answer)[0]!["QUERY PLAN"][0].Plan) });
+  const { statements } = db as unknown as { statements: pg.Pool };
+
+  async function queryPrepared(statement: { name: string; text: string; values: unknown[] }): Promise<unknown> {
+    const client = await statements.connect();
+    try {
+      await client.query(`PREPARE explained AS ${statement.text}`);
+      const values = statement.values.map(literal).join(", ");
+      record(statement.text, await client.query(`EXPLAIN (FORMAT JSON) EXECUTE explained(${values})`));
+      await client.query("DEALLOCATE explained");
+    } finally {
+      client.release();
+    }
+    return statements.query(statement);
+  }
+  const explain = (executor: StatementExecutor): StatementExecutor["query"] =>
+    async function query(sql, values) {
+      if (/^\s*(SELECT|WITH|UPDATE|INSERT|DELETE)\b/.test(sql))
+        record(sql, await executor.query(`EXPLAIN (FORMAT JSON) ${sql}`, values));
+      return executor.query(sql, values);
+    };
+  await work(
+    Object.create(db, {
+      statements: { value: { query: queryPrepared } },
+      query: { value: explain(db) },
+      transaction: {
+        value: (inside: (manager: StatementExecutor) => unknown) =>
+          db.transaction(async (manager) => inside({ query: explain(manager) })),
+      },
+    }) as Db,
+  );
+  return opened;
 }

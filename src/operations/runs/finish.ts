@@ -20,8 +20,9 @@ export interface RunEndRecord {
 }
 
 /**
- * Ends runs. Each parameter except $10 is an array with a value per run. Locks the runs in the order of their IDs, to prevent deadlocks. Also
- * stores the time of the actions' last run. Skips locked actions, whose locks would delay the ends of other apps' runs.
+ * Ends runs. $1 to $9 are arrays with a value per run. $11 and $12 are the lowest and highest ID: with them, PostgreSQL opens only the
+ * partitions of these runs. Locks the runs in the order of their IDs, to prevent deadlocks. Also stores the time of the actions' last run.
+ * Skips locked actions, whose locks would delay the ends of other apps' runs.
  */
 const FINISH_RUNS = `
   WITH ending AS (
@@ -31,7 +32,8 @@ const FINISH_RUNS = `
     UPDATE run SET state = ending.state, holder = NULL, finished_at = now(), hosts = ending.hosts::text[], sandbox = ending.sandbox,
                    requests = ending.requests::json, log_id = nextval('execution_log_id_seq')
       FROM ending
-     WHERE run.id = ANY (ARRAY(SELECT id FROM run WHERE id = ANY ($1::bigint[]) ORDER BY id FOR NO KEY UPDATE)) AND run.id = ending.id AND run.finished_at IS NULL
+     WHERE run.id = ANY (ARRAY(SELECT id FROM run WHERE id = ANY ($1::bigint[]) AND id BETWEEN $11 AND $12 ORDER BY id FOR NO KEY UPDATE))
+       AND run.id = ending.id AND run.id BETWEEN $11 AND $12 AND run.finished_at IS NULL
        AND run.holder IS NOT DISTINCT FROM ending.holder
        AND coalesce(ending.secrets_version = (SELECT app.secrets_version FROM app WHERE app.id = run.app_id), true)
     RETURNING run.id, run.app_id, run.action_id, run.log_id, run.state, ending.holder, ending.data, ending.payload_at),
@@ -52,8 +54,9 @@ export async function finishRuns(executor: SqlClient, runs: readonly RunEndRecor
   for (const { holder, state } of runs) checkRunTransition(holder === null ? "queued" : "running", state);
   // The entry of a single run can be a buffer, which an array of texts cannot contain.
   const singleEntry = runs.length === 1 ? runs[0]!.data.text : null;
+  const ids = runs.map(({ id }) => id);
   const values = [
-    runs.map(({ id }) => id),
+    ids,
     runs.map(({ holder }) => holder),
     runs.map(({ state }) => state),
     runs.map(({ data }) => (singleEntry === null ? data.text : null)),
@@ -63,6 +66,8 @@ export async function finishRuns(executor: SqlClient, runs: readonly RunEndRecor
     runs.map(({ sandbox = null }) => sandbox),
     runs.map(({ requests = null }) => requests),
     singleEntry,
+    Math.min(...ids),
+    Math.max(...ids),
   ];
   const endedRows = await queryPreparedRows<{ runId: number }>(executor, "finish-runs", FINISH_RUNS, values);
   const ended = new Set(endedRows.map(({ runId }) => runId));

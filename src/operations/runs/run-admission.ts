@@ -71,15 +71,16 @@ const SELECT_CONCURRENCY_STATE = `
          (SELECT json_agg(json_build_object('runId', run_id, 'policy', policy, 'admitted', admitted) ORDER BY run_id)
             FROM (SELECT * FROM admitted UNION ALL SELECT * FROM unadmitted) AS contending) AS runs`;
 
-/** Locks the runs $1 in the order of their IDs, to prevent deadlocks with other statements that lock several runs. */
-const LOCKED_RUN_IDS = "ARRAY(SELECT id FROM run WHERE id = ANY ($1::bigint[]) ORDER BY id FOR NO KEY UPDATE)";
+/** Locks the runs $1 in the order of their IDs, to prevent deadlocks. With `= ANY ($1)`, PostgreSQL opens only the partitions of these runs. */
+const IS_LOCKED_RUN = `id = ANY ($1::bigint[])
+       AND id = ANY (ARRAY(SELECT id FROM run WHERE id = ANY ($1::bigint[]) ORDER BY id FOR NO KEY UPDATE))`;
 
 const IS_WAITING = `${isInSourceStateSql("claim")} AND waits_for = 'concurrency'`;
 
 const ADMIT_RUN = `
   WITH admitted AS (
     UPDATE run SET waits_for = NULL, ready_at = now()
-     WHERE id = ANY (${LOCKED_RUN_IDS}) AND ${IS_WAITING} RETURNING id, app_id, cause_run_id),
+     WHERE ${IS_LOCKED_RUN} AND ${IS_WAITING} RETURNING id, app_id, cause_run_id),
   marked AS (UPDATE run_concurrency SET admitted = true FROM admitted WHERE run_id = admitted.id)
   SELECT count(*) AS "admittedCount", count(pg_notify('${QUEUED_RUN_CHANNEL}', app_id::text)),
          count(pg_notify('${AWAITED_RUN_CHANNEL}', cause_run_id || ':' || id)) FILTER (WHERE cause_run_id IS NOT NULL)
@@ -87,7 +88,7 @@ const ADMIT_RUN = `
 
 const SKIP_RUN = `
   UPDATE run SET ${setTargetStateSql("skip")}, reason = '${SKIP_REASON.replaceAll("'", "''")}', finished_at = now(), waits_for = NULL
-   WHERE id = ANY (${LOCKED_RUN_IDS}) AND ${IS_WAITING} RETURNING id, trigger`;
+   WHERE ${IS_LOCKED_RUN} AND ${IS_WAITING} RETURNING id, trigger`;
 
 const ADD_CHECK_REQUEST = `
   INSERT INTO concurrency_due (action_id, key, at) VALUES ($1, decode($2, 'hex'), now() + $3 * ${RECHECK_DELAY_SQL})`;
@@ -107,17 +108,18 @@ interface CheckedRun {
 
 const RUNS_PER_STATEMENT_MAX = 100;
 
-/** Releases due debounced runs. Skips locked rows: another transaction releases or cancels these runs, or replaces their payloads. */
+const SELECT_LOWEST_DEBOUNCED = "SELECT min(run_id) AS id FROM debounced_run";
+/** Releases due debounced runs, from the ID $1. Skips locked rows: another transaction releases or cancels them, or replaces their payloads. */
 const RELEASE_DUE_RUNS = `
   WITH due AS (
     SELECT debounced.run_id, run.action_id, action.concurrency, svc_run_payload(run.payload, run.event_id) AS payload
       FROM debounced_run AS debounced JOIN run ON run.id = debounced.run_id LEFT JOIN action ON action.id = run.action_id
-     WHERE due_at <= clock_timestamp() ORDER BY due_at LIMIT ${RUNS_PER_STATEMENT_MAX} FOR UPDATE OF debounced, run SKIP LOCKED),
+     WHERE due_at <= clock_timestamp() AND run.id >= $1 ORDER BY due_at LIMIT ${RUNS_PER_STATEMENT_MAX} FOR UPDATE OF debounced, run SKIP LOCKED),
   quiet AS (DELETE FROM debounced_run USING due WHERE debounced_run.run_id = due.run_id),
   released AS (
     UPDATE run SET waits_for = CASE WHEN concurrency IS NOT NULL THEN 'concurrency' END,
                    ready_at = CASE WHEN concurrency IS NULL THEN now() END
-      FROM due WHERE run.id = due.run_id AND run.${isInSourceStateSql("claim")} AND run.waits_for = 'debounce'
+      FROM due WHERE run.id = due.run_id AND run.id >= $1 AND run.${isInSourceStateSql("claim")} AND run.waits_for = 'debounce'
     RETURNING run.id, run.app_id, run.action_id, due.payload, concurrency)
   SELECT count(*) AS "releasedCount", count(pg_notify('${QUEUED_RUN_CHANNEL}', app_id::text)) FILTER (WHERE concurrency IS NULL),
          count(svc_count_run(id, action_id, payload, concurrency)) FILTER (WHERE concurrency IS NOT NULL)
@@ -144,9 +146,11 @@ export class RunAdmission {
   /** Releases due runs and checks due concurrency keys. Returns the next due time as Unix time in milliseconds, or null. */
   readonly releaseDueRuns = async (): Promise<number | null> => {
     for (;;) {
-      const [released] = await rows<{ releasedCount: number }>(this.db, RELEASE_DUE_RUNS);
+      const [lowest] = await rows<{ id: number | null }>(this.db, SELECT_LOWEST_DEBOUNCED);
+      type Released = { releasedCount: number };
+      const [released] = lowest!.id === null ? [] : await rows<Released>(this.db, RELEASE_DUE_RUNS, [lowest!.id]);
       const keys = await this.checkDueKeys();
-      if (released!.releasedCount < RUNS_PER_STATEMENT_MAX && keys === 0) break;
+      if ((released?.releasedCount ?? 0) < RUNS_PER_STATEMENT_MAX && keys === 0) break;
     }
     const [next] = await rows<{ at: Date | null; now: Date }>(this.db, SELECT_NEXT_DUE_TIME);
     return next!.at && Date.now() + Math.max(0, next!.at.getTime() - next!.now.getTime());

@@ -76,10 +76,11 @@ const CLAIM_NEXT_RUN = `
          ) AS "isMoreClaimable"
     FROM claimed`;
 
+/** With `BETWEEN`, PostgreSQL opens only the partition of the run. */
 const CLAIM_RUN_BY_ID = `
   WITH claimed AS (
     UPDATE run SET ${setTargetStateSql("claim")}, holder = $1, started_at = now()
-     WHERE id = (SELECT id FROM run WHERE id = $2 AND ${IS_READY} FOR UPDATE SKIP LOCKED)
+     WHERE id BETWEEN $2 AND $2 AND id = (SELECT id FROM run WHERE id = $2 AND ${IS_READY} FOR UPDATE SKIP LOCKED)
     RETURNING ${RUN_RECORD_COLUMNS})
   ${SELECT_CLAIMED} FROM claimed`;
 
