@@ -16,7 +16,7 @@ export interface CliApiRequestOptions {
   headers?: Record<string, string>;
   /** Token to send with this request. If absent, the client sends the token of SVC_TOKEN or of the saved sign-in. */
   token?: string;
-  anonymous?: boolean;
+  isAnonymous?: boolean;
   /** True if the response is text. All other responses must be JSON. */
   isText?: boolean;
 }
@@ -84,25 +84,25 @@ export class CliApiClient {
 
   /** Returns SVC_TOKEN or the token of the saved sign-in, renewed if it expires soon. @throws CliError if there is neither */
   async readToken(): Promise<string> {
-    const input = this.#env["SVC_TOKEN"]?.trim() ?? "";
+    const envToken = this.#env["SVC_TOKEN"]?.trim() ?? "";
     // Does not quote the value, because it can contain a token.
-    if (!/^[\x21-\x7e]*$/.test(input))
+    if (!/^[\x21-\x7e]*$/.test(envToken))
       throw createUsageError("SVC_TOKEN must be one token (got a text with spaces, line breaks or other characters)");
-    if (input !== "") return input;
-    const savedCredentials = this.#readSavedToken();
-    if (!needsRenewal(savedCredentials)) return savedCredentials.token;
+    if (envToken !== "") return envToken;
+    const savedToken = this.#readSavedToken();
+    if (!needsRenewal(savedToken)) return savedToken.token;
     // The service ends a sign-in if a refresh token is used twice. So only one request at a time renews the token. The other requests wait
     // and then use the renewed token.
     return this.#store.lockForRenewal(async () => {
-      const currentCredentials = this.#readSavedToken();
-      return needsRenewal(currentCredentials) ? this.#renew(currentCredentials) : currentCredentials.token;
+      const currentToken = this.#readSavedToken();
+      return needsRenewal(currentToken) ? this.#renew(currentToken) : currentToken.token;
     });
   }
 
   #readSavedToken(): SavedToken {
-    const savedCredentials = this.#store.get(this.target);
-    if (!savedCredentials) throw new CliError("not signed in; run svc login, or set SVC_TOKEN");
-    return savedCredentials;
+    const savedToken = this.#store.get(this.target);
+    if (!savedToken) throw new CliError("not signed in; run svc login, or set SVC_TOKEN");
+    return savedToken;
   }
 
   async #renew({ refreshToken = "", clientId = "" }: SavedToken): Promise<string> {
@@ -135,32 +135,36 @@ export class CliApiClient {
 
   /** Sends a request. After a response 429 or 503 with Retry-After, waits at most RETRY_WAIT_MAX_SECONDS in total and repeats it. */
   async #sendWithRetries(method: string, address: string, request: FetchInput): Promise<CliApiResponse> {
-    for (let waited = 0; ; ) {
-      const reply = await this.#send(method, address, request);
-      const seconds = Number(reply.headers.get("retry-after"));
-      if (![429, 503].includes(reply.status) || !(seconds > 0) || waited + seconds > RETRY_WAIT_MAX_SECONDS)
-        return reply;
-      await delay(seconds * 1000);
-      waited += seconds;
+    for (let waitedSeconds = 0; ; ) {
+      const response = await this.#send(method, address, request);
+      const retryAfterSeconds = Number(response.headers.get("retry-after"));
+      if (
+        ![429, 503].includes(response.status) ||
+        !(retryAfterSeconds > 0) ||
+        waitedSeconds + retryAfterSeconds > RETRY_WAIT_MAX_SECONDS
+      )
+        return response;
+      await delay(retryAfterSeconds * 1000);
+      waitedSeconds += retryAfterSeconds;
     }
   }
 
   /** Sends a form. Returns also error responses. @throws ConnectionError if there is no response, or a successful one is not JSON */
   async sendWithoutToken(method: string, path: string, form: URLSearchParams): Promise<CliApiResponse> {
-    const reply = await this.#send(method, this.target.url + path, { body: form });
-    if (reply.status < 400) requireJsonBody(new URL(this.target.url).origin, reply);
-    return reply;
+    const response = await this.#send(method, this.target.url + path, { body: form });
+    if (response.status < 400) requireJsonBody(new URL(this.target.url).origin, response);
+    return response;
   }
 
   /** Sends a request with a token. In `path`, `:app` stands for the app's ID. @throws ServiceResponseError for an error response */
   async sendRequest(method: string, path: string, request: CliApiRequestOptions = {}): Promise<CliApiResponse> {
-    const { query = {}, body, headers = {}, anonymous = false } = request;
-    const token = anonymous ? null : (request.token ?? (await this.readToken()));
+    const { query = {}, body, headers = {}, isAnonymous = false } = request;
+    const token = isAnonymous ? null : (request.token ?? (await this.readToken()));
     const address = new URL(this.target.url + path.replace(":app", String(this.target.app)));
     for (const [name, value] of Object.entries(query)) {
       if (value !== undefined) address.searchParams.set(name, String(value));
     }
-    const reply = await this.#sendWithRetries(method, address.href, {
+    const response = await this.#sendWithRetries(method, address.href, {
       headers: {
         ...(token !== null && { authorization: `Bearer ${token}` }),
         ...(body !== undefined && { "content-type": "application/json" }),
@@ -168,9 +172,9 @@ export class CliApiClient {
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
-    if (reply.status >= 400) throw new ServiceResponseError(reply.status, reply.body);
-    if (request.isText !== true) requireJsonBody(address.origin, reply);
-    return reply;
+    if (response.status >= 400) throw new ServiceResponseError(response.status, response.body);
+    if (request.isText !== true) requireJsonBody(address.origin, response);
+    return response;
   }
 }
 

@@ -14,7 +14,7 @@ const listCompletionEntries = (program: Command): CompletionEntry[] =>
   program.commands.map((command) => ({
     name: command.name(),
     description: command.description(),
-    subcommands: command.commands.map((sub) => sub.name()),
+    subcommands: command.commands.map((subcommand) => subcommand.name()),
     options: command.options.map(({ long, short }) => long ?? short ?? ""),
   }));
 

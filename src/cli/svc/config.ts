@@ -33,21 +33,21 @@ function readJson(path: string): Record<string, unknown> {
   return value as Record<string, unknown>;
 }
 
-export function findProjectRoot(from: string): string | null {
-  for (let folder = resolve(from); ; folder = dirname(folder)) {
+export function findProjectRoot(startFolder: string): string | null {
+  for (let folder = resolve(startFolder); ; folder = dirname(folder)) {
     if (existsSync(join(folder, PROJECT_FILE))) return folder;
     if (dirname(folder) === folder) return null;
   }
 }
 
-export function parseServiceUrl(text: unknown, from: string): string {
+export function parseServiceUrl(text: unknown, inputName: string): string {
   const url = typeof text === "string" ? URL.parse(text) : null;
   const isPlain = url && url.username === "" && url.password === "" && !/[?#]/.test(url.href);
   if (!isPlain || !/^https?:$/.test(url.protocol)) {
-    const got =
+    const receivedText =
       typeof text === "string" ? describeRejectedValue(text, { isSecret: text.includes("#") }) : describeValue(text);
     throw createUsageError(
-      `${from} must be an http or https address without a password, query or fragment (got ${got})`,
+      `${inputName} must be an http or https address without a password, query or fragment (got ${receivedText})`,
     );
   }
   let address = url.href;
@@ -55,10 +55,10 @@ export function parseServiceUrl(text: unknown, from: string): string {
   return address;
 }
 
-export function parseAppId(value: unknown, from: string): number {
+export function parseAppId(value: unknown, inputName: string): number {
   const app = typeof value === "string" && /^\d+$/.test(value) ? Number(value) : value;
   if (typeof app === "number" && Number.isSafeInteger(app) && app > 0) return app;
-  throw createUsageError(`${from} must be the ID of an app, a positive integer (got ${describeValue(value)})`);
+  throw createUsageError(`${inputName} must be the ID of an app, a positive integer (got ${describeValue(value)})`);
 }
 
 /**
@@ -91,7 +91,7 @@ export interface SavedToken {
 
 const LOCK_POLL_MS = 50;
 /**
- * Age from which every lock counts as left behind, even if its file has no process ID, or another process now has this ID. It exceeds the
+ * Age from which every lock counts as stale, even if its file has no process ID, or another process now has this ID. It exceeds the
  * time of one renewal, which is a single request.
  */
 const LOCK_MAX_AGE_MS = 140_000;
@@ -108,10 +108,10 @@ function tryCreateLock(path: string): boolean {
 }
 
 /** True if the lock is older than LOCK_MAX_AGE_MS, or the process that created it no longer runs, so that nothing removes the lock. */
-function isLeftBehind(lock: string): boolean {
+function isStaleLock(lockPath: string): boolean {
   try {
-    if (Date.now() - statSync(lock).mtimeMs > LOCK_MAX_AGE_MS) return true;
-    process.kill(Number(readFileSync(lock, "utf8")), 0);
+    if (Date.now() - statSync(lockPath).mtimeMs > LOCK_MAX_AGE_MS) return true;
+    process.kill(Number(readFileSync(lockPath, "utf8")), 0);
     return false;
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === "ESRCH";
@@ -123,9 +123,9 @@ export class TokenStore {
   readonly #path: string;
 
   constructor(env: ProcessEnvironment) {
-    const base =
+    const configFolder =
       env["SVC_CONFIG_DIR"] ?? join(env["XDG_CONFIG_HOME"] ?? env["APPDATA"] ?? join(homedir(), ".config"), "svc");
-    this.#path = join(base, "credentials.json");
+    this.#path = join(configFolder, "credentials.json");
   }
 
   #read(): Record<string, SavedToken> {
@@ -142,15 +142,15 @@ export class TokenStore {
 
   /** Calls `work` while no other command on this machine, and no other call in this process, is in `lockForRenewal`. */
   async lockForRenewal<T>(work: () => Promise<T>): Promise<T> {
-    const lock = `${this.#path}.lock`;
-    while (!tryCreateLock(lock)) {
-      if (isLeftBehind(lock)) rmSync(lock, { force: true });
+    const lockPath = `${this.#path}.lock`;
+    while (!tryCreateLock(lockPath)) {
+      if (isStaleLock(lockPath)) rmSync(lockPath, { force: true });
       else await delay(LOCK_POLL_MS);
     }
     try {
       return await work();
     } finally {
-      rmSync(lock, { force: true });
+      rmSync(lockPath, { force: true });
     }
   }
 

@@ -23,7 +23,7 @@ export interface LocalServer {
   /** Token of the service's first editor. */
   token: string;
   /** Promise that rejects if the service ends before `stop` is called. */
-  failed: Promise<never>;
+  failurePromise: Promise<never>;
   /** Stops the service. A call during a stop makes the service end sooner, so that running actions get less time to finish. */
   stop(): Promise<void>;
 }
@@ -58,20 +58,24 @@ function readStartArguments(): string[] {
   return scripts.start.slice(scripts.start.lastIndexOf("exec node ") + "exec node ".length).split(" ");
 }
 
-function createDataFolder(root: string | null, isTemporary: boolean): string {
+function createDataFolder(root: string | null, isThrowAway: boolean): string {
   if (root === null) return mkdtempSync(join(tmpdir(), "svc-test-server-"));
   // Creates the folder even for a temporary service, because the folder marks a project that uses a local service.
   const folder = join(root, DATA_FOLDER);
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(root, ".svc", ".gitignore"), "*\n");
-  return isTemporary ? mkdtempSync(join(tmpdir(), "svc-dev-server-")) : folder;
+  return isThrowAway ? mkdtempSync(join(tmpdir(), "svc-dev-server-")) : folder;
 }
 
 /**
  * Waits until the service is ready.
- * @throws the reason of `stopSignal` if it aborts first, the error of `failedStart`, or CliError after START_TIMEOUT_MS
+ * @throws the reason of `stopSignal` if it aborts first, the error of `failurePromise`, or CliError after START_TIMEOUT_MS
  */
-async function waitUntilServerReady(url: string, failedStart: Promise<never>, stopSignal: AbortSignal): Promise<void> {
+async function waitUntilServerReady(
+  url: string,
+  failurePromise: Promise<never>,
+  stopSignal: AbortSignal,
+): Promise<void> {
   const deadline = Date.now() + START_TIMEOUT_MS;
   for (;;) {
     stopSignal.throwIfAborted();
@@ -80,7 +84,7 @@ async function waitUntilServerReady(url: string, failedStart: Promise<never>, st
         ({ ok }) => ok,
         () => false,
       ),
-      failedStart,
+      failurePromise,
     ]);
     if (isReady) return;
     if (Date.now() > deadline) throw new CliError("the service did not start in three minutes");
@@ -105,14 +109,14 @@ function collectOutput(child: ChildProcess): () => string {
  */
 export async function startLocalServer(
   root: string | null,
-  { isThrowAway, port, env: input }: { isThrowAway: boolean; port: number | null; env: ProcessEnvironment },
+  { isThrowAway, port, env: inputEnv }: { isThrowAway: boolean; port: number | null; env: ProcessEnvironment },
   stopSignal: AbortSignal,
 ): Promise<LocalServer> {
   const dataDir = createDataFolder(root, isThrowAway);
   const chosenPort = port ?? (await findFreePort());
   const url = `http://127.0.0.1:${chosenPort}`;
-  const { DATABASE_URL: _, ...inherited } = input;
-  const env = { ...inherited, PORT: String(chosenPort), HOST: "127.0.0.1", DATA_DIR: dataDir, LOG_LEVEL: "warn" };
+  const { DATABASE_URL: _, ...inheritedEnv } = inputEnv;
+  const env = { ...inheritedEnv, PORT: String(chosenPort), HOST: "127.0.0.1", DATA_DIR: dataDir, LOG_LEVEL: "warn" };
   const child = spawn(process.execPath, readStartArguments(), {
     cwd: PACKAGE_FOLDER,
     env,
@@ -121,24 +125,24 @@ export async function startLocalServer(
     detached: true,
   });
   const readOutput = collectOutput(child);
-  const childClosed = once(child, "close");
+  const closePromise = once(child, "close");
   let isStopping = false;
-  const failed = childClosed.then(() => {
+  const failurePromise = closePromise.then(() => {
     if (isStopping) return new Promise<never>(() => undefined);
     throw new CliError(`the local service ended unexpectedly: ${readOutput().trim()}`);
   });
-  // Prevents an unhandled rejection if the service ends before other code awaits `failed`.
-  failed.catch(() => undefined);
+  // Prevents an unhandled rejection if the service ends before other code awaits `failurePromise`.
+  failurePromise.catch(() => undefined);
   const stop = async () => {
     isStopping = true;
     child.kill("SIGTERM");
-    await childClosed;
+    await closePromise;
     if (isThrowAway) rmSync(dataDir, { recursive: true, force: true });
   };
   try {
-    await waitUntilServerReady(url, failed, stopSignal);
+    await waitUntilServerReady(url, failurePromise, stopSignal);
     const { appId, tokens } = JSON.parse(readFileSync(join(dataDir, CREDENTIALS_FILE), "utf8"));
-    return { url, app: appId, token: tokens.editor, failed, stop };
+    return { url, app: appId, token: tokens.editor, failurePromise, stop };
   } catch (error) {
     await stop();
     throw error;

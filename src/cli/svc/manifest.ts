@@ -84,9 +84,9 @@ function mapItemsByKey(manifest: Manifest): Map<string, { kind: string; name: st
   const items = new Map<string, { kind: string; name: string; item: UnvalidatedDefinition }>();
   if (manifest.app && Object.keys(manifest.app).length > 0)
     items.set("app", { kind: "app", name: "app", item: manifest.app });
-  for (const [kind, field, nameOf] of ITEM_KINDS) {
+  for (const [kind, field, getName] of ITEM_KINDS) {
     for (const item of manifest[field] ?? []) {
-      const name = nameOf(item);
+      const name = getName(item);
       items.set(`${kind} ${name}`, { kind, name, item });
     }
   }
@@ -114,20 +114,20 @@ export function omitEqualCode(local: Manifest, server: Manifest): Manifest {
 
 /**
  * Returns the changes from `before` to `after`. If an item in `after` lacks a field, this field counts as unchanged.
- * @param isWhole true if `after` is complete, so that an item which it lacks counts as removed
+ * @param isComplete true if `after` is complete, so that an item which it lacks counts as removed
  */
-export function compareManifests(before: Manifest, after: Manifest, isWhole: boolean): ManifestDifference[] {
-  const [old, next] = [mapItemsByKey(before), mapItemsByKey(after)];
+export function compareManifests(before: Manifest, after: Manifest, isComplete: boolean): ManifestDifference[] {
+  const [oldItems, newItems] = [mapItemsByKey(before), mapItemsByKey(after)];
   const changes: ManifestDifference[] = [];
-  for (const [key, { kind, name, item }] of next) {
-    const oldItem = old.get(key)?.item;
-    const [from, to] = [formatItem(oldItem), formatItem({ ...oldItem, ...item })];
-    if (from === to) continue;
-    const patch = createTwoFilesPatch(key, key, from, to, undefined, undefined, { context: 3 });
+  for (const [key, { kind, name, item }] of newItems) {
+    const oldItem = oldItems.get(key)?.item;
+    const [oldText, newText] = [formatItem(oldItem), formatItem({ ...oldItem, ...item })];
+    if (oldText === newText) continue;
+    const patch = createTwoFilesPatch(key, key, oldText, newText, undefined, undefined, { context: 3 });
     changes.push({ kind, name, change: oldItem ? "changed" : "created", patch });
   }
-  for (const [key, { kind, name, item }] of old) {
-    if (!isWhole || next.has(key)) continue;
+  for (const [key, { kind, name, item }] of oldItems) {
+    if (!isComplete || newItems.has(key)) continue;
     const patch = createTwoFilesPatch(key, key, formatItem(item), "", undefined, undefined, { context: 3 });
     changes.push({ kind, name, change: "removed", patch });
   }
@@ -143,17 +143,17 @@ export function computeManifestAfterPlan(
   local: Manifest,
   plan: readonly { change: ManifestChangeKind; kind: string; name: string }[],
 ): Manifest {
-  const [old, next] = [mapItemsByKey(manifest), mapItemsByKey(local)];
+  const [items, localItems] = [mapItemsByKey(manifest), mapItemsByKey(local)];
   for (const { change, kind, name } of plan) {
     // Converts kinds of the service's plan, such as "dataSource", to those of this file, such as "data source". Ignores the name of an "app"
     // change, because it is the name of a field: a manifest has only one app.
     const key = kind === "app" ? kind : `${kind.replace(/[A-Z]/, (letter) => ` ${letter.toLowerCase()}`)} ${name}`;
-    const entry = next.get(key);
-    if (change === "removed") old.delete(key);
-    else if (entry) old.set(key, { ...entry, item: { ...old.get(key)?.item, ...entry.item } });
+    const entry = localItems.get(key);
+    if (change === "removed") items.delete(key);
+    else if (entry) items.set(key, { ...entry, item: { ...items.get(key)?.item, ...entry.item } });
   }
-  const listItemsOfKind = (wanted: string) =>
-    [...old.values()].filter(({ kind }) => kind === wanted).map(({ item }) => item);
+  const listItemsOfKind = (wantedKind: string) =>
+    [...items.values()].filter(({ kind }) => kind === wantedKind).map(({ item }) => item);
   const [app] = listItemsOfKind("app");
   const lists = ITEM_KINDS.map(([kind, field]) => [field, listItemsOfKind(kind)] as const);
   return { ...manifest, ...(app && { app }), ...Object.fromEntries(lists) };

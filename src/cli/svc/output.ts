@@ -16,16 +16,16 @@ const toPrintable = (text: string): string =>
 export class CommandOutput {
   readonly isJson: boolean;
   readonly #streams: ProgramStreams;
-  readonly #hasColour: boolean;
+  readonly #usesColors: boolean;
 
   constructor(isJson: boolean, streams: ProgramStreams, env: Readonly<Record<string, string | undefined>>) {
     this.isJson = isJson;
     this.#streams = streams;
-    this.#hasColour = streams.stdout.isTTY === true && !env["NO_COLOR"] && env["TERM"] !== "dumb";
+    this.#usesColors = streams.stdout.isTTY === true && !env["NO_COLOR"] && env["TERM"] !== "dumb";
   }
 
   applyStyle(style: TextStyle, text: string): string {
-    return this.#hasColour ? styleText(style, text, { validateStream: false }) : text;
+    return this.#usesColors ? styleText(style, text, { validateStream: false }) : text;
   }
 
   /** Prints a line for people. Prints nothing with --json. */

@@ -28,7 +28,7 @@ function toCliError(error: unknown): CliError {
  * @param onExit receives the exit code of a command that returns one, such as `svc diff --exit-code`. A command that fails throws an error
  * instead
  */
-export function createProgram(surroundings: CommandEnvironment, onExit: (code: number) => void): Command {
+export function createProgram(environment: CommandEnvironment, onExit: (code: number) => void): Command {
   const program = new Command("svc");
   program
     .description("Develops an app of Svc App Actions from a folder.")
@@ -38,19 +38,19 @@ export function createProgram(surroundings: CommandEnvironment, onExit: (code: n
     .exitOverride()
     .configureOutput({
       writeOut: (text) => {
-        surroundings.stdout.write(text);
+        environment.stdout.write(text);
       },
       writeErr: (text) => {
-        surroundings.stderr.write(text);
+        environment.stderr.write(text);
       },
     })
     .showHelpAfterError("(run with --help for the commands)");
   const run: CommandRunner = async (work) => {
-    const session = new CliSession(surroundings, program.opts<GlobalOptions>());
+    const session = new CliSession(environment, program.opts<GlobalOptions>());
     const code = await work(session);
     if (typeof code === "number") onExit(code);
   };
-  for (const add of [
+  for (const addCommand of [
     addSignInCommand,
     addInitCommand,
     addDevelopCommand,
@@ -62,24 +62,24 @@ export function createProgram(surroundings: CommandEnvironment, onExit: (code: n
     addDataCommand,
     addStagesCommand,
   ]) {
-    add(program, run);
+    addCommand(program, run);
   }
   program
     .command("completion")
     .argument("<shell>", "bash, zsh or fish")
     .description("print a completion script")
     .action((shell: string) => {
-      surroundings.stdout.write(createCompletionScript(program, shell));
+      environment.stdout.write(createCompletionScript(program, shell));
     });
   // Lets people write --json and --yes after the name of a command too, not only before it.
   const addGlobalOptions = (command: Command) => {
-    for (const sub of command.commands) {
-      sub
+    for (const subcommand of command.commands) {
+      subcommand
         .option("--json", "print one JSON document and nothing else")
         .option("--yes", "do not ask for confirmation")
         .exitOverride();
-      sub.copyInheritedSettings(program);
-      addGlobalOptions(sub);
+      subcommand.copyInheritedSettings(program);
+      addGlobalOptions(subcommand);
     }
   };
   addGlobalOptions(program);
@@ -91,9 +91,9 @@ export function createProgram(surroundings: CommandEnvironment, onExit: (code: n
   return program;
 }
 
-export async function runSvc(args: readonly string[], surroundings: CommandEnvironment): Promise<number> {
+export async function runSvc(args: readonly string[], environment: CommandEnvironment): Promise<number> {
   let code: number = EXIT_CODES.done;
-  const program = createProgram(surroundings, (exitCode) => {
+  const program = createProgram(environment, (exitCode) => {
     code = exitCode;
   });
   try {
@@ -103,7 +103,7 @@ export async function runSvc(args: readonly string[], surroundings: CommandEnvir
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_CODES.done : EXIT_CODES.wrongUse;
     const failure = toCliError(error);
     const isJson = args.includes("--json");
-    new CommandOutput(isJson, surroundings, surroundings.env).writeFailure(failure.message, failure.details);
+    new CommandOutput(isJson, environment, environment.env).writeFailure(failure.message, failure.details);
     return failure.exitCode;
   }
 }

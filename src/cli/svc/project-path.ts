@@ -14,22 +14,22 @@ const HASH_CHARACTERS = 16;
 const encodeName = (name: string): string => encodeURIComponent(name).replace(/[.*]/g, toHex);
 
 function shortenName(name: string): string {
-  let beginning = "";
+  let prefix = "";
   for (const character of name) {
-    const longer = beginning + encodeName(character);
-    if (longer.length > ENCODED_NAME_MAX_CHARACTERS - HASH_CHARACTERS - 1) break;
-    beginning = longer;
+    const extendedPrefix = prefix + encodeName(character);
+    if (extendedPrefix.length > ENCODED_NAME_MAX_CHARACTERS - HASH_CHARACTERS - 1) break;
+    prefix = extendedPrefix;
   }
-  return `${beginning}~${createHash("sha256").update(name).digest("hex").slice(0, HASH_CHARACTERS)}`;
+  return `${prefix}~${createHash("sha256").update(name).digest("hex").slice(0, HASH_CHARACTERS)}`;
 }
 
 /**
  * Encodes a name as a file name that is valid on every operating system. `decodeURIComponent` restores the name, unless it was shortened.
  */
 export function encodeFileName(name: string): string {
-  const whole = encodeName(name);
-  const encoded = whole.length > ENCODED_NAME_MAX_CHARACTERS ? shortenName(name) : whole;
-  return WINDOWS_DEVICE_NAME_PATTERN.test(encoded) ? toHex(encoded[0]!) + encoded.slice(1) : encoded;
+  const encodedName = encodeName(name);
+  const fileName = encodedName.length > ENCODED_NAME_MAX_CHARACTERS ? shortenName(name) : encodedName;
+  return WINDOWS_DEVICE_NAME_PATTERN.test(fileName) ? toHex(fileName[0]!) + fileName.slice(1) : fileName;
 }
 
 /**
@@ -54,11 +54,11 @@ export const isInvalidOnWindows = (path: string): boolean =>
  * treat both names as the same file.
  */
 export function findNamesEqualIgnoringCase(files: readonly string[]): [string, string] | null {
-  const seen = new Map<string, string>();
+  const filesByLowerCaseName = new Map<string, string>();
   for (const file of files) {
-    const other = seen.get(file.toLowerCase());
+    const other = filesByLowerCaseName.get(file.toLowerCase());
     if (other !== undefined) return [other, file];
-    seen.set(file.toLowerCase(), file);
+    filesByLowerCaseName.set(file.toLowerCase(), file);
   }
   return null;
 }

@@ -62,25 +62,25 @@ const getLastSyncFileName = ({ url, app }: ServerAndApp): string =>
 const isPartOfItem = (fields: Item, item: Item): boolean =>
   Object.entries(fields).every(([name, value]) => isDeepStrictEqual(value, item[name]));
 
-function groupFilesByName(named: readonly [name: string, file: string][]): Map<string, string[]> {
+function groupFilesByName(namesWithFiles: readonly [name: string, file: string][]): Map<string, string[]> {
   const files = new Map<string, string[]>();
-  for (const [name, file] of named) files.set(name, [...(files.get(name) ?? []), file]);
+  for (const [name, file] of namesWithFiles) files.set(name, [...(files.get(name) ?? []), file]);
   return files;
 }
 
 /** Returns the name of the file or folder for an item. Prefers one that already contains the item, so that the item is not stored twice. */
 function chooseFileOfItem(name: string, files: ReadonlyMap<string, readonly string[]>): string {
-  const ownFile = encodeFileName(name);
-  const existing = files.get(name) ?? [];
-  return existing.includes(ownFile) ? ownFile : (existing[0] ?? ownFile);
+  const defaultFile = encodeFileName(name);
+  const existingFiles = files.get(name) ?? [];
+  return existingFiles.includes(defaultFile) ? defaultFile : (existingFiles[0] ?? defaultFile);
 }
 
 /** Rejects two names that differ only in case, because Windows and macOS treat them as one file. @throws CliError with both names */
 function rejectFilesEqualIgnoringCase(folder: string, files: readonly string[]): void {
   if (process.platform !== "win32" && process.platform !== "darwin") return;
-  const equal = findNamesEqualIgnoringCase(files);
-  if (equal === null) return;
-  const conflictingFiles = equal.map((file) => `${folder}/${file}`).join(" and ");
+  const equalNames = findNamesEqualIgnoringCase(files);
+  if (equalNames === null) return;
+  const conflictingFiles = equalNames.map((file) => `${folder}/${file}`).join(" and ");
   throw new CliError(
     `this computer cannot store ${conflictingFiles} together, because the names differ only in upper and lower case; rename one file on the server`,
   );
@@ -167,7 +167,9 @@ export class Project {
   /** True if a file or link with exactly this path exists, including upper and lower case. */
   #hasExactly(path: string): boolean {
     const segments = path.split("/");
-    return segments.every((segment, at) => readdirSync(this.#resolvePath(...segments.slice(0, at))).includes(segment));
+    return segments.every((segment, index) =>
+      readdirSync(this.#resolvePath(...segments.slice(0, index))).includes(segment),
+    );
   }
 
   /** Lists the items in a folder of the project, such as actions/. @throws CliError for an item whose name Windows cannot store */
@@ -193,18 +195,18 @@ export class Project {
 
   /** Returns the folders in actions/ by action name. The name is `name` in the action's config, otherwise the name of the folder. */
   async #groupActionFolders(): Promise<Map<string, string[]>> {
-    const named = this.listActionFolders().map(async (folder): Promise<[string, string]> => {
+    const namesWithFolders = this.listActionFolders().map(async (folder): Promise<[string, string]> => {
       const config: Item = await this.readConfig(folder).catch(() => ({}));
       return [String(config["name"] ?? decodeDefinitionName(folder)), folder];
     });
-    return groupFilesByName(await Promise.all(named));
+    return groupFilesByName(await Promise.all(namesWithFolders));
   }
 
   /** Lists the actions of the project with their names and folders, in the order of the folders. */
   async listActions(): Promise<{ name: string; folder: string }[]> {
     const actionsByName = await this.#groupActionFolders();
-    const listed = [...actionsByName].flatMap(([name, folders]) => folders.map((folder) => ({ name, folder })));
-    return listed.sort((a, b) => (a.folder < b.folder ? -1 : 1));
+    const actions = [...actionsByName].flatMap(([name, folders]) => folders.map((folder) => ({ name, folder })));
+    return actions.sort((a, b) => (a.folder < b.folder ? -1 : 1));
   }
 
   /** Returns the names of the files in data/, without extension, by the name of the data source. */
@@ -212,8 +214,8 @@ export class Project {
     const files = this.#listItems("data").filter((file) => file.endsWith(".json"));
     return groupFilesByName(
       files.map((file) => {
-        const base = file.slice(0, -".json".length);
-        return [String(this.#readJson<Item>("data", file)?.["name"] ?? decodeDefinitionName(base)), base];
+        const baseName = file.slice(0, -".json".length);
+        return [String(this.#readJson<Item>("data", file)?.["name"] ?? decodeDefinitionName(baseName)), baseName];
       }),
     );
   }
@@ -301,14 +303,14 @@ export class Project {
         this.#writeIfChanged(text, path);
         continue;
       }
-      const texts: ReadProjectFile = (file) => {
+      const readSentFile: ReadProjectFile = (file) => {
         const fileEntry = [...paths].find(([, other]) => other === file);
         return fileEntry ? files[fileEntry[0]]! : null;
       };
       // Writes a new config block if the server's main file has none, an unreadable one, or one with other values than `config`.
-      const sentConfig = await readConfigOfProjectFile(folder, path, texts).catch(() => null);
-      const isValid = sentConfig && Object.keys(sentConfig).length > 0 && isPartOfItem(sentConfig, config);
-      this.#writeIfChanged(isValid ? text : joinConfigAndCode(config, removeConfigBlock(text)), path);
+      const sentConfig = await readConfigOfProjectFile(folder, path, readSentFile).catch(() => null);
+      const isBlockUpToDate = sentConfig && Object.keys(sentConfig).length > 0 && isPartOfItem(sentConfig, config);
+      this.#writeIfChanged(isBlockUpToDate ? text : joinConfigAndCode(config, removeConfigBlock(text)), path);
       for (const other of ENTRY_FILE_NAMES)
         if (other !== name) rmSync(this.#resolvePath(folder, other), { force: true });
     }
@@ -322,9 +324,9 @@ export class Project {
     const dataFiles = dataSources.map(({ name }) => `${chooseFileOfItem(String(name), dataByName)}.json`);
     rejectFilesEqualIgnoringCase("actions", folders);
     rejectFilesEqualIgnoringCase("data", dataFiles);
-    for (const [at, action] of actions.entries()) await this.#writeAction(action, folders[at]!);
-    for (const [at, { name, ...fields }] of dataSources.entries()) {
-      this.#writeIfChanged(formatJson({ name, ...fields }), "data", dataFiles[at]!);
+    for (const [index, action] of actions.entries()) await this.#writeAction(action, folders[index]!);
+    for (const [index, { name, ...fields }] of dataSources.entries()) {
+      this.#writeIfChanged(formatJson({ name, ...fields }), "data", dataFiles[index]!);
     }
     this.#writeIfChanged(formatJson(manifest.settings ?? []), "settings.json");
     this.#writeIfChanged(formatJson(manifest.alerts ?? []), "alerts.json");

@@ -19,17 +19,17 @@ export interface CommandEnvironment extends ProgramStreams {
 }
 
 export class CliSession {
-  readonly surroundings: CommandEnvironment;
+  readonly environment: CommandEnvironment;
   readonly output: CommandOutput;
   readonly store: TokenStore;
-  readonly #isSure: boolean;
+  readonly #skipsConfirmation: boolean;
   #client: CliApiClient | null = null;
 
-  constructor(surroundings: CommandEnvironment, { json = false, yes = false }: GlobalOptions) {
-    this.surroundings = surroundings;
-    this.output = new CommandOutput(json, surroundings, surroundings.env);
-    this.store = new TokenStore(surroundings.env);
-    this.#isSure = yes;
+  constructor(environment: CommandEnvironment, { json = false, yes = false }: GlobalOptions) {
+    this.environment = environment;
+    this.output = new CommandOutput(json, environment, environment.env);
+    this.store = new TokenStore(environment.env);
+    this.#skipsConfirmation = yes;
   }
 
   get target(): ServerAndApp {
@@ -37,19 +37,19 @@ export class CliSession {
   }
 
   get client(): CliApiClient {
-    const { cwd, env } = this.surroundings;
+    const { cwd, env } = this.environment;
     this.#client ??= new CliApiClient(readServerAndApp(cwd, env), env, this.store);
     return this.#client;
   }
 
   createClientFor(target: ServerAndApp): CliApiClient {
-    return new CliApiClient(target, this.surroundings.env, this.store);
+    return new CliApiClient(target, this.environment.env, this.store);
   }
 
   /** Asks the person to confirm an action. @throws CliError if the person declines, or if there is no terminal */
   async confirm(question: string): Promise<void> {
-    if (this.#isSure) return;
-    const { stdin, stderr } = this.surroundings;
+    if (this.#skipsConfirmation) return;
+    const { stdin, stderr } = this.environment;
     if (stdin.isTTY !== true || this.output.isJson)
       throw createUsageError("this command needs a confirmation, but there is no terminal; pass --yes");
     const prompt = createInterface({ input: stdin, output: stderr });
@@ -63,7 +63,7 @@ export class CliSession {
 
   /** Reads the standard input. @throws CliError if it is not UTF-8 text */
   async readStdin(): Promise<string> {
-    return decodeText(await buffer(this.surroundings.stdin as unknown as NodeJS.ReadableStream), "standard input");
+    return decodeText(await buffer(this.environment.stdin as unknown as NodeJS.ReadableStream), "standard input");
   }
 }
 

@@ -44,8 +44,8 @@ interface TestApp {
 /** Creates a preview: a stage with the app's definitions that expires after an hour. Returns its app ID. @throws ServiceResponseError */
 async function createPreview({ client }: CliSession): Promise<number> {
   const body = { name: `test-${randomBytes(6).toString("hex")}`, expiresInHours: 1 };
-  const { body: made } = await client.sendRequest("POST", STAGES_ROUTE, { body });
-  return made.app.id;
+  const { body: createdStage } = await client.sendRequest("POST", STAGES_ROUTE, { body });
+  return createdStage.app.id;
 }
 
 /** Creates an app with the definitions of the project folder: a preview (a temporary stage of the app), or an app of a local service. */
@@ -53,9 +53,9 @@ async function openTestApp(
   session: CliSession,
   project: Project,
   stopSignal: AbortSignal,
-  { usesTemporaryService: onService, isRepeated }: ProjectTestOptions,
+  { usesTemporaryService, isRepeated }: ProjectTestOptions,
 ): Promise<TestApp> {
-  if (onService) return openTestService(session, project, stopSignal);
+  if (usesTemporaryService) return openTestService(session, project, stopSignal);
   const { client, output } = session;
   let app: number;
   try {
@@ -88,9 +88,9 @@ async function openTestApp(
 
 /** Starts a service on this machine whose only app has the definitions of the project folder. */
 async function openTestService(session: CliSession, project: Project, stopSignal: AbortSignal): Promise<TestApp> {
-  const { client, output, surroundings } = session;
+  const { client, output, environment } = session;
   output.writeNote("Starting a service …");
-  const server = await startLocalServer(null, { isThrowAway: true, port: null, env: surroundings.env }, stopSignal);
+  const server = await startLocalServer(null, { isThrowAway: true, port: null, env: environment.env }, stopSignal);
   const localClient = session.createClientFor({ ...client.target, url: server.url, app: server.app });
   const send: SendRequest = (method, path, request = {}) =>
     localClient.sendRequest(method, path, { ...request, token: server.token });
@@ -158,8 +158,8 @@ async function readResults(
   const { body } = await sendRequest("GET", `${RUNS_ROUTE}/${runId}/console`);
   const stacksByTest = new Map<number, string>();
   for (const { text } of body.lines as { text: string }[]) {
-    const [head, at] = FAILED_TEST_PATTERN.exec(text) ?? [];
-    if (head !== undefined) stacksByTest.set(Number(at), text.slice(head.length));
+    const [head, testIndex] = FAILED_TEST_PATTERN.exec(text) ?? [];
+    if (head !== undefined) stacksByTest.set(Number(testIndex), text.slice(head.length));
   }
   return results.map((result, index) => ({
     ...result,
@@ -176,15 +176,18 @@ async function runTestAction(
   action: ReturnType<typeof createTestAction>,
   stopSignal: AbortSignal,
 ): Promise<ProjectTestResult[]> {
-  const { body: made } = await sendRequest("POST", ACTIONS_ROUTE, { body: action });
+  const { body: createResponse } = await sendRequest("POST", ACTIONS_ROUTE, { body: action });
   try {
     stopSignal.throwIfAborted();
     const query = { copy: "draft" };
-    const { body: started } = await sendRequest("POST", `${ACTIONS_ROUTE}/${made.action.id}/run`, { query, body: {} });
+    const { body: startResponse } = await sendRequest("POST", `${ACTIONS_ROUTE}/${createResponse.action.id}/run`, {
+      query,
+      body: {},
+    });
     for (;;) {
-      const { body: run } = await sendRequest("GET", `${RUNS_ROUTE}/${started.runId}`);
-      const { state, log } = run.run;
-      if (state === "completed") return readResults(sendRequest, started.runId, log.data.result.data);
+      const { body: runResponse } = await sendRequest("GET", `${RUNS_ROUTE}/${startResponse.runId}`);
+      const { state, log } = runResponse.run;
+      if (state === "completed") return readResults(sendRequest, startResponse.runId, log.data.result.data);
       if (!["queued", "running"].includes(state))
         throw new CliError(
           `the run that executed the tests ended with the state ${state} (${log?.data?.error?.message ?? "no message"})`,
@@ -193,7 +196,7 @@ async function runTestAction(
       await delay(POLL_MS);
     }
   } finally {
-    await sendRequest("DELETE", `${ACTIONS_ROUTE}/${made.action.id}`);
+    await sendRequest("DELETE", `${ACTIONS_ROUTE}/${createResponse.action.id}`);
   }
 }
 

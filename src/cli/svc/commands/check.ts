@@ -80,8 +80,8 @@ export async function checkProjectTypes(session: CliSession, stopSignal?: AbortS
 const declarationsByIntegrity = new Map<string, readonly string[] | null>();
 
 async function readPackageDeclarations({ client }: CliSession, integrity: string): Promise<readonly string[] | null> {
-  const knownDeclarations = declarationsByIntegrity.get(integrity);
-  if (knownDeclarations !== undefined) return knownDeclarations;
+  const cachedDeclarations = declarationsByIntegrity.get(integrity);
+  if (cachedDeclarations !== undefined) return cachedDeclarations;
   const { body } = await client.sendRequest("GET", "/v3/apps/:app/packages/declarations", { query: { integrity } });
   const files = (body.files ?? null) as readonly string[] | null;
   declarationsByIntegrity.set(integrity, files);
@@ -93,14 +93,14 @@ export async function writeProjectTypes(session: CliSession, project: Project): 
   const { client } = session;
   const { body } = await client.sendRequest("GET", "/v1/apps/:app/manifest");
   const { body: declarations } = await client.sendRequest("GET", "/client/svc.d.ts", {
-    anonymous: true,
+    isAnonymous: true,
     isText: true,
   });
   // `integrity` is the hash of a package's script. It is null until an action that uses the package is pushed,
   // because the server has no types of the package before this push.
-  const packageNames = collectPackageHashes([...(body.actions ?? []), ...(await project.readConfigs())]);
+  const packageHashes = collectPackageHashes([...(body.actions ?? []), ...(await project.readConfigs())]);
   const packages = new Map<string, readonly string[] | null>();
-  for (const [name, integrity] of packageNames)
+  for (const [name, integrity] of packageHashes)
     packages.set(name, integrity === null ? null : await readPackageDeclarations(session, integrity));
   project.writeTypes(buildProjectTypes(body, project.readDefinitions(), packages, String(declarations)));
 }

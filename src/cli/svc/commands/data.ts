@@ -15,12 +15,12 @@ export function addDataCommand(program: Command, run: CommandRunner): void {
     .argument("<source>", "name of the data source")
     .description("print all entries, one JSON object a line")
     .action((source: string) =>
-      run(async ({ client, output, surroundings }) => {
+      run(async ({ client, output, environment }) => {
         const path = `${DATA_SOURCES_ROUTE}/${encodeURIComponent(source)}/export`;
         const { body } = await client.sendRequest("GET", path, { query: { by: "name", format: "json" } });
         const entries = body as unknown[];
         if (output.isJson) output.writeJson({ entries });
-        else for (const entry of entries) surroundings.stdout.write(`${JSON.stringify(entry)}\n`);
+        else for (const entry of entries) environment.stdout.write(`${JSON.stringify(entry)}\n`);
       }),
     );
 
@@ -43,9 +43,9 @@ export function addDataCommand(program: Command, run: CommandRunner): void {
     );
 }
 
-function readEntriesFile({ surroundings }: CliSession, file: string): string {
+function readEntriesFile({ environment }: CliSession, file: string): string {
   try {
-    return readTextFile(resolve(surroundings.cwd, file), file);
+    return readTextFile(resolve(environment.cwd, file), file);
   } catch (error) {
     if (error instanceof CliError) throw error;
     throw createUsageError(`${file} cannot be read: ${(error as Error).message}`);
@@ -55,8 +55,8 @@ function readEntriesFile({ surroundings }: CliSession, file: string): string {
 function parseEntries(content: string): unknown[] {
   let lineNumber: number | null = null;
   try {
-    const trimmed = content.trim();
-    if (trimmed.startsWith("[")) return JSON.parse(trimmed) as unknown[];
+    const trimmedContent = content.trim();
+    if (trimmedContent.startsWith("[")) return JSON.parse(trimmedContent) as unknown[];
     const entries: unknown[] = [];
     for (const [index, line] of content.split("\n").entries()) {
       lineNumber = index + 1;

@@ -84,11 +84,11 @@ const isEmpty = (folder: string): boolean => readdirSync(folder).every((name) =>
  */
 async function startServerIfNeeded(
   session: CliSession,
-  isTemporary: boolean,
+  isThrowAway: boolean,
   stopController: AbortController,
 ): Promise<LocalServer | null> {
-  const { output, surroundings, store } = session;
-  const { cwd, env } = surroundings;
+  const { output, environment, store } = session;
+  const { cwd, env } = environment;
   if (env["SVC_URL"] !== undefined) return null;
   const root = findProjectRoot(cwd);
   if (root === null && !isEmpty(cwd)) return null;
@@ -96,26 +96,26 @@ async function startServerIfNeeded(
   const port = target && getLocalPort(target.url);
   if (target && (port === null || !isLocalProject(target.root) || (await isServerResponding(target.url)))) return null;
   const folder = root ?? resolve(cwd);
-  const isNew = !hasLocalServerData(folder);
-  if (isTemporary && !isNew)
+  const isNewServer = !hasLocalServerData(folder);
+  if (isThrowAway && !isNewServer)
     throw createUsageError(
       "--throw-away is not possible, because .svc/server has the data of an earlier service; delete this folder, or omit the option",
     );
   let server: LocalServer | null = null;
-  const onEnd = () => {
+  const handleEndSignal = () => {
     if (stopController.signal.aborted && server !== null) runInBackground(server.stop());
     stopController.abort();
   };
-  for (const signal of END_SIGNALS) process.on(signal, onEnd);
+  for (const signal of END_SIGNALS) process.on(signal, handleEndSignal);
   // Prints the note after the signal handlers are set, because a reader of the note may send a signal at once.
   output.writeNote("Starting a service …");
-  server = await startLocalServer(folder, { isThrowAway: isTemporary, port, env }, stopController.signal);
+  server = await startLocalServer(folder, { isThrowAway, port, env }, stopController.signal);
   if (target === null) {
     writeNewProjectFiles(folder, server.url, server.app);
     output.writeLine(`Created a project in ${folder}`, "green");
   }
   // Removes the record of the last pull: it describes the data of an earlier service at the same address.
-  if (isNew) new Project(folder).removeLastSync({ url: server.url, app: server.app, root: folder });
+  if (isNewServer) new Project(folder).removeLastSync({ url: server.url, app: server.app, root: folder });
   // Saves the sign-in, so that other `svc` commands in this folder can use the new service.
   store.set({ url: server.url, app: server.app }, { token: server.token });
   output.writeLine(`Studio: ${server.url}/studio`);
@@ -132,24 +132,24 @@ async function showRuns(session: CliSession, stopSignal: AbortSignal): Promise<v
   }
 }
 
-async function watchAndSave(session: CliSession, stopSignal: AbortSignal): Promise<void> {
+async function watchAndPush(session: CliSession, stopSignal: AbortSignal): Promise<void> {
   const { url, app, root } = session.target;
   session.output.writeLine(`Pages: ${url}/apps/${app}/viewer`);
   session.output.writeNote(`Watching ${root}; end with Ctrl C`);
   // Each push requests a type check in a separate loop. So a type check, which takes longer than a push, does not delay the next push.
   const typeCheck: PendingWork = { isDirty: false };
-  const saveChanges = async () => {
+  const pushChanges = async () => {
     await pushProject(session, {}, false);
     typeCheck.isDirty = true;
   };
   // If one of the three loops below fails, this controller aborts the other two loops.
   const failureController = new AbortController();
-  const endSignal = AbortSignal.any([stopSignal, failureController.signal]);
+  const loopStopSignal = AbortSignal.any([stopSignal, failureController.signal]);
   try {
     await Promise.all([
-      runOnChanges(session, saveChanges, endSignal),
-      repeatWork(session, typeCheck, () => checkProjectTypes(session, endSignal), endSignal),
-      showRuns(session, endSignal),
+      runOnChanges(session, pushChanges, loopStopSignal),
+      repeatWork(session, typeCheck, () => checkProjectTypes(session, loopStopSignal), loopStopSignal),
+      showRuns(session, loopStopSignal),
     ]);
   } finally {
     failureController.abort();
@@ -163,7 +163,7 @@ async function runDevelopment(session: CliSession, isThrowAway: boolean): Promis
     server = await startServerIfNeeded(session, isThrowAway, stopController);
     if (server === null && isThrowAway)
       throw createUsageError(`--throw-away needs a service that svc dev starts (got ${session.target.url})`);
-    await Promise.race([watchAndSave(session, stopController.signal), ...(server ? [server.failed] : [])]);
+    await Promise.race([watchAndPush(session, stopController.signal), ...(server ? [server.failurePromise] : [])]);
   } catch (error) {
     // After Ctrl C, an error of the interrupted request or start is expected, so it is not reported.
     if (!stopController.signal.aborted) throw error;

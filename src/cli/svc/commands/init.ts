@@ -151,7 +151,7 @@ export function addInitCommand(program: Command, run: CommandRunner): void {
     .option("--url <address>", "address of the server", "http://127.0.0.1:4000")
     .option("--app <id>", "ID of the app", "1")
     .action((folder: string, options: { url: string; app: string }) =>
-      run(async ({ output, surroundings: { cwd, env } }) => {
+      run(async ({ output, environment: { cwd, env } }) => {
         const root = resolve(cwd, folder);
         const url = parseServiceUrl(env["SVC_URL"] ?? options.url, env["SVC_URL"] === undefined ? "--url" : "SVC_URL");
         const app = parseAppId(env["SVC_APP"] ?? options.app, env["SVC_APP"] === undefined ? "--app" : "SVC_APP");

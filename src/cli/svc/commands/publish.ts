@@ -33,8 +33,8 @@ async function requireTested(
   const local = await new Project(session.target.root).readManifest();
   const { body: server } = await session.client.sendRequest("GET", MANIFEST_ROUTE);
   const request = { body: omitEqualCode(local, server), query: { plan: true } };
-  const { body: planned } = await session.client.sendRequest("PUT", MANIFEST_ROUTE, request);
-  const changedActions = (planned.plan.changed as { kind: string; name: string }[]).filter(
+  const { body: planResponse } = await session.client.sendRequest("PUT", MANIFEST_ROUTE, request);
+  const changedActions = (planResponse.plan.changed as { kind: string; name: string }[]).filter(
     ({ kind, name }) => kind === "action" && names.includes(name),
   );
   if (changedActions.length === 0) return;
@@ -53,26 +53,26 @@ async function publishActions(session: CliSession, names: readonly string[], opt
         await runProjectTests(session, names, { usesTemporaryService: options.service === true, isRepeated: false })
       ).map(({ action }) => action)
     : [];
-  const all = await listActions(client);
-  const unknownName = names.find((name) => !all.some((action) => action.name === name));
+  const allActions = await listActions(client);
+  const unknownName = names.find((name) => !allActions.some((action) => action.name === name));
   if (unknownName !== undefined) throw new CliError(`the app has no action named ${JSON.stringify(unknownName)}`);
-  const chosenActions = names.length === 0 ? all : all.filter(({ name }) => names.includes(name));
-  const changedActions: ActionRecord[] = [];
+  const chosenActions = names.length === 0 ? allActions : allActions.filter(({ name }) => names.includes(name));
+  const actionsToPublish: ActionRecord[] = [];
   for (const action of chosenActions) {
-    const isChanged = names.length > 0 || (await differsFromLive(session, action.id));
-    if (isChanged) changedActions.push(action);
+    const shouldPublish = names.length > 0 || (await differsFromLive(session, action.id));
+    if (shouldPublish) actionsToPublish.push(action);
   }
-  if (isTested) await requireTested(session, testedNames, changedActions);
-  if (changedActions.length === 0) output.writeLine("Every draft is published already");
-  else await session.confirm(`Publish ${changedActions.map(({ name }) => name).join(", ")}?`);
+  if (isTested) await requireTested(session, testedNames, actionsToPublish);
+  if (actionsToPublish.length === 0) output.writeLine("Every draft is published already");
+  else await session.confirm(`Publish ${actionsToPublish.map(({ name }) => name).join(", ")}?`);
   if (options.withApp === true) await client.sendRequest("POST", "/v1/apps/:app/publish");
-  for (const { id, name, updatedAt } of changedActions) {
+  for (const { id, name, updatedAt } of actionsToPublish) {
     // Sends the version of the tested draft, so that the service rejects the request if the draft was changed after the tests.
     const request = isTested ? { query: { tested: true }, headers: { "if-match": `"${updatedAt}"` } } : {};
     await client.sendRequest("POST", `${ACTIONS_ROUTE}/${id}/publish`, request);
     output.writeLine(`published ${name}`, "green");
   }
-  output.writeJson({ published: changedActions.map(({ name }) => name) });
+  output.writeJson({ published: actionsToPublish.map(({ name }) => name) });
 }
 
 const isDifferent = (diff: { changes: unknown[]; code: string | null }): boolean =>
@@ -98,10 +98,10 @@ interface Version {
   publishedAt?: string;
 }
 
-const listVersions = async ({ client }: CliSession, id: number, published: boolean): Promise<Version[]> =>
+const listVersions = async ({ client }: CliSession, id: number, onlyPublished: boolean): Promise<Version[]> =>
   (
     await client.sendRequest("GET", `${ACTIONS_ROUTE}/${id}/versions`, {
-      query: { limit: 100, published: `${published}` },
+      query: { limit: 100, published: `${onlyPublished}` },
     })
   ).body.versions;
 

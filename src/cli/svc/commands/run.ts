@@ -20,7 +20,7 @@ async function readPayload(session: CliSession, input: string): Promise<object> 
   if (input === "-") text = await session.readStdin();
   if (input.startsWith("@")) {
     try {
-      text = readTextFile(resolve(session.surroundings.cwd, input.slice(1)), input.slice(1));
+      text = readTextFile(resolve(session.environment.cwd, input.slice(1)), input.slice(1));
     } catch (error) {
       if (error instanceof CliError) throw error;
       throw createUsageError(`--payload: ${input.slice(1)} cannot be read (${(error as NodeJS.ErrnoException).code})`);
@@ -98,12 +98,12 @@ interface RunOptions {
 
 async function runAction(session: CliSession, action: string, options: RunOptions): Promise<void> {
   const { client, output } = session;
-  const body = await readPayload(session, options.payload);
+  const payload = await readPayload(session, options.payload);
   const copy = options.draft ? "draft" : options.live ? "live" : null;
   const query = { by: "name", ...(copy !== null && { copy }) };
   const path = `/v3/apps/:app/actions/${encodeURIComponent(action)}`;
-  const { body: started } = await client.sendRequest("POST", `${path}/run`, { query, body });
-  const runId: number = started.runId;
+  const { body: startResponse } = await client.sendRequest("POST", `${path}/run`, { query, body: payload });
+  const runId: number = startResponse.runId;
   if (!options.wait) {
     output.writeLine(`Run ${runId} was accepted; svc logs shows its state`);
     output.writeJson({ runId });
@@ -148,10 +148,10 @@ interface FollowOptions {
 /** Polls the runs, and prints each run that is new or whose state has changed since the previous poll. */
 async function pollRuns(
   session: CliSession,
-  before: readonly Record<string, unknown>[],
+  previousRuns: readonly Record<string, unknown>[],
   { withConsole, stopSignal }: FollowOptions,
 ): Promise<void> {
-  const statesById = new Map(before.map((run) => [run["id"], run["state"]]));
+  const statesById = new Map(previousRuns.map((run) => [run["id"], run["state"]]));
   while (stopSignal?.aborted !== true) {
     await delay(POLL_MS * 2);
     try {

@@ -51,7 +51,7 @@ export function addSettingsCommand(program: Command, run: CommandRunner): void {
     .description("set a value, which is read from standard input")
     .action((key: string) =>
       run(async (session) => {
-        if (session.surroundings.stdin.isTTY === true) session.output.writeNote("Type the value, then Ctrl D");
+        if (session.environment.stdin.isTTY === true) session.output.writeNote("Type the value, then Ctrl D");
         const text = await session.readStdin();
         if (text === "") throw createUsageError("standard input must contain the value of the setting (got nothing)");
         await session.client.sendRequest("POST", SETTINGS_ROUTE, { body: { [key]: parseSettingValue(text) } });

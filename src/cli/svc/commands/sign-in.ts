@@ -16,12 +16,12 @@ interface LoginOptions {
   tokenStdin?: boolean;
 }
 
-function readLoginTarget({ surroundings: { cwd, env } }: CliSession, { url, app }: LoginOptions): ServerAndApp {
+function readLoginTarget({ environment: { cwd, env } }: CliSession, { url, app }: LoginOptions): ServerAndApp {
   if (url === undefined && app === undefined) return readServerAndApp(cwd, env);
-  const knownTarget = url === undefined || app === undefined ? readServerAndApp(cwd, env) : null;
+  const projectTarget = url === undefined || app === undefined ? readServerAndApp(cwd, env) : null;
   return {
-    url: url === undefined ? knownTarget!.url : parseServiceUrl(url, "--url"),
-    app: app === undefined ? knownTarget!.app : parseAppId(app, "--app"),
+    url: url === undefined ? projectTarget!.url : parseServiceUrl(url, "--url"),
+    app: app === undefined ? projectTarget!.app : parseAppId(app, "--app"),
     root: findProjectRoot(cwd) ?? cwd,
   };
 }
@@ -33,7 +33,7 @@ async function registerClient(client: CliApiClient): Promise<string> {
       grant_types: ["urn:ietf:params:oauth:grant-type:device_code", "refresh_token"],
       token_endpoint_auth_method: "none",
     },
-    anonymous: true,
+    isAnonymous: true,
   });
   return body.client_id;
 }
@@ -50,8 +50,8 @@ async function pollForToken(
     client_id: clientId,
   });
   try {
-    const answer = await client.sendWithoutToken("POST", "/oauth/token", form);
-    return answer.status === 429 || answer.status >= 500 ? null : answer;
+    const response = await client.sendWithoutToken("POST", "/oauth/token", form);
+    return response.status === 429 || response.status >= 500 ? null : response;
   } catch (error) {
     if (error instanceof ConnectionError) return null;
     throw error;
@@ -69,14 +69,15 @@ async function signInByDevice(session: CliSession, client: CliApiClient): Promis
   const { device_code: deviceCode, user_code: userCode, verification_uri_complete: address } = authorization.body;
   session.output.writeNote(`Open ${address}\nand confirm the code ${userCode}`);
   const deadline = Date.now() + authorization.body.expires_in * 1000;
-  let interval = authorization.body.interval;
+  let intervalSeconds = authorization.body.interval;
   while (Date.now() < deadline) {
-    await delay(interval * 1000);
-    const answer = await pollForToken(client, clientId, deviceCode);
-    if (answer?.status === 200) return session.store.set(client.target, toSavedToken(answer.body, clientId));
-    if (answer === null || answer.body.error === "slow_down") interval += SLOW_DOWN_SECONDS;
-    else if (answer.body.error !== "authorization_pending") {
-      throw new CliError(`the sign-in failed: ${answer.body.error_description ?? answer.body.error}`);
+    await delay(intervalSeconds * 1000);
+    const tokenResponse = await pollForToken(client, clientId, deviceCode);
+    if (tokenResponse?.status === 200)
+      return session.store.set(client.target, toSavedToken(tokenResponse.body, clientId));
+    if (tokenResponse === null || tokenResponse.body.error === "slow_down") intervalSeconds += SLOW_DOWN_SECONDS;
+    else if (tokenResponse.body.error !== "authorization_pending") {
+      throw new CliError(`the sign-in failed: ${tokenResponse.body.error_description ?? tokenResponse.body.error}`);
     }
   }
   throw new CliError("the code expired before a person confirmed it; run svc login again");

@@ -42,20 +42,20 @@ const createEditorRunner =
       }
     });
 
-const CHANGE_VERBS = ["created", "changed", "removed"] as const;
-type PromotionPlan = Record<(typeof CHANGE_VERBS)[number], { kind: string; name: string }[]> & {
+const CHANGE_KINDS = ["created", "changed", "removed"] as const;
+type PromotionPlan = Record<(typeof CHANGE_KINDS)[number], { kind: string; name: string }[]> & {
   missing?: { name: string }[];
 };
 
 function printPlan(session: CliSession, plan: PromotionPlan): void {
   const { output } = session;
-  for (const change of CHANGE_VERBS)
+  for (const change of CHANGE_KINDS)
     for (const { kind, name } of plan[change]) output.writeLine(`${change.padEnd(8)} ${kind} ${name}`);
   printBindingsWithoutValue(session, plan.missing);
 }
 
-function addPromotionCommands(stage: Command, run: CommandRunner, runAsEditor: CommandRunner): void {
-  stage
+function addPromotionCommands(stageCommand: Command, run: CommandRunner, runAsEditor: CommandRunner): void {
+  stageCommand
     .command("promotions")
     .description("list what was promoted to this app, newest first")
     .action(() =>
@@ -71,7 +71,7 @@ function addPromotionCommands(stage: Command, run: CommandRunner, runAsEditor: C
         output.writeJson(body);
       }),
     );
-  stage
+  stageCommand
     .command("rollback")
     .argument("<promotion>", "ID of a promotion; the newest promotion is undone, an earlier promotion is restored")
     .description("restore the definitions as they were after a promotion, all or none")
@@ -92,8 +92,8 @@ function addPromotionCommands(stage: Command, run: CommandRunner, runAsEditor: C
 
 export function addStagesCommand(program: Command, run: CommandRunner): void {
   const runAsEditor = createEditorRunner(run);
-  const stage = program.command("stage").description("stages of the app");
-  stage
+  const stageCommand = program.command("stage").description("stages of the app");
+  stageCommand
     .command("list", { isDefault: true })
     .description("list the stages")
     .action(() =>
@@ -109,7 +109,7 @@ export function addStagesCommand(program: Command, run: CommandRunner): void {
         output.writeJson(body);
       }),
     );
-  stage
+  stageCommand
     .command("create")
     .argument("<name>", "name of the stage, for example staging")
     .option("--expires-in <hours>", "delete the stage after this number of hours")
@@ -119,12 +119,12 @@ export function addStagesCommand(program: Command, run: CommandRunner): void {
         if (expiresIn !== undefined && !/^\d+$/.test(expiresIn))
           throw createUsageError(`--expires-in must be a whole number of hours (got ${describeValue(expiresIn)})`);
         const body = { name, ...(expiresIn !== undefined && { expiresInHours: Number(expiresIn) }) };
-        const { body: made } = await client.sendRequest("POST", `${APP_ROUTE}/stages`, { body });
-        output.writeLine(`stage ${name} is app ${made.app.id}`, "green");
-        output.writeJson(made);
+        const { body: createdStage } = await client.sendRequest("POST", `${APP_ROUTE}/stages`, { body });
+        output.writeLine(`stage ${name} is app ${createdStage.app.id}`, "green");
+        output.writeJson(createdStage);
       }),
     );
-  stage
+  stageCommand
     .command("remove")
     .argument("<app>", "ID of a preview, a stage that expires")
     .description("delete a preview with its data")
@@ -137,7 +137,7 @@ export function addStagesCommand(program: Command, run: CommandRunner): void {
         session.output.writeJson(body);
       }),
     );
-  addPromotionCommands(stage, run, runAsEditor);
+  addPromotionCommands(stageCommand, run, runAsEditor);
   program
     .command("promote")
     .requiredOption("--from <app>", "ID of the app whose definitions this app gets")
@@ -155,9 +155,12 @@ export function addStagesCommand(program: Command, run: CommandRunner): void {
         if (plan) return output.writeJson(plannedPromotion.body);
         await session.confirm(`Promote app ${from} to app ${client.target.app}?`);
         const headers = { "if-match": plannedPromotion.headers.get("etag")! };
-        const { body: done } = await client.sendRequest("POST", `${APP_ROUTE}/promotions`, { body, headers });
+        const { body: promotionResult } = await client.sendRequest("POST", `${APP_ROUTE}/promotions`, {
+          body,
+          headers,
+        });
         output.writeLine("Promoted", "green");
-        output.writeJson(done);
+        output.writeJson(promotionResult);
       }),
     );
 }

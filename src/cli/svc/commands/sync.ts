@@ -64,17 +64,17 @@ const FORCE_ADVICE =
  */
 function createConflictError(
   session: CliSession,
-  since: readonly ManifestDifference[],
+  serverChanges: readonly ManifestDifference[],
   problem: string,
   canPull: boolean,
 ): CliError {
-  for (const { kind, name, change, patch } of since) {
+  for (const { kind, name, change, patch } of serverChanges) {
     session.output.writeNote(`${kind} ${name} was ${change} on the server:\n${patch}`);
   }
   const advice = canPull ? "run svc pull, and then repeat svc push" : FORCE_ADVICE;
   return new CliError(`${problem}; ${advice}`, EXIT_CODES.failed, {
     status: "MANIFEST_CHANGED",
-    differences: since.map(({ kind, name, change, patch }) => ({ kind, name, change, patch })),
+    differences: serverChanges.map(({ kind, name, change, patch }) => ({ kind, name, change, patch })),
   });
 }
 
@@ -92,8 +92,8 @@ function createEqualItemTest(server: Manifest, local: Manifest): (item: Manifest
 }
 
 interface ChangesSinceLastSync {
-  theirChanges: ManifestDifference[];
-  myChanges: ManifestDifference[];
+  serverChanges: ManifestDifference[];
+  localChanges: ManifestDifference[];
   /**
    * Items that were changed in the folder and also changed or deleted on the server, with different results. A pull must not overwrite
    * or delete them.
@@ -101,36 +101,36 @@ interface ChangesSinceLastSync {
   conflictingItems: ManifestDifference[];
 }
 
-function compareWithLastSync(base: LastSyncState | null, server: Manifest, local: Manifest): ChangesSinceLastSync {
-  const theirChanges = compareManifests(base?.manifest ?? EMPTY_MANIFEST, server, true);
-  const myChanges = compareManifests(base?.manifest ?? server, local, false);
-  const theirKeys = new Set(theirChanges.map(getItemKey));
-  const myKeys = new Set(myChanges.map(getItemKey));
+function compareWithLastSync(lastSync: LastSyncState | null, server: Manifest, local: Manifest): ChangesSinceLastSync {
+  const serverChanges = compareManifests(lastSync?.manifest ?? EMPTY_MANIFEST, server, true);
+  const localChanges = compareManifests(lastSync?.manifest ?? server, local, false);
+  const serverKeys = new Set(serverChanges.map(getItemKey));
+  const localKeys = new Set(localChanges.map(getItemKey));
   // A field that the local item omits counts as unchanged, so that the same change on both sides is no conflict.
   const isEqual = createEqualItemTest(server, local);
   const conflictingItems = compareManifests(local, server, true).filter(
-    (item) => myKeys.has(getItemKey(item)) && theirKeys.has(getItemKey(item)) && !isEqual(item),
+    (item) => localKeys.has(getItemKey(item)) && serverKeys.has(getItemKey(item)) && !isEqual(item),
   );
-  return { theirChanges, myChanges, conflictingItems };
+  return { serverChanges, localChanges, conflictingItems };
 }
 
-const canPullWithoutForce = (base: LastSyncState | null, server: Manifest, local: Manifest): boolean =>
-  compareWithLastSync(base, server, local).conflictingItems.length === 0;
+const canPullWithoutForce = (lastSync: LastSyncState | null, server: Manifest, local: Manifest): boolean =>
+  compareWithLastSync(lastSync, server, local).conflictingItems.length === 0;
 
 /** Returns the entity tag to send with a push. @throws CliError if the server has changes that this folder lacks, unless `force` is set */
 function checkConflictsBeforePush(
   session: CliSession,
-  base: LastSyncState | null,
+  lastSync: LastSyncState | null,
   server: LastSyncState,
   local: Manifest,
   force: boolean,
 ): string {
-  if (base?.tag === server.tag || force) return server.tag;
-  const since = compareManifests(base?.manifest ?? EMPTY_MANIFEST, server.manifest, true);
-  if (base) {
-    if (since.every(createEqualItemTest(server.manifest, local))) return server.tag;
-    const canPull = canPullWithoutForce(base, server.manifest, local);
-    throw createConflictError(session, since, "the server has changed since the last pull or push", canPull);
+  if (lastSync?.tag === server.tag || force) return server.tag;
+  const serverChanges = compareManifests(lastSync?.manifest ?? EMPTY_MANIFEST, server.manifest, true);
+  if (lastSync) {
+    if (serverChanges.every(createEqualItemTest(server.manifest, local))) return server.tag;
+    const canPull = canPullWithoutForce(lastSync, server.manifest, local);
+    throw createConflictError(session, serverChanges, "the server has changed since the last pull or push", canPull);
   }
   // Without an earlier pull or push, this push must not overwrite an item of the server that differs from the folder's item.
   const overwrittenItems = compareManifests(server.manifest, local, false).filter(({ change }) => change === "changed");
@@ -183,55 +183,59 @@ const isSameTag = (a: string, b: string): boolean => a.replace(/^W\//, "") === b
  */
 async function computeStateAfterPush(
   session: CliSession,
-  before: LastSyncState,
+  stateBefore: LastSyncState,
   local: Manifest,
-  pushed: { plan: PushPlan; tag: string },
+  pushResult: { plan: PushPlan; tag: string },
 ): Promise<LastSyncState> {
-  const now = await readServerState(session);
-  if (isSameTag(now.tag, pushed.tag)) return now;
-  return { tag: pushed.tag, manifest: computeManifestAfterPlan(before.manifest, local, listPlannedItems(pushed.plan)) };
+  const currentState = await readServerState(session);
+  if (isSameTag(currentState.tag, pushResult.tag)) return currentState;
+  return {
+    tag: pushResult.tag,
+    manifest: computeManifestAfterPlan(stateBefore.manifest, local, listPlannedItems(pushResult.plan)),
+  };
 }
 
 /**
  * Saves the folder's definitions as drafts on the server.
- * @param asks true to print the plan (the list of changes) and ask the person before the push. This takes longer, because the service
- * builds the actions twice: for the plan and for the push
+ * @param asksForConfirmation true to print the plan (the list of changes) and ask the person before the push. This takes longer, because
+ * the service builds the actions twice: for the plan and for the push
  */
 export async function pushProject(
   session: CliSession,
   { prune = false, force = false }: ProjectPushOptions,
-  asks = true,
+  asksForConfirmation = true,
 ): Promise<void> {
   const project = new Project(session.target.root);
   const local = await project.readManifest();
   const server = await readServerState(session);
-  const base = project.readLastSync(session.target);
-  const tag = checkConflictsBeforePush(session, base, server, local, force);
+  const lastSync = project.readLastSync(session.target);
+  const tag = checkConflictsBeforePush(session, lastSync, server, local, force);
   const changedManifest = omitEqualCode(local, server.manifest);
-  const put = (query: Record<string, boolean>) =>
+  const sendManifest = (query: Record<string, boolean>) =>
     putManifest(session, changedManifest, tag, { ...query, ...(prune && { prune }) });
   try {
-    const planned = asks ? await put({ plan: true }) : null;
-    if (planned) await confirmPlan(session, planned.plan);
-    const pushed = planned && listPlannedItems(planned.plan).length === 0 ? planned : await put({});
-    const { plan } = pushed;
-    if (!asks) printPlan(session, plan);
+    const planResult = asksForConfirmation ? await sendManifest({ plan: true }) : null;
+    if (planResult) await confirmPlan(session, planResult.plan);
+    const pushResult =
+      planResult && listPlannedItems(planResult.plan).length === 0 ? planResult : await sendManifest({});
+    const { plan } = pushResult;
+    if (!asksForConfirmation) printPlan(session, plan);
     const isChanged = listPlannedItems(plan).length > 0;
     project.saveLastSync(
       session.target,
-      isChanged ? await computeStateAfterPush(session, server, changedManifest, pushed) : server,
+      isChanged ? await computeStateAfterPush(session, server, changedManifest, pushResult) : server,
     );
     if (isChanged) session.output.writeLine("Pushed", "green");
     else session.output.writeLine("The server has everything already");
     session.output.writeJson({ plan });
   } catch (error) {
     if (!(error instanceof ServiceResponseError && error.status === "MANIFEST_CHANGED")) throw error;
-    const now = await readServerState(session);
+    const currentState = await readServerState(session);
     throw createConflictError(
       session,
-      compareManifests(server.manifest, now.manifest, true),
+      compareManifests(server.manifest, currentState.manifest, true),
       "the app on the server was changed during the push, so nothing was pushed",
-      canPullWithoutForce(base, now.manifest, local),
+      canPullWithoutForce(lastSync, currentState.manifest, local),
     );
   }
 }
@@ -253,16 +257,16 @@ function findReplacedItems(local: Manifest, writtenManifest: Manifest): Manifest
 async function pullProject(session: CliSession, { force = false }: { force?: boolean }): Promise<void> {
   const project = new Project(session.target.root);
   const server = await readServerState(session);
-  const base = project.readLastSync(session.target);
+  const lastSync = project.readLastSync(session.target);
   const local = await project.readManifest();
-  const { theirChanges, myChanges, conflictingItems } = compareWithLastSync(base, server.manifest, local);
-  const theirKeys = new Set(theirChanges.map(getItemKey));
-  const myKeys = new Set(myChanges.map(getItemKey));
+  const { serverChanges, localChanges, conflictingItems } = compareWithLastSync(lastSync, server.manifest, local);
+  const serverKeys = new Set(serverChanges.map(getItemKey));
+  const localKeys = new Set(localChanges.map(getItemKey));
   if (conflictingItems.length > 0 && !force) {
     printDifferences(session, conflictingItems);
-    const changedItems = conflictingItems.map(({ kind, name }) => `${kind} ${name}`).join(", ");
+    const itemNames = conflictingItems.map(({ kind, name }) => `${kind} ${name}`).join(", ");
     throw new CliError(
-      `${changedItems} changed in this folder and also on the server; ${FORCE_ADVICE}`,
+      `${itemNames} changed in this folder and also on the server; ${FORCE_ADVICE}`,
       EXIT_CODES.failed,
       {
         differences: conflictingItems.map(({ kind, name, change, patch }) => ({ kind, name, change, patch })),
@@ -270,14 +274,14 @@ async function pullProject(session: CliSession, { force = false }: { force?: boo
     );
   }
   // A pull does not overwrite the items that changed in the folder. The check above rejected the conflicts with the server.
-  const isTakenFromServer = (kind: string, name: unknown) => force || !myKeys.has(`${kind} ${String(name)}`);
+  const isTakenFromServer = (kind: string, name: unknown) => force || !localKeys.has(`${kind} ${String(name)}`);
   const settings =
-    force || myKeys.size === 0
+    force || localKeys.size === 0
       ? server.manifest.settings
       : mergeItems(server.manifest.settings, local.settings, "key", (key) => isTakenFromServer("setting", key));
   const alerts = mergeItems(server.manifest.alerts, local.alerts, "name", (name) => isTakenFromServer("alert", name));
   // Writes either the folder's secret bindings or the server's. A mix of both lists could send a secret to a wrong destination.
-  const keepsBindings = myChanges.some(({ kind }) => kind === "secret binding") && !force;
+  const keepsBindings = localChanges.some(({ kind }) => kind === "secret binding") && !force;
   const writtenManifest: Manifest = {
     ...server.manifest,
     ...(local.app && !isTakenFromServer("app", "app") && { app: local.app }),
@@ -287,12 +291,12 @@ async function pullProject(session: CliSession, { force = false }: { force?: boo
     actions: (server.manifest.actions ?? []).filter(({ name }) => isTakenFromServer("action", name)),
     dataSources: (server.manifest.dataSources ?? []).filter(({ name }) => isTakenFromServer("data source", name)),
   };
-  const furtherChanges = findReplacedItems(local, writtenManifest).filter((item) => !theirKeys.has(getItemKey(item)));
+  const furtherChanges = findReplacedItems(local, writtenManifest).filter((item) => !serverKeys.has(getItemKey(item)));
   await project.writeManifest(writtenManifest);
-  for (const { kind, name, change } of theirChanges)
+  for (const { kind, name, change } of serverChanges)
     if (change === "removed" && isTakenFromServer(kind, name)) await project.removeItem(kind, name);
   project.saveLastSync(session.target, server);
-  const changeSummary = summarizeChanges([...theirChanges, ...furtherChanges]);
+  const changeSummary = summarizeChanges([...serverChanges, ...furtherChanges]);
   for (const { kind, name, change } of changeSummary) session.output.writeLine(`${change.padEnd(8)} ${kind} ${name}`);
   session.output.writeLine(changeSummary.length === 0 ? "This folder has everything already" : "Pulled", "green");
   session.output.writeJson({ pulled: changeSummary });
@@ -304,9 +308,9 @@ type Items = Manifest["settings"];
  * Merges two lists of items by `key`. Takes the server's item if `isTakenFromServer` is true for its name, otherwise the folder's item.
  */
 function mergeItems(server: Items, local: Items, key: string, isTakenFromServer: (name: unknown) => boolean): Items {
-  const mine = (local ?? []).filter((item) => !isTakenFromServer(item[key]));
-  const names = new Set(mine.map((item) => item[key]));
-  return [...(server ?? []).filter((item) => !names.has(item[key])), ...mine];
+  const localItems = (local ?? []).filter((item) => !isTakenFromServer(item[key]));
+  const names = new Set(localItems.map((item) => item[key]));
+  return [...(server ?? []).filter((item) => !names.has(item[key])), ...localItems];
 }
 
 async function showDiff(session: CliSession, options: { exitCode?: boolean }): Promise<number> {
@@ -324,12 +328,12 @@ async function showStatus(session: CliSession): Promise<void> {
   const { url, app, root } = session.target;
   const server = await readServerState(session);
   const local = summarizeChanges(compareManifests(server.manifest, await project.readManifest(), false));
-  const base = project.readLastSync(session.target);
-  const isBehind = base !== null && base.tag !== server.tag;
+  const lastSync = project.readLastSync(session.target);
+  const isBehind = lastSync !== null && lastSync.tag !== server.tag;
   session.output.writeLine(`app ${app} at ${url}`);
   session.output.writeLine(`folder ${root}`);
   session.output.writeLine(
-    base
+    lastSync
       ? isBehind
         ? "the server has changed since the last pull or push"
         : "up to date with the server"
@@ -337,7 +341,7 @@ async function showStatus(session: CliSession): Promise<void> {
   );
   for (const { kind, name, change } of local) session.output.writeLine(`${change.padEnd(8)} ${kind} ${name}`);
   if (local.length === 0) session.output.writeLine("no local changes");
-  session.output.writeJson({ url, app, root, pulled: base !== null, behind: isBehind, changes: local });
+  session.output.writeJson({ url, app, root, pulled: lastSync !== null, behind: isBehind, changes: local });
 }
 
 export function addSyncCommands(program: Command, run: CommandRunner): void {
