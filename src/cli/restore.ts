@@ -41,15 +41,15 @@ function readAvailableKeys({ settingsKeys, dataDir }: Config): readonly Buffer[]
  * @throws StartError if SETTINGS_KEY, which replaces the file, is set and lacks one of the keys
  */
 async function storeKeys(config: Config, keys: readonly Buffer[]): Promise<void> {
-  const availableKeyList = readAvailableKeys(config);
-  const missingKeys = keys.filter((key) => !availableKeyList.some((other) => other.equals(key)));
+  const availableKeys = readAvailableKeys(config);
+  const missingKeys = keys.filter((key) => !availableKeys.some((other) => other.equals(key)));
   if (missingKeys.length === 0) return;
   if (config.settingsKeys !== null) {
     throw new StartError(
       "SETTINGS_KEY does not contain the key that encrypts the backup's settings. Set SETTINGS_KEY to the value that the backed-up service had. Or unset SETTINGS_KEY: this command then stores the backup's keys in DATA_DIR",
     );
   }
-  const otherKeys = availableKeyList.filter((key) => !keys.some((other) => other.equals(key)));
+  const otherKeys = availableKeys.filter((key) => !keys.some((other) => other.equals(key)));
   writeKeyFile(getSettingsKeyFilePath(config.dataDir), [...keys, ...otherKeys]);
 }
 

@@ -134,8 +134,9 @@ export function parseTokenTask(commandLineWords: string[]): TokenTask {
   const { positionals, values } = parseCommandLine(OPTIONS, USAGE, commandLineWords);
   const [word, id, ...more] = positionals;
   if (word === "revoke" && more.length === 0) return createRevokeTask(id);
-  const unexpected = word === "revoke" ? more[0] : id;
-  if (unexpected !== undefined) throw new StartError(`The command has an unexpected argument: ${unexpected}. ${USAGE}`);
+  const unexpectedArgument = word === "revoke" ? more[0] : id;
+  if (unexpectedArgument !== undefined)
+    throw new StartError(`The command has an unexpected argument: ${unexpectedArgument}. ${USAGE}`);
   if (word === "list") return createListTask(values);
   const kind = CREDENTIAL_KINDS.find((kindName) => kindName === word);
   if (kind) return createTokenTask(kind, values);

@@ -113,7 +113,7 @@ describe("the reference page of limits", () => {
   });
 
   it("names statuses that exist", () => {
-    const names = rows.flatMap(({ above }) => above.match(/\b[A-Z_]{7,}\b/g) ?? []);
+    const names = rows.flatMap(({ effect }) => effect.match(/\b[A-Z_]{7,}\b/g) ?? []);
     // Codes of errors of `request()` and `svc-ai`. STATUS does not contain them.
     const codes = ["TIMEOUT", "TRANSPORT"];
     expect(names.filter((name) => !(name in STATUS) && !codes.includes(name))).to.deep.equal([]);

@@ -35,7 +35,7 @@ const SELECT_DATABASE_FACTS = `
          extract(epoch FROM clock_timestamp()) * 1000 AS "clockMs", to_regclass('migration') IS NOT NULL AS "isMigrated"`;
 
 const SELECT_PROCESS_FACTS = `
-  SELECT (SELECT count(*)::int FROM instance WHERE roles <> '{}' AND lease_until >= now()) AS living,
+  SELECT (SELECT count(*)::int FROM instance WHERE roles <> '{}' AND lease_until >= now()) AS "processCount",
          (SELECT count(*)::int FROM instance WHERE lease_until >= now() AND 'scheduler' = ANY (roles)) AS schedulers,
          (SELECT coalesce(extract(epoch FROM now() - min(next_tick)), 0)::float8 FROM schedule) AS "lagSeconds"`;
 
@@ -121,11 +121,12 @@ async function checkSchema(client: Client): Promise<Diagnostic> {
 async function checkKeys(client: Client, { settingsKeys, dataDir }: Config): Promise<Diagnostic> {
   const path = getSettingsKeyFilePath(dataDir);
   const keys = settingsKeys ?? (existsSync(path) ? readKeyFile(path) : []);
-  const known = new Set(keys.map((key) => computeKeyFingerprint(key)));
+  const availableFingerprints = new Set(keys.map((key) => computeKeyFingerprint(key)));
   const { rows } = await client.query<{ fingerprint: string }>("SELECT fingerprint FROM settings_key");
-  const [used] = rows;
-  if (!used) return createPassedDiagnostic("keys", "no setting is encrypted yet");
-  if (known.has(used.fingerprint)) return createPassedDiagnostic("keys", "can decrypt the settings in the database");
+  const [usedKey] = rows;
+  if (!usedKey) return createPassedDiagnostic("keys", "no setting is encrypted yet");
+  if (availableFingerprints.has(usedKey.fingerprint))
+    return createPassedDiagnostic("keys", "can decrypt the settings in the database");
   return createProblemDiagnostic(
     "keys",
     "cannot decrypt the settings in the database, because another key encrypted them",
@@ -134,13 +135,15 @@ async function checkKeys(client: Client, { settingsKeys, dataDir }: Config): Pro
 }
 
 async function checkProcesses(client: Client): Promise<Diagnostic[]> {
-  const { rows } = await client.query<{ living: number; schedulers: number; lagSeconds: number }>(SELECT_PROCESS_FACTS);
-  const { living, schedulers, lagSeconds } = rows[0]!;
+  const { rows } = await client.query<{ processCount: number; schedulers: number; lagSeconds: number }>(
+    SELECT_PROCESS_FACTS,
+  );
+  const { processCount, schedulers, lagSeconds } = rows[0]!;
   const processDiagnostic = createPassedDiagnostic(
     "processes",
-    `${living} processes of the service are running, ${schedulers} of them as schedulers`,
+    `${processCount} processes of the service are running, ${schedulers} of them as schedulers`,
   );
-  if (living === 0 || lagSeconds < SCHEDULE_LAG_MAX_SECONDS) return [processDiagnostic];
+  if (processCount === 0 || lagSeconds < SCHEDULE_LAG_MAX_SECONDS) return [processDiagnostic];
   return [
     processDiagnostic,
     createProblemDiagnostic(
@@ -165,9 +168,9 @@ async function checkMediaStore(client: Client, { roles, mediaBucket, dataDir }: 
   const storedIdentity = existsSync(path) ? readFileSync(path, "utf8").trim() : null;
   const isSameStore =
     mediaBucket === null ? storedIdentity === identity : identity === createBucketIdentity(mediaBucket);
-  const where = mediaBucket === null ? folder : `the bucket ${mediaBucket.bucket}`;
-  if (isSameStore) return [createPassedDiagnostic("media store", `${where} has the files of this database`)];
-  const problem = `${where} does not contain the files of this database`;
+  const storeName = mediaBucket === null ? folder : `the bucket ${mediaBucket.bucket}`;
+  if (isSameStore) return [createPassedDiagnostic("media store", `${storeName} has the files of this database`)];
+  const problem = `${storeName} does not contain the files of this database`;
   const remedy = "give every process the same DATA_DIR/media on a shared volume, or the same bucket in MEDIA_URL";
   return [createProblemDiagnostic("media store", problem, remedy)];
 }
@@ -191,14 +194,22 @@ async function checkProxy(client: Client): Promise<Diagnostic> {
 async function checkConnections(client: Client, config: Config): Promise<Diagnostic> {
   const [{ maxConnections }] = (await client.query<DatabaseConnectionCounts>(SELECT_OPEN_DATABASE_CONNECTIONS))
     .rows as [DatabaseConnectionCounts];
-  const livingProcesses = await client.query<{ roles: ProcessRole[] }>(
+  const runningProcesses = await client.query<{ roles: ProcessRole[] }>(
     "SELECT roles FROM instance WHERE roles <> '{}' AND lease_until >= now()",
   );
-  const needs = livingProcesses.rows.map(({ roles }) => computeMaxConnections({ roles: new Set(roles) }));
-  const needed = needs.length > 0 ? needs.reduce((sum, count) => sum + count) : computeMaxConnections(config);
-  const subject = needs.length > 0 ? `the ${needs.length} running processes need` : "a process with these ROLES needs";
-  const text = `${subject} up to ${needed} connections, and PostgreSQL allows ${maxConnections}`;
-  if (maxConnections >= needed) return createPassedDiagnostic("connections", text);
+  const connectionsPerProcess = runningProcesses.rows.map(({ roles }) =>
+    computeMaxConnections({ roles: new Set(roles) }),
+  );
+  const neededConnections =
+    connectionsPerProcess.length > 0
+      ? connectionsPerProcess.reduce((sum, count) => sum + count)
+      : computeMaxConnections(config);
+  const subject =
+    connectionsPerProcess.length > 0
+      ? `the ${connectionsPerProcess.length} running processes need`
+      : "a process with these ROLES needs";
+  const text = `${subject} up to ${neededConnections} connections, and PostgreSQL allows ${maxConnections}`;
+  if (maxConnections >= neededConnections) return createPassedDiagnostic("connections", text);
   return createProblemDiagnostic(
     "connections",
     text,
@@ -227,15 +238,16 @@ const describeItem = ({ appId, name }: { appId: number; name: string }): string 
  */
 async function checkAppUsers(client: Client): Promise<Diagnostic> {
   const { rows } = await client.query<{ appId: number; name: string; byUpgrade: boolean }>(SELECT_USER_DATA_SOURCES);
-  const unmarked = await client.query<{ appId: number; name: string }>(SELECT_UNMARKED_HASHED_SOURCES);
-  const users = rows.map((source) => describeItem(source) + (source.byUpgrade ? " (marked by an upgrade)" : ""));
-  const text = users.length === 0 ? "no data source contains app users (isUsers)" : `in ${users.join(", ")}`;
-  if (unmarked.rows.length === 0) return createPassedDiagnostic("app users", text);
-  const others = unmarked.rows.map(describeItem).join(", ");
-  const has = unmarked.rows.length === 1 ? "has a hashed column but is" : "have a hashed column but are";
+  const unmarkedSources = await client.query<{ appId: number; name: string }>(SELECT_UNMARKED_HASHED_SOURCES);
+  const userSources = rows.map((source) => describeItem(source) + (source.byUpgrade ? " (marked by an upgrade)" : ""));
+  const text =
+    userSources.length === 0 ? "no data source contains app users (isUsers)" : `in ${userSources.join(", ")}`;
+  if (unmarkedSources.rows.length === 0) return createPassedDiagnostic("app users", text);
+  const unmarkedNames = unmarkedSources.rows.map(describeItem).join(", ");
+  const predicate = unmarkedSources.rows.length === 1 ? "has a hashed column but is" : "have a hashed column but are";
   return createPassedDiagnostic(
     "app users",
-    `${text}; ${others} ${has} not isUsers: these entries cannot sign in on pages until an editor sets isUsers`,
+    `${text}; ${unmarkedNames} ${predicate} not isUsers: these entries cannot sign in on pages until an editor sets isUsers`,
   );
 }
 
@@ -251,7 +263,7 @@ async function examineDatabase(client: Client, config: Config): Promise<Diagnost
   const diagnostics = [...checkServer(facts), checkClock(facts, queriedAt, Date.now()), await checkDisk(client)];
   if (!facts.isMigrated)
     return [...diagnostics, createPassedDiagnostic("schema", "the service creates it at its first start")];
-  const users = (await hasColumn(client, "data_source", "is_users")) ? [await checkAppUsers(client)] : [];
+  const userDiagnostics = (await hasColumn(client, "data_source", "is_users")) ? [await checkAppUsers(client)] : [];
   return [
     ...diagnostics,
     await checkSchema(client),
@@ -260,7 +272,7 @@ async function examineDatabase(client: Client, config: Config): Promise<Diagnost
     ...(await checkMediaStore(client, config)),
     await checkProxy(client),
     ...(await checkProcesses(client)),
-    ...users,
+    ...userDiagnostics,
   ];
 }
 

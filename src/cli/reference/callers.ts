@@ -99,8 +99,8 @@ export const usesAccessRules = (field: string, operations: readonly Operation[])
 
 const PEOPLE_ROLES: readonly CallerRole[] = ["reader", "operator", "editor", "admin", "owner"];
 
-function selectListedRoles(who: readonly CallerRole[]): CallerRole[] {
-  const roles = PEOPLE_ROLES.filter((role) => who.includes(role));
+function selectListedRoles(callerRoles: readonly CallerRole[]): CallerRole[] {
+  const roles = PEOPLE_ROLES.filter((role) => callerRoles.includes(role));
   // "editor" stands for editors, admins and owners, because each of them has all rights of an editor. Readers and operators are listed
   // separately.
   if (roles.includes("editor")) return [...roles.filter((role) => role === "reader" || role === "operator"), "editor"];
@@ -112,11 +112,14 @@ const joinWithOr = (items: readonly string[]): string =>
 
 const TOKENS_WITHOUT_SCOPES = "API tokens created without scopes";
 
-function describeApiTokens(scopes: readonly TokenScope[], withoutScopes: boolean): string[] {
-  if (withoutScopes && scopes.length === TOKEN_SCOPES.length) return ["all API tokens"];
-  if (withoutScopes && scopes.length === 0) return [TOKENS_WITHOUT_SCOPES];
+function describeApiTokens(scopes: readonly TokenScope[], allowsTokensWithoutScopes: boolean): string[] {
+  if (allowsTokensWithoutScopes && scopes.length === TOKEN_SCOPES.length) return ["all API tokens"];
+  if (allowsTokensWithoutScopes && scopes.length === 0) return [TOKENS_WITHOUT_SCOPES];
   const tokensWithScopes = `API tokens with the scope ${joinWithOr(scopes.map(formatInlineCode))}`;
-  return [...(scopes.length > 0 ? [tokensWithScopes] : []), ...(withoutScopes ? [TOKENS_WITHOUT_SCOPES] : [])];
+  return [
+    ...(scopes.length > 0 ? [tokensWithScopes] : []),
+    ...(allowsTokensWithoutScopes ? [TOKENS_WITHOUT_SCOPES] : []),
+  ];
 }
 
 const ROLE_NAMES: Partial<Record<CallerRole, string>> = {
@@ -132,8 +135,9 @@ export function describeCallers(operations: readonly Operation[]): string {
   const rules = operations.map((name) => ACCESS_TABLE[name]);
   const callerRoles = [...new Set(rules.flatMap((rule) => [...rule.callers] as CallerRole[]))];
   const scopes = [...new Set(rules.flatMap((rule) => ("scopes" in rule ? [...rule.scopes] : [])))];
-  const people = selectListedRoles(callerRoles);
-  const roles = people.length > 0 || !callerRoles.includes("administrator") ? people : (["administrator"] as const);
+  const listedRoles = selectListedRoles(callerRoles);
+  const roles =
+    listedRoles.length > 0 || !callerRoles.includes("administrator") ? listedRoles : (["administrator"] as const);
   const isPage = callerRoles.includes("live") || callerRoles.includes("viewer");
   return [
     ...roles.map((role) => ROLE_NAMES[role] ?? role),

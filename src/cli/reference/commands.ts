@@ -4,26 +4,26 @@ import { createProgram } from "../svc/program.js";
 import type { CommandEnvironment } from "../svc/session.js";
 import { buildReferencePage, formatInlineCode, formatMarkdownTable } from "./tables.js";
 
-function formatUsage(command: Command, before: string): string {
+function formatUsage(command: Command, parentPath: string): string {
   const words = command.registeredArguments.map((argument) => {
     const name = argument.variadic ? `${argument.name()}...` : argument.name();
     return argument.required ? `<${name}>` : `[${name}]`;
   });
-  return [`${before} ${command.name()}`, ...words].join(" ").trim();
+  return [`${parentPath} ${command.name()}`, ...words].join(" ").trim();
 }
 
 const isGlobalOption = (flags: string): boolean => flags === "--json" || flags === "--yes";
 
-function buildCommandRows(command: Command, before: string): string[][] {
-  const path = `${before} ${command.name()}`.trim();
+function buildCommandRows(command: Command, parentPath: string): string[][] {
+  const path = `${parentPath} ${command.name()}`.trim();
   const options = command.options
     .filter(({ flags }) => !isGlobalOption(flags))
     .map(({ flags, description }) => `${formatInlineCode(flags)}: ${description}`);
   const commandRows =
     command.commands.length > 0
       ? []
-      : [[formatInlineCode(formatUsage(command, before)), command.description(), options.join("; ")]];
-  return [...commandRows, ...command.commands.flatMap((sub) => buildCommandRows(sub, path))];
+      : [[formatInlineCode(formatUsage(command, parentPath)), command.description(), options.join("; ")]];
+  return [...commandRows, ...command.commands.flatMap((subcommand) => buildCommandRows(subcommand, path))];
 }
 
 export function buildCommandsPage(): string {

@@ -84,11 +84,11 @@ export function parseDeclarations(source: string): Declaration[] {
   const declarations: Declaration[] = [];
   let comment = "";
   let isCommentOpen = false;
-  let alias: Declaration | null = null;
+  let unfinishedAlias: Declaration | null = null;
   for (const line of source.split("\n")) {
-    if (alias) {
-      alias.text = `${alias.text} ${line.trim()}`.trim();
-      if (line.endsWith(";") && countOpenBrackets(alias.text) === 0) alias = null;
+    if (unfinishedAlias) {
+      unfinishedAlias.text = `${unfinishedAlias.text} ${line.trim()}`.trim();
+      if (line.endsWith(";") && countOpenBrackets(unfinishedAlias.text) === 0) unfinishedAlias = null;
       continue;
     }
     if (line.startsWith("/**") || isCommentOpen) {
@@ -102,7 +102,7 @@ export function parseDeclarations(source: string): Declaration[] {
       const text = isAlias ? head.rest.slice(head.rest.indexOf("=") + 1).trim() : parseExtends(head.rest);
       const declaration = { name: head.name, comment: toPlainComment(comment), text, isAlias };
       declarations.push(declaration);
-      if (isAlias && !line.endsWith(";")) alias = declaration;
+      if (isAlias && !line.endsWith(";")) unfinishedAlias = declaration;
     }
     comment = "";
   }

@@ -48,14 +48,18 @@ const AUDIT_TYPE_PATTERN =
 /** Types of audit log entries that SQL statements write: changes of entries, and one that a migration wrote. */
 const AUDIT_TYPES_IN_SQL: readonly string[] = [ENTRIES_CHANGED_AUDIT_TYPE, "dataSource.notUsers"];
 
-function collectAuditTypes(root: string, writers: readonly string[], others: readonly string[] = []): string[] {
+function collectAuditTypes(
+  root: string,
+  writerCalls: readonly string[],
+  additionalTypes: readonly string[] = [],
+): string[] {
   const texts = globSync("src/operations/**/*.ts", { cwd: root }).map((file) => readFileSync(join(root, file), "utf8"));
   const foundTypes = texts
-    .filter((text) => writers.some((writer) => text.includes(writer)))
+    .filter((text) => writerCalls.some((writerCall) => text.includes(writerCall)))
     .flatMap((text) => [...text.matchAll(AUDIT_TYPE_PATTERN)].map(([, type]) => type!))
     .flatMap((type) => COMPOSED_EVENT_TYPES[type] ?? [type])
     .filter((type) => type !== "app.id");
-  return [...new Set([...foundTypes, ...others])].sort();
+  return [...new Set([...foundTypes, ...additionalTypes])].sort();
 }
 
 export function buildEventsPage(root: string): string {

@@ -27,10 +27,10 @@ function describeFieldCallers(name: string, operations: readonly Operation[]): s
 
 function buildSection(
   title: string,
-  root: GraphQLObjectType | null | undefined,
+  rootType: GraphQLObjectType | null | undefined,
   operationsByField: ReadonlyMap<string, readonly Operation[]>,
 ): string {
-  const rows = Object.values(root?.getFields() ?? {}).sort((a, b) => (a.name < b.name ? -1 : 1));
+  const rows = Object.values(rootType?.getFields() ?? {}).sort((a, b) => (a.name < b.name ? -1 : 1));
   const cells = rows.map((field) => [
     formatInlineCode(formatSignature(field)),
     `${field.deprecationReason == null ? "" : `**Deprecated**: ${field.deprecationReason} `}${field.description ?? ""}`,
@@ -51,8 +51,10 @@ function formatTypes(schema: GraphQLSchema): string {
       return [
         formatInlineCode(type.name),
         fields
-          .map(({ name, type: of }) =>
-            formatInlineCode(`${name}: ${getNamedType(of).name === String(of) ? of : String(of)}`),
+          .map(({ name, type: fieldType }) =>
+            formatInlineCode(
+              `${name}: ${getNamedType(fieldType).name === String(fieldType) ? fieldType : String(fieldType)}`,
+            ),
           )
           .join(" "),
       ];

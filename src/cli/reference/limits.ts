@@ -22,20 +22,20 @@ interface LimitRow {
   name: string;
   meaning: string;
   scope: string;
-  above: string;
+  effect: string;
 }
 
 const isConstantName = (word: string): boolean => word !== "" && word === word.toUpperCase();
 
 function parseRow(line: string): LimitRow {
-  const at = line.indexOf(": ");
-  const [name = "", file] = line.slice(0, at).split(" ").reverse();
-  const [meaning = "", scope = "", above = ""] = line.slice(at + 2).split(" | ");
-  if (at < 0 || !isConstantName(name) || meaning === "")
+  const separatorIndex = line.indexOf(": ");
+  const [name = "", file] = line.slice(0, separatorIndex).split(" ").reverse();
+  const [meaning = "", scope = "", effect = ""] = line.slice(separatorIndex + 2).split(" | ");
+  if (separatorIndex < 0 || !isConstantName(name) || meaning === "")
     throw new Error(
       `a row of limits.txt must have the form "[file ]NAME: meaning[ | scope[ | what happens above the limit]]" (got ${line})`,
     );
-  return { file, name, meaning, scope, above };
+  return { file, name, meaning, scope, effect };
 }
 
 export function readLimitRows(root: string): Map<string, LimitRow[]> {
@@ -80,9 +80,9 @@ function formatDuration(ms: number): string {
   return `${count} ${unit}${unit.length > 2 && count !== 1 ? "s" : ""}`;
 }
 
-function formatBytes(count: number): string {
-  if (count % MB === 0) return `${(count / MB).toLocaleString("en")} MB`;
-  return count % 1024 === 0 ? `${(count / 1024).toLocaleString("en")} KB` : `${count} bytes`;
+function formatBytes(bytes: number): string {
+  if (bytes % MB === 0) return `${(bytes / MB).toLocaleString("en")} MB`;
+  return bytes % 1024 === 0 ? `${(bytes / 1024).toLocaleString("en")} KB` : `${bytes} bytes`;
 }
 
 const isRateWindow = (value: unknown): value is { limit: number; windowMs: number } =>
@@ -149,11 +149,11 @@ export function buildLimitsPage(root: string): string {
     }
     const cells = rows.map((row) => {
       const variable = !row.file && variables.has(row.name) ? formatInlineCode(row.name) : "";
-      return [row.meaning, formatRowValue(row), variable, row.scope, describeEffect(row.above)];
+      return [row.meaning, formatRowValue(row), variable, row.scope, describeEffect(row.effect)];
     });
-    const documentLimitRows = Object.entries(GRAPHQL_DOCUMENT_LIMITS).map(([what, most]) => [
-      `${what}, in GraphQL`,
-      formatLimit("", most),
+    const documentLimitRows = Object.entries(GRAPHQL_DOCUMENT_LIMITS).map(([name, max]) => [
+      `${name}, in GraphQL`,
+      formatLimit("", max),
       "",
       "document",
       describeEffect("REQUEST_INVALID"),

@@ -37,9 +37,9 @@ function buildFieldRows(schema: Schema, path: string): string[][] {
   return Object.entries(object?.properties ?? {}).flatMap(([name, field]) => {
     const fieldPath = path === "" ? name : `${path}.${name}`;
     const isList = field.items !== undefined || field.anyOf?.some(({ items }) => items !== undefined);
-    const need = object!.required?.includes(name) ? "yes" : "";
+    const requiredText = object!.required?.includes(name) ? "yes" : "";
     return [
-      [formatInlineCode(fieldPath), formatType(field), need, field.description ?? ""],
+      [formatInlineCode(fieldPath), formatType(field), requiredText, field.description ?? ""],
       ...buildFieldRows(field, isList ? `${fieldPath}[]` : fieldPath),
     ];
   });

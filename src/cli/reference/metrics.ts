@@ -10,19 +10,19 @@ export function buildMetricsPage(root: string): string {
   const texts = globSync("src/{api,operations,engine}/**/*.ts", { cwd: root }).map((file) =>
     readFileSync(join(root, file), "utf8"),
   );
-  const kinds = new Map(
+  const kindByName = new Map(
     texts.flatMap((text) =>
       [...text.matchAll(METRIC_KIND_PATTERN)].map(([, kind, name]) => [name!, kind!.toLowerCase()] as const),
     ),
   );
-  const helps = new Map(
+  const helpByName = new Map(
     texts.flatMap((text) =>
       [...text.matchAll(METRIC_DEFINITION_PATTERN)].map(([, name, help]) => [name!, help!] as const),
     ),
   );
-  const rows = [...helps]
+  const rows = [...helpByName]
     .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([name, help]) => [formatInlineCode(name), kinds.get(name) ?? "gauge", help]);
+    .map(([name, help]) => [formatInlineCode(name), kindByName.get(name) ?? "gauge", help]);
   const lead =
     "For operators. Each process returns these metrics at `GET /metrics` in the format of Prometheus, with the usual `process_*` and `nodejs_*` metrics. [Watching](../operate/watching.md) explains the alerting rules and the dashboard. [Prometheus and Grafana](../operate/prometheus.md) has the scrape configuration.";
   return buildReferencePage("Metrics", lead, "the code", [formatMarkdownTable(["metric", "kind", "meaning"], rows)]);

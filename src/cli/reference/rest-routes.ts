@@ -197,13 +197,14 @@ const SAMPLE_PATH_VALUES: Readonly<Record<string, string>> = {
  * Returns a route's status and response body for the reference: the recorded response, otherwise the sample.
  * @throws Error if the route has a response body but neither of them
  */
-function formatResponse({ method, path, operation }: RouteRow, recorded: RecordedResponse | undefined): string {
-  if (recorded) return `${recorded.http}${recorded.body === "" ? "" : ` ${formatJson(recorded.body)}`}`;
+function formatResponse({ method, path, operation }: RouteRow, recordedResponse: RecordedResponse | undefined): string {
+  if (recordedResponse)
+    return `${recordedResponse.http}${recordedResponse.body === "" ? "" : ` ${formatJson(recordedResponse.body)}`}`;
   // Takes the highest success status: a route with `?plan=true` has 200 for the plan, and 201 for the change itself.
-  const [status = "200", answer] = Object.entries(operation.responses).findLast(([code]) => /^2/.test(code)) ?? [];
+  const [status = "200", response] = Object.entries(operation.responses).findLast(([code]) => /^2/.test(code)) ?? [];
   const sample = SAMPLE_RESPONSES[`${method} ${path}`];
   if (sample) return `${status} ${formatJson(sample)}`;
-  if (answer?.content)
+  if (response?.content)
     throw new Error(
       `the reference has no example response of ${method} ${path}; record a response, or add a sample to rest-responses.ts`,
     );
@@ -215,24 +216,26 @@ function formatRoute(
   document: Document,
   schema: GraphQLSchema,
   callers: string,
-  recorded: RecordedResponse | undefined,
+  recordedResponse: RecordedResponse | undefined,
 ): string {
   const { method, path, operation } = row;
   const summary = operation.summary ?? FALLBACK_SUMMARIES[`${method} ${path}`] ?? "";
   const body = createSampleBody(row, document);
-  const query = (operation.parameters ?? []).filter((parameter) => parameter.in === "query").map(({ name }) => name);
+  const queryNames = (operation.parameters ?? [])
+    .filter((parameter) => parameter.in === "query")
+    .map(({ name }) => name);
   const examplePath = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => SAMPLE_PATH_VALUES[name] ?? "1");
-  const address = recorded?.address ?? `${examplePath}${SAMPLE_QUERY_STRINGS[`${method} ${path}`] ?? ""}`;
+  const address = recordedResponse?.address ?? `${examplePath}${SAMPLE_QUERY_STRINGS[`${method} ${path}`] ?? ""}`;
   const request = `${method} ${EXAMPLE_BASE_URL}${address}${body === null ? "" : `\n${formatJson(body)}`}`;
-  const routeNotes = [
+  const noteLines = [
     summary,
     `- Callers: ${callers}`,
-    ...describeQueryParameters(schema, operation.operationId, query),
+    ...describeQueryParameters(schema, operation.operationId, queryNames),
   ];
   const example = `${request}
 
-${formatResponse(row, recorded)}`;
-  return `### ${method} ${path}\n\n${routeNotes.join("\n")}\n\n\`\`\`text\n${example}\n\`\`\``;
+${formatResponse(row, recordedResponse)}`;
+  return `### ${method} ${path}\n\n${noteLines.join("\n")}\n\n\`\`\`text\n${example}\n\`\`\``;
 }
 
 /**
@@ -262,7 +265,7 @@ export async function buildRestRoutesPage(
   operationsByField: ReadonlyMap<string, readonly Operation[]>,
   root: string,
 ): Promise<string> {
-  const recorded: Readonly<Record<string, RecordedResponse>> = JSON.parse(
+  const recordedResponses: Readonly<Record<string, RecordedResponse>> = JSON.parse(
     readFileSync(join(root, "src/cli/reference/rest-responses.json"), "utf8"),
   );
   const document = (await createOpenapiDocument(schema, ROUTES, EXAMPLE_BASE_URL)) as Document;
@@ -281,7 +284,7 @@ export async function buildRestRoutesPage(
 **IDs and names.** If a path accepts an ID or a name, the service reads digits as an ID. With the query parameter \`by=name\`, it reads digits as a name.`;
   const sections = tags.map((tag) => {
     const tagRows = rows.filter((row) => getSectionName(row) === tag);
-    return `## ${tag}\n\n${tagRows.map((row) => formatRoute(row, document, schema, describeRouteCallers(row, operationsByField), recorded[`${row.method} ${row.path}`])).join("\n\n")}`;
+    return `## ${tag}\n\n${tagRows.map((row) => formatRoute(row, document, schema, describeRouteCallers(row, operationsByField), recordedResponses[`${row.method} ${row.path}`])).join("\n\n")}`;
   });
   const otherRoutesTable = formatMarkdownTable(
     ["route", "what it does", "page"],

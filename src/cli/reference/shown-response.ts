@@ -14,13 +14,15 @@ export interface RecordedResponse {
 }
 
 function shortenText(text: string): string {
-  const fixed = text
+  const normalizedText = text
     .replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, SAMPLE_TIME)
     .replaceAll(/\d{4}-\d\d-\d\dT(\d\d:\d\d:\d\d)[+-]\d\d:\d\d/g, `${SAMPLE_TIME.slice(0, 10)}T$1+01:00`)
     .replaceAll(/http:\/\/(127\.0\.0\.1|localhost):\d+/g, "http://$1:4000")
     .replaceAll(/\bsvc_([a-z]+)_[\w-]{12,}/g, "svc_$1_…")
     .replaceAll(/[\w+/=-]{32,}/g, "…");
-  return fixed.length > SHOWN_CHARACTERS_MAX ? `${fixed.slice(0, SHOWN_CHARACTERS_MAX)}…` : fixed;
+  return normalizedText.length > SHOWN_CHARACTERS_MAX
+    ? `${normalizedText.slice(0, SHOWN_CHARACTERS_MAX)}…`
+    : normalizedText;
 }
 
 /** Moves a time range so that it ends at SAMPLE_TIME and still has the same number of days. Returns {} if `from` and `to` are not times. */
@@ -42,11 +44,11 @@ export function shortenResponse(value: unknown, depth = 0): unknown {
   }
   const fields = Object.entries(value);
   if (fields.length > 0 && depth > SHOWN_DEPTH_MAX) return { "…": "…" };
-  const shown = fields
+  const shownFields = fields
     .slice(0, SHOWN_FIELDS_MAX)
     .map(([name, field]) => [name, shortenResponse(field, depth + 1)] as const);
   return {
-    ...Object.fromEntries(fields.length > SHOWN_FIELDS_MAX ? [...shown, ["…", "…"]] : shown),
+    ...Object.fromEntries(fields.length > SHOWN_FIELDS_MAX ? [...shownFields, ["…", "…"]] : shownFields),
     ...replaceRangeTimes(value),
   };
 }

@@ -1,6 +1,6 @@
 /** Code of the longer examples on the reference page of `Svc`. svc-examples.ts contains their results. */
 
-const joinLines = (...all: string[]): string => all.join("\n");
+const joinLines = (...lines: string[]): string => lines.join("\n");
 
 export const GREET_ACTION_CODE = "async function execute({ payload }) { return 'Hello ' + payload.name; }";
 

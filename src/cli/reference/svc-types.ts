@@ -10,18 +10,18 @@ const getReferringText = ({ name, text, isAlias }: Declaration, sources: readonl
 
 function findReachableTypes(
   signatures: readonly string[],
-  all: ReadonlyMap<string, Declaration>,
+  declarationsByName: ReadonlyMap<string, Declaration>,
   sources: readonly string[],
 ) {
-  const declarationsByName = new Map<string, Declaration>();
+  const reachableByName = new Map<string, Declaration>();
   const queue = signatures.flatMap(findTypeNames);
   for (const name of queue) {
-    const declaration = all.get(name);
-    if (!declaration || declarationsByName.has(name)) continue;
-    declarationsByName.set(name, declaration);
+    const declaration = declarationsByName.get(name);
+    if (!declaration || reachableByName.has(name)) continue;
+    reachableByName.set(name, declaration);
     queue.push(...findTypeNames(getReferringText(declaration, sources)));
   }
-  return [...declarationsByName.values()];
+  return [...reachableByName.values()];
 }
 
 function buildTypeSection({ name, comment, text, isAlias }: Declaration, sources: readonly string[]): string {
@@ -40,16 +40,17 @@ function buildTypeSection({ name, comment, text, isAlias }: Declaration, sources
 }
 
 /**
- * Builds the section "Types" of the reference page. @param described interfaces that other sections describe, so that this one omits them
+ * Builds the section "Types" of the reference page.
+ * @param describedTypes interfaces that other sections describe, so that this section omits them
  */
 export function buildTypesSection(
   signatures: readonly string[],
   sources: readonly string[],
-  described: ReadonlySet<string>,
+  describedTypes: ReadonlySet<string>,
 ): string {
-  const declarations = sources.flatMap(parseDeclarations).filter(({ name }) => !described.has(name));
-  const all = new Map(declarations.map((declaration) => [declaration.name, declaration] as const));
-  const types = findReachableTypes(signatures, all, sources).sort((a, b) => (a.name < b.name ? -1 : 1));
+  const declarations = sources.flatMap(parseDeclarations).filter(({ name }) => !describedTypes.has(name));
+  const declarationsByName = new Map(declarations.map((declaration) => [declaration.name, declaration] as const));
+  const types = findReachableTypes(signatures, declarationsByName, sources).sort((a, b) => (a.name < b.name ? -1 : 1));
   return [
     "## Types",
     "`?` marks an optional field.",

@@ -11,8 +11,8 @@ const escapeForCell = (text: string): string =>
 export const formatInlineCode = (text: string): string => `\`${text}\``;
 
 export function formatMarkdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const line = (cells: readonly string[]) => `| ${cells.map(escapeForCell).join(" | ")} |`;
-  return [line(head), line(head.map(() => "---")), ...rows.map(line)].join("\n");
+  const formatLine = (cells: readonly string[]) => `| ${cells.map(escapeForCell).join(" | ")} |`;
+  return [formatLine(head), formatLine(head.map(() => "---")), ...rows.map(formatLine)].join("\n");
 }
 
 /**

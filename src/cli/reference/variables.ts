@@ -16,14 +16,14 @@ const COMPOSE_VARIABLE_MEANINGS: Record<string, string> = {
 function readComposeRows(root: string): string[][] {
   const text = readFileSync(join(root, "compose.yaml"), "utf8");
   const composeVariables = new Map(
-    [...text.matchAll(/\$\{([A-Z_]+)(:[-?])([^${}]*)\}/g)].map(([, name, mark, rest]) => [
+    [...text.matchAll(/\$\{([A-Z_]+)(:[-?])([^${}]*)\}/g)].map(([, name, operator, operand]) => [
       name!,
-      mark === ":?" ? "required" : rest! || "unset",
+      operator === ":?" ? "required" : operand! || "unset",
     ]),
   );
-  return [...composeVariables].map(([name, initial]) => [
+  return [...composeVariables].map(([name, defaultText]) => [
     formatInlineCode(name),
-    initial,
+    defaultText,
     COMPOSE_VARIABLE_MEANINGS[name] ?? "",
   ]);
 }
@@ -32,9 +32,9 @@ function readHelmRows(root: string): string[][] {
   const rows: string[][] = [];
   const path: string[] = [];
   for (const line of readFileSync(join(root, "deploy/helm/svc-app-actions/values.yaml"), "utf8").split("\n")) {
-    const [, space, name, value] = /^( *)(\w+):(?: (.*))?$/.exec(line) ?? [];
-    if (space === undefined) continue;
-    path.splice(space.length / 2, path.length, name!);
+    const [, indentation, name, value] = /^( *)(\w+):(?: (.*))?$/.exec(line) ?? [];
+    if (indentation === undefined) continue;
+    path.splice(indentation.length / 2, path.length, name!);
     if (value !== undefined && value !== "") rows.push([formatInlineCode(path.join(".")), formatInlineCode(value)]);
   }
   return rows;

@@ -3,7 +3,7 @@ import { type Db, rows } from "../../data/database.js";
 
 const SELECT_TABLES = `
   SELECT c.oid::int AS oid, c.relname AS name, c.relpersistence = 'u' AS unlogged,
-         coalesce(' PARTITION BY ' || pg_get_partkeydef(c.oid), '') AS parted
+         coalesce(' PARTITION BY ' || pg_get_partkeydef(c.oid), '') AS "partitionClause"
     FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
    ORDER BY c.relname COLLATE "C"`;
 
@@ -12,7 +12,7 @@ interface Table {
   oid: number;
   name: string;
   unlogged: boolean;
-  parted: string;
+  partitionClause: string;
 }
 
 const SELECT_COLUMNS = `
@@ -50,15 +50,23 @@ const DUMP_FILE_HEAD =
 
 /** Returns SQL for all tables with their constraints, indexes and triggers, and for all functions. */
 export async function dumpDatabaseSchema(db: Db): Promise<string> {
-  const lines = async (sql: string, parameters: unknown[] = []) =>
+  const selectLines = async (sql: string, parameters: unknown[] = []) =>
     (await rows<{ line: string }>(db, sql, parameters)).map(({ line }) => line.trimEnd());
   const parts = [DUMP_FILE_HEAD];
-  for (const { oid, name, unlogged, parted } of await rows<Table>(db, SELECT_TABLES)) {
-    const tableLines = [...(await lines(SELECT_COLUMNS, [oid])), ...(await lines(SELECT_CONSTRAINTS, [oid]))];
-    parts.push(`CREATE ${unlogged ? "UNLOGGED " : ""}TABLE ${name} (\n  ${tableLines.join(",\n  ")}\n)${parted};`);
-    const followingLines = [...(await lines(SELECT_INDEXES, [oid])), ...(await lines(SELECT_TRIGGERS, [oid]))];
+  for (const { oid, name, unlogged, partitionClause } of await rows<Table>(db, SELECT_TABLES)) {
+    const tableLines = [
+      ...(await selectLines(SELECT_COLUMNS, [oid])),
+      ...(await selectLines(SELECT_CONSTRAINTS, [oid])),
+    ];
+    parts.push(
+      `CREATE ${unlogged ? "UNLOGGED " : ""}TABLE ${name} (\n  ${tableLines.join(",\n  ")}\n)${partitionClause};`,
+    );
+    const followingLines = [
+      ...(await selectLines(SELECT_INDEXES, [oid])),
+      ...(await selectLines(SELECT_TRIGGERS, [oid])),
+    ];
     if (followingLines.length > 0) parts.push(followingLines.map((line) => `${line};`).join("\n"));
   }
-  parts.push(...(await lines(SELECT_FUNCTIONS)).map((line) => `${line};`));
+  parts.push(...(await selectLines(SELECT_FUNCTIONS)).map((line) => `${line};`));
   return `${parts.join("\n\n")}\n`;
 }
