@@ -125,14 +125,14 @@ function findVariableConflicts(env: Environment): string[] {
     ["DATABASE_URL", "DATABASE_DIRECT_URL"],
   ] as const;
   const faults = requiredVariablePairs
-    .filter(([name, beside]) => isSet(beside) && !isSet(name))
+    .filter(([name, dependentName]) => isSet(dependentName) && !isSet(name))
     .map(([name, beside]) => `${name} must be set, because ${beside} is set`);
   // Compares hosts without ports: a page on another port of the service's host would receive the service's cookies.
   const readUrlHost = (name: string) => URL.parse(env[name]?.trim() ?? "")?.hostname;
-  const ownHost = isSet("PUBLIC_URL") ? readUrlHost("PUBLIC_URL") : env.HOST?.trim() || HOST_DEFAULT;
-  const isSameHost = isSet("RUNTIME_URL") && ownHost !== undefined && readUrlHost("RUNTIME_URL") === ownHost;
+  const serviceHost = isSet("PUBLIC_URL") ? readUrlHost("PUBLIC_URL") : env.HOST?.trim() || HOST_DEFAULT;
+  const isSameHost = isSet("RUNTIME_URL") && serviceHost !== undefined && readUrlHost("RUNTIME_URL") === serviceHost;
   return isSameHost
-    ? [...faults, `RUNTIME_URL must be an origin whose host is not the service's own (got ${ownHost})`]
+    ? [...faults, `RUNTIME_URL must be an origin whose host is not the service's own (got ${serviceHost})`]
     : faults;
 }
 

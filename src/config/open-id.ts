@@ -61,8 +61,8 @@ function parsePairs(text: string | null): Map<string, string> | null {
   const parts = (text ?? "").split(",").map((part) => part.trim());
   if (parts.join("") === "") return new Map();
   const pairs = parts.map((part) => {
-    const at = part.lastIndexOf("=");
-    return [part.slice(0, Math.max(at, 0)).trim(), part.slice(at + 1).trim()] as const;
+    const separatorIndex = part.lastIndexOf("=");
+    return [part.slice(0, Math.max(separatorIndex, 0)).trim(), part.slice(separatorIndex + 1).trim()] as const;
   });
   const isValid = pairs.length <= PAIRS_MAX && pairs.every(([key, value]) => key !== "" && value !== "");
   return isValid ? new Map(pairs) : null;
@@ -138,8 +138,11 @@ export function readOpenIdProviders(env: Environment, reportFault: ReportFault):
     if (name !== undefined && (RESERVED_PROVIDER_NAMES.includes(name) || name === "OIDC"))
       reportFault(`OIDC_${name}_ISSUER`, "renamed: this name is reserved");
   }
-  const isFirstSet = names.includes(undefined);
-  const first = readProvider(env, undefined, isFirstSet ? reportFault : () => undefined);
+  const hasUnnamedProvider = names.includes(undefined);
+  const unnamedProvider = readProvider(env, undefined, hasUnnamedProvider ? reportFault : () => undefined);
   const providerNames = names.filter((name) => name !== undefined).sort();
-  return [...(isFirstSet ? [first] : []), ...providerNames.map((name) => readProvider(env, name, reportFault))];
+  return [
+    ...(hasUnnamedProvider ? [unnamedProvider] : []),
+    ...providerNames.map((name) => readProvider(env, name, reportFault)),
+  ];
 }

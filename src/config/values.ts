@@ -22,8 +22,8 @@ const SHOWN_VALUE_LENGTH = 100;
  * Returns a rejected value for an error message, shortened to 100 characters. If the value may contain a secret, returns only its length.
  */
 export function describeRejectedValue(input: string, { isSecret }: { isSecret: boolean }): string {
-  const colon = input.indexOf(":");
-  const mayHaveCredentials = (colon !== -1 && input.includes("@", colon)) || input.includes("?");
+  const colonIndex = input.indexOf(":");
+  const mayHaveCredentials = (colonIndex !== -1 && input.includes("@", colonIndex)) || input.includes("?");
   if (isSecret || mayHaveCredentials) return `${input.length} characters, not shown because they can contain a secret`;
   return JSON.stringify(input.length > SHOWN_VALUE_LENGTH ? `${input.slice(0, SHOWN_VALUE_LENGTH)}…` : input);
 }
@@ -56,9 +56,9 @@ export const createIntegerSchema = (min: number, max: number) =>
 export const createEnumSchema = <const T extends string>(...allowed: readonly T[]) =>
   createSchemaFromParser(`one of ${allowed.join(", ")}`, (input) => allowed.find((value) => value === input));
 
-/** Creates a parser for two words: `on` is the word for true, `off` the word for false. */
-export const createBooleanSchema = (on: string, off: string) =>
-  createEnumSchema(on, off).transform((value) => value === on);
+/** Creates a parser for two words: `trueWord` stands for true, `falseWord` for false. */
+export const createBooleanSchema = (trueWord: string, falseWord: string) =>
+  createEnumSchema(trueWord, falseWord).transform((value) => value === trueWord);
 
 export const createListSchema = <T>(expected: string, read: (part: string) => T | undefined) =>
   createSchemaFromParser(expected, (input) => {

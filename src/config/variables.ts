@@ -23,22 +23,22 @@ export interface VariableDescription {
 
 const variableDescriptions = z.registry<VariableDescription>();
 
-/** Adds a variable's description to its schema. `shownInitial` is the default as the reference page shows it. */
+/** Adds a variable's description to its schema. `defaultText` is the default as the reference page shows it. */
 function describeVariable<T>(
   schema: z.ZodType<T>,
-  initial: T,
+  defaultValue: T,
   meaning: string,
-  shownInitial = `\`${initial}\``,
+  defaultText = `\`${defaultValue}\``,
 ): z.ZodType<T> {
-  const withDefault = schema.default(initial as z.util.NoUndefined<T>);
-  return withDefault.register(variableDescriptions, { meaning, defaultText: shownInitial }) as unknown as z.ZodType<T>;
+  const withDefault = schema.default(defaultValue as z.util.NoUndefined<T>);
+  return withDefault.register(variableDescriptions, { meaning, defaultText }) as unknown as z.ZodType<T>;
 }
 
 const describeOptionalVariable = <T>(
   schema: z.ZodType<T>,
   meaning: string,
-  shownInitial = "unset",
-): z.ZodType<T | null> => describeVariable<T | null>(schema.nullable(), null, meaning, shownInitial);
+  defaultText = "unset",
+): z.ZodType<T | null> => describeVariable<T | null>(schema.nullable(), null, meaning, defaultText);
 
 const VARIABLE_SCHEMAS = {
   PORT: describeVariable(values.createIntegerSchema(0, 65_535), 4000, "port on which the service listens"),
