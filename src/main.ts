@@ -14,7 +14,7 @@ if (nodeMajor < REQUIRED_NODE.major || (nodeMajor === REQUIRED_NODE.major && nod
   process.exit(1);
 }
 
-const stopRequest = new AbortController();
+const stopController = new AbortController();
 let service: Service | null = null;
 let signalCount = 0;
 
@@ -25,7 +25,7 @@ let signalCount = 0;
 function handleSignal(): void {
   signalCount += 1;
   if (signalCount > 2) process.exit(1);
-  stopRequest.abort(new Error("the service was stopped during its start"));
+  stopController.abort(new Error("the service was stopped during its start"));
   // Ignores a failure of `stop` here, because the code at the end of this file reports it.
   service?.stop({ now: signalCount === 2 }).catch(() => undefined);
 }
@@ -40,27 +40,27 @@ const { startService } = await import("./service.js");
 const { formatStartMessage } = await import("./service/greeting.js");
 const { findUnusableValues } = await import("./service/preconditions.js");
 
-const writeFault = (error: unknown) => process.stderr.write(`${formatFatalError(error)}\n`);
+const writeError = (error: unknown) => process.stderr.write(`${formatFatalError(error)}\n`);
 
 try {
   const { config, faults } = readConfigAndFaults();
   if (faults.length > 0) throw new ConfigError([...faults, ...(await findUnusableValues(config))]);
   redirectConsoleToLog(createLog(config.logLevel));
-  service = await startService(config, { stopRequested: stopRequest.signal, ownsProcess: true });
+  service = await startService(config, { stopRequested: stopController.signal, ownsProcess: true });
   // The greeting is for people, so it is written to standard error. Standard output has only JSON lines for programs.
   if (config.roles.has("api") && config.logLevel !== "silent") process.stderr.write(formatStartMessage(service));
-  const stopRequested = new Promise<null>((resolve) => {
-    if (stopRequest.signal.aborted) resolve(null);
-    stopRequest.signal.addEventListener("abort", () => resolve(null));
+  const stopPromise = new Promise<null>((resolve) => {
+    if (stopController.signal.aborted) resolve(null);
+    stopController.signal.addEventListener("abort", () => resolve(null));
   });
-  const failure = await Promise.race([stopRequested, service.failed]);
-  if (failure) writeFault(failure);
+  const failure = await Promise.race([stopPromise, service.failurePromise]);
+  if (failure) writeError(failure);
   await service.stop({ now: failure !== null });
   process.exit(failure ? 1 : 0);
 } catch (error) {
   // Lets Node first handle a signal that arrived together with the error, so that a stop is not reported as an error.
   await new Promise((resolve) => setImmediate(resolve));
-  if (stopRequest.signal.aborted) process.exit(0);
-  writeFault(error);
+  if (stopController.signal.aborted) process.exit(0);
+  writeError(error);
   process.exit(1);
 }

@@ -17,10 +17,10 @@ const SILENCE_MESSAGE = `the database stopped responding while a statement was r
 const KEEP_ALIVE_AFTER_MS = 30_000;
 
 /** Keeps idle connections of a pool open, because opening a connection costs 20 ms of processor time. */
-const KEEP_OPEN = { keepAlive: true, keepAliveInitialDelayMillis: KEEP_ALIVE_AFTER_MS, idleTimeoutMillis: 0 };
+const KEEP_OPEN_OPTIONS = { keepAlive: true, keepAliveInitialDelayMillis: KEEP_ALIVE_AFTER_MS, idleTimeoutMillis: 0 };
 
 const LIMITED_POOL_SETTINGS = {
-  ...KEEP_OPEN,
+  ...KEEP_OPEN_OPTIONS,
   connectionTimeoutMillis: CONNECT_LIMIT_MS,
   statement_timeout: STATEMENT_LIMIT_MS,
   idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_LIMIT_MS,
@@ -28,7 +28,7 @@ const LIMITED_POOL_SETTINGS = {
 
 let lostConnectionCount = 0;
 
-const DISK_FULL = "53100";
+const DISK_FULL_SQLSTATE = "53100";
 /** Time (`performance.now()`) of PostgreSQL's last error for a full disk; null before the first one and after `clearDiskFullState`. */
 let diskFullAt: number | null = null;
 
@@ -46,17 +46,17 @@ export function clearDiskFullState(): void {
  * SQLSTATE code of a write to a read-only database. The server may have become a standby, or a provider stops writes because of a full
  * disk.
  */
-export const READ_ONLY = "25006";
+export const READ_ONLY_SQLSTATE = "25006";
 /**
  * Time for which the database counts as read-only after a rejected write. Each process writes its lease more often, so the state lasts
  * while the database rejects writes.
  */
-const READ_ONLY_MS = 5_000;
+const READ_ONLY_STATE_MS = 5_000;
 /** Time (`performance.now()`) of PostgreSQL's last error for a write to a read-only database. */
 let readOnlyAt = Number.NEGATIVE_INFINITY;
 
-/** True if PostgreSQL rejected a write of this process less than READ_ONLY_MS ago, because the database is read-only. */
-export const isReadOnly = (): boolean => performance.now() - readOnlyAt < READ_ONLY_MS;
+/** True if PostgreSQL rejected a write of this process less than READ_ONLY_STATE_MS ago, because the database is read-only. */
+export const isDatabaseReadOnly = (): boolean => performance.now() - readOnlyAt < READ_ONLY_STATE_MS;
 
 /** Returns the number of connections that failed in this process since its start. */
 export const countLostConnections = (): number => lostConnectionCount;
@@ -67,7 +67,7 @@ class ClientWithErrorListener extends pg.Client {
     super(config);
     this.on("error", () => undefined);
     this.connection.on("errorMessage", ({ code }: { code?: string }) => {
-      if (code === DISK_FULL) diskFullAt = performance.now();
+      if (code === DISK_FULL_SQLSTATE) diskFullAt = performance.now();
     });
     this.once("connect", () => this.once("error", () => (lostConnectionCount += 1)));
   }
@@ -86,7 +86,7 @@ class TimeLimitedClient extends ClientWithErrorListener {
       this.isStatementRunning = false;
     });
     this.connection.on("errorMessage", ({ code }: { code?: string }) => {
-      if (code !== READ_ONLY) return;
+      if (code !== READ_ONLY_SQLSTATE) return;
       readOnlyAt = performance.now();
       (this.connection.stream as Socket).destroy();
     });
@@ -124,7 +124,7 @@ const POOLER_READ_LIMIT_MS = STATEMENT_LIMIT_MS + 5_000;
  * operator must set this limit for the database role.
  */
 export const POOLER_CONNECTION_OPTIONS = {
-  ...KEEP_OPEN,
+  ...KEEP_OPEN_OPTIONS,
   connectionTimeoutMillis: CONNECT_LIMIT_MS,
   query_timeout: POOLER_READ_LIMIT_MS,
   Client: TimeLimitedClient,

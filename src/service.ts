@@ -46,12 +46,12 @@ export interface Service {
   /** URL of the database, including the password of an embedded database. */
   databaseUrl: string;
   /** Resolves with an error if the service can no longer work. The caller must then call `stop`. */
-  failed: Promise<Error>;
+  failurePromise: Promise<Error>;
   /**
    * Accepts no more work, gives running actions the grace period to finish, and then ends all child processes. A second call returns the
    * same promise. With `now`, it also ends the grace period at once.
    */
-  stop(how?: { now: boolean }): Promise<void>;
+  stop(options?: { now: boolean }): Promise<void>;
 }
 
 export interface ServiceStartOptions {
@@ -73,11 +73,11 @@ async function startListening(server: Server, { host, port }: Config): Promise<s
     server.once("error", reject);
     server.listen(port, host, () => resolve(server.off("error", reject) && undefined));
   }).catch((error: NodeJS.ErrnoException) => {
-    const isPort = error.code === "EADDRINUSE" || error.code === "EACCES";
-    const problem = isPort
+    const isPortProblem = error.code === "EADDRINUSE" || error.code === "EACCES";
+    const problem = isPortProblem
       ? "PORT must be a free port that this process is allowed to use"
       : "HOST must be an address of this machine";
-    throw new StartError(`${problem} (got ${isPort ? port : host}): ${error.message}`, { cause: error });
+    throw new StartError(`${problem} (got ${isPortProblem ? port : host}): ${error.message}`, { cause: error });
   });
   const { port: usedPort } = server.address() as AddressInfo;
   return `http://${host.includes(":") ? `[${host}]` : host}:${usedPort}`;
@@ -104,21 +104,21 @@ async function createFirstAppAndLink(
  * @throws the error of a component, or the reason of `stopRequested` if it aborts
  */
 async function startServiceParts(
-  input: ServiceStartContext,
+  startContext: ServiceStartContext,
   url: string,
   baseUrl: string,
 ): Promise<Pick<Service, "databaseUrl" | "firstCredentialsFile" | "setupLink">> {
-  const { config, log, onDatabaseReached, measures, stopRequested } = input;
-  const starting = new ServiceStarter(input);
-  const tracing = await starting.startTracing();
-  const [openedDatabase] = await Promise.all([starting.openDatabaseConnections(), starting.loadLibraries()]);
+  const { config, log, onDatabaseReached, measures, stopRequested } = startContext;
+  const starter = new ServiceStarter(startContext);
+  const tracing = await starter.startTracing();
+  const [openedDatabase] = await Promise.all([starter.openDatabaseConnections(), starter.loadLibraries()]);
   const { url: databaseUrl, db, notifications } = openedDatabase;
-  const { clock, skewMs } = await starting.createClock(db);
-  const plan = { ...input, clock };
-  const diskSpace = await starting.startDiskSpace(db);
+  const { clock, getSkewMs } = await starter.createClock(db);
+  const contextWithClock = { ...startContext, clock };
+  const diskSpace = await starter.startDiskSpace(db);
   const apiUrl = config.roles.has("api") ? url : baseUrl;
-  const browsers = await starting.startBrowsers(apiUrl);
-  const alone = config.databaseUrl === null;
+  const browsers = await starter.startBrowsers(apiUrl);
+  const isOnlyProcess = config.databaseUrl === null;
   const { now } = clock;
   const operations = await createOperations({
     ...{
@@ -132,33 +132,33 @@ async function startServiceParts(
       tracing,
       baseUrl,
       apiUrl,
-      isOnlyProcess: alone,
+      isOnlyProcess,
       now,
       log,
     },
     onDatabaseReached,
   });
-  plan.releases.add("data sources", operations.store.stop);
-  plan.releases.add("packages", () => operations.packages.stop());
-  plan.releases.add("code check", operations.authoring.closeCodeCheck);
-  plan.releases.add("outgoing requests", () => operations.requestSender.close());
-  plan.releases.add("rejected requests", () => operations.rejectedRequestCounter.stop());
-  await starting.startLease(operations);
-  await starting.startMediaStore(operations);
-  const acceptRequests = await starting.startApi(operations, tracing, baseUrl);
-  const work = await starting.startRuns(openedDatabase, operations);
-  await startScheduler(plan, notifications, operations);
-  await startSendingMessages(plan, notifications, operations);
-  await startNotifications(plan, notifications, operations);
-  await startAlerts(plan, notifications, operations);
-  await startGitPulls(plan, operations);
-  startCleaner(plan, operations);
-  starting.publishMetrics(openedDatabase, operations, work, browsers, skewMs);
-  const nothingCreated = { firstCredentialsFile: null, setupLink: null };
-  const first = alone ? await createFirstAppAndLink(operations, db, config, baseUrl, log) : nothingCreated;
+  contextWithClock.releases.add("data sources", operations.store.stop);
+  contextWithClock.releases.add("packages", () => operations.packages.stop());
+  contextWithClock.releases.add("code check", operations.authoring.closeCodeCheck);
+  contextWithClock.releases.add("outgoing requests", () => operations.requestSender.close());
+  contextWithClock.releases.add("rejected requests", () => operations.rejectedRequestCounter.stop());
+  await starter.startLease(operations);
+  await starter.startMediaStore(operations);
+  const acceptRequests = await starter.startApi(operations, tracing, baseUrl);
+  const work = await starter.startRuns(openedDatabase, operations);
+  await startScheduler(contextWithClock, notifications, operations);
+  await startSendingMessages(contextWithClock, notifications, operations);
+  await startNotifications(contextWithClock, notifications, operations);
+  await startAlerts(contextWithClock, notifications, operations);
+  await startGitPulls(contextWithClock, operations);
+  startCleaner(contextWithClock, operations);
+  starter.publishMetrics(openedDatabase, operations, work, browsers, getSkewMs);
+  const noFirstApp = { firstCredentialsFile: null, setupLink: null };
+  const firstApp = isOnlyProcess ? await createFirstAppAndLink(operations, db, config, baseUrl, log) : noFirstApp;
   stopRequested.throwIfAborted();
   acceptRequests();
-  return { databaseUrl, ...first };
+  return { databaseUrl, ...firstApp };
 }
 
 /** Creates the function that stops the service. */
@@ -166,7 +166,7 @@ function createStop(
   { config, log, readinessChecks, releases }: ServiceStartContext,
   gracePeriodController: AbortController,
 ): Service["stop"] {
-  let stopped: Promise<void> | null = null;
+  let stopPromise: Promise<void> | null = null;
   const releaseResources = () => {
     readinessChecks["stopping"] = () => false;
     log.info("stopping");
@@ -174,9 +174,9 @@ function createStop(
     return releases.releaseAll().finally(() => clearTimeout(graceTimer));
   };
   return ({ now } = { now: false }) => {
-    stopped ??= releaseResources();
+    stopPromise ??= releaseResources();
     if (now) gracePeriodController.abort();
-    return stopped;
+    return stopPromise;
   };
 }
 
@@ -192,11 +192,11 @@ export async function startService(config: Config, options: ServiceStartOptions 
   const httpEntryPoint = createHttpEntryPoint(readinessChecks);
   const server = createHttpServer(httpEntryPoint);
   const gracePeriodController = new AbortController();
-  const { promise: failed, resolve: fail } = Promise.withResolvers<Error>();
+  const { promise: failurePromise, resolve: reportFatalFailure } = Promise.withResolvers<Error>();
   const measures = new ServiceMetrics();
   // Uses a log without the filter for database outages, so that faults of the service itself are logged during an outage too.
   if (options.ownsProcess) registerUnhandledRejectionLogging(createLog(config.logLevel), measures);
-  const plan = {
+  const startContext = {
     config,
     clock,
     log,
@@ -208,18 +208,18 @@ export async function startService(config: Config, options: ServiceStartOptions 
     httpEntryPoint,
     stopRequested,
     gracePeriodEnded: gracePeriodController.signal,
-    reportFatalFailure: fail,
+    reportFatalFailure,
   };
-  const stop = createStop(plan, gracePeriodController);
+  const stop = createStop(startContext, gracePeriodController);
   try {
     await checkStartPreconditions(config);
     const url = await startListening(server, config);
     releases.add("port", () => new Promise((resolve) => server.close(resolve).closeAllConnections()));
     log.info({ url }, "listening");
     const baseUrl = config.publicUrl ?? url;
-    const started = await startServiceParts(plan, url, baseUrl);
+    const startResult = await startServiceParts(startContext, url, baseUrl);
     log.info({ url: baseUrl, roles: [...config.roles] }, "ready");
-    return { url, baseUrl, ...started, failed, stop };
+    return { url, baseUrl, ...startResult, failurePromise, stop };
   } catch (error) {
     await stop({ now: true });
     // Reports one line instead of a stack trace: an unavailable database is not a bug, and a supervisor will start this process again.

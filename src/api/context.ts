@@ -26,7 +26,7 @@ export interface RequestContext extends AccessCheckInput {
   /** Memory budget of the response. Absent for events of a subscription, whose bytes api/live counts. */
   responseBudget?: ResponseBudget;
   /** Returns a signal that aborts when the caller has disconnected. */
-  closedSignal?: () => AbortSignal;
+  getClosedSignal?: () => AbortSignal;
   /** Time of the last change of the returned resource, for the `ETag` header. Set only if the response body does not contain it. */
   updatedAt?: string;
   /** HTTP status of a REST response, if it differs from the usual status of the route. */

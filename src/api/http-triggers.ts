@@ -120,8 +120,8 @@ function sendTriggerResponse(request: FastifyRequest, reply: FastifyReply, respo
   // The author's code chose this status, so the service does not delay the response as it delays its own rejections.
   request.context.mayRejectWithoutDelay = true;
   // The CORS headers depend on the origin, so the header `Vary` of the action must not replace `Origin`.
-  const vary = headers["vary"] === undefined ? {} : { vary: `${headers["vary"]}, Origin` };
-  reply.code(status).headers({ "cache-control": "no-store", ...headers, ...vary, "svc-run-id": String(runId) });
+  const varyHeader = headers["vary"] === undefined ? {} : { vary: `${headers["vary"]}, Origin` };
+  reply.code(status).headers({ "cache-control": "no-store", ...headers, ...varyHeader, "svc-run-id": String(runId) });
   if (isReplayed) reply.header("svc-replayed", "true");
   if (request.method === "HEAD" && body !== null) return reply.header("content-length", Buffer.byteLength(body)).send();
   if (!Buffer.isBuffer(body) || body.length <= LARGE_RESPONSE_MIN_CHARACTERS) return reply.send(body ?? undefined);
@@ -161,13 +161,13 @@ const createHeaderReader =
 
 export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerOptions): void {
   const { triggers, credentials, publicUrl, runtimeUrl } = options;
-  const foundTriggers = new WeakMap<FastifyRequest, MatchedTriggers>();
+  const matchedTriggers = new WeakMap<FastifyRequest, MatchedTriggers>();
 
   /**
    * Finds the trigger and checks access before the body is read.
    * @throws ActionError NOT_FOUND, METHOD_NOT_ALLOWED, UNAUTHORIZED, FORBIDDEN, RATE_LIMIT_EXCEEDED
    */
-  async function findTrigger(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  async function findAndCheckTrigger(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     reply.headers(TRIGGER_RESPONSE_SECURITY_HEADERS);
     const { context } = request;
     context.mayRejectWithoutDelay = true;
@@ -179,12 +179,12 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
       triggers.checkAuthor(context.caller, address.appId);
     }
     const { method } = request;
-    const found = await triggers.find(address);
-    const { routes } = found;
+    const match = await triggers.find(address);
+    const { routes } = match;
     // A preflight has no credential, so its response must not show which draft URLs exist.
     const isDraftPreflight = address.isDraft && isPreflight(request);
     if (routes.length === 0 && !isDraftPreflight) throw new ActionError("NOT_FOUND");
-    foundTriggers.set(request, found);
+    matchedTriggers.set(request, match);
     if (method === OPTIONS_METHOD) return;
     const route = selectRoute(routes, method);
     if (!route) {
@@ -194,10 +194,10 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
     setOriginHeaders(request, reply, route);
   }
 
-  async function answerTrigger(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    const found = foundTriggers.get(request)!;
-    const { address } = found;
-    if (request.method === OPTIONS_METHOD) return sendOptionsResponse(request, reply, found);
+  async function runTrigger(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const match = matchedTriggers.get(request)!;
+    const { address } = match;
+    if (request.method === OPTIONS_METHOD) return sendOptionsResponse(request, reply, match);
     if (mustRedirectToRuntime(request, address, runtimeUrl)) {
       const { path, query } = splitUrl(request.raw.url ?? "");
       return reply.redirect(`${runtimeUrl}/h/${address.appId}/${path}${query && `?${query}`}`, 307);
@@ -208,15 +208,15 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
     const input = { headers, body, query: splitUrl(raw.url ?? "").query, requestId: randomUUID() };
     const triggerSender = { address: context.address, token: readTokenHeader(headers), appId: address.appId };
     const signedParts = { header: createHeaderReader(headers), urls: listPossibleUrls(request, publicUrl) };
-    const disconnectSignal = context.closedSignal ?? (() => createResponseEndSignal(raw, reply.raw));
+    const disconnectSignal = context.getClosedSignal ?? (() => createResponseEndSignal(raw, reply.raw));
     const triggerRequest = { ...input, ...triggerSender, ...signedParts, method, disconnectSignal };
     try {
-      return sendTriggerResponse(request, reply, await triggers.run(found, author, triggerRequest, context));
+      return sendTriggerResponse(request, reply, await triggers.run(match, author, triggerRequest, context));
     } catch (error) {
       if (error instanceof ActionError && error.status === "UNAUTHORIZED") {
         // Lets the service delay this rejection, so that clients cannot guess passwords and tokens quickly.
         delete context.mayRejectWithoutDelay;
-        if (selectRoute(found.routes, method)?.where.auth.type === "basic")
+        if (selectRoute(match.routes, method)?.where.auth.type === "basic")
           reply.header("www-authenticate", 'Basic realm="action", charset="UTF-8"');
       }
       if (error instanceof ActionError && error.status === "RATE_LIMIT_EXCEEDED")
@@ -233,8 +233,8 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
       url: TRIGGER_ROUTE,
       config: { checksOwnCredentials: true, acceptsEncodedBody: true },
       exposeHeadRoute: false,
-      onRequest: findTrigger,
-      handler: answerTrigger,
+      onRequest: findAndCheckTrigger,
+      handler: runTrigger,
     });
   });
 }

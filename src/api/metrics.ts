@@ -18,7 +18,7 @@ export interface MetricSources {
   /** Returns the number of free bytes under DATA_DIR. */
   readFreeDataDirBytes: () => Promise<number>;
   /** Returns how many milliseconds the database's clock is ahead of this machine's clock. */
-  clockSkewMs: () => number;
+  getClockSkewMs: () => number;
   /** Returns the bytes of the responses that this process is sending; null if the process does not serve requests. */
   countResponseBytes: (() => number) | null;
   /** Returns the number of open websockets and of their subscriptions; null if the process does not serve requests. */
@@ -48,29 +48,29 @@ function createProcessRegistry(): Registry {
  * for all other queues. Returns a function that sets the values.
  */
 function registerQueueMetrics(register: Registry): (vitalSigns: VitalSigns | null) => void {
-  const depth = new Gauge({
+  const lengthGauge = new Gauge({
     name: "svc_queue_runs",
     help: "Queued runs by app: the hundred longest queues, and all others together.",
     labelNames: ["app"],
     registers: [register],
   });
-  const age = new Gauge({
+  const ageGauge = new Gauge({
     name: "svc_queue_oldest_seconds",
     help: "Age of the oldest queued run of each app that svc_queue_runs has.",
     labelNames: ["app"],
     registers: [register],
   });
   return (vitalSigns) => {
-    depth.reset();
-    age.reset();
+    lengthGauge.reset();
+    ageGauge.reset();
     const getAppLabel = createAppMetricLabeler();
     const oldestSecondsByApp = new Map<string, number>();
     for (const { appId, queued, oldestMs } of [...(vitalSigns?.queues ?? [])].sort((a, b) => b.queued - a.queued)) {
       const app = getAppLabel(appId);
-      depth.inc({ app }, queued);
+      lengthGauge.inc({ app }, queued);
       oldestSecondsByApp.set(app, Math.max(oldestSecondsByApp.get(app) ?? 0, oldestMs / 1e3));
     }
-    for (const [app, seconds] of oldestSecondsByApp) age.set({ app }, seconds);
+    for (const [app, seconds] of oldestSecondsByApp) ageGauge.set({ app }, seconds);
   };
 }
 
@@ -92,7 +92,7 @@ function registerVitalSignMetrics(
     registers: [register],
   });
   const up = new Gauge({ name: "svc_database_up", help: "1 when the database answers.", registers: [register] });
-  const all = [
+  const gaugeSetters = [
     registerGauge(
       "svc_schedule_lag_seconds",
       "Age of the oldest due tick that no scheduler has claimed.",
@@ -117,7 +117,7 @@ function registerVitalSignMetrics(
     // Without the database, the gauges have no values.
     const vitalSigns = await readVitalSigns().catch(() => null);
     up.set(vitalSigns ? 1 : 0);
-    for (const set of all) set(vitalSigns);
+    for (const setGauge of gaugeSetters) setGauge(vitalSigns);
     setQueues(vitalSigns);
     // Only runners count runs. Prometheus must read the counters of a new app as 0 first, so they are created before each read.
     if (vitalSigns && runner) measures.startApps(vitalSigns.apps);
@@ -140,7 +140,7 @@ function registerReleaseMetric(register: Registry): void {
 
 function registerDatabaseMetrics(
   register: Registry,
-  { countDatabaseConnections, countLostConnections, clockSkewMs, isDiskFull, readFreeDataDirBytes }: MetricSources,
+  { countDatabaseConnections, countLostConnections, getClockSkewMs, isDiskFull, readFreeDataDirBytes }: MetricSources,
 ): void {
   new Gauge({
     name: "svc_database_disk_full",
@@ -163,7 +163,7 @@ function registerDatabaseMetrics(
     help: "Seconds by which this machine's clock differs from the database's.",
     registers: [register],
     collect() {
-      this.set(Math.abs(clockSkewMs()) / 1e3);
+      this.set(Math.abs(getClockSkewMs()) / 1e3);
     },
   });
   new Gauge({
@@ -188,26 +188,26 @@ function registerDatabaseMetrics(
 
 function registerResponseBytesMetric(
   register: Registry,
-  answers: NonNullable<MetricSources["countResponseBytes"]>,
+  countResponseBytes: NonNullable<MetricSources["countResponseBytes"]>,
 ): void {
   new Gauge({
     name: "svc_answer_bytes",
     help: "Bytes of responses in progress. Above a tenth of the heap, the process rejects large responses.",
     registers: [register],
     collect() {
-      this.set(answers());
+      this.set(countResponseBytes());
     },
   });
 }
 
-function registerSocketMetrics(register: Registry, sockets: NonNullable<MetricSources["countSockets"]>): void {
+function registerSocketMetrics(register: Registry, countSockets: NonNullable<MetricSources["countSockets"]>): void {
   new Gauge({
     name: "svc_sockets",
     help: "Open websockets of this process, and the subscriptions that they carry.",
     labelNames: ["what"],
     registers: [register],
     collect() {
-      const { open, subscriptions } = sockets();
+      const { open, subscriptions } = countSockets();
       this.set({ what: "open" }, open);
       this.set({ what: "subscriptions" }, subscriptions);
     },
@@ -216,14 +216,14 @@ function registerSocketMetrics(register: Registry, sockets: NonNullable<MetricSo
 
 function registerBrowserMetrics(
   register: Registry,
-  browsers: NonNullable<MetricSources["runner"]>["countBrowsers"],
+  countBrowsers: NonNullable<MetricSources["runner"]>["countBrowsers"],
 ): void {
   new Gauge({
     name: "svc_browsers",
     help: "Browsers that execute runs of this process.",
     registers: [register],
     collect() {
-      this.set(browsers().up);
+      this.set(countBrowsers().up);
     },
   });
   new Gauge({
@@ -232,8 +232,8 @@ function registerBrowserMetrics(
     labelNames: ["state"],
     registers: [register],
     collect() {
-      const { up: _, ...contexts } = browsers();
-      for (const [state, number] of Object.entries(contexts)) this.set({ state }, number);
+      const { up: _, ...contexts } = countBrowsers();
+      for (const [state, count] of Object.entries(contexts)) this.set({ state }, count);
     },
   });
 }

@@ -10,8 +10,8 @@ export interface HttpServerLimits {
   /** Maximum time in milliseconds to receive a whole request that is not an upload. */
   requestTimeoutMs: number;
   /** Maximum time in milliseconds to receive a whole upload. */
-  formTimeoutMs: number;
-  /** Interval in milliseconds at which Node looks for requests that exceed headTimeoutMs or formTimeoutMs. */
+  uploadTimeoutMs: number;
+  /** Interval in milliseconds at which Node looks for requests that exceed headTimeoutMs or uploadTimeoutMs. */
   checkIntervalMs: number;
   /** Maximum number of open connections. */
   connectionsMax: number;
@@ -23,7 +23,7 @@ export interface HttpServerLimits {
 const DEFAULT_LIMITS: HttpServerLimits = {
   headTimeoutMs: 10_000,
   requestTimeoutMs: 60_000,
-  formTimeoutMs: 900_000,
+  uploadTimeoutMs: 900_000,
   checkIntervalMs: 2_000,
   connectionsMax: 30_000,
   silentConnectionsPerAddress: 512,
@@ -31,24 +31,24 @@ const DEFAULT_LIMITS: HttpServerLimits = {
 
 /** Closes an old connection that has sent nothing if its address opens too many newer connections. */
 class SilentConnectionLimiter {
-  private readonly byAddress = new Map<string, Set<Socket>>();
+  private readonly socketsByAddress = new Map<string, Set<Socket>>();
 
-  constructor(private readonly max: number) {}
+  constructor(private readonly maxSockets: number) {}
 
   private removeSocket(socket: Socket, address: string): void {
-    const silentSockets = this.byAddress.get(address);
+    const silentSockets = this.socketsByAddress.get(address);
     silentSockets?.delete(socket);
-    if (silentSockets?.size === 0) this.byAddress.delete(address);
+    if (silentSockets?.size === 0) this.socketsByAddress.delete(address);
   }
 
   add(socket: Socket): void {
     const address = socket.remoteAddress ?? "";
-    const silentSockets = this.byAddress.get(address) ?? new Set();
-    this.byAddress.set(address, silentSockets.add(socket));
+    const silentSockets = this.socketsByAddress.get(address) ?? new Set();
+    this.socketsByAddress.set(address, silentSockets.add(socket));
     socket.once("close", () => this.removeSocket(socket, address));
     // If the address has too many connections, stops tracking the oldest, and closes it if it has sent nothing.
     const [oldest] = silentSockets;
-    if (silentSockets.size <= this.max || !oldest) return;
+    if (silentSockets.size <= this.maxSockets || !oldest) return;
     this.removeSocket(oldest, address);
     if (oldest.bytesRead === 0) oldest.destroy();
   }
@@ -73,7 +73,7 @@ function limitRequestTime(
   { handleRequest, rejectInvalidRequest }: Pick<HttpEntryPoint, "handleRequest" | "rejectInvalidRequest">,
   limitMs: number,
 ): RequestListener {
-  const lateError = Object.assign(new Error("the service did not receive the whole request in time"), {
+  const timeoutError = Object.assign(new Error("the service did not receive the whole request in time"), {
     code: "ERR_HTTP_REQUEST_TIMEOUT",
   });
   return (request, response) => {
@@ -90,7 +90,7 @@ function limitRequestTime(
       const timer = setTimeout(() => {
         if (request.complete) return;
         if (response.headersSent) request.socket.destroy();
-        else rejectInvalidRequest(lateError, request.socket);
+        else rejectInvalidRequest(timeoutError, request.socket);
         request.socket.destroySoon();
       }, limitMs);
       request.once("close", () => clearTimeout(timer)).once("end", () => clearTimeout(timer));
@@ -105,7 +105,7 @@ export function createHttpServer(
 ): Server {
   const server: Server = createServer({
     headersTimeout: limits.headTimeoutMs,
-    requestTimeout: limits.formTimeoutMs,
+    requestTimeout: limits.uploadTimeoutMs,
     connectionsCheckingInterval: limits.checkIntervalMs,
     // `limitRequestTime` checks the header Host, because Node's response to a request without it has no body.
     requireHostHeader: false,

@@ -44,19 +44,9 @@ import { ActionVersionResolver } from "./graphql/version-resolver.js";
 import { VisitorResolver } from "./graphql/visitor-resolver.js";
 
 export function createResolvers(operations: Operations): Resolvers {
-  const { backtest, history, replay, logEvents, schedule, statistics, week } = operations.triggers;
-  const {
-    accessChecks,
-    apps,
-    appVersions,
-    listAuditEntries: trail,
-    console,
-    logs,
-    editors,
-    runs,
-    settings,
-  } = operations;
-  const { actions, comparison, presets, problems, publishing, restoring, transfer, versions } = operations.authoring;
+  const { runBacktest, runQueries, replayer, logEvents, scheduler, readStatistics, readWeek } = operations.triggers;
+  const { accessChecks, apps, appVersions, listAuditEntries, console, logs, editors, runs, settings } = operations;
+  const { actions, comparer, presets, problems, publishing, restorer, transfer, versions } = operations.authoring;
   const { analytics, clientActions, clientRuns } = operations.clients;
   return {
     accessDetails: new AccessLogEntryDetailsResolver(),
@@ -79,7 +69,7 @@ export function createResolvers(operations: Operations): Resolvers {
     drafts: new CodeEditorResolver(accessChecks, presets, problems, operations.packages.scripts),
     entries: new EntryResolver(accessChecks, operations.store.entries),
     git: new GitResolver(accessChecks, operations.git),
-    runHistory: new RunHistoryResolver(accessChecks, { history, replay, statistics, logs }),
+    runHistory: new RunHistoryResolver(accessChecks, { runQueries, replayer, readStatistics, logs }),
     logs: new LogResolver(accessChecks, logs),
     manifests: new ManifestResolver(
       accessChecks,
@@ -108,17 +98,17 @@ export function createResolvers(operations: Operations): Resolvers {
     actionSources: new ActionSourceResolver(),
     settings: new SettingResolver(accessChecks, settings),
     stages: new StageResolver(accessChecks, operations.stages, operations.promotions, operations.manifests),
-    auditLog: new AuditLogResolver(accessChecks, trail),
+    auditLog: new AuditLogResolver(accessChecks, listAuditEntries),
     tokens: new TokenResolver(accessChecks, operations.tokens),
     actionTransfer: new ActionTransferResolver(accessChecks, transfer),
     visitors: new VisitorResolver(accessChecks, operations.clients.visitors),
     actionVersions: new ActionVersionResolver(accessChecks, {
       versions,
-      restoring,
-      comparison,
+      restorer,
+      comparer,
       endpoints: operations.endpoints,
     }),
     httpTriggers: new HttpTriggerResolver(accessChecks, operations.rejectedRequestCounter),
-    triggers: new TriggerResolver(accessChecks, { events: logEvents, schedule, week, backtest }),
+    triggers: new TriggerResolver(accessChecks, { events: logEvents, scheduler, readWeek, runBacktest }),
   };
 }

@@ -83,7 +83,7 @@ export interface ApiOptions {
   runtimeUrl: string | null;
   getClientAddress: GetClientAddress;
   responseMemory: ResponseMemoryLimiter;
-  refusalDelay: RejectionDelay;
+  rejectionDelay: RejectionDelay;
   taskQueue: FairTaskQueue;
   limiter: RequestLimiter;
   bodyBudgets: RequestBodyBudgetsBySize;
@@ -108,7 +108,7 @@ export interface Api {
 
 function createFastify({ measures, log }: ApiOptions): { app: FastifyInstance; handle: RequestListener } {
   let handle: RequestListener = () => undefined;
-  const fail = (error: unknown, reply: FastifyReply): FastifyReply => {
+  const sendErrorReply = (error: unknown, reply: FastifyReply): FastifyReply => {
     const { http, headers, body } = createErrorReply(error, log);
     measures.refused(body.status);
     return reply.code(http).headers(headers).send(body);
@@ -117,7 +117,7 @@ function createFastify({ measures, log }: ApiOptions): { app: FastifyInstance; h
     bodyLimit: BODY_MAX_BYTES,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: PATH_PARAMETER_MAX_CHARACTERS },
     frameworkErrors(error, _request, reply) {
-      fail(error, reply as FastifyReply);
+      sendErrorReply(error, reply as FastifyReply);
     },
     // This server never listens. The server of port.ts listens, and health.ts passes its requests to `handle`.
     serverFactory: (listener) => {
@@ -126,14 +126,14 @@ function createFastify({ measures, log }: ApiOptions): { app: FastifyInstance; h
     },
   });
   app.setErrorHandler((error, request, reply) =>
-    fail(error, reply.headers(createQuotaHeaders(request.context ?? { caller: null }))),
+    sendErrorReply(error, reply.headers(createQuotaHeaders(request.context ?? { caller: null }))),
   );
-  app.setNotFoundHandler((_request, reply) => fail(new ActionError("NOT_FOUND"), reply));
+  app.setNotFoundHandler((_request, reply) => sendErrorReply(new ActionError("NOT_FOUND"), reply));
   return { app, handle: (request, response) => handle(request, response) };
 }
 
 /** Registers hooks that send a large text in slices, drop the unread body after an error, and delay rejections of anonymous callers. */
-function registerResponseHooks(app: FastifyInstance, refusalDelay: RejectionDelay): void {
+function registerResponseHooks(app: FastifyInstance, rejectionDelay: RejectionDelay): void {
   app.addHook("onSend", ({ raw, context }, reply, payload, done) => {
     if (reply.statusCode >= 400 || context?.isRejected === true) {
       discardUnreadBody(raw, reply.raw);
@@ -150,7 +150,7 @@ function registerResponseHooks(app: FastifyInstance, refusalDelay: RejectionDela
     const sendPayload = () => done(null, isLarge ? streamResponseParts([payload], destroyResponse) : payload);
     const isRejected = reply.statusCode >= 400 || context?.isRejected === true;
     if (!isRejected || context?.caller !== null || context.mayRejectWithoutDelay) return sendPayload();
-    refusalDelay.wait(getRequestSenderKeyByAddress(context.address)).then((isAnswered) => {
+    rejectionDelay.wait(getRequestSenderKeyByAddress(context.address)).then((isAnswered) => {
       if (!isAnswered) destroyResponse();
       sendPayload();
     }, done);
@@ -171,7 +171,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
     getClientAddress,
     responseMemory,
   } = options;
-  const { callers, openId, toolCalls, oauth, refusalDelay, taskQueue, limiter, httpTriggers, measures, tracing } =
+  const { callers, openId, toolCalls, oauth, rejectionDelay, taskQueue, limiter, httpTriggers, measures, tracing } =
     options;
   const { graphqlDocuments, log } = options;
   const schema = await loadSchema();
@@ -187,8 +187,8 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   app.decorateRequest("context");
   app.addHook("onRequest", async (request, reply) => {
     const address = getClientAddress(request.raw);
-    let over: AbortSignal | undefined;
-    const disconnectSignal = () => (over ??= createResponseEndSignal(request.raw, reply.raw));
+    let endSignal: AbortSignal | undefined;
+    const getClosedSignal = () => (endSignal ??= createResponseEndSignal(request.raw, reply.raw));
     const { method, headers, routeOptions } = request;
     const userAgent = headers["user-agent"];
     const browser: NonNullable<RequestContext["browser"]> = {
@@ -205,25 +205,25 @@ export async function createApi(options: ApiOptions): Promise<Api> {
     request.context = {
       caller: null,
       idempotencyKey: null,
-      closedSignal: disconnectSignal,
+      getClosedSignal,
       browser,
       ...(address && { address }),
     };
-    const isOwn = routeOptions.config.checksOwnCredentials;
-    const token = isOwn ? null : callers.readToken({ method, headers, route: routeOptions.url ?? "" });
+    const checksOwnCredentials = routeOptions.config.checksOwnCredentials;
+    const token = checksOwnCredentials ? null : callers.readToken({ method, headers, route: routeOptions.url ?? "" });
     const caller = token === null ? null : await credentials.resolve(token, address);
     if (caller !== null) browser.token = token!;
     const budget = responseMemory.openBudget(caller);
     callWhenResponseEnds(request.raw, reply.raw, budget.close);
     Object.assign(request.context, { caller, responseBudget: budget });
-    budget.callWhenEnded(await limiter.acquireSlot(request.context, disconnectSignal));
-    if (isOwn) return;
+    budget.callWhenEnded(await limiter.acquireSlot(request.context, getClosedSignal));
+    if (checksOwnCredentials) return;
     request.context.idempotencyKey = parseIdempotencyKey(headers["idempotency-key"], "the header Idempotency-Key");
     request.context.shouldRetryFailed = readIdempotencyRetryHeader(headers["idempotency-retry"]);
   });
   registerTracingHooks(app, tracing);
   registerBodyParsing(app, options);
-  registerResponseHooks(app, refusalDelay);
+  registerResponseHooks(app, rejectionDelay);
   registerRest(app, ROUTES, options);
   registerEntryImportExportRoutes(app, resolvers.entries);
   registerMediaContentRoutes(app, resolvers.media);

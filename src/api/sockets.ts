@@ -63,7 +63,7 @@ type SubscriptionSources = Pick<
     ActionSubscriptionContext &
     EntrySubscriptionContext &
     NotificationSubscriptionContext,
-  "accessChecks" | "tail" | "console" | "clientFeed" | "actionFeed" | "entries" | "notify"
+  "accessChecks" | "tail" | "console" | "clientFeed" | "actionFeed" | "entries" | "notificationModules"
 >;
 
 interface SocketOptions extends SubscriptionSources, ResolverContext {
@@ -123,7 +123,7 @@ type OperationContext = SubscriptionSources &
     address?: string;
     idempotencyKey: null;
     responseBudget: ResponseBudget;
-    closedSignal: () => AbortSignal;
+    getClosedSignal: () => AbortSignal;
     /** Sends the single result of a query or mutation. The result's memory is freed when it has been sent. */
     reply: (result: string) => void;
     /** Frees the operation's slot in `limiter`. Call it after a query or mutation, or when a subscription's event source is open. */
@@ -180,13 +180,15 @@ export function createSocketServer({
   const server = new WebSocketServer({
     noServer: true,
     maxPayload: BODY_MAX_BYTES,
-    handleProtocols: (offered) => (offered.has(GRAPHQL_TRANSPORT_WS_PROTOCOL) ? GRAPHQL_TRANSPORT_WS_PROTOCOL : false),
+    handleProtocols: (offeredProtocols) =>
+      offeredProtocols.has(GRAPHQL_TRANSPORT_WS_PROTOCOL) ? GRAPHQL_TRANSPORT_WS_PROTOCOL : false,
   });
   const recheck = new CredentialRecheck<SocketContext["extra"]>({
     credentials,
-    onChecked(holder) {
-      results.recheck(holder, holder.caller);
-      if (!holder.caller) holder.outbox.callAfterSending(() => holder.socket.close(FORBIDDEN_CLOSE_CODE, "Forbidden"));
+    onChecked(connection) {
+      results.recheck(connection, connection.caller);
+      if (!connection.caller)
+        connection.outbox.callAfterSending(() => connection.socket.close(FORBIDDEN_CLOSE_CODE, "Forbidden"));
     },
   });
 
@@ -194,7 +196,7 @@ export function createSocketServer({
   const socketsPerAddressLimiter = new SocketsPerAddressLimiter<SocketContext["extra"]>(({ socket }) =>
     socket.close(TRY_AGAIN_LATER_CLOSE_CODE, "Too many idle sockets"),
   );
-  let openedSockets = 0;
+  let openedSocketCount = 0;
 
   /**
    * Returns the senders whose rate limits a message counts against: the network address, and an authenticated client's credential at this
@@ -208,7 +210,7 @@ export function createSocketServer({
       : [address];
   }
 
-  function pickCaller({ caller, request }: Pick<SocketContext["extra"], "caller" | "request">) {
+  function getCallerAndAddress({ caller, request }: Pick<SocketContext["extra"], "caller" | "request">) {
     const address = getClientAddress(request);
     return { caller, ...(address && { address }) };
   }
@@ -220,26 +222,26 @@ export function createSocketServer({
     releaseSlot: () => void,
   ): OperationContext {
     const messageHead = `{"id":${JSON.stringify(id)},"type":"next","payload":`;
-    const deliver = (result: string | Buffer, left: (() => void) | null) =>
-      left
-        ? extra.outbox.sendWithCallback(left, messageHead, result, "}")
+    const sendResult = (result: string | Buffer, onSent: (() => void) | null) =>
+      onSent
+        ? extra.outbox.sendWithCallback(onSent, messageHead, result, "}")
         : extra.outbox.send(`${messageHead}${result}}`);
     const closeOverloaded = () =>
       extra.socket.close(TRY_AGAIN_LATER_CLOSE_CODE, "Too many large events are being sent");
-    const caller = pickCaller(extra);
+    const callerAndAddress = getCallerAndAddress(extra);
     const budget = responseMemory.openBudget(extra.caller);
     const reply = (result: string) => extra.outbox.sendWithCallback(budget.close, `${messageHead}${result}}`);
     const getClosedSignal = () => getWebsocketClosedSignal(extra.socket);
     return {
-      ...caller,
+      ...callerAndAddress,
       idempotencyKey: null,
       ...sources,
       socketKey: extra,
       queryKey,
-      receiveResult: deliver,
+      receiveResult: sendResult,
       onMissedEvent: closeOverloaded,
       responseBudget: budget,
-      closedSignal: getClosedSignal,
+      getClosedSignal,
       reply,
       releaseSlot,
     };
@@ -266,7 +268,7 @@ export function createSocketServer({
       async onConnect(context) {
         const { extra } = context;
         extra.token = readConnectionToken(context);
-        const { address } = pickCaller(extra);
+        const { address } = getCallerAndAddress(extra);
         try {
           extra.caller = extra.token === null ? null : await credentials.resolve(extra.token, address);
         } catch (error) {
@@ -295,7 +297,7 @@ export function createSocketServer({
         }
         // `limiter` rejects only if the websocket has closed while the operation waited.
         const releaseSlot = await limiter
-          .acquireSlot(pickCaller(extra), () => getWebsocketClosedSignal(extra.socket))
+          .acquireSlot(getCallerAndAddress(extra), () => getWebsocketClosedSignal(extra.socket))
           .catch(() => null);
         if (!releaseSlot) return createCompletedErrors();
         operation.callWhenEnded(releaseSlot);
@@ -303,10 +305,10 @@ export function createSocketServer({
         if (!(await recheck.checkSocket(extra))) return [new GraphQLError("a valid credential is required")];
         const query = findQueryText({ query: input, documentId: extensions?.["documentId"] }) ?? "";
         if (query instanceof GraphQLError) return [query];
-        const refusal = findNotPersistedError(query, extra.caller, graphqlDocuments);
-        if (refusal) return [refusal];
+        const notPersistedError = findNotPersistedError(query, extra.caller, graphqlDocuments);
+        if (notPersistedError) return [notPersistedError];
         const queryKey = JSON.stringify([query, operationName, variables]);
-        const sender = getRequestSenderKey(pickCaller(extra));
+        const sender = getRequestSenderKey(getCallerAndAddress(extra));
         const document = await documents
           .checkInTurn(sender, queryKey.length, { query, operationName, variables })
           .catch(toOperationErrors);
@@ -326,7 +328,8 @@ export function createSocketServer({
           listRatedSenders(connection),
           () => connection.socket.readyState === connection.socket.OPEN,
         ),
-      handleInTurn: (connection, handle) => taskQueue.runInTurn(getRequestSenderKey(pickCaller(connection)), handle),
+      handleInTurn: (connection, handle) =>
+        taskQueue.runInTurn(getRequestSenderKey(getCallerAndAddress(connection)), handle),
       countSocket: (connection) =>
         socketsPerAddressLimiter.addSocket(
           getRequestSenderKeyByAddress(getClientAddress(connection.request)),
@@ -357,10 +360,10 @@ export function createSocketServer({
     }
     // The client may have disconnected while the origin was checked.
     if (socket.destroyed) return;
-    server.handleUpgrade(request, socket, head, (upgraded) => {
-      upgraded.on("error", (error) => log.debug({ err: error }, "a socket failed"));
-      openedSockets += 1;
-      handleSocket(upgraded, request, { id: openedSockets, upgradeToken, token: null, caller: null });
+    server.handleUpgrade(request, socket, head, (webSocket) => {
+      webSocket.on("error", (error) => log.debug({ err: error }, "a socket failed"));
+      openedSocketCount += 1;
+      handleSocket(webSocket, request, { id: openedSocketCount, upgradeToken, token: null, caller: null });
     });
   }
 

@@ -24,8 +24,8 @@ async function estimateRows(db: Db, fromClause: string, parameters: unknown[]): 
     estimatesByDatabase.get(db) ?? new LRUCache<string, number>({ max: CACHED_ESTIMATES_MAX, ttl: ESTIMATE_CACHE_MS });
   estimatesByDatabase.set(db, estimates);
   const key = JSON.stringify([fromClause, parameters]);
-  const knownEstimate = estimates.get(key);
-  if (knownEstimate !== undefined) return knownEstimate;
+  const cachedEstimate = estimates.get(key);
+  if (cachedEstimate !== undefined) return cachedEstimate;
   const [plan] = await rows<ExplainedPlan>(db, `EXPLAIN (FORMAT JSON) SELECT FROM ${fromClause}`, parameters);
   const estimatedRows = Math.round(plan!["QUERY PLAN"][0].Plan["Plan Rows"]);
   estimates.set(key, estimatedRows);

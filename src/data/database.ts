@@ -18,7 +18,7 @@ import {
   MIGRATION_POOL_OPTIONS,
   POOLER_CONNECTION_OPTIONS,
   queryPreparedRowsInPool,
-  READ_ONLY,
+  READ_ONLY_SQLSTATE,
   TIME_LIMITED_POOL_OPTIONS,
 } from "../postgres.js";
 import { ActionRow } from "./action.js";
@@ -57,19 +57,19 @@ const RESERVED_CONNECTION_LIMIT_MS = 3_000;
 /** Connections to PostgreSQL. TypeORM calls them a DataSource; in this service, a data source is a table of entries. */
 export type Db = DataSource;
 
-/** TypeORM's pool, a pool for prepared statements (`statements`), and a connection that requests do not use (`reserved`). */
+/** TypeORM's pool, a pool for prepared statements (`statementPool`), and a connection that requests do not use (`reservedPool`). */
 class Database extends DataSource {
-  readonly statements: pg.Pool;
-  readonly reserved: pg.Pool;
+  readonly statementPool: pg.Pool;
+  readonly reservedPool: pg.Pool;
 
   constructor(options: ConstructorParameters<typeof DataSource>[0], sessionUrl: string, poolSize: number) {
     super(options);
-    this.statements = createPreparedStatementPool(sessionUrl, Math.ceil(poolSize * STATEMENT_POOL_RATIO));
-    this.reserved = createPreparedStatementPool(sessionUrl, RESERVED_CONNECTIONS, RESERVED_CONNECTION_LIMIT_MS);
+    this.statementPool = createPreparedStatementPool(sessionUrl, Math.ceil(poolSize * STATEMENT_POOL_RATIO));
+    this.reservedPool = createPreparedStatementPool(sessionUrl, RESERVED_CONNECTIONS, RESERVED_CONNECTION_LIMIT_MS);
   }
 
   override async destroy(): Promise<void> {
-    await Promise.all([super.destroy(), this.statements.end(), this.reserved.end()]);
+    await Promise.all([super.destroy(), this.statementPool.end(), this.reservedPool.end()]);
   }
 }
 
@@ -98,17 +98,22 @@ export type SqlClient = Pick<EntityManager, "query">;
 
 /** Executes one statement and returns its rows. For UPDATE and DELETE, TypeORM would return [rows, count]. */
 export async function rows<T>(executor: SqlClient, sql: string, parameters: unknown[] = []): Promise<T[]> {
-  const answer: T[] | [T[], number] = await executor.query(sql, parameters);
-  return Array.isArray(answer[0]) ? answer[0] : (answer as T[]);
+  const result: T[] | [T[], number] = await executor.query(sql, parameters);
+  return Array.isArray(result[0]) ? result[0] : (result as T[]);
 }
 
 const getMainPool = ({ driver }: Db): pg.Pool => (driver as unknown as { master: pg.Pool }).master;
 
 export function countConnections(db: Db): { busy: number; idle: number; waiting: number } {
-  const pools = db instanceof Database ? [getMainPool(db), db.statements, db.reserved] : [getMainPool(db)];
-  const sum = (countIn: (pool: pg.Pool) => number) => pools.reduce((total, pool) => total + countIn(pool), 0);
-  const idle = sum((pool) => pool.idleCount);
-  return { busy: sum((pool) => pool.totalCount) - idle, idle, waiting: sum((pool) => pool.waitingCount) };
+  const pools = db instanceof Database ? [getMainPool(db), db.statementPool, db.reservedPool] : [getMainPool(db)];
+  const sumOverPools = (getCount: (pool: pg.Pool) => number) =>
+    pools.reduce((total, pool) => total + getCount(pool), 0);
+  const idle = sumOverPools((pool) => pool.idleCount);
+  return {
+    busy: sumOverPools((pool) => pool.totalCount) - idle,
+    idle,
+    waiting: sumOverPools((pool) => pool.waitingCount),
+  };
 }
 
 /**
@@ -122,7 +127,7 @@ export async function queryPreparedRows<T>(
   values: unknown[],
 ): Promise<T[]> {
   if (!(executor instanceof Database)) return rows(executor, text, values);
-  return queryPreparedRowsInPool(executor.statements, name, text, values);
+  return queryPreparedRowsInPool(executor.statementPool, name, text, values);
 }
 
 /**
@@ -135,7 +140,7 @@ export async function queryOnReservedConnection<T>(
   text: string,
   values: unknown[],
 ): Promise<T[]> {
-  return db instanceof Database ? queryPreparedRowsInPool(db.reserved, name, text, values) : rows(db, text, values);
+  return db instanceof Database ? queryPreparedRowsInPool(db.reservedPool, name, text, values) : rows(db, text, values);
 }
 
 /**
@@ -159,8 +164,8 @@ export function isDatabaseUnavailable(error: unknown): boolean {
 
 /** True if the database rejected a row as a duplicate. With `constraint`, true only for the unique index of this name. */
 export function isUniqueViolation(error: unknown, constraint?: string): boolean {
-  const { code, constraint: violated } = getDriverError(error);
-  return code === "23505" && (constraint === undefined || violated === constraint);
+  const { code, constraint: violatedConstraint } = getDriverError(error);
+  return code === "23505" && (constraint === undefined || violatedConstraint === constraint);
 }
 
 /** Returns the name of the unique index that a duplicate row violates; null for other errors. */
@@ -201,7 +206,7 @@ export function isConnectionLimitReached(error: unknown): boolean {
 
 /** True if the database rejected a write because it is read-only, for example after a failover. */
 export function isReadOnlyError(error: unknown): boolean {
-  return getDriverError(error).code === READ_ONLY;
+  return getDriverError(error).code === READ_ONLY_SQLSTATE;
 }
 
 export function isLockTimeout(error: unknown): boolean {
@@ -223,8 +228,8 @@ export function isSlowStatementError(error: unknown): boolean {
  * @param sessionUrl URL of the database without its pooler, if `url` leads to a pooler
  */
 export async function openDatabase(url: string, poolSize = DATABASE_POOL_CONNECTIONS, sessionUrl = url): Promise<Db> {
-  const extra = sessionUrl === url ? TIME_LIMITED_POOL_OPTIONS : POOLER_CONNECTION_OPTIONS;
-  return createDatabase(url, poolSize, extra, MIGRATIONS, sessionUrl).initialize();
+  const poolOptions = sessionUrl === url ? TIME_LIMITED_POOL_OPTIONS : POOLER_CONNECTION_OPTIONS;
+  return createDatabase(url, poolSize, poolOptions, MIGRATIONS, sessionUrl).initialize();
 }
 
 /** Runs `work` while this process holds the advisory lock for migrations. Other processes that call this function wait. */
@@ -234,8 +239,8 @@ export async function withSchemaLock<T>(url: string, work: (query: ExecuteQuery)
   try {
     // Polls instead of waiting in a statement. The process with the lock may run CREATE INDEX CONCURRENTLY, which waits for all open
     // statements. A statement that waits for the lock would therefore cause a deadlock.
-    const lock = "SELECT pg_try_advisory_lock($1) AS taken";
-    while (!(await client.query<{ taken: boolean }>(lock, [MIGRATION_LOCK_KEY])).rows[0]!.taken)
+    const tryLockSql = 'SELECT pg_try_advisory_lock($1) AS "isLocked"';
+    while (!(await client.query<{ isLocked: boolean }>(tryLockSql, [MIGRATION_LOCK_KEY])).rows[0]!.isLocked)
       await delay(LOCK_POLL_MS);
     return await work(async (sql) => (await client.query(sql)).rows);
   } finally {
@@ -245,12 +250,12 @@ export async function withSchemaLock<T>(url: string, work: (query: ExecuteQuery)
 
 /** Repeats `work` up to TABLE_LOCK_ATTEMPTS times if it does not get a table lock in time, or ends in a deadlock. */
 async function withTableLocks(work: () => Promise<unknown>): Promise<void> {
-  for (let left = TABLE_LOCK_ATTEMPTS; ; left -= 1) {
+  for (let attemptsLeft = TABLE_LOCK_ATTEMPTS; ; attemptsLeft -= 1) {
     try {
       await work();
       return;
     } catch (error) {
-      if (left === 0 || !(isLockTimeout(error) || isDeadlock(error))) throw error;
+      if (attemptsLeft === 0 || !(isLockTimeout(error) || isDeadlock(error))) throw error;
       await delay(TABLE_LOCK_RETRY_MS);
     }
   }

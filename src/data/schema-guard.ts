@@ -35,21 +35,21 @@ export function findSchemaIncompatibility(
 ): string | null {
   const unknownMigrations = appliedMigrations.filter((name) => !releaseMigrations.includes(name));
   if (unknownMigrations.length === 0) return null;
-  const last = Math.max(...releaseMigrations.map(getSchemaVersion));
-  const isComplete = releaseMigrations.every((name) => appliedMigrations.includes(name));
-  const isDeclared = (name: string) =>
-    getSchemaVersion(name) > last && getSchemaVersion(name) <= schemaDeclaration!.newest;
+  const releaseVersion = Math.max(...releaseMigrations.map(getSchemaVersion));
+  const hasAllReleaseMigrations = releaseMigrations.every((name) => appliedMigrations.includes(name));
+  const isCoveredByDeclaration = (name: string) =>
+    getSchemaVersion(name) > releaseVersion && getSchemaVersion(name) <= schemaDeclaration!.newest;
   if (
     schemaDeclaration !== null &&
-    schemaDeclaration.oldest <= last &&
-    isComplete &&
-    unknownMigrations.every(isDeclared)
+    schemaDeclaration.oldest <= releaseVersion &&
+    hasAllReleaseMigrations &&
+    unknownMigrations.every(isCoveredByDeclaration)
   )
     return null;
   const newestUnknown = unknownMigrations.reduce((newest, other) =>
     getSchemaVersion(other) > getSchemaVersion(newest) ? other : newest,
   );
-  return `the database's schema is of a newer release (it has the migration ${newestUnknown}); this release runs with schemas up to version ${last}, and with the next release's`;
+  return `the database's schema is of a newer release (it has the migration ${newestUnknown}); this release runs with schemas up to version ${releaseVersion}, and with the next release's`;
 }
 
 /** Returns the names of the applied migrations, and the stored schema versions. The table `migration` must exist. */
@@ -60,8 +60,8 @@ export async function readSchemaState(
   const [comment] = await query<{ text: string | null }>(
     "SELECT obj_description('migration'::regclass, 'pg_class') AS text",
   );
-  const declared = comment!.text === null ? null : (JSON.parse(comment!.text) as SchemaDeclaration);
-  return { appliedMigrations: applied.map(({ name }) => name), declaration: declared };
+  const declaration = comment!.text === null ? null : (JSON.parse(comment!.text) as SchemaDeclaration);
+  return { appliedMigrations: applied.map(({ name }) => name), declaration };
 }
 
 const NEWER_SCHEMA_REMEDY = "start the newer release, or restore a backup that this release can read";
@@ -89,13 +89,13 @@ export async function storeSchemaCompatibility(
   query: ExecuteQuery,
   releaseMigrations: readonly string[],
 ): Promise<void> {
-  const { appliedMigrations, declaration: declared } = await readSchemaState(query);
+  const { appliedMigrations, declaration: storedDeclaration } = await readSchemaState(query);
   // Keeps the comment of a newer release that has migrated the schema.
   if (appliedMigrations.some((name) => !releaseMigrations.includes(name))) return;
   const declaration: SchemaDeclaration = {
     newest: Math.max(...releaseMigrations.map(getSchemaVersion)),
     oldest: getSchemaVersion(PREVIOUS_RELEASE_LAST_MIGRATION),
   };
-  if (declared?.newest === declaration.newest && declared.oldest === declaration.oldest) return;
+  if (storedDeclaration?.newest === declaration.newest && storedDeclaration.oldest === declaration.oldest) return;
   await query(`COMMENT ON TABLE migration IS '${JSON.stringify(declaration)}'`);
 }

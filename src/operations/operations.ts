@@ -134,7 +134,7 @@ function createTriggerModules(
     runWords,
     ...parts
   }: {
-    schedule: Scheduler;
+    scheduler: Scheduler;
     enqueuer: Enqueuer;
     runWords: RunSearch;
     logEvents: LogEventStore;
@@ -143,11 +143,11 @@ function createTriggerModules(
   const { defaultTimezone } = config;
   return {
     ...parts,
-    week: createScheduleWeekReader({ db, now, defaultTimezone }),
-    history: new RunQueries(db, runWords),
-    replay: new RunReplayer(db, enqueuer),
-    statistics: createRunStatisticsReader({ db, runWords }),
-    backtest: createBacktestRunner(db),
+    readWeek: createScheduleWeekReader({ db, now, defaultTimezone }),
+    runQueries: new RunQueries(db, runWords),
+    replayer: new RunReplayer(db, enqueuer),
+    readStatistics: createRunStatisticsReader({ db, runWords }),
+    runBacktest: createBacktestRunner(db),
     pause: new SchedulePause(db),
   };
 }
@@ -268,7 +268,7 @@ export async function createOperations(processDependencies: ProcessDependencies)
   const settings = new Settings({ db, dataKeys, baseUrl, clientTimeoutMs, sessionOf, ...ofEvents });
   const apps = new Apps({ db, credentials, people, settings, ...ofEvents });
   const { catalogue, addAssetUrls, packages } = createDependencyModules(processDependencies, receivedDataLimiter);
-  const schedule = new Scheduler({ db, now, defaultTimezone, measures });
+  const scheduler = new Scheduler({ db, now, defaultTimezone, measures });
   const endpoints = new TriggerEndpoints({ db, dataKeys, baseUrl });
   const triggerIndex = new TriggerIndex({ now, defaultTimezone });
   const ofAuthoring = { packages, addAssetUrls, triggerIndex, endpoints, serverTimeoutMs, allowPrivateNetwork };
@@ -293,7 +293,7 @@ export async function createOperations(processDependencies: ProcessDependencies)
     ...running,
     ...integrations,
     ...access,
-    refusalDelay: new RejectionDelay(),
+    rejectionDelay: new RejectionDelay(),
     settings,
     apps,
     authoring,
@@ -304,8 +304,8 @@ export async function createOperations(processDependencies: ProcessDependencies)
     listAuditEntries: ((appId, options, reserve) =>
       listAuditEntries(db, appId, options, reserve)) satisfies ListAuditLog,
     ...createProgramModules({ db, accessChecks, credentials }),
-    triggers: createTriggerModules(processDependencies, { schedule, enqueuer, runWords, logEvents }),
-    ...createUpkeepModules(processDependencies, schedule, queueLimits),
+    triggers: createTriggerModules(processDependencies, { scheduler, enqueuer, runWords, logEvents }),
+    ...createUpkeepModules(processDependencies, scheduler, queueLimits),
     dataKeys,
     clients,
     store,

@@ -11,7 +11,7 @@ const MEASURE_INTERVAL_MS = 10_000;
 
 export interface DatabaseClock {
   /** Milliseconds by which the database's clock is ahead of this machine's clock; 0 if the difference is smaller than the network delay. */
-  skewMs(): number;
+  getSkewMs(): number;
   /** Compares the clocks. Resolves to the Unix time in milliseconds of the next comparison. */
   measureSkew(): Promise<number>;
 }
@@ -19,34 +19,31 @@ export interface DatabaseClock {
 export function createDatabaseClock(options: { db: Db; log: Logger }): DatabaseClock {
   const { db, log } = options;
   let skewMs = 0;
-  let isWarned = false;
+  let hasWarned = false;
 
   return {
-    skewMs: () => skewMs,
+    getSkewMs: () => skewMs,
     async measureSkew() {
       const requestedAt = Date.now();
-      const [answer] = await rows<{ ms: number }>(
-        db,
-        "SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS ms",
-      );
-      const answeredAt = Date.now();
-      const { ms } = answer!;
-      skewMs = ms < requestedAt ? ms - requestedAt : ms > answeredAt ? ms - answeredAt : 0;
-      const isOff = Math.abs(skewMs) > CLOCK_SKEW_WARNING_MS;
-      if (isOff && !isWarned) {
+      const [row] = await rows<{ ms: number }>(db, "SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS ms");
+      const respondedAt = Date.now();
+      const { ms } = row!;
+      skewMs = ms < requestedAt ? ms - requestedAt : ms > respondedAt ? ms - respondedAt : 0;
+      const isSkewed = Math.abs(skewMs) > CLOCK_SKEW_WARNING_MS;
+      if (isSkewed && !hasWarned) {
         const seconds = Math.round(skewMs) / 1_000;
         log.warn(
           { databaseAheadSeconds: seconds },
           "this machine's clock differs from the database's; schedules follow the database's",
         );
       }
-      if (!isOff && isWarned) log.info("this machine's clock and the database's clock agree again");
-      isWarned = isOff;
-      return answeredAt + MEASURE_INTERVAL_MS;
+      if (!isSkewed && hasWarned) log.info("this machine's clock and the database's clock agree again");
+      hasWarned = isSkewed;
+      return respondedAt + MEASURE_INTERVAL_MS;
     },
   };
 }
 
-export function createSkewCorrectedClock(clock: Clock, skewMs: () => number): Clock {
-  return { now: () => clock.now() + skewMs(), msUntil: (time) => clock.msUntil(time - skewMs()) };
+export function createSkewCorrectedClock(clock: Clock, getSkewMs: () => number): Clock {
+  return { now: () => clock.now() + getSkewMs(), msUntil: (time) => clock.msUntil(time - getSkewMs()) };
 }

@@ -41,23 +41,27 @@ export function describeDatabaseStartError(
  */
 export async function waitUntilDatabaseReachable<T>(
   work: () => Promise<T>,
-  { log, stopRequested, faultOf }: { log: Logger; stopRequested: AbortSignal; faultOf: (error: unknown) => string },
+  {
+    log,
+    stopRequested,
+    describeError,
+  }: { log: Logger; stopRequested: AbortSignal; describeError: (error: unknown) => string },
 ): Promise<T> {
-  let lastLine = Number.NEGATIVE_INFINITY;
-  for (let wait = FIRST_RETRY_DELAY_MS; ; wait = Math.min(2 * wait, RETRY_DELAY_MAX_MS)) {
+  let lastLoggedAt = Number.NEGATIVE_INFINITY;
+  for (let waitMs = FIRST_RETRY_DELAY_MS; ; waitMs = Math.min(2 * waitMs, RETRY_DELAY_MAX_MS)) {
     stopRequested.throwIfAborted();
     try {
       const result = await work();
-      if (lastLine > 0) log.info("the database responds");
+      if (lastLoggedAt > 0) log.info("the database responds");
       return result;
     } catch (error) {
       if (!isDatabaseUnavailable(error)) throw error;
-      if (performance.now() - lastLine >= LOG_INTERVAL_MS) {
-        log.warn({ reason: faultOf(error) }, "waiting for the database");
-        lastLine = performance.now();
+      if (performance.now() - lastLoggedAt >= LOG_INTERVAL_MS) {
+        log.warn({ reason: describeError(error) }, "waiting for the database");
+        lastLoggedAt = performance.now();
       }
       // If `stopRequested` aborts, the pause ends early. The loop then throws the reason.
-      await delay(wait, undefined, { signal: stopRequested }).catch(() => undefined);
+      await delay(waitMs, undefined, { signal: stopRequested }).catch(() => undefined);
     }
   }
 }
@@ -90,7 +94,7 @@ export async function openServiceDatabase(
 ): Promise<OpenedDatabase> {
   const variableName = config.databaseDirectUrl ? "DATABASE_DIRECT_URL" : "DATABASE_URL";
   const databaseName = config.databaseUrl ? `the database of ${variableName}` : "the embedded database";
-  const faultOf = (error: unknown) => describeDatabaseStartError(error, config);
+  const describeError = (error: unknown) => describeDatabaseStartError(error, config);
 
   async function open(): Promise<OpenedDatabase> {
     if (config.databaseUrl && (await isPoolerUrl(url))) {
@@ -121,8 +125,8 @@ export async function openServiceDatabase(
     }
   }
 
-  return waitUntilDatabaseReachable(open, { log, stopRequested, faultOf }).catch((error: Error) => {
+  return waitUntilDatabaseReachable(open, { log, stopRequested, describeError }).catch((error: Error) => {
     if (error instanceof StartError || stopRequested.aborted) throw error;
-    throw new StartError(`${databaseName} could not be opened: ${faultOf(error)}`, { cause: error });
+    throw new StartError(`${databaseName} could not be opened: ${describeError(error)}`, { cause: error });
   });
 }

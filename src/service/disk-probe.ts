@@ -15,14 +15,14 @@ const DISK_FULL_MIN_MS = 5_000;
 /** Creates periodic work. While the disk counts as full, it makes PostgreSQL write to the disk. A write that succeeds ends this state. */
 export function createDiskFullProbe({ db, log }: { db: Db; log: Logger }): Ticker {
   async function probeDisk(): Promise<number> {
-    const next = Date.now() + PROBE_INTERVAL_MS;
-    if ((getMsSinceDiskFull() ?? 0) < DISK_FULL_MIN_MS) return next;
+    const nextProbeAt = Date.now() + PROBE_INTERVAL_MS;
+    if ((getMsSinceDiskFull() ?? 0) < DISK_FULL_MIN_MS) return nextProbeAt;
     await db.transaction(async (manager) => {
       for (const statement of WRITE_TEMPORARY_FILES_SQL) await manager.query(statement);
     });
     clearDiskFullState();
     log.info("PostgreSQL's disk has free space again");
-    return next;
+    return nextProbeAt;
   }
   return createTicker({ work: probeDisk, msUntil: (time) => time - Date.now(), sleepMaxMs: PROBE_INTERVAL_MS, log });
 }

@@ -6,15 +6,15 @@ const toLocalhostUrl = (url: string): string =>
   url.replace(/^(https?:\/\/)(127\.0\.0\.1|0\.0\.0\.0|\[::1?\])(?=[:/]|$)/, "$1localhost");
 
 /**
- * @param greeted.firstCredentialsFile path of the file with the first credentials if this start created it, otherwise null
- * @param greeted.setupLink link that creates the first administrator; null if there already is one
+ * @param service.firstCredentialsFile path of the file with the first credentials if this start created it, otherwise null
+ * @param service.setupLink link that creates the first administrator; null if there already is one
  */
-export function formatStartMessage(greeted: {
+export function formatStartMessage(service: {
   baseUrl: string;
   firstCredentialsFile: string | null;
   setupLink: string | null;
 }): string {
-  const { baseUrl, firstCredentialsFile, setupLink } = greeted;
+  const { baseUrl, firstCredentialsFile, setupLink } = service;
   const { studio, graphiql, api } = getServiceUrls(toLocalhostUrl(baseUrl));
   const lines = [
     "",

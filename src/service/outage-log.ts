@@ -27,9 +27,9 @@ export interface DatabaseOutageLog {
 
 interface DatabaseOutage {
   problem: string;
-  since: number;
-  lastFailure: number;
-  lastLine: number;
+  startedAt: number;
+  lastFailureAt: number;
+  lastLoggedAt: number;
   /** Number of failures during the outage. Most of them are not in the log. */
   failureCount: number;
 }
@@ -44,32 +44,32 @@ export function describeDatabaseProblem(error: unknown): string | null {
 }
 
 /**
- * @param options.problemOf returns the database problem that caused an error
+ * @param options.findProblem returns the database problem that caused an error
  * @param options.now monotonic clock in milliseconds
  */
 export function createDatabaseOutageLog(options: {
   level: string;
-  problemOf?: (error: unknown) => string | null;
+  findProblem?: (error: unknown) => string | null;
   destination?: DestinationStream;
   now?: () => number;
 }): DatabaseOutageLog {
-  const { level, problemOf = describeDatabaseProblem, destination, now = () => performance.now() } = options;
+  const { level, findProblem = describeDatabaseProblem, destination, now = () => performance.now() } = options;
   const plainLog = createLog(level, { ...(destination && { destination }) });
   let outage: DatabaseOutage | null = null;
 
-  function countRejection(err: unknown, problem: string, firstMessage: string): void {
-    const at = now();
+  function recordFailure(err: unknown, problem: string, firstMessage: string): void {
+    const nowMs = now();
     if (outage === null) {
-      outage = { problem, since: at, lastFailure: at, lastLine: at, failureCount: 1 };
+      outage = { problem, startedAt: nowMs, lastFailureAt: nowMs, lastLoggedAt: nowMs, failureCount: 1 };
       plainLog.error({ err, first: firstMessage }, `${problem}: failures are counted until it is back`);
       return;
     }
     outage.failureCount += 1;
-    outage.lastFailure = at;
-    if (at - outage.lastLine < OUTAGE_LINE_INTERVAL_MS) return;
-    outage.lastLine = at;
+    outage.lastFailureAt = nowMs;
+    if (nowMs - outage.lastLoggedAt < OUTAGE_LINE_INTERVAL_MS) return;
+    outage.lastLoggedAt = nowMs;
     plainLog.error(
-      { awayMs: Math.round(at - outage.since), failures: outage.failureCount },
+      { awayMs: Math.round(nowMs - outage.startedAt), failures: outage.failureCount },
       `${outage.problem}, still`,
     );
   }
@@ -77,20 +77,20 @@ export function createDatabaseOutageLog(options: {
   const absorb = (parts: readonly unknown[]): boolean => {
     const [fields, message] = parts;
     const err = typeof fields === "object" && fields !== null && "err" in fields ? fields.err : undefined;
-    const problem = err === undefined ? null : problemOf(err);
+    const problem = err === undefined ? null : findProblem(err);
     if (problem === null) return false;
-    countRejection(err, problem, String(message));
+    recordFailure(err, problem, String(message));
     return true;
   };
 
   return {
     log: createLog(level, { ...(destination && { destination }), absorb }),
     recordSuccess() {
-      const at = now();
-      if (outage === null || at - outage.lastFailure < OUTAGE_END_QUIET_MS) return;
-      const { since, lastFailure, failureCount } = outage;
+      const nowMs = now();
+      if (outage === null || nowMs - outage.lastFailureAt < OUTAGE_END_QUIET_MS) return;
+      const { startedAt, lastFailureAt, failureCount } = outage;
       outage = null;
-      plainLog.info({ awayMs: Math.round(lastFailure - since), failures: failureCount }, "the database is back");
+      plainLog.info({ awayMs: Math.round(lastFailureAt - startedAt), failures: failureCount }, "the database is back");
     },
   };
 }

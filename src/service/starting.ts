@@ -28,7 +28,7 @@ import type { Operations } from "../operations/operations.js";
 import { QUEUED_RUN_CHANNEL } from "../operations/records/queue-limits.js";
 import { CONCURRENCY_LIMITS_CHANNEL } from "../operations/runs/run-admission.js";
 import { createTracing, type RequestTracing } from "../operations/watch/tracing.js";
-import { countLostConnections, isDiskFull, isReadOnly } from "../postgres.js";
+import { countLostConnections, isDatabaseReadOnly, isDiskFull } from "../postgres.js";
 import { createBrowserSources } from "./browser-sources.js";
 import { createDatabaseClock, createSkewCorrectedClock } from "./database-clock.js";
 import { openServiceDatabase } from "./database-start.js";
@@ -51,15 +51,15 @@ export class ServiceStarter {
   private readonly responseMemory = new ResponseMemoryLimiter(undefined, this.taskQueue);
   private sockets: SocketServer | null = null;
 
-  constructor(private readonly plan: ServiceStartContext) {}
+  constructor(private readonly startContext: ServiceStartContext) {}
 
   /** Loads libraries that would otherwise be loaded during a request, which would delay all other requests. */
   async loadLibraries(): Promise<void> {
-    if (this.plan.config.roles.has("api")) await loadWebAuthn();
+    if (this.startContext.config.roles.has("api")) await loadWebAuthn();
   }
 
   async openDatabaseConnections(): Promise<DatabaseConnections> {
-    const { config, log, releases, readinessChecks, stopRequested, reportFatalFailure } = this.plan;
+    const { config, log, releases, readinessChecks, stopRequested, reportFatalFailure } = this.startContext;
     stopRequested.throwIfAborted();
     let url = config.databaseDirectUrl ?? config.databaseUrl;
     if (!url) {
@@ -79,14 +79,14 @@ export class ServiceStarter {
     await probe.start();
     releases.add("disk probe", () => probe.stop());
     readinessChecks["database"] = () => {
-      if (isReadOnly()) return "it is read-only";
+      if (isDatabaseReadOnly()) return "it is read-only";
       return isDiskFull() ? "its disk is full" : db.isInitialized && notifications.isHealthy();
     };
     return { url, db, notifications };
   }
 
-  async createClock(db: Db): Promise<{ clock: Clock; skewMs: () => number }> {
-    const { clock, log, releases } = this.plan;
+  async createClock(db: Db): Promise<{ clock: Clock; getSkewMs: () => number }> {
+    const { clock, log, releases } = this.startContext;
     const databaseClock = createDatabaseClock({ db, log });
     const ticker = createTicker({
       work: databaseClock.measureSkew,
@@ -96,12 +96,12 @@ export class ServiceStarter {
     });
     await ticker.start();
     releases.add("clock", () => ticker.stop());
-    return { clock: createSkewCorrectedClock(clock, databaseClock.skewMs), skewMs: databaseClock.skewMs };
+    return { clock: createSkewCorrectedClock(clock, databaseClock.getSkewMs), getSkewMs: databaseClock.getSkewMs };
   }
 
   /** Starts tracing. It stops after everything that starts later, so that it can send the traces of those components. */
   async startTracing(): Promise<RequestTracing> {
-    const { config, log, releases, stopRequested } = this.plan;
+    const { config, log, releases, stopRequested } = this.startContext;
     stopRequested.throwIfAborted();
     const tracing = await createTracing(config.otlpEndpoint, randomUUID(), log);
     releases.add("traces", tracing.stop);
@@ -109,13 +109,13 @@ export class ServiceStarter {
   }
 
   async startDiskSpace(db: Db): Promise<DiskSpaceMonitor> {
-    const { config, log, releases } = this.plan;
+    const { config, log, releases } = this.startContext;
     const diskSpace = createDatabaseDiskSpaceMonitor(config, db, log);
     releases.add("database disk space", diskSpace.stop);
     await diskSpace.start();
-    const watch = createDataDirDiskSpaceMonitor(config, log);
-    releases.add("DATA_DIR disk space", watch.stop);
-    await watch.start();
+    const dataDirMonitor = createDataDirDiskSpaceMonitor(config, log);
+    releases.add("DATA_DIR disk space", dataDirMonitor.stop);
+    await dataDirMonitor.start();
     return diskSpace;
   }
 
@@ -124,7 +124,7 @@ export class ServiceStarter {
    * @param apiUrl URL of this service, to which runs may send requests although it is a private address
    */
   async startBrowsers(apiUrl: string): Promise<Browsers | null> {
-    const { config, log, measures, releases, readinessChecks, stopRequested } = this.plan;
+    const { config, log, measures, releases, readinessChecks, stopRequested } = this.startContext;
     stopRequested.throwIfAborted();
     if (!config.roles.has("runner")) return null;
     const { sources, egressOptions } = createBrowserSources(config, log);
@@ -158,13 +158,13 @@ export class ServiceStarter {
 
   /** Starts to renew the lease (the proof in the database that this process lives). Without a lease, the process may not execute runs. */
   async startLease({ lease }: Operations): Promise<void> {
-    this.plan.stopRequested.throwIfAborted();
+    this.startContext.stopRequested.throwIfAborted();
     await lease.start();
-    this.plan.releases.add("instance", () => lease.stop());
+    this.startContext.releases.add("instance", () => lease.stop());
   }
 
   async startMediaStore({ media }: Operations): Promise<void> {
-    const { config, releases, stopRequested } = this.plan;
+    const { config, releases, stopRequested } = this.startContext;
     stopRequested.throwIfAborted();
     releases.add("media", media.stop);
     if (config.roles.has("api") || config.roles.has("scheduler")) await media.start();
@@ -172,15 +172,14 @@ export class ServiceStarter {
 
   /** Builds the API. Returns a function that lets the API accept requests, which must be the last step of a start. */
   async startApi(operations: Operations, tracing: RequestTracing, baseUrl: string): Promise<() => void> {
-    const { config, log, measures, releases, readinessChecks, server, httpEntryPoint } = this.plan;
+    const { config, log, measures, releases, readinessChecks, server, httpEntryPoint } = this.startContext;
     if (!config.roles.has("api")) return () => undefined;
-    const { credentials, accessChecks, refusalDelay, tail, console, clients, actionFeed, store, notificationModules } =
-      operations;
+    const { credentials, accessChecks, rejectionDelay, tail, console, clients, actionFeed, store } = operations;
     const { clientFeed, sessions } = clients;
     const resolvers = createResolvers(operations);
     const { responseMemory, taskQueue } = this;
     const { publicUrl, runtimeUrl, graphqlDocuments } = config;
-    const shared = {
+    const commonParts = {
       credentials,
       responseMemory,
       taskQueue,
@@ -197,11 +196,11 @@ export class ServiceStarter {
     const { scripts } = operations.packages;
     const { httpTriggers, toolCalls, oauth } = operations;
     const { openId } = operations.accounts;
-    const apiParts = { openId, toolCalls, oauth, refusalDelay, bodyBudgets, resolvers, sessions, reports, scripts };
+    const apiParts = { openId, toolCalls, oauth, rejectionDelay, bodyBudgets, resolvers, sessions, reports, scripts };
     const { appExists } = accessChecks;
     const serviceUrls = { baseUrl, publicUrl, runtimeUrl };
     const { webhooks: gitWebhooks } = operations.git;
-    const api = await createApi({ ...shared, ...apiParts, httpTriggers, gitWebhooks, ...serviceUrls, appExists });
+    const api = await createApi({ ...commonParts, ...apiParts, httpTriggers, gitWebhooks, ...serviceUrls, appExists });
     const { schema, documents, handleRequest } = api;
     releases.add("api", api.stop);
     const subscriptionSources = {
@@ -211,12 +210,16 @@ export class ServiceStarter {
       clientFeed,
       actionFeed,
       entries: store.entries,
-      notify: notificationModules,
+      notificationModules: operations.notificationModules,
     };
     const isListedOrigin = (origin: string) => clients.visitors.isListed(origin);
-    const readUpgradeToken = createWebsocketUpgradeTokenReader({ callers: shared.callers, runtimeUrl, isListedOrigin });
+    const readUpgradeToken = createWebsocketUpgradeTokenReader({
+      callers: commonParts.callers,
+      runtimeUrl,
+      isListedOrigin,
+    });
     const sockets = createSocketServer({
-      ...shared,
+      ...commonParts,
       ...subscriptionSources,
       resolvers,
       runtimeUrl,
@@ -244,7 +247,8 @@ export class ServiceStarter {
     { notifications }: DatabaseConnections,
     { runs, dispatcher, admission }: Operations,
   ): Promise<RunnerState> {
-    const { config, log, releases, readinessChecks, httpEntryPoint, gracePeriodEnded, stopRequested } = this.plan;
+    const { config, log, releases, readinessChecks, httpEntryPoint, gracePeriodEnded, stopRequested } =
+      this.startContext;
     stopRequested.throwIfAborted();
     // Gives the callers of aborted runs a moment to receive their responses before the next release.
     releases.add("last responses", () =>
@@ -285,12 +289,12 @@ export class ServiceStarter {
   publishMetrics(
     { db }: DatabaseConnections,
     { vitals }: Operations,
-    work: RunnerState,
+    runnerState: RunnerState,
     browsers: Browsers | null,
-    clockSkewMs: () => number,
+    getClockSkewMs: () => number,
   ): void {
-    const { config, httpEntryPoint, measures, releases } = this.plan;
-    const runner = browsers && { ...work, countBrowsers: browsers.countBrowsers };
+    const { config, httpEntryPoint, measures, releases } = this.startContext;
+    const runner = browsers && { ...runnerState, countBrowsers: browsers.countBrowsers };
     const countResponseBytes = config.roles.has("api") ? () => this.responseMemory.countHeldBytes() : null;
     const sockets = this.sockets?.countSockets ?? null;
     const countDatabaseConnections = () => countConnections(db);
@@ -299,7 +303,7 @@ export class ServiceStarter {
         readVitalSigns: () => vitals.read(),
         countDatabaseConnections,
         countLostConnections,
-        clockSkewMs,
+        getClockSkewMs,
         isDiskFull,
         readFreeDataDirBytes: () => getFreeDiskBytes(config.dataDir),
         countResponseBytes,

@@ -19,18 +19,18 @@ const CLEANER_SLEEP_MAX_MS = 3_600_000;
 const stopTickers = (tickers: readonly Ticker[]) => Promise.all(tickers.map((ticker) => ticker.stop()));
 
 /** Starts tickers one after the other, so that they need few database connections at the same time. */
-async function startInTurn(tickers: readonly Ticker[]): Promise<void> {
+async function startOneByOne(tickers: readonly Ticker[]): Promise<void> {
   for (const ticker of tickers) await ticker.start();
 }
 
 export async function startScheduler(
-  plan: ServiceStartContext,
+  startContext: ServiceStartContext,
   notifications: DatabaseNotifications,
-  { triggers: { schedule } }: Operations,
+  { triggers: { scheduler } }: Operations,
 ): Promise<void> {
-  const { config, clock, log, releases, readinessChecks } = plan;
+  const { config, clock, log, releases, readinessChecks } = startContext;
   if (!config.roles.has("scheduler")) return;
-  const ticker = createTicker({ work: () => schedule.claimDue(), msUntil: clock.msUntil, log });
+  const ticker = createTicker({ work: () => scheduler.claimDue(), msUntil: clock.msUntil, log });
   notifications.listen(SCHEDULE_CHANNEL, ticker.wake);
   notifications.onGap(ticker.wake);
   await ticker.start();
@@ -43,11 +43,11 @@ export async function startScheduler(
  * that the alert about the missing scheduler is sent.
  */
 export async function startSendingMessages(
-  plan: ServiceStartContext,
+  startContext: ServiceStartContext,
   notifications: DatabaseNotifications,
   { messagingModules, vitals }: Operations,
 ): Promise<void> {
-  const { config, clock, log, releases, gracePeriodEnded } = plan;
+  const { config, clock, log, releases, gracePeriodEnded } = startContext;
   releases.add("mail", () => messagingModules.stop());
   const { sender } = messagingModules;
   const isScheduler = config.roles.has("scheduler");
@@ -63,17 +63,17 @@ export async function startSendingMessages(
 
 /** Starts to check alert rules and to send alerts. Every process does this, so that alerts work even if other processes fail. */
 export async function startAlerts(
-  plan: ServiceStartContext,
+  startContext: ServiceStartContext,
   notifications: DatabaseNotifications,
   { alerts: { watch, delivery } }: Operations,
 ): Promise<void> {
-  const { clock, log, releases, gracePeriodEnded } = plan;
+  const { clock, log, releases, gracePeriodEnded } = startContext;
   const tickerOptions = { msUntil: clock.msUntil, sleepMaxMs: ALERTS_INTERVAL_MS, log };
   const tickers = [() => watch.checkRules(), () => delivery.deliverDue()].map((work) =>
     createTicker({ work, ...tickerOptions }),
   );
-  const [, delivering] = tickers;
-  delivery.onDeliveryEnd(() => delivering!.wake());
+  const [, deliveryTicker] = tickers;
+  delivery.onDeliveryEnd(() => deliveryTicker!.wake());
   for (const ticker of tickers) {
     notifications.listen(QUEUED_ALERT_CHANNEL, ticker.wake);
     await ticker.start();
@@ -82,22 +82,22 @@ export async function startAlerts(
 }
 
 export async function startNotifications(
-  plan: ServiceStartContext,
-  notices: DatabaseNotifications,
+  startContext: ServiceStartContext,
+  notifications: DatabaseNotifications,
   { notificationModules }: Operations,
 ): Promise<void> {
-  const { config, clock, log, releases, gracePeriodEnded } = plan;
+  const { config, clock, log, releases, gracePeriodEnded } = startContext;
   if (!config.roles.has("scheduler")) return;
   const { service, push } = notificationModules;
   const tickers = [() => service.publishDue(), () => push.sendDue()].map((work) =>
     createTicker({ work, msUntil: clock.msUntil, log }),
   );
-  const [, pushing] = tickers;
-  push.onDeliveryEnd(() => pushing!.wake());
+  const [, pushTicker] = tickers;
+  push.onDeliveryEnd(() => pushTicker!.wake());
   const wake = () => tickers.map((ticker) => ticker.wake());
-  notices.listen(NOTIFICATION_CHANNEL, wake);
-  notices.onGap(wake);
-  await startInTurn(tickers);
+  notifications.listen(NOTIFICATION_CHANNEL, wake);
+  notifications.onGap(wake);
+  await startOneByOne(tickers);
   releases.add("notifications", () => stopTickers(tickers).then(() => push.drain(gracePeriodEnded)));
 }
 
@@ -120,10 +120,10 @@ export async function startGitPulls(
 }
 
 export function startCleaner(
-  plan: ServiceStartContext,
+  startContext: ServiceStartContext,
   { retention, runWords, trimming, store, media, packages, tokens, stages }: Operations,
 ): void {
-  const { config, log, releases } = plan;
+  const { config, log, releases } = startContext;
   if (!config.roles.has("scheduler")) return;
   const tickerOptions = { msUntil: (time: number) => time - Date.now(), sleepMaxMs: CLEANER_SLEEP_MAX_MS, log };
   const periodicWork = [

@@ -16,7 +16,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
 const SHORT_LIMITS: HttpServerLimits = {
-  ...{ headTimeoutMs: 100, requestTimeoutMs: 200, formTimeoutMs: 60_000, checkIntervalMs: 20 },
+  ...{ headTimeoutMs: 100, requestTimeoutMs: 200, uploadTimeoutMs: 60_000, checkIntervalMs: 20 },
   ...{ connectionsMax: 1_000, silentConnectionsPerAddress: 20 },
 };
 

@@ -9,7 +9,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 
 describe("rejections without a credential", () => {
   it("are immediate at first, then delayed, for a limited number per address; another address is not delayed", async () => {
-    const refusalDelay = new RejectionDelay({
+    const rejectionDelay = new RejectionDelay({
       immediateRejections: 3,
       windowMs: 3_600_000,
       delayMs: 1,
@@ -17,7 +17,7 @@ describe("rejections without a credential", () => {
       maxDelayedPerAddress: 2,
     });
     const order: string[] = [];
-    const ask = (sender: string) => refusalDelay.wait(sender).then((answered) => order.push(`${sender} ${answered}`));
+    const ask = (sender: string) => rejectionDelay.wait(sender).then((answered) => order.push(`${sender} ${answered}`));
     for (let asked = 0; asked < 3; asked += 1) await ask("a");
     expect(order.splice(0)).to.deep.equal(["a true", "a true", "a true"]);
     await Promise.all([ask("a"), ask("a"), ask("a"), ask("b")]);

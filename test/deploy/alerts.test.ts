@@ -61,7 +61,7 @@ function createProcess() {
     countLostConnections: () => 0,
     isDiskFull: () => state.diskFull,
     readFreeDataDirBytes: async () => state.dataDirFree,
-    clockSkewMs: () => state.skewMs,
+    getClockSkewMs: () => state.skewMs,
     countResponseBytes: () => 0,
     countSockets: () => ({ open: 1, subscriptions: 1 }),
     measures,

@@ -47,15 +47,15 @@ describe("the memory for manifests", () => {
     const accessChecks = { requireAppAccess: async () => ({}), recheck: () => {} } as never;
     const manifests = createManifests({ listDrafts: async () => [] });
     const ofManifests = new ManifestResolver(accessChecks, manifests, async () => "");
-    const ofStages = new StageResolver(accessChecks, {} as never, {} as never, manifests);
+    const stageResolver = new StageResolver(accessChecks, {} as never, {} as never, manifests);
     const apply = (appId: number, isPlan: boolean) =>
       ofManifests.applyManifest(context, appId, { version: 1 }, null, isPlan, false);
     for (const request of [
       () => apply(appIds.small, true),
       () => apply(appIds.small, false),
-      () => ofStages.promote(context, appIds.small, appIds.large, true, null),
-      () => ofStages.rollbackPromotion(context, appIds.small, 1),
-      () => ofStages.createStageOf(context, appIds.small, { name: "test" }),
+      () => stageResolver.promote(context, appIds.small, appIds.large, true, null),
+      () => stageResolver.rollbackPromotion(context, appIds.small, 1),
+      () => stageResolver.createStageOf(context, appIds.small, { name: "test" }),
       () => apply(appIds.large, true),
     ]) {
       const error = await request().then(

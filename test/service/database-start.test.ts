@@ -106,7 +106,7 @@ describe("the wait for the database", () => {
       if (time < 150_000) throw Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
       return "opened";
     };
-    expect(await waitUntilDatabaseReachable(connect, { log, stopRequested, faultOf: () => "refused" })).to.equal(
+    expect(await waitUntilDatabaseReachable(connect, { log, stopRequested, describeError: () => "refused" })).to.equal(
       "opened",
     );
     expect(pauses.slice(0, 5)).to.deep.equal([500, 1_000, 2_000, 4_000, 8_000]);

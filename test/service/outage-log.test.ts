@@ -17,7 +17,7 @@ describe("the log while the database is not available", () => {
   const create = (level = "info") =>
     createDatabaseOutageLog({
       level,
-      problemOf: (error) => (error === CONNECTION_REFUSED ? "the database is away" : null),
+      findProblem: (error) => (error === CONNECTION_REFUSED ? "the database is away" : null),
       destination: { write: (line) => void lines.push(JSON.parse(line)) },
       now: () => time,
     });

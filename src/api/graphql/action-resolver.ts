@@ -148,8 +148,8 @@ export class ActionResolver {
     description: "Emits a message with `reset` first, then the state of each action that is changed or published.",
     subscribe: async ({ args, context }) => {
       const { appId } = args as { appId: number };
-      const { accessChecks, actionFeed, ...visitor } = context as ActionSubscriptionContext;
-      await accessChecks.requireAppAccess(visitor, "followActions", appId);
+      const { accessChecks, actionFeed, ...requestContext } = context as ActionSubscriptionContext;
+      await accessChecks.requireAppAccess(requestContext, "followActions", appId);
       return guardSubscriptionSource(actionFeed.follow(appId), {
         appId,
         check: (caller) => accessChecks.recheck(caller, "followActions", appId),

@@ -73,7 +73,7 @@ export class AiResolver {
     options: unknown,
   ): Promise<AiReply | JsonLineStream> {
     const caller = await this.accessChecks.requireAppAccess(context, "useAi", appId);
-    const request = { appId, call, options, disconnectSignal: context.closedSignal };
+    const request = { appId, call, options, disconnectSignal: context.getClosedSignal };
     if (call !== "completions" || !isObject(options) || options["stream"] !== true) {
       return this.service.callModel(caller, request);
     }

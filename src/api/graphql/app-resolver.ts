@@ -37,21 +37,21 @@ export class AppResolver {
     context: RequestContext,
     data: Record<string, unknown>,
   ): Promise<{ caller: Caller; data: Record<string, unknown> }> {
-    const { organizationId: requested } = data;
-    const namedId = Number.isSafeInteger(requested) && (requested as number) > 0 ? (requested as number) : null;
-    const enteredOrganization = await this.accessChecks
-      .requireOrganizationAccess(context, "administrate", namedId)
+    const { organizationId: requestedId } = data;
+    const validId = Number.isSafeInteger(requestedId) && (requestedId as number) > 0 ? (requestedId as number) : null;
+    const organizationAccess = await this.accessChecks
+      .requireOrganizationAccess(context, "administrate", validId)
       .catch((error) => {
         const isMissing = error instanceof ActionError && error.status === "NOT_FOUND";
         throw isMissing
           ? new ActionError(
               "REQUEST_INVALID",
-              `organizationId must be the ID of an existing organization (got ${describeValue(requested)})`,
+              `organizationId must be the ID of an existing organization (got ${describeValue(requestedId)})`,
             )
           : error;
       });
-    const organizationId = parseOptionalId(requested, "organizationId") ?? enteredOrganization.organizationId;
-    return { caller: enteredOrganization.caller, data: { ...data, organizationId } };
+    const organizationId = parseOptionalId(requestedId, "organizationId") ?? organizationAccess.organizationId;
+    return { caller: organizationAccess.caller, data: { ...data, organizationId } };
   }
 
   @Query(() => [AppType], { description: "Lists the apps that the caller can access." })
@@ -66,11 +66,11 @@ export class AppResolver {
     @Ctx() context: RequestContext,
     @Arg("data", () => CreateAppInput, { description: "Properties of the new app." }) data: unknown,
   ): Promise<App> {
-    const enteredOrganization = await this.requireAdministeredOrganization(
+    const organizationAccess = await this.requireAdministeredOrganization(
       context,
       (data ?? {}) as Record<string, unknown>,
     );
-    return this.service.create(enteredOrganization.data);
+    return this.service.create(organizationAccess.data);
   }
 
   @Mutation(() => AppType, { description: "Updates the fields of an app, without its settings." })
@@ -125,11 +125,11 @@ export class AppResolver {
     @Ctx() context: RequestContext,
     @Arg("data", () => CreateUserInput, { description: "Properties of the new person." }) data: unknown,
   ): Promise<CreatedUserType> {
-    const enteredOrganization = await this.requireAdministeredOrganization(
+    const organizationAccess = await this.requireAdministeredOrganization(
       context,
       (data ?? {}) as Record<string, unknown>,
     );
-    return this.appEditors.createPerson(enteredOrganization.caller, enteredOrganization.data);
+    return this.appEditors.createPerson(organizationAccess.caller, organizationAccess.data);
   }
 
   @Query(() => [UserType], { description: "Lists the people who can edit the app." })

@@ -63,7 +63,7 @@ class AuditListType {
 export class AuditLogResolver {
   constructor(
     private readonly accessChecks: AccessChecks,
-    private readonly trail: ListAuditLog,
+    private readonly listAuditLog: ListAuditLog,
   ) {}
 
   @Query(() => AuditListType, { description: "Lists the audit log of the app, newest first." })
@@ -84,6 +84,6 @@ export class AuditLogResolver {
     cursor?: string | null,
   ): Promise<AuditListType> {
     await this.accessChecks.requireAppAccess(context, "readAuditTrail", appId);
-    return this.trail(appId, { actionId, limit, offset, cursor }, context.responseBudget?.reserveBytes);
+    return this.listAuditLog(appId, { actionId, limit, offset, cursor }, context.responseBudget?.reserveBytes);
   }
 }

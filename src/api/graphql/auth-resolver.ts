@@ -226,12 +226,12 @@ export class AuthResolver {
     })
     cursor?: string | null,
   ): Promise<AccessLogPage> {
-    const enteredOrganization = await this.accessChecks.requireOrganizationAccess(
+    const organizationAccess = await this.accessChecks.requireOrganizationAccess(
       context,
       "manageOrganization",
       organizationId,
     );
-    return this.service.listAccess(enteredOrganization.organizationId, enteredOrganization.caller.kind === "admin", {
+    return this.service.listAccess(organizationAccess.organizationId, organizationAccess.caller.kind === "admin", {
       limit,
       cursor,
     });

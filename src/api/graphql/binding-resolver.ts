@@ -26,7 +26,7 @@ export class SecretBindingResolver {
   constructor(
     private readonly accessChecks: AccessChecks,
     private readonly service: SecretBindingStore,
-    private readonly trials: SecretBindingTester,
+    private readonly tester: SecretBindingTester,
   ) {}
 
   @Query(() => SecretBindingsType, { description: "Returns the app's secret bindings, without values." })
@@ -41,7 +41,7 @@ export class SecretBindingResolver {
   @Query(() => [SecretBindingUseType], { description: "Lists the actions that use each secret binding." })
   async secretBindingUses(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<BindingUse[]> {
     await this.accessChecks.requireAppAccess(context, "readSecretBindings", appId);
-    return this.trials.uses(appId);
+    return this.tester.uses(appId);
   }
 
   @Mutation(() => SecretBindingTrialType, {
@@ -54,7 +54,7 @@ export class SecretBindingResolver {
     data: unknown,
   ): Promise<SecretBindingTestResult> {
     const caller = await this.accessChecks.requireAppAccess(context, "testSecretBinding", appId);
-    return this.trials.send(caller, appId, data, context.closedSignal?.() ?? new AbortController().signal);
+    return this.tester.send(caller, appId, data, context.getClosedSignal?.() ?? new AbortController().signal);
   }
 
   @Mutation(() => SecretBindingsType, {

@@ -140,8 +140,8 @@ export class ClientActionResolver {
     description: "Emits all actions that this client can run on analytics events, then each change of these actions.",
     subscribe: async ({ args, context }) => {
       const { appId } = args as { appId: number };
-      const { accessChecks, clientFeed, ...visitor } = context as ClientActionSubscriptionContext;
-      const { copy } = await accessChecks.requireAppAccess(visitor, "clientTriggers", appId);
+      const { accessChecks, clientFeed, ...requestContext } = context as ClientActionSubscriptionContext;
+      const { copy } = await accessChecks.requireAppAccess(requestContext, "clientTriggers", appId);
       return guardSubscriptionSource(clientFeed.follow(appId, copy), {
         appId,
         check: (caller) => accessChecks.recheck(caller, "clientTriggers", appId),

@@ -34,7 +34,7 @@ export class CodeEditorResolver {
   constructor(
     private readonly accessChecks: AccessChecks,
     private readonly presets: PayloadPresets,
-    private readonly problems: CodeProblemFinder,
+    private readonly problemFinder: CodeProblemFinder,
     private readonly scripts: Pick<StoredScripts, "readDeclarations">,
   ) {}
 
@@ -95,7 +95,7 @@ export class CodeEditorResolver {
     dependencies: string[] | null = [],
   ): Promise<CodeProblem[]> {
     await this.accessChecks.requireAppAccess(context, "checkCode", appId);
-    return this.problems(appId, code, dependencies ?? []);
+    return this.problemFinder(appId, code, dependencies ?? []);
   }
 
   @Query(() => [String], {

@@ -48,9 +48,9 @@ interface EntryFollowArguments {
 
 /** Returns the query as REST passes it: without null and undefined fields, and with `true` instead of the cursor "first". */
 function removeAbsentFields(query: EntryQueryInput | null | undefined): object {
-  const namedFields = Object.entries(query ?? {}).filter(([, value]) => value !== undefined && value !== null);
+  const presentFields = Object.entries(query ?? {}).filter(([, value]) => value !== undefined && value !== null);
   return Object.fromEntries(
-    namedFields.map(([name, value]) => [name, name === "cursor" && value === "first" ? true : value]),
+    presentFields.map(([name, value]) => [name, name === "cursor" && value === "first" ? true : value]),
   );
 }
 
@@ -102,29 +102,29 @@ export class EntryResolver {
     @Arg("columns", () => [String], { description: "Names of the columns." }) columns: string[],
     @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): Promise<object> {
-    const visit = await this.accessChecks.admitAppRequest(context, "readEntries", appId);
-    return this.service.distinct(visit, { appId, ref }, columns);
+    const admission = await this.accessChecks.admitAppRequest(context, "readEntries", appId);
+    return this.service.distinct(admission, { appId, ref }, columns);
   }
 
   @Subscription(() => EntryChangesType, {
     description: "Emits changes of the entries that match a filter. The first message contains the current position.",
     subscribe: async ({ args, context }) => {
       const { appId, dataSourceId, by, where, since } = args as EntryFollowArguments;
-      const { accessChecks, entries, ...visitor } = context as EntrySubscriptionContext;
-      const visit = await accessChecks.admitAppRequest(visitor, "readEntries", appId);
-      const liveSource = await entries.follow(
-        visit,
+      const { accessChecks, entries, ...requestContext } = context as EntrySubscriptionContext;
+      const admission = await accessChecks.admitAppRequest(requestContext, "readEntries", appId);
+      const changeSource = await entries.follow(
+        admission,
         { appId, ref: parseReference(dataSourceId, by) },
         { where, since },
       );
-      return guardSubscriptionSource(liveSource, {
+      return guardSubscriptionSource(changeSource, {
         appId,
         check: (caller) => accessChecks.recheckAdmission(caller, "readEntries", appId),
       });
     },
   })
   dataSourceChanged(
-    @Root() news: EntryChangeMessage,
+    @Root() message: EntryChangeMessage,
     @AppIdArgument() _appId: number,
     @ReferenceArgument("dataSourceId") _ref: IdOrName,
     @Arg("where", () => GraphQLJSON, {
@@ -139,7 +139,7 @@ export class EntryResolver {
     _since?: string,
     @ReferenceKindArgument() _by?: ReferenceKind | null,
   ): EntryChangeMessage {
-    return news;
+    return message;
   }
 
   @Mutation(() => DeletedEntriesType, { description: "Deletes the entries that match a filter." })

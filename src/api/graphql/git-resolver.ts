@@ -170,8 +170,8 @@ export class GitResolver {
     commit?: unknown,
   ): Promise<GitPull> {
     const caller = await this.accessChecks.requireAppAccess(context, "pullGit", appId);
-    const may = (operation: Parameters<AccessChecks["recheck"]>[1]) =>
+    const checkPermission = (operation: Parameters<AccessChecks["recheck"]>[1]) =>
       this.accessChecks.recheck(caller, operation, appId);
-    return this.service.pulls.pull(caller, { ref, commit }, { appId, isPlan: plan, checkPermission: may });
+    return this.service.pulls.pull(caller, { ref, commit }, { appId, isPlan: plan, checkPermission });
   }
 }

@@ -31,9 +31,9 @@ export class RunHistoryResolver {
   constructor(
     private readonly accessChecks: AccessChecks,
     private readonly services: {
-      history: RunQueries;
-      replay: RunReplayer;
-      statistics: ReadRunStatistics;
+      runQueries: RunQueries;
+      replayer: RunReplayer;
+      readStatistics: ReadRunStatistics;
       logs: ExecutionLogs;
     },
   ) {}
@@ -48,7 +48,7 @@ export class RunHistoryResolver {
     @Arg("runId", () => Int, { description: "ID of the run." }) runId: number,
   ): Promise<RunSummary> {
     const caller = await this.accessChecks.requireAppAccess(context, "listRuns", appId);
-    return this.services.history.get(caller, appId, runId);
+    return this.services.runQueries.get(caller, appId, runId);
   }
 
   @FieldResolver(() => LogEntryType, {
@@ -64,12 +64,12 @@ export class RunHistoryResolver {
       "Requests that the run sent to other services, in order of their ends, at most 100; empty until it has ended.",
   })
   async requests(@Root() run: RunSummary): Promise<OutgoingRequestRecord[]> {
-    return this.services.history.readRequests(run.id);
+    return this.services.runQueries.readRequests(run.id);
   }
 
   @FieldResolver(() => [RunType], { description: "Runs that this run started directly, oldest first, at most 100." })
   async caused(@Root() run: RunSummary, @Ctx() context: RequestContext): Promise<RunSummary[]> {
-    return context.caller ? this.services.history.listCausedRuns(context.caller, run) : [];
+    return context.caller ? this.services.runQueries.listCausedRuns(context.caller, run) : [];
   }
 
   @Query(() => RunListType, {
@@ -83,13 +83,13 @@ export class RunHistoryResolver {
   ): Promise<RunListType> {
     const caller = await this.accessChecks.requireAppAccess(context, "listRuns", appId);
     const before = parseRowCursor(filter.cursor) ?? filter.before;
-    return this.services.history.list(caller, appId, { ...filter, before });
+    return this.services.runQueries.list(caller, appId, { ...filter, before });
   }
 
   @Query(() => UnfinishedRunsType, { description: "Lists the queued and running runs of the app." })
   async unfinishedRuns(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<UnfinishedRunsType> {
     const caller = await this.accessChecks.requireAppAccess(context, "listRuns", appId);
-    return this.services.history.listUnfinished(caller, appId);
+    return this.services.runQueries.listUnfinished(caller, appId);
   }
 
   @Query(() => RunStatisticsType, {
@@ -102,7 +102,7 @@ export class RunHistoryResolver {
     @Args(() => RunStatisticsArguments) options: RunStatisticsArguments,
   ): Promise<RunStatisticsResult> {
     await this.accessChecks.requireAppAccess(context, "listRuns", appId);
-    return this.services.statistics(appId, options);
+    return this.services.readStatistics(appId, options);
   }
 
   @Mutation(() => QueuedRunType, {
@@ -119,6 +119,6 @@ export class RunHistoryResolver {
     options: unknown,
   ): Promise<QueuedRunType> {
     const caller = await this.accessChecks.requireAppAccess(context, "replayRun", appId);
-    return this.services.replay.replay(caller, appId, runId, options);
+    return this.services.replayer.replay(caller, appId, runId, options);
   }
 }

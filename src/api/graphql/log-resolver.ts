@@ -53,8 +53,8 @@ export class LogResolver {
     description: "Emits each new execution log entry of the app, in the order of the IDs.",
     subscribe: async ({ args, context }) => {
       const { appId, actionId, type, after } = args as LogTailArguments;
-      const { accessChecks, tail, ...visitor } = context as LogSubscriptionContext;
-      await accessChecks.requireAppAccess(visitor, "readLogs", appId);
+      const { accessChecks, tail, ...requestContext } = context as LogSubscriptionContext;
+      await accessChecks.requireAppAccess(requestContext, "readLogs", appId);
       checkLogEntryType(type, "type");
       return guardSubscriptionSource(tail.follow({ appId, actionId, type, after }), {
         appId,

@@ -60,15 +60,15 @@ export class MemberResolver {
     const { caller } = context;
     const isManager = caller !== null && mayPerformOnOrganization(caller, "manageOrganization", organizationId);
     if (appId === null || isManager) {
-      const enteredCaller = await this.requireOrganizationAccess(context, "manageOrganization", organizationId);
-      if (appId === null) return enteredCaller;
+      const organizationAccess = await this.requireOrganizationAccess(context, "manageOrganization", organizationId);
+      if (appId === null) return organizationAccess;
       const scope = await this.service.members.findScopeInOrganization(organizationId, appId);
       if (!scope) throw new ActionError("APP_NOT_FOUND", `the organization has no app with the ID ${appId}`);
-      return { caller: enteredCaller.caller, scope };
+      return { caller: organizationAccess.caller, scope };
     }
-    const entered = await this.requireAppAccess(context, "manageMembers", appId);
-    if (entered.scope.organizationId !== organizationId) throw new ActionError("FORBIDDEN");
-    return entered;
+    const appAccess = await this.requireAppAccess(context, "manageMembers", appId);
+    if (appAccess.scope.organizationId !== organizationId) throw new ActionError("FORBIDDEN");
+    return appAccess;
   }
 
   @Query(() => [OrganizationType], {
@@ -197,8 +197,8 @@ export class MemberResolver {
     const { members, people } = this.service;
     const { caller } = await this.requireOrganizationAccess(context, "manageOrganization", organizationId);
     await members.requireMembership(organizationId, userId);
-    const { link, expiresAt } = await people.accounts.createResetLink(userId, caller, (manager) =>
-      members.requireHigherRole(manager, caller, userId),
+    const { link, expiresAt } = await people.accounts.createResetLink(userId, caller, (entityManager) =>
+      members.requireHigherRole(entityManager, caller, userId),
     );
     return { link, expiresAt };
   }
@@ -224,10 +224,11 @@ export class MemberResolver {
     @Arg("data", () => CreateInvitationInput, { description: "Properties of the new invitation." }) data: unknown,
   ): Promise<NewInvitationType> {
     const fields = (data ?? {}) as Record<string, unknown>;
-    const { appId: requested } = fields;
-    const appId = Number.isSafeInteger(requested) && (requested as number) > 0 ? (requested as number) : null;
+    const { appId: requestedAppId } = fields;
+    const appId =
+      Number.isSafeInteger(requestedAppId) && (requestedAppId as number) > 0 ? (requestedAppId as number) : null;
     const { caller, scope } = await this.requireInvitationAccess(context, organizationId, appId);
-    parseOptionalId(requested, "appId");
+    parseOptionalId(requestedAppId, "appId");
     return this.service.invitations.create(caller, scope, fields);
   }
 

@@ -28,7 +28,7 @@ import {
  */
 export interface NotificationSubscriptionContext extends RequestContext {
   accessChecks: AccessChecks;
-  notify: Pick<NotificationModules, "feed">;
+  notificationModules: Pick<NotificationModules, "feed">;
 }
 
 /**
@@ -47,7 +47,7 @@ function readNotificationFields(body: unknown): unknown {
 export class NotificationResolver {
   constructor(
     private readonly accessChecks: AccessChecks,
-    private readonly notify: NotificationModules,
+    private readonly notificationModules: NotificationModules,
   ) {}
 
   @Query(() => NotificationListType, {
@@ -66,7 +66,12 @@ export class NotificationResolver {
     @Offset() offset?: number,
   ): Promise<NotificationListType> {
     const caller = await this.accessChecks.requireAppAccess(context, "readNotifications", appId);
-    return this.notify.service.list(caller, appId, { status, limit, offset }, context.responseBudget?.reserveBytes);
+    return this.notificationModules.service.list(
+      caller,
+      appId,
+      { status, limit, offset },
+      context.responseBudget?.reserveBytes,
+    );
   }
 
   @Query(() => AffectedItemCountType, {
@@ -78,7 +83,7 @@ export class NotificationResolver {
     @AppIdArgument() appId: number,
   ): Promise<AffectedItemCountType> {
     const caller = await this.accessChecks.requireAppAccess(context, "readNotifications", appId);
-    return this.notify.service.countUnread(caller, appId);
+    return this.notificationModules.service.countUnread(caller, appId);
   }
 
   @Mutation(() => NotificationType, {
@@ -94,7 +99,7 @@ export class NotificationResolver {
     body: unknown,
   ): Promise<Notification> {
     const caller = await this.accessChecks.requireAppAccess(context, "manageNotifications", appId);
-    return this.notify.service.insert(caller, appId, readNotificationFields(body));
+    return this.notificationModules.service.insert(caller, appId, readNotificationFields(body));
   }
 
   @Mutation(() => [NotificationType], { description: "Creates several notifications in one transaction." })
@@ -108,7 +113,7 @@ export class NotificationResolver {
     bodies: unknown,
   ): Promise<Notification[]> {
     const caller = await this.accessChecks.requireAppAccess(context, "manageNotifications", appId);
-    return this.notify.service.insertAll(
+    return this.notificationModules.service.insertAll(
       caller,
       appId,
       Array.isArray(bodies) ? bodies.map(readNotificationFields) : bodies,
@@ -125,7 +130,7 @@ export class NotificationResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<Notification> {
     const caller = await this.accessChecks.requireAppAccess(context, "manageNotifications", appId);
-    return this.notify.service.update(
+    return this.notificationModules.service.update(
       caller,
       { appId, id, precondition: toExpectedVersions(ifUpdatedAt) },
       readNotificationFields(body),
@@ -140,7 +145,7 @@ export class NotificationResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<boolean> {
     const caller = await this.accessChecks.requireAppAccess(context, "manageNotifications", appId);
-    await this.notify.service.remove(caller, { appId, id, precondition: toExpectedVersions(ifUpdatedAt) });
+    await this.notificationModules.service.remove(caller, { appId, id, precondition: toExpectedVersions(ifUpdatedAt) });
     return true;
   }
 
@@ -152,7 +157,7 @@ export class NotificationResolver {
     ids?: unknown,
   ): Promise<AffectedItemCountType> {
     const caller = await this.accessChecks.requireAppAccess(context, "markNotifications", appId);
-    return this.notify.service.markRead(caller, appId, ids ?? ALL_NOTIFICATIONS);
+    return this.notificationModules.service.markRead(caller, appId, ids ?? ALL_NOTIFICATIONS);
   }
 
   @Query(() => PushSubscriptionsType, {
@@ -163,7 +168,7 @@ export class NotificationResolver {
     @AppIdArgument() appId: number,
   ): Promise<PushSubscriptionsType> {
     const caller = await this.accessChecks.requireAppAccess(context, "pushDevices", appId);
-    return this.notify.devices.list(caller, appId);
+    return this.notificationModules.devices.list(caller, appId);
   }
 
   @Mutation(() => PushReceiptType, { description: "Registers a device of the caller for Web Push messages." })
@@ -177,7 +182,7 @@ export class NotificationResolver {
     body: unknown,
   ): Promise<PushReceiptType> {
     const caller = await this.accessChecks.requireAppAccess(context, "addPushDevice", appId);
-    return this.notify.devices.add(caller, appId, body);
+    return this.notificationModules.devices.add(caller, appId, body);
   }
 
   @Mutation(() => AffectedItemCountType, {
@@ -194,7 +199,7 @@ export class NotificationResolver {
     body: unknown,
   ): Promise<AffectedItemCountType> {
     const caller = await this.accessChecks.requireAppAccess(context, "pushDevices", appId);
-    return this.notify.devices.remove(caller, appId, body);
+    return this.notificationModules.devices.remove(caller, appId, body);
   }
 
   @Subscription(() => NotificationType, {
@@ -207,9 +212,9 @@ export class NotificationResolver {
       };
       const isInRange = (lastSeconds ?? 0) >= 0 && (lastSeconds ?? 0) <= MISSED_NOTIFICATIONS_MAX_SECONDS;
       if (!isInRange) refuseField("lastSeconds", `a number from 0 to ${MISSED_NOTIFICATIONS_MAX_SECONDS}`, lastSeconds);
-      const { accessChecks, notify, ...visitor } = context as NotificationSubscriptionContext;
-      const caller = await accessChecks.requireAppAccess(visitor, "readNotifications", appId);
-      return guardSubscriptionSource(notify.feed.follow(appId, caller, after ?? null, lastSeconds ?? 0), {
+      const { accessChecks, notificationModules, ...requestContext } = context as NotificationSubscriptionContext;
+      const caller = await accessChecks.requireAppAccess(requestContext, "readNotifications", appId);
+      return guardSubscriptionSource(notificationModules.feed.follow(appId, caller, after ?? null, lastSeconds ?? 0), {
         appId,
         check: (now) => accessChecks.recheck(now, "readNotifications", appId),
       });

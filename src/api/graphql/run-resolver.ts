@@ -63,8 +63,8 @@ async function followConsole({
   context: unknown;
 }): Promise<AsyncGenerator<RunConsoleLine[]> & SubscriptionGuard> {
   const { appId, runId } = args as { appId: number; runId: number };
-  const { accessChecks, console, ...visitor } = context as ConsoleSubscriptionContext;
-  await accessChecks.requireAppAccess(visitor, "readLogs", appId);
+  const { accessChecks, console, ...requestContext } = context as ConsoleSubscriptionContext;
+  await accessChecks.requireAppAccess(requestContext, "readLogs", appId);
   const check = (caller: Caller) => accessChecks.recheck(caller, "readLogs", appId);
   return guardSubscriptionSource(console.follow(appId, runId), { appId, check });
 }
@@ -72,8 +72,8 @@ async function followConsole({
 const splitIntoLines = (
   batches: AsyncIterable<RunConsoleLine[]> & SubscriptionGuard,
 ): AsyncGenerator<RunConsoleLine> & SubscriptionGuard => {
-  const lines = createAbortableGenerator<RunConsoleLine>(async function* (readerLeft) {
-    for await (const batch of endIterableOnAbort(batches, readerLeft)) yield* batch;
+  const lines = createAbortableGenerator<RunConsoleLine>(async function* (abortSignal) {
+    for await (const batch of endIterableOnAbort(batches, abortSignal)) yield* batch;
   });
   return guardSubscriptionSource(lines, batches);
 };
@@ -166,7 +166,7 @@ export class RunResolver {
     @DraftOrLiveArgument() copy?: DraftOrLive | null,
   ): Promise<ExecutedRunType> {
     const caller = await this.requireRunAccess(context, appId, copy);
-    const { shouldRetryFailed: retryFailed = false, closedSignal: gone } = context;
+    const { shouldRetryFailed: retryFailed = false, getClosedSignal } = context;
     const idempotencyKey = selectIdempotencyKey(context, key);
     return this.service.runWithResult(caller, {
       appId,
@@ -174,7 +174,7 @@ export class RunResolver {
       payload,
       idempotencyKey,
       retryFailed,
-      disconnectSignal: gone,
+      disconnectSignal: getClosedSignal,
     });
   }
 

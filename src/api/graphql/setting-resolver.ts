@@ -140,10 +140,12 @@ export class SettingResolver {
   async settings(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<SettingsByKey> {
     const caller = await this.accessChecks.requireAppAccess(context, "readSettings", appId);
     // Callers who may read but not write settings get only public settings, as a page of the app does.
-    const seesPrivate = mayPerformOnApp(caller, "writeSettings", appId);
+    const mayReadPrivate = mayPerformOnApp(caller, "writeSettings", appId);
     return unwrapTaggedSettings(
       context,
-      await (seesPrivate ? this.service.readResponseSettingsWithTime(appId) : this.service.readPublicSettings(appId)),
+      await (mayReadPrivate
+        ? this.service.readResponseSettingsWithTime(appId)
+        : this.service.readPublicSettings(appId)),
     );
   }
 

@@ -61,7 +61,7 @@ export class StageResolver {
   constructor(
     private readonly accessChecks: AccessChecks,
     private readonly service: Stages,
-    private readonly ofStages: StagePromotions,
+    private readonly stagePromotions: StagePromotions,
     private readonly manifests: Pick<Manifests, "reserveMemory">,
   ) {}
 
@@ -76,7 +76,7 @@ export class StageResolver {
   @Query(() => [PromotionType], { description: "Lists the last 50 promotions to the app, newest first." })
   async promotions(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<StagePromotion[]> {
     await this.accessChecks.requireAppAccess(context, "readStages", appId);
-    return this.ofStages.list(appId);
+    return this.stagePromotions.list(appId);
   }
 
   @Mutation(() => AppType, {
@@ -137,13 +137,13 @@ export class StageResolver {
     ifMatch: readonly string[] | null | undefined,
   ): Promise<PromotionResult> {
     const caller = await this.accessChecks.requireAppAccess(context, "promote", appId);
-    const may = (operation: Parameters<AccessChecks["recheck"]>[1], id: number) =>
+    const checkPermission = (operation: Parameters<AccessChecks["recheck"]>[1], id: number) =>
       this.accessChecks.recheck(caller, operation, id);
     const appIds = [appId, fromAppId].filter((id) => Number.isSafeInteger(id)) as number[];
     await this.manifests.reserveMemory(appIds, context.responseBudget?.reserveBytes);
-    return this.ofStages.promote(caller, appId, fromAppId, {
+    return this.stagePromotions.promote(caller, appId, fromAppId, {
       isPlan: plan,
-      checkPermission: may,
+      checkPermission,
       precondition: ifMatch ?? undefined,
     });
   }
@@ -159,7 +159,7 @@ export class StageResolver {
   ): Promise<PromotionResult> {
     const caller = await this.accessChecks.requireAppAccess(context, "promote", appId);
     await this.manifests.reserveMemory([appId], context.responseBudget?.reserveBytes);
-    return this.ofStages.rollback(caller, appId, id, (operation, stageAppId) =>
+    return this.stagePromotions.rollback(caller, appId, id, (operation, stageAppId) =>
       this.accessChecks.recheck(caller, operation, stageAppId),
     );
   }

@@ -38,9 +38,9 @@ export class TriggerResolver {
     private readonly accessChecks: AccessChecks,
     private readonly services: {
       events: LogEventStore;
-      schedule: Scheduler;
-      week: ReadScheduleWeek;
-      backtest: RunBacktest;
+      scheduler: Scheduler;
+      readWeek: ReadScheduleWeek;
+      runBacktest: RunBacktest;
     },
   ) {}
 
@@ -64,7 +64,7 @@ export class TriggerResolver {
     @Arg("where", () => TriggerWhereInput, { description: "Filter of the trigger." }) where: unknown,
   ): Promise<BacktestResult> {
     await this.accessChecks.requireAppAccess(context, "backtestTrigger", appId);
-    return this.services.backtest(appId, where);
+    return this.services.runBacktest(appId, where);
   }
 
   @Query(() => SchedulePreviewType, {
@@ -90,7 +90,7 @@ export class TriggerResolver {
         `count must be a whole number from 1 to ${PREVIEW_TICKS_MAX} (got ${count})`,
       );
     }
-    return this.services.schedule.preview(frequency, timezone, count);
+    return this.services.scheduler.preview(frequency, timezone, count);
   }
 
   @Query(() => ScheduleWeekType, {
@@ -99,6 +99,6 @@ export class TriggerResolver {
   })
   async scheduleWeek(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<ScheduleWeek> {
     await this.accessChecks.requireAppAccess(context, "previewSchedule", appId);
-    return this.services.week(appId);
+    return this.services.readWeek(appId);
   }
 }

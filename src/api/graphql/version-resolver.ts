@@ -25,8 +25,8 @@ export class ActionVersionResolver {
     private readonly accessChecks: AccessChecks,
     private readonly services: {
       versions: ActionVersions;
-      restoring: DraftRestorer;
-      comparison: ActionComparer;
+      restorer: DraftRestorer;
+      comparer: ActionComparer;
       endpoints: TriggerEndpoints;
     },
   ) {}
@@ -74,7 +74,7 @@ export class ActionVersionResolver {
   ): Promise<DraftRestoreResult> {
     const caller = await this.accessChecks.requireAppAccess(context, "restoreVersion", appId);
     const target = { appId, id: actionId, precondition: toExpectedVersions(ifUpdatedAt) };
-    const restoredAction = await this.services.restoring.restore(caller, target, versionId);
+    const restoredAction = await this.services.restorer.restore(caller, target, versionId);
     return { ...restoredAction, action: await this.services.endpoints.addUrlsToOne(caller, restoredAction.action) };
   }
 
@@ -95,7 +95,7 @@ export class ActionVersionResolver {
     against?: string | null,
   ): Promise<ActionComparison> {
     await this.accessChecks.requireAppAccess(context, "compareVersions", appId);
-    return this.services.comparison.compareVersion(appId, actionId, versionId, against ?? "master");
+    return this.services.comparer.compareVersion(appId, actionId, versionId, against ?? "master");
   }
 
   @Query(() => ActionDiffType, { description: "Compares the live version of an action with its draft." })
@@ -105,7 +105,7 @@ export class ActionVersionResolver {
     @Arg("actionId", () => Int, { description: "ID of the action's draft." }) actionId: number,
   ): Promise<ActionComparison> {
     await this.accessChecks.requireAppAccess(context, "compareVersions", appId);
-    return this.services.comparison.compareLive(appId, actionId);
+    return this.services.comparer.compareLive(appId, actionId);
   }
 
   @FieldResolver(() => [ActionFieldEnum], { description: "Properties that differ, without `code`." })

@@ -52,7 +52,7 @@ export class VisitorResolver {
     throwIfUnknownField(context);
     const { caller, address = "", browser } = context;
     const token = browser?.token;
-    const current = caller !== null && token !== undefined ? { caller, token } : null;
-    return this.service.create({ appId, origin: browser?.pageOrigin, address, current });
+    const currentSession = caller !== null && token !== undefined ? { caller, token } : null;
+    return this.service.create({ appId, origin: browser?.pageOrigin, address, current: currentSession });
   }
 }

@@ -92,7 +92,7 @@ export function registerMcp(app: FastifyInstance, options: McpOptions): void {
       waitForRunEnd: (runId: number, ...signals: readonly AbortSignal[]) =>
         resolvers.runs.waitForRunEnd(context, caller.appId!, runId, ...signals),
       readGraphqlSchema: () => (graphqlText ??= printSchema(schema)),
-      disconnectSignal: context.closedSignal!(),
+      disconnectSignal: context.getClosedSignal!(),
     };
     return { context, tools, isReadOnly: readReadOnlyFlag(request), toolCalls, log };
   }
@@ -106,13 +106,13 @@ export function registerMcp(app: FastifyInstance, options: McpOptions): void {
     const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
     await server.connect(transport);
     try {
-      const sent = new Request("http://localhost/mcp", {
+      const transportRequest = new Request("http://localhost/mcp", {
         method: "POST",
         headers: Object.entries(headers).flatMap(([name, value]) =>
           typeof value === "string" ? [[name, value] as [string, string]] : [],
         ),
       });
-      return await sendResponse(reply, await transport.handleRequest(sent, { parsedBody: body }));
+      return await sendResponse(reply, await transport.handleRequest(transportRequest, { parsedBody: body }));
     } finally {
       await server.close();
     }

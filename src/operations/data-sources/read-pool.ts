@@ -6,7 +6,7 @@ import pg from "pg";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import { ENTRY_QUERY_TIMEOUT_MS, OVERLOADED_RETRY_SECONDS } from "../../limits.js";
-import { createPool, READ_ONLY } from "../../postgres.js";
+import { createPool, READ_ONLY_SQLSTATE } from "../../postgres.js";
 
 export const READ_POOL_CONNECTIONS = 6;
 /** Maximum number of connections of one app. An app also gets at most half of the connections that other apps leave free, rounded up. */
@@ -48,12 +48,12 @@ function findCallerErrorMessage({ code = "" }: Partial<pg.DatabaseError>): strin
 }
 
 /**
- * Returns the error that `read` throws for an error of the database. Other code treats the error READ_ONLY as an outage. On these
+ * Returns the error that `read` throws for an error of the database. Other code treats the error READ_ONLY_SQLSTATE as an outage. On these
  * connections, which are always read-only, it is a fault of the statement. So this function replaces it by another error.
  */
 function toReadError(error: unknown): unknown {
   const { code } = error as Partial<pg.DatabaseError>;
-  if (code === READ_ONLY)
+  if (code === READ_ONLY_SQLSTATE)
     return Object.assign(new Error("a statement on a read-only connection tried to write", { cause: error }), { code });
   const message = findCallerErrorMessage(error as Partial<pg.DatabaseError>);
   return message === undefined ? error : new ActionError("REQUEST_INVALID", message);
