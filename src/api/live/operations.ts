@@ -8,31 +8,31 @@ export class SocketOperation {
   private readonly endCallbacks: (() => void)[] = [];
   private hasEnded = false;
 
-  callWhenEnded(call: () => void): void {
-    if (this.hasEnded) call();
-    else this.endCallbacks.push(call);
+  callWhenEnded(callback: () => void): void {
+    if (this.hasEnded) callback();
+    else this.endCallbacks.push(callback);
   }
 
   endOperation(): void {
     this.hasEnded = true;
-    for (const call of this.endCallbacks.splice(0)) call();
+    for (const callback of this.endCallbacks.splice(0)) callback();
   }
 }
 
 /** Counts the running operations of one websocket. */
 export class SocketOperations {
-  private readonly open = new Set<SocketOperation>();
+  private readonly runningOperations = new Set<SocketOperation>();
   private latestOperation: SocketOperation | null = null;
 
   get count(): number {
-    return this.open.size;
+    return this.runningOperations.size;
   }
 
   beginOperation(): SocketOperation {
     const operation = new SocketOperation();
-    this.open.add(operation);
+    this.runningOperations.add(operation);
     this.latestOperation = operation;
-    operation.callWhenEnded(() => this.open.delete(operation));
+    operation.callWhenEnded(() => this.runningOperations.delete(operation));
     return operation;
   }
 
@@ -41,9 +41,9 @@ export class SocketOperations {
    */
   async handleMessage(handle: () => Promise<void>): Promise<void> {
     this.latestOperation = null;
-    const handledMessage = handle();
+    const handlePromise = handle();
     const operation = this.latestOperation as SocketOperation | null;
-    await handledMessage.finally(() => operation?.endOperation());
+    await handlePromise.finally(() => operation?.endOperation());
   }
 }
 
@@ -55,17 +55,17 @@ const SOCKET_LIMITS_PER_ADDRESS = { sockets: SOCKETS_PER_ADDRESS, idle: IDLE_SOC
  */
 export class SocketsPerAddressLimiter<Connection extends { operations: Pick<SocketOperations, "count"> }> {
   /** Websockets by network address, the earliest first. */
-  private readonly byAddress = new Map<string, Set<Connection>>();
+  private readonly connectionsByAddress = new Map<string, Set<Connection>>();
 
   constructor(
     private readonly close: (connection: Connection) => void,
-    private readonly max = SOCKET_LIMITS_PER_ADDRESS,
+    private readonly limits = SOCKET_LIMITS_PER_ADDRESS,
   ) {}
 
   private removeConnection(address: string, connection: Connection): void {
-    const connections = this.byAddress.get(address);
+    const connections = this.connectionsByAddress.get(address);
     connections?.delete(connection);
-    if (connections?.size === 0) this.byAddress.delete(address);
+    if (connections?.size === 0) this.connectionsByAddress.delete(address);
   }
 
   /**
@@ -73,12 +73,12 @@ export class SocketsPerAddressLimiter<Connection extends { operations: Pick<Sock
    * @returns a function to call when the websocket has closed
    */
   addSocket(address: string, connection: Connection): () => void {
-    const connections = this.byAddress.get(address) ?? new Set<Connection>();
-    this.byAddress.set(address, connections.add(connection));
-    if (connections.size > this.max.idle) {
+    const connections = this.connectionsByAddress.get(address) ?? new Set<Connection>();
+    this.connectionsByAddress.set(address, connections.add(connection));
+    if (connections.size > this.limits.idle) {
       const idleConnections = [...connections].filter(({ operations }) => operations.count === 0);
       const [oldest] = idleConnections;
-      if (oldest && (idleConnections.length > this.max.idle || connections.size > this.max.sockets)) {
+      if (oldest && (idleConnections.length > this.limits.idle || connections.size > this.limits.sockets)) {
         this.removeConnection(address, oldest);
         this.close(oldest);
       }

@@ -25,12 +25,12 @@ export interface SocketOutbox {
    * copied. Closes the websocket if too much is queued.
    */
   send(...parts: SocketMessagePart[]): void;
-  /** Sends a message like `send`. Calls `settled` when the message has been sent or can never be sent. */
-  sendWithCallback(settled: () => void, ...parts: SocketMessagePart[]): void;
+  /** Sends a message like `send`. Calls `onSettled` when the message has been sent or can never be sent. */
+  sendWithCallback(onSettled: () => void, ...parts: SocketMessagePart[]): void;
   /** Resolves when the queue is short or the websocket is closed, so that the sender of messages waits for a slow reader. */
   waitForCapacity(): Promise<void>;
-  /** Calls `act` when the queue is empty, at the latest after CLOSE_WAIT_MAX_MS. */
-  callAfterSending(act: () => void): void;
+  /** Calls `callback` when the queue is empty, at the latest after CLOSE_WAIT_MAX_MS. */
+  callAfterSending(callback: () => void): void;
   /** True if the client has stopped reading. Call it at intervals with the current time. */
   isStalled(now: number): boolean;
 }
@@ -49,57 +49,57 @@ let writeFunctions: (() => void)[] = [];
 function writeAtEndOfTurn(write: () => void): void {
   if (writeFunctions.length === 0) {
     setImmediate(() => {
-      const dueFunctions = writeFunctions;
+      const functionsToCall = writeFunctions;
       writeFunctions = [];
-      for (const writeOutbox of dueFunctions) writeOutbox();
+      for (const writeOutbox of functionsToCall) writeOutbox();
     });
   }
   writeFunctions.push(write);
 }
 
 /**
- * @param wire TCP connection of the websocket
- * @param onSlow called when the websocket is closed because its client reads too slowly
+ * @param tcpSocket TCP connection of the websocket
+ * @param onSlowClient called when the websocket is closed because its client reads too slowly
  */
-export function createSocketOutbox(socket: WebSocket, wire: Socket, onSlow: () => void): SocketOutbox {
+export function createSocketOutbox(socket: WebSocket, tcpSocket: Socket, onSlowClient: () => void): SocketOutbox {
   const waitingMessages: Message[] = [];
-  let length = 0;
+  let queuedLength = 0;
   let lastProgressAt = Date.now();
-  let isDue = false;
+  let isWriteScheduled = false;
   let isFull = false;
   let untilCapacity = Promise.withResolvers<void>();
   untilCapacity.resolve();
 
   /** Makes `waitForCapacity` wait while the websocket is open and its queue is not short. */
-  function updateFreeSpace(): void {
+  function updateCapacity(): void {
     const hasCapacity =
       socket.readyState !== socket.OPEN ||
-      (waitingMessages.length < SHORT_QUEUE_MESSAGES && length < SHORT_QUEUE_BYTES);
+      (waitingMessages.length < SHORT_QUEUE_MESSAGES && queuedLength < SHORT_QUEUE_BYTES);
     if (hasCapacity) untilCapacity.resolve();
     else if (!isFull) untilCapacity = Promise.withResolvers();
     isFull = !hasCapacity;
   }
 
   function writeNextMessages(): void {
-    isDue = false;
-    wire.cork();
+    isWriteScheduled = false;
+    tcpSocket.cork();
     while (waitingMessages.length > 0 && socket.bufferedAmount < UNSENT_SOCKET_MAX_BYTES) {
       const { parts, onSettled } = waitingMessages.shift()!;
-      length -= sumLengths(parts);
-      const last = parts.pop()!;
+      queuedLength -= sumLengths(parts);
+      const lastPart = parts.pop()!;
       for (const part of parts) socket.send(part, { binary: false, fin: false });
-      socket.send(last, { binary: false }, () => {
+      socket.send(lastPart, { binary: false }, () => {
         onSettled?.();
         onSent();
       });
     }
-    wire.uncork();
-    updateFreeSpace();
+    tcpSocket.uncork();
+    updateCapacity();
   }
 
   function scheduleWrite(): void {
-    if (isDue) return;
-    isDue = true;
+    if (isWriteScheduled) return;
+    isWriteScheduled = true;
     writeAtEndOfTurn(writeNextMessages);
   }
 
@@ -112,13 +112,13 @@ export function createSocketOutbox(socket: WebSocket, wire: Socket, onSlow: () =
 
   function clearMessages(): void {
     for (const { onSettled } of waitingMessages.splice(0)) onSettled?.();
-    length = 0;
-    updateFreeSpace();
+    queuedLength = 0;
+    updateCapacity();
   }
 
   function terminateSlowClient(): void {
     clearMessages();
-    onSlow();
+    onSlowClient();
     socket.terminate();
   }
 
@@ -129,22 +129,22 @@ export function createSocketOutbox(socket: WebSocket, wire: Socket, onSlow: () =
     }
     if (waitingMessages.length === 0 && socket.bufferedAmount === 0) lastProgressAt = Date.now();
     waitingMessages.push(message);
-    length += sumLengths(message.parts);
+    queuedLength += sumLengths(message.parts);
     // A single message may have any size. Several queued messages together must not exceed the limits.
     if (
       waitingMessages.length > WAITING_MESSAGES_MAX ||
-      (waitingMessages.length > 1 && length > WAITING_MESSAGES_MAX_BYTES)
+      (waitingMessages.length > 1 && queuedLength > WAITING_MESSAGES_MAX_BYTES)
     )
       terminateSlowClient();
     else scheduleWrite();
-    updateFreeSpace();
+    updateCapacity();
   }
 
-  function callWhenEmpty(act: () => void): void {
-    const since = Date.now();
+  function callWhenEmpty(callback: () => void): void {
+    const startedAt = Date.now();
     const checkProgress = () => {
-      const isEmpty = waitingMessages.length === 0 && !isDue;
-      if (isEmpty || Date.now() - since > CLOSE_WAIT_MAX_MS || socket.readyState !== socket.OPEN) act();
+      const isEmpty = waitingMessages.length === 0 && !isWriteScheduled;
+      if (isEmpty || Date.now() - startedAt > CLOSE_WAIT_MAX_MS || socket.readyState !== socket.OPEN) callback();
       else setTimeout(checkProgress, 10);
     };
     // The first check waits for the end of this turn of the event loop, because this turn may still add messages.

@@ -29,12 +29,12 @@ export class CredentialRecheck<Socket extends SocketWithToken> {
   /** Open websockets, each with the timer for the expiry of its token. */
   private readonly sockets = new Map<Socket, NodeJS.Timeout | undefined>();
   private isRunning = false;
-  private runsAgain = false;
+  private shouldRunAgain = false;
 
   constructor(private readonly options: CredentialRecheckOptions<Socket>) {}
 
   private async updateSockets(token: string, sockets: readonly Socket[]): Promise<void> {
-    const { credentials, onChecked: onResolved } = this.options;
+    const { credentials, onChecked } = this.options;
     let caller: Caller | null;
     try {
       caller = await credentials.resolve(token);
@@ -45,19 +45,19 @@ export class CredentialRecheck<Socket extends SocketWithToken> {
     for (const socket of sockets) {
       // A timer may fire a millisecond early. If the credential has not expired yet, the timer is set again.
       const remainingMs = (caller?.expiresAt ?? 0) - Date.now();
-      const isDue = socket.caller?.expiresAt !== caller?.expiresAt || remainingMs <= SECOND_CHECK_DELAY_MS;
+      const needsTimer = socket.caller?.expiresAt !== caller?.expiresAt || remainingMs <= SECOND_CHECK_DELAY_MS;
       socket.caller = caller;
-      if (caller && isDue && this.sockets.has(socket)) this.add(socket);
-      onResolved(socket);
+      if (caller && needsTimer && this.sockets.has(socket)) this.add(socket);
+      onChecked(socket);
     }
   }
 
-  private async recheckRound(sockets: Iterable<Socket>): Promise<void> {
-    const byToken = Map.groupBy(sockets, ({ token }) => token ?? "").entries();
-    const recheckNextCallers = async () => {
-      for (const [token, socketsWithToken] of byToken) await this.updateSockets(token, socketsWithToken);
+  private async recheckSockets(sockets: Iterable<Socket>): Promise<void> {
+    const socketsByToken = Map.groupBy(sockets, ({ token }) => token ?? "").entries();
+    const recheckNextTokens = async () => {
+      for (const [token, socketsWithToken] of socketsByToken) await this.updateSockets(token, socketsWithToken);
     };
-    await Promise.all(Array.from({ length: CONCURRENT_CHECKS_MAX }, recheckNextCallers));
+    await Promise.all(Array.from({ length: CONCURRENT_CHECKS_MAX }, recheckNextTokens));
   }
 
   /** Adds a websocket. Its token is checked whenever credentials change, until `remove` is called. */
@@ -86,17 +86,17 @@ export class CredentialRecheck<Socket extends SocketWithToken> {
 
   /** Checks the tokens of all websockets that use this credential. */
   checkCredential(id: number) {
-    return this.recheckRound([...this.sockets.keys()].filter(({ caller }) => caller?.credentialId === id));
+    return this.recheckSockets([...this.sockets.keys()].filter(({ caller }) => caller?.credentialId === id));
   }
 
   /** Checks the tokens of all websockets. A call during a check starts another check when the first one finishes. */
   async checkAll(): Promise<void> {
-    this.runsAgain = true;
+    this.shouldRunAgain = true;
     if (this.isRunning) return;
     this.isRunning = true;
-    while (this.runsAgain) {
-      this.runsAgain = false;
-      await this.recheckRound(this.sockets.keys());
+    while (this.shouldRunAgain) {
+      this.shouldRunAgain = false;
+      await this.recheckSockets(this.sockets.keys());
     }
     this.isRunning = false;
   }

@@ -20,7 +20,7 @@ import { estimateResponseBytes, type ResponseMemoryLimiter } from "../response-m
 const SUBSCRIPTIONS_PER_APP_MAX = 20_000;
 
 /** Minimum length in characters of a text that all subscribers share as one buffer. Copying a shorter text is cheaper. */
-const LONG_TEXT_CHARACTERS = 4_096;
+const LONG_TEXT_MIN_CHARACTERS = 4_096;
 
 export interface SubscriptionResultReceiver {
   /**
@@ -99,8 +99,8 @@ const executeEachEvent = (
   source: AsyncIterable<unknown>,
   args: ExecutionArgs,
 ): AsyncGenerator<ExecutionResult, void, void> =>
-  createAbortableGenerator(async function* (readerLeft) {
-    for await (const event of endIterableOnAbort(source, readerLeft))
+  createAbortableGenerator(async function* (abortSignal) {
+    for await (const event of endIterableOnAbort(source, abortSignal))
       yield await execute({ ...args, rootValue: event });
   });
 
@@ -166,7 +166,7 @@ class SharedTexts {
     const result = await this.computeResult(event, args);
     const length = estimateResponseBytes(result);
     try {
-      if (length >= LONG_TEXT_CHARACTERS) text.freeMemory = this.responseMemory.countSharedText(appId, length);
+      if (length >= LONG_TEXT_MIN_CHARACTERS) text.freeMemory = this.responseMemory.countSharedText(appId, length);
     } catch (error) {
       // OVERLOADED means that other texts use the memory now. A text that alone exceeds the limit fails with another status.
       if ((error as ActionError).status === "OVERLOADED") return null;
@@ -206,8 +206,8 @@ interface OpenSubscription {
 
 /** Counts the open subscriptions of each app, and lists those of each websocket. */
 class OpenSubscriptions {
-  private readonly perApp = new Map<number, number>();
-  private readonly perOwner = new Map<object, Set<OpenSubscription>>();
+  private readonly countByApp = new Map<number, number>();
+  private readonly subscriptionsBySocket = new Map<object, Set<OpenSubscription>>();
 
   /**
    * Counts a subscription of the app.
@@ -215,7 +215,7 @@ class OpenSubscriptions {
    * @throws ActionError OVERLOADED if the app has too many subscriptions
    */
   private countForApp(appId: number): () => void {
-    const count = this.perApp.get(appId) ?? 0;
+    const count = this.countByApp.get(appId) ?? 0;
     if (count >= SUBSCRIPTIONS_PER_APP_MAX) {
       throw new ActionError(
         "OVERLOADED",
@@ -225,11 +225,11 @@ class OpenSubscriptions {
         },
       );
     }
-    this.perApp.set(appId, count + 1);
+    this.countByApp.set(appId, count + 1);
     return () => {
-      const subscriptionsLeft = this.perApp.get(appId)! - 1;
-      if (subscriptionsLeft === 0) this.perApp.delete(appId);
-      else this.perApp.set(appId, subscriptionsLeft);
+      const subscriptionsLeft = this.countByApp.get(appId)! - 1;
+      if (subscriptionsLeft === 0) this.countByApp.delete(appId);
+      else this.countByApp.set(appId, subscriptionsLeft);
     };
   }
 
@@ -238,21 +238,22 @@ class OpenSubscriptions {
    * @returns a function that removes the subscription
    * @throws OVERLOADED if the app has too many subscriptions
    */
-  add(owner: object, { appId, check }: SubscriptionGuard, fail: FailSubscription): () => void {
+  add(socketKey: object, { appId, check }: SubscriptionGuard, fail: FailSubscription): () => void {
     const decreaseAppCount = this.countForApp(appId);
     const subscription = { check, fail };
-    const ownerSubscriptions = this.perOwner.get(owner) ?? new Set();
-    this.perOwner.set(owner, ownerSubscriptions.add(subscription));
+    const socketSubscriptions = this.subscriptionsBySocket.get(socketKey) ?? new Set();
+    this.subscriptionsBySocket.set(socketKey, socketSubscriptions.add(subscription));
     return () => {
-      if (!ownerSubscriptions.delete(subscription)) return;
+      if (!socketSubscriptions.delete(subscription)) return;
       decreaseAppCount();
-      if (ownerSubscriptions.size === 0 && this.perOwner.get(owner) === ownerSubscriptions) this.perOwner.delete(owner);
+      if (socketSubscriptions.size === 0 && this.subscriptionsBySocket.get(socketKey) === socketSubscriptions)
+        this.subscriptionsBySocket.delete(socketKey);
     };
   }
 
   /** Ends those subscriptions of the websocket to which `caller` has lost access; all of them if `caller` is null. */
-  recheck(owner: object, caller: Caller | null): void {
-    for (const { check, fail } of [...(this.perOwner.get(owner) ?? [])]) {
+  recheck(socketKey: object, caller: Caller | null): void {
+    for (const { check, fail } of [...(this.subscriptionsBySocket.get(socketKey) ?? [])]) {
       try {
         if (!caller) throw new ActionError("UNAUTHORIZED");
         check(caller);
@@ -263,7 +264,7 @@ class OpenSubscriptions {
   }
 
   count() {
-    return [...this.perApp.values()].reduce((sum, ofApp) => sum + ofApp, 0);
+    return [...this.countByApp.values()].reduce((sum, count) => sum + count, 0);
   }
 }
 
@@ -279,11 +280,11 @@ export class SharedSubscriptionResults {
   ) {}
 
   private followSource(source: SubscriptionSource<object> & SubscriptionGuard, args: SubscriptionArgs) {
-    const { socketKey: owner, queryKey, receiveResult: deliver, onMissedEvent: miss } = args.contextValue;
+    const { socketKey, queryKey, receiveResult, onMissedEvent } = args.contextValue;
     const { appId } = source;
     let isOpen = true;
     let stopFollowing = () => {};
-    let sendOrder = Promise.resolve();
+    let previousSend = Promise.resolve();
 
     const deliverText = async (text: SharedText): Promise<void> => {
       const resultJson = await text.textPromise.catch((error: unknown) => {
@@ -291,24 +292,24 @@ export class SharedSubscriptionResults {
         throw error;
       });
       if (isOpen && resultJson !== null)
-        return deliver(resultJson, text.freeMemory && (() => this.texts.releaseText(text)));
+        return receiveResult(resultJson, text.freeMemory && (() => this.texts.releaseText(text)));
       this.texts.releaseText(text);
-      if (isOpen) miss();
+      if (isOpen) onMissedEvent();
     };
 
-    const { iterable, failSubscription: fail } = createEndlessSource(() => {
+    const { iterable, failSubscription } = createEndlessSource(() => {
       if (!isOpen) return;
       isOpen = false;
       stopFollowing();
       removeSubscription();
     });
-    const removeSubscription = this.subscriptions.add(owner, source, fail);
+    const removeSubscription = this.subscriptions.add(socketKey, source, failSubscription);
     stopFollowing = source.listen((event) => {
       const text = this.texts.claimText(appId, event, args, queryKey);
-      sendOrder = sendOrder
+      previousSend = previousSend
         .then(() => deliverText(text))
         .catch((error: unknown) => this.log.warn({ err: error }, "an event could not be sent to a subscription"));
-    }, fail);
+    }, failSubscription);
     // The subscription may have ended while its event source was being opened.
     if (!isOpen) stopFollowing();
     return iterable;

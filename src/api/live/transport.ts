@@ -66,14 +66,14 @@ function watchPings(socket: WebSocket, outbox: SocketOutbox, pingMs: number): ()
  * Disconnects a client that sends too many bytes before it has authenticated, even within its first message.
  * @returns a function that removes this limit
  */
-function limitBytesUntilAuthenticated(socket: WebSocket, wire: Socket): () => void {
-  const bytesBefore = wire.bytesRead;
-  const count = () => {
-    if (wire.bytesRead - bytesBefore > UNAUTHENTICATED_MAX_BYTES) socket.terminate();
+function limitBytesUntilAuthenticated(socket: WebSocket, tcpSocket: Socket): () => void {
+  const bytesBefore = tcpSocket.bytesRead;
+  const checkByteCount = () => {
+    if (tcpSocket.bytesRead - bytesBefore > UNAUTHENTICATED_MAX_BYTES) socket.terminate();
   };
-  wire.on("data", count);
+  tcpSocket.on("data", checkByteCount);
   return () => {
-    wire.off("data", count);
+    tcpSocket.off("data", checkByteCount);
   };
 }
 
@@ -83,40 +83,44 @@ function createInbox<ConnectionState>(
   { countMessage, handleInTurn }: SocketFlowControl<ConnectionState>,
 ) {
   const { socket } = connection;
-  let waiting: Promise<void> | null = null;
+  let pendingTurn: Promise<void> | null = null;
   return function receive(text: string, handle: (text: string) => void): void {
     // A small message that arrives while a large one waits must wait too, so that the messages keep their order.
-    const waitsForTurn = waiting !== null || text.length > IMMEDIATELY_PARSED_BODY_MAX_BYTES;
-    const rateWait = waiting ? waiting.then(() => countMessage(connection)) : countMessage(connection);
-    if (!rateWait && !waitsForTurn) {
+    const waitsForTurn = pendingTurn !== null || text.length > IMMEDIATELY_PARSED_BODY_MAX_BYTES;
+    const rateLimitWait = pendingTurn ? pendingTurn.then(() => countMessage(connection)) : countMessage(connection);
+    if (!rateLimitWait && !waitsForTurn) {
       handle(text);
       return;
     }
     socket.pause();
-    const handleOpen = () => {
+    const handleIfOpen = () => {
       if (socket.readyState === socket.OPEN) handle(text);
     };
-    const currentTurn: Promise<void> = Promise.resolve(rateWait)
-      .then(() => (waitsForTurn ? handleInTurn(connection, handleOpen) : handleOpen()))
+    const currentTurn: Promise<void> = Promise.resolve(rateLimitWait)
+      .then(() => (waitsForTurn ? handleInTurn(connection, handleIfOpen) : handleIfOpen()))
       .catch(() => socket.close(TRY_AGAIN_LATER_CLOSE_CODE, "Too many messages wait"))
       .finally(() => {
-        if (waiting !== currentTurn) return;
-        waiting = null;
+        if (pendingTurn !== currentTurn) return;
+        pendingTurn = null;
         socket.resume();
       });
-    waiting = currentTurn;
+    pendingTurn = currentTurn;
   };
 }
 
 export function createSocketHandler<ConnectionState extends object>(
   options: ServerOptions<ConnectionParameters, SocketConnection & ConnectionState>,
-  pace: SocketFlowControl<ConnectionState>,
+  flowControl: SocketFlowControl<ConnectionState>,
   log: Logger,
   pingMs = PING_INTERVAL_MS,
 ) {
   const protocol = makeServer<ConnectionParameters, SocketConnection & ConnectionState>(options);
 
-  return function open(socket: WebSocket, request: IncomingMessage, connectionState: ConnectionState): void {
+  return function handleConnection(
+    socket: WebSocket,
+    request: IncomingMessage,
+    connectionState: ConnectionState,
+  ): void {
     const outbox = createSocketOutbox(socket, request.socket, () =>
       log.warn("closed a websocket whose client did not read its messages"),
     );
@@ -130,15 +134,15 @@ export function createSocketHandler<ConnectionState extends object>(
       operations,
       removeByteLimit: limitBytesUntilAuthenticated(socket, request.socket),
     };
-    const receive = createInbox(connection, pace);
-    const removeFromSocketCount = pace.countSocket(connection);
-    const fail = (error: unknown) => {
+    const receive = createInbox(connection, flowControl);
+    const removeFromSocketCount = flowControl.countSocket(connection);
+    const closeAfterError = (error: unknown) => {
       // Client libraries reconnect after TRY_AGAIN_LATER_CLOSE_CODE, but not after INTERNAL_ERROR_CLOSE_CODE.
       if (isDatabaseUnavailable(error)) return socket.close(TRY_AGAIN_LATER_CLOSE_CODE, "The database is unavailable");
       log.error({ err: error }, "a message on a websocket could not be handled");
       socket.close(INTERNAL_ERROR_CLOSE_CODE, "Internal server error");
     };
-    const reportClosed = protocol.opened(
+    const notifyClosed = protocol.opened(
       {
         protocol: socket.protocol,
         // The returned promise makes a subscription wait until its client can receive the next event.
@@ -153,7 +157,7 @@ export function createSocketHandler<ConnectionState extends object>(
         onMessage(receiveMessage) {
           socket.on("message", (data) =>
             receive(String(data), (text) => {
-              operations.handleMessage(() => receiveMessage(text)).catch(fail);
+              operations.handleMessage(() => receiveMessage(text)).catch(closeAfterError);
             }),
           );
         },
@@ -163,7 +167,7 @@ export function createSocketHandler<ConnectionState extends object>(
     socket.once("close", (code, reason) => {
       stopWatching();
       removeFromSocketCount();
-      reportClosed(code, String(reason)).catch(fail);
+      notifyClosed(code, String(reason)).catch(closeAfterError);
     });
   };
 }
