@@ -82,7 +82,7 @@ function rejectRepeatedParameters({ method, query }: FastifyRequest): void {
  * Returns an error for a subscription, which needs a websocket; otherwise null.
  * @throws METHOD_NOT_ALLOWED for a mutation with GET
  */
-function findMethodFault(method: string, document: DocumentNode, operationName: string | null): GraphQLError | null {
+function findMethodError(method: string, document: DocumentNode, operationName: string | null): GraphQLError | null {
   const operation = getOperationAST(document, operationName)?.operation;
   if (operation === "subscription") {
     return new GraphQLError(
@@ -155,7 +155,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
   const { schema, resolvers, documents, pages, tracing, graphqlDocuments } = options;
   const formatError = createGraphqlErrorFormatter(options);
   const apollo = createApollo(options, formatError);
-  const introspectionResponder = createIntrospectionResponder(schema);
+  const findIntrospectionResponse = createIntrospectionResponder(schema);
   await apollo.start();
   const executeRequest = fastifyApolloHandler(apollo, {
     context: async ({ context }): Promise<GraphqlContext> => Object.assign(context, { resolvers }),
@@ -179,19 +179,19 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
     query: string,
     { operationName, variables }: Record<string, unknown>,
   ): Promise<readonly unknown[]> {
-    const refusal = findNotPersistedError(query, context.caller, graphqlDocuments);
-    if (refusal) return [refusal];
+    const notPersistedError = findNotPersistedError(query, context.caller, graphqlDocuments);
+    if (notPersistedError) return [notPersistedError];
     const name = typeof operationName === "string" ? operationName : null;
     const bytes = method === "GET" ? query.length : Number(headers["content-length"] ?? Number.POSITIVE_INFINITY);
-    const checkedDocument = await documents.checkInTurn(getRequestSenderKey(context), bytes, {
+    const checkResult = await documents.checkInTurn(getRequestSenderKey(context), bytes, {
       query,
       operationName: name,
       variables: isObject(variables) ? variables : null,
     });
-    if (!("kind" in checkedDocument)) return checkedDocument;
+    if (!("kind" in checkResult)) return checkResult;
     const fault =
-      findMethodFault(method, checkedDocument, name) ??
-      (context.idempotencyKey === null ? null : findSharedIdempotencyKeyError(schema, checkedDocument, name));
+      findMethodError(method, checkResult, name) ??
+      (context.idempotencyKey === null ? null : findSharedIdempotencyKeyError(schema, checkResult, name));
     return fault === null ? [] : [fault];
   }
 
@@ -201,7 +201,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
     reply: FastifyReply,
   ): Promise<unknown> {
     const parameters = readRequestParameters(request);
-    const introspectionResponse = introspectionResponder(parameters);
+    const introspectionResponse = findIntrospectionResponse(parameters);
     if (introspectionResponse !== null) return sendJsonText(request, reply, introspectionResponse);
     if (isAnonymous(request)) {
       request.context.isRejected = true;
@@ -216,31 +216,31 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
     if (query !== null) {
       // Apollo reads the document of a POST from the body.
       parameters["query"] = query;
-      const requestFaults = await checkRequest(request, query, parameters);
-      if (requestFaults.length > 0) return sendRefusal(request, reply, requestFaults);
+      const requestErrors = await checkRequest(request, query, parameters);
+      if (requestErrors.length > 0) return sendRefusal(request, reply, requestErrors);
       (request.context as GraphqlContext)[CHECKED_DOCUMENT] = query;
     }
     return runInRequestSpan(tracing, request.context, () => executeRequest.call(this, request, reply));
   }
 
   const sendError = (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
-    const isRefusedMethod = error instanceof ActionError && error.status === "METHOD_NOT_ALLOWED";
-    if (isRefusedMethod) reply.header("Allow", request.method === "GET" ? "POST" : "GET, POST");
+    const isMethodRejected = error instanceof ActionError && error.status === "METHOD_NOT_ALLOWED";
+    if (isMethodRejected) reply.header("Allow", request.method === "GET" ? "POST" : "GET, POST");
     sendFailure(request, reply, error);
   };
   app.get("/graphql", { errorHandler: sendError }, async (request, reply) =>
     acceptsHtml(request) ? pages.sendPage(reply, "graphiql") : handleGraphqlRequest.call(app, request, reply),
   );
   app.post("/graphql", { errorHandler: sendError, onRequest: rejectLargeAnonymousRequest }, handleGraphqlRequest);
-  const refuseMethod = async () => {
+  const rejectMethod = async () => {
     throw new ActionError("METHOD_NOT_ALLOWED");
   };
   app.route({
     method: UNSUPPORTED_METHODS,
     url: "/graphql",
     errorHandler: sendError,
-    onRequest: refuseMethod,
-    handler: refuseMethod,
+    onRequest: rejectMethod,
+    handler: rejectMethod,
   });
   return () => apollo.stop();
 }

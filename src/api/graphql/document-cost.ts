@@ -76,11 +76,11 @@ function returnsList(type: GraphQLOutputType): boolean {
 
 class SelectionSizeEstimator {
   private readonly fragments: Map<string, FragmentDefinitionNode>;
-  private readonly known = new Map<string, SelectionSize>();
+  private readonly sizesByFragment = new Map<string, SelectionSize>();
 
   constructor(
     private readonly schema: GraphQLSchema,
-    private readonly lists: Record<string, number>,
+    private readonly listLengths: Record<string, number>,
     document: DocumentNode,
     private readonly variables: Record<string, unknown>,
   ) {
@@ -115,46 +115,52 @@ class SelectionSizeEstimator {
     return isObjectType(parent) || isInterfaceType(parent) ? parent.getFields()[name] : undefined;
   }
 
-  private measureField(node: FieldNode, parent: GraphQLNamedType, page: number): SelectionSize {
+  private measureField(node: FieldNode, parent: GraphQLNamedType, defaultListLength: number): SelectionSize {
     const name = node.name.value;
     const field = this.findFieldDefinition(parent, name);
     if (!field || !node.selectionSet) return { cost: 1, depth: 1 };
     const type = getNamedType(field.type);
     const isListField = returnsList(field.type);
-    const assumedItems = this.findLimit(node.arguments) ?? page;
-    const innerMeasure = isCompositeType(type)
+    const assumedItems = this.findLimit(node.arguments) ?? defaultListLength;
+    const innerSize = isCompositeType(type)
       ? this.measureSelections(node.selectionSet, type, isListField ? INNER_LIST_ASSUMED_ITEMS : assumedItems)
       : EMPTY_SELECTION_SIZE;
-    const repeatCount = this.lists[`${parent.name}.${name}`] ?? (isListField ? assumedItems : 1);
-    return { cost: 1 + repeatCount * (1 + innerMeasure.cost), depth: 1 + innerMeasure.depth };
+    const repeatCount = this.listLengths[`${parent.name}.${name}`] ?? (isListField ? assumedItems : 1);
+    return { cost: 1 + repeatCount * (1 + innerSize.cost), depth: 1 + innerSize.depth };
   }
 
-  private measureFragment(name: string, page: number): SelectionSize {
-    const key = `${page} ${name}`;
-    const knownMeasure = this.known.get(key);
-    if (knownMeasure) return knownMeasure;
+  private measureFragment(name: string, defaultListLength: number): SelectionSize {
+    const key = `${defaultListLength} ${name}`;
+    const knownSize = this.sizesByFragment.get(key);
+    if (knownSize) return knownSize;
     const fragment = this.fragments.get(name);
     const type = fragment && this.schema.getType(fragment.typeCondition.name.value);
-    const measure = fragment && type ? this.measureSelections(fragment.selectionSet, type, page) : EMPTY_SELECTION_SIZE;
-    this.known.set(key, measure);
-    return measure;
+    const size =
+      fragment && type ? this.measureSelections(fragment.selectionSet, type, defaultListLength) : EMPTY_SELECTION_SIZE;
+    this.sizesByFragment.set(key, size);
+    return size;
   }
 
-  measureSelections({ selections }: SelectionSetNode, parent: GraphQLNamedType, page: number): SelectionSize {
+  measureSelections(
+    { selections }: SelectionSetNode,
+    parent: GraphQLNamedType,
+    defaultListLength: number,
+  ): SelectionSize {
     let cost = 0;
-    let levels = 0;
+    let depth = 0;
     for (const selection of selections) {
-      let measure: SelectionSize;
-      if (selection.kind === Kind.FIELD) measure = this.measureField(selection, parent, page);
-      else if (selection.kind === Kind.FRAGMENT_SPREAD) measure = this.measureFragment(selection.name.value, page);
+      let size: SelectionSize;
+      if (selection.kind === Kind.FIELD) size = this.measureField(selection, parent, defaultListLength);
+      else if (selection.kind === Kind.FRAGMENT_SPREAD)
+        size = this.measureFragment(selection.name.value, defaultListLength);
       else {
         const on = selection.typeCondition && this.schema.getType(selection.typeCondition.name.value);
-        measure = this.measureSelections(selection.selectionSet, on ?? parent, page);
+        size = this.measureSelections(selection.selectionSet, on ?? parent, defaultListLength);
       }
-      cost += measure.cost;
-      levels = Math.max(levels, measure.depth);
+      cost += size.cost;
+      depth = Math.max(depth, size.depth);
     }
-    return { cost, depth: levels };
+    return { cost, depth };
   }
 
   /** Returns the number of root fields of the operation. The service counts each root field as a separate request. */
@@ -184,16 +190,20 @@ function readIntegerDefaults({ variableDefinitions }: OperationDefinitionNode): 
 }
 
 function isIntrospectionOnly({ selectionSet: { selections } }: OperationDefinitionNode): boolean {
-  const [only] = selections;
-  return selections.length === 1 && only?.kind === Kind.FIELD && only.name.value === SchemaMetaFieldDef.name;
+  const [firstSelection] = selections;
+  return (
+    selections.length === 1 &&
+    firstSelection?.kind === Kind.FIELD &&
+    firstSelection.name.value === SchemaMetaFieldDef.name
+  );
 }
 
 /** Returns the cost of the longest introspection query that graphql-js generates. The cost grows with the schema. */
-function computeIntrospectionCost(schema: GraphQLSchema, lists: Record<string, number>): number {
-  const all = { oneOf: true, specifiedByUrl: true, directiveIsRepeatable: true, inputValueDeprecation: true };
-  const document = parse(getIntrospectionQuery({ ...all, schemaDescription: true }));
+function computeIntrospectionCost(schema: GraphQLSchema, listLengths: Record<string, number>): number {
+  const allOptions = { oneOf: true, specifiedByUrl: true, directiveIsRepeatable: true, inputValueDeprecation: true };
+  const document = parse(getIntrospectionQuery({ ...allOptions, schemaDescription: true }));
   const [operation] = document.definitions as OperationDefinitionNode[];
-  return new SelectionSizeEstimator(schema, lists, document, {}).measureSelections(
+  return new SelectionSizeEstimator(schema, listLengths, document, {}).measureSelections(
     operation!.selectionSet,
     schema.getQueryType()!,
     LIST_ITEMS_PER_PAGE_DEFAULT,
@@ -205,8 +215,8 @@ function computeIntrospectionCost(schema: GraphQLSchema, lists: Record<string, n
  * exceeded limit.
  */
 export function createGraphqlCostEstimator(schema: GraphQLSchema) {
-  const lists = estimateIntrospectionListLengths(schema);
-  const introspectionMax = Math.ceil(INTROSPECTION_MARGIN * computeIntrospectionCost(schema, lists));
+  const listLengths = estimateIntrospectionListLengths(schema);
+  const introspectionCostMax = Math.ceil(INTROSPECTION_MARGIN * computeIntrospectionCost(schema, listLengths));
 
   return (
     document: DocumentNode,
@@ -217,14 +227,14 @@ export function createGraphqlCostEstimator(schema: GraphQLSchema) {
     const root = operation && schema.getRootType(operation.operation);
     // GraphQL's execution reports an unknown or missing operation name later.
     if (!operation || !root) return 0;
-    const estimator = new SelectionSizeEstimator(schema, lists, document, {
+    const estimator = new SelectionSizeEstimator(schema, listLengths, document, {
       ...readIntegerDefaults(operation),
       ...variables,
     });
-    const roots = estimator.countRootFields(operation.selectionSet);
-    if (roots > GRAPHQL_DOCUMENT_LIMITS[ROOT_FIELD_LIMIT_NAME]) {
+    const rootFieldCount = estimator.countRootFields(operation.selectionSet);
+    if (rootFieldCount > GRAPHQL_DOCUMENT_LIMITS[ROOT_FIELD_LIMIT_NAME]) {
       return new GraphQLError(
-        `a GraphQL operation can have at most ${GRAPHQL_DOCUMENT_LIMITS[ROOT_FIELD_LIMIT_NAME]} root fields (got ${roots})`,
+        `a GraphQL operation can have at most ${GRAPHQL_DOCUMENT_LIMITS[ROOT_FIELD_LIMIT_NAME]} root fields (got ${rootFieldCount})`,
       );
     }
     const { cost, depth: levels } = estimator.measureSelections(
@@ -237,11 +247,11 @@ export function createGraphqlCostEstimator(schema: GraphQLSchema) {
         `a GraphQL operation can be at most ${GRAPHQL_DOCUMENT_LIMITS[FIELD_DEPTH_LIMIT_NAME]} levels deep (got ${levels})`,
       );
     }
-    const costMax = isIntrospectionOnly(operation) ? introspectionMax : GRAPHQL_OPERATION_COST_MAX;
+    const costMax = isIntrospectionOnly(operation) ? introspectionCostMax : GRAPHQL_OPERATION_COST_MAX;
     if (cost > costMax) {
-      const selectedMax = Math.ceil(Math.min(cost, Number.MAX_SAFE_INTEGER));
+      const estimatedValues = Math.ceil(Math.min(cost, Number.MAX_SAFE_INTEGER));
       return new GraphQLError(
-        `a GraphQL operation can select at most ${costMax} values (got an estimate of ${selectedMax}); select fewer fields, or pass a lower "limit" or "count" to its lists`,
+        `a GraphQL operation can select at most ${costMax} values (got an estimate of ${estimatedValues}); select fewer fields, or pass a lower "limit" or "count" to its lists`,
       );
     }
     return cost;

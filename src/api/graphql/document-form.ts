@@ -42,8 +42,8 @@ function isNestedDeeper(value: ValueNode, levels: number): boolean {
 class DocumentLimitChecker {
   private readonly counts = new Map<DocumentLimitName, number>();
 
-  addToCount(limitName: DocumentLimitName, more = 1): void {
-    const count = (this.counts.get(limitName) ?? 0) + more;
+  addToCount(limitName: DocumentLimitName, increment = 1): void {
+    const count = (this.counts.get(limitName) ?? 0) + increment;
     this.counts.set(limitName, count);
     this.checkLimit(limitName, count);
   }
@@ -64,29 +64,29 @@ class DocumentLimitChecker {
     for (const { arguments: input } of directives ?? []) this.checkArguments(input);
   }
 
-  private checkArguments(input: readonly ArgumentNode[] | undefined): void {
-    for (const { value } of input ?? []) this.checkValueDepth(value);
+  private checkArguments(argumentNodes: readonly ArgumentNode[] | undefined): void {
+    for (const { value } of argumentNodes ?? []) this.checkValueDepth(value);
   }
 
   /** Counts the selected fields. A fragment is counted once, at its definition, not at each use. */
-  countSelections({ selections }: SelectionSetNode, level: number, names: Set<string>): void {
+  countSelections({ selections }: SelectionSetNode, level: number, selectedNames: Set<string>): void {
     this.checkLimit("levels of fields", level);
     for (const selection of selections) {
       this.countDirectives(selection.directives);
       if (selection.kind === Kind.FRAGMENT_SPREAD) this.addToCount("uses of its fragments");
-      else if (selection.kind === Kind.FIELD) this.countField(selection, level, names);
+      else if (selection.kind === Kind.FIELD) this.countField(selection, level, selectedNames);
       // An inline fragment counts as a level. Its fields share `names` with the fields around it, so that repeated fields are counted.
-      else this.countSelections(selection.selectionSet, level + 1, names);
+      else this.countSelections(selection.selectionSet, level + 1, selectedNames);
     }
   }
 
-  private countField(node: FieldNode, level: number, names: Set<string>): void {
+  private countField(node: FieldNode, level: number, selectedNames: Set<string>): void {
     const { alias, name, selectionSet } = node;
     this.addToCount("fields");
     this.checkArguments(node.arguments);
     const key = (alias ?? name).value;
-    if (names.has(key)) this.addToCount("fields that one selection set repeats");
-    names.add(key);
+    if (selectedNames.has(key)) this.addToCount("fields that one selection set repeats");
+    selectedNames.add(key);
     if (selectionSet) this.countSelections(selectionSet, level + 1, new Set());
   }
 }

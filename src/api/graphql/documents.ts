@@ -26,7 +26,7 @@ const CHARACTERS_PER_GARBAGE_COLLECTION = 128 * 1024;
  * After a check, the sender must pause in proportion to the check's duration. At most this many milliseconds count. For a request larger
  * than IMMEDIATELY_PARSED_BODY_MAX_BYTES, the maximum grows with the size.
  */
-const CHECK_MAX_MS = 6;
+const COUNTED_CHECK_MAX_MS = 6;
 /**
  * An operation that selects at most this many values is cheap: its sender need not pause for the execution. If its document is cached and
  * the request is small, it does not wait for its sender's turn either.
@@ -71,17 +71,17 @@ function toParseErrors(error: unknown): readonly GraphQLError[] {
 
 export function createGraphqlDocumentChecker(
   schema: GraphQLSchema,
-  turns: FairTaskQueue = createFairTaskQueue(),
+  taskQueue: FairTaskQueue = createFairTaskQueue(),
 ): GraphqlDocumentChecker {
   const computeCost = createGraphqlCostEstimator(schema);
   const checkedDocuments = new LRUCache<string, DocumentNode>({ maxSize: CACHED_CHARACTERS_MAX });
 
-  let uncollected = 0;
+  let charactersSinceCollection = 0;
 
   function parseDocument(query: string): GraphqlDocumentCheckResult {
-    uncollected += query.length;
-    if (uncollected > CHARACTERS_PER_GARBAGE_COLLECTION) {
-      uncollected = query.length;
+    charactersSinceCollection += query.length;
+    if (charactersSinceCollection > CHARACTERS_PER_GARBAGE_COLLECTION) {
+      charactersSinceCollection = query.length;
       collectYoungGarbage();
     }
     try {
@@ -97,8 +97,8 @@ export function createGraphqlDocumentChecker(
   function checkRequest(
     { query, operationName, variables }: GraphqlRequest,
     hash: string,
-  ): { checked: GraphqlDocumentCheckResult; cost: number } {
-    const createRefusal = (...checked: GraphQLError[]) => ({ checked, cost: 0 });
+  ): { result: GraphqlDocumentCheckResult; cost: number } {
+    const createRefusal = (...errors: GraphQLError[]) => ({ result: errors, cost: 0 });
     if (nestsDeeperThan(variables, VARIABLES_MAX_DEPTH)) {
       return createRefusal(
         new GraphQLError("the GraphQL variables are nested too deeply; send fewer levels of objects and lists"),
@@ -113,23 +113,23 @@ export function createGraphqlDocumentChecker(
     if (fault) return createRefusal(fault);
     // Only accepted documents are cached, so that rejected ones do not displace them.
     if (!cachedDocument) checkedDocuments.set(hash, document, { size: Math.max(1, query.length) });
-    return { checked: document, cost };
+    return { result: document, cost };
   }
 
   return {
-    check: (request) => checkRequest(request, hashDocument(request.query)).checked,
+    check: (request) => checkRequest(request, hashDocument(request.query)).result,
 
     async checkInTurn(sender, bytes, request) {
       const hash = hashDocument(request.query);
       const isLight = checkedDocuments.has(hash) && bytes <= IMMEDIATELY_PARSED_BODY_MAX_BYTES;
       const work = () => checkRequest(request, hash);
-      const limitMs = CHECK_MAX_MS * Math.max(1, bytes / IMMEDIATELY_PARSED_BODY_MAX_BYTES);
-      const { checked, cost } = isLight ? work() : await turns.runInTurn(sender, work, limitMs);
-      if (cost <= LIGHT_QUERY_COST_MAX) return checked;
+      const countedMaxMs = COUNTED_CHECK_MAX_MS * Math.max(1, bytes / IMMEDIATELY_PARSED_BODY_MAX_BYTES);
+      const { result, cost } = isLight ? work() : await taskQueue.runInTurn(sender, work, countedMaxMs);
+      if (cost <= LIGHT_QUERY_COST_MAX) return result;
       // Even if its check needed no turn, an expensive operation waits for its sender's turn, because the caller now executes the document.
-      if (isLight) await turns.runInTurn(sender, () => undefined);
-      turns.extendPause(sender, cost * EXECUTION_MS_PER_VALUE);
-      return checked;
+      if (isLight) await taskQueue.runInTurn(sender, () => undefined);
+      taskQueue.extendPause(sender, cost * EXECUTION_MS_PER_VALUE);
+      return result;
     },
 
     findCachedDocument: (hash) => checkedDocuments.get(hash),

@@ -19,17 +19,17 @@ interface IntrospectionRequest {
 export type FindIntrospectionResponse = (body: unknown) => string | null;
 
 export function createIntrospectionResponder(schema: GraphQLSchema): FindIntrospectionResponse {
-  const answerTexts = new Map<string, () => string>();
+  const responseGettersByQuery = new Map<string, () => string>();
   for (const queryOptions of INTROSPECTION_OPTIONS) {
     const query = getIntrospectionQuery(queryOptions);
     let text: string | undefined;
     const createResponseText = () => `${JSON.stringify(executeSync({ schema, document: parse(query) }))}\n`;
-    answerTexts.set(collapseSpaces(query), () => (text ??= createResponseText()));
+    responseGettersByQuery.set(collapseSpaces(query), () => (text ??= createResponseText()));
   }
   return (body) => {
     const { query, operationName } = (body ?? {}) as IntrospectionRequest;
     if (typeof query !== "string" || query.length > INTROSPECTION_QUERY_MAX_CHARACTERS) return null;
     if (operationName != null && operationName !== "IntrospectionQuery") return null;
-    return answerTexts.get(collapseSpaces(query))?.() ?? null;
+    return responseGettersByQuery.get(collapseSpaces(query))?.() ?? null;
   };
 }

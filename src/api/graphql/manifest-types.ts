@@ -102,18 +102,18 @@ function createInputType(name: string, schema: z.ZodObject, options: TypeOptions
 
 const getItemSchema = (list: z.core.$ZodType): z.ZodObject => readField(list).parts.element as z.ZodObject;
 
-function createDefinitionsType(make: typeof createOutputType, isInput: boolean): ClassType {
-  const where = make("ManifestTriggerWhere", MANIFEST_PART_SCHEMAS.triggerWhere, {
+function createDefinitionsType(createType: typeof createOutputType, isInput: boolean): ClassType {
+  const where = createType("ManifestTriggerWhere", MANIFEST_PART_SCHEMAS.triggerWhere, {
     description: "Filter that selects which events or requests start an action.",
     types: { dataSourceId: GraphQLSafeInt },
     base: isInput ? HttpWhereInputFields : HttpWhereFields,
   });
-  const trigger = make("ManifestTrigger", MANIFEST_PART_SCHEMAS.trigger, {
+  const trigger = createType("ManifestTrigger", MANIFEST_PART_SCHEMAS.trigger, {
     description: "One way to start an action.",
     types: { trigger: TriggerTypeEnum, where },
     descriptions: { where: "Filter for events or requests; null for other kinds of triggers." },
   });
-  const asset = make("ManifestAsset", getItemSchema(MANIFEST_PART_SCHEMAS.action.shape.assets), {
+  const asset = createType("ManifestAsset", getItemSchema(MANIFEST_PART_SCHEMAS.action.shape.assets), {
     description: "Exact script of a dependency.",
     descriptions: {
       name: "Name of the dependency.",
@@ -121,7 +121,7 @@ function createDefinitionsType(make: typeof createOutputType, isInput: boolean):
       integrity: "Subresource integrity of the script.",
     },
   });
-  const action = make("ManifestAction", MANIFEST_PART_SCHEMAS.action, {
+  const action = createType("ManifestAction", MANIFEST_PART_SCHEMAS.action, {
     description: "Draft of an action in a manifest.",
     types: {
       environment: EnvironmentEnum,
@@ -133,25 +133,25 @@ function createDefinitionsType(make: typeof createOutputType, isInput: boolean):
       assets: [asset],
     },
   });
-  const dataSource = make("ManifestDataSource", MANIFEST_PART_SCHEMAS.dataSource, {
+  const dataSource = createType("ManifestDataSource", MANIFEST_PART_SCHEMAS.dataSource, {
     description: "Data source in a manifest, without its entries.",
     types: { accessRules: AccessRulesScalar, hooks: HooksScalar, indexes: IndexesScalar },
   });
-  const alert = make("ManifestAlert", MANIFEST_PART_SCHEMAS.alert, {
+  const alert = createType("ManifestAlert", MANIFEST_PART_SCHEMAS.alert, {
     description: "Alert in a manifest.",
     types: { condition: AlertConditionEnum, channel: AlertChannelEnum },
   });
-  return make("ManifestDefinitions", MANIFEST_SCHEMA, {
+  return createType("ManifestDefinitions", MANIFEST_SCHEMA, {
     description: "Definitions of an app.",
     types: {
-      app: make("ManifestApp", MANIFEST_PART_SCHEMAS.app, { description: "Properties of an app in a manifest." }),
+      app: createType("ManifestApp", MANIFEST_PART_SCHEMAS.app, { description: "Properties of an app in a manifest." }),
       settings: [
-        make("ManifestSetting", MANIFEST_PART_SCHEMAS.setting, {
+        createType("ManifestSetting", MANIFEST_PART_SCHEMAS.setting, {
           description: "Setting in a manifest, without secret values.",
         }),
       ],
       secretBindings: [
-        make("ManifestSecretBinding", MANIFEST_PART_SCHEMAS.secretBinding, {
+        createType("ManifestSecretBinding", MANIFEST_PART_SCHEMAS.secretBinding, {
           description: "Secret binding in a manifest.",
         }),
       ],

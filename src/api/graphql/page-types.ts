@@ -35,10 +35,10 @@ export abstract class ListPageType {}
 
 /** Declares the field `items` with the items of a page, and the same items under the list's earlier, deprecated field name. */
 export function PageItemsField(types: ItemTypes, description: string): PropertyDecorator {
-  const returns = types as () => [() => object];
+  const returnTypeFunction = types as () => [() => object];
   return (prototype, name) => {
-    Field(returns, { name: "items", description })(prototype, name);
-    Field(returns, { description, deprecationReason: "Use `items`." })(prototype, name);
+    Field(returnTypeFunction, { name: "items", description })(prototype, name);
+    Field(returnTypeFunction, { description, deprecationReason: "Use `items`." })(prototype, name);
   };
 }
 

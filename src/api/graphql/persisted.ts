@@ -8,7 +8,7 @@ import { type Caller, isPageCaller } from "../../rules/access.js";
 import { describeValue } from "../../rules/describe-value.js";
 import stored from "./persisted-documents.json" with { type: "json" };
 
-const KNOWN_DOCUMENTS = new Map(Object.entries(stored));
+const PERSISTED_DOCUMENTS = new Map(Object.entries(stored));
 const DOCUMENT_ID_PREFIX = "sha256:";
 
 export interface GraphqlDocumentFields {
@@ -24,7 +24,7 @@ const computeDocumentId = (query: string): string =>
 export function findQueryText({ query, documentId }: GraphqlDocumentFields): string | GraphQLError | null {
   if (typeof query === "string" && query !== "") return query;
   if (documentId === undefined || documentId === null) return typeof query === "string" ? query : null;
-  const text = typeof documentId === "string" ? KNOWN_DOCUMENTS.get(documentId) : undefined;
+  const text = typeof documentId === "string" ? PERSISTED_DOCUMENTS.get(documentId) : undefined;
   return (
     text ??
     new GraphQLError(
@@ -39,7 +39,8 @@ export function findNotPersistedError(
   caller: Caller | null,
   mode: "any" | "persisted",
 ): GraphQLError | null {
-  if (mode === "any" || !caller || !isPageCaller(caller) || KNOWN_DOCUMENTS.has(computeDocumentId(query))) return null;
+  if (mode === "any" || !caller || !isPageCaller(caller) || PERSISTED_DOCUMENTS.has(computeDocumentId(query)))
+    return null;
   return new GraphQLError(
     "app users can send only the GraphQL documents of the service's client library; use the client library, or ask the operator to set GRAPHQL_DOCUMENTS=any",
   );

@@ -40,12 +40,12 @@ const getHttpStatus = ({ extensions }: GraphQLFormattedError): number => STATUS[
 export function createGraphqlErrorSender(formatError: FormatError): GraphqlErrorSender {
   return {
     sendRefusal(request, reply, errors) {
-      const formatted = errors.map(formatError);
+      const formattedErrors = errors.map(formatError);
       const isJson = choosePreferredMediaType(request) === JSON_TYPE;
       return sendJsonText(
         request,
-        reply.code(isJson ? 200 : getHttpStatus(formatted[0]!)),
-        JSON.stringify({ errors: formatted }),
+        reply.code(isJson ? 200 : getHttpStatus(formattedErrors[0]!)),
+        JSON.stringify({ errors: formattedErrors }),
       );
     },
     sendNotAcceptable(request, reply) {
