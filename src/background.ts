@@ -8,8 +8,8 @@ let reportFailure: ReportFailure = (error) => {
   throw error;
 };
 
-export function setBackgroundFailureReporter(next: ReportFailure): void {
-  reportFailure = next;
+export function setBackgroundFailureReporter(reporter: ReportFailure): void {
+  reportFailure = reporter;
 }
 
 /** Starts work that no caller awaits. Passes an error of the work to the function that was set with `setBackgroundFailureReporter`. */

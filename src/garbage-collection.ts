@@ -2,7 +2,7 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
-type Collect = (how: { type: "minor" }) => void;
+type Collect = (options: { type: "minor" }) => void;
 
 /**
  * Returns V8's function `gc`. V8 adds this function to a new JavaScript context while the flag `--expose-gc` is set. The flag is reset at

@@ -34,22 +34,22 @@ export function sendErrorPage(reply: FastifyReply, pages: BuiltPageSender, error
 }
 
 export function registerAppPages(app: FastifyInstance, { resolvers, sessions, origin, pages }: AppPagesOptions): void {
-  async function sendApp(
+  async function sendAppPage(
     { context }: FastifyRequest,
     reply: FastifyReply,
-    { caller, token, app: shownApp }: PageSession,
+    { caller, token, app: appToShow }: PageSession,
   ): Promise<FastifyReply> {
-    const env = await resolvers.settings.runtimeEnv({ ...context, caller }, shownApp.id);
-    const { html, headers } = buildAppPage({ name: shownApp.name, env: { ...env, token }, base: origin.base });
+    const env = await resolvers.settings.runtimeEnv({ ...context, caller }, appToShow.id);
+    const { html, headers } = buildAppPage({ name: appToShow.name, env: { ...env, token }, base: origin.base });
     return reply.headers(headers).send(html);
   }
 
   app.get<AppRoute>("/apps/:id", async (request, reply) => {
     const appId = parsePathId(request.params.id);
-    const moved = origin.redirectIfOtherOrigin(request, reply, `/apps/${appId}`);
-    if (moved) return moved;
+    const redirectReply = origin.redirectIfOtherOrigin(request, reply, `/apps/${appId}`);
+    if (redirectReply) return redirectReply;
     try {
-      return await sendApp(request, reply, await sessions.visit(appId, request.context.address ?? ""));
+      return await sendAppPage(request, reply, await sessions.visit(appId, request.context.address ?? ""));
     } catch (error) {
       return sendErrorPage(reply, pages, error);
     }
@@ -59,7 +59,7 @@ export function registerAppPages(app: FastifyInstance, { resolvers, sessions, or
     const appId = parsePathId(request.params.id);
     try {
       const session = await origin.openPreviewSession(request, reply, { appId, actionId: null });
-      return session ? await sendApp(request, reply, session) : reply;
+      return session ? await sendAppPage(request, reply, session) : reply;
     } catch (error) {
       return sendErrorPage(reply, pages, error);
     }

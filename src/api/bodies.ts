@@ -30,7 +30,7 @@ declare module "fastify" {
     /** True for routes that receive reports of runs in browsers. All callers may send bodies up to the route's `bodyLimit` there. */
     isReport?: true;
     /** True if callers without a credential may send bodies up to the route's `bodyLimit`, not only up to BODY_MAX_BYTES. */
-    isLargeForAll?: true;
+    allowsLargeBodyForAll?: true;
     /** True if the route forwards the bytes of the body as they arrive. The header `Content-Encoding` can then have any value. */
     acceptsEncodedBody?: true;
   }
@@ -38,9 +38,9 @@ declare module "fastify" {
 
 function getBodyLimit({ routeOptions, context }: FastifyRequest): number {
   const { bodyLimit = BODY_MAX_BYTES } = routeOptions;
-  const { isReport, isLargeForAll } = routeOptions.config;
+  const { isReport, allowsLargeBodyForAll } = routeOptions.config;
   const isTrusted = context.caller !== null && !isPageCaller(context.caller);
-  return isTrusted || isReport || isLargeForAll ? bodyLimit : Math.min(bodyLimit, BODY_MAX_BYTES);
+  return isTrusted || isReport || allowsLargeBodyForAll ? bodyLimit : Math.min(bodyLimit, BODY_MAX_BYTES);
 }
 
 /**
@@ -119,22 +119,22 @@ function readBodyUpTo(body: Readable, limit: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let length = 0;
-    const stop = () => {
-      body.off("data", add).off("end", finish).off("error", fail);
+    const removeListeners = () => {
+      body.off("data", addChunk).off("end", resolveBody).off("error", rejectBody);
     };
-    const add = (chunk: Buffer) => {
+    const addChunk = (chunk: Buffer) => {
       length += chunk.length;
       chunks.push(chunk);
       if (length <= limit) return;
-      stop();
+      removeListeners();
       reject(createTooLargeError(limit));
     };
-    const finish = () => {
-      stop();
+    const resolveBody = () => {
+      removeListeners();
       resolve(Buffer.concat(chunks, length));
     };
-    const fail = () => {
-      stop();
+    const rejectBody = () => {
+      removeListeners();
       reject(
         new ActionError(
           "REQUEST_INVALID",
@@ -142,7 +142,7 @@ function readBodyUpTo(body: Readable, limit: number): Promise<Buffer> {
         ),
       );
     };
-    body.on("data", add).on("end", finish).on("error", fail);
+    body.on("data", addChunk).on("end", resolveBody).on("error", rejectBody);
   });
 }
 
@@ -151,23 +151,23 @@ export const readBodyBytes = (request: FastifyRequest, body: Readable): Promise<
   readBodyUpTo(body, getBodyLimit(request));
 
 /** Ends a request with HTTP 408 if its body arrives too slowly. Returns a function that stops this check. */
-function rejectSlowBody(request: IncomingMessage, paceMs: number): () => void {
+function rejectSlowBody(request: IncomingMessage, paceIntervalMs: number): () => void {
   const { socket } = request;
-  let before = socket.bytesRead;
+  let bytesBefore = socket.bytesRead;
   const timer = setInterval(() => {
-    const now = socket.bytesRead;
-    const isUnread = request.complete || request.readableLength > 0 || socket.isPaused();
-    if (isUnread || now - before >= BODY_BYTES_PER_INTERVAL) {
-      before = now;
+    const bytesNow = socket.bytesRead;
+    const waitsForService = request.complete || request.readableLength > 0 || socket.isPaused();
+    if (waitsForService || bytesNow - bytesBefore >= BODY_BYTES_PER_INTERVAL) {
+      bytesBefore = bytesNow;
       return;
     }
     clearInterval(timer);
-    const lateError = Object.assign(new Error("the request body did not arrive in time"), {
+    const timeoutError = Object.assign(new Error("the request body did not arrive in time"), {
       code: "ERR_HTTP_REQUEST_TIMEOUT",
     });
     const { server } = socket as { server?: NodeJS.EventEmitter };
-    server?.emit("clientError", lateError, socket);
-  }, paceMs);
+    server?.emit("clientError", timeoutError, socket);
+  }, paceIntervalMs);
   return () => clearInterval(timer);
 }
 
@@ -223,10 +223,10 @@ export function registerBodyParsing(
     bodyBudgets: RequestBodyBudgetsBySize;
     taskQueue: FairTaskQueue;
     appExists: AppExistsCheck;
-    paceMs?: number;
+    paceIntervalMs?: number;
   },
 ): void {
-  const { bodyBudgets, taskQueue, appExists, paceMs = BODY_PACE_INTERVAL_MS } = options;
+  const { bodyBudgets, taskQueue, appExists, paceIntervalMs = BODY_PACE_INTERVAL_MS } = options;
   const arrivalCallbacks = new WeakMap<FastifyRequest, () => void>();
 
   /** Waits until memory for the body is free. From then on, ends the request if its body arrives too slowly. */
@@ -236,7 +236,7 @@ export function registerBodyParsing(
     const releaseMemory = await bodyBudgets
       .selectBudget(bytes)
       .reserveBytes(getRequestSenderKeyByAddress(context.address), bytes, quotaKey);
-    const stopPaceCheck = rejectSlowBody(raw, paceMs);
+    const stopPaceCheck = rejectSlowBody(raw, paceIntervalMs);
     raw.once("end", stopPaceCheck);
     callWhenResponseEnds(raw, reply.raw, () => {
       releaseMemory();

@@ -22,17 +22,17 @@ export interface CrossSiteCheckInput {
 }
 
 /**
- * Kind of a request's sender.
+ * Source of a request: the kind of its sender.
  *
  * - "own": a page of this service, or the person at the browser.
  * - "foreign": a page of another origin.
  * - "unknown": a program or old browser, which does not name the sender.
  */
-export type RequestOriginKind = "own" | "foreign" | "unknown";
+export type RequestSource = "own" | "foreign" | "unknown";
 
 export interface CallerReader {
-  /** Returns the kind of sender. Reads the header `Origin` if it is present, otherwise `Sec-Fetch-Site`. */
-  detectRequestSource(headers: IncomingHttpHeaders): RequestOriginKind;
+  /** Returns the source of a request. Reads the header `Origin` if it is present, otherwise `Sec-Fetch-Site`. */
+  detectRequestSource(headers: IncomingHttpHeaders): RequestSource;
   /**
    * Returns the service's own origin: the origin of PUBLIC_URL if it is set. Otherwise, returns the `Origin` header of a request from a
    * page of the service. For other requests, joins `http://` and the `Host` header.
@@ -65,7 +65,7 @@ const isPageNavigation = ({ method, headers }: CrossSiteCheckInput): boolean =>
 export function createCallerReader(publicUrl: string | null): CallerReader {
   const publicOrigin = publicUrl === null ? null : new URL(publicUrl).origin;
 
-  function detectSource({ origin, host, "sec-fetch-site": site }: IncomingHttpHeaders): RequestOriginKind {
+  function detectSource({ origin, host, "sec-fetch-site": site }: IncomingHttpHeaders): RequestSource {
     if (origin !== undefined) {
       const isOwnOrigin =
         publicOrigin === null ? origin === `http://${host}` || origin === `https://${host}` : origin === publicOrigin;
@@ -76,7 +76,7 @@ export function createCallerReader(publicUrl: string | null): CallerReader {
     return site === "same-origin" || site === "none" ? "own" : "foreign";
   }
 
-  function checkSource({ headers }: CrossSiteCheckInput): void {
+  function rejectForeignSource({ headers }: CrossSiteCheckInput): void {
     const source = detectSource(headers);
     const isRejected = source === "foreign" || (source === "unknown" && readTokenCookie(headers) !== null);
     if (isRejected) throw new ActionError("CROSS_SITE_REQUEST");
@@ -97,12 +97,12 @@ export function createCallerReader(publicUrl: string | null): CallerReader {
       const isChange = !SAFE_METHODS.includes(method);
       const isSignIn =
         (method === "POST" && route.startsWith("/v1/auth/")) || (isChange && route === BROWSER_SESSION_ROUTE);
-      if (isSignIn) checkSource(request);
+      if (isSignIn) rejectForeignSource(request);
       const token = readTokenHeader(headers);
       if (token !== null) return token;
       const cookie = readTokenCookie(headers);
       if (cookie === null) return null;
-      if (isChange) checkSource(request);
+      if (isChange) rejectForeignSource(request);
       const isCookieIgnored = detectSource(headers) === "foreign" && !isPageNavigation(request);
       return isCookieIgnored ? null : cookie;
     },

@@ -58,14 +58,14 @@ export function registerClientScriptRoutes(app: FastifyInstance, options: Client
 
   app.get("/v3/apps/:appId/actions/:id/compile", async (request, reply) => {
     const { context, headers } = request;
-    const q = createRestRequest(request, context);
-    const [appId, id] = [q.pathId("appId"), q.pathId("id")];
-    const [html, version] = [q.queryText("html"), q.queryText("v")];
+    const restRequest = createRestRequest(request, context);
+    const [appId, id] = [restRequest.pathId("appId"), restRequest.pathId("id")];
+    const [html, version] = [restRequest.queryText("html"), restRequest.queryText("v")];
     if (html !== undefined) {
       return sendDebugPage(request, reply, appId, id).catch((error: unknown) => {
         // A person without a session gets the sign-in form; a program gets an error in JSON.
-        const isPerson = error instanceof ActionError && error.status === "UNAUTHORIZED" && acceptsHtml(request);
-        if (isPerson) return sendErrorPage(reply, pages, error);
+        const needsSignInForm = error instanceof ActionError && error.status === "UNAUTHORIZED" && acceptsHtml(request);
+        if (needsSignInForm) return sendErrorPage(reply, pages, error);
         throw error;
       });
     }

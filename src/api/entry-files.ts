@@ -56,19 +56,19 @@ const FORMAT_BY_TYPE_PATTERN: readonly (readonly [RegExp, ImportFormat])[] = [
  */
 function readFileFormat(type: string, name = ""): ImportFormat {
   const extension = /\.(csv|json|jsonl|ndjson)$/i.exec(name)?.[1]?.toLowerCase();
-  const namedFormat = extension === "ndjson" ? "jsonl" : (extension as ImportFormat | undefined);
-  const foundFormat = namedFormat ?? FORMAT_BY_TYPE_PATTERN.find(([pattern]) => pattern.test(type))?.[1];
-  if (foundFormat) return foundFormat;
+  const formatByExtension = extension === "ndjson" ? "jsonl" : (extension as ImportFormat | undefined);
+  const format = formatByExtension ?? FORMAT_BY_TYPE_PATTERN.find(([pattern]) => pattern.test(type))?.[1];
+  if (format) return format;
   throw new ActionError(
     "REQUEST_INVALID",
     `the Content-Type of an import must be text/csv, application/json, application/x-ndjson or multipart/form-data (with a file of one of the first three types) (got ${describeValue(type)})`,
   );
 }
 
-/** Passes on the bytes of an upload. Fails after `max` bytes, or if the sender pauses for too long (SENDER_PAUSE_MAX_MS). */
-function limitUpload(bytes: Readable, max: number, { raw }: FastifyRequest): Readable {
-  let bytesLeft = max;
-  const destroyStream = (error: Error) => bytes.destroy(error);
+/** Passes on the bytes of an upload. Fails after `maxBytes` bytes, or if the sender pauses for too long (SENDER_PAUSE_MAX_MS). */
+function limitUpload(stream: Readable, maxBytes: number, { raw }: FastifyRequest): Readable {
+  let bytesLeft = maxBytes;
+  const destroyStream = (error: Error) => stream.destroy(error);
   const silenceTimer = setTimeout(
     () =>
       destroyStream(
@@ -80,24 +80,24 @@ function limitUpload(bytes: Readable, max: number, { raw }: FastifyRequest): Rea
     transform(chunk: Buffer, _encoding, done) {
       silenceTimer.refresh();
       bytesLeft -= chunk.length;
-      const megabytes = Math.floor(max / 2 ** 20);
+      const megabytes = Math.floor(maxBytes / 2 ** 20);
       done(
         bytesLeft < 0 ? new ActionError("PAYLOAD_TOO_LARGE", `the file is larger than ${megabytes} MB`) : null,
         chunk,
       );
     },
   });
-  const abortWrite = () => {
+  const handleDisconnect = () => {
     if (!raw.complete)
       destroyStream(new ActionError("REQUEST_INVALID", "the upload ended unexpectedly; send the file again"));
   };
-  raw.once("close", abortWrite);
-  bytes.once("error", (error) => countingStream.destroy(error));
+  raw.once("close", handleDisconnect);
+  stream.once("error", (error) => countingStream.destroy(error));
   countingStream.once("close", () => {
     clearTimeout(silenceTimer);
-    raw.off("close", abortWrite);
+    raw.off("close", handleDisconnect);
   });
-  return bytes.pipe(countingStream);
+  return stream.pipe(countingStream);
 }
 
 /** Yields the only file of the request. If the form has further fields or files, throws, so that nothing is imported. */
@@ -130,12 +130,12 @@ async function* readUploadedFile(request: FastifyRequest): AsyncGenerator<{ byte
 
 async function importFile(request: FastifyRequest, reply: FastifyReply, entries: Resolvers["entries"]) {
   const { context } = request;
-  const q = createRestRequest(request, context);
-  const isAppend = q.queryFlag("append");
-  const delimiter = q.queryText("delimiter");
-  const typesText = q.queryText("types");
-  const layout = createCsvLayout(q.check(() => parseCsvDelimiter(delimiter)) ?? null);
-  const types = q.check(() => parseCsvColumnTypes(typesText)) ?? {};
+  const restRequest = createRestRequest(request, context);
+  const shouldAppend = restRequest.queryFlag("append");
+  const delimiter = restRequest.queryText("delimiter");
+  const typesText = restRequest.queryText("types");
+  const layout = createCsvLayout(restRequest.check(() => parseCsvDelimiter(delimiter)) ?? null);
+  const types = restRequest.check(() => parseCsvColumnTypes(typesText)) ?? {};
   // A visitor of an app's page may import at most as many bytes as a usual request may contain.
   const isVisitor = context.caller === null || context.caller.kind === "live" || context.caller.kind === "viewer";
   const getMaxBytes = (format: ImportFormat) => {
@@ -147,15 +147,20 @@ async function importFile(request: FastifyRequest, reply: FastifyReply, entries:
       yield* parseImportRows(limitUpload(bytes, getMaxBytes(format), request), format, {
         layout,
         types,
-        mayBeEmpty: isAppend,
+        mayBeEmpty: shouldAppend,
       });
   };
   try {
-    const importResult = await entries.importEntryFile(context, q.pathId("appId"), q.pathReference("ds"), {
-      keepsExisting: isAppend,
-      rows,
-      layout,
-    });
+    const importResult = await entries.importEntryFile(
+      context,
+      restRequest.pathId("appId"),
+      restRequest.pathReference("ds"),
+      {
+        keepsExisting: shouldAppend,
+        rows,
+        layout,
+      },
+    );
     return reply.headers(createQuotaHeaders(context)).header("Cache-Control", "no-store").send(importResult);
   } catch (error) {
     throw convertInvalidFormError(error);
@@ -164,13 +169,18 @@ async function importFile(request: FastifyRequest, reply: FastifyReply, entries:
 
 async function exportFile(request: FastifyRequest, reply: FastifyReply, entries: Resolvers["entries"]) {
   const { context } = request;
-  const q = createRestRequest(request, context);
-  const wantedFormat = q.queryText("format");
-  const format = q.check(() => parseExportFormat(wantedFormat)) ?? "json";
-  const { name, texts } = await entries.exportEntryFile(context, q.pathId("appId"), q.pathReference("ds"), {
-    format,
-    spreadsheet: q.queryFlag("spreadsheet"),
-  });
+  const restRequest = createRestRequest(request, context);
+  const formatText = restRequest.queryText("format");
+  const format = restRequest.check(() => parseExportFormat(formatText)) ?? "json";
+  const { name, texts } = await entries.exportEntryFile(
+    context,
+    restRequest.pathId("appId"),
+    restRequest.pathReference("ds"),
+    {
+      format,
+      spreadsheet: restRequest.queryFlag("spreadsheet"),
+    },
+  );
   reply
     .headers(createQuotaHeaders(context))
     .header("Cache-Control", "no-store")

@@ -150,10 +150,10 @@ const INPUT_TYPE_PATTERN =
   /Expected type "\w+" to be an object|does not exist in "\w+" enum|Field "\w{1,60}" is not defined by type "\w+"/g;
 
 function describeInvalidVariable(messageStart: string, message: string): string {
-  const place = [...message.matchAll(VALUE_PATH_PATTERN)].at(-1)?.[1];
+  const valuePath = [...message.matchAll(VALUE_PATH_PATTERN)].at(-1)?.[1];
   const expected = message.match(WRONG_TYPE_PATTERN)?.at(-1) ?? message.match(INPUT_TYPE_PATTERN)?.at(-1);
   const reason = expected?.replace(/^does not/, "the value does not");
-  return `${messageStart}${place ? ` at "${place}"` : ""}${reason ? `; ${reason}` : ""}`;
+  return `${messageStart}${valuePath ? ` at "${valuePath}"` : ""}${reason ? `; ${reason}` : ""}`;
 }
 
 /** Removes the values that graphql-js quotes in a message, because they may be secrets. */

@@ -21,10 +21,10 @@ const KEYS_BEFORE_CLEANUP = 1_000;
 export interface FairTaskQueue {
   /**
    * Runs `work` when it is the key's turn: immediately, unless the key or the queue must pause, or other keys wait.
-   * @param max maximum duration in milliseconds that counts for the pauses. On a busy machine, `work` may take longer
+   * @param maxMs maximum duration in milliseconds that counts for the pauses. On a busy machine, `work` may take longer
    * @throws RATE_LIMIT_EXCEEDED if too many tasks of this key wait; errors of `work`
    */
-  runInTurn<T>(key: string, work: () => T, max?: number): Promise<T>;
+  runInTurn<T>(key: string, work: () => T, maxMs?: number): Promise<T>;
   /**
    * Lengthens the pauses of the key and of the queue, as if a task of the key took `ms` milliseconds. For work that runs outside of a turn.
    */
@@ -32,7 +32,7 @@ export interface FairTaskQueue {
 }
 
 interface QueuedSender {
-  waiting: (() => void)[];
+  waitingTasks: (() => void)[];
   pausedUntil: number;
 }
 
@@ -52,22 +52,22 @@ const REAL_CLOCK: TaskQueueClock = {
 
 export function createFairTaskQueue(clock: TaskQueueClock = REAL_CLOCK): FairTaskQueue {
   const senders = new Map<string, QueuedSender>();
-  let allPausedUntil = 0;
+  let queuePausedUntil = 0;
   /** Time for which the next turn is planned. A new plan replaces the earlier plan. */
-  let plannedFor = Number.POSITIVE_INFINITY;
-  let plannedTurns = 0;
+  let plannedTurnAt = Number.POSITIVE_INFINITY;
+  let latestPlanNumber = 0;
 
   function removeIdleSenders(now: number): void {
-    for (const [key, { waiting, pausedUntil }] of senders) {
-      if (waiting.length === 0 && pausedUntil <= now) senders.delete(key);
+    for (const [key, { waitingTasks, pausedUntil }] of senders) {
+      if (waitingTasks.length === 0 && pausedUntil <= now) senders.delete(key);
     }
   }
 
   function getSender(key: string): QueuedSender {
-    const knownSender = senders.get(key);
-    if (knownSender) return knownSender;
+    const existingSender = senders.get(key);
+    if (existingSender) return existingSender;
     if (senders.size >= KEYS_BEFORE_CLEANUP) removeIdleSenders(clock.now());
-    const sender: QueuedSender = { waiting: [], pausedUntil: 0 };
+    const sender: QueuedSender = { waitingTasks: [], pausedUntil: 0 };
     senders.set(key, sender);
     return sender;
   }
@@ -75,30 +75,30 @@ export function createFairTaskQueue(clock: TaskQueueClock = REAL_CLOCK): FairTas
   function pauseSender(sender: QueuedSender, ms: number): void {
     const now = clock.now();
     sender.pausedUntil = Math.min(Math.max(now, sender.pausedUntil) + ms * SENDER_PAUSE_FACTOR, now + PAUSE_MAX_MS);
-    allPausedUntil = Math.min(Math.max(now, allPausedUntil) + ms * SHARED_PAUSE_FACTOR, now + PAUSE_MAX_MS);
+    queuePausedUntil = Math.min(Math.max(now, queuePausedUntil) + ms * SHARED_PAUSE_FACTOR, now + PAUSE_MAX_MS);
   }
 
-  function measureWork<T>(sender: QueuedSender, work: () => T, max: number): T {
-    const started = clock.now();
+  function measureWork<T>(sender: QueuedSender, work: () => T, maxMs: number): T {
+    const startedAt = clock.now();
     try {
       return work();
     } finally {
-      pauseSender(sender, Math.min(clock.now() - started, max));
+      pauseSender(sender, Math.min(clock.now() - startedAt, maxMs));
     }
   }
 
   /** Runs at most one waiting task, and plans the next turn. Does nothing if a later plan has replaced the plan `planNumber`. */
   function startNextTurn(planNumber: number): void {
-    if (planNumber !== plannedTurns) return;
-    plannedFor = Number.POSITIVE_INFINITY;
+    if (planNumber !== latestPlanNumber) return;
+    plannedTurnAt = Number.POSITIVE_INFINITY;
     const now = clock.now();
-    if (allPausedUntil <= now) {
+    if (queuePausedUntil <= now) {
       for (const [key, sender] of senders) {
-        if (sender.waiting.length === 0 || sender.pausedUntil > now) continue;
+        if (sender.waitingTasks.length === 0 || sender.pausedUntil > now) continue;
         // Moves the key behind all other keys.
         senders.delete(key);
         senders.set(key, sender);
-        sender.waiting.shift()!();
+        sender.waitingTasks.shift()!();
         break;
       }
     }
@@ -106,34 +106,34 @@ export function createFairTaskQueue(clock: TaskQueueClock = REAL_CLOCK): FairTas
   }
 
   function planNextTurn(): void {
-    let first = Number.POSITIVE_INFINITY;
-    for (const { waiting, pausedUntil } of senders.values()) {
-      if (waiting.length > 0) first = Math.min(first, pausedUntil);
+    let earliestSenderAt = Number.POSITIVE_INFINITY;
+    for (const { waitingTasks, pausedUntil } of senders.values()) {
+      if (waitingTasks.length > 0) earliestSenderAt = Math.min(earliestSenderAt, pausedUntil);
     }
-    const at = Math.max(first, allPausedUntil);
-    if (at >= plannedFor) return;
-    plannedFor = at;
-    plannedTurns += 1;
-    const planNumber = plannedTurns;
-    clock.wait(at - clock.now(), () => startNextTurn(planNumber));
+    const turnAt = Math.max(earliestSenderAt, queuePausedUntil);
+    if (turnAt >= plannedTurnAt) return;
+    plannedTurnAt = turnAt;
+    latestPlanNumber += 1;
+    const planNumber = latestPlanNumber;
+    clock.wait(turnAt - clock.now(), () => startNextTurn(planNumber));
   }
 
   return {
-    async runInTurn(key, work, max = Number.POSITIVE_INFINITY) {
+    async runInTurn(key, work, maxMs = Number.POSITIVE_INFINITY) {
       const sender = getSender(key);
       const now = clock.now();
-      const isFree = sender.waiting.length === 0 && sender.pausedUntil <= now && allPausedUntil <= now;
-      if (isFree && plannedFor > now) return measureWork(sender, work, max);
-      if (sender.waiting.length >= WAITING_TASKS_MAX) {
+      const isFree = sender.waitingTasks.length === 0 && sender.pausedUntil <= now && queuePausedUntil <= now;
+      if (isFree && plannedTurnAt > now) return measureWork(sender, work, maxMs);
+      if (sender.waitingTasks.length >= WAITING_TASKS_MAX) {
         throw createRateLimitError(
           `too many requests of this sender wait (at most ${WAITING_TASKS_MAX}); send fewer requests at the same time`,
           RETRY_AFTER_SECONDS,
         );
       }
       return new Promise((resolve, reject) => {
-        sender.waiting.push(() => {
+        sender.waitingTasks.push(() => {
           try {
-            resolve(measureWork(sender, work, max));
+            resolve(measureWork(sender, work, maxMs));
           } catch (error) {
             reject(error as Error);
           }

@@ -20,7 +20,7 @@ export function registerGitWebhook(app: FastifyInstance, webhooks: GitWebhooks):
       "/v1/apps/:appId/git/webhook",
       {
         bodyLimit: WEBHOOK_BODY_MAX_BYTES,
-        config: { checksOwnCredentials: true, isLargeForAll: true },
+        config: { checksOwnCredentials: true, allowsLargeBodyForAll: true },
         onRequest: async ({ context, params }) => webhooks.countAddress(context.address, parsePathId(params.appId)),
       },
       async ({ context, params, headers, body }, reply) => {

@@ -50,15 +50,15 @@ const NO_API_ERROR = {
 } as const;
 
 function sendReadinessResponse(checks: ReadinessChecks, response: ServerResponse): void {
-  const states = Object.entries(checks).map(([name, isUp]) => ({ name, state: isUp() }));
+  const states = Object.entries(checks).map(([name, checkReadiness]) => ({ name, state: checkReadiness() }));
   const failedChecks = states.filter(({ state }) => state !== true);
   if (failedChecks.length === 0) {
     replyWithJson(response, 200, { status: "READY" });
     return;
   }
   const failing = failedChecks.map(({ name }) => name);
-  const words = failedChecks.map(({ name, state }) => (state === false ? name : `${name} (${state})`));
-  replyWithJson(response, 503, { status: "OVERLOADED", error: `not up: ${words.join(", ")}`, failing });
+  const descriptions = failedChecks.map(({ name, state }) => (state === false ? name : `${name} (${state})`));
+  replyWithJson(response, 503, { status: "OVERLOADED", error: `not up: ${descriptions.join(", ")}`, failing });
 }
 
 /** Code of the error for a request of HTTP/1.1 without the header Host, which HTTP requires. */
@@ -97,18 +97,18 @@ export function createHttpEntryPoint(checks: ReadinessChecks): HttpEntryPoint {
   let isDraining = false;
   let metrics: Metrics | null = null;
   let activeRequests = 0;
-  let whenIdle: (() => void)[] = [];
+  let idleCallbacks: (() => void)[] = [];
 
   function endRequest(): void {
     activeRequests -= 1;
     if (activeRequests > 0) return;
-    for (const resolve of whenIdle) resolve();
-    whenIdle = [];
+    for (const resolve of idleCallbacks) resolve();
+    idleCallbacks = [];
   }
 
-  function sendMetrics({ contentType: type, readMetrics: read }: Metrics, response: ServerResponse): void {
-    read().then(
-      (text) => response.writeHead(200, { "content-type": type, "cache-control": "no-store" }).end(text),
+  function sendMetrics({ contentType, readMetrics }: Metrics, response: ServerResponse): void {
+    readMetrics().then(
+      (text) => response.writeHead(200, { "content-type": contentType, "cache-control": "no-store" }).end(text),
       () => replyWithJson(response, 503, { status: "OVERLOADED", error: "not up: database" }),
     );
   }
@@ -148,6 +148,7 @@ export function createHttpEntryPoint(checks: ReadinessChecks): HttpEntryPoint {
       metrics = next;
     },
 
-    waitUntilIdle: () => (activeRequests === 0 ? Promise.resolve() : new Promise((resolve) => whenIdle.push(resolve))),
+    waitUntilIdle: () =>
+      activeRequests === 0 ? Promise.resolve() : new Promise((resolve) => idleCallbacks.push(resolve)),
   };
 }

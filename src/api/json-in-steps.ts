@@ -39,42 +39,42 @@ function parseJsonPart(before: string, bytes: Buffer, after: string, firstByteIn
 }
 
 class JsonReader {
-  private at = 0;
+  private position = 0;
 
   constructor(private readonly body: Buffer) {}
 
   private skipBlank(): void {
-    while (WHITESPACE_BYTES.includes(this.body[this.at]!)) this.at += 1;
+    while (WHITESPACE_BYTES.includes(this.body[this.position]!)) this.position += 1;
   }
 
   /** Skips blanks. If the next character is `character`, moves past it and returns true. */
   private skipIfNext(character: number): boolean {
     this.skipBlank();
-    if (this.body[this.at] !== character) return false;
-    this.at += 1;
+    if (this.body[this.position] !== character) return false;
+    this.position += 1;
     return true;
   }
 
   private skipString(): void {
-    for (this.at += 1; this.at < this.body.length; this.at += 1) {
-      const byte = this.body[this.at];
-      if (byte === BACKSLASH) this.at += 1;
+    for (this.position += 1; this.position < this.body.length; this.position += 1) {
+      const byte = this.body[this.position];
+      if (byte === BACKSLASH) this.position += 1;
       else if (byte === QUOTE) break;
     }
-    this.at += 1;
+    this.position += 1;
   }
 
   /** Moves past one value, to the comma or bracket after it. Recognizes only strings and brackets; `JSON.parse` checks the rest later. */
   private skipValue(): void {
-    const startIndex = this.at;
-    for (let depth = 0; this.at < this.body.length; ) {
-      if (this.at - startIndex > VALUE_MAX_BYTES) {
+    const startIndex = this.position;
+    for (let depth = 0; this.position < this.body.length; ) {
+      if (this.position - startIndex > VALUE_MAX_BYTES) {
         throw new ActionError(
           "PAYLOAD_TOO_LARGE",
           `a value in the body must have at most ${VALUE_MAX_BYTES / 2 ** 20} MB; only a field with an array can be larger, if each element is within this limit`,
         );
       }
-      const byte = this.body[this.at];
+      const byte = this.body[this.position];
       if (byte === QUOTE) {
         this.skipString();
         continue;
@@ -83,65 +83,65 @@ class JsonReader {
       else if (byte === CLOSE_ARRAY || byte === CLOSE_OBJECT) depth -= 1;
       else if (byte === COMMA && depth === 0) return;
       if (depth < 0) return;
-      this.at += 1;
+      this.position += 1;
     }
-    throw createInvalidJsonError(this.at);
+    throw createInvalidJsonError(this.position);
   }
 
   private parseBatch(): unknown[] {
-    const startIndex = this.at;
+    const startIndex = this.position;
     let partEnd = startIndex;
     do {
       this.skipValue();
-      partEnd = this.at;
+      partEnd = this.position;
     } while (partEnd - startIndex < BATCH_BYTES && this.skipIfNext(COMMA));
     return parseJsonPart("[", this.body.subarray(startIndex, partEnd), "]", startIndex) as unknown[];
   }
 
   *parseElements(): Generator<undefined, unknown[]> {
-    this.at += 1;
+    this.position += 1;
     const parts: unknown[] = [];
     if (this.skipIfNext(CLOSE_ARRAY)) return parts;
     for (;;) {
       const batch = this.parseBatch();
       // An empty batch means that there is no element before or after a comma, so the JSON is invalid.
-      if (batch.length === 0) throw createInvalidJsonError(this.at);
+      if (batch.length === 0) throw createInvalidJsonError(this.position);
       for (const element of batch) parts.push(element);
       yield;
       if (this.skipIfNext(CLOSE_ARRAY)) return parts;
-      if (!this.skipIfNext(COMMA)) throw createInvalidJsonError(this.at);
+      if (!this.skipIfNext(COMMA)) throw createInvalidJsonError(this.position);
     }
   }
 
   private readKey(): string {
     this.skipBlank();
-    const startIndex = this.at;
+    const startIndex = this.position;
     if (this.body[startIndex] !== QUOTE) throw createInvalidJsonError(startIndex);
     this.skipString();
-    const key = parseJsonPart("", this.body.subarray(startIndex, this.at), "", startIndex) as string;
-    if (!this.skipIfNext(COLON)) throw createInvalidJsonError(this.at);
+    const key = parseJsonPart("", this.body.subarray(startIndex, this.position), "", startIndex) as string;
+    if (!this.skipIfNext(COLON)) throw createInvalidJsonError(this.position);
     return key;
   }
 
   *parseObject(): Generator<undefined, Record<string, unknown>> {
     const members: [string, unknown][] = [];
-    if (!this.skipIfNext(OPEN_OBJECT)) throw createInvalidJsonError(this.at);
+    if (!this.skipIfNext(OPEN_OBJECT)) throw createInvalidJsonError(this.position);
     let hasMore = !this.skipIfNext(CLOSE_OBJECT);
     while (hasMore) {
       const key = this.readKey();
       this.skipBlank();
-      const startIndex = this.at;
+      const startIndex = this.position;
       if (this.body[startIndex] === OPEN_ARRAY) members.push([key, yield* this.parseElements()]);
       else {
         this.skipValue();
-        members.push([key, parseJsonPart("", this.body.subarray(startIndex, this.at), "", startIndex)]);
+        members.push([key, parseJsonPart("", this.body.subarray(startIndex, this.position), "", startIndex)]);
         yield;
       }
       hasMore = this.skipIfNext(COMMA);
-      if (!hasMore && !this.skipIfNext(CLOSE_OBJECT)) throw createInvalidJsonError(this.at);
+      if (!hasMore && !this.skipIfNext(CLOSE_OBJECT)) throw createInvalidJsonError(this.position);
     }
     this.skipBlank();
-    if (this.at < this.body.length) throw createInvalidJsonError(this.at);
+    if (this.position < this.body.length) throw createInvalidJsonError(this.position);
     return Object.fromEntries(members);
   }
 }

@@ -7,8 +7,8 @@ import { PassThrough, type Readable } from "node:stream";
 import { runInBackground } from "../background.js";
 
 export class JsonLineStream {
-  /** @param perform runs the operation. It sends each line with `send`, which resolves when the client can receive the next line */
-  constructor(private readonly perform: (send: (line: object) => Promise<void>) => Promise<void>) {}
+  /** @param runOperation runs the operation. It sends each line with `send`, which resolves when the client can receive the next line */
+  constructor(private readonly runOperation: (send: (line: object) => Promise<void>) => Promise<void>) {}
 
   /**
    * Starts the operation. If the operation fails, the failure is logged, and the connection closes before the last
@@ -22,7 +22,7 @@ export class JsonLineStream {
       if (stream.destroyed) throw new Error("the client disconnected before the end of the response");
       if (!stream.write(`${JSON.stringify(line)}\n`)) await once(stream, "drain", { signal: closeController.signal });
     };
-    const workPromise = this.perform(send).then(
+    const workPromise = this.runOperation(send).then(
       () => stream.end(),
       (error: Error) => {
         // Does not log the failure if the client has disconnected, which makes the operation fail.

@@ -41,14 +41,14 @@ function readContentLength({ headers }: FastifyRequest): number | null {
  * current file then fails. Otherwise it would never end.
  */
 function abortReadsOnDisconnect({ raw }: FastifyRequest) {
-  let current: Readable | undefined;
-  const destroyBytes = () => {
-    if (!raw.complete) current?.destroy(new Error("the upload was aborted, because the client disconnected"));
+  let currentFile: Readable | undefined;
+  const destroyCurrentFile = () => {
+    if (!raw.complete) currentFile?.destroy(new Error("the upload was aborted, because the client disconnected"));
   };
-  raw.once("close", destroyBytes);
+  raw.once("close", destroyCurrentFile);
   return (file: Readable): Readable => {
-    current = file;
-    if (raw.destroyed) destroyBytes();
+    currentFile = file;
+    if (raw.destroyed) destroyCurrentFile();
     return file;
   };
 }
@@ -87,13 +87,13 @@ const CONTENTS_HEADERS = {
 
 function createContentHeaders(
   { name, contentType, isDecodablePicture, isPublic, tag }: MediaContents,
-  isSaved: boolean,
+  isDownload: boolean,
 ) {
   const servingHeaders = getMediaResponseHeaders(contentType, isDecodablePicture);
   return {
     ...CONTENTS_HEADERS,
     "content-type": servingHeaders.contentType,
-    "content-disposition": createContentDisposition(isSaved ? "attachment" : servingHeaders.disposition, name),
+    "content-disposition": createContentDisposition(isDownload ? "attachment" : servingHeaders.disposition, name),
     // `no-cache` makes browsers ask the service at each use, so that a deletion or a removed permission takes effect at once.
     "cache-control": isPublic ? "public, no-cache" : "private, no-cache",
     etag: tag,
@@ -108,8 +108,8 @@ async function sendContents(
   const { headers, method } = request;
   const { tag, bytes } = contents;
   if (containsEntityTag(headers["if-none-match"], tag)) return reply.code(304).send();
-  const mayBePart = bytes !== null && (headers["if-range"] === undefined || headers["if-range"] === tag);
-  const range = mayBePart ? parseRangeHeader(headers.range, bytes) : null;
+  const mayUseRange = bytes !== null && (headers["if-range"] === undefined || headers["if-range"] === tag);
+  const range = mayUseRange ? parseRangeHeader(headers.range, bytes) : null;
   if (range === "none") {
     reply.header("content-range", `bytes */${bytes}`).removeHeader("etag");
     throw new ActionError("RANGE_NOT_SATISFIABLE");
@@ -130,17 +130,27 @@ async function handleContentsRequest(
   media: Resolvers["media"],
 ): Promise<FastifyReply> {
   const { context } = request;
-  const q = createRestRequest(request, context);
-  const [expires, signature, download] = [q.queryText("expires"), q.queryText("signature"), q.queryText("download")];
+  const restRequest = createRestRequest(request, context);
+  const [expires, signature, download] = [
+    restRequest.queryText("expires"),
+    restRequest.queryText("signature"),
+    restRequest.queryText("download"),
+  ];
   const link = expires !== undefined && signature !== undefined ? { expires, signature } : null;
   const input = {
-    size: q.queryText("size"),
-    width: q.queryText("width"),
-    format: q.queryText("format"),
-    quality: q.queryText("quality"),
+    size: restRequest.queryText("size"),
+    width: restRequest.queryText("width"),
+    format: restRequest.queryText("format"),
+    quality: restRequest.queryText("quality"),
   };
-  const variant = q.check(() => parseMediaFileVariant(input)) ?? { kind: "whole" };
-  const contents = await media.openContents(context, q.pathId("appId"), q.pathId("id"), variant, link);
+  const variant = restRequest.check(() => parseMediaFileVariant(input)) ?? { kind: "whole" };
+  const contents = await media.openContents(
+    context,
+    restRequest.pathId("appId"),
+    restRequest.pathId("id"),
+    variant,
+    link,
+  );
   // Throws the error for an invalid query parameter. The access check throws it earlier, but a signed link replaces this check.
   throwDeferredError(context);
   reply.headers(createContentHeaders(contents, download !== undefined));
@@ -163,16 +173,16 @@ export function registerMediaContentRoutes(app: FastifyInstance, media: Resolver
     });
     scope.post(FILES_ROUTE, { config: { isStreamed: true } }, async (request, reply) => {
       const { context } = request;
-      const q = createRestRequest(request, context);
-      const fields = { folderId: q.queryText("folderId"), name: q.queryText("name") };
-      q.check(() => {
+      const restRequest = createRestRequest(request, context);
+      const fields = { folderId: restRequest.queryText("folderId"), name: restRequest.queryText("name") };
+      restRequest.check(() => {
         if (!request.isMultipart())
           throw new ActionError(
             "REQUEST_INVALID",
             `the body must be multipart/form-data (got ${describeValue(request.headers["content-type"])})`,
           );
       });
-      const upload = await media.beginUpload(context, q.pathId("appId"), readContentLength(request));
+      const upload = await media.beginUpload(context, restRequest.pathId("appId"), readContentLength(request));
       try {
         const files = await receiveUploadForm(request, upload, fields);
         return reply.code(201).header("cache-control", "no-store").send({ files });

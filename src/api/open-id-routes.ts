@@ -29,16 +29,16 @@ export interface OpenIdRoutesOptions {
 export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: OpenIdRoutesOptions): void {
   const secure = baseUrl.startsWith("https:");
   // The prefix `__Host-` prevents other hosts of the same domain from setting the cookie. Browsers accept this prefix only over https.
-  const name = secure ? "__Host-svc_openid" : "svc_openid";
-  const base = getPathPrefix(baseUrl);
+  const cookieName = secure ? "__Host-svc_openid" : "svc_openid";
+  const pathPrefix = getPathPrefix(baseUrl);
   const formatFlowCookie = (value: string, maxAge: number) =>
-    stringifySetCookie({ name, value, maxAge, path: "/", httpOnly: true, sameSite: "lax", secure });
+    stringifySetCookie({ name: cookieName, value, maxAge, path: "/", httpOnly: true, sameSite: "lax", secure });
   const readProvider = ({ params }: FastifyRequest) => (params as { provider: string }).provider;
   const createCallbackUrl = (request: FastifyRequest) =>
-    `${request.context.browser!.origin}${base}/v1/auth/oidc/${encodeURIComponent(readProvider(request))}/callback`;
+    `${request.context.browser!.origin}${pathPrefix}/v1/auth/oidc/${encodeURIComponent(readProvider(request))}/callback`;
   const readNextPath = ({ query, body }: FastifyRequest) => {
     const { next } = { ...(query as object), ...(body as object | undefined) } as { next?: unknown };
-    return toSafeReturnPath(next, `${base}/studio`);
+    return toSafeReturnPath(next, `${pathPrefix}/studio`);
   };
   const setFlowCookie = (reply: FastifyReply, flow: OpenIdFlow) =>
     reply
@@ -69,19 +69,22 @@ export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: 
   });
 
   app.get(`${PROVIDER_ROUTE}/callback`, async (request, reply) => {
-    const flow = parseOpenIdFlowCookie(parseCookie(request.headers.cookie ?? "")[name]);
+    const flow = parseOpenIdFlowCookie(parseCookie(request.headers.cookie ?? "")[cookieName]);
     const callbackUrl = new URL(createCallbackUrl(request));
     callbackUrl.search = new URL(request.url, callbackUrl).search;
     const outcome = await openId.finish(toSignInRequest(request.context), readProvider(request), flow, callbackUrl);
     if (outcome.kind === "signed-in") request.context.browser!.setSession(outcome.signedIn.session);
     // Keeps the session cookie that `setSession` may have set on this response.
-    const cookies = [reply.getHeader("set-cookie") ?? []].flat().map(String);
+    const setCookieHeaders = [reply.getHeader("set-cookie") ?? []].flat().map(String);
     // Needed because Fastify would add to the existing `set-cookie` header instead of replacing it.
     reply.removeHeader("set-cookie");
-    reply.header("set-cookie", [...cookies.filter((text) => !text.startsWith(name)), formatFlowCookie("", 0)]);
+    reply.header("set-cookie", [
+      ...setCookieHeaders.filter((text) => !text.startsWith(cookieName)),
+      formatFlowCookie("", 0),
+    ]);
     reply.header("cache-control", "no-store").header("referrer-policy", "no-referrer");
-    const next = toSafeReturnPath(outcome.next, `${base}/studio`);
+    const next = toSafeReturnPath(outcome.next, `${pathPrefix}/studio`);
     if (outcome.kind !== "refused") return reply.redirect(next);
-    return reply.redirect(`${base}/studio?sign-in=${outcome.reason}`);
+    return reply.redirect(`${pathPrefix}/studio?sign-in=${outcome.reason}`);
   });
 }

@@ -12,15 +12,15 @@ export const MIN_READ_SPEED = { ms: 15_000, bytes: 480 * 1024 };
 export function disconnectSlowClient({ raw }: FastifyReply, pace = MIN_READ_SPEED): void {
   const { socket } = raw;
   if (!socket) return;
-  let bytesBefore = socket.bytesWritten;
-  let hasWaited = false;
+  let bytesWrittenBefore = socket.bytesWritten;
+  let wasWaiting = false;
   const timer = setInterval(() => {
-    const bytesTaken = socket.bytesWritten - bytesBefore;
+    const bytesRead = socket.bytesWritten - bytesWrittenBefore;
     // The client is slow only if bytes wait at the start and at the end of the interval. Otherwise, the source may have been slow.
-    const isWaiting = raw.writableNeedDrain;
-    if (hasWaited && isWaiting && bytesTaken < pace.bytes) raw.destroy();
-    hasWaited = isWaiting;
-    bytesBefore = socket.bytesWritten;
+    const hasWaitingBytes = raw.writableNeedDrain;
+    if (wasWaiting && hasWaitingBytes && bytesRead < pace.bytes) raw.destroy();
+    wasWaiting = hasWaitingBytes;
+    bytesWrittenBefore = socket.bytesWritten;
   }, pace.ms);
   raw.once("close", () => clearInterval(timer));
 }

@@ -52,26 +52,26 @@ const createOverloadedError = (): ActionError =>
 
 export function createRequestBodyBudget({
   totalBytes,
-  maxBytesPerAddress: ofAddressBytes,
-  maxWaitMs: waitMs,
+  maxBytesPerAddress,
+  maxWaitMs,
 }: RequestBodyBudgetOptions): RequestBodyBudget {
   const bytesByAddress = new Map<string, number>();
   const bytesByApp = new Map<string, number>();
   /** Waiting requests by network address. The first address whose request fits gets memory next, and then moves to the end. */
   const waitingByAddress = new Map<string, Set<WaitingBody>>();
-  let total = 0;
+  let reservedTotal = 0;
 
   /** True if the app may use `bytes` more: an app may use at most half of the memory that other apps leave free. */
-  function mayTakeBytes(app: string | null, bytes: number): boolean {
+  function mayReserveBytes(app: string | null, bytes: number): boolean {
     if (app === null) return true;
     const appBytes = bytesByApp.get(app) ?? 0;
-    return appBytes + bytes <= Math.ceil((totalBytes - (total - appBytes)) / 2);
+    return appBytes + bytes <= Math.ceil((totalBytes - (reservedTotal - appBytes)) / 2);
   }
 
   const fitsCapacity = (address: string, bytes: number, app: string | null): boolean =>
-    total + bytes <= totalBytes &&
-    (bytesByAddress.get(address) ?? 0) + bytes <= ofAddressBytes &&
-    mayTakeBytes(app, bytes);
+    reservedTotal + bytes <= totalBytes &&
+    (bytesByAddress.get(address) ?? 0) + bytes <= maxBytesPerAddress &&
+    mayReserveBytes(app, bytes);
 
   function addBytes(counts: Map<string, number>, key: string, bytes: number): void {
     const sum = (counts.get(key) ?? 0) + bytes;
@@ -80,17 +80,17 @@ export function createRequestBodyBudget({
   }
 
   function countBytes(address: string, bytes: number, app: string | null): void {
-    total += bytes;
+    reservedTotal += bytes;
     addBytes(bytesByAddress, address, bytes);
     if (app !== null) addBytes(bytesByApp, app, bytes);
   }
 
   function reserveCapacity(address: string, bytes: number, app: string | null): () => void {
     countBytes(address, bytes, app);
-    let isTaken = true;
+    let isReserved = true;
     return () => {
-      if (!isTaken) return;
-      isTaken = false;
+      if (!isReserved) return;
+      isReserved = false;
       countBytes(address, -bytes, app);
       admitNextBody();
     };
@@ -105,10 +105,10 @@ export function createRequestBodyBudget({
 
   function admitNextBody(): void {
     for (const [address, waitingBodies] of [...waitingByAddress]) {
-      const [first] = waitingBodies;
-      if (!first || !fitsCapacity(address, first.bytes, first.app)) continue;
-      removeFromQueue(address, first);
-      first.startReceiving();
+      const [nextBody] = waitingBodies;
+      if (!nextBody || !fitsCapacity(address, nextBody.bytes, nextBody.app)) continue;
+      removeFromQueue(address, nextBody);
+      nextBody.startReceiving();
     }
   }
 
@@ -129,11 +129,11 @@ export function createRequestBodyBudget({
         const timer = setTimeout(() => {
           removeFromQueue(address, body);
           reject(createOverloadedError());
-        }, waitMs);
+        }, maxWaitMs);
         waitingByAddress.set(address, (waitingByAddress.get(address) ?? new Set()).add(body));
       });
     },
-    reservedBytes: () => total,
+    reservedBytes: () => reservedTotal,
   };
 }
 
@@ -152,21 +152,21 @@ const DEFAULT_CAPACITY: RequestBodyBudgetOptions = {
 
 export function createRequestBodyBudgetsBySize({
   totalBytes,
-  maxBytesPerAddress: ofAddressBytes,
-  maxWaitMs: waitMs,
+  maxBytesPerAddress,
+  maxWaitMs,
 } = DEFAULT_CAPACITY): RequestBodyBudgetsBySize {
   const createShare = (share: number) =>
     createRequestBodyBudget({
       totalBytes: totalBytes * share,
-      maxBytesPerAddress: ofAddressBytes * share,
-      maxWaitMs: waitMs,
+      maxBytesPerAddress: maxBytesPerAddress * share,
+      maxWaitMs,
     });
   const smallBodies = createShare(SMALL_BODIES_SHARE);
   const usualBodies = createShare(1);
   const largeBodies = createRequestBodyBudget({
     totalBytes: CONCURRENT_LARGE_BODIES_MAX_BYTES,
     maxBytesPerAddress: LARGE_BODY_MAX_BYTES,
-    maxWaitMs: waitMs,
+    maxWaitMs,
   });
   return {
     selectBudget(bytes) {

@@ -17,8 +17,8 @@ export function registerRequestLog(app: FastifyInstance, log: Logger): void {
     callWhenResponseEnds(raw, reply.raw, () => {
       const { statusCode: status, writableFinished } = reply.raw;
       const durationMs = Math.round((performance.now() - startedAt) * 10) / 10;
-      const requestFacts = { requestId, method, route: routeOptions.url ?? "none", status, durationMs };
-      log.debug({ ...requestFacts, ...(!writableFinished && { isCutOff: true }) }, "request");
+      const requestFields = { requestId, method, route: routeOptions.url ?? "none", status, durationMs };
+      log.debug({ ...requestFields, ...(!writableFinished && { isCutOff: true }) }, "request");
     });
     done();
   });

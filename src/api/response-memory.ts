@@ -63,8 +63,8 @@ export interface ResponseBudget {
    * sent or the caller has disconnected.
    */
   readonly close: () => void;
-  /** Calls the function `call` once: when the budget has been closed and its last running part has ended. */
-  readonly callWhenEnded: (call: () => void) => void;
+  /** Calls the function `callback` once: when the budget has been closed and its last running part has ended. */
+  readonly callWhenEnded: (callback: () => void) => void;
 }
 
 function getDefaultResponseMemoryOptions(): ResponseMemoryOptions {
@@ -100,48 +100,49 @@ const createTooManyResponsesError = () =>
   createOverloadedError(`too many large responses are being sent; try again in ${RETRY_AFTER_SECONDS} s`);
 
 export class ResponseMemoryLimiter {
-  private readonly byOwner = new Map<string, number>();
-  private readonly sizeMessage =
+  private readonly bytesByOwner = new Map<string, number>();
+  private readonly sizeLimitMessage =
     `a response can have at most ${Math.floor(this.options.maxBytesPerResponse / 2 ** 20)} MB`;
-  private total = 0;
+  private totalHeldBytes = 0;
 
   constructor(
     private readonly options: ResponseMemoryOptions = getDefaultResponseMemoryOptions(),
-    private readonly turns: FairTaskQueue = createFairTaskQueue(),
+    private readonly taskQueue: FairTaskQueue = createFairTaskQueue(),
   ) {}
 
   private createTooLargeError() {
-    return new ActionError("REQUEST_INVALID", `${this.sizeMessage}; request fewer fields or entries`);
+    return new ActionError("REQUEST_INVALID", `${this.sizeLimitMessage}; request fewer fields or entries`);
   }
 
   private createOmittedResultError() {
     return new ActionError(
       "REQUEST_INVALID",
-      `${this.sizeMessage}; the service executed the request, but the response omits the result`,
+      `${this.sizeLimitMessage}; the service executed the request, but the response omits the result`,
     );
   }
 
   private addHeldBytes(owner: string, bytes: number): void {
-    this.total += bytes;
-    const sum = (this.byOwner.get(owner) ?? 0) + bytes;
-    if (sum > 0) this.byOwner.set(owner, sum);
-    else this.byOwner.delete(owner);
+    this.totalHeldBytes += bytes;
+    const sum = (this.bytesByOwner.get(owner) ?? 0) + bytes;
+    if (sum > 0) this.bytesByOwner.set(owner, sum);
+    else this.bytesByOwner.delete(owner);
   }
 
   /**
-   * True if the owner may use `bytes` more. `times` multiplies the total limit: 1 for reads, CHANGE_RESULT_FACTOR for results of changes.
+   * True if the owner may use `bytes` more.
+   * @param limitFactor multiplies the total limit: 1 for reads, CHANGE_RESULT_FACTOR for results of changes
    */
-  private hasCapacity(owner: string, bytes: number, times: number): boolean {
+  private hasCapacity(owner: string, bytes: number, limitFactor: number): boolean {
     const { totalBytes, maxBytesPerOwner } = this.options;
-    const ownerBytes = this.byOwner.get(owner) ?? 0;
-    const othersBytes = this.total - ownerBytes;
+    const ownerBytes = this.bytesByOwner.get(owner) ?? 0;
+    const othersBytes = this.totalHeldBytes - ownerBytes;
     // With a share of one half, the first owner may use half of the total, the second owner half of the rest, and so on.
-    const share = (maxBytesPerOwner / totalBytes) * (times * totalBytes - othersBytes);
+    const share = (maxBytesPerOwner / totalBytes) * (limitFactor * totalBytes - othersBytes);
     return ownerBytes + bytes <= share;
   }
 
   countHeldBytes(): number {
-    return this.total;
+    return this.totalHeldBytes;
   }
 
   /**
@@ -164,7 +165,7 @@ export class ResponseMemoryLimiter {
     let isOpen = true;
     let partCount = 0;
     const endCallbacks: (() => void)[] = [];
-    let partOrder: Promise<unknown> | null = null;
+    let previousPart: Promise<unknown> | null = null;
 
     const admitBytes = (bytes: number): void => {
       if (!isOpen)
@@ -183,16 +184,16 @@ export class ResponseMemoryLimiter {
       if (isOpen || partCount > 0) return;
       this.addHeldBytes(owner, -heldBytes);
       heldBytes = 0;
-      for (const call of endCallbacks.splice(0)) call();
+      for (const callback of endCallbacks.splice(0)) callback();
     };
 
     const countResult = async <T>(work: () => Promise<T>): Promise<T> => {
       try {
         admitBytes(0);
-        const heldBefore = heldBytes;
+        const heldBytesBefore = heldBytes;
         const result = await work();
-        const bytes = Math.max(0, estimateResponseBytes(result) - (heldBytes - heldBefore));
-        if (heldBefore > 0 && heldBytes + bytes > responseMaxBytes) throw this.createOmittedResultError();
+        const bytes = Math.max(0, estimateResponseBytes(result) - (heldBytes - heldBytesBefore));
+        if (heldBytesBefore > 0 && heldBytes + bytes > responseMaxBytes) throw this.createOmittedResultError();
         if (bytes > SMALL_RESULT_BYTES && !this.hasCapacity(owner, bytes, CHANGE_RESULT_FACTOR)) {
           throw createOverloadedError(
             "the request was executed, but the service has too little memory for its result at present; if the request changed data, do not repeat it, and read the data instead",
@@ -211,17 +212,17 @@ export class ResponseMemoryLimiter {
         admitBytes(bytes);
         countBytes(bytes);
         if (bytes <= LARGE_READ_BYTES) return;
-        await this.turns.runInTurn(owner, () => undefined);
-        this.turns.extendPause(owner, (bytes / 2 ** 20) * READ_DURATION_MS_PER_MB);
+        await this.taskQueue.runInTurn(owner, () => undefined);
+        this.taskQueue.extendPause(owner, (bytes / 2 ** 20) * READ_DURATION_MS_PER_MB);
         // Checks again, because the caller may have disconnected while the request waited.
         admitBytes(0);
       },
       runPart<T>(work: () => Promise<T>): Promise<T> {
         partCount += 1;
-        const done = partOrder === null ? countResult(work) : partOrder.then(() => countResult(work));
+        const partResult = previousPart === null ? countResult(work) : previousPart.then(() => countResult(work));
         // The caller of `runPart` handles a failure of this part, so the next part starts even after a failure.
-        partOrder = done.catch(() => undefined);
-        return done;
+        previousPart = partResult.catch(() => undefined);
+        return partResult;
       },
       checkResponseSize: (result) => {
         const bytes = estimateResponseBytes(result);
@@ -233,8 +234,8 @@ export class ResponseMemoryLimiter {
         isOpen = false;
         releaseBytes();
       },
-      callWhenEnded(call) {
-        endCallbacks.push(call);
+      callWhenEnded(callback) {
+        endCallbacks.push(callback);
         releaseBytes();
       },
     };

@@ -32,10 +32,10 @@ export function registerTokenSignInRoutes(
     const { caller } = context;
     reply.header("cache-control", "no-store");
     if (!caller) return { status: "SIGNED_OUT" };
-    const token = { status: "SIGNED_IN", kind: caller.kind };
-    if (!caller.session) return token;
+    const signInState = { status: "SIGNED_IN", kind: caller.kind };
+    if (!caller.session) return signInState;
     const { user } = await auth.authSession(context);
-    return { ...token, email: user.email, isProvisional: caller.session === "provisional" };
+    return { ...signInState, email: user.email, isProvisional: caller.session === "provisional" };
   });
 
   app.post("/v1/session", async (request, reply) => {

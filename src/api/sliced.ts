@@ -28,19 +28,19 @@ function* listSlices(parts: readonly (string | Buffer)[]): Generator<Buffer> {
 
 /**
  * Sends the texts one after the other as one response.
- * @param onSlow called once if the client reads too slowly; the rest of the response is then not sent
+ * @param onSlowClient called once if the client reads too slowly; the rest of the response is then not sent
  */
 export function streamResponseParts(
   parts: readonly (string | Buffer)[],
-  onSlow: () => void,
-  paceMs = MIN_READ_SPEED.ms,
+  onSlowClient: () => void,
+  paceIntervalMs = MIN_READ_SPEED.ms,
 ): Readable {
   const slices = listSlices(parts);
   let bytesRead = 0;
   const timer = setInterval(() => {
     if (bytesRead >= MIN_READ_SPEED.bytes) bytesRead = 0;
     else stream.destroy(new Error("the client reads the response too slowly"));
-  }, paceMs);
+  }, paceIntervalMs);
   const stream = new Readable({
     highWaterMark: SLICE_CHARACTERS,
     read() {
@@ -54,7 +54,7 @@ export function streamResponseParts(
     },
     destroy(error, callback) {
       clearInterval(timer);
-      if (error) onSlow();
+      if (error) onSlowClient();
       callback(null);
     },
   });

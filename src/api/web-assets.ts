@@ -64,15 +64,15 @@ export const ICON_SVG =
 function renderPage(
   name: string,
   { title, script, scriptsBefore, scriptsAfter, parts, firstRequests, style }: BuiltPage,
-  { base, signedIn }: { base: string; signedIn: boolean },
+  { base, signedIn: isSignedIn }: { base: string; signedIn: boolean },
 ): string {
   // Preload links make the browser request all files at once instead of one after the other.
   const createPreloadLinks = (files: string[]) =>
     files.map((file) => `\n<link rel="modulepreload" href="${escapeHtml(base + file)}">`).join("");
-  const preloadedAnswers = [...firstRequests.all, ...(signedIn ? firstRequests.signedIn : [])]
+  const responsePreloadLinks = [...firstRequests.all, ...(isSignedIn ? firstRequests.signedIn : [])]
     .map((path) => `\n<link rel="preload" as="fetch" crossorigin href="${escapeHtml(base + path)}">`)
     .join("");
-  const earlyLinks = preloadedAnswers + createPreloadLinks(scriptsBefore) + createPreloadLinks(scriptsAfter);
+  const earlyLinks = responsePreloadLinks + createPreloadLinks(scriptsBefore) + createPreloadLinks(scriptsAfter);
   const styleLink = style === null ? "" : `\n<link rel="stylesheet" href="${escapeHtml(base + style)}">`;
   return `<!doctype html>
 <html lang="en">
@@ -104,9 +104,9 @@ export type AssetBundleName = "docs";
 export interface BuiltPageSender {
   /**
    * Sends a page with SERVICE_PAGE_HEADERS.
-   * @param signedIn true if an author is signed in with this browser, so that the page preloads what an author needs
+   * @param isSignedIn true if an author is signed in with this browser, so that the page preloads what an author needs
    */
-  sendPage(reply: FastifyReply, name: PageName, signedIn?: boolean): FastifyReply;
+  sendPage(reply: FastifyReply, name: PageName, isSignedIn?: boolean): FastifyReply;
   getAssetPaths(name: AssetBundleName): { script: string; style: string | null };
 }
 
@@ -114,7 +114,7 @@ function registerStaticFiles(
   app: FastifyInstance,
   prefix: string,
   root: string,
-  headersOf: (path: string) => object,
+  getHeaders: (path: string) => object,
 ): void {
   app.register(fastifyStatic, {
     root,
@@ -124,7 +124,7 @@ function registerStaticFiles(
     index: false,
     cacheControl: false,
     setHeaders(reply, path) {
-      reply.headers({ vary: "accept-encoding", "x-content-type-options": "nosniff", ...headersOf(path) });
+      reply.headers({ vary: "accept-encoding", "x-content-type-options": "nosniff", ...getHeaders(path) });
     },
   });
 }
@@ -148,8 +148,10 @@ export function registerWebAssets(app: FastifyInstance, { base = "", root = BUIL
     PageName | AssetBundleName,
     BuiltPage
   >;
-  const renderPages = (signedIn: boolean) =>
-    new Map(Object.entries(builtPages).map(([name, page]) => [name, renderPage(name, page, { base, signedIn })]));
+  const renderPages = (isSignedIn: boolean) =>
+    new Map(
+      Object.entries(builtPages).map(([name, page]) => [name, renderPage(name, page, { base, signedIn: isSignedIn })]),
+    );
   const [signedOutPages, signedInPages] = [renderPages(false), renderPages(true)];
   registerStaticFiles(app, "/assets/", `${root}/assets`, () => ({
     "cache-control": "public, max-age=31536000, immutable",
@@ -158,8 +160,8 @@ export function registerWebAssets(app: FastifyInstance, { base = "", root = BUIL
     path.endsWith(".ts") ? DECLARATION_HEADERS : CLIENT_HEADERS,
   );
   return {
-    sendPage(reply, name, signedIn = false) {
-      const page = (signedIn ? signedInPages : signedOutPages).get(name);
+    sendPage(reply, name, isSignedIn = false) {
+      const page = (isSignedIn ? signedInPages : signedOutPages).get(name);
       return reply.headers(SERVICE_PAGE_HEADERS).type("text/html; charset=utf-8").send(page);
     },
     getAssetPaths: (name) => ({ script: builtPages[name].script, style: builtPages[name].style }),

@@ -91,7 +91,7 @@ describe("uploads that stall", () => {
     for (const app of apps.splice(0)) await app.close();
   });
 
-  async function listen(waitMs: number, paceMs = 60_000): Promise<number> {
+  async function listen(waitMs: number, paceIntervalMs = 60_000): Promise<number> {
     const app = Fastify({ bodyLimit: 2 * MB });
     apps.push(app);
     app.decorateRequest("context");
@@ -108,7 +108,7 @@ describe("uploads that stall", () => {
       maxWaitMs: waitMs,
     });
     const appExists = async (id: number) => id === 1 || id === 2;
-    registerBodyParsing(app, { bodyBudgets, taskQueue: createFairTaskQueue(), appExists, paceMs });
+    registerBodyParsing(app, { bodyBudgets, taskQueue: createFairTaskQueue(), appExists, paceIntervalMs });
     app.post("/streamed", { config: { isStreamed: true } }, async ({ raw }) => {
       let bytes = 0;
       for await (const chunk of raw) {

@@ -32,9 +32,9 @@ export function readNavigation(library: DocsLibrary): DocsNavigationGroup[] {
   const index = library.findPageBySlug("");
   if (!index) return [{ title: "Pages", pages: [...library.pages] }];
   const groups: DocsNavigationGroup[] = [];
-  for (const [, bold, link] of index.markdown.matchAll(/\*\*([^*]+)\*\*|\]\(([^()\s]+)\)/g)) {
+  for (const [, groupTitle, link] of index.markdown.matchAll(/\*\*([^*]+)\*\*|\]\(([^()\s]+)\)/g)) {
     if (link === undefined) {
-      groups.push({ title: (bold ?? "").trim(), pages: [] });
+      groups.push({ title: (groupTitle ?? "").trim(), pages: [] });
       continue;
     }
     const target = library.resolveLink(index, link);
@@ -67,10 +67,10 @@ function renderTableOfContents(headings: readonly DocsHeading[]): string {
 }
 
 export function buildDocsPageHtml(
-  frame: DocsPageLayout,
+  layout: DocsPageLayout,
   { title, slug, contentHtml, headings, query = "" }: DocsPageContent,
 ): string {
-  const { pathPrefix: prefix, script, style, icon } = frame;
+  const { pathPrefix: prefix, script, style, icon } = layout;
   const markdownUrl = slug === null ? "" : escapeHtml(prefix + createDocsPath(slug, ".md"));
   const alternateLink = slug === null ? "" : `\n<link rel="alternate" type="text/markdown" href="${markdownUrl}">`;
   const markdownLink =
@@ -97,7 +97,7 @@ export function buildDocsPageHtml(
 </header>
 <div class="columns">
 <nav class="pages" aria-label="Pages">
-${renderNavigation(frame, slug)}
+${renderNavigation(layout, slug)}
 </nav>
 <main id="content" tabindex="-1">
 ${contentHtml}${markdownLink}

@@ -171,15 +171,15 @@ function splitSections(tokens: readonly Token[], headings: readonly DocsHeading[
  * not serve the file to which a link leads, the file's path replaces the link.
  */
 export function createMarkdownWithAbsoluteLinks(library: DocsLibrary, page: DocsPage): string {
-  let isCode = false;
+  let isInCodeBlock = false;
   const lines = page.markdown.split("\n").map((line) => {
-    if (line.startsWith("```")) isCode = !isCode;
-    if (isCode) return line;
+    if (line.startsWith("```")) isInCodeBlock = !isInCodeBlock;
+    if (isInCodeBlock) return line;
     const lineWithAbsoluteLinks = line.replaceAll(
       /(!?)\[([^[\]]*)\]\(([^()\s]+)\)/g,
-      (match, mark: string, text: string, link: string) => {
+      (match, imageMark: string, text: string, link: string) => {
         const target = library.resolveLink(page, link);
-        return mark === "" && target.kind === "missing"
+        return imageMark === "" && target.kind === "missing"
           ? `${text} (${target.path} in the installation's folder)`
           : match;
       },

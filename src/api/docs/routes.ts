@@ -114,19 +114,19 @@ const SLUGS_NOT_IN_FULL_TEXT: readonly string[] = ["changelog", "benchmarks", "c
 const CACHED_FULL_TEXTS_MAX = 4;
 
 /** Text of a response with its ETag. */
-interface TaggedText {
+interface TextWithEtag {
   text: string;
-  tag: string;
+  etag: string;
 }
 
-function addTag(text: string): TaggedText {
-  return { text, tag: `"${createHash("sha256").update(text).digest("base64url").slice(0, 22)}"` };
+function addEtag(text: string): TextWithEtag {
+  return { text, etag: `"${createHash("sha256").update(text).digest("base64url").slice(0, 22)}"` };
 }
 
 /** Returns a function that returns the text of /llms-full.txt for an address of the service. The pages are joined only once. */
-function createLlmsFullText(docs: DocsSite): (base: string) => TaggedText {
+function createLlmsFullText(docs: DocsSite): (base: string) => TextWithEtag {
   let text: string | null = null;
-  const textsByBase = new LRUCache<string, TaggedText>({ max: CACHED_FULL_TEXTS_MAX });
+  const textsByBase = new LRUCache<string, TextWithEtag>({ max: CACHED_FULL_TEXTS_MAX });
   function joinPages(): string {
     const index = docs.library.findPageBySlug("");
     const listedPages = readNavigation(docs.library).flatMap(({ pages }) => pages);
@@ -142,7 +142,7 @@ function createLlmsFullText(docs: DocsSite): (base: string) => TaggedText {
     const cachedText = textsByBase.get(base);
     if (cachedText) return cachedText;
     text ??= joinPages();
-    const textForBase = addTag(insertServiceAddress(text, base));
+    const textForBase = addEtag(insertServiceAddress(text, base));
     textsByBase.set(base, textForBase);
     return textForBase;
   };
@@ -153,11 +153,11 @@ function sendWithEtag(
   request: FastifyRequest,
   reply: FastifyReply,
   type: string,
-  content: string | TaggedText,
+  content: string | TextWithEtag,
 ): FastifyReply {
-  const { text, tag } = typeof content === "string" ? addTag(content) : content;
-  reply.headers({ "cache-control": "no-cache", etag: tag, "x-content-type-options": "nosniff" });
-  if (matchesIfNoneMatch(request.headers["if-none-match"], tag)) return reply.code(304).send();
+  const { text, etag } = typeof content === "string" ? addEtag(content) : content;
+  reply.headers({ "cache-control": "no-cache", etag, "x-content-type-options": "nosniff" });
+  if (matchesIfNoneMatch(request.headers["if-none-match"], etag)) return reply.code(304).send();
   return reply.type(type).send(text);
 }
 
@@ -183,7 +183,7 @@ export function registerDocs(app: FastifyInstance, options: DocsOptions): DocsSi
   const prefix = getPathPrefix(options.baseUrl);
   const { docs, renderer } = createDocsSite(options, prefix);
   const { script, style } = options.pages.getAssetPaths("docs");
-  const frame: DocsPageLayout = {
+  const layout: DocsPageLayout = {
     pathPrefix: prefix,
     navigation: readNavigation(docs.library),
     script,
@@ -193,12 +193,12 @@ export function registerDocs(app: FastifyInstance, options: DocsOptions): DocsSi
   const htmlByPage = new Map<DocsPage, string>();
 
   function renderHtml(page: DocsPage): string {
-    const knownHtml = htmlByPage.get(page);
-    if (knownHtml !== undefined) return knownHtml;
+    const cachedHtml = htmlByPage.get(page);
+    if (cachedHtml !== undefined) return cachedHtml;
     const { html, headings } = renderer.render(page);
-    const wholePage = buildDocsPageHtml(frame, { title: page.title, slug: page.slug, contentHtml: html, headings });
-    htmlByPage.set(page, wholePage);
-    return wholePage;
+    const pageHtml = buildDocsPageHtml(layout, { title: page.title, slug: page.slug, contentHtml: html, headings });
+    htmlByPage.set(page, pageHtml);
+    return pageHtml;
   }
 
   function sendPage(request: FastifyRequest, reply: FastifyReply, path: string): FastifyReply {
@@ -231,8 +231,14 @@ export function registerDocs(app: FastifyInstance, options: DocsOptions): DocsSi
   });
   app.get<{ Querystring: { q?: string | string[] } }>("/docs/search", async (request, reply) => {
     const query = [request.query.q ?? ""].flat()[0]!.slice(0, 200);
-    const main = buildSearchResultsHtml(prefix, query, await docs.search.find(query));
-    const html = buildDocsPageHtml(frame, { title: "Search", slug: null, contentHtml: main, headings: [], query });
+    const resultsHtml = buildSearchResultsHtml(prefix, query, await docs.search.find(query));
+    const html = buildDocsPageHtml(layout, {
+      title: "Search",
+      slug: null,
+      contentHtml: resultsHtml,
+      headings: [],
+      query,
+    });
     return sendWithEtag(request, reply.headers(PAGE_HEADERS), HTML_TYPE, html);
   });
   app.get("/docs", (request, reply) => sendPage(request, reply, "README"));

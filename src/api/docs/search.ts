@@ -48,7 +48,7 @@ const splitIntoWords = MiniSearch.getDefault("tokenize") as (text: string) => st
 /** Returns the words of a query for the index, without duplicates. The longest words are first, because long words are rarer. */
 function selectWords(query: string): string[] {
   const words = new Set(splitIntoWords(query.toLowerCase()).filter((word) => word !== ""));
-  return [...words].sort((one, other) => other.length - one.length).slice(0, QUERY_WORDS_MAX);
+  return [...words].sort((a, b) => b.length - a.length).slice(0, QUERY_WORDS_MAX);
 }
 
 interface SearchIndex {

@@ -15,12 +15,12 @@ type Action = Record<string, unknown> & { id: number; name: string; updatedAt: s
 export async function fetchAction({ callRest, appId }: McpToolContext, action: number | string): Promise<Action> {
   if (typeof action === "number")
     return (await callRest("GET", ACTION_ROUTE, { params: { appId, id: action } })).action;
-  const foundAction = await findByName({ callRest, appId }, action);
+  const foundAction = await findActionByName({ callRest, appId }, action);
   if (!foundAction) throw new ActionError("ACTION_NOT_FOUND", `the app has no action named ${JSON.stringify(action)}`);
   return (await callRest("GET", ACTION_ROUTE, { params: { appId, id: foundAction.id } })).action;
 }
 
-async function findByName(
+async function findActionByName(
   { callRest, appId }: Pick<McpToolContext, "callRest" | "appId">,
   name: string,
 ): Promise<Action | undefined> {
@@ -28,7 +28,7 @@ async function findByName(
   for (let offset = 0; ; ) {
     const query = { search: name, limit: 1000, offset };
     const { actions, pagination } = await callRest("GET", ACTIONS_ROUTE, { params: { appId }, query });
-    const action = (actions as Action[]).find((listed) => listed.name === name);
+    const action = (actions as Action[]).find((candidate) => candidate.name === name);
     if (action || !pagination.hasMore || actions.length === 0) return action;
     offset += actions.length;
   }
@@ -126,7 +126,7 @@ const writeActionTools: McpTool[] = [
     },
     async run({ name, fields: input, ifUpdatedAt }, context) {
       const { callRest, appId } = context;
-      const existingAction = await findByName(context, name);
+      const existingAction = await findActionByName(context, name);
       if (!existingAction && ifUpdatedAt !== undefined)
         throw new ActionError(
           "ACTION_NOT_FOUND",

@@ -139,10 +139,10 @@ const toDocsPageSlug = (page: string, base: string): string =>
 
 /** Returns a part of a page. If the page has several parts, adds their number, because a result of a tool has a maximum length. */
 function selectDocsPart(text: string, part: number): string {
-  const parts = Math.ceil(text.length / TEXT_PART_CHARACTERS);
-  if (parts <= 1 && part === 0) return text;
+  const partCount = Math.ceil(text.length / TEXT_PART_CHARACTERS);
+  if (partCount <= 1 && part === 0) return text;
   const selectedText = text.slice(part * TEXT_PART_CHARACTERS, (part + 1) * TEXT_PART_CHARACTERS);
-  return `${selectedText}\n\n(This is part ${part} of the parts 0 to ${parts - 1} of this page.)`;
+  return `${selectedText}\n\n(This is part ${part} of the parts 0 to ${partCount - 1} of this page.)`;
 }
 
 const referenceTools: McpTool[] = [
@@ -187,11 +187,15 @@ const referenceTools: McpTool[] = [
     changesData: false,
     input: { of: z.enum(["svc", "app", "graphql"]).default("svc"), part: z.int().min(0).max(100).default(0) },
     async run({ of, part }, { readDeclarations, readAppTypes, readGraphqlSchema }) {
-      const contractReaders = { svc: readDeclarations, app: readAppTypes, graphql: async () => readGraphqlSchema() };
-      const text = await contractReaders[of]();
-      const parts = Math.ceil(text.length / TEXT_PART_CHARACTERS);
+      const typeReaders = { svc: readDeclarations, app: readAppTypes, graphql: async () => readGraphqlSchema() };
+      const text = await typeReaders[of]();
+      const partCount = Math.ceil(text.length / TEXT_PART_CHARACTERS);
       return {
-        data: { part, parts, text: text.slice(part * TEXT_PART_CHARACTERS, (part + 1) * TEXT_PART_CHARACTERS) },
+        data: {
+          part,
+          parts: partCount,
+          text: text.slice(part * TEXT_PART_CHARACTERS, (part + 1) * TEXT_PART_CHARACTERS),
+        },
       };
     },
   }),

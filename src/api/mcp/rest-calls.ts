@@ -34,16 +34,16 @@ const convertValuesToTexts = (values: Record<string, string | number | boolean |
  * "/v1/apps/:appId".
  */
 export function createRestCaller(resolvers: Resolvers, context: RequestContext): CallRestRoute {
-  const rows = new Map<string, Route>(ROUTES.map((route) => [`${route.method} ${route.path}`, route]));
+  const routesByKey = new Map<string, Route>(ROUTES.map((route) => [`${route.method} ${route.path}`, route]));
   return async (method, path, { params = {}, query = {}, body, headers = {} } = {}) => {
-    const row = rows.get(`${method} ${path}`);
-    if (!row) throw new Error(`the REST API has no route ${method} ${path}`);
-    const { quota, deferredError, unknownField, updatedAt, ...shared } = context;
-    const innerContext: RequestContext = { ...shared, idempotencyKey: null };
-    const values = convertValuesToTexts(params);
+    const route = routesByKey.get(`${method} ${path}`);
+    if (!route) throw new Error(`the REST API has no route ${method} ${path}`);
+    const { quota, deferredError, unknownField, updatedAt, ...sharedContext } = context;
+    const innerContext: RequestContext = { ...sharedContext, idempotencyKey: null };
+    const pathValues = convertValuesToTexts(params);
     // The URL is only the route's pattern. Routes read only lists of names from the URL, and no tool passes lists of names.
     const request = {
-      params: values,
+      params: pathValues,
       query: convertValuesToTexts(query),
       body,
       headers,
@@ -51,7 +51,7 @@ export function createRestCaller(resolvers: Resolvers, context: RequestContext):
       routeOptions: { url: path },
     };
     const innerRequest = createRestRequest(request as unknown as FastifyRequest, innerContext);
-    const result = await context.responseBudget!.runPart(() => row.handle(resolvers, innerRequest));
+    const result = await context.responseBudget!.runPart(() => route.handle(resolvers, innerRequest));
     if (innerContext.deferredError) throw innerContext.deferredError;
     throwIfUnknownField(innerContext);
     return result;

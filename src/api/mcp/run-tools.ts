@@ -19,7 +19,7 @@ async function readConsole({ callRest, appId }: McpToolContext, runId: number): 
   return (await callRest("GET", `${APP_V3_ROUTE}/runs/:runId/console`, { params: { appId, runId } })).lines;
 }
 
-const isOver = ({ state }: { state: string }): boolean => !UNFINISHED_STATES.includes(state);
+const hasEnded = ({ state }: { state: string }): boolean => !UNFINISHED_STATES.includes(state);
 
 /**
  * Returns the run when it has ended, or unfinished when `seconds` have passed.
@@ -44,7 +44,7 @@ async function startRun(
   const { runId } = await callRest("POST", RUN_ROUTE, { params: { appId, nameOrId: action }, query, body: payload });
   if (wait === 0) return { data: { runId } };
   const run = await waitForRun(context, runId, wait);
-  const lines = isOver(run) ? await readConsole(context, runId) : [];
+  const lines = hasEnded(run) ? await readConsole(context, runId) : [];
   return { data: { runId, run, console: lines }, isUntrusted: true };
 }
 
@@ -83,7 +83,7 @@ export const runTools: readonly McpTool[] = [
     input: { runId: MCP_TOOL_INPUT_FIELDS.runId, seconds: waitSecondsSchema.default(30) },
     async run({ runId, seconds }, context) {
       const run = await readRun(context, runId);
-      const data = isOver(run) || seconds === 0 ? run : await waitForRun(context, runId, seconds);
+      const data = hasEnded(run) || seconds === 0 ? run : await waitForRun(context, runId, seconds);
       return { data, isUntrusted: true };
     },
   }),

@@ -59,11 +59,12 @@ export interface McpRequest {
 }
 
 function mayCallTool(
-  { requiredOperations: needs, changesData: changes }: McpTool,
+  { requiredOperations, changesData }: McpTool,
   { context, tools, isReadOnly }: McpRequest,
 ): boolean {
   return (
-    !(changes && isReadOnly) && needs.every((operation) => mayPerformOnApp(context.caller, operation, tools.appId))
+    !(changesData && isReadOnly) &&
+    requiredOperations.every((operation) => mayPerformOnApp(context.caller, operation, tools.appId))
   );
 }
 

@@ -119,7 +119,7 @@ function registerMetadata(app: FastifyInstance, { findServiceAddress, baseUrl }:
   registerMetadataDocument(app, "/.well-known/oauth-authorization-server", serverPaths, (request) =>
     createServerMetadata(findServiceAddress(request)),
   );
-  const resourcePaths = new Map([prefix, ""].flatMap((path) => ["", "/mcp"].map((end) => [path + end, end])));
+  const resourcePaths = new Map([prefix, ""].flatMap((path) => ["", "/mcp"].map((suffix) => [path + suffix, suffix])));
   registerMetadataDocument(app, "/.well-known/oauth-protected-resource", resourcePaths, (request, path) => {
     const base = findServiceAddress(request);
     return createResourceMetadata(base, base + path);

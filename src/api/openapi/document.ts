@@ -61,40 +61,46 @@ type PathItems = Record<string, Record<string, unknown>>;
 
 /** Writes `:name` in paths as `{name}`. If two routes differ only in parameter names, the second uses the names of the first. */
 class PathTemplates {
-  private readonly byShape = new Map<string, readonly string[]>();
+  private readonly namesByShape = new Map<string, readonly string[]>();
 
-  createTemplate(path: string): { template: string; nameOf: (name: string) => string } {
+  createTemplate(path: string): { template: string; getTemplateName: (name: string) => string } {
     const parameterNames = [...path.matchAll(/:(\w+)/g)].map(([, name]) => name!);
     const shape = path.replaceAll(/:\w+/g, "{}");
-    const names = this.byShape.get(shape) ?? parameterNames;
-    this.byShape.set(shape, names);
-    let at = 0;
-    const template = path.replaceAll(/:\w+/g, () => `{${names[at++]}}`);
-    return { template, nameOf: (name) => names[parameterNames.indexOf(name)] ?? name };
+    const templateNames = this.namesByShape.get(shape) ?? parameterNames;
+    this.namesByShape.set(shape, templateNames);
+    let nameIndex = 0;
+    const template = path.replaceAll(/:\w+/g, () => `{${templateNames[nameIndex++]}}`);
+    return { template, getTemplateName: (name) => templateNames[parameterNames.indexOf(name)] ?? name };
   }
 }
 
 function toCamelCase(path: string): string {
-  const [first = "", ...words] = path.split(/\W+/);
-  return [first, ...words.map((word) => `${word[0]?.toUpperCase() ?? ""}${word.slice(1)}`)].join("");
+  const [firstWord = "", ...words] = path.split(/\W+/);
+  return [firstWord, ...words.map((word) => `${word[0]?.toUpperCase() ?? ""}${word.slice(1)}`)].join("");
 }
 
 function createOperationIdGenerator(): (name: string | null, route: Route) => string {
   const usedIds = new Set<string>();
   return (name, { method, path }) => {
     const plainId = name ?? `${method.toLowerCase()}${toCamelCase(path)}`;
-    const last = path.split("/").at(-1)!.replaceAll(/\W/g, "");
-    const id = [plainId, `${plainId}By${last[0]?.toUpperCase()}${last.slice(1)}`, `${plainId}${usedIds.size}`].find(
-      (id) => !usedIds.has(id),
-    )!;
+    const lastSegment = path.split("/").at(-1)!.replaceAll(/\W/g, "");
+    const id = [
+      plainId,
+      `${plainId}By${lastSegment[0]?.toUpperCase()}${lastSegment.slice(1)}`,
+      `${plainId}${usedIds.size}`,
+    ].find((id) => !usedIds.has(id))!;
     usedIds.add(id);
     return id;
   };
 }
 
-function describeParameters(route: Route, routeNotes: RouteDescription, nameOf: (name: string) => string): object[] {
+function describeParameters(
+  route: Route,
+  routeNotes: RouteDescription,
+  getTemplateName: (name: string) => string,
+): object[] {
   const pathParameters = [...route.path.matchAll(/:(\w+)/g)].map(([, name]) => ({
-    ...{ name: nameOf(name!), in: "path", required: true },
+    ...{ name: getTemplateName(name!), in: "path", required: true },
     schema: routeNotes.pathParameters.get(name!) ?? { type: "string" },
   }));
   const queryParameters = [...routeNotes.queryParameters].map(([name, schema]) => ({
@@ -103,12 +109,12 @@ function describeParameters(route: Route, routeNotes: RouteDescription, nameOf: 
     required: false,
     schema,
   }));
-  const isRead = route.method === "GET";
+  const isGet = route.method === "GET";
   return [
     ...pathParameters,
     ...queryParameters,
     ...(routeNotes.readsIfMatch ? [IF_MATCH_PARAMETER] : []),
-    ...(isRead ? [IF_NONE_MATCH_PARAMETER] : []),
+    ...(isGet ? [IF_NONE_MATCH_PARAMETER] : []),
   ];
 }
 
@@ -120,7 +126,7 @@ function describeOperation(
 ): object {
   const { successStatus = 200, allowsAnonymous } = route;
   const etag = { ETag: { description: "The state that is shown.", schema: { type: "string" } } };
-  const done = (schema: JsonSchema) => ({
+  const createSuccessResponse = (schema: JsonSchema) => ({
     description: "Done.",
     ...((routeNotes.setsEtag || route.method === "GET") && { headers: etag }),
     content: { "application/json": { schema } },
@@ -135,10 +141,10 @@ function describeOperation(
     }),
     ...(allowsAnonymous && { security: [{ authToken: [] }, { bearer: [] }, {}] }),
     responses: {
-      [String(successStatus)]: done(
+      [String(successStatus)]: createSuccessResponse(
         route.canReturnWarnings ? addWarningsToSchema(routeNotes.responseSchema) : routeNotes.responseSchema,
       ),
-      ...(routeNotes.planResponseSchema && { 200: done(routeNotes.planResponseSchema) }),
+      ...(routeNotes.planResponseSchema && { 200: createSuccessResponse(routeNotes.planResponseSchema) }),
       ...(route.method === "GET" && {
         304: { description: "If-None-Match names the ETag: the client has this representation." },
       }),
@@ -160,12 +166,12 @@ export async function createOpenapiDocument(
   const paths: PathItems = {};
   for (const route of routes) {
     const routeNotes = await recordRoute(route);
-    const { template, nameOf } = templates.createTemplate(route.path);
+    const { template, getTemplateName } = templates.createTemplate(route.path);
     const operation = describeOperation(
       route,
       routeNotes,
       createOperationId(routeNotes.operation, route),
-      describeParameters(route, routeNotes, nameOf),
+      describeParameters(route, routeNotes, getTemplateName),
     );
     paths[template] = { ...paths[template], [route.method.toLowerCase()]: operation };
   }

@@ -95,19 +95,19 @@ class RequestRecording {
 
   request(): RestRequest {
     const { notes } = this;
-    const noteParameter = <T>(where: "pathParameters" | "queryParameters", name: string, schema: JsonSchema): T => {
-      notes[where].set(name, schema);
+    const recordParameter = <T>(kind: "pathParameters" | "queryParameters", name: string, schema: JsonSchema): T => {
+      notes[kind].set(name, schema);
       return new ValuePlaceholder(schema) as T;
     };
     const readBody = () => {
       this.readsBody = true;
     };
-    const { bodyPlaceholder: whole, bodyProxy } = this;
+    const { bodyPlaceholder: wholeBody, bodyProxy } = this;
     return {
       context: this.context as RestRequest["context"],
       get body() {
         readBody();
-        return whole;
+        return wholeBody;
       },
       // A handler that reads a path parameter with `pathText` gets text and parses it itself, so the schema says string.
       pathText: (name) => {
@@ -121,19 +121,19 @@ class RequestRecording {
         });
         return [name];
       },
-      pathId: (name) => noteParameter("pathParameters", name, { type: "integer", minimum: 1 }),
+      pathId: (name) => recordParameter("pathParameters", name, { type: "integer", minimum: 1 }),
       pathReference: (name) => {
         notes.queryParameters.set("by", BY_PARAMETER_SCHEMA);
-        return noteParameter("pathParameters", name, { type: "string" });
+        return recordParameter("pathParameters", name, { type: "string" });
       },
-      queryNumber: (name) => noteParameter("queryParameters", name, { type: "integer", minimum: 0 }),
-      queryText: (name) => noteParameter("queryParameters", name, { type: "string" }),
+      queryNumber: (name) => recordParameter("queryParameters", name, { type: "integer", minimum: 0 }),
+      queryText: (name) => recordParameter("queryParameters", name, { type: "string" }),
       queryFlag: (name) => {
         notes.queryParameters.set(name, { type: "boolean", default: false });
         return name === PLAN_PARAMETER && this.isPlan;
       },
       queryStrings: (name) =>
-        noteParameter("queryParameters", name, { type: "string", description: "A JSON array of strings." }),
+        recordParameter("queryParameters", name, { type: "string", description: "A JSON array of strings." }),
       check: (read) => read(),
       readExpectedVersions() {
         notes.readsIfMatch = true;
@@ -177,7 +177,7 @@ class RequestRecording {
   }
 
   createResolverRecorder(): never {
-    const emptyResolvers = new Proxy(
+    const resolverProxy = new Proxy(
       {},
       {
         get:
@@ -186,7 +186,7 @@ class RequestRecording {
             this.recordCall(String(name), values),
       },
     );
-    return new Proxy({}, { get: () => emptyResolvers }) as never;
+    return new Proxy({}, { get: () => resolverProxy }) as never;
   }
 
   /** Returns an object with a placeholder for each field of the type, so that handlers can destructure and spread it. */
@@ -249,7 +249,7 @@ export function createRouteRecorder(
   schemas: OpenApiSchemas,
 ): (route: Route) => Promise<RouteDescription> {
   const fields = new Map(listRootFields(schema).map((field) => [field.name, field]));
-  const recordAnswer = async ({ handle: handleRoute, bodyField }: Route, isPlan: boolean) => {
+  const recordCallOfRoute = async ({ handle: handleRoute, bodyField }: Route, isPlan: boolean) => {
     const filledRecording = new RequestRecording(schemas, fields, true, bodyField, isPlan);
     try {
       const routeNotes = filledRecording.finishRecording(
@@ -259,16 +259,17 @@ export function createRouteRecorder(
     } catch {
       const emptyRecording = new RequestRecording(schemas, fields, false, bodyField, isPlan);
       // A handler that rejects an empty body has already read the body's fields, so the recorder ignores the missing response.
-      const emptyAnswer = await handleRoute(emptyRecording.createResolverRecorder(), emptyRecording.request()).catch(
-        () => new ValuePlaceholder({}),
-      );
-      return { routeNotes: emptyRecording.finishRecording(emptyAnswer), http: emptyRecording.context.httpStatus };
+      const emptyBodyResult = await handleRoute(
+        emptyRecording.createResolverRecorder(),
+        emptyRecording.request(),
+      ).catch(() => new ValuePlaceholder({}));
+      return { routeNotes: emptyRecording.finishRecording(emptyBodyResult), http: emptyRecording.context.httpStatus };
     }
   };
   return async (route) => {
-    const { routeNotes } = await recordAnswer(route, false);
+    const { routeNotes } = await recordCallOfRoute(route, false);
     if (!routeNotes.queryParameters.has(PLAN_PARAMETER)) return routeNotes;
-    const plan = await recordAnswer(route, true);
+    const plan = await recordCallOfRoute(route, true);
     return plan.http === undefined ? routeNotes : { ...routeNotes, planResponseSchema: plan.routeNotes.responseSchema };
   };
 }

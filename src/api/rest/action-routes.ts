@@ -13,8 +13,8 @@ export function createWarningsField(action: Action): { warnings?: ActionWarning[
   return warnings.length > 0 ? { warnings } : {};
 }
 
-const replyWithAction = (request: RestRequest, status: string, action: Action, beside: object = {}) =>
-  request.setTag(action, { status, action, ...beside }, computeEndpointsTag(action));
+const replyWithAction = (request: RestRequest, status: string, action: Action, additionalFields: object = {}) =>
+  request.setTag(action, { status, action, ...additionalFields }, computeEndpointsTag(action));
 
 /** Returns a digest of the URLs of the action's HTTP triggers, for the ETag. A new trigger secret changes only these URLs. */
 const computeEndpointsTag = ({ endpoints = [] }: Action): string | null =>

@@ -8,8 +8,8 @@ import type { Route } from "./route.js";
 
 const BINDINGS_PATH = "/v1/apps/:appId/secret-bindings";
 
-const replyWithBindings = (request: RestRequest, at: BindingsWithUpdateTime) =>
-  request.setTag(at, { bindings: at.bindings });
+const replyWithBindings = (request: RestRequest, state: BindingsWithUpdateTime) =>
+  request.setTag(state, { bindings: state.bindings });
 
 export const bindingRoutes: readonly Route[] = [
   {

@@ -28,13 +28,13 @@ export const gitRoutes: readonly Route[] = [
     method: "PUT",
     path: GIT_ROUTE,
     handle: async ({ git }, request) => {
-      const connected = await git.connectGit(
+      const connectionChange = await git.connectGit(
         request.context,
         request.pathId("appId"),
         request.body,
         request.readExpectedVersions(),
       );
-      return replyWithGit(request, connected.git, connected);
+      return replyWithGit(request, connectionChange.git, connectionChange);
     },
   },
   {

@@ -69,8 +69,8 @@ export function registerRest(
         const { context } = request;
         if (hasNoVersion) rejectIfMatch(request);
         let tag: string | null = null;
-        const restRequest = createRestRequest(request, context, (named) => {
-          tag = named;
+        const restRequest = createRestRequest(request, context, (entityTag) => {
+          tag = entityTag;
         });
         const body = await runInRequestSpan(tracing, context, () =>
           context.responseBudget!.runPart(() => handleRoute(resolvers, restRequest)),

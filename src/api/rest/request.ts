@@ -114,14 +114,14 @@ export function createRestRequest(
     return request.body;
   }
   if (request.method !== "GET") rejectUnreadBody(NO_FIELDS);
-  /** Returns the result of `read`. If `read` fails, returns `otherwise`, and reports the error after the access check. */
-  function readOrDefer<T, U>(read: () => T, otherwise: U): T | U {
+  /** Returns the result of `read`. If `read` fails, returns `fallback`, and reports the error after the access check. */
+  function readOrDefer<T, U>(read: () => T, fallback: U): T | U {
     try {
       return read();
     } catch (error) {
       if (!(error instanceof ActionError)) throw error;
       context.deferredError ??= error;
-      return otherwise;
+      return fallback;
     }
   }
   function readSingleParameter(name: string): string | undefined {

@@ -14,7 +14,7 @@ const DRAFT_OR_LIVE_BY_NAME: Readonly<Record<string, DraftOrLive>> = { draft: "m
  * Returns the last three arguments of `runAction`: `key`, `by` and `copy`. `key` and `by` are undefined, because other code reads them.
  * `copy` is the draft or live version that the query parameter `copy` names.
  */
-function readDraftOrLive(request: RestRequest): [undefined, undefined, DraftOrLive | undefined] {
+function readTrailingRunArguments(request: RestRequest): [undefined, undefined, DraftOrLive | undefined] {
   const text = request.queryText("copy");
   const copy = text === undefined ? undefined : DRAFT_OR_LIVE_BY_NAME[text];
   if (text !== undefined && !copy) {
@@ -38,7 +38,7 @@ export const runRoutes: readonly Route[] = [
         request.pathId("appId"),
         request.pathReference("nameOrId"),
         request.body,
-        ...readDraftOrLive(request),
+        ...readTrailingRunArguments(request),
       )),
     }),
   },
@@ -52,7 +52,7 @@ export const runRoutes: readonly Route[] = [
         request.pathId("appId"),
         request.pathReference("nameOrId"),
         request.body,
-        ...readDraftOrLive(request),
+        ...readTrailingRunArguments(request),
       )),
     }),
   },
