@@ -161,7 +161,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
     context: async ({ context }): Promise<GraphqlContext> => Object.assign(context, { resolvers }),
   });
 
-  const { sendRefusal, sendNotAcceptable, sendFailure } = createGraphqlErrorSender(formatError);
+  const { sendRejection, sendNotAcceptable, sendFailure } = createGraphqlErrorSender(formatError);
 
   const isAnonymous = (request: FastifyRequest) => request.context.caller === null;
 
@@ -170,7 +170,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
     const contentLength = Number(request.headers["content-length"] ?? Number.POSITIVE_INFINITY);
     if (!isAnonymous(request) || contentLength <= ANONYMOUS_REQUEST_MAX_BYTES) return undefined;
     request.context.isRejected = true;
-    return sendRefusal(request, reply, [new ActionError("UNAUTHORIZED")]);
+    return sendRejection(request, reply, [new ActionError("UNAUTHORIZED")]);
   }
 
   /** Checks the caller and the document. Returns the errors; an empty list if the document may be executed. */
@@ -205,7 +205,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
     if (introspectionResponse !== null) return sendJsonText(request, reply, introspectionResponse);
     if (isAnonymous(request)) {
       request.context.isRejected = true;
-      return sendRefusal(request, reply, [new ActionError("UNAUTHORIZED")]);
+      return sendRejection(request, reply, [new ActionError("UNAUTHORIZED")]);
     }
     // Apollo checks this header only after it has executed the document.
     if (!acceptsGraphqlResponse(request)) return sendNotAcceptable(request, reply);
@@ -217,7 +217,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
       // Apollo reads the document of a POST from the body.
       parameters["query"] = query;
       const requestErrors = await checkRequest(request, query, parameters);
-      if (requestErrors.length > 0) return sendRefusal(request, reply, requestErrors);
+      if (requestErrors.length > 0) return sendRejection(request, reply, requestErrors);
       (request.context as GraphqlContext)[CHECKED_DOCUMENT] = query;
     }
     return runInRequestSpan(tracing, request.context, () => executeRequest.call(this, request, reply));

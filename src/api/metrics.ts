@@ -91,7 +91,11 @@ function registerVitalSignMetrics(
     labelNames: ["role"],
     registers: [register],
   });
-  const up = new Gauge({ name: "svc_database_up", help: "1 when the database answers.", registers: [register] });
+  const databaseUp = new Gauge({
+    name: "svc_database_up",
+    help: "1 when the database answers.",
+    registers: [register],
+  });
   const gaugeSetters = [
     registerGauge(
       "svc_schedule_lag_seconds",
@@ -116,7 +120,7 @@ function registerVitalSignMetrics(
   return async () => {
     // Without the database, the gauges have no values.
     const vitalSigns = await readVitalSigns().catch(() => null);
-    up.set(vitalSigns ? 1 : 0);
+    databaseUp.set(vitalSigns ? 1 : 0);
     for (const setGauge of gaugeSetters) setGauge(vitalSigns);
     setQueues(vitalSigns);
     // Only runners count runs. Prometheus must read the counters of a new app as 0 first, so they are created before each read.

@@ -88,8 +88,8 @@ class SequentialRequestFeed {
   private handleResponseEnd(): void {
     this.isAnswered = true;
     if (this.socket.destroyed) return;
-    const next = this.earlyRequests.shift();
-    if (next) next();
+    const startNextRequest = this.earlyRequests.shift();
+    if (startNextRequest) startNextRequest();
     else if (this.unparsedBytes.length > 0) {
       if (this.socket.isPaused()) this.socket.resume();
       else this.feed();

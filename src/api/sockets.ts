@@ -152,7 +152,7 @@ async function performOperation(
   return yieldNothing();
 }
 
-/** Returns an ActionError as the errors of one operation. Throws other errors; graphql-ws then closes the websocket with all its operations. */
+/** Returns an ActionError as the errors of one operation. Throws other errors, so that graphql-ws closes the whole websocket. */
 function toOperationErrors(error: unknown): GraphQLError[] {
   if (!(error instanceof ActionError)) throw error;
   return [new GraphQLError(error.message, { originalError: error })];

@@ -62,23 +62,23 @@ function readPage(root: string, file: string): DocsPage {
 
 export class DocsLibrary {
   readonly root: string;
-  readonly #bySlug: ReadonlyMap<string, DocsPage>;
+  readonly #pagesBySlug: ReadonlyMap<string, DocsPage>;
   /** Pages by the last segment of their address, so that `/docs/triggers` also finds `/docs/guides/triggers`. */
-  readonly #byName: ReadonlyMap<string, DocsPage>;
-  readonly #byFile: ReadonlyMap<string, DocsPage>;
+  readonly #pagesByName: ReadonlyMap<string, DocsPage>;
+  readonly #pagesByFile: ReadonlyMap<string, DocsPage>;
 
   constructor(root: string = PACKAGE_ROOT) {
     this.root = root;
     // Searches the folder instead of opening each file, so that a missing file is left out and causes no error.
     const files = [...Object.keys(ROOT_PAGES), "docs/**/*.md"].flatMap((pattern) => globSync(pattern, { cwd: root }));
     const pages = files.map((file) => readPage(root, file.replaceAll("\\", "/")));
-    this.#bySlug = new Map(pages.map((page) => [page.slug, page]));
-    this.#byName = new Map(pages.map((page) => [basename(page.slug), page]));
-    this.#byFile = new Map(pages.map((page) => [page.file, page]));
+    this.#pagesBySlug = new Map(pages.map((page) => [page.slug, page]));
+    this.#pagesByName = new Map(pages.map((page) => [basename(page.slug), page]));
+    this.#pagesByFile = new Map(pages.map((page) => [page.file, page]));
   }
 
   get pages(): readonly DocsPage[] {
-    return [...this.#bySlug.values()];
+    return [...this.#pagesBySlug.values()];
   }
 
   /**
@@ -88,11 +88,11 @@ export class DocsLibrary {
    */
   findPageBySlug(slug: string): DocsPage | undefined {
     const name = slug.toLowerCase();
-    return this.#bySlug.get(slug) ?? this.#bySlug.get(name) ?? this.#byName.get(name);
+    return this.#pagesBySlug.get(slug) ?? this.#pagesBySlug.get(name) ?? this.#pagesByName.get(name);
   }
 
   findPageByFile(file: string): DocsPage | undefined {
-    return this.#byFile.get(file);
+    return this.#pagesByFile.get(file);
   }
 
   /** Returns the target of a link on `page`. A relative link starts at the page's Markdown file. */
@@ -102,7 +102,7 @@ export class DocsLibrary {
     const hash = anchor === undefined ? "" : `#${anchor}`;
     if (path === "") return { kind: "page", slug: page.slug, hash };
     const file = normalize(join(dirname(page.file), path)).replaceAll("\\", "/");
-    const target = this.#byFile.get(file);
+    const target = this.#pagesByFile.get(file);
     if (target) return { kind: "page", slug: target.slug, hash };
     if (file === "LICENSE") return { kind: "address", href: "/LICENSE" };
     const picturePath = /^docs\/(pictures\/[\w./-]+\.(?:png|svg))$/.exec(file)?.[1];

@@ -90,9 +90,9 @@ export class DocsRenderer {
   #addHeadingIds(): void {
     this.#markdown.core.ruler.push("heading-ids", ({ tokens, env }) => {
       const { headings, ids } = env as MarkdownRenderState;
-      for (const [at, token] of tokens.entries()) {
+      for (const [index, token] of tokens.entries()) {
         if (token.type !== "heading_open") continue;
-        const text = extractPlainText(tokens[at + 1]);
+        const text = extractPlainText(tokens[index + 1]);
         const id = createUniqueId(ids, text);
         token.attrSet("id", id);
         headings.push({ level: Number(token.tag.slice(1)), id, text });

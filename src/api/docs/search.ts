@@ -35,7 +35,7 @@ const extractPlainText = (text: string): string =>
 function createExcerpt(body: string, words: readonly string[]): string {
   const text = extractPlainText(body).replaceAll(/\s+/g, " ").trim();
   const lowerText = text.toLowerCase();
-  const wordPositions = words.map((word) => lowerText.indexOf(word)).filter((at) => at >= 0);
+  const wordPositions = words.map((word) => lowerText.indexOf(word)).filter((position) => position >= 0);
   const start = Math.max(0, Math.min(...wordPositions, text.length) - EXCERPT_CHARACTERS / 3);
   const excerptStart = wordPositions.length === 0 || start === 0 ? 0 : text.indexOf(" ", start) + 1;
   const excerpt = text.slice(excerptStart, excerptStart + EXCERPT_CHARACTERS);
@@ -75,11 +75,11 @@ async function buildIndex(library: DocsLibrary, renderer: DocsRenderer): Promise
 
 /** Full-text index. Built at the first search, because building takes more processor time (250 ms) than the rest of the API's start. */
 export class DocsSearch {
-  readonly #build: () => Promise<SearchIndex>;
-  #built: Promise<SearchIndex> | null = null;
+  readonly #buildIndex: () => Promise<SearchIndex>;
+  #indexPromise: Promise<SearchIndex> | null = null;
 
   constructor(library: DocsLibrary, renderer: DocsRenderer) {
-    this.#build = () => buildIndex(library, renderer);
+    this.#buildIndex = () => buildIndex(library, renderer);
   }
 
   /**
@@ -89,8 +89,8 @@ export class DocsSearch {
   async find(query: string, limit: number = DOCS_SEARCH_RESULTS_MAX): Promise<DocsSearchHit[]> {
     const words = selectWords(query.slice(0, QUERY_MAX_CHARACTERS));
     if (words.length === 0) return [];
-    this.#built ??= this.#build();
-    const { sections, index } = await this.#built;
+    this.#indexPromise ??= this.#buildIndex();
+    const { sections, index } = await this.#indexPromise;
     const matches = index.search(words.join(" "));
     const fullMatches = matches.filter(({ queryTerms }) => queryTerms.length === words.length);
     const results = fullMatches.length > 0 ? fullMatches : matches;

@@ -121,8 +121,9 @@ export class ActionSourceInput implements UnknownFields<Pick<ActionSource, "lang
     if (this.files !== undefined && this.files !== null)
       throw new ActionError("REQUEST_INVALID", '"source" must have either "files" or "fileList" (got both)');
     const files: Record<string, string> = Object.create(null);
-    for (const [at, { path, text }] of list.entries()) {
-      if (path in files) refuseField(`source.fileList[${at}].path`, "a path that no other file of the list has", path);
+    for (const [index, { path, text }] of list.entries()) {
+      if (path in files)
+        refuseField(`source.fileList[${index}].path`, "a path that no other file of the list has", path);
       files[path] = text;
     }
     this.files = { ...files };

@@ -98,19 +98,19 @@ export function createGraphqlDocumentChecker(
     { query, operationName, variables }: GraphqlRequest,
     hash: string,
   ): { result: GraphqlDocumentCheckResult; cost: number } {
-    const createRefusal = (...errors: GraphQLError[]) => ({ result: errors, cost: 0 });
+    const createRejection = (...errors: GraphQLError[]) => ({ result: errors, cost: 0 });
     if (nestsDeeperThan(variables, VARIABLES_MAX_DEPTH)) {
-      return createRefusal(
+      return createRejection(
         new GraphQLError("the GraphQL variables are nested too deeply; send fewer levels of objects and lists"),
       );
     }
     const cachedDocument = checkedDocuments.get(hash);
     const document = cachedDocument ?? parseDocument(query);
-    if (!("kind" in document)) return createRefusal(...document);
+    if (!("kind" in document)) return createRejection(...document);
     const cost = computeCost(document, operationName, variables);
-    if (typeof cost !== "number") return createRefusal(cost);
+    if (typeof cost !== "number") return createRejection(cost);
     const fault = findVariablesError(schema, document, operationName, variables);
-    if (fault) return createRefusal(fault);
+    if (fault) return createRejection(fault);
     // Only accepted documents are cached, so that rejected ones do not displace them.
     if (!cachedDocument) checkedDocuments.set(hash, document, { size: Math.max(1, query.length) });
     return { result: document, cost };

@@ -28,7 +28,7 @@ export interface GraphqlErrorSender {
    * Sends errors for a well-formed request that the service does not execute. The HTTP status is 200 for `application/json`, and the
    * error's own status for `application/graphql-response+json`.
    */
-  sendRefusal(request: FastifyRequest, reply: FastifyReply, errors: readonly unknown[]): FastifyReply;
+  sendRejection(request: FastifyRequest, reply: FastifyReply, errors: readonly unknown[]): FastifyReply;
   /** Sends an error for a request whose header `Accept` excludes both media types. */
   sendNotAcceptable(request: FastifyRequest, reply: FastifyReply): FastifyReply;
   /** Sends an error for a request that the service cannot read. The HTTP status is the error's own in both media types. */
@@ -39,7 +39,7 @@ const getHttpStatus = ({ extensions }: GraphQLFormattedError): number => STATUS[
 
 export function createGraphqlErrorSender(formatError: FormatError): GraphqlErrorSender {
   return {
-    sendRefusal(request, reply, errors) {
+    sendRejection(request, reply, errors) {
       const formattedErrors = errors.map(formatError);
       const isJson = choosePreferredMediaType(request) === JSON_TYPE;
       return sendJsonText(

@@ -50,23 +50,23 @@ export function parseMembers(sources: readonly string[], name: string): Interfac
   if (!body) throw new Error(`none of the source files declares the interface ${name}`);
   const members: InterfaceMember[] = [];
   let comment = "";
-  let open = "";
+  let memberText = "";
   for (const line of body) {
     const text = line.trim();
-    if (open === "" && (comment.startsWith("/**") ? !comment.endsWith("*/") : text.startsWith("/**"))) {
+    if (memberText === "" && (comment.startsWith("/**") ? !comment.endsWith("*/") : text.startsWith("/**"))) {
       comment = `${comment}\n${text}`.trim();
       continue;
     }
     if (text.startsWith("//")) continue;
-    open = `${open} ${text}`.trim();
-    if (!open.endsWith(";") || countOpenBrackets(open) > 0) continue;
-    const signature = removeComments(open.slice(0, -1)).replaceAll("( ", "(").replaceAll(", )", ")");
+    memberText = `${memberText} ${text}`.trim();
+    if (!memberText.endsWith(";") || countOpenBrackets(memberText) > 0) continue;
+    const signature = removeComments(memberText.slice(0, -1)).replaceAll("( ", "(").replaceAll(", )", ")");
     members.push({
       name: /^\w*/.exec(signature.replace(/^readonly /, ""))![0],
       signature,
       comment: toPlainComment(comment),
     });
-    [open, comment] = ["", ""];
+    [memberText, comment] = ["", ""];
   }
   return members;
 }

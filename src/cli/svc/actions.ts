@@ -24,9 +24,9 @@ async function* readActionPages(client: CliApiClient, search?: string): AsyncGen
 }
 
 export async function listActions(client: CliApiClient): Promise<ActionRecord[]> {
-  const all: ActionRecord[] = [];
-  for await (const page of readActionPages(client)) all.push(...page);
-  return all;
+  const actions: ActionRecord[] = [];
+  for await (const page of readActionPages(client)) actions.push(...page);
+  return actions;
 }
 
 /** Returns the action with this name. @throws CliError if the app has no such action */

@@ -128,11 +128,11 @@ export class TokenStore {
     this.#path = join(configFolder, "credentials.json");
   }
 
-  #read(): Record<string, SavedToken> {
+  #readTokens(): Record<string, SavedToken> {
     return existsSync(this.#path) ? (readJson(this.#path) as Record<string, SavedToken>) : {};
   }
 
-  #write(tokens: Record<string, SavedToken>): void {
+  #writeTokens(tokens: Record<string, SavedToken>): void {
     mkdirSync(dirname(this.#path), { recursive: true, mode: 0o700 });
     // Writes a temporary file and renames it, so that another command never reads a partly written file.
     const temporaryPath = `${this.#path}.${process.pid}.tmp`;
@@ -155,15 +155,15 @@ export class TokenStore {
   }
 
   get({ url, app }: Pick<ServerAndApp, "url" | "app">): SavedToken | null {
-    return this.#read()[`${url} ${app}`] ?? null;
+    return this.#readTokens()[`${url} ${app}`] ?? null;
   }
 
   set({ url, app }: Pick<ServerAndApp, "url" | "app">, token: SavedToken): void {
-    this.#write({ ...this.#read(), [`${url} ${app}`]: token });
+    this.#writeTokens({ ...this.#readTokens(), [`${url} ${app}`]: token });
   }
 
   remove({ url, app }: Pick<ServerAndApp, "url" | "app">): void {
-    const { [`${url} ${app}`]: _, ...rest } = this.#read();
-    this.#write(rest);
+    const { [`${url} ${app}`]: _, ...rest } = this.#readTokens();
+    this.#writeTokens(rest);
   }
 }

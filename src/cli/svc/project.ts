@@ -108,7 +108,7 @@ export class Project {
     }
   }
 
-  #list(...parts: string[]): string[] {
+  #listNames(...parts: string[]): string[] {
     const path = this.#resolvePath(...parts);
     return existsSync(path) ? readdirSync(path).sort() : [];
   }
@@ -149,7 +149,7 @@ export class Project {
   }
 
   /** Returns the text of a project file; null if there is none. @throws CliError for a symbolic link to a file outside of the project */
-  readonly #read: ReadProjectFile = (path) => {
+  readonly #readFile: ReadProjectFile = (path) => {
     if (!isPortablePath(path)) return null;
     const file = this.#resolvePath(path);
     if (statSync(file, { throwIfNoEntry: false })?.isFile() !== true) return null;
@@ -161,11 +161,11 @@ export class Project {
     // On Windows and macOS, `path` also finds a file whose name differs in case. The service finds only the exact name, so this function
     // returns null for the other file.
     const isOtherCase = storedPath !== path && storedPath.toLowerCase() === path.toLowerCase();
-    return isOtherCase && !this.#hasExactly(path) ? null : readTextFile(file, path);
+    return isOtherCase && !this.#hasExactPath(path) ? null : readTextFile(file, path);
   };
 
   /** True if a file or link with exactly this path exists, including upper and lower case. */
-  #hasExactly(path: string): boolean {
+  #hasExactPath(path: string): boolean {
     const segments = path.split("/");
     return segments.every((segment, index) =>
       readdirSync(this.#resolvePath(...segments.slice(0, index))).includes(segment),
@@ -174,7 +174,7 @@ export class Project {
 
   /** Lists the items in a folder of the project, such as actions/. @throws CliError for an item whose name Windows cannot store */
   #listItems(folder: string): string[] {
-    const files = this.#list(folder);
+    const files = this.#listNames(folder);
     for (const file of files.filter((name) => !isPortablePath(name))) {
       const extension = folder === "data" ? ".json" : "";
       const isItem =
@@ -189,7 +189,7 @@ export class Project {
   }
 
   readonly #reader = new ProjectReader(
-    { read: this.#read, list: (folder) => this.#listItems(folder) },
+    { read: this.#readFile, list: (folder) => this.#listItems(folder) },
     ENTRY_FILE_NAMES,
   );
 
@@ -223,7 +223,7 @@ export class Project {
   readTest(folder: string): { test: string; files: Record<string, string> } | null {
     const names = ["action.test.ts", "action.test.js"].map((file) => `actions/${folder}/${file}`);
     const test = names.find((file) => existsSync(this.#resolvePath(file)));
-    return test === undefined ? null : { test, files: readActionTestFiles(`actions/${folder}`, test, this.#read) };
+    return test === undefined ? null : { test, files: readActionTestFiles(`actions/${folder}`, test, this.#readFile) };
   }
 
   readConfig(folder: string): Promise<Item> {
@@ -296,7 +296,7 @@ export class Project {
     const unwritableFile = process.platform === "win32" ? Object.keys(files).find(isInvalidOnWindows) : undefined;
     if (unwritableFile !== undefined)
       throw new CliError(`Windows cannot store a file with the name ${unwritableFile}; rename the file on the server`);
-    const paths = mapSourceFilesToProjectPaths(folder, files, this.#read);
+    const paths = mapSourceFilesToProjectPaths(folder, files, this.#readFile);
     for (const [name, path] of paths) {
       const text = files[name]!;
       if (!ENTRY_FILE_NAMES.includes(name)) {
@@ -343,7 +343,7 @@ export class Project {
   }
 
   hasFile(path: string): boolean {
-    return this.#read(path) !== null;
+    return this.#readFile(path) !== null;
   }
 
   writeTypes(text: string): void {

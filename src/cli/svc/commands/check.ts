@@ -25,7 +25,7 @@ function parseTypeDiagnostics(text: string): TypeDiagnostic[] {
   const diagnostics: TypeDiagnostic[] = [];
   for (const line of text.split("\n")) {
     const [head, file, row, column, code] = LOCATED_ERROR_PATTERN.exec(line) ?? [];
-    const last = diagnostics.at(-1);
+    const lastDiagnostic = diagnostics.at(-1);
     if (head !== undefined)
       diagnostics.push({
         file: file!,
@@ -34,7 +34,7 @@ function parseTypeDiagnostics(text: string): TypeDiagnostic[] {
         code: code!,
         message: line.slice(head.length).trimEnd(),
       });
-    else if (last && line.startsWith(" ")) last.message += `\n${line.trimEnd()}`;
+    else if (lastDiagnostic && line.startsWith(" ")) lastDiagnostic.message += `\n${line.trimEnd()}`;
   }
   return diagnostics;
 }
