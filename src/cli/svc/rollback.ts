@@ -65,13 +65,13 @@ async function restoreFormerDraft(
  */
 export async function restoreAndPublish(client: CliApiClient, action: ActionRecord, versionId: number): Promise<void> {
   const { id, name } = action;
-  const restored = await restoreVersion(client, action, versionId);
+  const restoreResult = await restoreVersion(client, action, versionId);
   try {
     // With the draft's version, a delayed request cannot publish the former draft after it is restored.
-    const headers = { "if-match": `"${restored.action.updatedAt}"` };
+    const headers = { "if-match": `"${restoreResult.action.updatedAt}"` };
     await client.sendRequest("POST", `${ACTIONS_ROUTE}/${id}/publish`, { headers });
   } catch (error) {
-    const restoreFault = await restoreFormerDraft(client, id, restored);
+    const restoreFault = await restoreFormerDraft(client, id, restoreResult);
     const mayBeLive = hasUnknownEffect(error);
     if (restoreFault === null && !mayBeLive) throw error;
     const publishAdvice = `to publish version ${versionId}, run svc rollback ${name} --to ${versionId}`;
@@ -82,9 +82,9 @@ export async function restoreAndPublish(client: CliApiClient, action: ActionReco
           `to see the live version, run svc versions ${name} --published; ${publishAdvice}`,
       );
     const draftAdvice =
-      restored.preRestoreVersionId === null
+      restoreResult.preRestoreVersionId === null
         ? ""
-        : `to get it back, restore version ${restored.preRestoreVersionId} in Studio; `;
+        : `to get it back, restore version ${restoreResult.preRestoreVersionId} in Studio; `;
     throw appendToError(
       error,
       `version ${versionId} has replaced the draft of ${name}${mayBeLive ? ", and may be live" : ""}; ` +
