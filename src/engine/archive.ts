@@ -36,11 +36,11 @@ async function syncFolder(path: string): Promise<void> {
 /**
  * Writes the file `path`, which only its owner can read. Encrypts the file unless `secret` is null. After an error, no incomplete file
  * remains.
- * @throws ArchiveError if the file exists or cannot be created; errors that `parts` throws; other errors of the file system
+ * @throws ArchiveError if the file exists or cannot be created; errors that `files` throws; other errors of the file system
  */
 export async function writeArchive(
   path: string,
-  parts: AsyncIterable<ArchiveFile>,
+  files: AsyncIterable<ArchiveFile>,
   secret: BackupSecret | null,
 ): Promise<void> {
   const temporaryPath = `${path}.${randomBytes(4).toString("hex")}`;
@@ -49,7 +49,7 @@ export async function writeArchive(
     // Opens the file now. A stream would open it later, perhaps even after the clean-up of a failed write.
     const file = await open(temporaryPath, "wx", 0o600);
     const out = file.createWriteStream({ flush: true });
-    await pipeline(Readable.from(writeTar(parts)), createGzip({ level: COMPRESSION_LEVEL }), encrypt, out);
+    await pipeline(Readable.from(writeTar(files)), createGzip({ level: COMPRESSION_LEVEL }), encrypt, out);
     // Unlike a rename, a link does not replace an existing file.
     await link(temporaryPath, path);
     await syncFolder(path);

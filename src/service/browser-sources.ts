@@ -43,6 +43,6 @@ export function createBrowserSources(config: Config, log: Logger): BrowserSource
     createRemoteBrowserSource({ endpoint, egressHost: host, sandbox, log }),
   );
   // Other machines can connect to the proxy. So it serves only the network addresses of the browsers.
-  const isBrowserAddress = (peer: string) => sources.some((browser) => browser.isAt(peer));
+  const isBrowserAddress = (peer: string) => sources.some((browser) => browser.mayConnectFrom(peer));
   return { sources, egressOptions: { ...commonEgressOptions, host, servesAddress: isBrowserAddress } };
 }

@@ -17,7 +17,7 @@ describe("a request that was blocked for a secret in its host", () => {
   void network.watch(fakeSession);
   beforeEach(() => {
     said.length = 0;
-    return network.beginRun(runOf("", { onConsole: ({ text }) => said.push(text) }));
+    return network.startRun(runOf("", { onConsole: ({ text }) => said.push(text) }));
   });
 
   const fail = (url: string, more: object) => {

@@ -51,7 +51,7 @@ describe("forged calls of the service", () => {
   })) {
     it(`get an error without a response: ${what}`, async () => {
       const { calls, way, sent, replies } = createServiceCalls();
-      calls.beginRun({ service: way });
+      calls.startRun({ service: way });
       await calls.receiveMessage(payload);
       expect(sent).to.deep.equal([]);
       expect(replies).to.deep.equal([[1, null, null, true]]);
@@ -61,7 +61,7 @@ describe("forged calls of the service", () => {
   for (const payload of ["", "x", ":[]", "-1:[]", "1e3:[]", "99999999999999999:[]"]) {
     it(`are ignored without a number: ${JSON.stringify(payload)}`, async () => {
       const { calls, way, sent, replies } = createServiceCalls();
-      calls.beginRun({ service: way });
+      calls.startRun({ service: way });
       await calls.receiveMessage(payload);
       expect([sent, replies]).to.deep.equal([[], []]);
     });
@@ -69,7 +69,7 @@ describe("forged calls of the service", () => {
 
   it("have six slots, however many arrive, which are released again", async () => {
     const { calls, way, sent, replies, answers } = createServiceCalls();
-    calls.beginRun({ service: way });
+    calls.startRun({ service: way });
     const taken = Array.from({ length: 1_000 }, (_, n) => calls.receiveMessage(call(n, "GET", `${BASE}${n}`)));
     await Promise.all(taken.slice(6));
     expect(sent.length).to.equal(6);
@@ -83,7 +83,7 @@ describe("forged calls of the service", () => {
 
   it("cancel only an active request, which has one answer and releases its slot; an ID is used once at a time", async () => {
     const { calls, way, sent, replies } = createServiceCalls();
-    calls.beginRun({ service: way });
+    calls.startRun({ service: way });
     const open = Array.from({ length: 6 }, (_, n) => calls.receiveMessage(call(n, "GET", `${BASE}${n}`)));
     await new Promise((resolve) => setImmediate(resolve));
     for (const other of ["7:cancel", "99:cancel", "3:cancelled", '3:"cancel"', "3:CANCEL"])
@@ -107,13 +107,13 @@ describe("forged calls of the service", () => {
   it("are ignored before a run, after it, and in a run without access to the service", async () => {
     const { calls, way, sent, replies } = createServiceCalls();
     await calls.receiveMessage(call(1, "GET", `${BASE}before`));
-    calls.beginRun({ service: way });
+    calls.startRun({ service: way });
     const open = calls.receiveMessage(call(2, "GET", `${BASE}during`));
     await new Promise((resolve) => setImmediate(resolve));
     calls.endRun();
     await open;
     await calls.receiveMessage(call(3, "GET", `${BASE}after`));
-    calls.beginRun({});
+    calls.startRun({});
     await calls.receiveMessage(call(4, "GET", `${BASE}without`));
     expect(sent.map(({ url }) => url)).to.deep.equal([`${BASE}during`]);
     expect(replies).to.deep.equal([]);
@@ -127,10 +127,10 @@ describe("forged calls of the service", () => {
         judged = () => resolve({ headers: {}, reportEnd: () => {} });
       });
     const calls = new ServiceCalls(admit as never, async () => {});
-    calls.beginRun({ service: way });
+    calls.startRun({ service: way });
     const late = calls.receiveMessage(call(1, "GET", `${BASE}x`));
     calls.endRun();
-    calls.beginRun({ service: way });
+    calls.startRun({ service: way });
     judged();
     await late;
     expect(sent).to.deep.equal([]);

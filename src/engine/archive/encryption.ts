@@ -29,7 +29,7 @@ const SECRET_DESCRIPTIONS = { passphrase: "a passphrase", key: "a key file" } as
 
 const CHUNK_BYTES = 64 * 1024;
 const TAG_BYTES = 16;
-const SEALED_CHUNK_BYTES = CHUNK_BYTES + TAG_BYTES;
+const ENCRYPTED_CHUNK_BYTES = CHUNK_BYTES + TAG_BYTES;
 
 /**
  * Parameters of scrypt, with which each guess of a passphrase needs 128 MB of memory. They are not read from the file, because a malicious
@@ -59,28 +59,28 @@ function createChunkNonce(number: number, last: boolean): Buffer {
   return iv;
 }
 
-const computeHeaderChecksum = ({ headerKey: check }: DerivedKeys, head: Buffer): Buffer =>
-  createHmac("sha256", check).update(head).digest().subarray(0, HEADER_CHECKSUM_BYTES);
+const computeHeaderChecksum = ({ headerKey }: DerivedKeys, head: Buffer): Buffer =>
+  createHmac("sha256", headerKey).update(head).digest().subarray(0, HEADER_CHECKSUM_BYTES);
 
-/** Splits a stream into pieces of `size` bytes. The last piece may be shorter or empty, and has `last: true`. */
-async function* splitIntoPieces(
+/** Splits a stream into chunks of `size` bytes. The last chunk may be shorter or empty, and has `last: true`. */
+async function* splitIntoChunks(
   bytes: AsyncIterable<Buffer>,
   size: number,
-): AsyncGenerator<{ piece: Buffer; last: boolean }> {
-  let pendingChunks: Buffer[] = [];
-  let heldBytes = 0;
-  for await (const chunk of bytes) {
-    pendingChunks.push(chunk);
-    heldBytes += chunk.length;
-    if (heldBytes <= size) continue;
-    const all = Buffer.concat(pendingChunks);
+): AsyncGenerator<{ chunk: Buffer; last: boolean }> {
+  let pendingParts: Buffer[] = [];
+  let pendingBytes = 0;
+  for await (const part of bytes) {
+    pendingParts.push(part);
+    pendingBytes += part.length;
+    if (pendingBytes <= size) continue;
+    const all = Buffer.concat(pendingParts);
     let at = 0;
-    // Keeps at least one byte for the last piece, because a piece with `last: false` must be followed by another one.
-    for (; all.length - at > size; at += size) yield { piece: all.subarray(at, at + size), last: false };
-    pendingChunks = [all.subarray(at)];
-    heldBytes = all.length - at;
+    // Keeps at least one byte for the last chunk, because a chunk with `last: false` must be followed by another one.
+    for (; all.length - at > size; at += size) yield { chunk: all.subarray(at, at + size), last: false };
+    pendingParts = [all.subarray(at)];
+    pendingBytes = all.length - at;
   }
-  yield { piece: Buffer.concat(pendingChunks), last: true };
+  yield { chunk: Buffer.concat(pendingParts), last: true };
 }
 
 export async function* encryptStream(plain: AsyncIterable<Buffer>, secret: BackupSecret): AsyncGenerator<Buffer> {
@@ -92,9 +92,9 @@ export async function* encryptStream(plain: AsyncIterable<Buffer>, secret: Backu
   const keys = await deriveKeys(secret, head.subarray(ENCRYPTED_FILE_MAGIC.length + SECRET_KIND_BYTES));
   yield Buffer.concat([head, computeHeaderChecksum(keys, head)]);
   let number = 0;
-  for await (const { piece, last } of splitIntoPieces(plain, CHUNK_BYTES)) {
+  for await (const { chunk, last } of splitIntoChunks(plain, CHUNK_BYTES)) {
     const cipher = createCipheriv("aes-256-gcm", keys.chunkKey, createChunkNonce(number, last)).setAAD(head);
-    yield Buffer.concat([cipher.update(piece), cipher.final(), cipher.getAuthTag()]);
+    yield Buffer.concat([cipher.update(chunk), cipher.final(), cipher.getAuthTag()]);
     number += 1;
   }
 }
@@ -125,21 +125,21 @@ async function verifyHeader(header: Buffer, secret: BackupSecret | null): Promis
 
 /**
  * Yields the decrypted bytes of a file. Verifies each chunk before its bytes are yielded.
- * @param sealedChunks bytes of the file after the header
+ * @param encryptedBytes bytes of the file after the header
  * @throws ArchiveError if the secret is missing or wrong, or the file is damaged or truncated
  */
 export async function* decryptStream(
   header: Buffer,
-  sealedChunks: AsyncIterable<Buffer>,
+  encryptedBytes: AsyncIterable<Buffer>,
   secret: BackupSecret | null,
 ): AsyncGenerator<Buffer> {
   const { keys, head } = await verifyHeader(header, secret);
   let number = 0;
-  for await (const { piece, last } of splitIntoPieces(sealedChunks, SEALED_CHUNK_BYTES)) {
-    if (piece.length < TAG_BYTES) throw createDamagedFileError("the last bytes are missing");
-    const body = piece.subarray(0, -TAG_BYTES);
+  for await (const { chunk, last } of splitIntoChunks(encryptedBytes, ENCRYPTED_CHUNK_BYTES)) {
+    if (chunk.length < TAG_BYTES) throw createDamagedFileError("the last bytes are missing");
+    const body = chunk.subarray(0, -TAG_BYTES);
     const decipher = createDecipheriv("aes-256-gcm", keys.chunkKey, createChunkNonce(number, last)).setAAD(head);
-    decipher.setAuthTag(piece.subarray(-TAG_BYTES));
+    decipher.setAuthTag(chunk.subarray(-TAG_BYTES));
     let plain: Buffer;
     try {
       plain = Buffer.concat([decipher.update(body), decipher.final()]);
@@ -147,7 +147,7 @@ export async function* decryptStream(
       throw createDamagedFileError(
         last
           ? "the end of the file is missing or was changed"
-          : `the content was changed near byte ${number * SEALED_CHUNK_BYTES}`,
+          : `the content was changed near byte ${number * ENCRYPTED_CHUNK_BYTES}`,
       );
     }
     yield plain;

@@ -14,19 +14,20 @@ export interface ArchiveFile {
 /** Maximum size of a file in an archive, because readers hold a whole file in memory. */
 const ARCHIVE_FILE_MAX_BYTES = 8 * 2 ** 20;
 const BLOCK_BYTES = 512;
-const END_PART_NAME = "end.json";
+const END_FILE_NAME = "end.json";
 /** Lowercase names that are separated by slashes, without `..`, and optionally with the ending `.json`. */
-const PART_NAME_PATTERN = /^[a-z0-9_]+(?:\/[a-z0-9_]+)*(?:\.json)?$/;
-const PART_NAME_MAX_LENGTH = 99;
+const FILE_NAME_PATTERN = /^[a-z0-9_]+(?:\/[a-z0-9_]+)*(?:\.json)?$/;
+const FILE_NAME_MAX_CHARACTERS = 99;
 
-const isValidPartName = (name: string): boolean => name.length <= PART_NAME_MAX_LENGTH && PART_NAME_PATTERN.test(name);
+const isValidFileName = (name: string): boolean =>
+  name.length <= FILE_NAME_MAX_CHARACTERS && FILE_NAME_PATTERN.test(name);
 
 function addToDigest(hash: Hash, { name, content }: ArchiveFile): void {
   hash.update(`${name}\n${content.length}\n`).update(content);
 }
 
-function* encodePart({ name, content }: ArchiveFile): Generator<Buffer> {
-  if (!isValidPartName(name) || content.length > ARCHIVE_FILE_MAX_BYTES)
+function* encodeFile({ name, content }: ArchiveFile): Generator<Buffer> {
+  if (!isValidFileName(name) || content.length > ARCHIVE_FILE_MAX_BYTES)
     throw new Error(
       `the archive cannot contain ${name}: the name is not valid, or the content is larger than ${ARCHIVE_FILE_MAX_BYTES} bytes`,
     );
@@ -46,16 +47,16 @@ function* encodePart({ name, content }: ArchiveFile): Generator<Buffer> {
   yield Buffer.alloc((BLOCK_BYTES - (content.length % BLOCK_BYTES)) % BLOCK_BYTES);
 }
 
-export async function* writeTar(parts: AsyncIterable<ArchiveFile>): AsyncGenerator<Buffer> {
+export async function* writeTar(files: AsyncIterable<ArchiveFile>): AsyncGenerator<Buffer> {
   const hash = createHash("sha256");
   let count = 0;
-  for await (const part of parts) {
-    addToDigest(hash, part);
+  for await (const file of files) {
+    addToDigest(hash, file);
     count += 1;
-    yield* encodePart(part);
+    yield* encodeFile(file);
   }
   const trailer = { parts: count, sha256: hash.digest("hex") };
-  yield* encodePart({ name: END_PART_NAME, content: Buffer.from(`${JSON.stringify(trailer)}\n`) });
+  yield* encodeFile({ name: END_FILE_NAME, content: Buffer.from(`${JSON.stringify(trailer)}\n`) });
   yield Buffer.alloc(2 * BLOCK_BYTES);
 }
 
@@ -89,14 +90,14 @@ class ByteReader {
 }
 
 /** Returns the next file of the archive; null at an empty block, which marks the end of a tar file. */
-async function readNextPart(bytes: ByteReader): Promise<ArchiveFile | null> {
+async function readNextFile(bytes: ByteReader): Promise<ArchiveFile | null> {
   const block = await bytes.readBytes(BLOCK_BYTES);
   if (block.length < BLOCK_BYTES) throw createDamagedFileError("the last bytes are missing");
   const header = new Header(block, 0);
   if (header.nullBlock) return null;
   const { path = "", size = -1, type, cksumValid, linkpath } = header;
   if (!cksumValid) throw createDamagedFileError("the header of a file in the archive cannot be read");
-  if (type !== "File" || linkpath || !isValidPartName(path))
+  if (type !== "File" || linkpath || !isValidFileName(path))
     throw createDamagedFileError("the archive contains a link, folder or file that does not belong in a backup");
   if (!Number.isSafeInteger(size) || size < 0 || size > ARCHIVE_FILE_MAX_BYTES)
     throw createDamagedFileError(`the size of ${path} in the archive is not valid (got ${size})`);
@@ -106,8 +107,8 @@ async function readNextPart(bytes: ByteReader): Promise<ArchiveFile | null> {
   return { name: path, content: content.subarray(0, size) };
 }
 
-function isEndPart({ name, content }: ArchiveFile, count: number, sha256: string): boolean {
-  if (name !== END_PART_NAME) return false;
+function isEndFile({ name, content }: ArchiveFile, count: number, sha256: string): boolean {
+  if (name !== END_FILE_NAME) return false;
   const expected = `${JSON.stringify({ parts: count, sha256 })}\n`;
   if (content.toString() !== expected) throw createDamagedFileError("its content was changed after the backup");
   return true;
@@ -122,13 +123,13 @@ export async function* readTar(stream: AsyncIterable<Buffer>): AsyncGenerator<Ar
   const hash = createHash("sha256");
   try {
     for (let count = 0; ; count += 1) {
-      const part = await readNextPart(bytes);
-      if (part === null) throw createDamagedFileError("the last bytes are missing");
-      if (isEndPart(part, count, hash.copy().digest("hex"))) break;
-      addToDigest(hash, part);
-      yield part;
+      const file = await readNextFile(bytes);
+      if (file === null) throw createDamagedFileError("the last bytes are missing");
+      if (isEndFile(file, count, hash.copy().digest("hex"))) break;
+      addToDigest(hash, file);
+      yield file;
     }
-    if ((await readNextPart(bytes)) !== null || (await bytes.readBytes(2 * BLOCK_BYTES)).length !== BLOCK_BYTES) {
+    if ((await readNextFile(bytes)) !== null || (await bytes.readBytes(2 * BLOCK_BYTES)).length !== BLOCK_BYTES) {
       throw createDamagedFileError("there are bytes after the end of the archive");
     }
   } finally {

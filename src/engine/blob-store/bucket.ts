@@ -68,7 +68,7 @@ export function createBucketBlobStore(bucket: Bucket, space: string): BlobStore 
   const client = createClient(bucket);
   const { bucket: Bucket } = bucket;
   const prefix = [bucket.prefix, space, ""].filter((part, index) => part !== "" || index === 2).join("/");
-  const createObjectName = (key: string) => ({ Bucket, Key: prefix + requireValidBlobKey(key) });
+  const getObjectLocation = (key: string) => ({ Bucket, Key: prefix + requireValidBlobKey(key) });
 
   return {
     async put(key, path) {
@@ -76,7 +76,7 @@ export function createBucketBlobStore(bucket: Bucket, space: string): BlobStore 
       for (let attempt = 1; ; attempt += 1) {
         const Body = createReadStream(path);
         try {
-          await client.send(new PutObjectCommand({ ...createObjectName(key), Body, ContentLength: size }));
+          await client.send(new PutObjectCommand({ ...getObjectLocation(key), Body, ContentLength: size }));
           break;
         } catch (error) {
           if (attempt === PUT_ATTEMPTS_MAX || !isTemporary(error)) throw convertStoreError(error);
@@ -91,7 +91,7 @@ export function createBucketBlobStore(bucket: Bucket, space: string): BlobStore 
     async read(key: string, range?: ByteRange): Promise<Readable> {
       const Range = range && `bytes=${range.start}-${range.end}`;
       const answer = await client
-        .send(new GetObjectCommand({ ...createObjectName(key), Range }))
+        .send(new GetObjectCommand({ ...getObjectLocation(key), Range }))
         .catch((error: unknown) => {
           throw isNotFound(error)
             ? new BlobMissingError("the bucket of the media store has no object with this key")
@@ -101,7 +101,7 @@ export function createBucketBlobStore(bucket: Bucket, space: string): BlobStore 
     },
 
     async remove(key) {
-      await client.send(new DeleteObjectCommand(createObjectName(key))).catch((error: unknown) => {
+      await client.send(new DeleteObjectCommand(getObjectLocation(key))).catch((error: unknown) => {
         if (!isNotFound(error)) throw error;
       });
     },

@@ -27,9 +27,9 @@ async function syncFolder(path: string): Promise<void> {
 export const getBlobStoreIdPath = (root: string, space: string): string => join(root, space, "store-id");
 
 export function createFolderBlobStore(root: string, space: string): BlobStore {
-  const home = join(root, space);
+  const storeFolder = join(root, space);
   /** Returns the path of a blob. Blobs are spread over 256 folders, because large folders are slow. */
-  const getBlobPath = (key: string) => join(home, requireValidBlobKey(key).slice(0, 2), key);
+  const getBlobPath = (key: string) => join(storeFolder, requireValidBlobKey(key).slice(0, 2), key);
 
   async function put(key: string, path: string): Promise<void> {
     const target = getBlobPath(key);
@@ -54,22 +54,22 @@ export function createFolderBlobStore(root: string, space: string): BlobStore {
 
     async *list(): AsyncIterable<BlobEntry> {
       // Before the first file, the folder does not exist, and the store is empty. Other errors must not look like an empty store.
-      const names = await readdir(home).catch((error: unknown) => {
+      const names = await readdir(storeFolder).catch((error: unknown) => {
         if (isNotFound(error)) return [];
         throw error;
       });
       for (const name of names) {
         if (!/^[0-9a-f]{2}$/.test(name)) continue;
-        for (const key of await readdir(join(home, name))) {
+        for (const key of await readdir(join(storeFolder, name))) {
           // Skips a file that another process has removed since this process read the folder.
-          const stats = isBlobKey(key) ? await stat(join(home, name, key)).catch(() => null) : null;
+          const stats = isBlobKey(key) ? await stat(join(storeFolder, name, key)).catch(() => null) : null;
           if (stats) yield { key, modifiedAt: stats.mtimeMs };
         }
       }
     },
 
     async check() {
-      await mkdir(home, { recursive: true, mode: 0o700 });
+      await mkdir(storeFolder, { recursive: true, mode: 0o700 });
       const testPath = join(root, `check-${randomBytes(8).toString("hex")}`);
       const file = await open(testPath, "wx", 0o600);
       await file.close();
@@ -77,7 +77,7 @@ export function createFolderBlobStore(root: string, space: string): BlobStore {
     },
 
     async readStoreId() {
-      await mkdir(home, { recursive: true, mode: 0o700 });
+      await mkdir(storeFolder, { recursive: true, mode: 0o700 });
       const path = getBlobStoreIdPath(root, space);
       // If several processes start at once, only the first one can create the file. The others ignore the error EEXIST.
       await writeFile(path, randomUUID(), { flag: "wx", mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {

@@ -20,7 +20,7 @@ export interface Chromium {
 export interface BrowserSource {
   readonly name: string;
   /** Starts a browser, or connects to a remote one. @throws StartError whose message contains no secrets */
-  open(stopped: AbortSignal): Promise<Chromium>;
+  open(stopSignal: AbortSignal): Promise<Chromium>;
   /** Call this method after the browser has opened pages. Returns fields for the log. @throws StartError if a process has no sandbox */
   checkSandbox(chromium: Chromium): Promise<object>;
 }

@@ -115,7 +115,7 @@ export function createBrowserFlags(egressHost: string): string[] {
 const getFlagName = (flag: string): string => flag.split("=", 1)[0]!;
 
 /** Returns the flags by name. Like Chromium, uses the last value of a repeated flag. Removes quotes, which occur only on Windows. */
-function readSwitches(commandLine: string): Map<string, string> {
+function parseFlags(commandLine: string): Map<string, string> {
   const parts = commandLine.replaceAll('"', "").split(/ (?=--)/);
   return new Map(parts.map((part) => [getFlagName(part).trim(), part.trim()]));
 }
@@ -126,28 +126,28 @@ function allowsOtherHosts(value: string | undefined, egressHost: string): boolea
   const rules = splitFlagValues(value).map((rule) => rule.trim());
   const otherRules = rules.filter((rule) => rule !== BLOCK_ALL_HOSTS_RULE);
   // The rules may exclude more IP addresses (proxies of other service processes), but no host names.
-  const onlyAddresses = otherRules.every((rule) => isIP(rule.replace(/^EXCLUDE /, "")) !== 0);
-  return !(rules.includes(BLOCK_ALL_HOSTS_RULE) && onlyAddresses && otherRules.includes(`EXCLUDE ${egressHost}`));
+  const hasOnlyAddresses = otherRules.every((rule) => isIP(rule.replace(/^EXCLUDE /, "")) !== 0);
+  return !(rules.includes(BLOCK_ALL_HOSTS_RULE) && hasOnlyAddresses && otherRules.includes(`EXCLUDE ${egressHost}`));
 }
 
 /** Returns texts such as `lacks --disable-quic` or `has --no-sandbox`. The list is empty if the browser's command line is safe. */
 export function findUnsafeBrowserFlags(commandLine: string, egressHost: string, sandbox: boolean): string[] {
-  const switches = readSwitches(commandLine);
-  const missing = CONTAINMENT_FLAGS.filter((flag) => switches.get(getFlagName(flag)) !== flag);
-  if (allowsOtherHosts(switches.get(HOST_RULES_FLAG), egressHost)) {
-    missing.push(`${HOST_RULES_FLAG}=${BLOCK_ALL_HOSTS_RULE} , EXCLUDE ${egressHost}`);
+  const flagByName = parseFlags(commandLine);
+  const missingFlags = CONTAINMENT_FLAGS.filter((flag) => flagByName.get(getFlagName(flag)) !== flag);
+  if (allowsOtherHosts(flagByName.get(HOST_RULES_FLAG), egressHost)) {
+    missingFlags.push(`${HOST_RULES_FLAG}=${BLOCK_ALL_HOSTS_RULE} , EXCLUDE ${egressHost}`);
   }
   for (const [flag, features] of Object.entries(REQUIRED_FEATURES)) {
-    const listedFeatures = splitFlagValues(switches.get(flag));
+    const listedFeatures = splitFlagValues(flagByName.get(flag));
     const missingFeatures = features.filter((feature) => !listedFeatures.includes(feature));
-    if (missingFeatures.length > 0) missing.push(`${flag}=${missingFeatures.join(",")}`);
+    if (missingFeatures.length > 0) missingFlags.push(`${flag}=${missingFeatures.join(",")}`);
   }
-  if (!switches.get(V8_OPTIONS_FLAG)?.includes(HEAP_LIMIT_FLAG))
-    missing.push(`${V8_OPTIONS_FLAG}=${HEAP_LIMIT_FLAG}${HEAP_MAX_MB}`);
-  const unsafe = REALM_SAFETY_FLAGS.filter((flag) => commandLine.includes(REALM_FLAG) && !commandLine.includes(flag));
-  missing.push(...unsafe.map((flag) => `${V8_OPTIONS_FLAG}=${flag}`));
-  const harmful = ["--disable-web-security", ...(sandbox ? SANDBOX_DISABLING_FLAGS : [])].filter((flag) =>
-    switches.has(flag),
+  if (!flagByName.get(V8_OPTIONS_FLAG)?.includes(HEAP_LIMIT_FLAG))
+    missingFlags.push(`${V8_OPTIONS_FLAG}=${HEAP_LIMIT_FLAG}${HEAP_MAX_MB}`);
+  for (const flag of commandLine.includes(REALM_FLAG) ? REALM_SAFETY_FLAGS : [])
+    if (!commandLine.includes(flag)) missingFlags.push(`${V8_OPTIONS_FLAG}=${flag}`);
+  const harmfulFlags = ["--disable-web-security", ...(sandbox ? SANDBOX_DISABLING_FLAGS : [])].filter((flag) =>
+    flagByName.has(flag),
   );
-  return [...missing.map((flag) => `lacks ${flag}`), ...harmful.map((flag) => `has ${flag}`)];
+  return [...missingFlags.map((flag) => `lacks ${flag}`), ...harmfulFlags.map((flag) => `has ${flag}`)];
 }

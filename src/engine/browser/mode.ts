@@ -133,11 +133,11 @@ const mayUseUnnamedGlobals = (node: AnyNode, path: readonly AnyNode[]): boolean 
 function isThisHarmless(ancestors: readonly AnyNode[]): boolean {
   const index = ancestors.findLastIndex(({ type }) => THIS_SCOPE_TYPES.includes(type));
   if (index < 1) return false;
-  const [holder, scope, member, memberKey] = ancestors.slice(index - 1) as [AnyNode, AnyNode, ...AnyNode[]];
+  const [parent, scope, member, memberKey] = ancestors.slice(index - 1) as [AnyNode, AnyNode, ...AnyNode[]];
   // The computed name of a class member is evaluated with the `this` outside of the class.
   if (scope.type === "ClassBody") return (member as MethodDefinition).key !== memberKey;
-  if (holder.type !== "Property") return holder.type === "MethodDefinition";
+  if (parent.type !== "Property") return parent.type === "MethodDefinition";
   // Code can call the method of an object literal without the object. Its `this` is then the global object.
-  const isMethod = holder.method || holder.kind !== "init";
+  const isMethod = parent.method || parent.kind !== "init";
   return isMethod && findReadMembers(ancestors.at(-2)!).some((name) => !isDocumentGlobal(String(name)));
 }

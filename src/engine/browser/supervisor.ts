@@ -39,7 +39,7 @@ interface SupervisedBrowser {
   runCount: number;
   activeRuns: number;
   /** Is resolved when the browser has had too many runs or uses too much memory. */
-  worn: PromiseWithResolvers<void>;
+  replacementNeeded: PromiseWithResolvers<void>;
 }
 
 /** High: after the replacement of a browser, each app needs a new browser context. Opening a context takes up to half a second. */
@@ -56,8 +56,8 @@ export const createCancelledOutcome = () =>
 
 export class BrowserSupervisor {
   readonly browsers = new Set<SupervisedBrowser>();
-  private attempt: Promise<SupervisedBrowser> | null = null;
-  private readonly stopping = new AbortController();
+  private startPromise: Promise<SupervisedBrowser> | null = null;
+  private readonly stopController = new AbortController();
   private backoffMs = 0;
   private newestBrowser: SupervisedBrowser | null = null;
 
@@ -71,7 +71,7 @@ export class BrowserSupervisor {
   }
 
   get isStopped(): boolean {
-    return this.stopping.signal.aborted;
+    return this.stopController.signal.aborted;
   }
 
   private createSupervisedBrowser(chromium: Chromium): SupervisedBrowser {
@@ -87,8 +87,8 @@ export class BrowserSupervisor {
           "the browser starts no pages, lost its network service, or hangs; replacing it",
         ),
     });
-    const worn = Promise.withResolvers<void>();
-    const browser: SupervisedBrowser = { chromium, pool, watch, runCount: 0, activeRuns: 0, worn };
+    const replacementNeeded = Promise.withResolvers<void>();
+    const browser: SupervisedBrowser = { chromium, pool, watch, runCount: 0, activeRuns: 0, replacementNeeded };
     this.browsers.add(browser);
     runInBackground(chromium.ended.then(() => this.onEnded(browser)));
     return browser;
@@ -96,52 +96,52 @@ export class BrowserSupervisor {
 
   private async openBrowser(): Promise<SupervisedBrowser> {
     const { source } = this;
-    this.stopping.signal.throwIfAborted();
-    const chromium = await source.open(this.stopping.signal);
+    this.stopController.signal.throwIfAborted();
+    const chromium = await source.open(this.stopController.signal);
     if (this.isStopped) await chromium.stop();
     const browser = this.createSupervisedBrowser(chromium);
     try {
-      await browser.pool.fill(1);
+      await browser.pool.fillSparePages(1);
       this.options.log.info(await source.checkSandbox(chromium), "the browser is up");
       if (!chromium.isAlive()) throw new Error("the browser ended during its start");
     } catch (error) {
       await chromium.stop();
       throw error;
     }
-    const previous = this.newestBrowser;
+    const previousBrowser = this.newestBrowser;
     this.newestBrowser = browser;
-    browser.pool.fillInBackground();
-    previous?.pool.retire();
-    if (previous !== null) this.stopIfUnused(previous);
+    browser.pool.fillSparePagesInBackground();
+    previousBrowser?.pool.retire();
+    if (previousBrowser !== null) this.stopIfUnused(previousBrowser);
     return browser;
   }
 
   /** Makes one attempt to start a browser, and rejects if it fails. The new browser then gets all new runs. */
   startBrowser(): Promise<SupervisedBrowser> {
-    this.attempt = this.openBrowser();
-    return this.attempt;
+    this.startPromise = this.openBrowser();
+    return this.startPromise;
   }
 
-  /** Starts the next browser when an attempt has failed, or when the browser has ended or is `worn`. Resolves after `stop`. */
+  /** Starts the next browser when an attempt has failed, or when the browser has ended or must be replaced. Resolves after `stop`. */
   async keepRunning(): Promise<void> {
     const { log, pause = (ms, signal) => delay(ms, undefined, { signal }).catch(() => undefined) } = this.options;
     let lastFaultMessage = "";
     for (;;) {
       try {
-        const browser = (await this.attempt)!;
+        const browser = (await this.startPromise)!;
         lastFaultMessage = "";
-        await Promise.race([browser.chromium.ended, browser.worn.promise]);
+        await Promise.race([browser.chromium.ended, browser.replacementNeeded.promise]);
         if (browser.chromium.isAlive()) log.info({ runs: browser.runCount }, "replacing the browser");
       } catch (error) {
         const { message } = error as Error;
         if (message !== lastFaultMessage) log.error({ err: error }, "the browser did not start");
         lastFaultMessage = message;
       }
-      await pause(this.backoffMs, this.stopping.signal);
+      await pause(this.backoffMs, this.stopController.signal);
       if (this.isStopped) return;
       // The delay grows until a browser gets its first run.
       this.backoffMs = Math.min(Math.max(BACKOFF_FIRST_MS, this.backoffMs * 2), BACKOFF_MAX_MS);
-      this.attempt = this.openBrowser();
+      this.startPromise = this.openBrowser();
     }
   }
 
@@ -184,11 +184,11 @@ export class BrowserSupervisor {
         pool.release(page, pageKey, true);
         return createCancelledOutcome();
       }
-      // Only the first run resets the pause. Runs in a worn browser must not shorten the pauses while its replacement fails to start.
+      // Only the first run resets the pause: while its replacement fails to start, an old browser's runs must not shorten the pauses.
       if (browser.runCount === 0) this.backoffMs = 0;
       browser.runCount += 1;
       const { runsPerBrowser = RUNS_PER_BROWSER } = this.options;
-      if (browser.runCount >= runsPerBrowser || browser.watch.usesTooMuchMemory()) browser.worn.resolve();
+      if (browser.runCount >= runsPerBrowser || browser.watch.usesTooMuchMemory()) browser.replacementNeeded.resolve();
       const outcome = await page.run(request);
       const cause = outcome.ok ? null : outcome.cause;
       if (page.loss !== null) this.options.onLoss?.(page.loss);
@@ -202,9 +202,9 @@ export class BrowserSupervisor {
   }
 
   async stop(): Promise<void> {
-    this.stopping.abort();
+    this.stopController.abort();
     // Also stops a browser that is starting. Otherwise this method would wait for the end of the start.
     await Promise.all([...this.browsers].map(({ chromium }) => chromium.stop()));
-    await this.attempt?.catch(() => undefined);
+    await this.startPromise?.catch(() => undefined);
   }
 }

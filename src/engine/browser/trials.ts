@@ -39,8 +39,8 @@ function areSearchable(packages: readonly PageScript[]): boolean {
 }
 
 /** True if failed code may succeed in a document. A trial has no stand-in for a global whose name the code builds at run time. */
-const isDocumentTrialFailure = (ended: PageRunOutcome, trialForMode: EvaluationMode): boolean =>
-  trialForMode === "document" && !ended.ok && ended.cause === "script";
+const isDocumentTrialFailure = (outcome: PageRunOutcome, trialForMode: EvaluationMode): boolean =>
+  trialForMode === "document" && !outcome.ok && outcome.cause === "script";
 
 /** Code that failed in an isolate, for each app. Entries expire, because code may also fail if the machine is busy. */
 export class RecentTrialFailures {

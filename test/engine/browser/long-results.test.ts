@@ -11,7 +11,7 @@ const CHANGED_GLOBALS = `
   Promise.prototype.then = function (take) { take("data 1"); return this; };
   Object.defineProperty(Promise, Symbol.species, { get() { throw 1 } });
   Array.prototype[Symbol.iterator] = () => { throw 2 };
-  Object.defineProperty(Object.prototype, "part", { get() { return () => "data 2" }, set() { throw 3 } });`;
+  Object.defineProperty(Object.prototype, "readAnswerPart", { get() { return () => "data 2" }, set() { throw 3 } });`;
 
 describe("a long answer", () => {
   it("has the bytes of its joined parts, also if a part ends within a character", async () => {

@@ -8,7 +8,7 @@ import { expect } from "chai";
 import type { Chromium } from "../../../src/engine/browser/browser-source.js";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { findZygotePids, readProcessSandboxStates } from "../../../src/engine/browser/processes/sandbox-proof.js";
-import { BrowserWatch, LAUNCH_CHECK_INTERVAL_MS } from "../../../src/engine/browser/watch/browser-watch.js";
+import { BrowserWatch, PROCESS_CHECK_INTERVAL_MS } from "../../../src/engine/browser/watch/browser-watch.js";
 import { hasProcessEnded, signalProcess } from "../../../src/engine/browser/watch/processes.js";
 import { longTest, sampleOf } from "../../harness/samples.js";
 import { until } from "../../harness/until.js";
@@ -138,8 +138,8 @@ describe("the time until a browser without a zygote is stopped", () => {
       isBroken = true;
     });
     let elapsedMs = 0;
-    for (; !isBroken && elapsedMs < 60_000; elapsedMs += LAUNCH_CHECK_INTERVAL_MS) {
-      mock.timers.tick(LAUNCH_CHECK_INTERVAL_MS);
+    for (; !isBroken && elapsedMs < 60_000; elapsedMs += PROCESS_CHECK_INTERVAL_MS) {
+      mock.timers.tick(PROCESS_CHECK_INTERVAL_MS);
       await new Promise(setImmediate);
     }
     watch.stop();
@@ -184,7 +184,7 @@ describe("a browser whose network service is killed", () => {
       const group = browsers.getBrowserPid()!;
       const isNetworkService = (pid: number) => procFile(pid, "cmdline").includes("NetworkService");
       // The service watches the process that its first check finds. The test waits for this check.
-      await delay(2 * LAUNCH_CHECK_INTERVAL_MS);
+      await delay(2 * PROCESS_CHECK_INTERVAL_MS);
       for (const pid of groupMembers(group).filter(isNetworkService)) process.kill(pid, "SIGKILL");
       await until(() => browsers.isReady() && browsers.getBrowserPid() !== group);
       expect(await resultOf(browsers, "const execute = async () => 6")).to.equal(6);

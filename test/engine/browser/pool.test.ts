@@ -30,7 +30,7 @@ describe("a pool whose browser starts no renderer", () => {
       spareContexts: 1,
       idlePagesMax: 4,
     });
-    const filled = pool.fill();
+    const filled = pool.fillSparePages();
     await until(pool.hasPages);
     await chromium.stop();
     await filled;

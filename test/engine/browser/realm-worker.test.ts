@@ -10,10 +10,10 @@ import { replaceThread } from "../../../src/engine/browser/pages/in-page/replace
 const LIMITS = { threadRuns: 100, measureAfter: 10, messageCharacters: 30 };
 
 interface RealmThread {
-  begin(bindingName: string): void;
+  initialize(bindingName: string): void;
   prepareRealm(): string;
   run(payload: string, settings: string, scripts: unknown[], standInsJson: null, base: string): void;
-  part(from: number, to: number): string;
+  readAnswerPart(from: number, to: number): string;
 }
 
 /** Runs the thread's script in a simulated worker. Each run takes a millisecond. */
@@ -44,7 +44,7 @@ function createRealmThread() {
     `globalThis.self = globalThis; (${createRealmWorker})(${parameters})`,
     context,
   );
-  thread.begin("send");
+  thread.initialize("send");
   return {
     thread,
     sent,
@@ -109,7 +109,7 @@ describe("the realm for the next run on a thread", () => {
     rest.start();
     rest.receivers[0]!(`answer ${long}`);
     expect(sent).to.deep.equal([`long-answer ${long.length}`]);
-    expect(thread.part(0, 10) + thread.part(10, long.length)).to.equal(long);
+    expect(thread.readAnswerPart(0, 10) + thread.readAnswerPart(10, long.length)).to.equal(long);
     expect(thread.prepareRealm()).to.equal("reuse");
   });
 });

@@ -225,7 +225,7 @@ describe("after the requests of a run", () => {
           spareContexts: 1,
           idlePagesMax: 4,
         });
-        await pool.fill();
+        await pool.fillSparePages();
         const first = await pool.acquire(slot);
         pool.release(first, slot, false);
         const next = await pool.acquire(slot);

@@ -81,7 +81,7 @@ describe("a call of the service", () => {
         async () => ({ headers: {}, reportEnd: (status, failure) => void order.push(`${status} ${failure}`) }),
         async (_id, _head, part, last) => void order.push(`${part} ${last}`),
       );
-      calls.beginRun({ service: { base: "http://service.example/", send } });
+      calls.startRun({ service: { base: "http://service.example/", send } });
       await calls.receiveMessage('1:["GET","http://service.example/",{},null]');
       expect(order).to.deep.equal(isAnswered ? ["200 undefined", "x true"] : ["null no answer", "null true"]);
     }

@@ -31,7 +31,7 @@ export class PageNetwork {
   }
 
   /** Starts a run. The first run with `mayRequest` enables the URL check, and gets true. Requests of earlier runs were not checked. */
-  async beginRun(run: PageRunRequest): Promise<boolean> {
+  async startRun(run: PageRunRequest): Promise<boolean> {
     const { session, origin, proxyPort, waitForSentEvents } = this.options;
     this.requests = new RunRequests(run, origin, waitForSentEvents);
     proxyPort?.startRun(this.requests);
@@ -53,11 +53,11 @@ export class PageNetwork {
 
   async enableUrlCheckInChild(child: CDPSession): Promise<void> {
     if (this.urlCheckPromise === null) return;
-    child.on("Fetch.requestPaused", (event) => this.continueOrBlock(child, event));
+    child.on("Fetch.requestPaused", (event) => this.continueOrBlockRequest(child, event));
     await Promise.all([this.watch(child), this.enableUrlCheck(child)]);
   }
 
-  continueOrBlock(session: CDPSession, event: Protocol.Fetch.RequestPausedEvent): void {
+  continueOrBlockRequest(session: CDPSession, event: Protocol.Fetch.RequestPausedEvent): void {
     const { requestId, request } = event;
     const { requests } = this;
     const referrer = request.headers["Referer"] ?? request.headers["referer"];

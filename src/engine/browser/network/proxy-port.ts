@@ -4,7 +4,7 @@
 export interface ProxyCallbacks {
   onHost(host: string): void;
   onRejected(host: string, reason: string): void;
-  onReached(host: string): void;
+  onConnected(host: string): void;
   /** Called before each connection and each plain HTTP request. If the result is false, the proxy rejects the request. */
   mayConnect(host: string): Promise<boolean>;
 }

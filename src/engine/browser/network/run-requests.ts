@@ -8,7 +8,7 @@ const DEFAULT_PORTS: Readonly<Record<string, string>> = { "http:": "80", "ws:": 
 const FAILED_FETCH_MESSAGE = "Failed to fetch";
 export const BLOCKED_REQUEST_TEXT = "the request was blocked, because its URL contains a secret of the app";
 const FAULTS_MAX = 20;
-const MESSAGE_FAULTS_MAX = 3;
+const FAULTS_PER_MESSAGE_MAX = 3;
 const PENDING_REQUESTS_MAX = 1_000;
 const SETTLE_TIMEOUT_MS = 200;
 /** If the browser has not reported all requests of the run after this time, the proxy rejects a new connection. */
@@ -31,7 +31,7 @@ export function getUrlHostAndPort(address: string): string | null {
   return `${url.hostname.replace(/^\[(.*)\]$/, "$1")}:${url.port || port}`;
 }
 
-function describeReason(
+function describeFailureReason(
   { corsErrorStatus, errorText, blockedReason }: Protocol.Network.LoadingFailedEvent,
   origin: string,
 ): string {
@@ -75,7 +75,7 @@ export class RunRequests implements ProxyCallbacks {
   }
 
   /** Called when the proxy has connected to a host. An earlier rejection by the proxy is then not the reason of later failures. */
-  onReached(host: string): void {
+  onConnected(host: string): void {
     this.rejectionByHost.delete(host);
   }
 
@@ -138,7 +138,7 @@ export class RunRequests implements ProxyCallbacks {
     this.onEnded(event.requestId);
     if (url === null || url.origin === "null" || event.canceled) return;
     const rejection = this.rejectionByHost.get(getUrlHostAndPort(url.href) ?? "");
-    this.recordFailure(url, rejection ?? describeReason(event, this.origin));
+    this.recordFailure(url, rejection ?? describeFailureReason(event, this.origin));
   }
 
   /** Starts the trace of a request. If the trace adds headers, returns all headers of the request; otherwise {}, which changes nothing. */
@@ -184,17 +184,16 @@ export class RunRequests implements ProxyCallbacks {
   }
 
   /** True if failure reasons may still be missing: a request is active, or a failed `fetch` ended the run. False after a timeout. */
-  isPending(outcome: PageRunOutcome): boolean {
-    if (outcome.ok) return this.urlByRequestId.size > 0;
-    return (
-      outcome.cause === "script" && (this.urlByRequestId.size > 0 || outcome.error.message === FAILED_FETCH_MESSAGE)
-    );
+  mayLackFailureReasons(outcome: PageRunOutcome): boolean {
+    const hasPendingRequest = this.urlByRequestId.size > 0;
+    if (outcome.ok) return hasPendingRequest;
+    return outcome.cause === "script" && (hasPendingRequest || outcome.error.message === FAILED_FETCH_MESSAGE);
   }
 
   /** If the run failed because of a request, adds the reasons of the run's first failed requests to its error message. */
   explainFailure(outcome: PageRunOutcome): PageRunOutcome {
     if (outcome.ok || outcome.error.message !== FAILED_FETCH_MESSAGE || this.faults.size === 0) return outcome;
-    const message = `${FAILED_FETCH_MESSAGE} ${[...this.faults].slice(0, MESSAGE_FAULTS_MAX).join("; ")}`;
+    const message = `${FAILED_FETCH_MESSAGE} ${[...this.faults].slice(0, FAULTS_PER_MESSAGE_MAX).join("; ")}`;
     const stack = outcome.error.stack.replace(FAILED_FETCH_MESSAGE, () => message);
     return { ...outcome, error: { ...outcome.error, message, stack } };
   }

@@ -12,7 +12,7 @@ export const CONCURRENT_SERVICE_REQUESTS_MAX = 6;
 export const SERVICE_REQUEST_BODY_MAX_CHARACTERS = 128 * 1024;
 export const SERVICE_CALL_MAX_CHARACTERS = 256 * 1024;
 
-const OUTGOING_MAX_CHARACTERS = 2 * 1024 * 1024;
+const OUTGOING_OPTIONS_MAX_CHARACTERS = 2 * 1024 * 1024;
 const OUTGOING_PREFIX = "outgoing ";
 const CANCEL_MESSAGE = "cancel";
 const PART_CHARACTERS = 256 * 1024;
@@ -39,9 +39,9 @@ const isString = (value: unknown): value is string => typeof value === "string";
 function readRequest(json: string, base: string): ServiceRequest {
   const message: unknown = json.length > SERVICE_CALL_MAX_CHARACTERS ? null : JSON.parse(json);
   const [method, address, headers, body] = Array.isArray(message) ? (message as unknown[]) : [];
-  const areHeaders = typeof headers === "object" && headers !== null && Object.values(headers).every(isString);
+  const hasValidHeaders = typeof headers === "object" && headers !== null && Object.values(headers).every(isString);
   const url = isString(address) ? URL.parse(address)?.href : undefined;
-  if (!isString(method) || !url?.startsWith(base) || !areHeaders || !(body === null || isString(body)))
+  if (!isString(method) || !url?.startsWith(base) || !hasValidHeaders || !(body === null || isString(body)))
     throw new Error("the text is no request to the service");
   return { method, url, headers: headers as Record<string, string>, body };
 }
@@ -57,8 +57,8 @@ function* splitText(text: string): Generator<string> {
   }
 }
 
-async function* sendOutgoing(send: SendOutgoingRequest, options: string, signal: AbortSignal): ResponseParts {
-  if (options.length > OUTGOING_MAX_CHARACTERS) throw new Error("the options are too long");
+async function* sendOutgoingRequest(send: SendOutgoingRequest, options: string, signal: AbortSignal): ResponseParts {
+  if (options.length > OUTGOING_OPTIONS_MAX_CHARACTERS) throw new Error("the options are too long");
   const { head, text } = await send(options, signal);
   yield head;
   yield* splitText(text);
@@ -75,7 +75,7 @@ export class ServiceCalls {
   ) {}
 
   /** Without `service` or `outgoing`, requests of this kind get no response. */
-  beginRun({ service, outgoing }: Pick<PageRunRequest, "service" | "outgoing">): void {
+  startRun({ service, outgoing }: Pick<PageRunRequest, "service" | "outgoing">): void {
     this.run = { service, outgoing };
     this.serviceRequests = new Map();
     this.outgoingRequests = new Map();
@@ -91,7 +91,7 @@ export class ServiceCalls {
     const controller = new AbortController();
     const { signal } = controller;
     if (content.startsWith(OUTGOING_PREFIX)) {
-      const parts = outgoing && sendOutgoing(outgoing, content.slice(OUTGOING_PREFIX.length), signal);
+      const parts = outgoing && sendOutgoingRequest(outgoing, content.slice(OUTGOING_PREFIX.length), signal);
       await this.passResponse(id, parts, controller, this.outgoingRequests, CONCURRENT_OUTGOING_REQUESTS_PER_RUN);
     } else if (content === CANCEL_MESSAGE) this.serviceRequests.get(id)?.abort();
     else {
@@ -150,13 +150,13 @@ export class ServiceCalls {
   /** Sends a request to the service. Ends before `passResponse` sends the last part, because the run may end when the page gets it. */
   private async *sendToService(service: ServiceClient, json: string, signal: AbortSignal): ResponseParts {
     const request = readRequest(json, service.base);
-    const admitted = await this.admitRequest(request);
-    if (admitted === null) throw new Error("the request is blocked");
+    const admittedRequest = await this.admitRequest(request);
+    if (admittedRequest === null) throw new Error("the request is blocked");
     let status: number | null = null;
     let failure: string | undefined;
     try {
       signal.throwIfAborted();
-      const headers = { ...request.headers, ...admitted.headers };
+      const headers = { ...request.headers, ...admittedRequest.headers };
       const response = await service.send({ ...request, headers }, signal);
       status = response.status;
       yield JSON.stringify([status, response.headers]);
@@ -169,7 +169,7 @@ export class ServiceCalls {
       if (!signal.aborted) failure = (error as Error).message;
       throw error;
     } finally {
-      admitted.reportEnd(status, failure);
+      admittedRequest.reportEnd(status, failure);
     }
   }
 }

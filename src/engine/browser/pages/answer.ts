@@ -18,12 +18,12 @@ const DATA_PREFIX = "data ";
 export const HARNESS_SOURCE_NAME = "svc-harness.js";
 
 /** In patterns for the frames of a stack, white space excludes line breaks. Otherwise, a text of line breaks would take quadratic time. */
-const HARNESS_FRAME = /\n[ \t]+at [^\n]*svc-harness\.js:\d+:\d+\)?/g;
-const EVALUATING_FRAME = /\n[ \t]+at eval \(<anonymous>\)/g;
-const FRAME_IN_EVAL = /^([ \t]+at )eval \(([^()\n]+:\d+:\d+)\)$/gm;
-const FRAME_START = /^[ \t]+at /m;
+const HARNESS_FRAME_PATTERN = /\n[ \t]+at [^\n]*svc-harness\.js:\d+:\d+\)?/g;
+const EVAL_FRAME_PATTERN = /\n[ \t]+at eval \(<anonymous>\)/g;
+const FRAME_IN_EVAL_PATTERN = /^([ \t]+at )eval \(([^()\n]+:\d+:\d+)\)$/gm;
+const FRAME_START_PATTERN = /^[ \t]+at /m;
 
-const APPEND_CHILD_PREFIX = /^Failed to execute 'appendChild' on 'Node': /;
+const APPEND_CHILD_PREFIX_PATTERN = /^Failed to execute 'appendChild' on 'Node': /;
 
 function readStringOrFallback(value: unknown, fallback: string): string {
   return typeof value === "string" ? value.slice(0, ERROR_OR_CONSOLE_TEXT_MAX_CHARACTERS).toWellFormed() : fallback;
@@ -32,18 +32,18 @@ function readStringOrFallback(value: unknown, fallback: string): string {
 export const isProbablyTruncated = (value: unknown): boolean =>
   typeof value === "string" && value.length >= ERROR_OR_CONSOLE_TEXT_MAX_CHARACTERS;
 
-export const removeHarnessFrames = (stack: string): string => stack.replace(HARNESS_FRAME, "");
+export const removeHarnessFrames = (stack: string): string => stack.replace(HARNESS_FRAME_PATTERN, "");
 
 /** Removes frames of the harness. If no frame is left, as for a syntax error of a package, adds a frame with the position `at`. */
 function cleanStack(stack: string, at: string): string {
-  const frames = removeHarnessFrames(stack).replace(EVALUATING_FRAME, "").replace(FRAME_IN_EVAL, "$1$2");
-  return at === "" || FRAME_START.test(frames) ? frames : `${frames}\n    at ${at}`;
+  const frames = removeHarnessFrames(stack).replace(EVAL_FRAME_PATTERN, "").replace(FRAME_IN_EVAL_PATTERN, "$1$2");
+  return at === "" || FRAME_START_PATTERN.test(frames) ? frames : `${frames}\n    at ${at}`;
 }
 
 function readFailure(json: string, sourceName: string): PageRunOutcome {
   const failure = JSON.parse(json) as Partial<HarnessFailure>;
   const name = readStringOrFallback(failure.name, "Error");
-  const message = readStringOrFallback(failure.message, "").replace(APPEND_CHILD_PREFIX, "");
+  const message = readStringOrFallback(failure.message, "").replace(APPEND_CHILD_PREFIX_PATTERN, "");
   const isCut = [failure.name, failure.message, failure.stack].some(isProbablyTruncated);
   // If the page truncated the stack, its end is missing, so the position of the error is not added.
   const stack = correctFirstLineStackColumns(

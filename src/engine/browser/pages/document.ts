@@ -11,7 +11,7 @@ import {
   installHarness,
   navigatePage,
   readAnswer,
-  readUsedBytes,
+  readUsedMemoryBytes,
   SERVICE_CALL_PREFIX,
   serveEmptyDocument,
 } from "./fresh-document.js";
@@ -26,12 +26,12 @@ import { PageWindowHider } from "./page-window-hider.js";
 import type { Sandbox, SandboxOptions } from "./sandbox.js";
 
 /** If earlier runs still use more memory after a garbage collection, the page is discarded. */
-const REMAINING_MAX_BYTES = 24 * 1024 * 1024;
+const REMAINING_MEMORY_MAX_BYTES = 24 * 1024 * 1024;
 
-const LAST_LINES_TIMEOUT_MS = 1_000;
+const LAST_CONSOLE_LINES_TIMEOUT_MS = 1_000;
 
 /** A new worker, or frame in another process, runs no code until the service has prepared it. */
-const AUTO_ATTACH = { autoAttach: true, waitForDebuggerOnStart: true, flatten: true };
+const AUTO_ATTACH_OPTIONS = { autoAttach: true, waitForDebuggerOnStart: true, flatten: true };
 
 function installDocumentLimits(session: CDPSession): Promise<unknown> {
   return session.send("Page.addScriptToEvaluateOnNewDocument", { source: DOCUMENT_LIMITS_SCRIPT });
@@ -54,7 +54,7 @@ export class DocumentSandbox implements Sandbox {
     this.network = new PageNetwork({ ...options, waitForSentEvents: (timeoutMs) => this.waitForSentEvents(timeoutMs) });
     this.pageWindow = new PageWindowHider(options);
     this.serviceCalls = new ServiceCalls(this.network.admitRequest, (...part) =>
-      callHarnessMethod(session, this.harnessId, "answer", part),
+      callHarnessMethod(session, this.harnessId, "receiveResponsePart", part),
     );
     this.listenToSession();
   }
@@ -94,20 +94,20 @@ export class DocumentSandbox implements Sandbox {
 
   async execute(request: PageRunRequest): Promise<unknown> {
     this.leftoverDetector.isRunning = true;
-    await this.network.beginRun(request);
+    await this.network.startRun(request);
     const { sourceName: name = DEFAULT_SOURCE_NAME, source, packages, payload, settings, outgoing } = request;
     // A flat list without objects, because a package may have changed the properties that objects inherit.
     const scripts = packages.flatMap((script) => ("url" in script ? ["", script.url] : [script.name, script.source]));
     scripts.push(name, wrapInFunction({ name, source }));
     this.pageWindow.onRunStart();
-    this.serviceCalls.beginRun({ outgoing });
-    const base = outgoing ? NO_SERVICE_BASE_URL : "";
-    const values = [CONSOLE_BINDING_NAME, scripts, payload, settings, base];
+    this.serviceCalls.startRun({ outgoing });
+    const values = [CONSOLE_BINDING_NAME, scripts, payload, settings, outgoing ? NO_SERVICE_BASE_URL : ""];
     const callHarness = (method: string, parameters: readonly unknown[]) =>
       callHarnessMethod(this.options.session, this.harnessId, method, parameters);
-    const answer = await readAnswer(await callHarness("run", values), (from, to) => callHarness("part", [from, to]));
+    const answerOrLength = await callHarness("run", values);
+    const answer = await readAnswer(answerOrLength, (from, to) => callHarness("readAnswerPart", [from, to]));
     // Console lines of workers come from other DevTools sessions, so they may arrive after the answer.
-    if (this.sessions.size > 1) await this.waitForSentEvents(LAST_LINES_TIMEOUT_MS).catch(() => {});
+    if (this.sessions.size > 1) await this.waitForSentEvents(LAST_CONSOLE_LINES_TIMEOUT_MS).catch(() => {});
     return answer;
   }
 
@@ -134,7 +134,7 @@ export class DocumentSandbox implements Sandbox {
     const { session, origin } = this.options;
     const isDocumentOfPage = event.resourceType === "Document" && event.request.url.startsWith(`${origin}/`);
     if (isDocumentOfPage) serveEmptyDocument(session, event.requestId);
-    else this.network.continueOrBlock(session, event);
+    else this.network.continueOrBlockRequest(session, event);
   }
 
   private attachChildrenOf(session: CDPSession): Promise<unknown> {
@@ -142,7 +142,7 @@ export class DocumentSandbox implements Sandbox {
     session.on("Target.detachedFromTarget", ({ sessionId }) => {
       for (const child of this.sessions) if (child.id() === sessionId) this.sessions.delete(child);
     });
-    return session.send("Target.setAutoAttach", AUTO_ATTACH);
+    return session.send("Target.setAutoAttach", AUTO_ATTACH_OPTIONS);
   }
 
   private async attachChild({ sessionId, targetInfo }: Protocol.Target.AttachedToTargetEvent): Promise<void> {
@@ -177,9 +177,9 @@ export class DocumentSandbox implements Sandbox {
 
   private async usesTooMuchMemory(): Promise<boolean> {
     const { session } = this.options;
-    if ((await readUsedBytes(session)) <= REMAINING_MAX_BYTES) return false;
+    if ((await readUsedMemoryBytes(session)) <= REMAINING_MEMORY_MAX_BYTES) return false;
     await session.send("HeapProfiler.collectGarbage");
-    return (await readUsedBytes(session)) > REMAINING_MAX_BYTES;
+    return (await readUsedMemoryBytes(session)) > REMAINING_MEMORY_MAX_BYTES;
   }
 
   /** Clears the responses that the renderer caches, because a navigation does not clear them. */

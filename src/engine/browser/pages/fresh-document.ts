@@ -42,9 +42,9 @@ export function navigatePage(session: CDPSession, url: string): Promise<{ loaded
       resolve({ loaded });
     };
     session.on("Page.frameNavigated", onCommit);
-    const send = () => session.send("Page.navigate", { url }).catch(() => clearInterval(timer));
-    const timer = setInterval(() => runInBackground(send()), NAVIGATION_RETRY_MS);
-    runInBackground(send());
+    const navigate = () => session.send("Page.navigate", { url }).catch(() => clearInterval(timer));
+    const timer = setInterval(() => runInBackground(navigate()), NAVIGATION_RETRY_MS);
+    runInBackground(navigate());
   });
 }
 
@@ -73,7 +73,7 @@ export async function installHarness(session: CDPSession, expression: string): P
 }
 
 /** Returns the memory that a page or worker uses, with the memory of objects outside of V8's heap. */
-export async function readUsedBytes(session: CDPSession): Promise<number> {
+export async function readUsedMemoryBytes(session: CDPSession): Promise<number> {
   const usage = await session.send("Runtime.getHeapUsage");
   return usage.usedSize + usage.embedderHeapUsedSize + usage.backingStorageSize;
 }
@@ -117,7 +117,7 @@ export async function readAnswer<T>(
   if (typeof answer !== "number") return answer;
   const length = answer;
   if (!(length > DEVTOOLS_MESSAGE_MAX_CHARACTERS && length <= ANSWER_MAX_CHARACTERS)) return undefined;
-  const texts: Buffer[] = [];
+  const chunks: Buffer[] = [];
   let bytes = 0;
   /** First half of a surrogate pair whose second half is in the next part. */
   let firstHalf = "";
@@ -128,8 +128,8 @@ export async function readAnswer<T>(
     if (typeof part !== "string" || part.length !== to - from) return undefined;
     const text = firstHalf + part;
     firstHalf = to < length ? (/[\ud800-\udbff]$/.exec(text)?.[0] ?? "") : "";
-    texts.push(Buffer.from(text.slice(0, text.length - firstHalf.length)));
-    bytes += texts.at(-1)!.length;
+    chunks.push(Buffer.from(text.slice(0, text.length - firstHalf.length)));
+    bytes += chunks.at(-1)!.length;
   }
-  return Buffer.concat(texts);
+  return Buffer.concat(chunks);
 }

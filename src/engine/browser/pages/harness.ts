@@ -42,9 +42,9 @@ const LOCKS_MAX = 1_000;
 
 /** Limits of a worker thread. The memory of its ended ShadowRealms (one per run) is freed only when the thread ends. */
 const THREAD_LIMITS: ThreadLimits = {
-  threadRuns: 100,
-  measureAfter: 10,
-  messageCharacters: DEVTOOLS_MESSAGE_MAX_CHARACTERS,
+  runsMax: 100,
+  measureAtCost: 10,
+  messageMaxCharacters: DEVTOOLS_MESSAGE_MAX_CHARACTERS,
 };
 
 /** Maximum size of a thread's platform objects, such as blobs. Heap measurements omit them, and only the thread's end frees them. */
@@ -54,13 +54,13 @@ const HARNESS_LIMITS: HarnessLimits = {
   resultMaxBytes: RESULT_MAX_BYTES,
   consoleMaxLines: CONSOLE_MAX_LINES,
   consoleMaxCharacters: CONSOLE_MAX_CHARACTERS,
-  consoleFull: CONSOLE_FULL_MESSAGE,
+  consoleFullMessage: CONSOLE_FULL_MESSAGE,
 };
 
-/** Returns the source text of a call of `run`. The arguments are source texts too. */
+/** Returns the source text of a call of `callee`. The arguments are source texts too. */
 // biome-ignore lint/suspicious/noExplicitAny: the functions have different parameters
-function createCallCode(run: (...args: any[]) => unknown, ...args: string[]): string {
-  return `(${run.toString()})(${args.join(", ")})`;
+function createCallCode(callee: (...args: any[]) => unknown, ...args: string[]): string {
+  return `(${callee.toString()})(${args.join(", ")})`;
 }
 
 /** Strict mode hides the script's functions from `Error.prepareStackTrace`. Only a function is strict, so that V8 can cache the script. */
@@ -68,7 +68,7 @@ const createStrictScript = (source: string): string =>
   `(() => { "use strict"; return ${source} })()\n//# sourceURL=${HARNESS_SOURCE_NAME}`;
 const FORMATTER_CODE = createCallCode(createValueFormatter, String(ERROR_OR_CONSOLE_TEXT_MAX_CHARACTERS));
 const HARNESS_CORE_CODE = `((formatter) => ${createCallCode(createHarnessCore, JSON.stringify(HARNESS_LIMITS), "formatter", createCallCode(createConsoleInstaller, JSON.stringify(HARNESS_LIMITS), "formatter"))})(${FORMATTER_CODE})`;
-const HOST_CALLS_CODE = createCallCode(
+const HOST_SERVICE_CALLS_CODE = createCallCode(
   createHostServiceCalls,
   String(CONCURRENT_SERVICE_REQUESTS_MAX),
   String(CONCURRENT_OUTGOING_REQUESTS_PER_RUN),
@@ -80,14 +80,14 @@ const SERVICE_OPENER_CODE = createCallCode(
   JSON.stringify(SERVICE_CLIENT_GLOBAL),
 );
 const ROW_CODEC_CODE = createCallCode(createRowCodecFactory);
-const NAVIGATOR_JSON = JSON.stringify(TRIAL_NAVIGATOR_MEMBERS);
+const NAVIGATOR_MEMBERS_JSON = JSON.stringify(TRIAL_NAVIGATOR_MEMBERS);
 
 /** The script returns an object whose methods the service calls, and to which no other code in the page has access. */
 export const DOCUMENT_HARNESS_SCRIPT = createStrictScript(
   createCallCode(
     createDocumentHarness,
     HARNESS_CORE_CODE,
-    HOST_CALLS_CODE,
+    HOST_SERVICE_CALLS_CODE,
     SERVICE_OPENER_CODE,
     String(DEVTOOLS_MESSAGE_MAX_CHARACTERS),
   ),
@@ -115,7 +115,7 @@ function createIsolateHarnessScripts(
   keptGlobals: readonly string[],
   { hasNetwork }: { hasNetwork: boolean },
 ): { page: string; worker: string } {
-  const ifNetwork = (source: string) => (hasNetwork ? source : "null");
+  const sourceIfNetwork = (source: string) => (hasNetwork ? source : "null");
   const realmPlatformSource = createCallCode(createRealmPlatformInstaller, ROW_CODEC_CODE);
   const hostPlatformSource = createCallCode(
     createWorkerPlatform,
@@ -124,25 +124,25 @@ function createIsolateHarnessScripts(
     ROW_CODEC_CODE,
     String(HOST_OBJECTS_MAX_CHARACTERS),
   );
-  const realm = createCallCode(
+  const realmSource = createCallCode(
     createRealmHarness,
     HARNESS_CORE_CODE,
     createCallCode(createStandInDefiner),
-    ifNetwork(realmPlatformSource),
-    ifNetwork(SERVICE_OPENER_CODE),
+    sourceIfNetwork(realmPlatformSource),
+    sourceIfNetwork(SERVICE_OPENER_CODE),
     JSON.stringify(keptGlobals),
   );
-  const workerCode = createCallCode(
+  const workerSource = createCallCode(
     createRealmWorker,
-    JSON.stringify(createStrictScript(realm)),
-    ifNetwork(hostPlatformSource),
-    ifNetwork(HOST_CALLS_CODE),
-    NAVIGATOR_JSON,
+    JSON.stringify(createStrictScript(realmSource)),
+    sourceIfNetwork(hostPlatformSource),
+    sourceIfNetwork(HOST_SERVICE_CALLS_CODE),
+    NAVIGATOR_MEMBERS_JSON,
     JSON.stringify(THREAD_LIMITS),
   );
   return {
     page: createStrictScript(createCallCode(replaceThread, String(hasNetwork))),
-    worker: createStrictScript(workerCode),
+    worker: createStrictScript(workerSource),
   };
 }
 

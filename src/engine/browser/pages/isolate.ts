@@ -20,7 +20,7 @@ import {
   installHarness,
   navigatePage,
   readAnswer,
-  readUsedBytes,
+  readUsedMemoryBytes,
   serveEmptyDocument,
 } from "./fresh-document.js";
 import { ISOLATE_HARNESS_SCRIPTS, NETWORK_ISOLATE_HARNESS_SCRIPTS } from "./harness.js";
@@ -107,7 +107,8 @@ export class Isolate implements Sandbox {
     // There are no events of WebSockets to wait for, because the Content-Security-Policy forbids WebSockets.
     this.network = mode === "isolate" ? null : new PageNetwork({ ...options, waitForSentEvents: async () => {} });
     this.serviceCalls =
-      this.network && new ServiceCalls(this.network.admitRequest, (...part) => this.callWorker("answer", ...part));
+      this.network &&
+      new ServiceCalls(this.network.admitRequest, (...part) => this.callWorker("receiveResponsePart", ...part));
     options.session.on("Target.attachedToTarget", ({ sessionId }) => {
       const session = options.session.connection()?.session(sessionId);
       if (session) this.onWorkerAttached(session);
@@ -117,7 +118,7 @@ export class Isolate implements Sandbox {
   async prepare(): Promise<void> {
     const { session } = this.options;
     await this.openPage();
-    session.on("Fetch.requestPaused", (event) => this.network?.continueOrBlock(session, event));
+    session.on("Fetch.requestPaused", (event) => this.network?.continueOrBlockRequest(session, event));
     await this.startThread();
   }
 
@@ -135,18 +136,17 @@ export class Isolate implements Sandbox {
   async execute(request: PageRunRequest): Promise<unknown> {
     if (this.worker === null) return NEEDS_OTHER_MODE_ANSWER;
     // If this call has enabled the check of URLs, the thread is replaced: requests of earlier threads may not be checked.
-    if (await this.network?.beginRun(request)) await this.startThread();
-    this.serviceCalls?.beginRun(request);
+    if (await this.network?.startRun(request)) await this.startThread();
+    this.serviceCalls?.startRun(request);
     const answer = await new Promise<string | number>((resolve) => {
       this.onAnswer = resolve;
       const { payload, settings } = request;
       const scripts = listScripts(request, this.worker!.storedTexts);
       // An error means that the worker has ended, which the browser reports as the loss of the page.
-      this.callWorker("run", payload, settings, scripts, createStandInsJson(request), getServiceBase(request)).catch(
-        () => {},
-      );
+      const values = [payload, settings, scripts, createStandInsJson(request), getServiceBase(request)];
+      this.callWorker("run", ...values).catch(() => {});
     });
-    return readAnswer(answer, (from, to) => this.callWorker("part", from, to));
+    return readAnswer(answer, (from, to) => this.callWorker("readAnswerPart", from, to));
   }
 
   endRun(): void {
@@ -156,14 +156,14 @@ export class Isolate implements Sandbox {
   async explainFailure(outcome: PageRunOutcome): Promise<PageRunOutcome> {
     const requests = this.network?.requests;
     // Events about requests come from other threads of the browser, so they may arrive after the run's answer.
-    if (requests?.isPending(outcome)) await this.waitForSentEvents().catch(() => {});
+    if (requests?.mayLackFailureReasons(outcome)) await this.waitForSentEvents().catch(() => {});
     return requests?.explainFailure(outcome) ?? outcome;
   }
 
   private async limitMemory(use: ThreadUse): Promise<void> {
     const mustReplace =
       use === "replace" ||
-      (use === "measure" && (await readUsedBytes(this.worker!.session)) > this.kind.workerMaxBytes);
+      (use === "measure" && (await readUsedMemoryBytes(this.worker!.session)) > this.kind.workerMaxBytes);
     if (!mustReplace) return;
     await this.startThread();
     // Frees ended workers.
@@ -198,7 +198,7 @@ export class Isolate implements Sandbox {
 
   /** Starts a thread, which replaces the previous one. @throws Error if the page cannot start a worker */
   private async startThread(): Promise<void> {
-    const attached = new Promise<CDPSession>((resolve) => {
+    const workerSession = new Promise<CDPSession>((resolve) => {
       this.onWorkerAttached = resolve;
     });
     const expression = this.kind.harnessScripts.page;
@@ -206,7 +206,7 @@ export class Isolate implements Sandbox {
     const { result, exceptionDetails } = await this.options.session.send("Runtime.evaluate", parameters);
     if (exceptionDetails) throw new Error(`the page of an isolate cannot start a worker: ${exceptionDetails.text}`);
     if (!result.value) return;
-    const session = await attached;
+    const session = await workerSession;
     const worker: IsolateWorker = { session, harnessId: "", storedTexts: new Set() };
     this.worker = worker;
     session.on("Runtime.bindingCalled", ({ name, payload }) => {
@@ -214,12 +214,12 @@ export class Isolate implements Sandbox {
     });
     const harness = installHarness(session, this.kind.harnessScripts.worker);
     [worker.harnessId] = await Promise.all([harness, this.network?.watch(session)]);
-    await this.callWorker("begin", CONSOLE_BINDING_NAME);
+    await this.callWorker("initialize", CONSOLE_BINDING_NAME);
   }
 
   private receiveMessage(payload: string): void {
-    const nameEnd = payload.indexOf(" ");
-    const [tag, content] = [payload.slice(0, nameEnd), payload.slice(nameEnd + 1)];
+    const tagEnd = payload.indexOf(" ");
+    const [tag, content] = [payload.slice(0, tagEnd), payload.slice(tagEnd + 1)];
     if (tag === "console") this.options.print(content);
     else if (tag === "service" && this.serviceCalls) {
       this.options.onServiceRequest();

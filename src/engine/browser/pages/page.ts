@@ -66,10 +66,10 @@ export class Page {
   /** @throws Error if the page does not open */
   async open(): Promise<void> {
     // The reason of a failure does not matter: the caller opens another page.
-    const created = this.create().catch(() => false);
-    if (await this.completesWithin(OPEN_TIMEOUT_MS, () => created)) return;
+    const creation = this.create().catch(() => false);
+    if (await this.completesWithin(OPEN_TIMEOUT_MS, () => creation)) return;
     runInBackground(this.discard());
-    runInBackground(created.then(() => this.discard()));
+    runInBackground(creation.then(() => this.discard()));
     throw new Error(`the browser did not open a page within ${OPEN_TIMEOUT_MS / 1_000} seconds, or the page was lost`);
   }
 
@@ -182,10 +182,10 @@ export class Page {
     const pageLoss = new Promise<boolean>((resolve) => {
       this.onLost = () => resolve(false);
     });
-    const done = (await Promise.race([work().catch(() => false), timeout, pageLoss])) && this.isUsable;
+    const isCompleted = (await Promise.race([work().catch(() => false), timeout, pageLoss])) && this.isUsable;
     clearTimeout(timer);
     this.onLost = null;
-    return done;
+    return isCompleted;
   }
 
   /** Prepares the sandbox for the next run. Returns false if the page must be discarded. */

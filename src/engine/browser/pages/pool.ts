@@ -15,8 +15,8 @@ const OPEN_ATTEMPTS_MAX = 3;
 const SURPLUS_IDLE_MS = 10_000;
 /** Pause between a run and the reset of its page, in which the service can store the run's result and respond. */
 const PAUSE_BEFORE_RESET_MS = 8;
-/** Maximum time for which a caller that opens a context blocks the queue. */
-const OPEN_TURN_MAX_MS = 500;
+/** Maximum time for which a caller that opens a context holds a slot of the queue. */
+const OPENING_SLOT_MAX_MS = 500;
 /** Delay before an origin may open its next page, after one of its runs exceeded the memory limit. */
 const NEW_PAGE_DELAY_MS = 1_000;
 /** If at least this many callers wait, the queue pauses after each opening, so that runs with existing pages come first. */
@@ -25,7 +25,7 @@ export const OPENING_IN_ADVANCE_QUEUE_KEY = "in advance";
 
 /** Queue for opening contexts and documents, in which origins take turns. */
 export interface PageOpeningQueue {
-  /** Waits for a turn. Returns a function that ends the turn. */
+  /** Waits for a slot. Returns a function that frees the slot. */
   enter(origin: string): Promise<() => void>;
 }
 
@@ -71,7 +71,7 @@ export class PagePool {
 
   private readonly pages = new Set<Page>();
   private readonly nextPageDelays = new Map<string, Promise<void>>();
-  private waitingForTurnCount = 0;
+  private waitingForSlotCount = 0;
 
   constructor(private readonly options: PagePoolOptions) {
     runInBackground(
@@ -84,44 +84,44 @@ export class PagePool {
   /** Returns a page whose sandbox is ready for a run. Rejects if the browser cannot open a page. */
   async acquire(pageKey: PageKey): Promise<Page> {
     const pages = this.getKeyPages(pageKey);
-    const idlePage = this.findIdle(pages) ?? (await this.waitForPageOrTurn(pages));
+    const pageOrSlot = this.findIdle(pages) ?? (await this.waitForPageOrSlot(pages));
     this.deleteIfEmpty(pageKey.key, pages);
-    return idlePage instanceof Page ? idlePage : this.endTurnAfter(idlePage, this.openPage(pageKey));
+    return pageOrSlot instanceof Page ? pageOrSlot : this.releaseSlotAfter(pageOrSlot, this.openPage(pageKey));
   }
 
-  private async waitForTurn(origin: string): Promise<() => void> {
+  private async waitForOpeningSlot(origin: string): Promise<() => void> {
     await this.nextPageDelays.get(origin);
-    this.waitingForTurnCount += 1;
+    this.waitingForSlotCount += 1;
     try {
       return await this.options.openingQueue.enter(origin);
     } finally {
-      this.waitingForTurnCount -= 1;
+      this.waitingForSlotCount -= 1;
     }
   }
 
-  /** Ends the turn after `work` or OPEN_TURN_MAX_MS. If many callers wait after `work`, first pauses for as long as `work` took. */
-  private async endTurnAfter<T>(endTurn: () => void, work: Promise<T>): Promise<T> {
+  /** Frees the slot after `work` or OPENING_SLOT_MAX_MS. If many callers wait after `work`, first pauses for as long as `work` took. */
+  private async releaseSlotAfter<T>(releaseSlot: () => void, work: Promise<T>): Promise<T> {
     const startedAt = performance.now();
-    const turnTimer = setTimeout(endTurn, OPEN_TURN_MAX_MS);
+    const slotTimer = setTimeout(releaseSlot, OPENING_SLOT_MAX_MS);
     try {
       return await work;
     } finally {
-      clearTimeout(turnTimer);
-      if (this.waitingForTurnCount < MANY_WAITING_CALLERS) endTurn();
-      else setTimeout(endTurn, Math.min(OPEN_TURN_MAX_MS, performance.now() - startedAt));
+      clearTimeout(slotTimer);
+      if (this.waitingForSlotCount < MANY_WAITING_CALLERS) releaseSlot();
+      else setTimeout(releaseSlot, Math.min(OPENING_SLOT_MAX_MS, performance.now() - startedAt));
     }
   }
 
-  /** Waits for a page that was reset (faster), or for a turn to open a page. Returns the page, or a function that ends the turn. */
-  private waitForPageOrTurn(pages: KeyPages): Promise<Page | (() => void)> {
+  /** Waits for a page that was reset (faster), or for a slot to open a page. Returns the page, or a function that frees the slot. */
+  private waitForPageOrSlot(pages: KeyPages): Promise<Page | (() => void)> {
     const { promise, resolve, reject } = Promise.withResolvers<Page | (() => void)>();
     let isSettled = false;
-    const requestTurn = () =>
-      this.waitForTurn(pages.origin).then((endTurn) => {
-        if (isSettled) return endTurn();
+    const requestSlot = () =>
+      this.waitForOpeningSlot(pages.origin).then((releaseSlot) => {
+        if (isSettled) return releaseSlot();
         isSettled = true;
         pages.waitingCallers = pages.waitingCallers.filter((caller) => caller !== acceptResetPage);
-        resolve(endTurn);
+        resolve(releaseSlot);
       }, reject);
     let isWaitingForReset = pages.resettingCount > pages.waitingCallers.length;
     const acceptResetPage = (page: Page | null): boolean => {
@@ -133,12 +133,12 @@ export class PagePool {
       if (!isWaitingForReset) return false;
       isWaitingForReset = false;
       pages.waitingCallers.push(acceptResetPage);
-      runInBackground(requestTurn());
+      runInBackground(requestSlot());
       return false;
     };
     pages.waitingCallers.push(acceptResetPage);
     if (isWaitingForReset) pages.endPauseFunctions[0]?.();
-    else runInBackground(requestTurn());
+    else runInBackground(requestSlot());
     return promise;
   }
 
@@ -169,23 +169,23 @@ export class PagePool {
 
   readonly hasPages = (): boolean => [...this.pages].some((page) => page.hasRenderer);
 
-  fill(count = this.options.spareContexts): Promise<void> {
-    this.fillPromise ??= this.refill(Math.min(count, this.options.spareContexts)).finally(() => {
+  fillSparePages(count = this.options.spareContexts): Promise<void> {
+    this.fillPromise ??= this.openSparePages(Math.min(count, this.options.spareContexts)).finally(() => {
       this.fillPromise = null;
     });
     return this.fillPromise;
   }
 
   /** Opens spare pages until there are enough. Ignores errors, because a run without a spare page opens a page itself. */
-  fillInBackground(): void {
-    this.fill().catch(() => {});
+  fillSparePagesInBackground(): void {
+    this.fillSparePages().catch(() => {});
   }
 
-  private async refill(count: number): Promise<void> {
+  private async openSparePages(count: number): Promise<void> {
     for (let failures = 0; this.sparePages.length < count && this.options.chromium.isAlive(); ) {
-      const endTurn = await this.waitForTurn(OPENING_IN_ADVANCE_QUEUE_KEY);
+      const releaseSlot = await this.waitForOpeningSlot(OPENING_IN_ADVANCE_QUEUE_KEY);
       try {
-        this.sparePages.push(await this.endTurnAfter(endTurn, this.open()));
+        this.sparePages.push(await this.releaseSlotAfter(releaseSlot, this.openBlankPage()));
       } catch (error) {
         failures += 1;
         if (failures >= OPEN_ATTEMPTS_MAX) throw error;
@@ -193,7 +193,7 @@ export class PagePool {
     }
   }
 
-  private async open(): Promise<Page> {
+  private async openBlankPage(): Promise<Page> {
     const { chromium, getCrashCause, openProxyPort } = this.options;
     const proxyPort = openProxyPort === null ? null : await openProxyPort();
     const page = new Page(chromium.connection, proxyPort, getCrashCause);
@@ -239,8 +239,8 @@ export class PagePool {
 
   private async openPage({ origin, mode }: PageKey): Promise<Page> {
     for (let attempt = 0; attempt < OPEN_ATTEMPTS_MAX && this.options.chromium.isAlive(); attempt += 1) {
-      const page = this.sparePages.shift() ?? (await this.open());
-      this.fillInBackground();
+      const page = this.sparePages.shift() ?? (await this.openBlankPage());
+      this.fillSparePagesInBackground();
       if (page.isUsable && (await page.setUp(origin, mode))) return page;
       this.discard(page);
     }
@@ -275,7 +275,7 @@ export class PagePool {
   private async replace(page: Page, pageKey: PageKey): Promise<Page | null> {
     this.discard(page);
     try {
-      return await this.endTurnAfter(await this.waitForTurn(pageKey.origin), this.openPage(pageKey));
+      return await this.releaseSlotAfter(await this.waitForOpeningSlot(pageKey.origin), this.openPage(pageKey));
     } catch {
       return null;
     }

@@ -22,8 +22,8 @@ import { waitForProcessSandboxStates } from "./sandbox-proof.js";
 
 const PROXY_HOST = "127.0.0.1";
 const STDERR_MAX_CHARACTERS = 8_192;
-const NO_SANDBOX_OUTPUT = /No usable sandbox|new namespace|credentials\.cc|--no-sandbox is not supported/;
-const OUT_OF_HEAP_OUTPUT = /V8 (javascript|process) OOM/;
+const NO_SANDBOX_OUTPUT_PATTERN = /No usable sandbox|new namespace|credentials\.cc|--no-sandbox is not supported/;
+const OUT_OF_HEAP_OUTPUT_PATTERN = /V8 (javascript|process) OOM/;
 /** If the service is root, its browsers run under user IDs of this range, which no account has. */
 const FIRST_UID = 64_100;
 const UID_RANGE_END = 64_900;
@@ -47,13 +47,13 @@ export function isBrowserUid(uid: number): boolean {
   return serviceUid === 0 ? uid >= FIRST_UID && uid < UID_RANGE_END : uid === serviceUid;
 }
 
-function createProfileFolder(owner: { uid: number; gid: number } | null): string {
+function createProfileFolder(account: { uid: number; gid: number } | null): string {
   const folder = mkdtempSync(join(tmpdir(), `${FOLDER_PREFIX}${process.pid}-`));
-  if (owner !== null) chownSync(folder, owner.uid, owner.gid);
+  if (account !== null) chownSync(folder, account.uid, account.gid);
   return folder;
 }
 
-const readOwner = (path: string): number | undefined => statSync(path, { throwIfNoEntry: false })?.uid;
+const readOwnerUid = (path: string): number | undefined => statSync(path, { throwIfNoEntry: false })?.uid;
 
 /** Removes profile folders of services that were killed, and ends their browsers, which may outlive their service. */
 function removeOrphanedBrowsers(): void {
@@ -61,10 +61,10 @@ function removeOrphanedBrowsers(): void {
     const pid = name.startsWith(FOLDER_PREFIX) ? Number(name.slice(FOLDER_PREFIX.length).split("-")[0]) : 0;
     if (!(pid > 0) || isProcessAlive(pid)) continue;
     const folder = join(tmpdir(), name);
-    const owner = readOwner(folder);
-    for (const { pid: orphan, commandLine } of owner === undefined ? [] : listProcesses()) {
+    const ownerUid = readOwnerUid(folder);
+    for (const { pid: orphanPid, commandLine } of ownerUid === undefined ? [] : listProcesses()) {
       const usesFolder = commandLine.split("\0").includes(`--user-data-dir=${folder}`);
-      if (usesFolder && readOwner(`/proc/${orphan}`) === owner) signalProcess(orphan, "SIGKILL");
+      if (usesFolder && readOwnerUid(`/proc/${orphanPid}`) === ownerUid) signalProcess(orphanPid, "SIGKILL");
     }
     removeProfileFolder(folder);
   }
@@ -87,7 +87,7 @@ function removeProfileFolder(folder: string): void {
 }
 
 function createStartError(options: ChromiumOptions, stderr: string, reason: string): Error {
-  if (NO_SANDBOX_OUTPUT.test(stderr)) {
+  if (NO_SANDBOX_OUTPUT_PATTERN.test(stderr)) {
     return new StartError(
       `Chromium's sandbox does not start on this machine (${options.chromePath}). Allow unprivileged user namespaces ` +
         "(sysctl kernel.unprivileged_userns_clone=1 or kernel.apparmor_restrict_unprivileged_userns=0; in a container " +
@@ -107,7 +107,7 @@ function listenToStderr(child: ChildProcess): { getText(): string; getHeapFullTi
     // Keeps the last incomplete line, because one line of the output may arrive in two chunks.
     const newText = text.slice(text.lastIndexOf("\n") + 1) + chunk;
     text = (text + chunk).slice(-STDERR_MAX_CHARACTERS);
-    if (OUT_OF_HEAP_OUTPUT.test(newText)) heapFullAt = Date.now();
+    if (OUT_OF_HEAP_OUTPUT_PATTERN.test(newText)) heapFullAt = Date.now();
   });
   return { getText: () => text, getHeapFullTime: () => heapFullAt };
 }
@@ -138,9 +138,9 @@ function createPipeTransport(child: ChildProcess, onClose: () => void): Connecti
 }
 
 /** @throws StartError with instructions if the sandbox or the binary does not start */
-export async function startChromium(options: ChromiumOptions, stopped: AbortSignal): Promise<Chromium> {
-  const owner = chooseUnusedAccount();
-  const folder = createProfileFolder(owner);
+export async function startChromium(options: ChromiumOptions, stopSignal: AbortSignal): Promise<Chromium> {
+  const account = chooseUnusedAccount();
+  const folder = createProfileFolder(account);
   const flags = [
     "--headless",
     "--remote-debugging-pipe",
@@ -148,7 +148,7 @@ export async function startChromium(options: ChromiumOptions, stopped: AbortSign
     ...createBrowserFlags(PROXY_HOST),
   ];
   const child = spawn(options.chromePath, options.sandbox ? flags : [...flags, "--no-sandbox"], {
-    ...owner,
+    ...account,
     cwd: folder,
     env: { HOME: folder, TMPDIR: folder, PATH: "/usr/bin:/bin", LANG: "C.UTF-8" },
     stdio: ["ignore", "ignore", "pipe", "pipe", "pipe"],
@@ -173,11 +173,11 @@ export async function startChromium(options: ChromiumOptions, stopped: AbortSign
   process.once("exit", kill);
 
   const timer = setTimeout(kill, BROWSER_START_TIMEOUT_MS);
-  stopped.addEventListener("abort", kill);
+  stopSignal.addEventListener("abort", kill);
   try {
     const reason = `the process could not be started, exited early, or did not respond within ${BROWSER_START_TIMEOUT_MS / 1_000} seconds`;
-    const failed = ended.then(() => Promise.reject(new Error(reason)));
-    const connection = await Promise.race([openBrowserConnection(createPipeTransport(child, kill)), failed]);
+    const startFailure = ended.then(() => Promise.reject(new Error(reason)));
+    const connection = await Promise.race([openBrowserConnection(createPipeTransport(child, kill)), startFailure]);
     const stop = () => {
       kill();
       return ended;
@@ -189,7 +189,7 @@ export async function startChromium(options: ChromiumOptions, stopped: AbortSign
     throw createStartError(options, stderr.getText(), (error as Error).message);
   } finally {
     clearTimeout(timer);
-    stopped.removeEventListener("abort", kill);
+    stopSignal.removeEventListener("abort", kill);
   }
 }
 
@@ -197,11 +197,11 @@ export function createLocalBrowserSource({ log, ...options }: ChromiumOptions & 
   return {
     name: "Chromium",
 
-    async open(stopped) {
+    async open(stopSignal) {
       removeOrphanedBrowsers();
       if (!options.sandbox)
         log.warn("Chromium runs WITHOUT its sandbox (CHROME_SANDBOX=off): actions are not contained");
-      return startChromium(options, stopped);
+      return startChromium(options, stopSignal);
     },
 
     async checkSandbox(chromium) {

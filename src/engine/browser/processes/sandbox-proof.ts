@@ -16,7 +16,7 @@ export interface ProcessSandboxState {
 /** These kinds run only Chromium's own code, and need no sandbox. Others need a seccomp filter; renderers also a user namespace. */
 const TRUSTED_KINDS = ["browser", "zygote", "broker", "network.mojom.NetworkService"];
 /** Line in `/proc/<pid>/status` that shows that a seccomp filter checks every system call of the process. */
-const SECCOMP_FILTER_LINE = /^Seccomp:\s+2$/m;
+const SECCOMP_FILTER_LINE_PATTERN = /^Seccomp:\s+2$/m;
 
 /** Long, because new processes need much time to enter their sandbox on a busy machine. */
 const SANDBOX_TIMEOUT_MS = 3_000;
@@ -41,7 +41,7 @@ export function readProcessSandboxStates(group: number): ProcessSandboxState[] {
   return listProcesses(group).flatMap(({ pid, parent, commandLine }) => {
     try {
       const kind = getProcessKind(commandLine, pid, parent, group);
-      const isFiltered = SECCOMP_FILTER_LINE.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+      const isFiltered = SECCOMP_FILTER_LINE_PATTERN.test(readFileSync(`/proc/${pid}/status`, "utf8"));
       const isSandboxed = isFiltered && (kind !== "renderer" || hasOwnUserNamespace(pid));
       return { pid, parent, kind, contained: isSandboxed || TRUSTED_KINDS.includes(kind) };
     } catch {

@@ -26,39 +26,39 @@ export interface RemoteBrowserOptions {
 
 export interface RemoteBrowser extends BrowserSource {
   /** True if a connection to a proxy port from this IP address may come from this browser. */
-  isAt(address: string): boolean;
+  mayConnectFrom(address: string): boolean;
 }
 
 /** Requests the WebSocket URL from a browser with `--remote-debugging-port`. Returns null if the browser sends no valid response. */
-async function discoverWebSocketUrl(endpoint: URL, stopped: AbortSignal): Promise<string | null> {
+async function discoverWebSocketUrl(endpoint: URL, stopSignal: AbortSignal): Promise<string | null> {
   const protocol = endpoint.protocol === "wss:" ? "https:" : "http:";
   const { username, password } = endpoint;
-  const basic = Buffer.from(`${querystring.unescape(username)}:${querystring.unescape(password)}`).toString("base64");
+  const userInfo = `${querystring.unescape(username)}:${querystring.unescape(password)}`;
   try {
     const response = await fetch(`${protocol}//${endpoint.host}/json/version`, {
       redirect: "error",
-      signal: AbortSignal.any([AbortSignal.timeout(DISCOVERY_TIMEOUT_MS), stopped]),
-      headers: username === "" ? {} : { authorization: `Basic ${basic}` },
+      signal: AbortSignal.any([AbortSignal.timeout(DISCOVERY_TIMEOUT_MS), stopSignal]),
+      headers: username === "" ? {} : { authorization: `Basic ${Buffer.from(userInfo).toString("base64")}` },
     });
     const { webSocketDebuggerUrl } = (await response.json()) as { webSocketDebuggerUrl: string };
-    const discovered = new URL(endpoint);
-    discovered.pathname = new URL(webSocketDebuggerUrl).pathname;
-    return discovered.pathname.startsWith(DEVTOOLS_PATH) ? discovered.href : null;
+    const webSocketUrl = new URL(endpoint);
+    webSocketUrl.pathname = new URL(webSocketDebuggerUrl).pathname;
+    return webSocketUrl.pathname.startsWith(DEVTOOLS_PATH) ? webSocketUrl.href : null;
   } catch {
     return null;
   }
 }
 
 /** Connects to the URL. If this fails, and the URL has no path or an old browser ID, requests the current URL from the browser. */
-async function openTransport(endpoint: URL, stopped: AbortSignal): Promise<SocketTransport> {
+async function openTransport(endpoint: URL, stopSignal: AbortSignal): Promise<SocketTransport> {
   const { href, pathname, search } = endpoint;
   try {
-    return await openSocketTransport(href, stopped);
+    return await openSocketTransport(href, stopSignal);
   } catch (error) {
     const mayDiscover = pathname.startsWith(DEVTOOLS_PATH) || (pathname === "/" && search === "");
-    const discoveredUrl = mayDiscover ? await discoverWebSocketUrl(endpoint, stopped) : null;
+    const discoveredUrl = mayDiscover ? await discoverWebSocketUrl(endpoint, stopSignal) : null;
     if (discoveredUrl === null) throw error;
-    return openSocketTransport(discoveredUrl, stopped);
+    return openSocketTransport(discoveredUrl, stopSignal);
   }
 }
 
@@ -107,23 +107,23 @@ export function createRemoteBrowserSource(options: RemoteBrowserOptions): Remote
   return {
     name,
 
-    isAt(address) {
+    mayConnectFrom(address) {
       if (peer === null) return false;
       // A browser on this machine connects from the address at which the proxy port listens.
-      const isNear = address === egressHost || (isLoopback(egressHost) && isLoopback(address));
-      return address === peer || (isNear && isThisMachine(peer));
+      const isProxyAddress = address === egressHost || (isLoopback(egressHost) && isLoopback(address));
+      return address === peer || (isProxyAddress && isThisMachine(peer));
     },
 
-    async open(stopped) {
+    async open(stopSignal) {
       let transport: SocketTransport | undefined;
       let timer: NodeJS.Timeout | undefined;
       try {
-        transport = await openTransport(endpoint, stopped);
+        transport = await openTransport(endpoint, stopSignal);
         timer = setTimeout(transport.close, ANSWER_TIMEOUT_MS);
         const connection = await openBrowserConnection(transport);
         await checkRemoteBrowser(connection, transport.peer, options, name);
         ({ product } = await connection.send("Browser.getVersion"));
-        // Sets `peer` before the first context is created, because the proxy port of a context calls `isAt`.
+        // Sets `peer` before the first context is created, because the proxy port of a context calls `mayConnectFrom`.
         peer = transport.peer;
         return { ...transport, connection, pid: null, getHeapFullTime: () => 0 };
       } catch (error) {

@@ -18,8 +18,8 @@ export interface SocketTransport extends ConnectionTransport, Pick<Chromium, "en
   peer: string;
 }
 
-export async function openSocketTransport(url: string, stopped: AbortSignal): Promise<SocketTransport> {
-  stopped.throwIfAborted();
+export async function openSocketTransport(url: string, stopSignal: AbortSignal): Promise<SocketTransport> {
+  stopSignal.throwIfAborted();
   const socket = new WebSocket(url, SOCKET_OPTIONS);
   const { promise: ended, resolve } = Promise.withResolvers<void>();
   const transport: SocketTransport = {
@@ -36,7 +36,7 @@ export async function openSocketTransport(url: string, stopped: AbortSignal): Pr
     },
   };
   const terminate = () => socket.terminate();
-  stopped.addEventListener("abort", terminate);
+  stopSignal.addEventListener("abort", terminate);
   socket.on("upgrade", ({ socket: { remoteAddress = "" } }) => {
     transport.peer = remoteAddress.replace(/^::ffff:/, "");
   });
@@ -44,7 +44,7 @@ export async function openSocketTransport(url: string, stopped: AbortSignal): Pr
   // An error is followed by the close event.
   socket.on("error", () => {});
   socket.on("close", () => {
-    stopped.removeEventListener("abort", terminate);
+    stopSignal.removeEventListener("abort", terminate);
     transport.onclose?.();
     resolve();
   });

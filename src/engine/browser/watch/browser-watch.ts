@@ -17,7 +17,7 @@ export const FAILED_LAUNCH_STATUS = "failed to launch";
 /** The watch ends the browser after this many failed starts of renderers within LAUNCH_FAILURES_WITHIN_MS. One failure may be chance. */
 const LAUNCH_FAILURES_MAX = 2;
 const LAUNCH_FAILURES_WITHIN_MS = 5_000;
-export const LAUNCH_CHECK_INTERVAL_MS = 250;
+export const PROCESS_CHECK_INTERVAL_MS = 250;
 /** After this many checks in a row with pages but without renderers, the zygote (the process that starts renderers) counts as dead. */
 const CHECKS_WITHOUT_RENDERER_MAX = 6;
 /** A local browser is ended if it does not respond for this time. Counts checks, because a clock would include delays of this process. */
@@ -71,7 +71,7 @@ export class BrowserWatch {
   private readonly memoryWatch: MemoryWatch | null = null;
   private readonly timers: NodeJS.Timeout[];
   private readonly zygotePids: readonly number[];
-  private failureTimes: number[] = [];
+  private launchFailureTimes: number[] = [];
   private checksWithoutRenderer = 0;
   private networkServicePid: number | undefined;
   private isStopped = false;
@@ -83,7 +83,7 @@ export class BrowserWatch {
     const endIfRemoteHangs = (lateMs: number) => {
       if (group === null && lateMs >= REMOTE_HUNG_AFTER_MS) this.endBrowser();
     };
-    this.timers = [repeatCheck(LAUNCH_CHECK_INTERVAL_MS, () => this.checkLaunches(), endIfRemoteHangs)];
+    this.timers = [repeatCheck(PROCESS_CHECK_INTERVAL_MS, () => this.checkProcesses(), endIfRemoteHangs)];
     this.zygotePids = group === null ? [] : findZygotePids(readProcessSandboxStates(group));
     // The processes of a remote browser are on another machine.
     if (group === null) return;
@@ -93,12 +93,12 @@ export class BrowserWatch {
     this.floodWatch = floods;
     this.memoryWatch = memory;
     // Lists the processes at once, so that the flood watch can measure a browser that does not answer during its first run.
-    this.checkLaunches().catch(() => {});
+    this.checkProcesses().catch(() => {});
     this.timers.push(
       repeatCheck(
         ANSWER_INTERVAL_MS,
         async () => {
-          if (await isStillActiveAfterDelay(isActive)) await floods.sendRequest();
+          if (await isStillActiveAfterDelay(isActive)) await floods.sendTestRequest();
         },
         (lateMs) => {
           floods.onLateAnswer();
@@ -145,22 +145,22 @@ export class BrowserWatch {
   private readonly onCrash = ({ status }: Protocol.Target.TargetCrashedEvent): void => {
     if (status !== FAILED_LAUNCH_STATUS) return;
     const now = performance.now();
-    this.failureTimes = [...this.failureTimes.filter((failedAt) => now - failedAt < LAUNCH_FAILURES_WITHIN_MS), now];
-    if (this.failureTimes.length >= LAUNCH_FAILURES_MAX) this.endBrowser();
+    this.launchFailureTimes = [...this.launchFailureTimes, now].filter((at) => now - at < LAUNCH_FAILURES_WITHIN_MS);
+    if (this.launchFailureTimes.length >= LAUNCH_FAILURES_MAX) this.endBrowser();
   };
 
   /**
    * Ends a browser whose zygote has ended: the browser can start no renderers, and does not report when they end. Also ends a browser whose
    * network service has ended: its open contexts have lost their proxies, so all their requests fail.
    */
-  private async checkLaunches(): Promise<void> {
+  private async checkProcesses(): Promise<void> {
     const { chromium, hasPages } = this.options;
     if (this.zygotePids.some((pid) => hasProcessEnded(pid))) return this.endBrowser();
     const processes = await listBrowserProcesses(chromium.connection);
     if (this.floodWatch !== null) this.floodWatch.processes = processes;
     // Calls `hasPages` after the browser's response, because a page that closed during the check needs no renderer.
-    const isIntact = !hasPages() || processes.some(({ isRenderer }) => isRenderer);
-    this.checksWithoutRenderer = isIntact ? 0 : this.checksWithoutRenderer + 1;
+    const hasNeededRenderer = !hasPages() || processes.some(({ isRenderer }) => isRenderer);
+    this.checksWithoutRenderer = hasNeededRenderer ? 0 : this.checksWithoutRenderer + 1;
     if (this.checksWithoutRenderer >= CHECKS_WITHOUT_RENDERER_MAX) this.endBrowser();
     const { networkServicePid } = this;
     this.networkServicePid = processes.find(({ isNetworkService }) => isNetworkService)?.pid;

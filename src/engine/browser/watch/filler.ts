@@ -5,9 +5,9 @@ import { readBrowserProcessUsage, signalProcess } from "./processes.js";
 const CHECK_INTERVAL_MS = 20;
 /** Maximum wait for data that renderers sent before they were paused. */
 const SETTLE_TIMEOUT_MS = 500;
-/** CPU time for which the search lets a renderer continue. TURN_MAX_MS limits the elapsed time. */
-const TURN_MAX_CPU_MS = 40;
-const TURN_MAX_MS = 250;
+/** CPU time for which the search lets a renderer continue. TEST_MAX_MS limits the elapsed time. */
+const TEST_MAX_CPU_MS = 40;
+const TEST_MAX_MS = 250;
 const STABLE_GROWTH_BYTES = 1024 * 1024;
 const SUSPICIOUS_GROWTH_BYTES = 6 * 1024 * 1024;
 
@@ -21,7 +21,7 @@ const readSharedBytes = ({ sharedPids, id }: BrowserGroup) =>
 const readCpuMs = (pid: number, { id }: BrowserGroup) => readBrowserProcessUsage(pid, id)?.cpuMs ?? 0;
 
 /** Waits until the memory of the shared processes hardly grows, or for SETTLE_TIMEOUT_MS. Returns its size. */
-async function waitForStableBytes(group: BrowserGroup): Promise<number> {
+async function waitForStableMemory(group: BrowserGroup): Promise<number> {
   let bytes = readSharedBytes(group);
   for (const deadline = Date.now() + SETTLE_TIMEOUT_MS; Date.now() < deadline; ) {
     await delay(CHECK_INTERVAL_MS);
@@ -33,15 +33,15 @@ async function waitForStableBytes(group: BrowserGroup): Promise<number> {
 }
 
 async function growsWhileRunning(pid: number, group: BrowserGroup): Promise<boolean> {
-  const bytesBefore = await waitForStableBytes(group);
+  const bytesBefore = await waitForStableMemory(group);
   const cpuMsBefore = readCpuMs(pid, group);
   signalProcess(pid, "SIGCONT");
-  for (const deadline = Date.now() + TURN_MAX_MS; Date.now() < deadline; ) {
+  for (const deadline = Date.now() + TEST_MAX_MS; Date.now() < deadline; ) {
     await delay(CHECK_INTERVAL_MS);
     if (readSharedBytes(group) - bytesBefore > SUSPICIOUS_GROWTH_BYTES) return true;
-    if (readCpuMs(pid, group) - cpuMsBefore > TURN_MAX_CPU_MS) break;
+    if (readCpuMs(pid, group) - cpuMsBefore > TEST_MAX_CPU_MS) break;
   }
-  return (await waitForStableBytes(group)) - bytesBefore > SUSPICIOUS_GROWTH_BYTES;
+  return (await waitForStableMemory(group)) - bytesBefore > SUSPICIOUS_GROWTH_BYTES;
 }
 
 /** Returns the ID of the first suspect that makes the memory grow, or null. @param suspects process IDs of renderers, the busiest first */

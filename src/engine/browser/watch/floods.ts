@@ -13,7 +13,7 @@ const COMPARISON_INTERVAL_MS = 150;
 /** Minimum time that a flooding renderer spends in the kernel, as a share of the time between two measurements. */
 const FLOOD_KERNEL_SHARE = 0.08;
 /** A flooding renderer spends at least this share of its own CPU time in the kernel. */
-const FLOOD_KERNEL_SHARE_OF_OWN = 0.1;
+const FLOOD_KERNEL_SHARE_OF_CPU_TIME = 0.1;
 /** If the shared processes (all except renderers) got less than this share of a core, the machine is busy, and no renderer is at fault. */
 const SERVING_MIN_CPU_SHARE = 0.25;
 /** A flooding renderer is paused, or killed if its last pause was less than this time ago. */
@@ -41,8 +41,8 @@ export function isBrowserStarved(
   after: CpuUsageSample,
   isRunnable = isAnyThreadRunnable,
 ): boolean {
-  const isServed = measureSharedCpuShare(before, after) >= SERVING_MIN_CPU_SHARE;
-  return !isServed && isRunnable(listSharedProcesses(after).map(({ pid }) => pid));
+  const hasEnoughCpuTime = measureSharedCpuShare(before, after) >= SERVING_MIN_CPU_SHARE;
+  return !hasEnoughCpuTime && isRunnable(listSharedProcesses(after).map(({ pid }) => pid));
 }
 
 /** If the browser is flooded, returns the process ID of the renderer that spent most time in the kernel; otherwise null. */
@@ -54,7 +54,7 @@ export function findFloodingRenderer(before: CpuUsageSample, after: CpuUsageSamp
     const spentKernelMs = kernelMs - usageBefore.kernelMs;
     const isFlooding =
       spentKernelMs >= FLOOD_KERNEL_SHARE * (after.at - before.at) &&
-      spentKernelMs >= FLOOD_KERNEL_SHARE_OF_OWN * (cpuMs - usageBefore.cpuMs);
+      spentKernelMs >= FLOOD_KERNEL_SHARE_OF_CPU_TIME * (cpuMs - usageBefore.cpuMs);
     return isFlooding ? [{ pid, spentKernelMs }] : [];
   });
   return floodingRenderers.sort((a, b) => b.spentKernelMs - a.spentKernelMs)[0]?.pid ?? null;
@@ -62,7 +62,7 @@ export function findFloodingRenderer(before: CpuUsageSample, after: CpuUsageSamp
 
 export class FloodWatch {
   processes: readonly BrowserProcess[] = [];
-  private readonly paused = new Set<number>();
+  private readonly pausedPids = new Set<number>();
   private readonly pausedAt = new Map<number, number>();
   private firstSample: CpuUsageSample | null = null;
   private lastSample: CpuUsageSample | null = null;
@@ -75,7 +75,7 @@ export class FloodWatch {
   ) {}
 
   /** Resolves when the browser has responded to a test request. */
-  async sendRequest(): Promise<void> {
+  async sendTestRequest(): Promise<void> {
     // The network process answers this command. The browser's main process answers the command of `listBrowserProcesses`.
     const cookies = this.connection.send("Storage.getCookies", undefined, { timeout: 0 });
     try {
@@ -93,7 +93,7 @@ export class FloodWatch {
     this.firstSample ??= after;
     this.lastSample = after;
     const floodingPid = before && findFloodingRenderer(before, after);
-    if (floodingPid !== null && !this.paused.has(floodingPid)) this.pauseOrKill(floodingPid);
+    if (floodingPid !== null && !this.pausedPids.has(floodingPid)) this.pauseOrKill(floodingPid);
   }
 
   isBrowserStarved(): boolean {
@@ -110,8 +110,8 @@ export class FloodWatch {
     this.lastSample = null;
     // The browser reports the kill only after it has processed the messages of the flood, so KILL_EFFECT_MS starts now.
     if (this.killEffectUntil === Number.POSITIVE_INFINITY) this.killEffectUntil = Date.now() + KILL_EFFECT_MS;
-    for (const pid of this.paused) signalProcess(pid, "SIGCONT");
-    this.paused.clear();
+    for (const pid of this.pausedPids) signalProcess(pid, "SIGCONT");
+    this.pausedPids.clear();
   }
 
   private takeSample(): CpuUsageSample {
@@ -126,7 +126,7 @@ export class FloodWatch {
       return;
     }
     this.pausedAt.set(pid, Date.now());
-    this.paused.add(pid);
+    this.pausedPids.add(pid);
     signalProcess(pid, "SIGSTOP");
   }
 }

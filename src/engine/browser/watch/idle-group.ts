@@ -20,11 +20,11 @@ function findServiceGroup(mount: string, groupsFile: string): string | null {
     const isVersion2 = number === "0" && controllers === "";
     if (!isVersion2 && !controllers.split(",").includes("cpu")) continue;
     const mounts = isVersion2 ? [mount] : [join(mount, "cpu"), join(mount, "cpu,cpuacct")];
-    const relative = path.join(":");
+    const relativePath = path.join(":");
     // A path with ".." is outside of the part of the hierarchy that is mounted here, so this group has no folder.
-    if (relative.includes("..")) continue;
+    if (relativePath.includes("..")) continue;
     // In a container, the file has the group's path on the host. Then the mount itself may be the group's folder.
-    const folders = mounts.flatMap((folder) => [join(folder, relative), folder]);
+    const folders = mounts.flatMap((folder) => [join(folder, relativePath), folder]);
     const group = folders.find((folder) => existsSync(join(folder, "cgroup.procs")));
     if (group !== undefined && (!isVersion2 || hasCpuWeight(group))) return group;
   }
@@ -40,12 +40,12 @@ interface ControlGroups {
   service: string;
 }
 
-function createGroups(mount: string, groupsFile: string): ControlGroups | null {
+function createControlGroups(mount: string, groupsFile: string): ControlGroups | null {
   try {
     const service = findServiceGroup(mount, groupsFile);
     if (service === null) return null;
-    const control = join(service, "cgroup.subtree_control");
-    if (existsSync(control)) writeFileSync(control, "+cpu");
+    const controlFile = join(service, "cgroup.subtree_control");
+    if (existsSync(controlFile)) writeFileSync(controlFile, "+cpu");
     const idle = join(service, IDLE_GROUP_NAME);
     mkdirSync(idle, { recursive: true });
     if (existsSync(join(idle, "cpu.weight"))) writeFileSync(join(idle, "cpu.weight"), IDLE_WEIGHT);
@@ -69,7 +69,7 @@ export class IdleControlGroup {
 
   /** Resolves with false if there are no control groups, or if the kernel rejects the move (for example, the process has ended). */
   async moveProcess(pid: number, group: keyof ControlGroups): Promise<boolean> {
-    this.groups ??= createGroups(this.mount, this.groupsFile);
+    this.groups ??= createControlGroups(this.mount, this.groupsFile);
     if (this.groups === null) return false;
     const file = join(this.groups[group], "cgroup.procs");
     const move = this.lastMove.then(() =>

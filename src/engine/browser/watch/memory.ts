@@ -22,7 +22,7 @@ export class MemoryWatch {
   lastKillAt = 0;
   private sharedBytes = 0;
   private searchAtBytes = SHARED_MAX_BYTES;
-  private history: { at: number; byPid: Map<number, number> }[] = [];
+  private history: { at: number; bytesByPid: Map<number, number> }[] = [];
   private cpuMsAtLastCheck = new Map<number, number>();
   /** IDs of killed processes that still exist, because a busy machine needs time to free their memory. */
   private killedPids = new Set<number>();
@@ -47,7 +47,7 @@ export class MemoryWatch {
     const suspects = this.findSuspects(
       renderers.filter(({ residentBytes }) => residentBytes <= RENDERER_MEMORY_MAX_BYTES),
     );
-    await this.checkShared(shared, suspects);
+    await this.checkSharedProcesses(shared, suspects);
   }
 
   private killProcess(pid: number): void {
@@ -60,8 +60,8 @@ export class MemoryWatch {
   private growsFast(shared: readonly MeasuredProcess[]): boolean {
     const now = performance.now();
     this.history = this.history.filter(({ at }) => now - at < FAST_GROWTH_MS);
-    this.history.push({ at: now, byPid: new Map(shared.map(({ pid, residentBytes }) => [pid, residentBytes])) });
-    const bytesByPidBefore = this.history[0]!.byPid;
+    this.history.push({ at: now, bytesByPid: new Map(shared.map(({ pid, residentBytes }) => [pid, residentBytes])) });
+    const bytesByPidBefore = this.history[0]!.bytesByPid;
     // The growth of a process younger than FAST_GROWTH_MS does not count, because it is still starting.
     const growth = shared.map(({ pid, residentBytes }) => residentBytes - (bytesByPidBefore.get(pid) ?? residentBytes));
     return growth.reduce((sum, bytes) => sum + bytes, 0) >= SHARED_FAST_GROWTH_BYTES;
@@ -74,7 +74,7 @@ export class MemoryWatch {
     return busyRenderers.sort((a, b) => b.usedMs - a.usedMs).map(({ pid }) => pid);
   }
 
-  private async checkShared(shared: readonly MeasuredProcess[], suspects: number[]): Promise<void> {
+  private async checkSharedProcesses(shared: readonly MeasuredProcess[], suspects: number[]): Promise<void> {
     const { sharedBytes } = this;
     if (sharedBytes > SHARED_HARD_MAX_BYTES) return this.endBrowser();
     if (!this.growsFast(shared) && sharedBytes < this.searchAtBytes) {

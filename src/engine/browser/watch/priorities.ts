@@ -81,8 +81,8 @@ export class RendererPriorities {
   ) {}
 
   update(renderers: readonly Renderer[]): void {
-    const present = new Set(renderers.map(({ pid }) => pid));
-    for (const pid of this.measurements.keys()) if (!present.has(pid)) this.measurements.delete(pid);
+    const presentPids = new Set(renderers.map(({ pid }) => pid));
+    for (const pid of this.measurements.keys()) if (!presentPids.has(pid)) this.measurements.delete(pid);
     const at = performance.now();
     for (const renderer of renderers) this.updateRenderer(renderer, at);
   }
@@ -101,11 +101,8 @@ export class RendererPriorities {
     }
     const cores = (cpuMs - before.cpuMs) / (now - before.at);
     const hasManyNewThreads = threads >= before.threads + MANY_NEW_THREADS;
-    if (
-      now - before.at <
-      (cores >= THREADS_MIN_CORES || hasManyNewThreads ? THREADS_MEASURE_PERIOD_MS : MEASURE_PERIOD_MS)
-    )
-      return;
+    const periodMs = cores >= THREADS_MIN_CORES || hasManyNewThreads ? THREADS_MEASURE_PERIOD_MS : MEASURE_PERIOD_MS;
+    if (now - before.at < periodMs) return;
     this.setPriority(pid, nice, chooseRendererPriority(cores));
     const isDelayingOthers =
       cores >= (hasManyNewThreads ? MANY_THREADS_MIN_CORES : IDLE_GROUP_MIN_CORES) && this.isAnotherBusy(pid, now);

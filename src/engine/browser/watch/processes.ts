@@ -4,7 +4,7 @@ import type { Connection } from "puppeteer";
 
 const MEMORY_PAGE_BYTES = 4_096;
 const CLOCK_TICK_MS = 10;
-const NETWORK_SERVICE = "network.mojom.NetworkService";
+const NETWORK_SERVICE_TYPE = "network.mojom.NetworkService";
 
 export interface BrowserProcess {
   pid: number;
@@ -13,7 +13,7 @@ export interface BrowserProcess {
   isNetworkService: boolean;
 }
 
-export interface Usage {
+export interface ProcessUsage {
   cpuMs: number;
   kernelMs: number;
   residentBytes: number;
@@ -28,7 +28,7 @@ export async function listBrowserProcesses(connection: Connection): Promise<Brow
   return processInfo.map(({ id, type }) => ({
     pid: id,
     isRenderer: type === "renderer",
-    isNetworkService: type === NETWORK_SERVICE,
+    isNetworkService: type === NETWORK_SERVICE_TYPE,
   }));
 }
 
@@ -41,7 +41,7 @@ export function readStatFields(path: string): string[] {
 }
 
 /** Returns null if the process has ended, or if it is not in the process group (its ID was reused). */
-export function readBrowserProcessUsage(pid: number, group: number): Usage | null {
+export function readBrowserProcessUsage(pid: number, group: number): ProcessUsage | null {
   try {
     const fields = readStatFields(`/proc/${pid}/stat`);
     if (Number(fields[2]) !== group) return null;
@@ -73,8 +73,8 @@ export function listProcesses(group?: number): { pid: number; parent: number; co
   const pids = existsSync("/proc") ? readdirSync("/proc").map(Number) : [];
   return pids.filter(Number.isInteger).flatMap((pid) => {
     try {
-      const [state, parent, leader] = readStatFields(`/proc/${pid}/stat`);
-      if ((group !== undefined && Number(leader) !== group) || state === "Z") return [];
+      const [state, parent, processGroup] = readStatFields(`/proc/${pid}/stat`);
+      if ((group !== undefined && Number(processGroup) !== group) || state === "Z") return [];
       return [{ pid, parent: Number(parent), commandLine: readFileSync(`/proc/${pid}/cmdline`, "latin1") }];
     } catch {
       // The process has ended.
@@ -95,7 +95,7 @@ export function isAnyThreadRunnable(pids: readonly number[], readStat = readStat
   });
 }
 
-export type MeasuredProcess = BrowserProcess & Usage;
+export type MeasuredProcess = BrowserProcess & ProcessUsage;
 
 export function measureProcesses(processes: readonly BrowserProcess[], group: number): MeasuredProcess[] {
   return processes.flatMap((process) => {

@@ -8,17 +8,17 @@ export function limitGlobalScope(
   channelsMax: number,
   messagesMax: number,
   locksMax: number,
-  forbidden: Readonly<Record<string, readonly string[]>>,
+  forbiddenMembers: Readonly<Record<string, readonly string[]>>,
 ): void {
   const scope = self;
   const { apply, construct, deleteProperty, ownKeys } = Reflect;
-  const OwnRangeError = RangeError;
+  const OriginalRangeError = RangeError;
   const { BroadcastChannel, LockManager } = scope;
 
   function limitCalls<T extends (...values: Any[]) => unknown>(max: number, message: string, call: T): T {
     let calls = 0;
     return ((...values: Any[]) => {
-      if (calls >= max) throw new OwnRangeError(message);
+      if (calls >= max) throw new OriginalRangeError(message);
       calls += 1;
       return call(...values);
     }) as T;
@@ -35,18 +35,18 @@ export function limitGlobalScope(
     }[name];
   }
 
-  for (const holder of ownKeys(forbidden) as string[]) {
+  for (const holder of ownKeys(forbiddenMembers) as string[]) {
     const prototype = scope[holder]?.prototype;
     if (prototype === undefined) continue;
-    for (const name of forbidden[holder]!) deleteProperty(name in prototype ? prototype : scope, name);
+    for (const name of forbiddenMembers[holder]!) deleteProperty(name in prototype ? prototype : scope, name);
   }
 
   scope.BroadcastChannel = new Proxy(BroadcastChannel, {
     construct: limitCalls(channelsMax, `An action can open at most ${channelsMax} BroadcastChannels`, construct),
   });
   BroadcastChannel.prototype.constructor = scope.BroadcastChannel;
-  const messagesText = `An action can send at most ${messagesMax} messages over BroadcastChannels`;
-  limitMethod(BroadcastChannel.prototype, "postMessage", messagesMax, messagesText);
+  const tooManyMessagesText = `An action can send at most ${messagesMax} messages over BroadcastChannels`;
+  limitMethod(BroadcastChannel.prototype, "postMessage", messagesMax, tooManyMessagesText);
   // A worker gets `LockManager` only after this script has run, so a worker's locks have no limit.
   if (LockManager)
     limitMethod(LockManager.prototype, "request", locksMax, `An action can request at most ${locksMax} locks`);

@@ -20,7 +20,7 @@ export type HarnessCore = ReturnType<typeof createHarnessCore>;
 export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatter, installConsole: InstallConsole) {
   const scope = globalThis as Any;
   const { apply, defineProperty, deleteProperty, getPrototypeOf, ownKeys } = Reflect;
-  const OwnPromise = Promise;
+  const OriginalPromise = Promise;
   const { then } = Promise.prototype;
   const { parse, stringify } = JSON;
   const { has } = Set.prototype;
@@ -59,12 +59,12 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
   function protectPromise<T>(promise: Promise<T>): Promise<T> {
     // `__proto__: null` prevents the descriptor from inheriting members that the action added to Object.prototype.
     defineProperty(promise, "then", { __proto__: null, value: then } as Any);
-    defineProperty(promise, "constructor", { __proto__: null, value: OwnPromise } as Any);
+    defineProperty(promise, "constructor", { __proto__: null, value: OriginalPromise } as Any);
     return promise;
   }
 
   /** `scripts` alternates names and sources. Evaluates the items before `endIndex`. Returns an error answer; null on success. */
-  async function load(scripts: readonly string[], endIndex: number): Promise<string | null> {
+  async function evaluateScripts(scripts: readonly string[], endIndex: number): Promise<string | null> {
     // The `await` shortens the stack: later stack traces contain only frames of the action, and none of the service.
     await undefined;
     for (let i = 0; i < endIndex; i += 2) {
@@ -111,7 +111,7 @@ export function createHarnessCore(limits: HarnessLimits, formatter: ValueFormatt
       payload: string,
       settings: string,
       scripts: readonly string[],
-      loadAll: typeof load = load,
+      loadAll: typeof evaluateScripts = evaluateScripts,
     ): Promise<string> {
       const last = scripts.length - 2;
       const failure = await protectPromise(loadAll(scripts, last));

@@ -16,13 +16,13 @@ export function createDocumentHarness(
   const window = self;
   const { document } = window;
   const { apply } = Reflect;
-  const PagePromise = Promise;
+  const OriginalPromise = Promise;
   const { createElement } = document;
   const { appendChild, removeChild } = window.Node.prototype;
   const setText: Any = Reflect.getOwnPropertyDescriptor(window.HTMLScriptElement.prototype, "text")?.set;
   const setSource: Any = Reflect.getOwnPropertyDescriptor(window.HTMLScriptElement.prototype, "src")?.set;
   const addTargetListener = window.EventTarget.prototype.addEventListener;
-  const currentScript: Any = Reflect.getOwnPropertyDescriptor(window.Document.prototype, "currentScript")?.get;
+  const getCurrentScript: Any = Reflect.getOwnPropertyDescriptor(window.Document.prototype, "currentScript")?.get;
   const { addEventListener, removeEventListener } = window;
   const { slice } = String.prototype;
   let head: Any = null;
@@ -41,7 +41,7 @@ export function createDocumentHarness(
     let failure: string | null = null;
     const onError = (event: Any) => {
       // Ignores errors of other scripts, which the evaluated script has added to the page.
-      if (apply(currentScript, document, []) !== script) return;
+      if (apply(getCurrentScript, document, []) !== script) return;
       failure = core.createErrorAnswer("script", event.error, `${name}:${event.lineno}:${event.colno}`);
       event.preventDefault();
     };
@@ -55,13 +55,13 @@ export function createDocumentHarness(
   }
 
   /** Loads a script from its URL and evaluates it. Resolves with an error answer; null on success. */
-  function load(url: string): Promise<string | null> {
-    return new PagePromise((resolve: Any) => {
+  function loadFromUrl(url: string): Promise<string | null> {
+    return new OriginalPromise((resolve: Any) => {
       let failure: string | null = null;
       const createFailure = (reason: string) =>
         core.createErrorAnswer("script", new Error(`The dependency ${url} ${reason}`), "");
       const onError = (event: Any) => {
-        if (event.target !== script && apply(currentScript, document, []) !== script) return;
+        if (event.target !== script && apply(getCurrentScript, document, []) !== script) return;
         const isMissing = event.target === script;
         failure = createFailure(isMissing ? "could not be loaded" : `failed: ${core.read(event, "message")}`);
         if (isMissing) finishLoad();
@@ -86,7 +86,7 @@ export function createDocumentHarness(
     // Reads `head` only now, because this script may have started before the document had a head.
     head = document.head;
     for (let i = 0; i < endIndex; i += 2) {
-      const failure = scripts[i] === "" ? await load(scripts[i + 1]!) : evaluate(scripts[i]!, scripts[i + 1]!);
+      const failure = scripts[i] === "" ? await loadFromUrl(scripts[i + 1]!) : evaluate(scripts[i]!, scripts[i + 1]!);
       if (failure !== null) return failure;
     }
     return null;
@@ -100,8 +100,8 @@ export function createDocumentHarness(
 
   return {
     __proto__: null,
-    answer: hostCalls.answer,
-    part: (from: number, to: number): string => apply(slice, answer, [from, to]),
+    receiveResponsePart: hostCalls.receiveResponsePart,
+    readAnswerPart: (from: number, to: number): string => apply(slice, answer, [from, to]),
     /** Executes a run. `scripts` alternates names and sources, or `""` and URLs. First removes the DevTools binding from the globals. */
     run(bindingName: string, scripts: Any, payload: string, settings: string, base: string): Promise<string | number> {
       const print: (text: string) => void = window[bindingName];

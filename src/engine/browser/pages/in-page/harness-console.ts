@@ -6,7 +6,7 @@ export interface HarnessLimits {
   resultMaxBytes: number;
   consoleMaxLines: number;
   consoleMaxCharacters: number;
-  consoleFull: string;
+  consoleFullMessage: string;
 }
 
 declare const self: Any;
@@ -70,7 +70,7 @@ export function createConsoleInstaller(limits: HarnessLimits, formatter: ValueFo
       lines += 1;
       characters += text.length;
       const isFull = lines > limits.consoleMaxLines || characters > limits.consoleMaxCharacters;
-      const line = isFull ? limits.consoleFull : text;
+      const line = isFull ? limits.consoleFullMessage : text;
       print(stringify({ __proto__: null, level: isFull ? "warn" : level, at: now(), text: line }));
     };
     const { console } = scope;

@@ -4,11 +4,11 @@ import type { CreateRowCodec, ObjectHandle, Row } from "./rows.js";
 
 declare const self: Any;
 
-type Receive = (...row: Any[]) => void;
+type RowReceiver = (...row: Any[]) => void;
 type Operation = (...values: Any[]) => unknown;
 
 /** Function through which a realm (ShadowRealm of a run) uses the platform. `receive` gets the result, encoded as a row (rows.ts). */
-export type UsePlatform = (operation: string, receive: Receive, ...row: Any[]) => void;
+export type UsePlatform = (operation: string, receive: RowReceiver, ...row: Any[]) => void;
 
 /** Member of a class. `detail` is the number of parameters of a method, or the value of a constant; otherwise 0. */
 export type PlatformMember = readonly [
@@ -23,11 +23,11 @@ export interface WorkerPlatformClass {
   parent: string | null;
   /** Property `length` of the constructor; null for a prototype of iterators, which has no constructor. */
   length: number | null;
-  isNamed: boolean;
+  isGlobal: boolean;
   members: readonly PlatformMember[];
   /** Accessors that each object has as own properties, instead of in its prototype. */
   ownMembers: readonly PlatformMember[];
-  statics: readonly PlatformMember[];
+  staticMembers: readonly PlatformMember[];
   /** Name of the method that iterates over an object; null if there is none. */
   iteration: "entries" | "values" | null;
 }
@@ -36,26 +36,26 @@ export type WorkerPlatform = ReturnType<typeof createWorkerPlatform>;
 
 /** Runs in the browser, which gets only the source text of this function. So it can use only globals and its own code. */
 export function createWorkerPlatform(
-  namedClassNames: readonly string[],
-  unnamedClassNames: readonly string[],
-  createRows: CreateRowCodec,
+  globalClassNames: readonly string[],
+  nonGlobalClassNames: readonly string[],
+  createRowCodec: CreateRowCodec,
   hostObjectsMaxCharacters: number,
 ) {
   const { AbortController, AbortSignal, CryptoKey, DOMException, QuotaExceededError, Request, Response } = self;
-  const { Blob, URLSearchParams, clearTimeout, crypto, fetch: send, performance } = self;
+  const { Blob, URLSearchParams, clearTimeout, crypto, fetch: hostFetch, performance } = self;
   const { apply, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
   const iterators = [new self.Headers().keys(), new self.FormData().keys(), new Response("").body.values()];
   const iteratorPrototypes: Any[] = iterators.map(getPrototypeOf);
-  const classes: { name: string; prototype: Any; constructed: Any }[] = [
-    ...[...namedClassNames, ...unnamedClassNames].map((name) => ({
+  const classes: { name: string; prototype: Any; nativeClass: Any }[] = [
+    ...[...globalClassNames, ...nonGlobalClassNames].map((name) => ({
       name,
       prototype: self[name].prototype,
-      constructed: self[name],
+      nativeClass: self[name],
     })),
     ...iteratorPrototypes.map((prototype) => ({
       name: prototype[Symbol.toStringTag],
       prototype,
-      constructed: undefined,
+      nativeClass: undefined,
     })),
   ];
   const nameByPrototype = new Map<unknown, string>([
@@ -67,7 +67,7 @@ export function createWorkerPlatform(
   const operations = new Map<string, Operation>();
 
   /** Describes the members of an object, and adds an operation for each. */
-  function addMembers(holder: Any, prefix: string, isStatic: boolean): PlatformMember[] {
+  function describeMembers(holder: Any, prefix: string, isStatic: boolean): PlatformMember[] {
     return ownKeys(holder).flatMap((key): PlatformMember[] => {
       const { get, set, value } = getOwnPropertyDescriptor(holder, key)!;
       if (typeof key === "symbol" || key === "prototype") return [];
@@ -87,30 +87,30 @@ export function createWorkerPlatform(
     });
   }
 
-  function describeClass({ name, prototype, constructed }: (typeof classes)[number]): WorkerPlatformClass {
-    if (constructed) operations.set(`new ${name}`, (...values) => new constructed(...values));
+  function describeClass({ name, prototype, nativeClass }: (typeof classes)[number]): WorkerPlatformClass {
+    if (nativeClass) operations.set(`new ${name}`, (...values) => new nativeClass(...values));
     const iterate = prototype[Symbol.iterator] ?? prototype[Symbol.asyncIterator];
     return {
       name,
       parent: nameByPrototype.get(getPrototypeOf(prototype)) ?? null,
-      length: constructed?.length ?? null,
-      isNamed: namedClassNames.includes(name),
-      members: addMembers(prototype, `${name}.`, false),
-      ownMembers: name === "Event" ? addMembers(new self.Event(""), "Event.", false) : [],
-      statics: constructed ? addMembers(constructed, `${name}:`, true) : [],
-      iteration: constructed && iterate ? (iterate === prototype.entries ? "entries" : "values") : null,
+      length: nativeClass?.length ?? null,
+      isGlobal: globalClassNames.includes(name),
+      members: describeMembers(prototype, `${name}.`, false),
+      ownMembers: name === "Event" ? describeMembers(new self.Event(""), "Event.", false) : [],
+      staticMembers: nativeClass ? describeMembers(nativeClass, `${name}:`, true) : [],
+      iteration: nativeClass && iterate ? (iterate === prototype.entries ? "entries" : "values") : null,
     };
   }
 
   const description = JSON.stringify(classes.map(describeClass));
 
   /** Characters and bytes that the platform's objects may hold. V8 does not count them, and only the thread's end frees them. */
-  let heldCharacters = 0;
-  /** Number of unsettled promises of the platform. `heldCharacters` includes their objects only after they settle. */
+  let objectCharacters = 0;
+  /** Number of unsettled promises of the platform. `objectCharacters` includes their objects only after they settle. */
   let pendingPromiseCount = 0;
 
   function countCharacters(row: Row): void {
-    for (const word of row) if (typeof word === "string") heldCharacters += word.length;
+    for (const word of row) if (typeof word === "string") objectCharacters += word.length;
   }
 
   function describeError(error: Any): string {
@@ -121,14 +121,14 @@ export function createWorkerPlatform(
   }
 
   /** Creates the part of the platform that only one run uses. */
-  function createForRun() {
+  function createRunPlatform() {
     const runEnd = new AbortController();
     const startedAt = performance.now();
     /** Key: timer ID that the run gets, from 1. Value: ID of the same timer in the worker. */
     const timers = new Map<number, number>();
     let lastTimerId = 0;
 
-    const rows = createRows({
+    const codec = createRowCodec({
       isBuffer: (value) => value instanceof ArrayBuffer,
       ownsBuffers: false,
       appendCopy(row, value) {
@@ -136,23 +136,23 @@ export function createWorkerPlatform(
         else if (value instanceof Date) row.push("date", value.getTime());
         else if (Array.isArray(value)) {
           row.push("list", value.length);
-          rows.encode(value, row);
+          codec.encode(value, row);
         } else if (getPrototypeOf(value) === Object.prototype) {
           const members = Object.entries(value);
           row.push("record", members.length);
           for (const [key, item] of members) {
             row.push(key);
-            rows.appendValue(row, item);
+            codec.appendValue(row, item);
           }
         } else return false;
         return true;
       },
       readCopy: () => undefined,
       describe(value) {
-        if (value instanceof Blob) heldCharacters += (value as Any).size;
+        if (value instanceof Blob) objectCharacters += (value as Any).size;
         if (value instanceof CryptoKey) {
           const { length, modulusLength } = (value as Any).algorithm;
-          heldCharacters += (length ?? modulusLength ?? 0) / 8;
+          objectCharacters += (length ?? modulusLength ?? 0) / 8;
         }
         if (value instanceof Error || value instanceof DOMException) return describeError(value);
         const name = nameByPrototype.get(getPrototypeOf(value));
@@ -173,16 +173,16 @@ export function createWorkerPlatform(
         const receive = (...row: Any[]) => {
           result = row;
         };
-        handle(operation, receive, ...rows.encode(values));
+        handle(operation, receive, ...codec.encode(values));
         countCharacters(result);
-        return rows.decode(result)[0];
+        return codec.decode(result)[0];
       };
       return new Proxy(isCallable ? () => {} : {}, {
         get: (_, key) => callRealm("get", key),
         has: (_, key) => callRealm("has", key),
         ownKeys: () => callRealm("keys"),
         getOwnPropertyDescriptor(_, key) {
-          const enumerable = callRealm("own", key);
+          const enumerable = callRealm("enumerable", key);
           return enumerable === undefined ? undefined : { value: undefined, configurable: true, enumerable };
         },
         apply: (_target, target, values) => callRealm("call", target, ...values),
@@ -190,9 +190,9 @@ export function createWorkerPlatform(
     }
 
     /** Passes the result or the error of `work` to `receive`; for a promise, when it settles. Does nothing after the end of the run. */
-    function respond(receive: Receive, work: () => unknown): void {
+    function respond(receive: RowReceiver, work: () => unknown): void {
       const settle = (getResult: () => unknown): void => {
-        const row = rows.encodeOutcome(getResult);
+        const row = codec.encodeOutcome(getResult);
         if (!runEnd.signal.aborted) receive(...row);
       };
       const fail = (error: unknown) =>
@@ -204,10 +204,10 @@ export function createWorkerPlatform(
         if (value instanceof Promise) {
           receive("promise");
           pendingPromiseCount += 1;
-          const count = () => {
+          const countSettled = () => {
             pendingPromiseCount -= 1;
           };
-          value.then(count, count);
+          value.then(countSettled, countSettled);
           value.then((settled) => settle(() => settled), fail);
         } else settle(() => value);
       } catch (error) {
@@ -216,8 +216,8 @@ export function createWorkerPlatform(
     }
 
     /** Returns the options `init` for `fetch` or `Request` with another signal, which also aborts at the end of the run. */
-    function withRunSignal(info: Any, init: Any): Any {
-      const requestSignal = info instanceof Request ? info.signal : undefined;
+    function withRunSignal(input: Any, init: Any): Any {
+      const requestSignal = input instanceof Request ? input.signal : undefined;
       if ((init ?? null) === null) return requestSignal === undefined ? { signal: runEnd.signal } : init;
       if (Object(init) !== init) return init;
       const addRunSignal = (signal: unknown = requestSignal) => {
@@ -242,10 +242,10 @@ export function createWorkerPlatform(
           // Ignores errors of the callback, as a worker does.
         }
       };
-      const workerId: number = self[kind](handleTimer, ms);
+      const workerTimerId: number = self[kind](handleTimer, ms);
       lastTimerId += 1;
       const id = lastTimerId;
-      timers.set(id, workerId);
+      timers.set(id, workerTimerId);
       return id;
     }
 
@@ -270,7 +270,8 @@ export function createWorkerPlatform(
 
     /** Operations that replace methods of the worker's classes for this run, and operations for global functions and objects. */
     const runOperations: Readonly<Record<string, Operation>> = {
-      fetch: (...values) => (values.length === 0 ? send() : send(values[0], withRunSignal(values[0], values[1]))),
+      fetch: (...values) =>
+        values.length === 0 ? hostFetch() : hostFetch(values[0], withRunSignal(values[0], values[1])),
       crypto: () => crypto,
       now: () => performance.now() - startedAt,
       timeOrigin: () => performance.timeOrigin + startedAt,
@@ -293,7 +294,7 @@ export function createWorkerPlatform(
       if (runEnd.signal.aborted) return;
       countCharacters(row);
       const perform = Object.hasOwn(runOperations, name) ? runOperations[name]! : operations.get(name)!;
-      respond(receive, () => perform(...rows.decode(row)));
+      respond(receive, () => perform(...codec.decode(row)));
     };
 
     return {
@@ -308,7 +309,7 @@ export function createWorkerPlatform(
 
   return {
     description,
-    createForRun,
-    isFull: () => pendingPromiseCount > 0 || heldCharacters > hostObjectsMaxCharacters,
+    createRunPlatform,
+    isFull: () => pendingPromiseCount > 0 || objectCharacters > hostObjectsMaxCharacters,
   };
 }

@@ -3,7 +3,7 @@ import type { Any } from "./any.js";
 import type { PlatformMember, UsePlatform, WorkerPlatformClass } from "./host-platform.js";
 import type { CreateRowCodec, Row } from "./rows.js";
 
-interface Call {
+interface PlatformCall {
   __proto__: null;
   convert?: ((value: Any, trace: Any) => unknown) | undefined;
   /** Function that the action called. Its frame and all frames above it are removed from the stack of an error. */
@@ -15,23 +15,23 @@ interface Call {
 export type InstallRealmPlatform = ReturnType<typeof createRealmPlatformInstaller>;
 
 /** The browser evaluates this function's source text. The function stores the globals it uses, because the action may replace them. */
-export function createRealmPlatformInstaller(createRows: CreateRowCodec) {
+export function createRealmPlatformInstaller(createRowCodec: CreateRowCodec) {
   const scope = globalThis as Any;
   const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf, ownKeys, setPrototypeOf } = Reflect;
   const { captureStackTrace } = Error as Any;
-  const { create, prototype: OBJECT } = Object;
+  const { create, prototype: ObjectPrototype } = Object;
   const { parse, stringify } = JSON;
   const { asyncIterator, iterator, toStringTag } = Symbol;
-  const OwnPromise = Promise;
-  const OwnDate = Date;
-  const OwnTypeError = TypeError;
-  const OwnSyntaxError = SyntaxError;
-  const OwnWeakMap = WeakMap;
-  const { get: getOf, set: setOf } = OwnWeakMap.prototype;
+  const OriginalPromise = Promise;
+  const OriginalDate = Date;
+  const OriginalTypeError = TypeError;
+  const OriginalSyntaxError = SyntaxError;
+  const OriginalWeakMap = WeakMap;
+  const { get: getFromWeakMap, set: setInWeakMap } = OriginalWeakMap.prototype;
   const { indexOf, slice } = String.prototype;
   const { DOMException, QuotaExceededError, URLSearchParams } = scope;
   const errorClasses: Any = { __proto__: null, TypeError, RangeError, SyntaxError, QuotaExceededError };
-  const { toString: searchText } = URLSearchParams.prototype;
+  const { toString: stringifySearchParams } = URLSearchParams.prototype;
   const readByteLength: Any = getOwnPropertyDescriptor(ArrayBuffer.prototype, "byteLength")!.get;
   const prototypes: Any = {
     ...{ __proto__: null, Iterator: scope.Iterator.prototype },
@@ -40,9 +40,9 @@ export function createRealmPlatformInstaller(createRows: CreateRowCodec) {
   const constructors: Any = { __proto__: null };
   const classes: Any = { __proto__: null };
   /** Keeps each object that an attribute has returned, so that properties which the action adds to it are not lost. */
-  const attributes = new OwnWeakMap<object, Any>();
+  const attributes = new OriginalWeakMap<object, Any>();
   let usePlatform: UsePlatform = () => {};
-  const PLAIN_CALL = { __proto__: null, caller: callPlatform } as Call;
+  const DEFAULT_CALL = { __proto__: null, caller: callPlatform } as PlatformCall;
   /** Last result of the operation `keys`. The worker gets a copy of this list, but only a handle of any other array. */
   let listedKeys: unknown = null;
   /** Operations that the worker performs on objects of the realm. For `call`, the row starts with the value of `this`. */
@@ -54,10 +54,10 @@ export function createRealmPlatformInstaller(createRows: CreateRowCodec) {
       listedKeys = ownKeys(value);
       return listedKeys;
     },
-    own: (value: Any, row: Row) => getOwnPropertyDescriptor(value, row[0])?.enumerable,
+    enumerable: (value: Any, row: Row) => getOwnPropertyDescriptor(value, row[0])?.enumerable,
     call(value: Any, row: Row) {
       const values: Any[] = [];
-      for (let at = 1; at < row.length; at += 1) rows.append(values, row[at]);
+      for (let at = 1; at < row.length; at += 1) codec.append(values, row[at]);
       return apply(value, row[0], values);
     },
   };
@@ -72,30 +72,31 @@ export function createRealmPlatformInstaller(createRows: CreateRowCodec) {
     }
   }
 
-  const rows = createRows({
+  const codec = createRowCodec({
     isBuffer: (value) => isAcceptedBy(readByteLength, value),
     ownsBuffers: true,
     appendCopy(row, value) {
       if (value === listedKeys) {
-        rows.append(row, "list", value.length);
-        rows.encode(value, row);
-      } else if (isAcceptedBy(searchText, value)) rows.appendSnapshot(row, value, apply(searchText, value, []));
+        codec.append(row, "list", value.length);
+        codec.encode(value, row);
+      } else if (isAcceptedBy(stringifySearchParams, value))
+        codec.appendSnapshot(row, value, apply(stringifySearchParams, value, []));
       else return false;
       return true;
     },
     readCopy(kind, next, read) {
       if (kind === "scope") return scope;
-      if (kind === "date") return new OwnDate(next());
+      if (kind === "date") return new OriginalDate(next());
       const record = {};
-      for (let left = next(); left > 0; left -= 1) rows.define(record, next(), read());
+      for (let left = next(); left > 0; left -= 1) codec.define(record, next(), read());
       return record;
     },
     describe: (value) => typeof value === "function",
     perform(value, operation, receive, row) {
-      const work = () => objectOperations[operation](value, rows.decode(row));
-      apply(receive, undefined, rows.encodeOutcome(work));
+      const work = () => objectOperations[operation](value, codec.decode(row));
+      apply(receive, undefined, codec.encodeOutcome(work));
     },
-    wrap(description, _handle, call: Call = PLAIN_CALL) {
+    wrap(description, _handle, call: PlatformCall = DEFAULT_CALL) {
       if (description[0] === "[") return createError(description, call);
       const object = create(getPrototype(description));
       defineMembers(object, `${description}.`, classes[description].ownMembers, createMethod);
@@ -104,20 +105,22 @@ export function createRealmPlatformInstaller(createRows: CreateRowCodec) {
   });
 
   /** For an error after the call has returned: sets the error's stack to frames that were recorded during the call. */
-  function setFrames(error: Any, kind: string, stack: unknown): void {
+  function setStackFrames(error: Any, kind: string, stack: unknown): void {
     if (typeof stack !== "string") return;
     const frames = apply(slice, stack, [apply(indexOf, `${stack}\n`, ["\n"])]);
     define(error, "stack", `${kind}: ${error.message}${frames}`, false);
   }
 
   /** Creates an error of the platform in the realm, with the stack of the realm's code. */
-  function createError(description: string, { caller, trace }: Call): object {
+  function createError(description: string, { caller, trace }: PlatformCall): object {
     const { 0: kind, 1: message, 2: name, 3: hasStack } = parse(description);
-    const isOfDom = kind === "DOMException";
-    const error = isOfDom ? new DOMException(message, name) : new (errorClasses[kind] ?? OwnTypeError)(message);
+    const isDomException = kind === "DOMException";
+    const error = isDomException
+      ? new DOMException(message, name)
+      : new (errorClasses[kind] ?? OriginalTypeError)(message);
     if (!hasStack) return error;
     if (trace === undefined) captureStackTrace(error, caller);
-    else setFrames(error, isOfDom ? name : kind, trace.stack);
+    else setStackFrames(error, isDomException ? name : kind, trace.stack);
     return error;
   }
 
@@ -126,8 +129,8 @@ export function createRealmPlatformInstaller(createRows: CreateRowCodec) {
     try {
       return parse(text);
     } catch (error) {
-      const fault = new OwnSyntaxError((error as Error).message);
-      setFrames(fault, "SyntaxError", trace?.stack);
+      const fault = new OriginalSyntaxError((error as Error).message);
+      setStackFrames(fault, "SyntaxError", trace?.stack);
       throw fault;
     }
   }
@@ -137,15 +140,15 @@ export function createRealmPlatformInstaller(createRows: CreateRowCodec) {
     operation: string,
     row: Row = [],
     caller: object = callPlatform,
-    convert?: Call["convert"],
+    convert?: PlatformCall["convert"],
   ): Any {
-    const call = { __proto__: null, caller } as Call;
+    const call = { __proto__: null, caller } as PlatformCall;
     let value: unknown;
     let fault: { error: unknown } | null = null;
     let pendingPromise: Any = null;
     const settle = (answer: Row) => {
       try {
-        const result = rows.decode(answer, call)[0];
+        const result = codec.decode(answer, call)[0];
         value = convert === undefined ? result : convert(result, call.trace);
         if (pendingPromise !== null) pendingPromise.resolve(value);
       } catch (error) {
@@ -157,12 +160,12 @@ export function createRealmPlatformInstaller(createRows: CreateRowCodec) {
       if (answer[0] !== "promise") return settle(answer);
       call.trace = { __proto__: null };
       captureStackTrace(call.trace, caller);
-      value = new OwnPromise((resolve, reject) => {
+      value = new OriginalPromise((resolve, reject) => {
         pendingPromise = { resolve, reject };
       });
     };
     const message: Any[] = [operation, receive];
-    for (let at = 0; at < row.length; at += 1) rows.append(message, row[at]);
+    for (let at = 0; at < row.length; at += 1) codec.append(message, row[at]);
     apply(usePlatform, undefined, message);
     if (fault !== null) throw (fault as { error: unknown }).error;
     return value;
@@ -189,10 +192,10 @@ export function createRealmPlatformInstaller(createRows: CreateRowCodec) {
 
   function createMethod(operation: string, key: string, length: number): Any {
     return createFunction(key, length, (caller, target, values) => {
-      let convert: Call["convert"];
+      let convert: PlatformCall["convert"];
       if (key === "json") convert = parseJson;
-      if (key === "getRandomValues") convert = (bytes) => rows.writeBytes(values[0], bytes);
-      return callPlatform(operation, rows.encode(values, rows.encode([target])), caller, convert);
+      if (key === "getRandomValues") convert = (bytes) => codec.writeBytes(values[0], bytes);
+      return callPlatform(operation, codec.encode(values, codec.encode([target])), caller, convert);
     });
   }
 
@@ -200,22 +203,22 @@ export function createRealmPlatformInstaller(createRows: CreateRowCodec) {
     return createFunction(key, length, (caller, _target, values) => {
       // The worker parses this JSON text. `stringify` returns undefined for a value without JSON, and the browser then throws.
       if (key === "json" && values.length > 0) values[0] = stringify(values[0]);
-      return callPlatform(operation, rows.encode(values), caller);
+      return callPlatform(operation, codec.encode(values), caller);
     });
   }
 
   function createAttribute(operation: string, key: string, isWritable: boolean): PropertyDescriptor {
     const holder = {
       get [key](): unknown {
-        const value = callPlatform(operation, rows.encode([this]));
-        if (!rows.isWrapper(value)) return value;
-        const stored = apply(getOf, attributes, [this]) ?? { __proto__: null };
-        stored[key] = value;
-        apply(setOf, attributes, [this, stored]);
+        const value = callPlatform(operation, codec.encode([this]));
+        if (!codec.isWrapper(value)) return value;
+        const storedValues = apply(getFromWeakMap, attributes, [this]) ?? { __proto__: null };
+        storedValues[key] = value;
+        apply(setInWeakMap, attributes, [this, storedValues]);
         return value;
       },
       set [key](value: unknown) {
-        callPlatform(`${operation}=`, rows.encode([this, value]));
+        callPlatform(`${operation}=`, codec.encode([this, value]));
       },
     };
     const { get, set } = getOwnPropertyDescriptor(holder, key)!;
@@ -226,14 +229,14 @@ export function createRealmPlatformInstaller(createRows: CreateRowCodec) {
     holder: object,
     prefix: string,
     members: readonly PlatformMember[],
-    createCall: typeof createMethod,
-    constructed?: object | null,
+    createMemberMethod: typeof createMethod,
+    realmClass?: object | null,
   ): void {
     for (let at = 0; at < members.length; at += 1) {
       const { 0: key, 1: kind, 2: detail } = members[at]!;
       const operation = `${prefix}${key}`;
-      if (kind === "constructor") define(holder, key, constructed, false);
-      else if (kind === "method") define(holder, key, createCall(operation, key, detail), true);
+      if (kind === "constructor") define(holder, key, realmClass, false);
+      else if (kind === "method") define(holder, key, createMemberMethod(operation, key, detail), true);
       else {
         const description =
           kind === "constant" ? { value: detail } : createAttribute(operation, key, kind === "accessor");
@@ -246,14 +249,14 @@ export function createRealmPlatformInstaller(createRows: CreateRowCodec) {
   const describeMissingNew = (name: string): string =>
     `Failed to construct '${name}': Please use the 'new' operator, this DOM object constructor cannot be called as a function.`;
 
-  function createConstructor({ name, isNamed }: WorkerPlatformClass): Any {
+  function createConstructor({ name, isGlobal }: WorkerPlatformClass): Any {
     const realmClass: Any = {
       [name]: function (this: unknown, ...values: Any[]) {
         if (new.target === undefined)
-          throw new OwnTypeError(isNamed ? describeMissingNew(name) : "Illegal constructor");
-        const object = callPlatform(`new ${name}`, rows.encode(values), realmClass) as object;
+          throw new OriginalTypeError(isGlobal ? describeMissingNew(name) : "Illegal constructor");
+        const object = callPlatform(`new ${name}`, codec.encode(values), realmClass) as object;
         const { prototype } = new.target;
-        setPrototypeOf(object, rows.isObject(prototype) ? prototype : OBJECT);
+        setPrototypeOf(object, codec.isObject(prototype) ? prototype : ObjectPrototype);
         return object;
       },
     }[name];
@@ -267,8 +270,8 @@ export function createRealmPlatformInstaller(createRows: CreateRowCodec) {
   }
 
   function defineClass(hostClass: WorkerPlatformClass): void {
-    const { name, parent, length, members, statics, iteration } = hostClass;
-    const prototype = create(parent === null ? OBJECT : getPrototype(parent));
+    const { name, parent, length, members, staticMembers, iteration } = hostClass;
+    const prototype = create(parent === null ? ObjectPrototype : getPrototype(parent));
     prototypes[name] = prototype;
     const realmClass = length === null ? null : createConstructor(hostClass);
     constructors[name] = realmClass;
@@ -279,7 +282,7 @@ export function createRealmPlatformInstaller(createRows: CreateRowCodec) {
     if (realmClass === null) return;
     defineProperty(realmClass, "prototype", { __proto__: null, value: prototype, writable: false } as Any);
     defineProperty(realmClass, "length", { __proto__: null, value: length } as Any);
-    defineMembers(realmClass, `${name}:`, statics, createStaticMethod);
+    defineMembers(realmClass, `${name}:`, staticMembers, createStaticMethod);
     if (parent !== null) setPrototypeOf(realmClass, constructors[parent]);
   }
 
@@ -318,19 +321,19 @@ export function createRealmPlatformInstaller(createRows: CreateRowCodec) {
   function defineFunction(name: string, length: number): void {
     const call = createFunction(name, length, (caller, target, values) => {
       if (name !== "fetch" && target !== undefined && target !== null && target !== scope)
-        throw new OwnTypeError("Illegal invocation");
+        throw new OriginalTypeError("Illegal invocation");
       if (name === "queueMicrotask" && typeof values[0] === "function") return void runInMicrotask(values[0]);
-      return callPlatform(name, rows.encode(values), caller);
+      return callPlatform(name, codec.encode(values), caller);
     });
     define(scope, name, call, true);
   }
 
-  return (use: UsePlatform, descriptionJson: string): void => {
-    usePlatform = use;
+  return (useHostPlatform: UsePlatform, descriptionJson: string): void => {
+    usePlatform = useHostPlatform;
     for (const hostClass of parse(descriptionJson) as WorkerPlatformClass[]) {
-      const { name, isNamed } = hostClass;
+      const { name, isGlobal } = hostClass;
       classes[name] = hostClass;
-      if (isNamed) defineLazily(name, false, () => getPrototype(name) && constructors[name]);
+      if (isGlobal) defineLazily(name, false, () => getPrototype(name) && constructors[name]);
     }
     for (const name of ["fetch", "queueMicrotask", "setTimeout", "setInterval"]) defineFunction(name, 1);
     for (const name of ["clearTimeout", "clearInterval"]) defineFunction(name, 0);

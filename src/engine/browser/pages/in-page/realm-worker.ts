@@ -8,18 +8,18 @@ declare const self: Any;
 
 export interface ThreadLimits {
   /** The thread is replaced after this many runs, because the memory of ended realms is freed only when their thread ends. */
-  threadRuns: number;
+  runsMax: number;
   /** The memory is measured when runs since the last measurement, plus their total milliseconds, reach this number. */
-  measureAfter: number;
+  measureAtCost: number;
   /** The service reads a longer answer in parts. */
-  messageCharacters: number;
+  messageMaxCharacters: number;
 }
 
 /** Runs in the browser, which gets only the source text of this function. So it can use only globals and its own code. */
 export function createRealmWorker(
   realmSource: string,
-  host: WorkerPlatform | null,
-  calls: HostServiceCalls | null,
+  platform: WorkerPlatform | null,
+  serviceCalls: HostServiceCalls | null,
   navigatorMembers: readonly string[],
   limits: ThreadLimits,
 ): unknown {
@@ -27,13 +27,13 @@ export function createRealmWorker(
   const navigatorJson = JSON.stringify(Object.fromEntries(navigatorMembers.map((name) => [name, navigator[name]])));
   let send: (message: ThreadMessage) => void = () => {};
   let startRunInRealm: Any = null;
-  let hostRun: Any = null;
+  let runPlatform: Any = null;
   let removeRunGlobals = () => {};
   /** Number of the current run. The worker ignores messages of runs with another number. */
   let currentRunNumber = 0;
   let answer = "";
-  let runs = 0;
-  let unmeasured = 0;
+  let runCount = 0;
+  let costSinceMeasurement = 0;
   /** Sources of packages, so that the service sends each of them only once. Actions have no access to this cache. */
   const sourceByKey = new Map<string, string>();
 
@@ -45,8 +45,9 @@ export function createRealmWorker(
     });
 
   function createRealm(): void {
-    hostRun = host?.createForRun() ?? null;
-    startRunInRealm = new ShadowRealm().evaluate(realmSource)(hostRun?.usePlatform ?? null, host?.description ?? "");
+    runPlatform = platform?.createRunPlatform() ?? null;
+    const usePlatform = runPlatform?.usePlatform ?? null;
+    startRunInRealm = new ShadowRealm().evaluate(realmSource)(usePlatform, platform?.description ?? "");
   }
 
   /** Returns a function that gets the run's messages and answer. A promise of the answer would wait for all microtasks of the run. */
@@ -58,31 +59,31 @@ export function createRealmWorker(
       if (text.startsWith("console ")) return send(text as ThreadMessage);
       // A new run number makes the worker ignore messages that this run sends after its answer.
       currentRunNumber += 1;
-      calls?.reset();
-      hostRun?.end();
-      runs += 1;
+      serviceCalls?.reset();
+      runPlatform?.end();
+      runCount += 1;
       // The duration counts too, because a long run may have left much memory in use.
-      unmeasured += 1 + performance.now() - startedAt;
+      costSinceMeasurement += 1 + performance.now() - startedAt;
       answer = text.slice("answer ".length);
-      send(answer.length <= limits.messageCharacters ? (text as ThreadMessage) : `long-answer ${answer.length}`);
+      send(answer.length <= limits.messageMaxCharacters ? (text as ThreadMessage) : `long-answer ${answer.length}`);
     };
   }
 
   return {
     __proto__: null,
-    begin(bindingName: string): void {
+    initialize(bindingName: string): void {
       send = self[bindingName];
-      calls?.connect((text) => send(`service ${text}`));
+      serviceCalls?.connect((text) => send(`service ${text}`));
       createRealm();
     },
     /** Removes what the last run has left, and creates the realm for the next run, unless the thread must be replaced. */
     prepareRealm(): ThreadUse {
       if (startRunInRealm !== null) return "reuse";
       removeRunGlobals();
-      if (runs >= limits.threadRuns || host?.isFull() === true) return "replace";
+      if (runCount >= limits.runsMax || platform?.isFull() === true) return "replace";
       createRealm();
-      if (unmeasured < limits.measureAfter) return "reuse";
-      unmeasured = 0;
+      if (costSinceMeasurement < limits.measureAtCost) return "reuse";
+      costSinceMeasurement = 0;
       return "measure";
     },
     /** Starts a run. `standInsJson`: stand-ins of a trial; otherwise null. `base`: result of `getServiceBase` (isolate.ts). */
@@ -99,7 +100,7 @@ export function createRealmWorker(
       removeRunGlobals = startRun(
         createReceiver(),
         base,
-        calls?.open ?? null,
+        serviceCalls?.open ?? null,
         payload,
         settings,
         standInsJson,
@@ -107,7 +108,7 @@ export function createRealmWorker(
         ...readScripts(scripts),
       );
     },
-    answer: calls?.answer,
-    part: (from: number, to: number): string => answer.slice(from, to),
+    receiveResponsePart: serviceCalls?.receiveResponsePart,
+    readAnswerPart: (from: number, to: number): string => answer.slice(from, to),
   };
 }

@@ -3,10 +3,10 @@ import type { Any } from "./any.js";
 
 /** Row of values, in which each value starts with its kind. */
 export type Row = readonly Any[];
-type Receive = (...row: Any[]) => unknown;
+type RowReceiver = (...row: Any[]) => unknown;
 
 /** Function through which the other side uses an object. The operation `self` only identifies the object. `receive` gets the result. */
-export type ObjectHandle = (operation: string, receive?: Receive, ...row: Any[]) => unknown;
+export type ObjectHandle = (operation: string, receive?: RowReceiver, ...row: Any[]) => unknown;
 
 /** Parts that differ between the realm and the worker. */
 export interface RowSide {
@@ -19,7 +19,7 @@ export interface RowSide {
   /** Describes an object for the function `wrap` of the other side. */
   describe(value: object): unknown;
   /** Performs an operation that the other side requests on an object of this side. */
-  perform(value: object, operation: string, receive: Receive, row: Row): void;
+  perform(value: object, operation: string, receive: RowReceiver, row: Row): void;
   /** Creates the object that represents an object of the other side. `context` belongs to the call whose result contains the object. */
   wrap(description: Any, handle: ObjectHandle, context: Any): object;
 }
@@ -32,24 +32,24 @@ export function createRowCodecFactory() {
   const scope = globalThis as Any;
   const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf } = Reflect;
   const { isView } = ArrayBuffer;
-  const OwnArrayBuffer = ArrayBuffer as Any;
-  const OwnUint8Array = Uint8Array as Any;
-  const OwnWeakMap = WeakMap;
-  const OwnWeakRef = WeakRef;
-  const { get: getOf, set: setOf } = WeakMap.prototype;
+  const OriginalArrayBuffer = ArrayBuffer as Any;
+  const OriginalUint8Array = Uint8Array as Any;
+  const OriginalWeakMap = WeakMap;
+  const OriginalWeakRef = WeakRef;
+  const { get: getFromWeakMap, set: setInWeakMap } = WeakMap.prototype;
   const { deref } = WeakRef.prototype;
-  const { fromBase64 } = OwnUint8Array;
-  const { toBase64, set: setBytes } = OwnUint8Array.prototype;
+  const { fromBase64 } = OriginalUint8Array;
+  const { toBase64, set: setBytes } = OriginalUint8Array.prototype;
   const findGetter = (holder: Any, name: PropertyKey): Any => getOwnPropertyDescriptor(holder, name)!.get;
-  const typedArrays = getPrototypeOf(Uint8Array.prototype)!;
-  const typedArrayGetters = ["buffer", "byteOffset", "byteLength"].map((name) => findGetter(typedArrays, name));
+  const TypedArrayPrototype = getPrototypeOf(Uint8Array.prototype)!;
+  const typedArrayGetters = ["buffer", "byteOffset", "byteLength"].map((name) => findGetter(TypedArrayPrototype, name));
   const dataViewGetters = ["buffer", "byteOffset", "byteLength"].map((name) => findGetter(DataView.prototype, name));
-  const readTypedArrayName = findGetter(typedArrays, Symbol.toStringTag);
-  const [readMaxByteLength, isResizable, isDetached] = ["maxByteLength", "resizable", "detached"].map((name) =>
+  const readTypedArrayName = findGetter(TypedArrayPrototype, Symbol.toStringTag);
+  const [readMaxByteLength, readResizable, readDetached] = ["maxByteLength", "resizable", "detached"].map((name) =>
     findGetter(ArrayBuffer.prototype, name),
   );
-  const { transfer } = OwnArrayBuffer.prototype;
-  const views: Any = {
+  const { transfer } = OriginalArrayBuffer.prototype;
+  const viewClasses: Any = {
     ...{ __proto__: null, Int8Array, Uint8Array, Uint8ClampedArray, Int16Array, Uint16Array, Int32Array, Uint32Array },
     ...{ Float16Array: scope.Float16Array, Float32Array, Float64Array, BigInt64Array, BigUint64Array, DataView },
   };
@@ -77,44 +77,44 @@ export function createRowCodecFactory() {
     const kind: Any = isView(value) ? (apply(readTypedArrayName, value, []) ?? "DataView") : "ArrayBuffer";
     const getters = kind === "DataView" ? dataViewGetters : typedArrayGetters;
     const buffer = kind === "ArrayBuffer" ? value : apply(getters[0], value, []);
-    if (apply(isDetached, buffer, [])) return { kind, buffer, bytes: null };
-    if (kind === "ArrayBuffer") return { kind, buffer, bytes: new OwnUint8Array(buffer) };
-    const bytes = new OwnUint8Array(buffer, apply(getters[1], value, []), apply(getters[2], value, []));
+    if (apply(readDetached, buffer, [])) return { kind, buffer, bytes: null };
+    if (kind === "ArrayBuffer") return { kind, buffer, bytes: new OriginalUint8Array(buffer) };
+    const bytes = new OriginalUint8Array(buffer, apply(getters[1], value, []), apply(getters[2], value, []));
     return { kind, buffer, bytes };
   }
 
   function appendBytes(row: Any[], value: object): void {
     const { kind, buffer, bytes } = readBytes(value);
-    const maxByteLength = apply(isResizable, buffer, []) ? apply(readMaxByteLength, buffer, []) : undefined;
+    const maxByteLength = apply(readResizable, buffer, []) ? apply(readMaxByteLength, buffer, []) : undefined;
     append(row, "bytes", kind, bytes === null ? "" : apply(toBase64, bytes, []), maxByteLength, bytes === null);
   }
 
   function createFromBytes(kind: string, base64: string, maxByteLength: number | undefined, detached: boolean): object {
-    const bytes: Any = apply(fromBase64, OwnUint8Array, [base64]);
+    const bytes: Any = apply(fromBase64, OriginalUint8Array, [base64]);
     let buffer = apply(typedArrayGetters[0], bytes, []);
     if (maxByteLength !== undefined) {
-      buffer = new OwnArrayBuffer(bytes.length, { __proto__: null, maxByteLength });
-      apply(setBytes, new OwnUint8Array(buffer), [bytes]);
+      buffer = new OriginalArrayBuffer(bytes.length, { __proto__: null, maxByteLength });
+      apply(setBytes, new OriginalUint8Array(buffer), [bytes]);
     }
-    const value = kind === "ArrayBuffer" ? buffer : new views[kind](buffer);
+    const value = kind === "ArrayBuffer" ? buffer : new viewClasses[kind](buffer);
     if (detached) apply(transfer, buffer, []);
     return value;
   }
 
   return (side: RowSide) => {
     /** Numbers of this side's objects. By the number, the other side recognizes an object that it has received before. */
-    const numberByObject = new OwnWeakMap<object, number>();
+    const numberByObject = new OriginalWeakMap<object, number>();
     let lastNumber = 0;
     /** Objects that represent objects of the other side (wrappers), by number. */
     const wrappers: Any = { __proto__: null };
     /** Handles of wrappers and of copied buffers. The other side identifies its object by the handle. */
-    const handles = new OwnWeakMap<object, ObjectHandle>();
-    let identified: unknown = null;
+    const handles = new OriginalWeakMap<object, ObjectHandle>();
+    let identifiedObject: unknown = null;
 
     const createHandle =
       (value: object): ObjectHandle =>
       (operation, receive, ...words) => {
-        if (operation === "self") identified = value;
+        if (operation === "self") identifiedObject = value;
         else side.perform(value, operation, receive!, words);
       };
 
@@ -129,14 +129,14 @@ export function createRowCodecFactory() {
     }
 
     function appendObject(row: Any[], value: object): void {
-      const handle = apply(getOf, handles, [value]);
+      const handle = apply(getFromWeakMap, handles, [value]);
       if (handle !== undefined) append(row, "returned", handle);
       else if (isView(value) || side.isBuffer(value)) {
         appendBytes(row, value);
         append(row, side.ownsBuffers ? createHandle(value) : undefined);
       } else if (!side.appendCopy(row, value)) {
-        const number = apply(getOf, numberByObject, [value]) ?? createObjectNumber();
-        apply(setOf, numberByObject, [value, number]);
+        const number = apply(getFromWeakMap, numberByObject, [value]) ?? createObjectNumber();
+        apply(setInWeakMap, numberByObject, [value, number]);
         appendHandle(row, value, number, side.describe(value));
       }
     }
@@ -147,7 +147,7 @@ export function createRowCodecFactory() {
     }
 
     function setHandle<T extends object>(value: T, handle: ObjectHandle | undefined): T {
-      if (handle !== undefined) apply(setOf, handles, [value, handle]);
+      if (handle !== undefined) apply(setInWeakMap, handles, [value, handle]);
       return value;
     }
 
@@ -155,15 +155,15 @@ export function createRowCodecFactory() {
       const knownWrapper = wrappers[number] === undefined ? undefined : apply(deref, wrappers[number], []);
       if (knownWrapper !== undefined) return knownWrapper;
       const wrapper = setHandle(side.wrap(description, handle, context), handle);
-      wrappers[number] = new OwnWeakRef(wrapper);
+      wrappers[number] = new OriginalWeakRef(wrapper);
       return wrapper;
     }
 
     /** Returns the object of this side whose handle the other side has passed back. */
     function identify(handle: ObjectHandle): unknown {
-      identified = null;
+      identifiedObject = null;
       handle("self");
-      return identified;
+      return identifiedObject;
     }
 
     /** Returns the values of a row. Throws an error that the row contains. */
@@ -199,7 +199,7 @@ export function createRowCodecFactory() {
       appendSnapshot: (row: Any[], value: object, description: unknown) =>
         appendHandle(row, value, createObjectNumber(), description),
       decode,
-      isWrapper: (value: unknown): boolean => isObject(value) && apply(getOf, handles, [value]) !== undefined,
+      isWrapper: (value: unknown): boolean => isObject(value) && apply(getFromWeakMap, handles, [value]) !== undefined,
       encode(values: Row, row: Any[] = []): Any[] {
         for (let at = 0; at < values.length; at += 1) appendValue(row, values[at]);
         return row;

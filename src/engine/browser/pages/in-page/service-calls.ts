@@ -13,15 +13,15 @@ interface CallQueue {
 }
 
 /** Runs outside of the run's global scope. The browser evaluates this function's source text. */
-export function createHostServiceCalls(serviceMax: number, outgoingMax: number) {
+export function createHostServiceCalls(serviceRequestsMax: number, outgoingRequestsMax: number) {
   let sendToService: (text: string) => void = () => {};
-  let run: { receivePart: ReceivePart; queueOfActive: Map<number, CallQueue> } | null = null;
+  let run: { receivePart: ReceivePart; queueByActiveId: Map<number, CallQueue> } | null = null;
 
   function sendWaitingCalls(queue: CallQueue): void {
     while (queue.freeSlots > 0 && queue.waiting.length > 0) {
       const { id, text } = queue.waiting.shift()!;
       queue.freeSlots -= 1;
-      run!.queueOfActive.set(id, queue);
+      run!.queueByActiveId.set(id, queue);
       sendToService(`${id}:${text}`);
     }
   }
@@ -32,14 +32,14 @@ export function createHostServiceCalls(serviceMax: number, outgoingMax: number) 
     },
     /** Returns a function that sends a request of the run; the text `cancel` cancels the request. After `reset`, it does nothing. */
     open(receivePart: ReceivePart): (id: number, text: string) => void {
-      const openedRun = { receivePart, queueOfActive: new Map<number, CallQueue>() };
-      const serviceQueue: CallQueue = { freeSlots: serviceMax, waiting: [] };
-      const outgoingQueue: CallQueue = { freeSlots: outgoingMax, waiting: [] };
+      const openedRun = { receivePart, queueByActiveId: new Map<number, CallQueue>() };
+      const serviceQueue: CallQueue = { freeSlots: serviceRequestsMax, waiting: [] };
+      const outgoingQueue: CallQueue = { freeSlots: outgoingRequestsMax, waiting: [] };
       run = openedRun;
       return (id, text) => {
         if (run !== openedRun) return;
         if (text === "cancel") {
-          if (run.queueOfActive.has(id)) sendToService(`${id}:cancel`);
+          if (run.queueByActiveId.has(id)) sendToService(`${id}:cancel`);
           return;
         }
         const queue = text.startsWith("outgoing ") ? outgoingQueue : serviceQueue;
@@ -47,14 +47,14 @@ export function createHostServiceCalls(serviceMax: number, outgoingMax: number) 
         sendWaitingCalls(queue);
       };
     },
-    answer(id: number, head: string | null, text: string | null, last: boolean): void {
-      const queue = run?.queueOfActive.get(id);
+    receiveResponsePart(id: number, head: string | null, text: string | null, last: boolean): void {
+      const queue = run?.queueByActiveId.get(id);
       if (run === null || queue === undefined) return;
       // As a method, `receivePart` would get the object `run` as `this`, which cannot be passed to a realm.
-      const { receivePart, queueOfActive } = run;
+      const { receivePart, queueByActiveId } = run;
       receivePart(id, head, text, last);
       if (!last) return;
-      queueOfActive.delete(id);
+      queueByActiveId.delete(id);
       queue.freeSlots += 1;
       sendWaitingCalls(queue);
     },
@@ -65,32 +65,32 @@ export function createHostServiceCalls(serviceMax: number, outgoingMax: number) 
 }
 
 /** Runs in the run's global scope. The function stores the globals it uses, because the action may replace them. */
-export function createServiceOpener(bodyMax: number, callMax: number, globalName: string) {
+export function createServiceOpener(bodyMaxCharacters: number, callMaxCharacters: number, globalName: string) {
   const { defineProperty } = Reflect;
   const OriginalPromise = Promise;
   const OriginalTypeError = TypeError;
   const { parse, stringify } = JSON;
   const pending: Any = { __proto__: null };
-  let callCount = 0;
+  let lastRequestId = 0;
   let send: (id: number, text: string) => void = () => {};
 
   const createFetchError = () => new OriginalTypeError("Failed to fetch");
 
   /** Returns a function that receives the parts of a response. The first part resolves the request with the response. */
   function createPartReceiver(resolve: (answer: Any) => void, reject: (error: unknown) => void, cancel: () => void) {
-    let received = "";
-    let state = 0;
+    let receivedText = "";
+    let state: "open" | "ended" | "failed" = "open";
     let settle: (() => void) | null = null;
     /** Resolves with the text that arrived since the last call, or with null at the end. Waits if there is no text. */
     const next = () =>
-      new OriginalPromise<string | null>((resolvePart, rejectText) => {
+      new OriginalPromise<string | null>((resolvePart, rejectPart) => {
         settle = () => {
-          const part = received;
-          if (part === "" && state === 0) return;
+          const part = receivedText;
+          if (part === "" && state === "open") return;
           settle = null;
-          received = "";
+          receivedText = "";
           if (part !== "") resolvePart(part);
-          else state === 1 ? resolvePart(null) : rejectText(createFetchError());
+          else state === "ended" ? resolvePart(null) : rejectPart(createFetchError());
         };
         settle();
       });
@@ -104,16 +104,16 @@ export function createServiceOpener(bodyMax: number, callMax: number, globalName
         const parsed = parse(head);
         resolve({ __proto__: null, status: parsed[0], headers: parsed[1], head: parsed, text, next, cancel });
       } else if (part === null) reject(createFetchError());
-      if (part !== null) received += part;
-      if (last) state = part === null ? 2 : 1;
+      if (part !== null) receivedText += part;
+      if (last) state = part === null ? "failed" : "ended";
       if (settle !== null) settle();
     };
   }
 
   function sendRequest(text: string): Promise<Any> {
     return new OriginalPromise((resolve, reject) => {
-      callCount += 1;
-      const id = callCount;
+      lastRequestId += 1;
+      const id = lastRequestId;
       pending[id] = createPartReceiver(resolve, reject, () => {
         if (pending[id] !== undefined) send(id, "cancel");
       });
@@ -130,9 +130,9 @@ export function createServiceOpener(bodyMax: number, callMax: number, globalName
 
   /** Sends a request to this service. Returns null for a long request; the client library then uses the browser's network. */
   function call(method: string, url: string, headers: Any, body: string | null): Promise<Any> | null {
-    if (body !== null && body.length > bodyMax) return null;
+    if (body !== null && body.length > bodyMaxCharacters) return null;
     const text = stringify([method, url, headers, body]);
-    if (text.length > callMax) return null;
+    if (text.length > callMaxCharacters) return null;
     return sendRequest(text);
   }
 

@@ -13,9 +13,9 @@ export function createValueFormatter(maxCharacters: number) {
   const { includes } = Array.prototype;
   const { slice } = String.prototype;
   const { stringify } = JSON;
-  const { Error: RunError, Map: RunMap, Set: RunSet } = scope;
-  const { forEach: eachOfMap } = Map.prototype;
-  const { forEach: eachOfSet } = Set.prototype;
+  const { Error: OriginalError, Map: OriginalMap, Set: OriginalSet } = scope;
+  const { forEach: forEachInMap } = Map.prototype;
+  const { forEach: forEachInSet } = Set.prototype;
   const { parseInt: toInteger, parseFloat: toFloat } = scope;
   const ObjectPrototype = Object.prototype;
   const toText = String;
@@ -73,12 +73,12 @@ export function createValueFormatter(maxCharacters: number) {
     }
 
     function writeObject(value: Any): void {
-      if (value instanceof RunError) {
+      if (value instanceof OriginalError) {
         const name = read(value, "name");
         const message = read(value, "message");
         text += stringify(message === "" ? name : `${name}: ${message}`);
-      } else if (value instanceof RunMap) writeCollection("Map", eachOfMap, value);
-      else if (value instanceof RunSet) writeCollection("Set", eachOfSet, value);
+      } else if (value instanceof OriginalMap) writeCollection("Map", forEachInMap, value);
+      else if (value instanceof OriginalSet) writeCollection("Set", forEachInSet, value);
       else if (isArray(value) || (isView(value) && !is((value as Any).length, undefined)))
         writeList("[", "]", (value as Any).length, (at) => write((value as Any)[at]));
       else if (typeof value.toJSON === "function") write(value.toJSON());
@@ -140,10 +140,10 @@ export function createValueFormatter(maxCharacters: number) {
     for (let at = 0; at < pattern.length && text.length <= maxCharacters; at += 1) {
       const letter = pattern[at] === "%" ? pattern[at + 1] : undefined;
       const isFilled = letter !== undefined && letter !== "%" && used.count < values.length;
-      const filled = letter === "%" ? "%" : isFilled ? formatSpecifier(letter, values[used.count]) : null;
-      if (filled === null) text += pattern[at];
+      const replacement = letter === "%" ? "%" : isFilled ? formatSpecifier(letter, values[used.count]) : null;
+      if (replacement === null) text += pattern[at];
       else {
-        text += filled;
+        text += replacement;
         at += 1;
         if (letter !== "%") used.count += 1;
       }

@@ -10,21 +10,21 @@ export function makeDocumentAlwaysVisible(): void {
   const { prototype } = scope.Document;
   const { stopImmediatePropagation } = scope.Event.prototype;
 
-  function override(name: string, value: unknown): void {
+  function overrideGetter(name: string, value: unknown): void {
     const descriptor: Any = getOwnPropertyDescriptor(prototype, name);
     if (descriptor === undefined) return;
     const { get } = {
       get(this: Any) {
-        const actual = apply(descriptor.get, this, []);
+        const actualValue = apply(descriptor.get, this, []);
         // Other documents, such as those that a DOMParser creates, have no window.
-        return this === scope.document ? value : actual;
+        return this === scope.document ? value : actualValue;
       },
     };
     defineProperty(prototype, name, { __proto__: null, ...descriptor, get });
   }
 
-  for (const name of ["hidden", "webkitHidden"]) override(name, false);
-  for (const name of ["visibilityState", "webkitVisibilityState"]) override(name, "visible");
+  for (const name of ["hidden", "webkitHidden"]) overrideGetter(name, false);
+  for (const name of ["visibilityState", "webkitVisibilityState"]) overrideGetter(name, "visible");
 
   const stopEvent = (event: Any) => {
     if (event.isTrusted) apply(stopImmediatePropagation, event, []);
